@@ -1,0 +1,141 @@
+//! Addresses in the dumped process.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// An address in the dumped process (never an offset in the dump file).
+///
+/// Prints and serialises as `0x…` in lower-case hexadecimal: JSON numbers are doubles in most readers and lose the
+/// low bits of 64-bit addresses.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Addr(pub u64);
+
+impl Addr {
+    /// The null pointer.
+    pub const NULL: Addr = Addr(0);
+
+    /// Whether this is the null pointer.
+    pub const fn is_null(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The address `bytes` further on. Saturates: the last byte of a 64-bit address space is never captured, so a
+    /// nonsensical sum reads as absent instead of wrapping round to something plausible.
+    #[must_use]
+    pub const fn plus(self, bytes: u64) -> Addr {
+        Addr(self.0.saturating_add(bytes))
+    }
+
+    /// The address `bytes` before, or `None` below zero.
+    pub const fn minus(self, bytes: u64) -> Option<Addr> {
+        match self.0.checked_sub(bytes) {
+            Some(a) => Some(Addr(a)),
+            None => None,
+        }
+    }
+
+    /// The address of element `index` of an array of `stride`-byte elements that starts here. Saturates as [`Addr::plus`].
+    #[must_use]
+    pub const fn element(self, index: u64, stride: u64) -> Addr {
+        self.plus(index.saturating_mul(stride))
+    }
+
+    /// Bytes from `start` to this address, or `None` where it lies before `start`.
+    pub const fn since(self, start: Addr) -> Option<u64> {
+        self.0.checked_sub(start.0)
+    }
+
+    /// Rounded down to a multiple of `alignment`, a power of two.
+    #[must_use]
+    pub const fn align_down(self, alignment: u64) -> Addr {
+        Addr(self.0 & !alignment.saturating_sub(1))
+    }
+
+    /// Whether this is a multiple of `alignment`, a power of two.
+    pub const fn is_aligned(self, alignment: u64) -> bool {
+        self.0 & alignment.saturating_sub(1) == 0
+    }
+}
+
+impl fmt::Display for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl fmt::Debug for Addr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+impl Serialize for Addr {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl schemars::JsonSchema for Addr {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Address".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "An address in the dumped process, hexadecimal.",
+            "type": "string",
+            "pattern": "^0x[0-9a-f]{1,16}$"
+        })
+    }
+}
+
+/// A half-open range of addresses: `start` belongs to it, `end` does not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+pub struct AddrRange {
+    /// First address of the range.
+    pub start: Addr,
+    /// First address behind the range.
+    pub end: Addr,
+}
+
+impl AddrRange {
+    /// The range `[start, end)`; empty where `end` lies before `start`.
+    pub fn new(start: Addr, end: Addr) -> AddrRange {
+        AddrRange { start, end: end.max(start) }
+    }
+
+    /// Bytes in the range.
+    pub fn len(&self) -> u64 {
+        self.end.0.saturating_sub(self.start.0)
+    }
+
+    /// Whether the range holds no byte.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether `address` lies inside.
+    pub fn contains(&self, address: Addr) -> bool {
+        self.start <= address && address < self.end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_saturate_and_differences_are_checked() {
+        assert_eq!(Addr(u64::MAX - 1).plus(8), Addr(u64::MAX));
+        assert_eq!(Addr(4).minus(8), None);
+        assert_eq!(Addr(0x10).element(u64::MAX, 8), Addr(u64::MAX));
+        assert_eq!(Addr(0x1fff).align_down(0x1000), Addr(0x1000));
+    }
+
+    #[test]
+    fn prints_as_hex() {
+        assert_eq!(Addr(0x7f00_12ab).to_string(), "0x7f0012ab");
+        assert_eq!(serde_json::to_string(&Addr(0)).unwrap(), "\"0x0\"");
+    }
+}

@@ -1,0 +1,67 @@
+//! Named caps on everything that a hostile or damaged dump could make endless.
+
+/// Caps with their reasons. A cap that is hit is reported; the answer is then partial, never silently short.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of one descriptor's JSON. The largest seen is 10 934 (10.0 win-arm64); Microsoft's inspection tool takes 10 MB.
+    pub descriptor_json_bytes: u64,
+    /// Slots of one descriptor's pointer data. The largest seen has 25.
+    pub descriptor_slots: u64,
+    /// How deep sub-descriptors may nest. .NET 11 has one level.
+    pub descriptor_depth: usize,
+    /// Descriptors in one process, sub-descriptors included.
+    pub descriptors: usize,
+    /// GC heaps of server GC. The runtime itself stops at 1 024.
+    pub gc_heaps: u64,
+    /// Generations of one heap: the runtime has 5.
+    pub generations: u64,
+    /// Segments in one list, the cap of the reference reader (GC.md).
+    pub segments_per_list: usize,
+    /// Entries of an array stored per heap (fill pointers, interesting data …). The longest seen has 12.
+    pub per_heap_array: u64,
+    /// Handle table maps in their list.
+    pub handle_maps: usize,
+    /// Buckets per handle table map: the runtime has 10.
+    pub handle_buckets: u64,
+    /// Handle table slots per bucket: one per processor.
+    pub handle_slots: u64,
+    /// 64 KiB segments per handle table, the cap of the reference reader (GC.md).
+    pub handle_segments: usize,
+    /// Bookkeeping regions, the cap of the reference reader (GC.md) is 32; one is normal.
+    pub bookkeeping_regions: usize,
+    /// Managed threads.
+    pub threads: usize,
+    /// Bytes of a decompressed dump, where the file system does not stop it first.
+    pub decompressed_bytes: u64,
+    /// Bytes of one string read from the dump (paths, names).
+    pub string_bytes: u64,
+    /// Bytes of notes read from an ELF core; NT_FILE of a process with 65 000 mappings is about 10 MB.
+    pub note_bytes: u64,
+    /// Modules, in NT_FILE or in a module list.
+    pub modules: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            descriptor_json_bytes: 4 << 20,
+            descriptor_slots: 4096,
+            descriptor_depth: 4,
+            descriptors: 16,
+            gc_heaps: 4096,
+            generations: 64,
+            segments_per_list: 65_536,
+            per_heap_array: 64,
+            handle_maps: 1024,
+            handle_buckets: 1024,
+            handle_slots: 4096,
+            handle_segments: 8192,
+            bookkeeping_regions: 32,
+            threads: 100_000,
+            decompressed_bytes: 1 << 40,
+            string_bytes: 32 << 10,
+            note_bytes: 256 << 20,
+            modules: 100_000,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What went less than perfectly: collected while reading, shown once at the end.
+
+use std::sync::Mutex;
+
+use serde::Serialize;
+
+use super::Addr;
+
+/// What a [`Note`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoteKind {
+    /// The dump file ends before the memory that it announces.
+    TruncatedDump,
+    /// Captured ranges overlap; the first one wins.
+    OverlappingRanges,
+    /// A part of the container (a stream, a note) could not be read.
+    UnreadableStream,
+    /// A file beside the dump was found but is not the one that the process had loaded.
+    ModuleMismatch,
+    /// A bundled or user-given overlay stands in for what the dump does not say itself.
+    OverlayUsed,
+    /// Something in a data contract descriptor is odd: an unknown baseline, a duplicate, an unreadable child.
+    Descriptor,
+    /// A garbage collection was rearranging the heap when the dump was taken.
+    GcInProgress,
+    /// Memory that the answer needs is not in the dump. The answer is partial.
+    Missing,
+    /// Memory is there but holds something impossible. The answer is partial.
+    Invalid,
+    /// A list ran in a circle or past its cap. The answer is partial.
+    LimitHit,
+}
+
+impl NoteKind {
+    /// Whether a note of this kind means that the answer lacks something that the process had.
+    pub fn makes_partial(self) -> bool {
+        matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit)
+    }
+}
+
+/// One thing to tell the user beside the answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Note {
+    /// What it is about.
+    pub kind: NoteKind,
+    /// One sentence for a person.
+    pub message: String,
+    /// The address that it happened at, where there is one.
+    pub address: Option<Addr>,
+}
+
+/// The collector. Shared by reference; every reader may add to it.
+#[derive(Debug, Default)]
+pub struct Notes {
+    list: Mutex<Vec<Note>>,
+}
+
+impl Notes {
+    /// An empty collector.
+    pub fn new() -> Notes {
+        Notes::default()
+    }
+
+    /// Adds a note unless the same one is there already.
+    pub fn add(&self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
+        let note = Note { kind, message: message.into(), address: address.into() };
+        let mut list = self.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !list.contains(&note) {
+            list.push(note);
+        }
+    }
+
+    /// Everything collected so far, in the order of arrival.
+    pub fn all(&self) -> Vec<Note> {
+        self.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
+
+    /// Whether any note so far means that the answer is partial.
+    pub fn partial(&self) -> bool {
+        self.all().iter().any(|n| n.kind.makes_partial())
+    }
+}

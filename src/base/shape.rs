@@ -1,0 +1,133 @@
+//! What kind of machine the dumped process ran on.
+
+use serde::Serialize;
+
+/// Byte order of the dumped process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Endian {
+    /// Least significant byte first.
+    Little,
+    /// Most significant byte first.
+    Big,
+}
+
+/// Size of a pointer of the dumped process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PtrSize {
+    /// 32-bit pointers.
+    Four,
+    /// 64-bit pointers.
+    Eight,
+}
+
+impl PtrSize {
+    /// Size in bytes.
+    pub const fn bytes(self) -> u64 {
+        match self {
+            PtrSize::Four => 4,
+            PtrSize::Eight => 8,
+        }
+    }
+
+    /// The highest address that a pointer of this size can hold.
+    pub const fn max_address(self) -> u64 {
+        match self {
+            PtrSize::Four => u32::MAX as u64,
+            PtrSize::Eight => u64::MAX,
+        }
+    }
+}
+
+/// Pointer size and byte order together: how raw bytes of the dumped process become numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Size of a pointer.
+    pub ptr: PtrSize,
+    /// Byte order.
+    pub endian: Endian,
+}
+
+impl Shape {
+    /// 64-bit little endian: x64 and arm64.
+    pub const LE64: Shape = Shape { ptr: PtrSize::Eight, endian: Endian::Little };
+
+    /// The unsigned number that `bytes` (at most 8) spell in this byte order.
+    pub fn number(self, bytes: &[u8]) -> u64 {
+        let push = |n: u64, b: &u8| (n << 8) | u64::from(*b);
+        match self.endian {
+            Endian::Little => bytes.iter().rev().fold(0, push),
+            Endian::Big => bytes.iter().fold(0, push),
+        }
+    }
+}
+
+/// Operating system of the dumped process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Os {
+    /// Linux, any C library.
+    Linux,
+    /// Windows.
+    Windows,
+    /// macOS and its relatives.
+    Macos,
+    /// Something else, or not recorded in the dump.
+    Unknown,
+}
+
+impl Os {
+    /// Lower-case name, as in JSON and in overlay files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Os::Linux => "linux",
+            Os::Windows => "windows",
+            Os::Macos => "macos",
+            Os::Unknown => "unknown",
+        }
+    }
+}
+
+/// Processor architecture of the dumped process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arch {
+    /// AMD64, x86-64.
+    X64,
+    /// 64-bit Arm.
+    Arm64,
+    /// 32-bit x86.
+    X86,
+    /// 32-bit Arm.
+    Arm,
+    /// IBM Z, 64-bit big endian.
+    S390x,
+    /// PowerPC, 64-bit.
+    Ppc64,
+    /// PowerPC, 32-bit.
+    Ppc,
+    /// RISC-V, 64-bit.
+    Riscv64,
+    /// LoongArch, 64-bit.
+    Loongarch64,
+    /// Something else, or not recorded in the dump.
+    Unknown,
+}
+
+impl Arch {
+    /// Lower-case name, as in JSON and in overlay files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Arch::X64 => "x64",
+            Arch::Arm64 => "arm64",
+            Arch::X86 => "x86",
+            Arch::Arm => "arm",
+            Arch::S390x => "s390x",
+            Arch::Ppc64 => "ppc64",
+            Arch::Ppc => "ppc",
+            Arch::Riscv64 => "riscv64",
+            Arch::Loongarch64 => "loongarch64",
+            Arch::Unknown => "unknown",
+        }
+    }
+}
