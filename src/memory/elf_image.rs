@@ -1,0 +1,205 @@
+//! ELF images in memory: program headers, build id note, and lookups through `DT_GNU_HASH`.
+//!
+//! Source of the layouts: System V ABI, and the GNU hash section as glibc and lld write it.
+
+use super::image::{Export, Image, ImageFormat};
+use super::{Memory, ReadError};
+use crate::base::{Addr, AddrRange, PtrSize, Shape};
+
+/// An image with more program headers than this is not one: libcoreclr has 9.
+const MAX_PROGRAM_HEADERS: u64 = 256;
+/// More notes than this in one PT_NOTE is damage.
+const MAX_NOTES: usize = 64;
+/// Entries of the dynamic section; libcoreclr has about 35.
+const MAX_DYNAMIC: u64 = 512;
+/// Steps in one hash chain.
+const MAX_CHAIN: u64 = 100_000;
+
+const PT_LOAD: u32 = 1;
+const PT_DYNAMIC: u32 = 2;
+const PT_NOTE: u32 = 4;
+const PF_W: u32 = 2;
+const NT_GNU_BUILD_ID: u32 = 3;
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_GNU_HASH: u64 = 0x6fff_fef5;
+
+/// A program header of an image in memory.
+#[derive(Clone, Copy)]
+struct Segment {
+    kind: u32,
+    flags: u32,
+    vaddr: u64,
+    mem_size: u64,
+}
+
+pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
+    let class = memory.u8(base.plus(4)).ok()?;
+    let ptr = if class == 1 { PtrSize::Four } else { PtrSize::Eight };
+    if ptr != memory.shape().ptr {
+        return None;
+    }
+    let segments = segments(memory, base).ok()?;
+    let loads = || segments.iter().filter(|s| s.kind == PT_LOAD);
+    let bias = base.0.wrapping_sub(loads().map(|s| s.vaddr).min()? & !0xfff);
+    let range_of = |s: &Segment| {
+        let start = Addr(bias.wrapping_add(s.vaddr));
+        AddrRange::new(start, start.plus(s.mem_size))
+    };
+    let end = loads().map(|s| range_of(s).end).max()?;
+    let build_id = segments.iter().filter(|s| s.kind == PT_NOTE).find_map(|s| build_id(memory, range_of(s)));
+    Some(Image {
+        base,
+        format: ImageFormat::Elf,
+        range: AddrRange::new(base, end),
+        writable: loads().filter(|s| s.flags & PF_W != 0).map(range_of).collect(),
+        build_id,
+        timestamp: None,
+        bias,
+        exports: segments.iter().find(|s| s.kind == PT_DYNAMIC).map(range_of),
+    })
+}
+
+fn segments(memory: &Memory, base: Addr) -> Result<Vec<Segment>, ReadError> {
+    let (phoff, phentsize_at) = match memory.shape().ptr {
+        PtrSize::Four => (u64::from(memory.u32(base.plus(28))?), 42),
+        PtrSize::Eight => (memory.u64(base.plus(32))?, 54),
+    };
+    let entry = u64::from(memory.u16(base.plus(phentsize_at))?);
+    let count = u64::from(memory.u16(base.plus(phentsize_at + 2))?).min(MAX_PROGRAM_HEADERS);
+    (0..count)
+        .map(|i| {
+            let at = base.plus(phoff).element(i, entry);
+            Ok(match memory.shape().ptr {
+                PtrSize::Four => Segment {
+                    kind: memory.u32(at)?,
+                    flags: memory.u32(at.plus(24))?,
+                    vaddr: u64::from(memory.u32(at.plus(8))?),
+                    mem_size: u64::from(memory.u32(at.plus(20))?),
+                },
+                PtrSize::Eight => Segment {
+                    kind: memory.u32(at)?,
+                    flags: memory.u32(at.plus(4))?,
+                    vaddr: memory.u64(at.plus(16))?,
+                    mem_size: memory.u64(at.plus(40))?,
+                },
+            })
+        })
+        .collect()
+}
+
+fn build_id(memory: &Memory, notes: AddrRange) -> Option<Vec<u8>> {
+    let mut at = notes.start;
+    for _ in 0..MAX_NOTES {
+        if at >= notes.end {
+            return None;
+        }
+        let name_len = u64::from(memory.u32(at).ok()?);
+        let desc_len = u64::from(memory.u32(at.plus(4)).ok()?);
+        let kind = memory.u32(at.plus(8)).ok()?;
+        let name = at.plus(12);
+        let desc = name.plus(name_len.next_multiple_of(4));
+        if kind == NT_GNU_BUILD_ID && name_len == 4 && memory.bytes(name, 4).ok()?.as_ref() == b"GNU\0" {
+            return memory.bytes(desc, desc_len.min(64)).ok().map(|b| b.into_owned());
+        }
+        at = desc.plus(desc_len.next_multiple_of(4));
+    }
+    None
+}
+
+pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Export> {
+    let tables = Tables::read(image, memory)?;
+    let index = tables.find(memory, name)?;
+    let shape = memory.shape();
+    let symbol = tables.symbol(shape, index);
+    let (value, size) = match shape.ptr {
+        PtrSize::Four => (u64::from(memory.u32(symbol.plus(4)).ok()?), u64::from(memory.u32(symbol.plus(8)).ok()?)),
+        PtrSize::Eight => (memory.u64(symbol.plus(8)).ok()?, memory.u64(symbol.plus(16)).ok()?),
+    };
+    Some(Export { address: Addr(image.bias.wrapping_add(value)), size: Some(size).filter(|s| *s != 0) })
+}
+
+/// Where the tables of the dynamic section lie in memory.
+struct Tables {
+    hash: Addr,
+    symbols: Addr,
+    strings: Addr,
+}
+
+impl Tables {
+    fn read(image: &Image, memory: &Memory) -> Option<Tables> {
+        let dynamic = image.exports?;
+        let word = memory.ptr_bytes();
+        let (mut hash, mut symbols, mut strings) = (None, None, None);
+        for i in 0..MAX_DYNAMIC {
+            let entry = dynamic.start.element(i, word * 2);
+            let tag = memory.word(entry).ok()?;
+            let value = memory.word(entry.plus(word)).ok()?;
+            // glibc relocates these entries in place; musl and the file itself leave them relative to the base.
+            let address = if value < image.base.0 { Addr(image.bias.wrapping_add(value)) } else { Addr(value) };
+            match tag {
+                0 => break,
+                DT_STRTAB => strings = Some(address),
+                DT_SYMTAB => symbols = Some(address),
+                DT_GNU_HASH => hash = Some(address),
+                _ => {}
+            }
+        }
+        Some(Tables { hash: hash?, symbols: symbols?, strings: strings? })
+    }
+
+    fn symbol(&self, shape: Shape, index: u64) -> Addr {
+        let size = match shape.ptr {
+            PtrSize::Four => 16,
+            PtrSize::Eight => 24,
+        };
+        self.symbols.element(index, size)
+    }
+
+    fn find(&self, memory: &Memory, name: &str) -> Option<u64> {
+        let buckets = u64::from(memory.u32(self.hash).ok()?);
+        let first_symbol = u64::from(memory.u32(self.hash.plus(4)).ok()?);
+        let bloom_words = u64::from(memory.u32(self.hash.plus(8)).ok()?);
+        if buckets == 0 {
+            return None;
+        }
+        // The bloom filter is skipped: it only saves time, and its page is one more that may be absent.
+        let bucket_table = self.hash.plus(16).element(bloom_words, memory.ptr_bytes());
+        let chains = bucket_table.element(buckets, 4);
+        let wanted = gnu_hash(name);
+        let mut index = u64::from(memory.u32(bucket_table.element(u64::from(wanted) % buckets, 4)).ok()?);
+        for _ in 0..MAX_CHAIN {
+            let link = index.checked_sub(first_symbol)?;
+            let hash = memory.u32(chains.element(link, 4)).ok()?;
+            if hash | 1 == wanted | 1 && self.name_is(memory, index, name) {
+                return Some(index);
+            }
+            if hash & 1 == 1 {
+                return None;
+            }
+            index = index.checked_add(1)?;
+        }
+        None
+    }
+
+    fn name_is(&self, memory: &Memory, index: u64, name: &str) -> bool {
+        let Ok(offset) = memory.u32(self.symbol(memory.shape(), index)) else { return false };
+        let len = u64::try_from(name.len()).unwrap_or(u64::MAX);
+        let at = self.strings.plus(u64::from(offset));
+        memory.bytes(at, len.saturating_add(1)).is_ok_and(|b| b.strip_suffix(&[0]) == Some(name.as_bytes()))
+    }
+}
+
+fn gnu_hash(name: &str) -> u32 {
+    name.bytes().fold(5381u32, |h, b| h.wrapping_mul(33).wrapping_add(u32::from(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn hash_is_the_one_of_glibc() {
+        // Known values of the GNU hash: "" and "printf" (binutils documentation).
+        assert_eq!(super::gnu_hash(""), 0x0000_1505);
+        assert_eq!(super::gnu_hash("printf"), 0x156b_2bb8);
+    }
+}

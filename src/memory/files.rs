@@ -1,0 +1,257 @@
+//! Module files beside the dump: they fill in read-only pages that the dump lacks.
+//!
+//! A file is taken only when it is provably the one that the process had loaded: same GNU build id (ELF), same time
+//! stamp and size (PE). Only pages that the process could not have changed are filled: read-only segments, and the
+//! relocation-only part (RELRO) with its relative relocations applied. A writable page that is missing stays missing:
+//! the file's copy of it would be a guess about the past.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use goblin::container::{Container, Ctx, Endian as GoblinEndian};
+use goblin::elf::program_header::{PF_W, PT_GNU_RELRO, PT_LOAD, ProgramHeader};
+
+use super::{Image, ImageFormat, Memory, pe_image};
+use crate::base::{Addr, AddrRange, Endian, Os, PtrSize, Shape};
+use crate::dump::{Bytes, Module};
+
+const PAGE: u64 = 4096;
+const DT_RELA: u64 = 7;
+const DT_RELA_SIZE: u64 = 8;
+const DT_RELR_SIZE: u64 = 35;
+const DT_RELR: u64 = 36;
+
+/// Where to look for module files.
+#[derive(Clone, Debug, Default)]
+pub struct FileSearch {
+    /// Folders that hold module files by name (`--modules`).
+    pub modules: Vec<PathBuf>,
+    /// Root of a file tree that holds them under the recorded paths (`--sysroot`).
+    pub sysroot: Option<PathBuf>,
+    /// Whether the recorded paths may be opened on this machine.
+    pub recorded_paths: bool,
+}
+
+impl FileSearch {
+    /// Files that may be the module recorded as `path`, best first. Only regular files: a dump may name a device or a
+    /// pipe, and opening that would block or worse.
+    pub fn candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {
+        let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        let mut out = Vec::new();
+        if !name.is_empty() && name != "." && name != ".." {
+            out.extend(self.modules.iter().map(|dir| dir.join(name)));
+            if os == Os::Windows {
+                out.extend(self.modules.iter().map(|dir| dir.join(name.to_ascii_lowercase())));
+            }
+        }
+        // ".." in a recorded path must not lead out of the given root.
+        let relative: PathBuf = Path::new(path)
+            .components()
+            .filter_map(|c| match c {
+                std::path::Component::Normal(part) => Some(part),
+                _ => None,
+            })
+            .collect();
+        if let Some(root) = &self.sysroot {
+            out.push(root.join(&relative));
+        }
+        if self.recorded_paths && os == Os::Linux && path.starts_with('/') {
+            out.push(PathBuf::from(path));
+        }
+        out.retain(|p| p.metadata().is_ok_and(|m| m.is_file()));
+        out.dedup();
+        out
+    }
+}
+
+/// What became of the search for one module's file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filled {
+    /// The file that was taken.
+    pub file: Option<PathBuf>,
+    /// Bytes of memory that it added.
+    pub bytes: u64,
+    /// Files that were found but are not the one that the process had loaded, with the reason.
+    pub rejected: Vec<(PathBuf, String)>,
+}
+
+/// Tops `memory` up from the file of `module`, whose image in memory is `image` (absent where its first page is).
+pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os) -> Filled {
+    let mut filled = Filled::default();
+    for path in search.candidates(&module.path, os) {
+        match Bytes::map_path(&path).map_err(|e| e.to_string()).and_then(|b| fill_from(memory, module, image, b)) {
+            Ok(bytes) => {
+                filled.bytes = bytes;
+                filled.file = Some(path);
+                return filled;
+            }
+            Err(reason) => filled.rejected.push((path, reason)),
+        }
+    }
+    filled
+}
+
+fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes) -> Result<u64, String> {
+    let bytes = Arc::new(bytes);
+    if bytes.starts_with(b"\x7fELF") {
+        let image = image.ok_or("the dump lacks the module's first page, so its build id cannot be compared")?;
+        fill_elf(memory, image, &bytes)
+    } else if bytes.starts_with(b"MZ") {
+        fill_pe(memory, module, image, &bytes)
+    } else {
+        Err("neither an ELF nor a PE file".into())
+    }
+}
+
+/// An ELF file laid out as the loader would do it, at `base`.
+struct LoadedElf {
+    memory: Memory,
+    image: Image,
+    headers: Vec<ProgramHeader>,
+}
+
+fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
+    let header = goblin::elf::Elf::parse_header(bytes).ok()?;
+    let container = match shape.ptr {
+        PtrSize::Four => Container::Little,
+        PtrSize::Eight => Container::Big,
+    };
+    let endian = match shape.endian {
+        Endian::Little => GoblinEndian::Little,
+        Endian::Big => GoblinEndian::Big,
+    };
+    let count = usize::from(header.e_phnum).min(256);
+    let offset = usize::try_from(header.e_phoff).ok()?;
+    let headers = ProgramHeader::parse(bytes, offset, count, Ctx::new(container, endian)).ok()?;
+    let low = headers.iter().filter(|h| h.p_type == PT_LOAD).map(|h| h.p_vaddr).min()? & !0xfff;
+    let mut memory = Memory { shape, sources: vec![], pieces: vec![] };
+    for h in headers.iter().filter(|h| h.p_type == PT_LOAD) {
+        let start = Addr(base.0.checked_add(h.p_vaddr.checked_sub(low)?)?);
+        memory.fill_gaps(AddrRange::new(start, start.plus(h.p_filesz)), bytes, h.p_offset);
+    }
+    let image = Image::at(&memory, base)?;
+    Some(LoadedElf { memory, image, headers })
+}
+
+fn fill_elf(memory: &mut Memory, image: &Image, bytes: &Arc<Bytes>) -> Result<u64, String> {
+    let wanted = image.build_id.as_ref().ok_or("the dump lacks the module's build id")?;
+    let loaded = load_elf(bytes, memory.shape(), image.base).ok_or("not a readable ELF image of this architecture")?;
+    let found = loaded.image.build_id.as_ref().ok_or("the file has no build id")?;
+    if wanted != found {
+        return Err(format!("its build id is {}, the process had loaded {}", hex(found), hex(wanted)));
+    }
+    let mut added = 0u64;
+    for h in loaded.headers.iter().filter(|h| h.p_type == PT_LOAD && h.p_flags & PF_W == 0) {
+        let start = Addr(image.bias.wrapping_add(h.p_vaddr));
+        // Whole pages are mapped, so the file's bytes before and behind the segment are in memory as well.
+        let head = start.0 % PAGE;
+        let page = Addr(start.0.saturating_sub(head));
+        let end = start.plus(h.p_filesz).plus(PAGE - 1).align_down(PAGE);
+        added = added.saturating_add(memory.fill_gaps(AddrRange::new(page, end), bytes, h.p_offset.saturating_sub(head)));
+    }
+    for h in loaded.headers.iter().filter(|h| h.p_type == PT_GNU_RELRO) {
+        let start = Addr(image.bias.wrapping_add(h.p_vaddr));
+        if let Some(copy) = relocated(&loaded, AddrRange::new(start, start.plus(h.p_filesz))) {
+            let copy = Arc::new(Bytes::Owned(copy));
+            added = added.saturating_add(memory.fill_gaps(AddrRange::new(start, start.plus(h.p_filesz)), &copy, 0));
+        }
+    }
+    Ok(added)
+}
+
+/// The bytes of `range` with the image's relative relocations applied.
+fn relocated(elf: &LoadedElf, range: AddrRange) -> Option<Vec<u8>> {
+    let mut copy = elf.memory.bytes(range.start, range.len()).ok()?.into_owned();
+    let shape = elf.memory.shape();
+    let word = shape.ptr.bytes();
+    let dynamic = elf.image.exports?;
+    let entries = (0..512u64).map_while(|i| {
+        let at = dynamic.start.element(i, word * 2);
+        let tag = elf.memory.word(at).ok()?;
+        (tag != 0).then_some((tag, elf.memory.word(at.plus(word)).ok()?))
+    });
+    let entries: Vec<(u64, u64)> = entries.collect();
+    let value = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
+    let mut patch = |at: u64, n: u64| {
+        let at = Addr(at);
+        if !range.contains(at) || !range.contains(at.plus(word - 1)) {
+            return;
+        }
+        let Some(place) = usize::try_from(at.0 - range.start.0).ok().and_then(|i| copy.get_mut(i..)) else { return };
+        match (shape.ptr, shape.endian) {
+            (PtrSize::Eight, Endian::Little) => put(place, &n.to_le_bytes()),
+            (PtrSize::Eight, Endian::Big) => put(place, &n.to_be_bytes()),
+            (PtrSize::Four, Endian::Little) => put(place, n.to_le_bytes().get(..4).unwrap_or_default()),
+            (PtrSize::Four, Endian::Big) => put(place, n.to_be_bytes().get(4..).unwrap_or_default()),
+        }
+    };
+    let bias = elf.image.bias;
+    if let (Some(table), Some(size)) = (value(DT_RELA), value(DT_RELA_SIZE)) {
+        let stride = word * 3;
+        for i in 0..size.min(64 << 20) / stride {
+            let at = Addr(bias.wrapping_add(table)).element(i, stride);
+            let Ok(offset) = elf.memory.word(at) else { break };
+            let Ok(info) = elf.memory.word(at.plus(word)) else { break };
+            let Ok(addend) = elf.memory.word(at.plus(word * 2)) else { break };
+            // A relative relocation names no symbol; its number is 8 on x86, 1027 on arm64, 22 or 23 elsewhere.
+            let symbol = if word == 8 { info >> 32 } else { info >> 8 };
+            if symbol == 0 {
+                patch(bias.wrapping_add(offset), bias.wrapping_add(addend));
+            }
+        }
+    }
+    if let (Some(table), Some(size)) = (value(DT_RELR), value(DT_RELR_SIZE)) {
+        // Packed relative relocations: an even word is an address, an odd one a bitmap of the words behind it.
+        let mut next = 0u64;
+        for i in 0..size.min(64 << 20) / word {
+            let Ok(entry) = elf.memory.word(Addr(bias.wrapping_add(table)).element(i, word)) else { break };
+            let addresses: Vec<u64> = if entry & 1 == 0 {
+                next = entry.wrapping_add(word);
+                vec![entry]
+            } else {
+                let bits = word * 8 - 1;
+                let here = next;
+                next = next.wrapping_add(bits * word);
+                (0..bits).filter(|b| entry >> (b + 1) & 1 == 1).map(|b| here.wrapping_add(b * word)).collect()
+            };
+            for a in addresses {
+                let at = bias.wrapping_add(a);
+                if let Ok(n) = elf.memory.word(Addr(at)) {
+                    patch(at, bias.wrapping_add(n));
+                }
+            }
+        }
+    }
+    Some(copy)
+}
+
+fn put(place: &mut [u8], bytes: &[u8]) {
+    for (to, from) in place.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+}
+
+fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>) -> Result<u64, String> {
+    let file = pe_image::PeFile::parse(bytes).ok_or("not a readable PE image")?;
+    let timestamp = module.timestamp.or_else(|| image.filter(|i| i.format == ImageFormat::Pe)?.timestamp);
+    let timestamp = timestamp.ok_or("the dump does not record the module's time stamp")?;
+    if (file.timestamp, u64::from(file.size_of_image)) != (timestamp, module.size) {
+        return Err(format!(
+            "it has time stamp {:#x} and size {:#x}, the process had loaded {timestamp:#x} and {:#x}",
+            file.timestamp, file.size_of_image, module.size
+        ));
+    }
+    let copy = Arc::new(Bytes::Owned(file.loaded_at(bytes, module.base).ok_or("its sections cannot be laid out")?));
+    let mut added = 0u64;
+    for section in file.read_only() {
+        let start = module.base.plus(u64::from(section.start));
+        let range = AddrRange::new(start, start.plus(u64::from(section.end.saturating_sub(section.start))));
+        added = added.saturating_add(memory.fill_gaps(range, &copy, u64::from(section.start)));
+    }
+    Ok(added)
+}
+
+/// Bytes as lower-case hexadecimal digits: the usual spelling of build ids.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}

@@ -1,0 +1,315 @@
+//! Floor 2: the target's addresses. Every byte of the dumped process that anything above reads comes through [`Memory`].
+//!
+//! A read outside what was captured is an error value, never zero: zero-filling is how other tools invent objects.
+
+mod elf_image;
+mod files;
+mod image;
+mod pe_image;
+mod text;
+
+pub use files::{FileSearch, Filled, fill_module, hex};
+pub use image::{Export, Image, ImageFormat};
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::base::{Addr, AddrRange, Shape};
+use crate::dump::{Bytes, Dump};
+
+/// Memory that was asked for is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{len} bytes at {address} are not in the dump")]
+pub struct ReadError {
+    /// Where the read began.
+    pub address: Addr,
+    /// How many bytes were asked for.
+    pub len: u64,
+}
+
+/// A stretch of the address space that is served from one place of one file.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: u64,
+    end: u64,
+    source: usize,
+    offset: u64,
+}
+
+/// The captured address space of the dumped process, topped up from module files where they match.
+#[derive(Debug)]
+pub struct Memory {
+    shape: Shape,
+    sources: Vec<Arc<Bytes>>,
+    /// Sorted, without overlaps, neighbours joined.
+    pieces: Vec<Piece>,
+}
+
+impl Memory {
+    /// Indexes the captured ranges of `dump`. Where ranges overlap, the first in the file wins.
+    pub fn new(dump: &Dump, shape: Shape) -> Memory {
+        let mut wanted: Vec<Piece> = dump
+            .ranges
+            .iter()
+            .filter(|r| r.len > 0)
+            .map(|r| Piece { start: r.start.0, end: r.start.0.saturating_add(r.len), source: 0, offset: r.offset })
+            .collect();
+        let sorted = wanted.windows(2).all(|w| matches!(w, [a, b] if a.end <= b.start));
+        let pieces = if sorted {
+            join(wanted)
+        } else {
+            // A stable sort keeps the file's order among equal starts; an overlap is cut from the later range.
+            let mut ordered: Vec<(usize, Piece)> = wanted.drain(..).enumerate().collect();
+            ordered.sort_by_key(|(i, p)| (p.start, *i));
+            join(without_overlaps(ordered))
+        };
+        Memory { shape, sources: vec![Arc::clone(&dump.bytes)], pieces }
+    }
+
+    /// Pointer size and byte order of the process.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Size of a pointer in bytes.
+    pub fn ptr_bytes(&self) -> u64 {
+        self.shape.ptr.bytes()
+    }
+
+    /// Serves `range` from `source` at `offset` wherever the dump has nothing. Returns the bytes that this added.
+    pub fn fill_gaps(&mut self, range: AddrRange, source: &Arc<Bytes>, offset: u64) -> u64 {
+        let file_len = u64::try_from(source.len()).unwrap_or(u64::MAX);
+        let len = range.len().min(file_len.saturating_sub(offset));
+        let (start, end) = (range.start.0, range.start.0.saturating_add(len));
+        let index = self.sources.iter().position(|s| Arc::ptr_eq(s, source)).unwrap_or_else(|| {
+            self.sources.push(Arc::clone(source));
+            self.sources.len().saturating_sub(1)
+        });
+        let mut added = Vec::new();
+        let mut at = start;
+        let first = self.pieces.partition_point(|p| p.end <= start);
+        for p in self.pieces.iter().skip(first).take_while(|p| p.start < end) {
+            if p.start > at {
+                added.push((at, p.start));
+            }
+            at = at.max(p.end);
+        }
+        if at < end {
+            added.push((at, end));
+        }
+        let mut bytes = 0u64;
+        for (from, to) in added {
+            bytes = bytes.saturating_add(to.saturating_sub(from));
+            let offset = offset.saturating_add(from.saturating_sub(start));
+            self.pieces.push(Piece { start: from, end: to, source: index, offset });
+        }
+        if bytes > 0 {
+            self.pieces.sort_unstable_by_key(|p| p.start);
+        }
+        bytes
+    }
+
+    fn piece(&self, address: Addr) -> Option<(usize, &Piece)> {
+        let i = self.pieces.partition_point(|p| p.end <= address.0);
+        self.pieces.get(i).filter(|p| p.start <= address.0).map(|p| (i, p))
+    }
+
+    fn piece_bytes(&self, p: &Piece) -> Option<&[u8]> {
+        self.sources.get(p.source)?.range(p.offset, p.end.saturating_sub(p.start))
+    }
+
+    /// The captured bytes from `address` to the end of the stretch it lies in, without copying.
+    pub fn contiguous(&self, address: Addr) -> Option<&[u8]> {
+        let (_, p) = self.piece(address)?;
+        let skip = usize::try_from(address.0.checked_sub(p.start)?).ok()?;
+        self.piece_bytes(p)?.get(skip..)
+    }
+
+    /// `len` bytes at `address` without copying; `None` where they are absent or lie in two stretches.
+    pub fn slice(&self, address: Addr, len: u64) -> Option<&[u8]> {
+        self.contiguous(address)?.get(..usize::try_from(len).ok()?)
+    }
+
+    /// Fills `buffer` from `address`, crossing from one stretch to the next where they touch.
+    ///
+    /// # Errors
+    /// [`ReadError`] where any of the bytes is absent.
+    pub fn read(&self, address: Addr, buffer: &mut [u8]) -> Result<(), ReadError> {
+        let len = u64::try_from(buffer.len()).unwrap_or(u64::MAX);
+        let error = ReadError { address, len };
+        let mut at = address;
+        let mut rest = buffer;
+        while !rest.is_empty() {
+            let have = self.contiguous(at).ok_or(error)?;
+            let n = have.len().min(rest.len());
+            let (now, later) = rest.split_at_mut_checked(n).ok_or(error)?;
+            now.copy_from_slice(have.get(..n).ok_or(error)?);
+            rest = later;
+            at = at.plus(u64::try_from(n).unwrap_or(u64::MAX));
+            if n == 0 {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// `len` bytes at `address`, borrowed where they lie in one stretch.
+    ///
+    /// # Errors
+    /// [`ReadError`] where any of the bytes is absent.
+    pub fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
+        if let Some(slice) = self.slice(address, len) {
+            return Ok(Cow::Borrowed(slice));
+        }
+        let error = ReadError { address, len };
+        // Allocate only for bytes that are there: a hostile length must not become a hostile allocation.
+        if self.captured(AddrRange::new(address, address.plus(len))) < len {
+            return Err(error);
+        }
+        let mut buffer = vec![0; usize::try_from(len).map_err(|_| error)?];
+        self.read(address, &mut buffer)?;
+        Ok(Cow::Owned(buffer))
+    }
+
+    /// An unsigned number of `N` bytes in the target's byte order.
+    fn number<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
+        let mut buffer = [0; N];
+        match self.contiguous(address).and_then(|b| b.first_chunk::<N>()) {
+            Some(chunk) => buffer = *chunk,
+            None => self.read(address, &mut buffer)?,
+        }
+        Ok(self.shape.number(&buffer))
+    }
+
+    /// The byte at `address`.
+    ///
+    /// # Errors
+    /// [`ReadError`] where it is absent. The same holds for the other sizes.
+    pub fn u8(&self, address: Addr) -> Result<u8, ReadError> {
+        self.number::<1>(address).map(|n| u8::try_from(n).unwrap_or(u8::MAX))
+    }
+
+    /// The 16-bit number at `address`.
+    ///
+    /// # Errors
+    /// See [`Memory::u8`].
+    pub fn u16(&self, address: Addr) -> Result<u16, ReadError> {
+        self.number::<2>(address).map(|n| u16::try_from(n).unwrap_or(u16::MAX))
+    }
+
+    /// The 32-bit number at `address`.
+    ///
+    /// # Errors
+    /// See [`Memory::u8`].
+    pub fn u32(&self, address: Addr) -> Result<u32, ReadError> {
+        self.number::<4>(address).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+    }
+
+    /// The signed 32-bit number at `address`.
+    ///
+    /// # Errors
+    /// See [`Memory::u8`].
+    pub fn i32(&self, address: Addr) -> Result<i32, ReadError> {
+        self.u32(address).map(u32::cast_signed)
+    }
+
+    /// The 64-bit number at `address`.
+    ///
+    /// # Errors
+    /// See [`Memory::u8`].
+    pub fn u64(&self, address: Addr) -> Result<u64, ReadError> {
+        self.number::<8>(address)
+    }
+
+    /// The pointer-sized number at `address`.
+    ///
+    /// # Errors
+    /// See [`Memory::u8`].
+    pub fn word(&self, address: Addr) -> Result<u64, ReadError> {
+        match self.shape.ptr {
+            crate::base::PtrSize::Four => self.number::<4>(address),
+            crate::base::PtrSize::Eight => self.number::<8>(address),
+        }
+    }
+
+    /// The pointer at `address`.
+    ///
+    /// # Errors
+    /// See [`Memory::u8`].
+    pub fn ptr(&self, address: Addr) -> Result<Addr, ReadError> {
+        self.word(address).map(Addr)
+    }
+
+    /// Whether the byte at `address` was captured.
+    pub fn has(&self, address: Addr) -> bool {
+        self.piece(address).is_some()
+    }
+
+    /// How many bytes of `range` were captured.
+    pub fn captured(&self, range: AddrRange) -> u64 {
+        let first = self.pieces.partition_point(|p| p.end <= range.start.0);
+        self.pieces
+            .iter()
+            .skip(first)
+            .take_while(|p| p.start < range.end.0)
+            .map(|p| p.end.min(range.end.0).saturating_sub(p.start.max(range.start.0)))
+            .fold(0u64, u64::saturating_add)
+    }
+
+    /// The captured stretches of `range`, in order of address.
+    pub fn stretches(&self, range: AddrRange) -> impl Iterator<Item = (Addr, &[u8])> {
+        let first = self.pieces.partition_point(|p| p.end <= range.start.0);
+        self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter_map(move |p| {
+            let from = p.start.max(range.start.0);
+            let to = p.end.min(range.end.0);
+            let bytes = self.piece_bytes(p)?;
+            let skip = usize::try_from(from.saturating_sub(p.start)).ok()?;
+            let len = usize::try_from(to.saturating_sub(from)).ok()?;
+            Some((Addr(from), bytes.get(skip..)?.get(..len)?))
+        })
+    }
+
+    /// Whether the byte at `address` comes from the dump itself and not from a file beside it.
+    pub fn is_from_dump(&self, address: Addr) -> bool {
+        self.piece(address).is_some_and(|(_, p)| p.source == 0)
+    }
+}
+
+/// Cuts what earlier ranges hold already out of later ones. `ordered` is sorted by start.
+fn without_overlaps(ordered: Vec<(usize, Piece)>) -> Vec<Piece> {
+    let mut out: Vec<Piece> = Vec::with_capacity(ordered.len());
+    for (_, mut p) in ordered {
+        if let Some(last) = out.last() {
+            if p.end <= last.end {
+                continue;
+            }
+            if p.start < last.end {
+                p.offset = p.offset.saturating_add(last.end.saturating_sub(p.start));
+                p.start = last.end;
+            }
+        }
+        out.push(p);
+    }
+    out
+}
+
+/// Joins pieces that touch in the address space and in the file.
+fn join(sorted: Vec<Piece>) -> Vec<Piece> {
+    let mut out: Vec<Piece> = Vec::with_capacity(sorted.len());
+    for p in sorted {
+        match out.last_mut() {
+            Some(last)
+                if last.end == p.start
+                    && last.source == p.source
+                    && last.offset.saturating_add(last.end.saturating_sub(last.start)) == p.offset =>
+            {
+                last.end = p.end;
+            }
+            _ => out.push(p),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
