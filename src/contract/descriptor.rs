@@ -1,0 +1,351 @@
+//! The merged descriptor: one namespace of types, globals and contracts, each knowing where it came from.
+
+use std::collections::BTreeMap;
+
+use super::json::{self, RawDescriptor, RawValue};
+use crate::base::Addr;
+
+/// Where a part of the merged descriptor came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// What kind of source.
+    pub kind: OriginKind,
+    /// Name for people: `descriptor`, `GC sub-descriptor`, `overlay net10.0-linux-x64`.
+    pub name: String,
+    /// Address of the descriptor or of the structure that it was made from.
+    pub address: Option<Addr>,
+    /// `version` of the JSON.
+    pub version: u64,
+}
+
+/// Kinds of sources, weakest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OriginKind {
+    /// A bundled overlay or one given with `--overlay`.
+    Overlay,
+    /// Made at run time from `GcDacVars`.
+    Synthesised,
+    /// The runtime's own descriptor, in the dump or in its matching file.
+    InMemory,
+}
+
+/// A type of the target.
+#[derive(Clone, Debug, Default)]
+pub struct TypeInfo {
+    /// Size in bytes, where published.
+    pub size: Option<u64>,
+    /// Its fields.
+    pub fields: BTreeMap<String, FieldInfo>,
+    /// Index into [`Descriptor::origins`] of the strongest source.
+    pub origin: usize,
+}
+
+/// A field of a type of the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldInfo {
+    /// Offset in bytes.
+    pub offset: u64,
+    /// Written type; mostly absent, the contract defines it.
+    pub type_name: Option<String>,
+    /// Index into [`Descriptor::origins`].
+    pub origin: usize,
+}
+
+/// A global of the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GlobalInfo {
+    /// Its value.
+    pub value: GlobalValue,
+    /// Written type.
+    pub type_name: Option<String>,
+    /// Index into [`Descriptor::origins`].
+    pub origin: usize,
+}
+
+/// What a global holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GlobalValue {
+    /// A literal of the JSON.
+    Literal {
+        /// As a number, where it is or spells one.
+        number: Option<u64>,
+        /// As text, where it was written as a string.
+        text: Option<String>,
+    },
+    /// The content of a slot: the address of a variable of the runtime.
+    Pointer(Addr),
+    /// A slot whose content is not in the dump.
+    Unreadable {
+        /// Slot number.
+        slot: u64,
+    },
+}
+
+/// A contract as advertised.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContractInfo {
+    /// Version as written: `1`, `c1`, `n1`.
+    pub version: String,
+    /// Index into [`Descriptor::origins`].
+    pub origin: usize,
+}
+
+/// Something that a contract needs is not in the descriptor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ContractError {
+    /// No such contract.
+    #[error("the runtime does not advertise the contract {contract}")]
+    NotAdvertised {
+        /// Name of the contract.
+        contract: String,
+    },
+    /// A version that this program has never heard of.
+    #[error("the runtime advertises the contract {contract} in version {version}, which this gcdump does not know: a newer gcdump may")]
+    UnrecognisedVersion {
+        /// Name of the contract.
+        contract: String,
+        /// Version as written.
+        version: String,
+    },
+    /// A version that is known, but that no reader was written for.
+    #[error("the runtime advertises the contract {contract} in version {version}, which gcdump knows but does not support")]
+    Unsupported {
+        /// Name of the contract.
+        contract: String,
+        /// Version as written.
+        version: String,
+    },
+    /// No such type.
+    #[error("the descriptor has no type {name}")]
+    NoType {
+        /// Name of the type.
+        name: String,
+    },
+    /// No such field.
+    #[error("the descriptor has no field {type_name}.{field}")]
+    NoField {
+        /// Name of the type.
+        type_name: String,
+        /// Name of the field, aliases separated by `|`.
+        field: String,
+    },
+    /// No such global.
+    #[error("the descriptor has no global {name}")]
+    NoGlobal {
+        /// Name of the global, aliases separated by `|`.
+        name: String,
+    },
+    /// The global is there, but the slot that holds it is not in the dump.
+    #[error("the global {name} is in slot {slot} of the pointer data, which is not in the dump")]
+    UnreadableGlobal {
+        /// Name of the global.
+        name: String,
+        /// Slot number.
+        slot: u64,
+    },
+    /// The global is not of the kind that the contract says.
+    #[error("the global {name} is not {wanted}")]
+    WrongKind {
+        /// Name of the global.
+        name: String,
+        /// What was expected: a number, a pointer, text.
+        wanted: &'static str,
+    },
+}
+
+/// The merged descriptor of one runtime.
+#[derive(Clone, Debug, Default)]
+pub struct Descriptor {
+    /// Types by name.
+    pub types: BTreeMap<String, TypeInfo>,
+    /// Globals by name.
+    pub globals: BTreeMap<String, GlobalInfo>,
+    /// Contracts by name.
+    pub contracts: BTreeMap<String, ContractInfo>,
+    /// Sources, in the order in which they were merged.
+    pub origins: Vec<Origin>,
+}
+
+impl Descriptor {
+    /// Adds a source and returns its index.
+    pub fn add_origin(&mut self, origin: Origin) -> usize {
+        self.origins.push(origin);
+        self.origins.len().saturating_sub(1)
+    }
+
+    /// Merges `raw`. Whatever is there already is replaced: merge the weakest source first. `slot` resolves a slot of
+    /// `raw`'s own pointer data. Returns the names that another source of the same kind had defined as well.
+    pub fn merge(&mut self, raw: &RawDescriptor, origin: usize, slot: impl Fn(u64) -> Option<Addr>) -> Vec<String> {
+        let kind = |o: usize, d: &Descriptor| d.origins.get(o).map(|o| o.kind);
+        let own = kind(origin, self);
+        let mut duplicates = Vec::new();
+        for (name, raw) in &raw.types {
+            if self.types.get(name).is_some_and(|t| kind(t.origin, self) == own) {
+                duplicates.push(format!("type {name}"));
+            }
+            let info = self.types.entry(name.clone()).or_default();
+            info.size = raw.size.or(info.size);
+            info.origin = origin;
+            for (field, offset, type_name) in &raw.fields {
+                let new = FieldInfo { offset: *offset, type_name: type_name.clone(), origin };
+                info.fields.insert(field.clone(), new);
+            }
+        }
+        for (name, raw) in &raw.globals {
+            let value = match &raw.value {
+                RawValue::Literal { number, text } => GlobalValue::Literal { number: *number, text: text.clone() },
+                RawValue::Slot(i) => slot(*i).map_or(GlobalValue::Unreadable { slot: *i }, GlobalValue::Pointer),
+            };
+            let old = self.globals.get(name);
+            if old.is_some_and(|g| kind(g.origin, self) == own) {
+                duplicates.push(format!("global {name}"));
+            }
+            // A slot that cannot be read is no reason to forget what a weaker source knew.
+            if matches!(value, GlobalValue::Unreadable { .. }) && old.is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_))) {
+                continue;
+            }
+            self.globals.insert(name.clone(), GlobalInfo { value, type_name: raw.type_name.clone(), origin });
+        }
+        for (name, version) in &raw.contracts {
+            if self.contracts.get(name).is_some_and(|c| kind(c.origin, self) == own) {
+                duplicates.push(format!("contract {name}"));
+            }
+            self.contracts.insert(name.clone(), ContractInfo { version: version.clone(), origin });
+        }
+        duplicates
+    }
+
+    /// Sets one pointer global.
+    pub fn set_pointer(&mut self, name: &str, address: Addr, origin: usize) {
+        let value = GlobalValue::Pointer(address);
+        self.globals.insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
+    }
+
+    /// Sets one number.
+    pub fn set_number(&mut self, name: &str, number: u64, origin: usize) {
+        let value = GlobalValue::Literal { number: Some(number), text: None };
+        self.globals.insert(name.into(), GlobalInfo { value, type_name: None, origin });
+    }
+
+    /// Sets one text.
+    pub fn set_text(&mut self, name: &str, text: &str, origin: usize) {
+        let value = GlobalValue::Literal { number: None, text: Some(text.into()) };
+        self.globals.insert(name.into(), GlobalInfo { value, type_name: Some("string".into()), origin });
+    }
+
+    /// Sets the offset of one field.
+    pub fn set_field(&mut self, type_name: &str, field: &str, offset: u64, origin: usize) {
+        let info = self.types.entry(type_name.into()).or_default();
+        info.origin = origin;
+        info.fields.insert(field.into(), FieldInfo { offset, type_name: None, origin });
+    }
+
+    /// The type `name`; aliases separated by `|`, the first that exists counts.
+    ///
+    /// # Errors
+    /// [`ContractError::NoType`].
+    pub fn type_info(&self, name: &str) -> Result<&TypeInfo, ContractError> {
+        let found = name.split('|').find_map(|n| self.types.get(n));
+        found.ok_or_else(|| ContractError::NoType { name: name.into() })
+    }
+
+    /// Size of a type in bytes.
+    ///
+    /// # Errors
+    /// [`ContractError::NoType`], or `NoField` for the size where it is not published.
+    pub fn size_of(&self, name: &str) -> Result<u64, ContractError> {
+        let size = self.type_info(name)?.size;
+        size.ok_or_else(|| ContractError::NoField { type_name: name.into(), field: "! (size)".into() })
+    }
+
+    /// Offset of a field in bytes; aliases separated by `|` in both names.
+    ///
+    /// # Errors
+    /// [`ContractError::NoType`], [`ContractError::NoField`].
+    pub fn offset(&self, type_name: &str, field: &str) -> Result<u64, ContractError> {
+        let info = self.type_info(type_name)?;
+        let found = field.split('|').find_map(|f| info.fields.get(f));
+        found.map(|f| f.offset).ok_or_else(|| ContractError::NoField { type_name: type_name.into(), field: field.into() })
+    }
+
+    fn global(&self, name: &str) -> Result<(&str, &GlobalInfo), ContractError> {
+        let found = name.split('|').find_map(|n| self.globals.get_key_value(n));
+        found.map(|(n, g)| (n.as_str(), g)).ok_or_else(|| ContractError::NoGlobal { name: name.into() })
+    }
+
+    /// A pointer global: the address of a variable or structure of the runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] where there is none, or where its slot is not in the dump.
+    pub fn pointer(&self, name: &str) -> Result<Addr, ContractError> {
+        let (name, global) = self.global(name)?;
+        match &global.value {
+            GlobalValue::Pointer(a) => Ok(*a),
+            GlobalValue::Literal { number: Some(n), .. } => Ok(Addr(*n)),
+            GlobalValue::Literal { .. } => Err(ContractError::WrongKind { name: name.into(), wanted: "a pointer" }),
+            GlobalValue::Unreadable { slot } => Err(ContractError::UnreadableGlobal { name: name.into(), slot: *slot }),
+        }
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    /// [`ContractError`] where there is none.
+    pub fn number(&self, name: &str) -> Result<u64, ContractError> {
+        let (name, global) = self.global(name)?;
+        match &global.value {
+            GlobalValue::Literal { number: Some(n), .. } => Ok(*n),
+            GlobalValue::Unreadable { slot } => Err(ContractError::UnreadableGlobal { name: name.into(), slot: *slot }),
+            _ => Err(ContractError::WrongKind { name: name.into(), wanted: "a number" }),
+        }
+    }
+
+    /// A text.
+    ///
+    /// # Errors
+    /// [`ContractError`] where there is none.
+    pub fn text(&self, name: &str) -> Result<&str, ContractError> {
+        let (name, global) = self.global(name)?;
+        match &global.value {
+            GlobalValue::Literal { text: Some(t), .. } => Ok(t),
+            _ => Err(ContractError::WrongKind { name: name.into(), wanted: "text" }),
+        }
+    }
+
+    /// The normalised version of a contract, where advertised.
+    pub fn contract(&self, name: &str) -> Option<String> {
+        self.contracts.get(name).map(|c| json::contract_version(&c.version))
+    }
+}
+
+/// Declares a struct of field offsets that is bound to a descriptor once.
+///
+/// `req` fields make binding fail where they are missing, `opt` fields become `Option`. Names may list aliases
+/// separated by `|`: runtimes renamed fields between previews.
+macro_rules! layout {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident : $type_name:literal {
+        $($(#[$fmeta:meta])* $field:ident : $kind:ident $label:literal),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        $vis struct $name {
+            $($(#[$fmeta])* pub(crate) $field: $crate::contract::descriptor::layout!(@type $kind)),*
+        }
+
+        impl $name {
+            /// Binds the names to the offsets of `descriptor`.
+            pub(crate) fn bind(
+                descriptor: &$crate::contract::Descriptor,
+            ) -> Result<$name, $crate::contract::ContractError> {
+                Ok($name {
+                    $($field: $crate::contract::descriptor::layout!(@bind $kind descriptor $type_name $label)),*
+                })
+            }
+        }
+    };
+    (@type req) => { u64 };
+    (@type opt) => { Option<u64> };
+    (@bind req $d:ident $t:literal $l:literal) => { $d.offset($t, $l)? };
+    (@bind opt $d:ident $t:literal $l:literal) => { $d.offset($t, $l).ok() };
+}
+pub(crate) use layout;
