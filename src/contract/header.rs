@@ -1,0 +1,181 @@
+//! The binary header of a descriptor in memory, its JSON, its pointer data and its sub-descriptors.
+//!
+//! Layout: `docs/design/datacontracts/contract-descriptor.md`; measured on runtimes 9.0.5 to 10.0.14.
+
+use super::json::{self, JsonError, RawDescriptor};
+use crate::base::{Addr, Endian, Limits, NoteKind, Notes, PtrSize};
+use crate::memory::{Memory, ReadError};
+
+/// The first eight bytes of a descriptor on a little-endian target.
+pub const MAGIC_LITTLE: [u8; 8] = *b"DNCCDAC\0";
+/// The same on a big-endian target.
+pub const MAGIC_BIG: [u8; 8] = *b"\0CADCCND";
+
+/// The magic bytes as the target writes them.
+pub fn magic(memory: &Memory) -> [u8; 8] {
+    match memory.shape().endian {
+        Endian::Little => MAGIC_LITTLE,
+        Endian::Big => MAGIC_BIG,
+    }
+}
+
+/// A descriptor's header: it leads to the JSON and to the pointer data, which may be absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Where the header lies.
+    pub address: Addr,
+    /// Bytes of JSON.
+    pub json_bytes: u64,
+    /// Where the JSON lies.
+    pub json: Addr,
+    /// Slots of pointer data; slot 0 is a placeholder.
+    pub slots: u64,
+    /// Where the pointer data lies.
+    pub pointer_data: Addr,
+}
+
+/// Why a descriptor could not be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HeaderError {
+    /// A part of the header is not in the dump.
+    #[error("the descriptor's header: {0}")]
+    Read(#[from] ReadError),
+    /// Not a descriptor, or one of another kind of machine.
+    #[error("{address} holds no descriptor for a target of this pointer size and byte order")]
+    NotADescriptor {
+        /// Where it was expected.
+        address: Addr,
+    },
+    /// A number in the header is beyond any sense.
+    #[error("the descriptor at {address} announces {what}, more than the limit of {limit}")]
+    TooLarge {
+        /// Where the descriptor lies.
+        address: Addr,
+        /// What it announces.
+        what: String,
+        /// The limit.
+        limit: u64,
+    },
+    /// The JSON is not in the dump: normal for .NET 9 and 10 heap dumps and for kernel cores.
+    #[error("the descriptor's JSON ({} bytes at {}) is not in the dump", .0.len, .0.address)]
+    JsonAbsent(ReadError),
+    /// The JSON is there and damaged.
+    #[error("{error} (at {address})")]
+    Json {
+        /// Where the JSON lies.
+        address: Addr,
+        /// What is wrong with it.
+        error: JsonError,
+    },
+}
+
+impl Header {
+    /// Reads and checks the header at `address`.
+    ///
+    /// # Errors
+    /// [`HeaderError`] where there is none or where it makes no sense.
+    pub fn read(memory: &Memory, address: Addr, limits: &Limits) -> Result<Header, HeaderError> {
+        if memory.bytes(address, 8)?.as_ref() != magic(memory) {
+            return Err(HeaderError::NotADescriptor { address });
+        }
+        let word = memory.ptr_bytes();
+        let flags = memory.u32(address.plus(8))?;
+        let wide = memory.shape().ptr == PtrSize::Eight;
+        if (flags & 2 == 0) != wide {
+            return Err(HeaderError::NotADescriptor { address });
+        }
+        let header = Header {
+            address,
+            json_bytes: u64::from(memory.u32(address.plus(12))?),
+            json: memory.ptr(address.plus(16))?,
+            slots: u64::from(memory.u32(address.plus(16 + word))?),
+            pointer_data: memory.ptr(address.plus(24 + word))?,
+        };
+        let too_large = |what, limit| HeaderError::TooLarge { address, what, limit };
+        if header.json_bytes > limits.descriptor_json_bytes {
+            return Err(too_large(format!("{} bytes of JSON", header.json_bytes), limits.descriptor_json_bytes));
+        }
+        if header.slots > limits.descriptor_slots {
+            return Err(too_large(format!("{} slots", header.slots), limits.descriptor_slots));
+        }
+        Ok(header)
+    }
+
+    /// Reads and parses the JSON.
+    ///
+    /// # Errors
+    /// [`HeaderError::JsonAbsent`] or [`HeaderError::Json`].
+    pub fn parse(&self, memory: &Memory) -> Result<RawDescriptor, HeaderError> {
+        let text = memory.bytes(self.json, self.json_bytes).map_err(HeaderError::JsonAbsent)?;
+        json::parse(&text).map_err(|error| HeaderError::Json { address: self.json, error })
+    }
+
+    /// The content of a slot. `None` where it is out of range or absent.
+    pub fn slot(&self, memory: &Memory, index: u64) -> Option<Addr> {
+        (index < self.slots).then(|| memory.ptr(self.pointer_data.element(index, memory.ptr_bytes())).ok())?
+    }
+}
+
+/// A descriptor of the tree: the root or a sub-descriptor.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// `None` for the root, the name of the sub-descriptor otherwise.
+    pub name: Option<String>,
+    /// Its header.
+    pub header: Header,
+    /// Its content.
+    pub raw: RawDescriptor,
+}
+
+/// Reads the descriptor at `root` and everything below it. Children that cannot be read are noted and left out.
+///
+/// # Errors
+/// [`HeaderError`] of the root.
+pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, notes: &Notes) -> Result<Vec<Part>, HeaderError> {
+    let header = Header::read(memory, root, limits)?;
+    let raw = header.parse(memory)?;
+    let mut parts = vec![Part { name: None, header, raw }];
+    children(memory, 0, 1, limits, notes, &mut parts);
+    Ok(parts)
+}
+
+/// Follows the sub-descriptors of `parts[parent]`, each with its own pointer data.
+pub fn children(memory: &Memory, parent: usize, depth: usize, limits: &Limits, notes: &Notes, parts: &mut Vec<Part>) {
+    let Some(part) = parts.get(parent) else { return };
+    let (header, subs) = (part.header, part.raw.sub_descriptors.clone());
+    for (name, index) in subs {
+        let note = |address: Addr, what: String| {
+            notes.add(NoteKind::Descriptor, address, format!("sub-descriptor {name}: {what}"));
+        };
+        let Some(variable) = header.slot(memory, index) else {
+            note(header.pointer_data, format!("its slot {index} is not in the dump"));
+            continue;
+        };
+        if variable.is_null() {
+            continue;
+        }
+        let child = match memory.ptr(variable) {
+            // Null until the GC is initialised: the runtime was still starting.
+            Ok(a) if a.is_null() => continue,
+            Ok(a) => a,
+            Err(e) => {
+                note(variable, e.to_string());
+                continue;
+            }
+        };
+        if parts.iter().any(|p| p.header.address == child) {
+            continue;
+        }
+        if depth > limits.descriptor_depth || parts.len() >= limits.descriptors {
+            note(child, "too many nested descriptors".into());
+            continue;
+        }
+        match Header::read(memory, child, limits).and_then(|h| h.parse(memory).map(|raw| (h, raw))) {
+            Ok((header, raw)) => {
+                parts.push(Part { name: Some(name.clone()), header, raw });
+                children(memory, parts.len().saturating_sub(1), depth.saturating_add(1), limits, notes, parts);
+            }
+            Err(e) => note(child, e.to_string()),
+        }
+    }
+}

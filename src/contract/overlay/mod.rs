@@ -1,0 +1,180 @@
+//! Overlays: descriptors for runtimes that publish none, or whose own is not in the dump.
+//!
+//! An overlay is a descriptor in the runtime's own compact JSON plus a section `"overlay"` that says what it is for
+//! (see `docs/overlays.md`). Bundled ones lie in `data/`; `--overlay FILE` adds more. An overlay is never believed
+//! because its name fits: self-checks against the dump decide (`contract::checks`).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::json::{self, JsonError, RawDescriptor};
+use crate::base::{Arch, Os, PtrSize};
+
+/// An overlay, parsed.
+#[derive(Clone, Debug)]
+pub struct Overlay {
+    /// What it is for.
+    pub section: Section,
+    /// Its types, globals and contracts.
+    pub raw: RawDescriptor,
+    /// Whether the user gave it (`--overlay`) and it is therefore tried first.
+    pub given: bool,
+}
+
+/// The `"overlay"` section: what an overlay is for, and how to find the runtime's variables with it.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Section {
+    /// Name, shown in every answer that uses it.
+    pub name: String,
+    /// Major and minor version of the runtime: `8.0`.
+    pub runtime: Option<String>,
+    /// `linux`, `windows`, `macos`; absent for any.
+    pub os: Option<String>,
+    /// `x64`, `arm64` …; absent for any.
+    pub arch: Option<String>,
+    /// Pointer size, for overlays that depend on nothing else.
+    pub pointer_bytes: Option<u64>,
+    /// How it was made.
+    #[serde(default)]
+    pub source: String,
+    /// The descriptor that this overlay repeats: identifies it where only the header is in the dump.
+    pub descriptor: Option<Repeats>,
+    /// The order of `g_dacTable`.
+    pub dac_table: Option<DacTableOrder>,
+    /// Build ids of runtimes that this overlay is known to fit, with their versions.
+    #[serde(default)]
+    pub build_ids: BTreeMap<String, String>,
+}
+
+/// Size of the descriptor that an overlay repeats.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+pub struct Repeats {
+    /// Bytes of its JSON.
+    pub json_bytes: u64,
+    /// Slots of its pointer data.
+    pub slots: u64,
+}
+
+/// What is where in `g_dacTable`, an exported array with the address of each variable that the DAC reads.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct DacTableOrder {
+    /// Numbers of entries that this order was seen with.
+    #[serde(default)]
+    pub entries: Vec<u64>,
+    /// Index by name of the global.
+    pub index: BTreeMap<String, u64>,
+}
+
+/// Why an overlay was refused.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum OverlayError {
+    /// Not a descriptor.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// The section `"overlay"` is missing or wrong.
+    #[error("the section \"overlay\" is missing or malformed: {0}")]
+    Section(String),
+}
+
+impl Overlay {
+    /// Parses the text of an overlay.
+    ///
+    /// # Errors
+    /// [`OverlayError`].
+    pub fn parse(text: &[u8], given: bool) -> Result<Overlay, OverlayError> {
+        #[derive(Deserialize)]
+        struct WithSection {
+            overlay: Section,
+        }
+        let raw = json::parse(text)?;
+        let section: WithSection = serde_json::from_slice(text).map_err(|e| OverlayError::Section(e.to_string()))?;
+        Ok(Overlay { section: section.overlay, raw, given })
+    }
+
+    /// Whether the overlay is for this kind of machine.
+    pub fn fits(&self, os: Os, arch: Arch) -> bool {
+        let matches = |wanted: &Option<String>, have: &str| wanted.as_deref().is_none_or(|w| w == have);
+        matches(&self.section.os, os.name()) && matches(&self.section.arch, arch.name())
+    }
+
+    /// Index of a variable in `g_dacTable`.
+    pub fn dac_index(&self, name: &str) -> Option<u64> {
+        self.section.dac_table.as_ref()?.index.get(name).copied()
+    }
+}
+
+macro_rules! bundled {
+    ($($name:literal),* $(,)?) => { &[$(include_str!(concat!("data/", $name, ".json"))),*] };
+}
+
+const RUNTIMES: &[&str] = bundled![
+    "net10.0-linux-x64",
+    "net10.0-linux-arm64",
+    "net10.0-osx-arm64",
+    "net10.0-win-x64",
+    "net10.0-win-arm64",
+    "net9.0-linux-x64",
+    "net9.0-win-x64",
+    "net8.0-linux-x64",
+    "net8.0-win-x64",
+];
+
+const GC_64: &str = include_str!("data/gc-64.json");
+const GC_32: &str = include_str!("data/gc-32.json");
+
+/// The bundled overlays of whole runtimes for this kind of machine, newest first.
+pub fn bundled(os: Os, arch: Arch) -> Vec<Overlay> {
+    let prefix = |text: &str| {
+        // Only the few that fit are parsed in full; the section is at the top of each file.
+        let has = |key: &str, value: &str| text.contains(&format!("\"{key}\": \"{value}\""));
+        has("os", os.name()) && has("arch", arch.name())
+    };
+    let fitting = RUNTIMES.iter().filter(|t| prefix(t));
+    fitting.filter_map(|t| Overlay::parse(t.as_bytes(), false).ok()).filter(|o| o.fits(os, arch)).collect()
+}
+
+/// Names of all bundled overlays.
+pub fn bundled_names() -> Vec<String> {
+    RUNTIMES.iter().filter_map(|t| Overlay::parse(t.as_bytes(), false).ok()).map(|o| o.section.name).collect()
+}
+
+/// The layouts of the GC's own structures, which have not changed from .NET 8 to 10.
+///
+/// # Errors
+/// Never for the bundled files; a test parses them all.
+pub fn gc_layouts(ptr: PtrSize) -> Result<Overlay, OverlayError> {
+    let text = match ptr {
+        PtrSize::Eight => GC_64,
+        PtrSize::Four => GC_32,
+    };
+    Overlay::parse(text.as_bytes(), false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bundled_overlay_parses_and_says_what_it_is_for() {
+        for text in RUNTIMES {
+            let o = Overlay::parse(text.as_bytes(), false).unwrap();
+            assert!(o.section.runtime.is_some() && o.section.os.is_some() && o.section.arch.is_some(), "{}", o.section.name);
+            assert!(!o.section.source.is_empty() && !o.raw.types.is_empty());
+        }
+        for ptr in [PtrSize::Four, PtrSize::Eight] {
+            let o = gc_layouts(ptr).unwrap();
+            assert_eq!(o.section.pointer_bytes, Some(ptr.bytes()));
+            assert_eq!(o.raw.contracts, [("GC".to_string(), "c1".to_string())]);
+        }
+        assert_eq!(bundled_names().len(), RUNTIMES.len());
+    }
+
+    #[test]
+    fn only_fitting_overlays_are_offered() {
+        let names = |os, arch| bundled(os, arch).into_iter().map(|o| o.section.name).collect::<Vec<_>>();
+        assert_eq!(names(Os::Linux, Arch::X64), ["net10.0-linux-x64", "net9.0-linux-x64", "net8.0-linux-x64"]);
+        assert_eq!(names(Os::Windows, Arch::Arm64), ["net10.0-win-arm64"]);
+        assert!(names(Os::Linux, Arch::S390x).is_empty());
+    }
+}
