@@ -1,0 +1,156 @@
+//! Self-checks: does a descriptor fit this process? They guard every overlay, bundled or given.
+//!
+//! Source: reference §8.6 and net8-overlay §10. With the overlay of .NET 8 on a .NET 9 process, or the reverse, the
+//! checks of the Free and String method tables fail at once (measured).
+
+use std::collections::BTreeSet;
+
+use super::descriptor::Descriptor;
+use crate::base::{Addr, Limits};
+use crate::memory::Memory;
+
+/// Bit of `MethodTable` flags: instances have a component size (RuntimeTypeSystem contract).
+const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
+
+/// One check with its outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What is checked.
+    pub name: &'static str,
+    /// What came out.
+    pub outcome: Outcome,
+}
+
+/// What came out of a check.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As expected; with the facts.
+    Passed(String),
+    /// Not as expected; with the facts.
+    Failed(String),
+    /// The dump or the descriptor lacks what the check needs.
+    Unknown(String),
+}
+
+impl Check {
+    /// Whether the check speaks against the descriptor.
+    pub fn failed(&self) -> bool {
+        matches!(self.outcome, Outcome::Failed(_))
+    }
+
+    /// Whether the check speaks for the descriptor.
+    pub fn passed(&self) -> bool {
+        matches!(self.outcome, Outcome::Passed(_))
+    }
+}
+
+/// Runs all checks.
+pub fn run(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Vec<Check> {
+    let word = memory.ptr_bytes();
+    // Base sizes include the header word and, for strings, the length and the terminating NUL.
+    let string_base = word * 2 + 4 + 2;
+    vec![
+        method_table(descriptor, memory, "free-method-table", "FreeObjectMethodTable", word * 3, Some(1)),
+        method_table(descriptor, memory, "string-method-table", "StringMethodTable", string_base, Some(2)),
+        method_table(descriptor, memory, "object-method-table", "ObjectMethodTable", word * 3, None),
+        round_trip(descriptor, memory),
+        threads(descriptor, memory, limits),
+        bounds(descriptor, memory),
+    ]
+}
+
+fn check(name: &'static str, result: Result<Outcome, String>) -> Check {
+    Check { name, outcome: result.unwrap_or_else(Outcome::Unknown) }
+}
+
+fn said(passed: bool, facts: String) -> Outcome {
+    if passed { Outcome::Passed(facts) } else { Outcome::Failed(facts) }
+}
+
+fn well_known(descriptor: &Descriptor, memory: &Memory, global: &str) -> Result<Addr, String> {
+    let variable = descriptor.pointer(global).map_err(|e| e.to_string())?;
+    let mt = memory.ptr(variable).map_err(|e| format!("{global}: {e}"))?;
+    if mt.is_null() {
+        return Err(format!("{global} is not set yet"));
+    }
+    Ok(mt)
+}
+
+fn method_table(
+    descriptor: &Descriptor,
+    memory: &Memory,
+    name: &'static str,
+    global: &str,
+    base_size: u64,
+    component: Option<u32>,
+) -> Check {
+    let result = || {
+        let mt = well_known(descriptor, memory, global)?;
+        let flags_at = descriptor.offset("MethodTable", "MTFlags").map_err(|e| e.to_string())?;
+        let base_at = descriptor.offset("MethodTable", "BaseSize").map_err(|e| e.to_string())?;
+        // A well-known method table is in every kind of dump; a pointer to nowhere means that the global is not it.
+        let (Ok(flags), Ok(base)) = (memory.u32(mt.plus(flags_at)), memory.u32(mt.plus(base_at))) else {
+            return Ok(Outcome::Failed(format!("{global} leads to {mt}, which is not in the dump")));
+        };
+        let has = (flags & HAS_COMPONENT_SIZE != 0).then_some(flags & 0xffff);
+        let facts = format!("{mt}: base size {base}, component size {}", has.unwrap_or(0));
+        Ok(said(u64::from(base) == base_size && has == component, facts))
+    };
+    check(name, result())
+}
+
+fn round_trip(descriptor: &Descriptor, memory: &Memory) -> Check {
+    let result = || {
+        let mt = well_known(descriptor, memory, "ObjectMethodTable")?;
+        let class_at = descriptor.offset("MethodTable", "EEClassOrCanonMT").map_err(|e| e.to_string())?;
+        let back_at = descriptor.offset("EEClass", "MethodTable").map_err(|e| e.to_string())?;
+        let class = memory.ptr(mt.plus(class_at)).map_err(|e| e.to_string())?;
+        let Ok(back) = memory.ptr(class.plus(back_at)) else {
+            return Ok(Outcome::Failed(format!("{mt} has its EEClass at {class}, which is not in the dump")));
+        };
+        Ok(said(back == mt, format!("{mt} → EEClass {class} → {back}")))
+    };
+    check("eeclass-round-trip", result())
+}
+
+fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
+    let result = || {
+        let offset = |t: &str, f: &str| descriptor.offset(t, f).map_err(|e| e.to_string());
+        let store = well_known(descriptor, memory, "ThreadStore")?;
+        let first = offset("ThreadStore", "FirstThreadLink")?;
+        let (link_at, id_at) = (offset("Thread", "LinkNext")?, offset("Thread", "Id")?);
+        let Ok(mut link) = memory.ptr(store.plus(first)) else {
+            return Ok(Outcome::Failed(format!("the thread store at {store} is not in the dump")));
+        };
+        let mut ids = BTreeSet::new();
+        while !link.is_null() {
+            let thread = link.minus(link_at).ok_or("the thread list leads to a null page")?;
+            let Ok(id) = memory.u32(thread.plus(id_at)) else {
+                return Ok(Outcome::Failed(format!("the thread at {thread} is not in the dump")));
+            };
+            if !ids.insert(id) || ids.len() > limits.threads {
+                return Ok(Outcome::Failed(format!("the thread list repeats the id {id}")));
+            }
+            let Ok(next) = memory.ptr(link) else {
+                return Ok(Outcome::Failed(format!("the thread list breaks at {link}")));
+            };
+            link = next;
+        }
+        let count = offset("ThreadStore", "ThreadCount").ok().and_then(|at| memory.u32(store.plus(at)).ok());
+        let fits = count.is_none_or(|n| usize::try_from(n).is_ok_and(|n| n == ids.len())) && !ids.is_empty();
+        Ok(said(fits, format!("{} threads in the list, {} counted", ids.len(), count.map_or("?".into(), |n| n.to_string()))))
+    };
+    check("thread-list", result())
+}
+
+fn bounds(descriptor: &Descriptor, memory: &Memory) -> Check {
+    let result = || {
+        let bound = |name: &str| {
+            let variable = descriptor.pointer(name).map_err(|e| e.to_string())?;
+            memory.ptr(variable).map_err(|e| format!("{name}: {e}"))
+        };
+        let (low, high) = (bound("GCLowestAddress")?, bound("GCHighestAddress")?);
+        Ok(said(low < high && !low.is_null(), format!("{low} to {high}")))
+    };
+    check("gc-bounds", result())
+}

@@ -1,0 +1,206 @@
+//! Makes the GC part of a descriptor at run time, for runtimes that have none (.NET 8, 9, 10).
+//!
+//! Everything comes from `GcDacVars` and the arrays it leads to, read through the layouts of a bundled overlay
+//! (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing (10.0.9 and 10.0.12 differ), so they
+//! are read from the dump and never bundled. The result is the descriptor that a GC contract `c1` would publish.
+
+use super::dac_table::GcDacVars;
+use super::descriptor::{Descriptor, Origin, OriginKind};
+use super::json::RawDescriptor;
+use super::overlay::Overlay;
+use crate::base::{Addr, Limits};
+use crate::memory::{Memory, ReadError};
+
+const VARS: &str = "GcDacVars";
+const HEAP_OFFSETS: &str = "GCHeapFieldOffsets";
+const GENERATION_OFFSETS: &str = "GenerationFieldOffsets";
+
+/// Adds the GC part to `descriptor`. `card_table` is the address of the VM's copy of the card table pointer, which
+/// stands in for the GC's own (published only from `GcDacVars` minor version 9 on; equal in value, measured).
+///
+/// # Errors
+/// [`ReadError`] where `GcDacVars` itself is not in the dump. Everything behind it may be absent: that leaves globals out.
+pub fn synthesise(
+    descriptor: &mut Descriptor,
+    memory: &Memory,
+    gc: &Overlay,
+    vars: GcDacVars,
+    card_table: Option<Addr>,
+    limits: &Limits,
+) -> Result<(), ReadError> {
+    let origin = descriptor.add_origin(Origin {
+        kind: OriginKind::Synthesised,
+        name: "synthesised from GcDacVars".into(),
+        address: Some(vars.address),
+        version: 0,
+    });
+    let helper = |name: &str| [VARS, HEAP_OFFSETS, GENERATION_OFFSETS].contains(&name) || name.contains('[');
+    let mut published = RawDescriptor { types: gc.raw.types.clone(), globals: gc.raw.globals.clone(), ..RawDescriptor::default() };
+    published.types.retain(|t| !helper(&t.0));
+    published.contracts.clone_from(&gc.raw.contracts);
+    // What the runtime itself says about a type that both know stays (GCAllocContext).
+    published.types.retain(|t| !descriptor.types.contains_key(&t.0));
+    descriptor.merge(&published, origin, |_| None);
+
+    let pointers = publish_vars(descriptor, memory, gc, vars, origin)?;
+    let pointer = |name: &str| pointers.iter().find(|p| p.0 == name).map(|p| p.1);
+    let server = pointer("NumHeaps").is_some();
+    let mut regions = None;
+    if let Some(at) = pointer(GENERATION_OFFSETS) {
+        let offsets = published_offsets(memory, gc, GENERATION_OFFSETS, at);
+        regions = offsets.iter().find(|o| o.0 == "AllocationStart").map(|o| o.1.is_none());
+        set_fields(descriptor, "Generation", &offsets, origin);
+    }
+    if let Some(at) = pointer(HEAP_OFFSETS) {
+        set_fields(descriptor, "GCHeap", &published_offsets(memory, gc, HEAP_OFFSETS, at), origin);
+    }
+    if !server {
+        // The field exists only where a segment belongs to one of several heaps.
+        if let Some(info) = descriptor.types.get_mut("HeapSegment") {
+            info.fields.remove("Heap");
+        }
+        if let Some(card_table) = card_table {
+            descriptor.set_pointer("GCHeapCardTable", card_table, origin);
+        }
+    }
+    let mut identifiers = vec![if server { "server" } else { "workstation" }];
+    identifiers.extend(regions.map(|r| if r { "regions" } else { "segments" }));
+    identifiers.extend(pointer("CurrentGCState").map(|_| "background"));
+    identifiers.extend(pointer("DynamicAdaptationMode").map(|_| "dynamic_heap"));
+    descriptor.set_text("GCIdentifiers", &identifiers.join(", "), origin);
+
+    let tables = HandleTables::probe(descriptor, memory, gc, pointer("HandleTableMap"), limits);
+    set_fields(descriptor, "HandleTable", &own_fields(gc, &format!("HandleTable[{}]", tables.types)), origin);
+    set_fields(descriptor, "TableSegment", &own_fields(gc, &format!("TableSegment[{}]", tables.types)), origin);
+    descriptor.set_number("HandleMaxInternalTypes", tables.types, origin);
+    if server {
+        descriptor.set_number("TotalCpuCount", tables.slots, origin);
+    }
+    Ok(())
+}
+
+/// Publishes the scalars of `GcDacVars` and every non-null pointer in it; returns the pointers.
+fn publish_vars(
+    descriptor: &mut Descriptor,
+    memory: &Memory,
+    gc: &Overlay,
+    vars: GcDacVars,
+    origin: usize,
+) -> Result<Vec<(String, Addr)>, ReadError> {
+    let mut pointers = Vec::new();
+    for (name, offset, type_name) in fields_of(gc, VARS) {
+        let at = vars.address.plus(*offset);
+        if type_name.as_deref() != Some("pointer") {
+            let number = match type_name.as_deref() {
+                Some("uint8") => memory.u8(at).map(u64::from),
+                Some("int32") => memory.u32(at).map(u64::from),
+                _ => memory.word(at),
+            }?;
+            match name.as_str() {
+                "GenerationSize" => descriptor.types.entry("Generation".into()).or_default().size = Some(number),
+                "TotalGenerationCount" => {
+                    descriptor.set_number(name, number, origin);
+                    descriptor.set_number("CFinalizeFillPointersLength", number.saturating_add(2), origin);
+                }
+                // Segments builds have no kinds of free regions; the contract publishes the global in regions builds only.
+                "CountFreeRegionKinds" if number == 0 => {}
+                "CountFreeRegionKinds" | "CardTableInfoSize" => descriptor.set_number(name, number, origin),
+                _ => {}
+            }
+            continue;
+        }
+        // A later runtime's field lies behind this one's structure: absent memory there means no such field.
+        let Ok(target) = memory.ptr(at) else { continue };
+        // .NET 8 and 9 end before the adaptation mode; that word is the variable g_gcDacGlobals, which points back here.
+        if target.is_null() || target == vars.address {
+            continue;
+        }
+        if !matches!(name.as_str(), HEAP_OFFSETS | GENERATION_OFFSETS | "BuildVariant" | "BuiltWithServer") {
+            descriptor.set_pointer(name, target, origin);
+        }
+        pointers.push((name.clone(), target));
+    }
+    Ok(pointers)
+}
+
+type RawField = (String, u64, Option<String>);
+
+fn fields_of<'o>(gc: &'o Overlay, type_name: &str) -> &'o [RawField] {
+    gc.raw.types.iter().find(|t| t.0 == type_name).map(|t| t.1.fields.as_slice()).unwrap_or_default()
+}
+
+fn own_fields(gc: &Overlay, type_name: &str) -> Vec<(String, Option<u64>)> {
+    fields_of(gc, type_name).iter().map(|f| (f.0.clone(), Some(f.1))).collect()
+}
+
+fn set_fields(descriptor: &mut Descriptor, type_name: &str, fields: &[(String, Option<u64>)], origin: usize) {
+    for (name, offset) in fields.iter().filter_map(|(n, o)| o.map(|o| (n, o))) {
+        descriptor.set_field(type_name, name, offset, origin);
+    }
+}
+
+/// Field offsets that the GC publishes as an array of `int`, -1 for "not in this build". Unreadable ones are left out.
+fn published_offsets(memory: &Memory, gc: &Overlay, array: &str, at: Addr) -> Vec<(String, Option<u64>)> {
+    let read = |f: &RawField| Some((f.0.clone(), u64::try_from(memory.i32(at.plus(f.1)).ok()?).ok()));
+    fields_of(gc, array).iter().filter_map(read).collect()
+}
+
+/// What the runtime does not publish about its handle tables and their content shows.
+struct HandleTables {
+    /// Number of handle types, the internal one included.
+    types: u64,
+    /// Tables per bucket: one per processor with server GC, whatever the number of heaps.
+    slots: u64,
+}
+
+impl HandleTables {
+    fn probe(descriptor: &Descriptor, memory: &Memory, gc: &Overlay, map: Option<Addr>, limits: &Limits) -> HandleTables {
+        let known = descriptor.number("HandleMaxInternalTypes").ok();
+        let mut candidates: Vec<u64> = [12, 13].into_iter().filter(|n| Some(*n) != known).collect();
+        candidates.splice(0..0, known);
+        let mut found = HandleTables { types: candidates.first().copied().unwrap_or(12), slots: 1 };
+        let Some(arrays) = map.and_then(|map| bucket_arrays(descriptor, memory, map, limits)) else { return found };
+        let table = |array: Addr, i: u64| memory.ptr(array.element(i, memory.ptr_bytes())).ok().filter(|t| !t.is_null());
+        let proven = |types: &&u64| {
+            let first = arrays.iter().find_map(|a| table(*a, 0));
+            first.is_some_and(|t| owns_its_segment(memory, gc, **types, t) == Some(true))
+        };
+        if let Some(types) = candidates.iter().find(proven) {
+            found.types = *types;
+        }
+        for array in arrays {
+            let live = |i: &u64| table(array, *i).is_some_and(|t| owns_its_segment(memory, gc, found.types, t) != Some(false));
+            let slots = (0..limits.handle_slots).take_while(live).count();
+            found.slots = found.slots.max(u64::try_from(slots).unwrap_or(1));
+        }
+        found
+    }
+}
+
+/// The table arrays of all buckets of the first map.
+fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &Limits) -> Option<Vec<Addr>> {
+    let buckets = memory.ptr(map.plus(descriptor.offset("HandleTableMap", "BucketsPtr").ok()?)).ok()?;
+    let count = descriptor.number("InitialHandleTableArraySize").ok()?.min(limits.handle_buckets);
+    let table = descriptor.offset("HandleTableBucket", "Table").ok()?;
+    let array = |i| {
+        let bucket = memory.ptr(buckets.element(i, memory.ptr_bytes())).ok().filter(|b| !b.is_null())?;
+        memory.ptr(bucket.plus(table)).ok().filter(|t| !t.is_null())
+    };
+    Some((0..count).filter_map(array).collect())
+}
+
+/// Whether the segment list of `table` leads to a segment that names the table as its owner, read with the layout of
+/// `types` handle types. `None` where the pages are not in the dump.
+fn owns_its_segment(memory: &Memory, gc: &Overlay, types: u64, table: Addr) -> Option<bool> {
+    let offset = |t: String, f: &str| fields_of(gc, &t).iter().find(|x| x.0 == f).map(|x| x.1);
+    let segment = memory.ptr(table.plus(offset(format!("HandleTable[{types}]"), "SegmentList")?)).ok()?;
+    let size = gc.raw.globals.iter().find(|g| g.0 == "HandleSegmentSize").map_or(0x10000, |g| match &g.1.value {
+        super::json::RawValue::Literal { number: Some(n), .. } => *n,
+        _ => 0x10000,
+    });
+    if segment.is_null() || !segment.is_aligned(size) {
+        return Some(false);
+    }
+    let owner = memory.ptr(segment.plus(offset(format!("TableSegment[{types}]"), "HandleTable")?)).ok()?;
+    Some(owner == table)
+}
