@@ -1,0 +1,510 @@
+//! Opens the runtimes of a process: descriptor, overlay, synthesis, each with its provenance.
+
+use super::checks::{self, Check};
+use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
+use super::descriptor::{Descriptor, GlobalValue, Origin, OriginKind};
+use super::header::{self, Header, HeaderError, Part};
+use super::json::RawValue;
+use super::locate::{self, Seen, Site};
+use super::overlay::{self, Overlay};
+use super::{support, synthesis};
+use crate::base::{Addr, Limits, NoteKind, Notes};
+use crate::dump::Dump;
+use crate::memory::{FileSearch, Memory, hex};
+
+/// What the caller chose.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Overlays given by the user, tried before the bundled ones.
+    pub overlays: Vec<Overlay>,
+    /// Where to look for module files.
+    pub search: FileSearch,
+    /// Caps.
+    pub limits: Limits,
+}
+
+/// One runtime of the process, ready for contract readers.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    /// Where it was found.
+    pub site: Site,
+    /// Everything that is known about its layouts and variables.
+    pub descriptor: Descriptor,
+    /// Where the VM's part came from.
+    pub vm: Source,
+    /// Where the GC's part came from.
+    pub gc: Source,
+    /// Name of the overlay that was used.
+    pub overlay: Option<String>,
+    /// The GC's variables, where the GC part was synthesised.
+    pub gc_dac_vars: Option<GcDacVars>,
+    /// Version for people: `10.0.12`, or only `10.0`.
+    pub version: Option<String>,
+    /// Where the version was read.
+    pub version_source: Option<VersionSource>,
+    /// What the self-checks said about the descriptor as used.
+    pub checks: Vec<Check>,
+    /// `version` of the runtime's own JSON.
+    pub descriptor_version: Option<u64>,
+}
+
+/// Where a part of a descriptor came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// The runtime's own descriptor.
+    Descriptor,
+    /// The runtime's own pointer data, with the JSON of an overlay.
+    OverlayJson,
+    /// An overlay and `g_dacTable`.
+    Overlay,
+    /// Made from `GcDacVars`.
+    Synthesised,
+    /// Nowhere: not available.
+    None,
+}
+
+/// Where a version was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum VersionSource {
+    /// A global of the descriptor (.NET 11).
+    Descriptor,
+    /// The module list of the dump.
+    ModuleList,
+    /// The path of the runtime's module.
+    Path,
+    /// The build id of the runtime's module.
+    BuildId,
+    /// The version text in the runtime's image.
+    Image,
+    /// The overlay that fits: major and minor only.
+    Overlay,
+}
+
+/// Why no runtime can be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RuntimeError {
+    /// No module of a .NET runtime in the process.
+    #[error(
+        "no .NET runtime found in this process: none of its {modules} modules is a CoreCLR runtime or exports a data contract \
+         descriptor, and no descriptor lies in its captured memory"
+    )]
+    NoRuntime {
+        /// Modules looked at.
+        modules: usize,
+    },
+    /// A NativeAOT program of .NET 8 to 10.
+    #[error(
+        "{path} is a NativeAOT program without a data contract descriptor (it exports DotNetRuntimeDebugHeader, as .NET 8 to 10 do); \
+         gcdump reads NativeAOT from .NET 11 on"
+    )]
+    NativeAot {
+        /// Path of the program.
+        path: String,
+    },
+    /// .NET Framework or Mono.
+    #[error("the process runs {what} ({path}), which gcdump does not read; it reads .NET (CoreCLR) 8 and later")]
+    Foreign {
+        /// Which runtime.
+        what: &'static str,
+        /// Path of its module.
+        path: String,
+    },
+    /// CoreCLR is there, but its image is not in the dump and no file beside it fits.
+    #[error(
+        "{path} was loaded, but the dump lacks its first page and no matching file is at hand; give the folder with the \
+         runtime's files with --modules"
+    )]
+    Headless {
+        /// Path of the module.
+        path: String,
+    },
+    /// CoreCLR is there, but in a version that nothing describes.
+    #[error(
+        "{path} is a CoreCLR runtime that gcdump cannot read: it has no usable descriptor, and no overlay fits ({details}); \
+         .NET 8, 9, 10 and 11 are supported, --overlay FILE adds others"
+    )]
+    Unsupported {
+        /// Path of the module.
+        path: String,
+        /// Build id, table size, and what each overlay failed.
+        details: String,
+    },
+}
+
+/// Opens every runtime in the process.
+///
+/// # Errors
+/// [`RuntimeError`] where not one can be read.
+pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes: &Notes) -> Result<Vec<Runtime>, RuntimeError> {
+    let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
+    let mut runtimes = Vec::new();
+    let mut failure = None;
+    for site in sites {
+        match Opener { dump, memory, options, notes, site: &site }.open() {
+            Ok(runtime) => runtimes.push(runtime),
+            Err(e) => failure = failure.or(Some(e)),
+        }
+    }
+    if runtimes.is_empty() { Err(failure.unwrap_or_else(|| nothing(dump, seen))) } else { Ok(runtimes) }
+}
+
+fn nothing(dump: &Dump, seen: Seen) -> RuntimeError {
+    if let Some(m) = seen.native_aot.into_iter().next() {
+        return RuntimeError::NativeAot { path: m.path };
+    }
+    if let Some(m) = seen.headless.into_iter().next() {
+        return RuntimeError::Headless { path: m.path };
+    }
+    match seen.foreign.into_iter().next() {
+        Some((m, what)) => RuntimeError::Foreign { what, path: m.path },
+        None => RuntimeError::NoRuntime { modules: dump.modules.len() },
+    }
+}
+
+struct Opener<'a> {
+    dump: &'a Dump,
+    memory: &'a Memory,
+    options: &'a Options,
+    notes: &'a Notes,
+    site: &'a Site,
+}
+
+/// The VM's part of a descriptor, from wherever.
+struct Vm {
+    descriptor: Descriptor,
+    source: Source,
+    overlay: Option<Overlay>,
+    table: Option<DacTable>,
+    checks: Vec<Check>,
+}
+
+impl Opener<'_> {
+    fn open(&self) -> Result<Runtime, RuntimeError> {
+        let limits = &self.options.limits;
+        let (parts, header) = self.own_descriptor();
+        let has_gc = parts.iter().any(|p| p.raw.contracts.iter().any(|c| c.0 == "GC"));
+        let gc_layouts = overlay::gc_layouts(self.memory.shape().ptr).ok();
+        let layout = gc_layouts.as_ref().and_then(VarsLayout::of);
+        // Only runtimes without a GC contract need the variables; searching for them by content reads the whole `.data`.
+        let vars = layout.filter(|_| !has_gc).and_then(|l| self.vars(&l));
+        let mut vm = self.vm(&parts, header, has_gc, vars)?;
+        let mut gc = if has_gc { Source::Descriptor } else { Source::None };
+        if let (false, Some(layouts), Some(vars)) = (has_gc, &gc_layouts, vars) {
+            let card_table = vm.descriptor.pointer("CardTable").ok();
+            match synthesis::synthesise(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
+                Ok(()) => gc = Source::Synthesised,
+                Err(e) => self.notes.add(NoteKind::Missing, e.address, format!("GcDacVars: {e}")),
+            }
+        }
+        if gc == Source::None && vm.source == Source::None {
+            return Err(self.unsupported("neither a descriptor nor GcDacVars was found".into()));
+        }
+        if matches!(vm.source, Source::Overlay | Source::OverlayJson)
+            && let Some(o) = vm.overlay.as_ref().filter(|o| o.given)
+        {
+            self.notes.add(NoteKind::OverlayUsed, None, format!("layouts come from the overlay {}", o.section.name));
+        }
+        let (version, version_source) = self.version(&vm).map_or((None, None), |(v, s)| (Some(v), Some(s)));
+        let mut site = self.site.clone();
+        site.dac_table = vm.table.or(site.dac_table);
+        let version_of_json = parts.first().map(|p| p.raw.version);
+        self.newer_reader(&vm.descriptor, version_of_json);
+        Ok(Runtime {
+            site,
+            descriptor: vm.descriptor,
+            vm: vm.source,
+            gc,
+            overlay: vm.overlay.map(|o| o.section.name),
+            gc_dac_vars: vars.filter(|_| gc == Source::Synthesised),
+            version,
+            version_source,
+            checks: vm.checks,
+            descriptor_version: version_of_json,
+        })
+    }
+
+    /// The runtime's own descriptor: its parts where the JSON can be read, at least its header otherwise.
+    fn own_descriptor(&self) -> (Vec<Part>, Option<Header>) {
+        let Some(address) = self.site.descriptor else { return (Vec::new(), None) };
+        let limits = &self.options.limits;
+        match header::read_tree(self.memory, address, limits, self.notes) {
+            Ok(parts) => {
+                let header = parts.first().map(|p| p.header);
+                (parts, header)
+            }
+            Err(error) => {
+                // An absent JSON or struct is the normal case of .NET 9 and 10: no note.
+                if !matches!(error, HeaderError::JsonAbsent(_) | HeaderError::Read(_)) {
+                    self.notes.add(NoteKind::Descriptor, address, error.to_string());
+                }
+                (Vec::new(), Header::read(self.memory, address, limits).ok())
+            }
+        }
+    }
+
+    fn vars(&self, layout: &VarsLayout) -> Option<GcDacVars> {
+        let image = self.site.image.as_ref()?;
+        let overlays = self.overlays();
+        let by_table = self.site.dac_table.and_then(|table| {
+            let index = overlays.iter().find(|o| fits_table(o, &table)).and_then(|o| o.dac_index("GcDacVars"));
+            dac_table::vars_by_table(self.memory, layout, &table, image, index)
+        });
+        by_table.or_else(|| dac_table::vars_by_content(self.memory, layout, image))
+    }
+
+    fn overlays(&self) -> Vec<Overlay> {
+        let facts = &self.dump.facts;
+        let given = self.options.overlays.iter().filter(|o| o.fits(facts.os, facts.arch)).cloned();
+        given.chain(overlay::bundled(facts.os, facts.arch)).collect()
+    }
+
+    fn vm(&self, parts: &[Part], header: Option<Header>, has_gc: bool, vars: Option<GcDacVars>) -> Result<Vm, RuntimeError> {
+        if !parts.is_empty() {
+            return Ok(self.vm_of_own(parts, has_gc, vars));
+        }
+        let mut failures = Vec::new();
+        let mut candidates = self.overlays();
+        // A header without its JSON, or a table with a symbol size, names the one text or order that it can be.
+        let exact = |o: &Overlay| match (&header, &self.site.dac_table) {
+            (Some(h), _) => o.section.descriptor.is_some_and(|r| (r.json_bytes, r.slots) == (h.json_bytes, h.slots)),
+            (None, Some(t)) => fits_table(o, t),
+            (None, None) => true,
+        };
+        candidates.sort_by_key(|o| (!o.given, !exact(o)));
+        for overlay in candidates {
+            let table = self.site.dac_table.or_else(|| self.table_by_content(&overlay, vars));
+            let slots = header.filter(|h| overlay.section.descriptor.is_some_and(|r| r.slots == h.slots));
+            let descriptor = self.assemble(Some(&overlay), slots, &[], table);
+            let checks = checks::run(&descriptor, self.memory, &self.options.limits);
+            let passed = checks.iter().filter(|c| c.passed()).count();
+            match checks.iter().find(|c| c.failed()) {
+                None if passed >= 2 => {
+                    let source = if slots.is_some() { Source::OverlayJson } else { Source::Overlay };
+                    return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks });
+                }
+                None => failures.push(format!("{}: nothing to check it against is in the dump", overlay.section.name)),
+                Some(c) => {
+                    if overlay.given {
+                        let why = format!("the overlay {} does not fit this process ({}) and was not used", overlay.section.name, describe(c));
+                        self.notes.add(NoteKind::Descriptor, None, why);
+                    }
+                    failures.push(format!("{}: {}", overlay.section.name, describe(c)));
+                }
+            }
+        }
+        if vars.is_some() {
+            // The GC alone can still be read. Threads and types cannot.
+            self.notes.add(
+                NoteKind::Missing,
+                None,
+                "no overlay could be confirmed for this runtime: only what the GC publishes itself can be read; the runtime's own \
+                 files (--modules DIR) would help",
+            );
+            return Ok(Vm { descriptor: Descriptor::default(), source: Source::None, overlay: None, table: None, checks: vec![] });
+        }
+        failures.insert(0, "GcDacVars was not found".into());
+        Err(self.unsupported(failures.join("; ")))
+    }
+
+    /// The runtime's own JSON is there. Where it lacks the GC, an overlay that agrees with every offset of it adds the
+    /// order of `g_dacTable` and what that release left out.
+    fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm {
+        let agrees = |o: &Overlay| {
+            parts.iter().all(|p| {
+                p.raw.types.iter().all(|(name, own)| {
+                    let theirs = o.raw.types.iter().find(|t| t.0 == *name).map(|t| &t.1);
+                    own.fields.iter().all(|f| theirs.is_none_or(|t| t.fields.iter().all(|g| g.0 != f.0 || g.1 == f.1)))
+                        && theirs.is_some()
+                })
+            })
+        };
+        let overlay = if has_gc {
+            self.options.overlays.first().cloned()
+        } else {
+            self.overlays().into_iter().find(|o| agrees(o))
+        };
+        let table = self.site.dac_table.or_else(|| overlay.as_ref().and_then(|o| self.table_by_content(o, vars)));
+        let descriptor = self.assemble(overlay.as_ref(), None, parts, table);
+        let checks = checks::run(&descriptor, self.memory, &self.options.limits);
+        Vm { descriptor, source: Source::Descriptor, overlay, table, checks }
+    }
+
+    fn table_by_content(&self, overlay: &Overlay, vars: Option<GcDacVars>) -> Option<DacTable> {
+        let index = overlay.dac_index("GcDacVars")?;
+        dac_table::table_by_content(self.memory, self.site.image.as_ref()?, vars?.address, index)
+    }
+
+    /// Overlay first, `g_dacTable` next, the runtime's own parts on top: the runtime always wins.
+    fn assemble(&self, overlay: Option<&Overlay>, header: Option<Header>, parts: &[Part], table: Option<DacTable>) -> Descriptor {
+        let mut d = Descriptor::default();
+        if let Some(o) = overlay {
+            let origin = d.add_origin(Origin {
+                kind: OriginKind::Overlay,
+                name: format!("overlay {}", o.section.name),
+                address: None,
+                version: o.raw.version,
+            });
+            d.merge(&o.raw, origin, |i| header.and_then(|h| h.slot(self.memory, i)).filter(|a| !a.is_null()));
+            if let (Some(order), Some(table)) = (&o.section.dac_table, table) {
+                let origin = d.add_origin(Origin {
+                    kind: OriginKind::Overlay,
+                    name: format!("g_dacTable, in the order of overlay {}", o.section.name),
+                    address: Some(table.address),
+                    version: o.raw.version,
+                });
+                let shift = shift(parts, order, self.memory, table);
+                for (name, index) in &order.index {
+                    let known = d.globals.get(name).is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_)));
+                    let entry = shift.and_then(|s| index.checked_add_signed(s)).and_then(|i| table.entry(self.memory, i));
+                    if let (false, Some(address)) = (known, entry) {
+                        d.set_pointer(name, address, origin);
+                    }
+                }
+            }
+        }
+        for part in parts {
+            let origin = d.add_origin(Origin {
+                kind: OriginKind::InMemory,
+                name: part.name.as_ref().map_or_else(|| "descriptor".into(), |n| format!("{n} sub-descriptor")),
+                address: Some(part.header.address),
+                version: part.raw.version,
+            });
+            if part.raw.baseline != "empty" {
+                let what = format!("unknown baseline {:?}: what it adds is not known", part.raw.baseline);
+                self.notes.add(NoteKind::Descriptor, part.header.address, what);
+            }
+            for name in d.merge(&part.raw, origin, |i| part.header.slot(self.memory, i)) {
+                let what = format!("two descriptors define the {name}; the later one counts");
+                self.notes.add(NoteKind::Descriptor, part.header.address, what);
+            }
+        }
+        d
+    }
+
+    fn version(&self, vm: &Vm) -> Option<(String, VersionSource)> {
+        let site = self.site;
+        if let Some(text) = self.product_version(&vm.descriptor) {
+            return Some((text, VersionSource::Descriptor));
+        }
+        let module = site.module.as_ref();
+        if let Some([major, minor, build, _]) = module.filter(|m| locate::is_runtime_name(m)).and_then(|m| m.version) {
+            // File version 10.0.1226.42308 is release 10.0.12.
+            return Some((format!("{major}.{minor}.{}", build / 100), VersionSource::ModuleList));
+        }
+        let folder = module.and_then(|m| m.path.rsplit(['/', '\\']).nth(1)).filter(|f| is_version(f));
+        if let Some(folder) = folder {
+            return Some((folder.into(), VersionSource::Path));
+        }
+        let build_id = site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(hex);
+        let known = build_id.and_then(|id| vm.overlay.as_ref()?.section.build_ids.get(&id).cloned());
+        if let Some(version) = known {
+            return Some((version, VersionSource::BuildId));
+        }
+        if let Some(version) = self.version_text() {
+            return Some((version, VersionSource::Image));
+        }
+        vm.overlay.as_ref().and_then(|o| o.section.runtime.clone()).map(|v| (v, VersionSource::Overlay))
+    }
+
+    fn product_version(&self, d: &Descriptor) -> Option<String> {
+        const NAME: &str = "RuntimeProductVersionString";
+        if let Ok(text) = d.text(NAME) {
+            return Some(text.into());
+        }
+        let text = self.memory.text(d.pointer(NAME).ok()?, 256).ok()?;
+        (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() || b == b' ')).then_some(text)
+    }
+
+    /// `@(#)Version 10.0.926.27113 @Commit: …` in the runtime's read-only data; not in heap dumps.
+    fn version_text(&self) -> Option<String> {
+        const MARK: &[u8] = b"@(#)Version ";
+        let image = self.site.image.as_ref()?;
+        self.memory.stretches(image.range).find_map(|(_, bytes)| {
+            let at = memchr::memmem::find(bytes, MARK)?;
+            let rest = bytes.get(at..)?.get(MARK.len()..)?;
+            let text: String = rest.iter().take(32).take_while(|b| b.is_ascii_digit() || **b == b'.').map(|b| char::from(*b)).collect();
+            let numbers: Vec<u32> = text.split('.').map_while(|n| n.parse().ok()).collect();
+            match numbers.as_slice() {
+                [major, minor, build, ..] => Some(format!("{major}.{minor}.{}", build / 100)),
+                _ => None,
+            }
+        })
+    }
+
+    fn newer_reader(&self, d: &Descriptor, version: Option<u64>) {
+        if let Some(v) = version.filter(|v| *v > 2) {
+            let what = format!("the descriptor has format version {v}; this gcdump knows 0 to 2 and reads what it recognises");
+            self.notes.add(NoteKind::Descriptor, None, what);
+        }
+        // Version 2 added the interpreter's code manager, which nothing here reads.
+        if let Ok(wanted) = d.number("RecommendedReaderVersion")
+            && wanted > 2
+        {
+            let what = format!("the runtime recommends reader version {wanted}; this gcdump has 2: a newer gcdump may read more");
+            self.notes.add(NoteKind::Descriptor, None, what);
+        }
+    }
+
+    fn unsupported(&self, details: String) -> RuntimeError {
+        let path = self.site.module.as_ref().map_or_else(|| "the process".to_string(), |m| m.path.clone());
+        let mut facts = Vec::new();
+        facts.extend(self.site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(|id| format!("build id {}", hex(id))));
+        let entries = self.site.dac_table.and_then(|t| t.entries);
+        facts.extend(entries.map(|n| format!("g_dacTable with {n} entries")));
+        facts.push(details);
+        RuntimeError::Unsupported { path, details: facts.join("; ") }
+    }
+}
+
+fn fits_table(overlay: &Overlay, table: &DacTable) -> bool {
+    overlay.section.dac_table.as_ref().is_some_and(|o| table.entries.is_some_and(|n| o.entries.contains(&n)))
+}
+
+/// How far the table of this process is shifted against the overlay's order, told by variables whose addresses the
+/// runtime's own descriptor gives (servicing has inserted entries: 8.0.0 differs from 8.0.29). `None` where they disagree.
+fn shift(parts: &[Part], order: &overlay::DacTableOrder, memory: &Memory, table: DacTable) -> Option<i64> {
+    let anchors = parts.iter().flat_map(|p| {
+        p.raw.globals.iter().filter_map(move |(name, g)| match g.value {
+            RawValue::Slot(i) => Some((*order.index.get(name)?, p.header.slot(memory, i).filter(|a| !a.is_null())?)),
+            RawValue::Literal { .. } => None,
+        })
+    });
+    // Everything that is read through the table lies among the first entries, up to the Free method table.
+    let last = order.index.get("FreeObjectMethodTable").copied().unwrap_or(u64::MAX);
+    let mut shifts = anchors.filter(|(index, _)| *index <= last).filter_map(|(index, address)| {
+        (-8i64..=8).find(|s| index.checked_add_signed(*s).and_then(|i| table.entry(memory, i)) == Some(address))
+    });
+    let first = shifts.next();
+    match first {
+        None => Some(0),
+        Some(s) => shifts.all(|other| other == s).then_some(s),
+    }
+}
+
+fn describe(check: &Check) -> String {
+    let (checks::Outcome::Passed(facts) | checks::Outcome::Failed(facts) | checks::Outcome::Unknown(facts)) = &check.outcome;
+    format!("{}: {facts}", check.name)
+}
+
+fn is_version(text: &str) -> bool {
+    let mut parts = text.split(['.', '-']);
+    let number = |p: Option<&str>| p.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
+    number(parts.next()) && number(parts.next()) && number(parts.next())
+}
+
+impl Runtime {
+    /// Address that identifies the runtime: the base of its module.
+    pub fn base(&self) -> Option<Addr> {
+        self.site.image.as_ref().map(|i| i.base)
+    }
+
+    /// Checks that a contract is advertised in a version that gcdump reads.
+    ///
+    /// # Errors
+    /// One of the three failures of [`super::ContractError`].
+    pub fn require(&self, contract: &str) -> Result<(), super::ContractError> {
+        support::check(&self.descriptor, contract)
+    }
+}
