@@ -7,3 +7,4 @@ pub mod base;
 pub mod contract;
 pub mod dump;
 pub mod memory;
+pub mod model;

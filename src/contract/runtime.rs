@@ -142,7 +142,8 @@ pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes:
     let mut runtimes = Vec::new();
     let mut failure = None;
     for site in sites {
-        match Opener { dump, memory, options, notes, site: &site }.open() {
+        let opener = Opener { dump, memory, options, notes, site: &site };
+        match opener.open() {
             Ok(runtime) => runtimes.push(runtime),
             Err(e) => failure = failure.or(Some(e)),
         }

@@ -1,0 +1,64 @@
+use serde::Serialize;
+
+use crate::base::{Addr, Arch, Note, Os};
+
+/// What every JSON answer is wrapped in.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct Envelope<T> {
+    /// Version of this format: `gcdump/1`.
+    pub schema: String,
+    /// The command that was run.
+    pub command: String,
+    /// Version of gcdump.
+    pub gcdump: String,
+    /// The dump.
+    pub dump: DumpModel,
+    /// The runtime that the answer is about; `null` where none could be read.
+    pub runtime: Option<RuntimeModel>,
+    /// What went less than perfectly.
+    pub warnings: Vec<Note>,
+    /// The answer.
+    pub data: T,
+}
+
+/// The dump, in short.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct DumpModel {
+    /// Path as given.
+    pub path: String,
+    /// Container: `elf-core` or `minidump`.
+    pub format: String,
+    /// How the file was compressed: `zstd`, `gzip` or `null`.
+    pub compression: Option<String>,
+    /// Bytes of the dump file, decompressed.
+    pub file_bytes: u64,
+    /// Bytes of memory in the dump.
+    pub captured_bytes: u64,
+    /// Operating system of the process.
+    pub os: Os,
+    /// Architecture of the process.
+    pub architecture: Arch,
+    /// Bytes of a pointer.
+    pub pointer_bytes: u64,
+    /// Process id.
+    pub process_id: Option<u32>,
+}
+
+/// The runtime, in short.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct RuntimeModel {
+    /// Version: `10.0.12`, or only `10.0` where the dump says no more.
+    pub version: Option<String>,
+    /// Path of the runtime's module as the process knew it.
+    pub module: Option<String>,
+    /// Where it is loaded.
+    pub base: Option<Addr>,
+    /// Build id (ELF) of the module, hexadecimal.
+    pub build_id: Option<String>,
+    /// Where the layouts of the VM come from: `descriptor`, `overlay-json`, `overlay`, `none`.
+    pub vm: super::info::SourceName,
+    /// Where the layouts of the GC come from: `descriptor`, `synthesised`, `none`.
+    pub gc: super::info::SourceName,
+    /// Overlay in use.
+    pub overlay: Option<String>,
+}
