@@ -6,11 +6,16 @@
 mod bytes;
 mod compressed;
 mod elf_core;
+mod elf_modules;
 mod elf_notes;
 mod error;
+mod fields;
 mod minidump;
+mod minidump_info;
 mod minidump_memory;
 mod open;
+#[cfg(test)]
+mod real_tests;
 mod sniff;
 
 use std::path::PathBuf;
@@ -18,7 +23,7 @@ use std::sync::Arc;
 
 pub use bytes::Bytes;
 pub use error::DumpError;
-pub use open::{OpenOptions, Progress, open};
+pub use open::{OpenOptions, Progress, open, open_bytes};
 pub use sniff::{FileKind, sniff};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape};

@@ -1,0 +1,245 @@
+//! ELF core files: written by createdump, by the Linux kernel, by gdb's `gcore`. Reads headers and notes only.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use goblin::container::{Container as Class, Ctx};
+use goblin::elf::header::Header;
+use goblin::elf::program_header::{PT_LOAD, PT_NOTE};
+use goblin::elf::{Elf, ProgramHeader};
+
+use super::elf_notes::{CoreNotes, read_notes};
+use super::fields::Fields;
+use super::{Bytes, CapturedRange, Container, Dump, DumpError, DumpFacts, MappedRegion, elf_modules};
+use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
+
+/// Value of `e_phnum` that says: the true count is in `sh_info` of section header 0.
+const PN_XNUM: u16 = 0xffff;
+
+/// Reads an ELF core.
+pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Dump, DumpError> {
+    let header = header(&bytes, path)?;
+    let class = if header.e_ident.get(4) == Some(&1) { PtrSize::Four } else { PtrSize::Eight };
+    let endian = if header.e_ident.get(5) == Some(&2) { Endian::Big } else { Endian::Little };
+    let shape = Shape { ptr: class, endian };
+    let arch = arch(header.e_machine, class);
+    let file = Fields::new(&bytes, endian);
+    let mut oddities = Vec::new();
+    let headers = program_headers(&file, &header, shape, path, &mut oddities)?;
+
+    let memory = memory(&headers, shape, file.len());
+    if memory.file_exceeds_memory > 0 {
+        oddities.push(format!(
+            "{} program headers store more bytes than they map; the surplus is ignored",
+            memory.file_exceeds_memory
+        ));
+    }
+    let mut notes = CoreNotes::default();
+    let mut note_bytes = 0u64;
+    for segment in headers.iter().filter(|h| h.p_type == PT_NOTE) {
+        let data = file.clamped(segment.p_offset, segment.p_filesz);
+        let have = u64::try_from(data.len()).unwrap_or(u64::MAX);
+        if have < segment.p_filesz {
+            notes.oddities.push(format!(
+                "the notes (threads, modules) are cut off: {have} of {} bytes are in the file",
+                segment.p_filesz
+            ));
+        }
+        let room = limits.note_bytes.saturating_sub(note_bytes);
+        if have > room {
+            notes.oddities.push(format!("notes beyond {} bytes are not read", limits.note_bytes));
+        }
+        let data = Fields::new(data, endian).clamped(0, room);
+        note_bytes = note_bytes.saturating_add(have);
+        read_notes(Fields::new(data, endian), shape, arch, limits, &mut notes);
+    }
+    if notes.threads.len() >= limits.threads {
+        notes.oddities.push(format!("threads beyond the first {} are not listed", limits.threads));
+    }
+    let modules = elf_modules::modules(&notes.files, limits);
+    if modules.len() >= limits.modules {
+        notes.oddities.push(format!("modules beyond the first {} are not listed", limits.modules));
+    }
+    oddities.append(&mut notes.oddities);
+    let crash = notes.crash();
+    let captured_bytes = memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len));
+    let mapped_bytes = memory.regions.iter().fold(0u64, |sum, r| sum.saturating_add(r.range.len()));
+    let facts = DumpFacts {
+        path: path.to_owned(),
+        container: Container::ElfCore,
+        compression: None,
+        // Other systems write ELF cores too, but .NET runs on none of them that has such notes.
+        os: Os::Linux,
+        arch,
+        shape: Some(shape),
+        pid: notes.pid,
+        process_name: notes.process_name,
+        time: None,
+        file_bytes: file.len(),
+        captured_bytes,
+        mapped_bytes: Some(mapped_bytes),
+        truncated_bytes: memory.truncated,
+        minidump_flags: None,
+        uncaptured_mappings: memory.uncaptured,
+        oddities,
+    };
+    Ok(Dump {
+        facts,
+        ranges: memory.ranges,
+        regions: memory.regions,
+        modules,
+        files: notes.files,
+        threads: notes.threads,
+        crash,
+        auxv: notes.auxv,
+        bytes,
+    })
+}
+
+fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
+    let have = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let need = if bytes.get(4) == Some(&1) { 52 } else { 64 };
+    if have < need {
+        return Err(DumpError::Truncated { path: path.to_owned(), what: "the ELF header", need, have });
+    }
+    Elf::parse_header(bytes).map_err(|e| DumpError::Malformed {
+        path: path.to_owned(),
+        what: format!("the ELF header is unusable: {e}"),
+        offset: 0,
+    })
+}
+
+fn arch(machine: u16, class: PtrSize) -> Arch {
+    match (machine, class) {
+        (62, PtrSize::Eight) => Arch::X64,
+        (183, PtrSize::Eight) => Arch::Arm64,
+        (3, PtrSize::Four) => Arch::X86,
+        (40, PtrSize::Four) => Arch::Arm,
+        (22, PtrSize::Eight) => Arch::S390x,
+        (21, PtrSize::Eight) => Arch::Ppc64,
+        (20, PtrSize::Four) => Arch::Ppc,
+        (243, PtrSize::Eight) => Arch::Riscv64,
+        (258, PtrSize::Eight) => Arch::Loongarch64,
+        _ => Arch::Unknown,
+    }
+}
+
+/// The program headers, as many of them as the file holds.
+///
+/// Not `Elf::parse`: it takes `e_phnum` at its word and reads 65 535 headers of a core that has more (goblin 0.10.7,
+/// measured; golang/go issue 78217 has a core with 74 525).
+fn program_headers(
+    file: &Fields<'_>,
+    header: &Header,
+    shape: Shape,
+    path: &Path,
+    oddities: &mut Vec<String>,
+) -> Result<Vec<ProgramHeader>, DumpError> {
+    let class = match shape.ptr {
+        PtrSize::Four => Class::Little,
+        PtrSize::Eight => Class::Big,
+    };
+    let order = match shape.endian {
+        Endian::Little => goblin::container::Endian::Little,
+        Endian::Big => goblin::container::Endian::Big,
+    };
+    let ctx = Ctx::new(class, order);
+    let entry = u64::try_from(ProgramHeader::size(ctx)).unwrap_or(56);
+    let malformed = |what: String| DumpError::Malformed { path: path.to_owned(), what, offset: header.e_phoff };
+    if header.e_phnum == 0 {
+        return Err(malformed("it has no program headers, hence no memory".to_owned()));
+    }
+    if u64::from(header.e_phentsize) != entry {
+        oddities.push(format!("program headers of {} bytes are read as {entry}", header.e_phentsize));
+    }
+    let announced = if header.e_phnum == PN_XNUM {
+        extended_count(file, header, shape, entry, oddities)
+    } else {
+        u64::from(header.e_phnum)
+    };
+    let room = file.len().saturating_sub(header.e_phoff).checked_div(entry).unwrap_or(0);
+    if room == 0 {
+        return Err(DumpError::Truncated {
+            path: path.to_owned(),
+            what: "the table of program headers",
+            need: header.e_phoff.saturating_add(announced.saturating_mul(entry)),
+            have: file.len(),
+        });
+    }
+    if announced > room {
+        oddities.push(format!("the table of program headers is cut off: {room} of {announced} are in the file"));
+    }
+    let count = usize::try_from(announced.min(room)).unwrap_or(usize::MAX);
+    let offset = usize::try_from(header.e_phoff).unwrap_or(usize::MAX);
+    ProgramHeader::parse(file.bytes, offset, count, ctx)
+        .map_err(|e| malformed(format!("its program headers are unusable: {e}")))
+}
+
+/// The count of program headers when there are too many for `e_phnum`.
+fn extended_count(file: &Fields<'_>, header: &Header, shape: Shape, entry: u64, oddities: &mut Vec<String>) -> u64 {
+    let info_at = match shape.ptr {
+        PtrSize::Four => 28,
+        PtrSize::Eight => 44,
+    };
+    let count = (header.e_shoff != 0).then(|| file.u32(header.e_shoff.saturating_add(info_at))).flatten();
+    match count {
+        Some(count) if count != 0 => u64::from(count),
+        _ => {
+            // Folklore: the kernel puts the section header at the very end, so a cut-off core has lost it. What the
+            // first program header describes (the notes) follows the table, so its offset tells the table's length.
+            let offset_at = header.e_phoff.saturating_add(shape.ptr.bytes());
+            let behind = file.word(offset_at, shape.ptr).unwrap_or(0);
+            let guess = behind.saturating_sub(header.e_phoff).checked_div(entry).unwrap_or(0);
+            let count = if guess >= u64::from(PN_XNUM) { guess } else { u64::from(PN_XNUM) };
+            oddities.push(format!("the count of program headers is lost; assuming {count}"));
+            count
+        }
+    }
+}
+
+#[derive(Default)]
+struct Memory {
+    ranges: Vec<CapturedRange>,
+    regions: Vec<MappedRegion>,
+    truncated: u64,
+    uncaptured: u64,
+    file_exceeds_memory: u64,
+}
+
+fn memory(headers: &[ProgramHeader], shape: Shape, file_len: u64) -> Memory {
+    let mut memory = Memory::default();
+    let max = shape.ptr.max_address();
+    for load in headers.iter().filter(|h| h.p_type == PT_LOAD) {
+        let start = load.p_vaddr & max;
+        // A range that would run past the last address is impossible; what lies below that is kept.
+        let mapped = load.p_memsz.min(max.saturating_sub(start));
+        if mapped > 0 {
+            let start = Addr(start);
+            memory.regions.push(MappedRegion {
+                range: AddrRange::new(start, start.plus(mapped)),
+                read: load.is_read(),
+                write: load.is_write(),
+                execute: load.is_executable(),
+            });
+        }
+        if load.p_filesz > load.p_memsz {
+            memory.file_exceeds_memory = memory.file_exceeds_memory.saturating_add(1);
+        }
+        // Absent is not zero: what is mapped beyond p_filesz was left out by whoever wrote the dump.
+        let announced = load.p_filesz.min(mapped);
+        if announced == 0 {
+            memory.uncaptured = memory.uncaptured.saturating_add(u64::from(mapped > 0));
+            continue;
+        }
+        let len = announced.min(file_len.saturating_sub(load.p_offset));
+        memory.truncated = memory.truncated.saturating_add(announced.saturating_sub(len));
+        if len > 0 {
+            memory.ranges.push(CapturedRange { start: Addr(start), len, offset: load.p_offset });
+        }
+    }
+    memory
+}
+
+#[cfg(test)]
+#[path = "elf_tests.rs"]
+mod tests;

@@ -1,0 +1,159 @@
+//! Modules of an ELF core, out of its file mappings.
+
+use rustc_hash::FxHashMap;
+
+use super::{FileMapping, Module};
+use crate::base::Limits;
+
+/// The widest hole within one image. PE sections are mapped 64 KiB apart, ELF segments up to 2 MiB (old linkers align
+/// to that). Mappings farther apart belong to different copies, or to a bundle that its own host maps piece by piece.
+const WIDEST_HOLE: u64 = 4 << 20;
+
+/// Distance from the headers of a PE image to its first section in the loaded layout: coreclr on Linux reserves with
+/// 64 KiB granularity. The first section begins in the file's first page, so it has file offset 0 as well.
+const PE_FIRST_SECTION: u64 = 64 << 10;
+
+/// Makes modules of file mappings, in the order of their first mappings.
+///
+/// One path can be several modules: the runtime maps a managed assembly flat to look at it and again in loaded layout to
+/// run it. So a module begins at file offset 0, and takes in further mappings of its path while addresses and offsets
+/// rise together. Mappings that fit nowhere (assemblies inside a single-file host) stay file mappings only.
+pub(super) fn modules(files: &[FileMapping], limits: &Limits) -> Vec<Module> {
+    let mut modules: Vec<Module> = Vec::new();
+    // Path → the module that its next mapping may belong to.
+    let mut open: FxHashMap<&str, Open> = FxHashMap::default();
+    for file in files.iter().filter(|f| !f.range.is_empty() && !is_pseudo(&f.path)) {
+        if let Some(last) = open.get_mut(file.path.as_str())
+            && last.takes(file)
+        {
+            last.extend(file);
+            if let Some(module) = modules.get_mut(last.index) {
+                module.size = file.range.end.since(module.base).unwrap_or(module.size);
+            }
+            continue;
+        }
+        if file.file_offset != 0 {
+            continue;
+        }
+        if modules.len() >= limits.modules {
+            break;
+        }
+        open.insert(&file.path, Open::new(modules.len(), file));
+        modules.push(Module {
+            path: file.path.clone(),
+            base: file.range.start,
+            size: file.range.len(),
+            timestamp: None,
+            version: None,
+            build_id: None,
+        });
+    }
+    modules
+}
+
+/// A module that is still growing.
+struct Open {
+    index: usize,
+    start: u64,
+    end: u64,
+    offset: u64,
+    mappings: u64,
+}
+
+impl Open {
+    fn new(index: usize, file: &FileMapping) -> Open {
+        Open { index, start: file.range.start.0, end: file.range.end.0, offset: file.file_offset, mappings: 1 }
+    }
+
+    fn takes(&self, file: &FileMapping) -> bool {
+        let start = file.range.start.0;
+        let Some(hole) = start.checked_sub(self.end) else { return false };
+        let Some(from_base) = start.checked_sub(self.start) else { return false };
+        if file.file_offset == 0 {
+            // Headers of a loaded PE image, then its first section. A second flat mapping comes without a hole or has
+            // the size of the first.
+            let first = self.end.saturating_sub(self.start);
+            return self.mappings == 1 && from_base <= PE_FIRST_SECTION && first < from_base && first <= PE_FIRST_SECTION;
+        }
+        // An image never is smaller in memory than in the file. The page that two segments share is mapped twice.
+        file.file_offset >= self.offset && hole <= WIDEST_HOLE && from_base.saturating_add(1 << 16) >= file.file_offset
+    }
+
+    fn extend(&mut self, file: &FileMapping) {
+        self.end = file.range.end.0;
+        self.offset = file.file_offset;
+        self.mappings = self.mappings.saturating_add(1);
+    }
+}
+
+/// Names that the kernel gives to memory that comes from no file that could be opened.
+fn is_pseudo(path: &str) -> bool {
+    let device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
+    device
+        || path.starts_with('[')
+        || ["/memfd:", "/SYSV", "/anon_hugepage", "/[aio]", "anon_inode:", "socket:", "pipe:"]
+            .iter()
+            .any(|p| path.starts_with(p))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Addr, AddrRange};
+
+    fn map(start: u64, end: u64, file_offset: u64, path: &str) -> FileMapping {
+        FileMapping { range: AddrRange::new(Addr(start), Addr(end)), file_offset, path: path.to_owned() }
+    }
+
+    fn bases(files: &[FileMapping]) -> Vec<(u64, u64)> {
+        modules(files, &Limits::default()).iter().map(|m| (m.base.0, m.size)).collect()
+    }
+
+    #[test]
+    fn flat_and_loaded_layout_are_two_modules() {
+        // System.Private.CoreLib of net10-wks-basics-heap.
+        let p = "/app/System.Private.CoreLib.dll";
+        let files = [
+            map(0x7f3d_3680_0000, 0x7f3d_376d_b000, 0, p),
+            map(0x7f3d_4608_0000, 0x7f3d_4608_1000, 0, p),
+            map(0x7f3d_4609_0000, 0x7f3d_46bd_c000, 0, p),
+            map(0x7f3d_46bf_c000, 0x7f3d_46f7_e000, 0xb4_c000, p),
+            map(0x7f3d_46f9_d000, 0x7f3d_46fa_9000, 0xec_d000, p),
+        ];
+        assert_eq!(bases(&files), [(0x7f3d_3680_0000, 0xed_b000), (0x7f3d_4608_0000, 0xf2_9000)]);
+    }
+
+    #[test]
+    fn a_library_is_one_module_and_pseudo_files_are_none() {
+        let files = [
+            map(0x1000_0000, 0x100b_d000, 0, "/app/lib.so"),
+            map(0x100b_d000, 0x100b_e000, 0xb_d000, "/app/lib.so"),
+            map(0x100b_e000, 0x101c_9000, 0xb_e000, "/app/lib.so"),
+            map(0x101c_9000, 0x101d_0000, 0xb_e000, "/app/lib.so"),
+            map(0x2000_0000, 0x2000_1000, 0, "/memfd:doublemapper"),
+            map(0x3000_0000, 0x3000_1000, 0, "/dev/zero"),
+            map(0x4000_0000, 0x4000_1000, 0, "[heap]"),
+        ];
+        assert_eq!(bases(&files), [(0x1000_0000, 0x1d_0000)]);
+    }
+
+    #[test]
+    fn a_single_file_host_stays_one_module() {
+        let p = "/app/single";
+        let mut files = vec![
+            map(0x5500_0000_0000, 0x5500_0010_0000, 0, p),
+            map(0x5500_0010_0000, 0x5500_0090_0000, 0x10_0000, p),
+        ];
+        // Assemblies of the bundle, each mapped from its offset in the host, in no order.
+        for i in 0..50u64 {
+            files.push(map(0x7f00_0000_0000 + i * 0x10_0000, 0x7f00_0000_8000 + i * 0x10_0000, (99 - i) * 0x10_0000, p));
+        }
+        assert_eq!(bases(&files), [(0x5500_0000_0000, 0x90_0000)]);
+    }
+
+    #[test]
+    fn small_files_mapped_twice_are_two_modules() {
+        let files = [map(0x1000, 0x2000, 0, "/a.dll"), map(0x2000, 0x3000, 0, "/a.dll"), map(0x90_0000, 0x90_1000, 0, "/a.dll")];
+        assert_eq!(bases(&files).len(), 3);
+    }
+}

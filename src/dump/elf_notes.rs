@@ -1,0 +1,234 @@
+//! Notes of an ELF core: threads, file mappings, the auxiliary vector, the signal.
+
+use super::fields::Fields;
+use super::{Crash, FileMapping, OsThread};
+use crate::base::{Addr, AddrRange, Arch, Limits, PtrSize, Shape};
+
+const NT_PRSTATUS: u32 = 1;
+const NT_PRPSINFO: u32 = 3;
+const NT_AUXV: u32 = 6;
+const NT_SIGINFO: u32 = 0x5349_4749;
+const NT_FILE: u32 = 0x4649_4c45;
+
+/// What the notes say.
+#[derive(Debug, Default)]
+pub(super) struct CoreNotes {
+    /// Threads, in the order of the notes: createdump and the kernel put the one that crashed first.
+    pub(super) threads: Vec<OsThread>,
+    /// NT_FILE.
+    pub(super) files: Vec<FileMapping>,
+    /// NT_AUXV without its end mark.
+    pub(super) auxv: Vec<(u64, u64)>,
+    /// Process id (NT_PRPSINFO).
+    pub(super) pid: Option<u32>,
+    /// Command line, or the name of the executable where that is empty.
+    pub(super) process_name: Option<String>,
+    /// What was odd.
+    pub(super) oddities: Vec<String>,
+    signals: Vec<SignalInfo>,
+}
+
+/// NT_SIGINFO.
+#[derive(Clone, Copy, Debug)]
+struct SignalInfo {
+    thread: Option<u32>,
+    signal: u32,
+    address: Option<Addr>,
+}
+
+/// Reads one segment of notes; what an earlier segment said is kept.
+pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Limits, out: &mut CoreNotes) {
+    let mut at = 0u64;
+    while let (Some(name_len), Some(desc_len), Some(kind)) =
+        (data.u32(at), data.u32(at.saturating_add(4)), data.u32(at.saturating_add(8)))
+    {
+        // Names and descriptions are padded to 4 bytes, also in 64-bit cores.
+        let name_at = at.saturating_add(12);
+        let desc_at = name_at.saturating_add(u64::from(name_len).next_multiple_of(4));
+        let desc_len = u64::from(desc_len);
+        at = desc_at.saturating_add(desc_len.next_multiple_of(4));
+        // "GNU" type 3 is a build id and "LINUX" has register sets; all that is read here is by the name of "CORE".
+        if data.slice(name_at, 4) != Some(b"CORE") {
+            continue;
+        }
+        let bytes = data.clamped(desc_at, desc_len);
+        let desc = Fields::new(bytes, data.endian);
+        if desc.len() < desc_len {
+            out.oddities.push(format!("note {kind:#x} is cut off"));
+        }
+        match kind {
+            NT_PRSTATUS if out.threads.len() < limits.threads => out.threads.extend(thread(desc, shape, arch)),
+            NT_PRPSINFO => process(desc, shape, limits, out),
+            NT_AUXV => auxv(desc, shape, out),
+            NT_SIGINFO => signal_info(desc, shape, limits, out),
+            NT_FILE => files(desc, shape, limits, out),
+            _ => {}
+        }
+    }
+}
+
+/// `struct elf_prstatus`: signal, ids, times, then the general registers.
+fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
+    let (pid_at, registers_at) = match shape.ptr {
+        PtrSize::Four => (24, 72),
+        PtrSize::Eight => (32, 112),
+    };
+    let word = shape.ptr.bytes();
+    let register = |index: u64| desc.word(registers_at + index * word, shape.ptr);
+    // Instruction pointer, stack pointer, general registers, as indexes in the kernel's user_regs_struct. Other
+    // architectures have their own order, which nobody has verified: no registers rather than invented ones.
+    let (ip, sp, general) = match arch {
+        Arch::X64 => (16, 19, 0..15),
+        Arch::Arm64 => (32, 31, 0..31),
+        Arch::X86 => (12, 15, 0..7),
+        Arch::Arm => (15, 13, 0..15),
+        _ => (0, 0, 0..0),
+    };
+    let known = !general.is_empty();
+    let stack = (known && !general.contains(&sp)).then_some(sp);
+    Some(OsThread {
+        id: desc.u32(pid_at)?,
+        instruction_pointer: register(ip).filter(|_| known).map(Addr),
+        stack_pointer: register(sp).filter(|_| known).map(Addr),
+        registers: general.chain(stack).filter_map(register).collect(),
+        signal: u32::from(desc.u16(12)?),
+        name: None,
+        stack: None,
+        teb: None,
+    })
+}
+
+/// `struct elf_prpsinfo`: process id, 16 bytes of name, 80 bytes of command line.
+fn process(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
+    let (pid_at, name_at) = match (shape.ptr, desc.len()) {
+        (PtrSize::Eight, _) => (24, 40),
+        // 16-bit user ids on x86 and arm, 32-bit ones elsewhere.
+        (PtrSize::Four, 128..) => (16, 32),
+        (PtrSize::Four, _) => (12, 28),
+    };
+    let text = |at: u64, len: u64| {
+        let bytes = desc.clamped(at, len);
+        string(bytes.split(|b| *b == 0).next().unwrap_or(&[]), limits)
+    };
+    out.pid = out.pid.or_else(|| desc.u32(pid_at).filter(|pid| *pid != 0));
+    // createdump leaves the command line empty.
+    let name = [text(name_at + 16, 80), text(name_at, 16)].into_iter().find(|t| !t.trim().is_empty());
+    out.process_name = out.process_name.take().or(name.map(|n| n.trim().to_owned()));
+}
+
+fn auxv(desc: Fields<'_>, shape: Shape, out: &mut CoreNotes) {
+    let word = shape.ptr.bytes();
+    let mut at = 0u64;
+    while let (Some(key), Some(value)) = (desc.word(at, shape.ptr), desc.word(at.saturating_add(word), shape.ptr)) {
+        if key == 0 {
+            break;
+        }
+        out.auxv.push((key, value));
+        at = at.saturating_add(word.saturating_mul(2));
+    }
+}
+
+/// `siginfo_t`: signal, errno, code, then what depends on them.
+fn signal_info(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
+    const SI_KERNEL: u32 = 0x80;
+    let (Some(signal), Some(code)) = (desc.u32(0), desc.u32(8)) else { return };
+    let address_at = match shape.ptr {
+        PtrSize::Four => 12,
+        PtrSize::Eight => 16,
+    };
+    // Only faults (SIGILL, SIGBUS, SIGFPE, SIGSEGV) that the processor raised have an address there; codes of user
+    // space are 0 or negative, and SI_KERNEL comes without.
+    let fault = matches!(signal, 4 | 7 | 8 | 11) && code != 0 && code != SI_KERNEL && code < 0x8000_0000;
+    let address = desc.word(address_at, shape.ptr).filter(|_| fault).map(Addr);
+    if out.signals.len() < limits.threads {
+        out.signals.push(SignalInfo { thread: out.threads.last().map(|t| t.id), signal, address });
+    }
+}
+
+fn files(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
+    let word = shape.ptr.bytes();
+    let entry = word.saturating_mul(3);
+    let (Some(announced), Some(page)) = (desc.word(0, shape.ptr), desc.word(word, shape.ptr)) else { return };
+    // The kernel and createdump count offsets in pages; gdb writes a page size of 1 and bytes.
+    let page = page.max(1);
+    let table = word.saturating_mul(2);
+    let count = announced.min(desc.len().saturating_sub(table).checked_div(entry).unwrap_or(0));
+    if count < announced {
+        out.oddities.push(format!("the list of mapped files is cut off: {count} of {announced} have their addresses"));
+    }
+    let names_at = table.saturating_add(announced.saturating_mul(entry));
+    let names = desc.clamped(names_at, desc.len());
+    let mut names = names.split(|b| *b == 0);
+    let mut unnamed = 0u64;
+    for index in 0..count {
+        let at = table.saturating_add(index.saturating_mul(entry));
+        let field = |n: u64| desc.word(at.saturating_add(word.saturating_mul(n)), shape.ptr);
+        let (Some(start), Some(end), Some(offset)) = (field(0), field(1), field(2)) else { break };
+        let name = names.next().unwrap_or(&[]);
+        if name.is_empty() {
+            unnamed = unnamed.saturating_add(1);
+            continue;
+        }
+        let path = string(name, limits);
+        let path = path.strip_suffix(" (deleted)").map(str::to_owned).unwrap_or(path);
+        let range = AddrRange::new(Addr(start), Addr(end));
+        out.files.push(FileMapping { range, file_offset: offset.saturating_mul(page), path });
+    }
+    if unnamed > 0 {
+        out.oddities.push(format!("{unnamed} mapped files have no name"));
+    }
+}
+
+/// Text of the dump, capped. Paths are bytes on Linux; what is no UTF-8 shows as replacement characters.
+fn string(bytes: &[u8], limits: &Limits) -> String {
+    let cap = usize::try_from(limits.string_bytes).unwrap_or(usize::MAX);
+    String::from_utf8_lossy(bytes.get(..cap).unwrap_or(bytes)).into_owned()
+}
+
+impl CoreNotes {
+    /// The signal that ended the process, if one did.
+    ///
+    /// Measured: createdump writes `pr_cursig` and NT_SIGINFO only if a signal made it run, both 0 or absent in a dump
+    /// on request. The kernel writes the signal into every thread, the one that got it first. gcore leaves `pr_cursig` 0
+    /// and writes one NT_SIGINFO per thread about the SIGSTOP that gdb stopped it with: stopping is not crashing.
+    pub(super) fn crash(&self) -> Option<Crash> {
+        let first = self.threads.iter().find(|t| ends_process(t.signal));
+        let (thread, signal) = match first {
+            Some(thread) => (Some(thread.id), thread.signal),
+            None => {
+                let info = self.signals.iter().find(|s| ends_process(s.signal))?;
+                (info.thread.or(self.threads.first().map(|t| t.id)), info.signal)
+            }
+        };
+        let same = |s: &&SignalInfo| s.signal == signal;
+        let info = self
+            .signals
+            .iter()
+            .find(|s| same(s) && s.thread == thread)
+            .or_else(|| self.signals.iter().find(|s| same(s) && s.thread.is_none()));
+        Some(Crash {
+            thread,
+            code: signal,
+            name: signal_name(signal),
+            address: info.and_then(|i| i.address),
+            parameters: Vec::new(),
+        })
+    }
+}
+
+/// Whether this is a signal that ends a process, as opposed to none and to those that stop or continue it.
+fn ends_process(signal: u32) -> bool {
+    !matches!(signal, 0 | 17..=23 | 28)
+}
+
+/// Name of a Linux signal (numbers of all architectures that .NET runs on).
+pub(super) fn signal_name(signal: u32) -> String {
+    const NAMES: [&str; 32] = [
+        "", "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1",
+        "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP",
+        "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR",
+        "SIGSYS",
+    ];
+    let known = usize::try_from(signal).ok().and_then(|n| NAMES.get(n)).filter(|n| !n.is_empty());
+    known.map(|n| (*n).to_owned()).unwrap_or_else(|| format!("signal {signal}"))
+}

@@ -1,0 +1,384 @@
+//! Minidumps: header, directory, system, threads, exception. Windows writes them little endian; tests write both.
+//!
+//! The `minidump` crate reads system information, contexts and exceptions, stream by stream. The directory and all lists
+//! are read here: the crate gives a whole list up for one bad entry (a truncated dump then has no memory at all,
+//! measured), drops overlapping ranges, and copies a string per module from wherever the file says, up to the whole file
+//! each, which a hostile file turns into terabytes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use minidump::{
+    Endian as FileEndian, MinidumpContext, MinidumpException, MinidumpRawContext, MinidumpStream, MinidumpSystemInfo,
+};
+use rustc_hash::FxHashMap;
+
+use super::elf_notes::signal_name;
+use super::fields::Fields;
+use super::minidump_info::{Strings, modules, process_id, thread_names};
+use super::minidump_memory::{memory_lists, memory_regions};
+use super::{Bytes, Container, Crash, Dump, DumpError, DumpFacts, OsThread};
+use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
+
+/// Stream types that are read.
+pub(super) mod stream {
+    pub(in crate::dump) const THREADS: u32 = 3;
+    pub(in crate::dump) const MODULES: u32 = 4;
+    pub(in crate::dump) const MEMORY: u32 = 5;
+    pub(in crate::dump) const EXCEPTION: u32 = 6;
+    pub(in crate::dump) const SYSTEM: u32 = 7;
+    pub(in crate::dump) const MEMORY64: u32 = 9;
+    pub(in crate::dump) const MISC: u32 = 15;
+    pub(in crate::dump) const MEMORY_INFO: u32 = 16;
+    pub(in crate::dump) const THREAD_NAMES: u32 = 24;
+}
+
+/// A minidump while it is read.
+pub(super) struct Reading<'a> {
+    /// The whole file.
+    pub(super) file: Fields<'a>,
+    /// The highest address: masks what 32-bit dumps sign-extend.
+    pub(super) max_address: u64,
+    /// Caps.
+    pub(super) limits: &'a Limits,
+    /// What was odd.
+    pub(super) oddities: Vec<String>,
+    streams: FxHashMap<u32, (u64, u64)>,
+}
+
+impl<'a> Reading<'a> {
+    /// The bytes of a stream, as many as the file holds. A stream that is not there is normal, one cut off is odd.
+    pub(super) fn stream(&mut self, kind: u32, name: &str) -> Option<Fields<'a>> {
+        let (offset, len) = *self.streams.get(&kind)?;
+        let bytes = Fields::new(self.file.clamped(offset, len), self.file.endian);
+        if bytes.len() < len {
+            self.oddities.push(format!("the {name} is cut off: {} of {len} bytes are in the file", bytes.len()));
+        }
+        Some(bytes)
+    }
+
+    /// Where the entries of a list begin and how many there are, for a list that begins with a 32-bit count. Some
+    /// writers align the entries to 8 bytes.
+    pub(super) fn list(&mut self, stream: Fields<'_>, entry: u64, name: &str) -> (u64, u64) {
+        let Some(announced) = stream.u32(0).map(u64::from) else {
+            if stream.len() > 0 {
+                self.oddities.push(format!("the {name} is unreadable"));
+            }
+            return (0, 0);
+        };
+        let start = if stream.len() == announced.saturating_mul(entry).saturating_add(8) { 8 } else { 4 };
+        let room = stream.len().saturating_sub(start).checked_div(entry).unwrap_or(0);
+        if announced > room {
+            self.oddities.push(format!("the {name} holds {room} of the {announced} entries that it announces"));
+        }
+        (start, announced.min(room))
+    }
+
+    /// An address, without the sign extension that 32-bit dumps may have.
+    pub(super) fn addr(&self, address: u64) -> Addr {
+        Addr(address & self.max_address)
+    }
+}
+
+/// Reads a minidump.
+pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Dump, DumpError> {
+    let endian = if bytes.starts_with(b"PMDM") { Endian::Big } else { Endian::Little };
+    let file = Fields::new(&bytes, endian);
+    let mut reading =
+        Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), streams: FxHashMap::default() };
+    directory(&mut reading, path)?;
+
+    let system = system(&mut reading);
+    let arch = system.as_ref().map_or(Arch::Unknown, |s| arch(s.raw.processor_architecture));
+    let os = system.as_ref().map_or(Os::Unknown, |s| os(s.raw.platform_id));
+    let shape = shape(arch, endian);
+    reading.max_address = shape.map_or(u64::MAX, |s| s.ptr.max_address());
+
+    let memory = memory_lists(&mut reading);
+    let (regions, mapped_bytes) = memory_regions(&mut reading);
+    let mut strings = Strings::new(limits);
+    let modules = modules(&mut reading, &mut strings);
+    let names = thread_names(&mut reading, &mut strings);
+    let mut threads = threads(&mut reading, system.as_ref());
+    for thread in &mut threads {
+        thread.name = names.get(&thread.id).cloned();
+    }
+    let crash = exception(&mut reading, os);
+    let pid = process_id(&mut reading);
+
+    let facts = DumpFacts {
+        path: path.to_owned(),
+        container: Container::Minidump,
+        compression: None,
+        os,
+        arch,
+        shape,
+        pid,
+        // Nothing records a command line; the executable is the first module.
+        process_name: modules.first().map(|m| m.file_name().to_owned()).filter(|n| !n.is_empty()),
+        time: file.u32(20).filter(|t| *t != 0).map(u64::from),
+        file_bytes: file.len(),
+        captured_bytes: memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len)),
+        mapped_bytes,
+        truncated_bytes: memory.truncated,
+        minidump_flags: file.u64(24),
+        uncaptured_mappings: 0,
+        oddities: reading.oddities,
+    };
+    Ok(Dump {
+        facts,
+        ranges: memory.ranges,
+        regions,
+        modules,
+        files: Vec::new(),
+        threads,
+        crash,
+        auxv: Vec::new(),
+        bytes,
+    })
+}
+
+/// Finds the streams. Where a type occurs twice, the first counts.
+fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
+    const HEADER: u64 = 32;
+    const ENTRY: u64 = 12;
+    let file = reading.file;
+    let truncated = |what, need| DumpError::Truncated { path: path.to_owned(), what, need, have: file.len() };
+    let (Some(version), Some(announced), Some(at), Some(_)) = (file.u32(4), file.u32(8), file.u32(12), file.u64(24))
+    else {
+        return Err(truncated("the header of the minidump", HEADER));
+    };
+    if version & 0xffff != 0xa793 {
+        reading.oddities.push(format!("the minidump has version {:#x}, expected 0xa793", version & 0xffff));
+    }
+    if announced == 0 {
+        let what = "the minidump has no streams; its writing probably did not finish".to_owned();
+        return Err(DumpError::Malformed { path: path.to_owned(), what, offset: 8 });
+    }
+    let (announced, at) = (u64::from(announced), u64::from(at));
+    let room = file.len().saturating_sub(at).checked_div(ENTRY).unwrap_or(0);
+    if room == 0 {
+        return Err(truncated("the directory of the minidump", at.saturating_add(announced.saturating_mul(ENTRY))));
+    }
+    if announced > room {
+        reading.oddities.push(format!("the directory is cut off: {room} of {announced} entries are in the file"));
+    }
+    for index in 0..announced.min(room) {
+        let entry = at.saturating_add(index.saturating_mul(ENTRY));
+        let (Some(kind), Some(len), Some(offset)) =
+            (file.u32(entry), file.u32(entry.saturating_add(4)), file.u32(entry.saturating_add(8)))
+        else {
+            break;
+        };
+        // 0 marks entries that the writer reserved and did not need.
+        if kind != 0 {
+            reading.streams.entry(kind).or_insert((u64::from(offset), u64::from(len)));
+        }
+    }
+    Ok(())
+}
+
+fn file_endian(endian: Endian) -> FileEndian {
+    match endian {
+        Endian::Little => FileEndian::Little,
+        Endian::Big => FileEndian::Big,
+    }
+}
+
+fn system(reading: &mut Reading<'_>) -> Option<MinidumpSystemInfo> {
+    let Some(stream) = reading.stream(stream::SYSTEM, "system information") else {
+        reading.oddities.push("there is no system information, so the architecture is unknown".to_owned());
+        return None;
+    };
+    // Without the rest of the file: the service pack's name is not needed, and its length would be believed.
+    let system = MinidumpSystemInfo::read(stream.bytes, &[], file_endian(stream.endian), None);
+    if let Err(e) = &system {
+        reading.oddities.push(format!("the system information is unreadable: {e}"));
+    }
+    system.ok()
+}
+
+fn arch(processor: u16) -> Arch {
+    match processor {
+        // 10: x86 code on x64 Windows.
+        0 | 10 => Arch::X86,
+        3 => Arch::Ppc,
+        5 => Arch::Arm,
+        9 => Arch::X64,
+        12 | 0x8003 => Arch::Arm64,
+        0x8002 => Arch::Ppc64,
+        _ => Arch::Unknown,
+    }
+}
+
+/// Windows numbers its kinds from 0 to 3; breakpad gave the other systems numbers.
+fn os(platform: u32) -> Os {
+    match platform {
+        0..=3 => Os::Windows,
+        0x8101 | 0x8102 => Os::Macos,
+        0x8201 | 0x8203 => Os::Linux,
+        _ => Os::Unknown,
+    }
+}
+
+fn shape(arch: Arch, endian: Endian) -> Option<Shape> {
+    let ptr = match arch {
+        Arch::X64 | Arch::Arm64 | Arch::Ppc64 => PtrSize::Eight,
+        Arch::X86 | Arch::Arm | Arch::Ppc => PtrSize::Four,
+        _ => return None,
+    };
+    Some(Shape { ptr, endian })
+}
+
+fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Vec<OsThread> {
+    const ENTRY: u64 = 48;
+    let Some(list) = reading.stream(stream::THREADS, "list of threads") else { return Vec::new() };
+    let (start, count) = reading.list(list, ENTRY, "list of threads");
+    let cap = u64::try_from(reading.limits.threads).unwrap_or(u64::MAX);
+    if count > cap {
+        reading.oddities.push(format!("threads beyond the first {cap} are not listed"));
+    }
+    let mut threads = Vec::new();
+    let mut no_context = 0u64;
+    for index in 0..count.min(cap) {
+        let at = start.saturating_add(index.saturating_mul(ENTRY));
+        let half = |n: u64| list.u32(at.saturating_add(n));
+        let (Some(id), Some(teb), Some(stack), Some(stack_len), Some(context_len), Some(context_at)) = (
+            half(0),
+            list.u64(at.saturating_add(16)),
+            list.u64(at.saturating_add(24)),
+            half(32),
+            half(40),
+            half(44),
+        ) else {
+            break;
+        };
+        let stack = reading.addr(stack);
+        let mut thread = OsThread {
+            id,
+            instruction_pointer: None,
+            stack_pointer: None,
+            registers: Vec::new(),
+            signal: 0,
+            name: None,
+            stack: (stack_len > 0).then(|| AddrRange::new(stack, stack.plus(u64::from(stack_len)))),
+            teb: Some(reading.addr(teb)).filter(|teb| !teb.is_null()),
+        };
+        let raw = reading.file.slice(u64::from(context_at), u64::from(context_len));
+        let order = file_endian(list.endian);
+        let context = system.zip(raw).and_then(|(s, raw)| MinidumpContext::read(raw, order, s, None).ok());
+        match context {
+            Some(context) => registers(&context, &mut thread),
+            None => no_context = no_context.saturating_add(1),
+        }
+        threads.push(thread);
+    }
+    if no_context > 0 {
+        reading.oddities.push(format!("the registers of {no_context} threads are unreadable"));
+    }
+    threads
+}
+
+fn registers(context: &MinidumpContext, thread: &mut OsThread) {
+    let (ip, sp, general): (u64, u64, Vec<u64>) = match &context.raw {
+        MinidumpRawContext::Amd64(c) => (
+            c.rip,
+            c.rsp,
+            vec![
+                c.rax, c.rcx, c.rdx, c.rbx, c.rsp, c.rbp, c.rsi, c.rdi, c.r8, c.r9, c.r10, c.r11, c.r12, c.r13, c.r14,
+                c.r15,
+            ],
+        ),
+        MinidumpRawContext::X86(c) => {
+            let all = [c.edi, c.esi, c.ebx, c.edx, c.ecx, c.eax, c.ebp, c.esp];
+            (c.eip.into(), c.esp.into(), all.into_iter().map(u64::from).collect())
+        }
+        MinidumpRawContext::Arm64(c) => (c.pc, c.sp, c.iregs.into_iter().chain([c.sp]).collect()),
+        MinidumpRawContext::OldArm64(c) => {
+            // A packed structure: copied before it is looked at.
+            let (all, sp, pc) = (c.iregs, c.sp, c.pc);
+            (pc, sp, all.into_iter().chain([sp]).collect())
+        }
+        MinidumpRawContext::Arm(c) => {
+            let [all @ .., pc] = c.iregs;
+            let [.., sp, _] = all;
+            (pc.into(), sp.into(), all.into_iter().map(u64::from).collect())
+        }
+        _ => return,
+    };
+    thread.instruction_pointer = Some(Addr(ip));
+    thread.stack_pointer = Some(Addr(sp));
+    thread.registers = general;
+}
+
+/// The exception that the dump was written for. Dumps on request have no such stream, or one that says nothing.
+fn exception(reading: &mut Reading<'_>, os: Os) -> Option<Crash> {
+    /// What breakpad writes into dumps on request, on Linux.
+    const DUMP_REQUESTED: u32 = 0xffff_ffff;
+    let stream = reading.stream(stream::EXCEPTION, "exception")?;
+    let exception = match MinidumpException::read(stream.bytes, &[], file_endian(stream.endian), None) {
+        Ok(exception) => exception,
+        Err(e) => {
+            reading.oddities.push(format!("the exception is unreadable: {e}"));
+            return None;
+        }
+    };
+    let record = &exception.raw.exception_record;
+    let code = record.exception_code;
+    if code == 0 || (os == Os::Linux && code == DUMP_REQUESTED) {
+        return None;
+    }
+    let count = usize::try_from(record.number_parameters).unwrap_or(usize::MAX);
+    let information = record.exception_information;
+    let parameters: Vec<u64> = information.into_iter().take(count).map(|p| p & reading.max_address).collect();
+    // Access violation and in-page error: the second parameter is the address that was touched.
+    let touched = if matches!(code, 0xc000_0005 | 0xc000_0006) { parameters.get(1).copied() } else { None };
+    let name = match os {
+        Os::Linux => signal_name(code),
+        _ => match code_name(code) {
+            Some(name) => format!("{code:#010x} ({name})"),
+            None => format!("{code:#010x}"),
+        },
+    };
+    Some(Crash {
+        thread: Some(exception.thread_id),
+        code,
+        name,
+        address: Some(reading.addr(touched.unwrap_or(record.exception_address))),
+        parameters,
+    })
+}
+
+fn code_name(code: u32) -> Option<&'static str> {
+    Some(match code {
+        0xe043_4352 => "CLR exception",
+        0xe043_4f4d => "CLR exception, old code",
+        0xe06d_7363 => "C++ exception",
+        0x8013_1506 => "internal error of the CLR",
+        0x8013_1623 => "Environment.FailFast",
+        0x8000_0003 => "breakpoint",
+        0x8000_0004 => "single step",
+        0x4000_0015 => "fatal application exit",
+        0xc000_0005 => "access violation",
+        0xc000_0006 => "in-page error",
+        0xc000_0008 => "invalid handle",
+        0xc000_0017 => "out of memory",
+        0xc000_001d => "illegal instruction",
+        0xc000_0025 => "noncontinuable exception",
+        0xc000_008c => "array bounds exceeded",
+        0xc000_0094 => "integer division by zero",
+        0xc000_0095 => "integer overflow",
+        0xc000_0096 => "privileged instruction",
+        0xc000_00fd => "stack overflow",
+        0xc000_013a => "Ctrl+C",
+        0xc000_0374 => "heap corruption",
+        0xc000_0409 => "fail fast or stack buffer overrun",
+        0xc000_0420 => "assertion failure",
+        0xc000_0602 => "fail fast exception",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+#[path = "minidump_tests.rs"]
+mod tests;

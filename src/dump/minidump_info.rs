@@ -1,0 +1,122 @@
+//! Minidumps: modules, names of threads, process id.
+
+use rustc_hash::FxHashMap;
+
+use super::Module;
+use super::fields::Fields;
+use super::minidump::{Reading, stream};
+use crate::base::{Endian, Limits};
+
+/// Bytes of all strings of a minidump together. A process with a thousand modules has some 100 KB; without a bound on the
+/// sum, many entries could name the same long string and multiply it.
+const ALL_STRINGS: u64 = 64 << 20;
+
+/// Reads strings within bounds.
+pub(super) struct Strings {
+    each: u64,
+    left: u64,
+}
+
+impl Strings {
+    /// Nothing read yet.
+    pub(super) fn new(limits: &Limits) -> Strings {
+        Strings { each: limits.string_bytes, left: ALL_STRINGS }
+    }
+
+    /// The length-prefixed UTF-16 string at `offset` of the file, as much of it as there is; half characters show as
+    /// replacement characters.
+    fn read(&mut self, file: Fields<'_>, offset: u64) -> Option<String> {
+        let announced = u64::from(file.u32(offset)?);
+        let bytes = file.clamped(offset.saturating_add(4), announced.min(self.each).min(self.left));
+        self.left = self.left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        let units = bytes.chunks_exact(2).filter_map(|b| <[u8; 2]>::try_from(b).ok()).map(|b| match file.endian {
+            Endian::Little => u16::from_le_bytes(b),
+            Endian::Big => u16::from_be_bytes(b),
+        });
+        let text: String =
+            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).take_while(|c| *c != '\0').collect();
+        Some(text)
+    }
+}
+
+/// The list of modules. A module whose name is unreadable is still a module.
+pub(super) fn modules(reading: &mut Reading<'_>, strings: &mut Strings) -> Vec<Module> {
+    const ENTRY: u64 = 108;
+    let Some(list) = reading.stream(stream::MODULES, "list of modules") else { return Vec::new() };
+    let (start, count) = reading.list(list, ENTRY, "list of modules");
+    let cap = u64::try_from(reading.limits.modules).unwrap_or(u64::MAX);
+    if count > cap {
+        reading.oddities.push(format!("modules beyond the first {cap} are not listed"));
+    }
+    let mut modules = Vec::new();
+    let mut unnamed = 0u64;
+    for index in 0..count.min(cap) {
+        let at = start.saturating_add(index.saturating_mul(ENTRY));
+        let half = |n: u64| list.u32(at.saturating_add(n));
+        let (Some(base), Some(size), Some(timestamp), Some(name_at)) = (list.u64(at), half(8), half(16), half(20))
+        else {
+            break;
+        };
+        let path = strings.read(reading.file, u64::from(name_at)).filter(|p| !p.is_empty());
+        unnamed = unnamed.saturating_add(u64::from(path.is_none()));
+        modules.push(Module {
+            path: path.unwrap_or_default(),
+            base: reading.addr(base),
+            size: u64::from(size),
+            timestamp: Some(timestamp),
+            version: version(half(24), half(32), half(36)),
+            build_id: half(76).zip(half(80)).and_then(|(len, at)| build_id(reading.file, len, at)),
+        });
+    }
+    if unnamed > 0 {
+        reading.oddities.push(format!("{unnamed} modules have no readable name"));
+    }
+    modules
+}
+
+/// `VS_FIXEDFILEINFO`: its signature, and the two halves of the file version.
+fn version(signature: Option<u32>, high: Option<u32>, low: Option<u32>) -> Option<[u16; 4]> {
+    if signature != Some(0xfeef_04bd) {
+        return None;
+    }
+    let [a, b, c, d] = high?.to_be_bytes();
+    let [e, f, g, h] = low?.to_be_bytes();
+    Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]), u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h])])
+}
+
+/// `RSDS`: the PDB's GUID and age, 20 bytes as they stand in the record. `BpEL`: the GNU build id of an ELF image.
+fn build_id(file: Fields<'_>, len: u32, at: u32) -> Option<Vec<u8>> {
+    const LONGEST: u64 = 64;
+    let record = Fields::new(file.slice(u64::from(at), u64::from(len))?, file.endian);
+    let id = match record.u32(0)? {
+        0x5344_5352 => record.slice(4, 20)?,
+        0x4270_454c => record.clamped(4, LONGEST),
+        _ => return None,
+    };
+    Some(id.to_vec())
+}
+
+/// Names of threads, by thread id.
+pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> FxHashMap<u32, String> {
+    const ENTRY: u64 = 12;
+    let mut names = FxHashMap::default();
+    let Some(list) = reading.stream(stream::THREAD_NAMES, "list of thread names") else { return names };
+    let (start, count) = reading.list(list, ENTRY, "list of thread names");
+    let cap = u64::try_from(reading.limits.threads).unwrap_or(u64::MAX);
+    for index in 0..count.min(cap) {
+        let at = start.saturating_add(index.saturating_mul(ENTRY));
+        let (Some(id), Some(name_at)) = (list.u32(at), list.u64(at.saturating_add(4))) else { break };
+        if let Some(name) = strings.read(reading.file, name_at).filter(|n| !n.is_empty()) {
+            names.insert(id, name);
+        }
+    }
+    names
+}
+
+/// The process id, where the miscellaneous information says that it has one.
+pub(super) fn process_id(reading: &mut Reading<'_>) -> Option<u32> {
+    const HAS_PROCESS_ID: u32 = 1;
+    let misc = reading.stream(stream::MISC, "miscellaneous information")?;
+    let flags = misc.u32(4)?;
+    misc.u32(8).filter(|_| flags & HAS_PROCESS_ID != 0)
+}
