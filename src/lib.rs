@@ -4,7 +4,9 @@
 //! → `output` → `cli`. `tests/floors.rs` fails on an upward import.
 
 pub mod base;
+pub mod clr;
 pub mod contract;
 pub mod dump;
+pub mod gc;
 pub mod memory;
 pub mod model;

@@ -94,6 +94,14 @@ pub enum RuntimeError {
         /// Modules looked at.
         modules: usize,
     },
+    /// A runtime number that the process has not got.
+    #[error("the process has {have} .NET runtimes; there is no number {index} (they count from 0)")]
+    NoSuchRuntime {
+        /// Number asked for.
+        index: usize,
+        /// Runtimes in the process.
+        have: usize,
+    },
     /// A NativeAOT program of .NET 8 to 10.
     #[error(
         "{path} is a NativeAOT program without a data contract descriptor (it exports DotNetRuntimeDebugHeader, as .NET 8 to 10 do); \

@@ -1,0 +1,257 @@
+//! The managed threads: the Thread contract.
+//!
+//! Source: `docs/design/datacontracts/Thread.md`, with one dereference of `ThreadStore` that the document forgets
+//! (measured). State bits: `threads.h` of the runtime.
+
+use std::collections::HashSet;
+
+use crate::base::{Addr, Limits, NoteKind, Notes};
+use crate::contract::descriptor::layout;
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::Memory;
+
+layout! {
+    /// Offsets of the runtime's `Thread`.
+    struct ThreadLayout : "Thread" {
+        link: req "LinkNext",
+        id: req "Id",
+        os_id: opt "OSId",
+        state: opt "State",
+        cooperative: opt "PreemptiveGCDisabled",
+        locals: opt "RuntimeThreadLocals",
+        // .NET 8 has the allocation context inside the thread.
+        context: opt "AllocContext",
+        exposed: opt "ExposedObject|GCHandle",
+        last_thrown: opt "LastThrownObject",
+        tracker: opt "ExceptionTracker",
+    }
+}
+
+layout! {
+    struct StoreLayout : "ThreadStore" {
+        first: req "FirstThreadLink",
+        count: opt "ThreadCount",
+    }
+}
+
+layout! {
+    struct ContextLayout : "GCAllocContext" {
+        pointer: req "Pointer",
+        limit: req "Limit",
+        bytes: opt "AllocBytes",
+        bytes_uoh: opt "AllocBytesLoh",
+    }
+}
+
+layout! {
+    struct TrackerLayout : "ExceptionInfo" {
+        thrown: req "ThrownObject",
+    }
+}
+
+/// An allocation context: memory handed to an allocator and not yet filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AllocContext {
+    /// Next free byte.
+    pub pointer: Addr,
+    /// End of the stretch.
+    pub limit: Addr,
+    /// Bytes allocated in the small object heap so far.
+    pub bytes: Option<u64>,
+    /// Bytes allocated in the other heaps so far.
+    pub bytes_uoh: Option<u64>,
+}
+
+/// A managed thread as the runtime keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Address of the runtime's object.
+    pub address: Addr,
+    /// Managed id.
+    pub id: Option<u32>,
+    /// Id of the operating system; zero before the thread runs.
+    pub os_id: Option<u64>,
+    /// State flags.
+    pub state: Option<u32>,
+    /// Whether it runs managed code, so that a GC has to wait for it.
+    pub cooperative: Option<bool>,
+    /// Its allocation context. `None` for a thread without one (dead, not started) or where it is absent.
+    pub context: Option<AllocContext>,
+    /// The managed `Thread` object.
+    pub exposed: Option<Addr>,
+    /// Exception in flight.
+    pub exception: Option<Addr>,
+    /// Last exception thrown.
+    pub last_thrown: Option<Addr>,
+}
+
+/// Names of the state flags (`Thread::ThreadState`, threads.h; unchanged from .NET 8 to 11).
+const STATES: &[(u32, &str)] = &[
+    (0x0000_0001, "abort-requested"),
+    (0x0000_0002, "gc-suspend-pending"),
+    (0x0000_0008, "debug-suspend-pending"),
+    (0x0000_0010, "gc-on-transitions"),
+    (0x0000_0020, "legal-to-join"),
+    (0x0000_0040, "executing-on-alternate-stack"),
+    (0x0000_0080, "hijacked"),
+    (0x0000_0200, "background"),
+    (0x0000_0400, "unstarted"),
+    (0x0000_0800, "dead"),
+    (0x0000_1000, "we-own-it"),
+    (0x0000_2000, "co-initialized"),
+    (0x0000_4000, "in-sta"),
+    (0x0000_8000, "in-mta"),
+    (0x0001_0000, "reported-dead"),
+    (0x0002_0000, "fully-initialized"),
+    (0x0004_0000, "task-reset"),
+    (0x0008_0000, "sync-suspended"),
+    (0x0010_0000, "debug-will-sync"),
+    (0x0020_0000, "stack-crawl-needed"),
+    (0x0100_0000, "threadpool-worker"),
+    (0x0200_0000, "wait-sleep-join"),
+    (0x0400_0000, "interrupted"),
+    (0x1000_0000, "abort-initiated"),
+    (0x2000_0000, "finalized"),
+    (0x4000_0000, "failed-started"),
+    (0x8000_0000, "detached"),
+];
+
+/// Names of the flags that are set in a thread's state; unknown bits come as `0x…`.
+pub fn state_names(state: u32) -> Vec<String> {
+    let mut names: Vec<String> = STATES.iter().filter(|(bit, _)| state & bit != 0).map(|(_, n)| (*n).to_string()).collect();
+    let known = STATES.iter().fold(0, |all, (bit, _)| all | bit);
+    if state & !known != 0 {
+        names.push(format!("{:#x}", state & !known));
+    }
+    names
+}
+
+/// Reader of the thread list.
+pub struct Threads<'a> {
+    memory: &'a Memory,
+    notes: &'a Notes,
+    thread: ThreadLayout,
+    store: StoreLayout,
+    context: Option<ContextLayout>,
+    tracker: Option<TrackerLayout>,
+    /// Offset of the GC's context in the thread's locals: through the EE's context from .NET 10 on.
+    context_in_locals: Option<u64>,
+    store_at: Addr,
+    finalizer_at: Option<Addr>,
+    limit: usize,
+}
+
+impl<'a> Threads<'a> {
+    /// Binds the contract.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks the thread list.
+    pub fn bind(memory: &'a Memory, d: &Descriptor, notes: &'a Notes, limits: &Limits) -> Result<Threads<'a>, ContractError> {
+        // .NET 10 and later wrap the GC's context in one of the VM's; .NET 9 has it bare.
+        let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
+        let in_locals = d.offset("RuntimeThreadLocals", "AllocContext").ok();
+        Ok(Threads {
+            memory,
+            notes,
+            thread: ThreadLayout::bind(d)?,
+            store: StoreLayout::bind(d)?,
+            context: ContextLayout::bind(d).ok(),
+            tracker: TrackerLayout::bind(d).ok(),
+            context_in_locals: in_locals.map(|o| o.saturating_add(outer)),
+            store_at: d.pointer("ThreadStore")?,
+            finalizer_at: d.pointer("FinalizerThread").ok(),
+            limit: limits.threads,
+        })
+    }
+
+    /// The runtime's `Thread` of the finalizer.
+    pub fn finalizer(&self) -> Option<Addr> {
+        self.memory.ptr(self.finalizer_at?).ok().filter(|a| !a.is_null())
+    }
+
+    /// Number of threads that the runtime counts, dead and unstarted ones included.
+    pub fn counted(&self) -> Option<u32> {
+        let store = self.memory.ptr(self.store_at).ok()?;
+        self.memory.u32(store.plus(self.store.count?)).ok()
+    }
+
+    /// All threads of the list. Where the list breaks, what was read so far, and a note.
+    pub fn list(&self) -> Vec<Thread> {
+        let mut out = Vec::new();
+        let mut seen = HashSet::new();
+        let head = self.memory.ptr(self.store_at).and_then(|store| self.memory.ptr(store.plus(self.store.first)));
+        let mut link = match head {
+            Ok(link) => link,
+            Err(e) => {
+                self.notes.add(NoteKind::Missing, e.address, format!("the thread list cannot be read: {e}"));
+                return out;
+            }
+        };
+        while !link.is_null() {
+            if !seen.insert(link) || out.len() >= self.limit {
+                self.notes.add(NoteKind::LimitHit, link, "the thread list runs in a circle or past its limit");
+                break;
+            }
+            let Some(address) = link.minus(self.thread.link) else {
+                self.notes.add(NoteKind::Invalid, link, "the thread list leads to an impossible address");
+                break;
+            };
+            out.push(self.thread(address));
+            link = match self.memory.ptr(link) {
+                Ok(next) => next,
+                Err(e) => {
+                    self.notes.add(NoteKind::Missing, link, format!("the thread list stops after {} threads: {e}", out.len()));
+                    // The thread at the broken link could not be read either.
+                    out.pop();
+                    break;
+                }
+            };
+        }
+        out
+    }
+
+    fn thread(&self, address: Addr) -> Thread {
+        let at = |offset: Option<u64>| offset.map(|o| address.plus(o));
+        let m = self.memory;
+        Thread {
+            address,
+            id: m.u32(address.plus(self.thread.id)).ok(),
+            // A size_t; the id itself has 32 bits on every system.
+            os_id: at(self.thread.os_id).and_then(|a| m.word(a).ok()).map(|id| id & 0xffff_ffff),
+            state: at(self.thread.state).and_then(|a| m.u32(a).ok()),
+            cooperative: at(self.thread.cooperative).and_then(|a| m.u32(a).ok()).map(|n| n != 0),
+            context: self.context_of(address),
+            exposed: at(self.thread.exposed).and_then(|a| self.handle(a)),
+            exception: at(self.thread.tracker).and_then(|a| {
+                let tracker = m.ptr(a).ok().filter(|t| !t.is_null())?;
+                self.handle(tracker.plus(self.tracker.as_ref()?.thrown))
+            }),
+            last_thrown: at(self.thread.last_thrown).and_then(|a| self.handle(a)),
+        }
+    }
+
+    /// The object behind the handle stored at `address`.
+    fn handle(&self, address: Addr) -> Option<Addr> {
+        let handle = self.memory.ptr(address).ok().filter(|h| !h.is_null())?;
+        self.memory.ptr(handle).ok().filter(|o| !o.is_null())
+    }
+
+    fn context_of(&self, thread: Addr) -> Option<AllocContext> {
+        let at = match (self.thread.context, self.thread.locals, self.context_in_locals) {
+            (Some(inline), ..) => thread.plus(inline),
+            (None, Some(locals), Some(offset)) => {
+                // Null for threads that are dead or have not started.
+                self.memory.ptr(thread.plus(locals)).ok().filter(|l| !l.is_null())?.plus(offset)
+            }
+            _ => return None,
+        };
+        let layout = self.context.as_ref()?;
+        let optional = |o: Option<u64>| o.and_then(|o| self.memory.u64(at.plus(o)).ok());
+        Some(AllocContext {
+            pointer: self.memory.ptr(at.plus(layout.pointer)).ok()?,
+            limit: self.memory.ptr(at.plus(layout.limit)).ok()?,
+            bytes: optional(layout.bytes),
+            bytes_uoh: optional(layout.bytes_uoh),
+        })
+    }
+}

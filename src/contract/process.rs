@@ -1,0 +1,61 @@
+//! A dump opened all the way to its runtimes: what commands and library users start from.
+
+use std::path::Path;
+
+use super::{Options, Runtime, RuntimeError, open_runtimes};
+use crate::base::{Limits, NoteKind, Notes, Shape};
+use crate::dump::{self, Dump, DumpError, OpenOptions};
+use crate::memory::Memory;
+
+/// A dumped process.
+#[derive(Debug)]
+pub struct Process {
+    /// The dump as its container describes it.
+    pub dump: Dump,
+    /// Its memory, topped up from matching module files.
+    pub memory: Memory,
+    /// Its runtimes; never an empty list.
+    pub runtimes: Result<Vec<Runtime>, RuntimeError>,
+    /// What went less than perfectly so far.
+    pub notes: Notes,
+    /// Caps in force.
+    pub limits: Limits,
+}
+
+impl Process {
+    /// Opens the dump at `path` and finds its runtimes. A process without a readable runtime is no error here.
+    ///
+    /// # Errors
+    /// [`DumpError`] where the file is no dump or cannot be read.
+    pub fn open(path: &Path, opening: &OpenOptions, options: &Options) -> Result<Process, DumpError> {
+        Ok(Process::of(dump::open(path, opening)?, options))
+    }
+
+    /// Finds the runtimes of an open dump.
+    pub fn of(dump: Dump, options: &Options) -> Process {
+        let notes = Notes::new();
+        if dump.facts.truncated_bytes > 0 {
+            let what = format!("the dump is cut off: {} bytes of the memory that it announces are missing", dump.facts.truncated_bytes);
+            notes.add(NoteKind::TruncatedDump, None, what);
+        }
+        for oddity in &dump.facts.oddities {
+            notes.add(NoteKind::UnreadableStream, None, oddity.clone());
+        }
+        let shape = dump.facts.shape.unwrap_or_else(|| {
+            notes.add(NoteKind::UnreadableStream, None, "the dump does not say its architecture; read as 64-bit little endian");
+            Shape::LE64
+        });
+        let mut memory = Memory::new(&dump, shape);
+        let runtimes = open_runtimes(&dump, &mut memory, options, &notes);
+        Process { dump, memory, runtimes, notes, limits: options.limits.clone() }
+    }
+
+    /// The runtime of the given number, the first by default.
+    ///
+    /// # Errors
+    /// [`RuntimeError`] where there is none.
+    pub fn runtime(&self, index: usize) -> Result<&Runtime, RuntimeError> {
+        let list = self.runtimes.as_ref().map_err(Clone::clone)?;
+        list.get(index).ok_or(RuntimeError::NoSuchRuntime { index, have: list.len() })
+    }
+}

@@ -1,0 +1,221 @@
+//! GC handles: maps, buckets, tables, segments, blocks.
+//!
+//! Source: `GetHandles` of GC.md. The number of tables per bucket with server GC is the number of processors, not of
+//! heaps: the DAC of .NET 9 and 10, and with it ClrMD and SOS, walk too few and miss handles (dotnet/runtime #124872;
+//! 4 of 4 DATAS dumps here). The last handle type is internal: its blocks hold the secondary values.
+
+use std::collections::HashSet;
+
+use super::Gc;
+use super::layouts::HandleLayouts;
+use crate::base::{Addr, AddrRange, NoteKind};
+use crate::memory::ReadError;
+use crate::model::{HandleKind, HandleModel, RegionListModel, RegionModel};
+
+/// Which handles are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct HandleFilter {
+    /// Types; empty for all.
+    pub kinds: Vec<HandleKind>,
+}
+
+impl HandleFilter {
+    fn wants(&self, kind: HandleKind) -> bool {
+        self.kinds.is_empty() || self.kinds.contains(&kind)
+    }
+}
+
+impl Gc<'_> {
+    /// Handle types that this runtime has.
+    pub fn supported_handles(&self) -> Vec<HandleKind> {
+        let types = self.handles.as_ref().map_or(0, |h| h.types.saturating_sub(1));
+        HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0)).collect()
+    }
+
+    /// Calls `visit` for every handle of the wanted types, in the order of the tables. Returns the number of tables.
+    pub fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
+        let Some(layouts) = &self.handles else {
+            self.notes.add(NoteKind::Missing, None, "the descriptor does not say how handle tables are laid out");
+            return 0;
+        };
+        let mut tables = 0;
+        for table in self.handle_tables(layouts) {
+            tables += 1;
+            for segment in self.handle_segments(layouts, table) {
+                if let Err(e) = self.handle_segment(layouts, segment, filter, &mut visit) {
+                    let what = format!("the handle table segment at {segment}: {e}");
+                    self.notes.add(NoteKind::Missing, segment, what);
+                }
+            }
+        }
+        tables
+    }
+
+    /// Every handle table of every bucket.
+    fn handle_tables(&self, l: &HandleLayouts) -> Vec<Addr> {
+        let word = self.memory.ptr_bytes();
+        let mut out = Vec::new();
+        let mut maps = HashSet::new();
+        let mut map = l.map_at;
+        while !map.is_null() {
+            if !maps.insert(map) || maps.len() > self.limits.handle_maps {
+                self.notes.add(NoteKind::LimitHit, map, "the list of handle table maps runs in a circle or past its limit");
+                break;
+            }
+            let Some(buckets) = self.needed("handle table map", self.memory.ptr(map.plus(l.map.buckets))) else { break };
+            if !buckets.is_null() {
+                for i in 0..l.buckets_per_map.min(self.limits.handle_buckets) {
+                    let Some(bucket) = self.needed("handle table buckets", self.memory.ptr(buckets.element(i, word))) else { break };
+                    if !bucket.is_null() {
+                        self.tables_of(l, bucket, &mut out);
+                    }
+                }
+            }
+            let Some(next) = self.needed("handle table map", self.memory.ptr(map.plus(l.map.next))) else { break };
+            map = next;
+        }
+        out
+    }
+
+    fn tables_of(&self, l: &HandleLayouts, bucket: Addr, out: &mut Vec<Addr>) {
+        let word = self.memory.ptr_bytes();
+        let Some(array) = self.needed("handle table bucket", self.memory.ptr(bucket.plus(l.bucket.table))) else { return };
+        if array.is_null() {
+            return;
+        }
+        for slot in 0..self.handle_slots() {
+            match self.needed("handle tables of a bucket", self.memory.ptr(array.element(slot, word))) {
+                Some(table) if table.is_null() || out.contains(&table) => {}
+                Some(table) => out.push(table),
+                None => return,
+            }
+        }
+    }
+
+    /// Tables per bucket: 1 with workstation GC, one per processor with server GC.
+    fn handle_slots(&self) -> u64 {
+        if !self.facts.server {
+            return 1;
+        }
+        // .NET 11 publishes the address of the variable; the synthesised descriptor holds the number that a probe found.
+        let literal = self.descriptor.number("TotalCpuCount").ok();
+        let variable = || self.descriptor.pointer("TotalCpuCount").ok().and_then(|a| self.memory.u32(a).ok()).map(u64::from);
+        literal.or_else(variable).or(self.facts.heap_count).unwrap_or(1).min(self.limits.handle_slots)
+    }
+
+    fn handle_segments(&self, l: &HandleLayouts, table: Addr) -> Vec<Addr> {
+        let mut out = Vec::new();
+        let Some(mut segment) = self.needed("handle table", self.memory.ptr(table.plus(l.table.segments))) else { return out };
+        while !segment.is_null() {
+            if out.first() == Some(&segment) {
+                break;
+            }
+            if out.contains(&segment) || out.len() >= self.limits.handle_segments {
+                self.notes.add(NoteKind::LimitHit, segment, "a list of handle table segments runs in a circle or past its limit");
+                break;
+            }
+            out.push(segment);
+            match self.memory.ptr(segment.plus(l.segment.next)) {
+                Ok(next) => segment = next,
+                // The segment's own header is absent too: reading it will say so.
+                Err(_) => break,
+            }
+        }
+        out
+    }
+
+    fn handle_segment(
+        &self,
+        l: &HandleLayouts,
+        segment: Addr,
+        filter: &HandleFilter,
+        visit: &mut impl FnMut(HandleModel),
+    ) -> Result<(), ReadError> {
+        let blocks = usize::try_from(l.blocks.min(256)).unwrap_or(256);
+        let table = |offset: u64, len: usize| self.memory.bytes(segment.plus(offset), u64::try_from(len).unwrap_or(0));
+        let next = table(l.segment.allocation, blocks)?;
+        let user_data = table(l.segment.user_data, blocks)?;
+        let kinds = self.supported_handles();
+        let tails = table(l.segment.tail, kinds.len())?;
+        let invalid = |block: u8| u64::from(block) == l.block_invalid;
+        for (kind, tail) in kinds.iter().zip(tails.iter()) {
+            if invalid(*tail) || !filter.wants(*kind) {
+                continue;
+            }
+            // The blocks of a type form a ring; the tail leads to the head.
+            let Some(head) = next.get(usize::from(*tail)).copied() else {
+                self.bad_block(segment, *kind, *tail);
+                continue;
+            };
+            let mut block = head;
+            for _ in 0..blocks {
+                let (Some(follower), Some(user)) = (next.get(usize::from(block)), user_data.get(usize::from(block))) else {
+                    self.bad_block(segment, *kind, block);
+                    break;
+                };
+                let secondary = (kind.has_secondary() && !invalid(*user)).then_some(*user);
+                self.handle_block(l, segment, *kind, block, secondary, visit);
+                block = *follower;
+                if block == head {
+                    break;
+                }
+            }
+            if block != head {
+                self.bad_block(segment, *kind, block);
+            }
+        }
+        Ok(())
+    }
+
+    fn bad_block(&self, segment: Addr, kind: HandleKind, block: u8) {
+        let what = format!("handle table segment {segment}: the blocks of type {kind} lead to block {block}, which makes no sense");
+        self.notes.add(NoteKind::Invalid, segment, what);
+    }
+
+    fn handle_block(
+        &self,
+        l: &HandleLayouts,
+        segment: Addr,
+        kind: HandleKind,
+        block: u8,
+        secondary_block: Option<u8>,
+        visit: &mut impl FnMut(HandleModel),
+    ) {
+        let word = self.memory.ptr_bytes();
+        let values = segment.plus(l.segment.value);
+        let first = values.element(u64::from(block).saturating_mul(l.per_block), word);
+        for k in 0..l.per_block.min(1024) {
+            let address = first.element(k, word);
+            // Segments are committed piece by piece: a missing block is one that was never used, not an error.
+            let Ok(object) = self.memory.ptr(address) else { continue };
+            if object.is_null() || object.0 == l.destroyed {
+                continue;
+            }
+            let secondary = match (kind.has_secondary(), secondary_block) {
+                (false, _) => None,
+                (true, None) => Some(Addr::NULL),
+                (true, Some(b)) => {
+                    let at = values.element(u64::from(b).saturating_mul(l.per_block).saturating_add(k), word);
+                    self.needed(&format!("secondary value of the handle {address}"), self.memory.ptr(at))
+                }
+            };
+            visit(HandleModel { address, kind, object, object_type: None, method_table: self.method_table(object), secondary });
+        }
+    }
+
+    /// Memory of all handle table segments.
+    pub(super) fn handle_memory(&self) -> Vec<RegionModel> {
+        let Some(l) = &self.handles else { return Vec::new() };
+        let tables = self.handle_tables(l);
+        let segments = tables.into_iter().flat_map(|t| self.handle_segments(l, t));
+        let region = |s: Addr| RegionModel {
+            list: RegionListModel::HandleTable,
+            heap: None,
+            size_class: None,
+            address: s,
+            range: AddrRange::new(s, s.plus(l.segment_bytes)),
+            bytes: l.segment_bytes,
+        };
+        segments.map(region).collect()
+    }
+}

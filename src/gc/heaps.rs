@@ -1,0 +1,213 @@
+//! Heaps by generation, and everything that `GetHeapData` returns.
+
+use super::layouts::{ContextLayout, Place};
+use super::{Gc, HeapId, names};
+use crate::base::{Addr, NoteKind};
+use crate::clr::threads::Thread;
+use crate::model::{
+    AllocContextModel, FinalizeQueueModel, Generation, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport, HeapTotals,
+    NamedCount, SegmentModel,
+};
+
+impl Gc<'_> {
+    /// Each heap by generation. `threads` gives the allocation contexts of the threads.
+    pub fn heap_report(&self, threads: &[Thread], detail: bool) -> HeapReport {
+        let segments = self.segments();
+        let totals = totals(&segments);
+        let heaps = self.facts.heaps.iter().map(|heap| {
+            let own: Vec<&SegmentModel> = segments.iter().filter(|s| s.heap == heap.index).collect();
+            HeapModel {
+                index: heap.index,
+                address: heap.address,
+                generations: generations(&own, totals.allocated),
+                totals: self::totals(own.iter().copied()),
+                detail: detail.then(|| self.detail(*heap)),
+            }
+        });
+        HeapReport { complete: true, heaps: heaps.collect(), totals, allocation_contexts: self.contexts(threads) }
+    }
+
+    /// Every allocation context: of threads, of generations, and the global one. Empty ones are left out.
+    pub fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
+        let mut out: Vec<AllocContextModel> = threads
+            .iter()
+            .filter_map(|t| t.context.map(|c| (t, c)))
+            .filter(|(_, c)| !c.pointer.is_null())
+            .map(|(t, c)| AllocContextModel {
+                owner: "thread".into(),
+                owner_id: t.id.map(u64::from),
+                heap: None,
+                pointer: c.pointer,
+                limit: c.limit,
+                allocated_bytes: c.bytes,
+                allocated_bytes_uoh: c.bytes_uoh,
+            })
+            .collect();
+        let mut add = |owner: &str, owner_id, heap, context: Option<(Addr, Addr)>| {
+            if let Some((pointer, limit)) = context.filter(|c| !c.0.is_null()) {
+                out.push(AllocContextModel {
+                    owner: owner.into(),
+                    owner_id,
+                    heap,
+                    pointer,
+                    limit,
+                    allocated_bytes: None,
+                    allocated_bytes_uoh: None,
+                });
+            }
+        };
+        for heap in &self.facts.heaps {
+            for generation in 0..self.facts.total_generations {
+                add("generation", Some(generation), Some(heap.index), self.generation_context(*heap, generation));
+            }
+        }
+        add("global", None, None, self.global_context());
+        out
+    }
+
+    fn generation_context(&self, heap: HeapId, generation: u64) -> Option<(Addr, Addr)> {
+        let at = self.generation_entry(heap, generation)?.plus(self.generation.context?);
+        self.context_at(at)
+    }
+
+    /// The process-wide context of early start-up: wrapped in the VM's from .NET 10 on.
+    fn global_context(&self) -> Option<(Addr, Addr)> {
+        let at = self.descriptor.pointer("GlobalAllocContext").ok().filter(|a| !a.is_null())?;
+        let inner = self.descriptor.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
+        self.context_at(at.plus(inner))
+    }
+
+    fn context_at(&self, at: Addr) -> Option<(Addr, Addr)> {
+        let layout = ContextLayout::bind(self.descriptor).ok()?;
+        let pointer = self.memory.ptr(at.plus(layout.pointer)).ok()?;
+        Some((pointer, self.memory.ptr(at.plus(layout.limit)).ok()?))
+    }
+
+    fn detail(&self, heap: HeapId) -> HeapDetail {
+        let p = &self.places;
+        let at = |place: Option<Place>| place.and_then(|p| p.of(heap.address));
+        let pointer = |place: Option<Place>, what: &str| {
+            let value = self.memory.ptr(at(place)?);
+            self.needed(&format!("heap {}: {what}", heap.index), value)
+        };
+        let array = |place: Option<Place>, length: &str, names: &[&str], what: &str| {
+            let length = self.descriptor.number(length).ok()?;
+            self.named_counts(at(place)?, length, names, &format!("heap {}: {what}", heap.index))
+        };
+        HeapDetail {
+            mark_array: pointer(p.mark_array, "mark array"),
+            next_sweep_object: pointer(p.next_sweep_object, "next sweep object"),
+            background_saved_lowest: pointer(p.background_saved_lowest, "saved lowest address"),
+            background_saved_highest: pointer(p.background_saved_highest, "saved highest address"),
+            alloc_allocated: pointer(p.alloc_allocated, "end of allocation"),
+            ephemeral_segment: pointer(p.ephemeral_segment, "ephemeral segment"),
+            card_table: pointer(p.card_table, "card table"),
+            saved_sweep_segment: pointer(p.saved_sweep_segment, "saved sweep segment"),
+            saved_sweep_start: pointer(p.saved_sweep_start, "saved sweep start"),
+            internal_root_array: pointer(p.internal_root_array, "internal root array"),
+            internal_root_array_index: pointer(p.internal_root_array_index, "index of the internal root array").map(|a| a.0),
+            heap_analyze_success: at(p.heap_analyze_success).and_then(|a| self.memory.i32(a).ok()).map(|n| n != 0),
+            generation_table: (0..self.facts.total_generations).map(|g| self.table_entry(heap, g)).collect(),
+            finalize_queue: pointer(p.finalize_queue, "finalization queue").and_then(|a| self.finalize_queue(heap, a)),
+            interesting_data: array(p.interesting_data, "InterestingDataLength", names::INTERESTING_DATA, "interesting data"),
+            compact_reasons: array(p.compact_reasons, "CompactReasonsLength", names::COMPACT_REASONS, "compact reasons"),
+            expand_mechanisms: array(p.expand_mechanisms, "ExpandMechanismsLength", names::EXPAND_MECHANISMS, "expand mechanisms"),
+            interesting_mechanism_bits: array(
+                p.interesting_mechanism_bits,
+                "InterestingMechanismBitsLength",
+                names::MECHANISM_BITS,
+                "mechanism bits",
+            ),
+        }
+    }
+
+    fn table_entry(&self, heap: HeapId, generation: u64) -> GenerationTableEntry {
+        let entry = self.generation_entry(heap, generation);
+        let ptr = |offset: u64| self.memory.ptr(entry?.plus(offset)).ok();
+        let context = self.generation_context(heap, generation);
+        GenerationTableEntry {
+            generation,
+            start_segment: ptr(self.generation.start_segment),
+            allocation_start: self.generation.allocation_start.and_then(ptr),
+            context_pointer: context.map(|c| c.0),
+            context_limit: context.map(|c| c.1),
+        }
+    }
+
+    /// The fill pointers bound the parts of the queue: POH, LOH, gen2, gen1, gen0, critical ready, ready. ClrMD's
+    /// per-generation ranges are shifted by one where there are seven of them; these are not.
+    fn finalize_queue(&self, heap: HeapId, address: Addr) -> Option<FinalizeQueueModel> {
+        let offset = self.descriptor.offset("CFinalize", "FillPointers").ok()?;
+        let length = self.descriptor.number("CFinalizeFillPointersLength").ok()?.min(self.limits.per_heap_array);
+        let word = self.memory.ptr_bytes();
+        let what = format!("heap {}: finalization queue", heap.index);
+        let read = |i| self.needed(&what, self.memory.ptr(address.plus(offset).element(i, word)));
+        let fill_pointers: Vec<Addr> = (0..length).map_while(read).collect();
+        // The last two parts are the ready lists; what lies before them is registered.
+        let count = |from: Option<&Addr>, to: Option<&Addr>| to?.since(*from?).map(|bytes| bytes / word);
+        let ready_from = fill_pointers.len().checked_sub(3).and_then(|i| fill_pointers.get(i));
+        let complete = u64::try_from(fill_pointers.len()) == Ok(length);
+        let (registered, ready) = if complete {
+            (count(fill_pointers.first(), ready_from), count(ready_from, fill_pointers.last()))
+        } else {
+            (None, None)
+        };
+        if complete && (registered.is_none() || ready.is_none()) && length >= 3 {
+            self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
+        }
+        Some(FinalizeQueueModel { address, fill_pointers, registered, ready })
+    }
+
+    fn named_counts(&self, at: Addr, length: u64, names: &[&str], what: &str) -> Option<Vec<NamedCount>> {
+        let word = self.memory.ptr_bytes();
+        let entry = |i: u64| {
+            let count = self.needed(what, self.memory.word(at.element(i, word)))?;
+            let name = usize::try_from(i).ok().and_then(|i| names.get(i)).map_or_else(|| format!("#{i}"), |n| (*n).to_string());
+            Some(NamedCount { name, count })
+        };
+        (0..length.min(self.limits.per_heap_array)).map(entry).collect()
+    }
+
+    /// Mechanisms counted for the whole process; only by workstation builds with `GC_CONFIG_DRIVEN`.
+    pub fn global_mechanisms(&self) -> Option<Vec<NamedCount>> {
+        let at = self.descriptor.pointer("GCGlobalMechanisms").ok().filter(|a| !a.is_null())?;
+        let length = self.descriptor.number("GlobalMechanismsLength").ok()?;
+        let word = self.memory.ptr_bytes();
+        // Not worth a partial answer: minidumps without the runtime's data lack it.
+        self.memory.bytes(at, length.min(self.limits.per_heap_array).saturating_mul(word)).ok()?;
+        self.named_counts(at, length, names::GLOBAL_MECHANISMS, "global mechanisms")
+    }
+}
+
+fn totals<'s>(segments: impl IntoIterator<Item = &'s SegmentModel>) -> HeapTotals {
+    segments.into_iter().fold(HeapTotals::default(), |t, s| HeapTotals {
+        segments: t.segments.saturating_add(1),
+        allocated: t.allocated.saturating_add(s.allocated_bytes),
+        committed: t.committed.saturating_add(s.committed_bytes),
+        reserved: t.reserved.saturating_add(s.reserved_bytes),
+    })
+}
+
+fn generations(segments: &[&SegmentModel], all: u64) -> Vec<GenerationModel> {
+    let of = |generation: Generation| {
+        let own: Vec<&SegmentModel> = segments.iter().copied().filter(|s| s.generation == generation).collect();
+        let t = totals(own.iter().copied());
+        let share = if all == 0 { 0.0 } else { ratio(t.allocated, all) };
+        (!own.is_empty()).then(|| GenerationModel {
+            generation,
+            segments: t.segments,
+            allocated: t.allocated,
+            committed: t.committed,
+            reserved: t.reserved,
+            share,
+            parts: own.iter().flat_map(|s| s.parts.clone()).collect(),
+        })
+    };
+    Generation::ALL.into_iter().filter_map(of).collect()
+}
+
+/// A share with four digits, so that every machine prints the same.
+fn ratio(part: u64, whole: u64) -> f64 {
+    let tenthousandths = u128::from(part).saturating_mul(10_000) / u128::from(whole.max(1));
+    f64::from(u32::try_from(tenthousandths).unwrap_or(u32::MAX)) / 10_000.0
+}

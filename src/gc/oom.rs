@@ -1,0 +1,65 @@
+//! The last managed out-of-memory of each heap.
+
+use super::layouts::OomLayout;
+use super::{Gc, HeapId, names};
+use crate::base::{Addr, NoteKind};
+use crate::memory::ReadError;
+use crate::model::{OomModel, OomReport};
+
+impl Gc<'_> {
+    /// What each heap recorded.
+    pub fn oom(&self) -> OomReport {
+        let mut heaps = Vec::new();
+        match (OomLayout::bind(self.descriptor), self.places.oom) {
+            (Ok(layout), Some(place)) => {
+                for heap in &self.facts.heaps {
+                    let Some(at) = place.of(heap.address) else { continue };
+                    let what = format!("out-of-memory history of heap {}", heap.index);
+                    heaps.extend(self.needed(&what, self.oom_at(&layout, *heap, at)));
+                }
+            }
+            (Err(e), _) => self.notes.add(NoteKind::Missing, None, format!("out-of-memory history: {e}")),
+            (_, None) => {
+                self.notes.add(NoteKind::Missing, None, "out-of-memory history: the descriptor does not say where it is");
+            }
+        }
+        let any = (!heaps.is_empty()).then(|| heaps.iter().any(|h: &OomModel| h.reason != "none"));
+        OomReport { complete: true, any, heaps }
+    }
+
+    fn oom_at(&self, l: &OomLayout, heap: HeapId, at: Addr) -> Result<OomModel, ReadError> {
+        let word = |offset: Option<u64>| offset.map_or(Ok(0), |o| self.memory.word(at.plus(o)));
+        let int = |offset: Option<u64>| offset.map_or(Ok(0), |o| self.memory.i32(at.plus(o)));
+        let (reason, why) = names::oom_reason(self.memory.i32(at.plus(l.reason))?);
+        let (fgm, call) = names::failed_call(int(l.fgm)?);
+        let alloc_size = self.memory.word(at.plus(l.alloc_size))?;
+        let (size, pagefile) = (word(l.size)?, word(l.available_pagefile_mb)?);
+        let loh = int(l.loh)? != 0;
+        let gc_index = word(l.gc_index)?;
+        let text = if reason == "none" {
+            "none recorded".to_string()
+        } else {
+            let mut text = format!("{why}; an allocation of {alloc_size} bytes failed after GC {gc_index}");
+            if let Some(call) = call {
+                text.push_str(&format!("; {}: {call}, {size} bytes", if loh { "LOH" } else { "SOH" }));
+            }
+            if pagefile != 0 {
+                text.push_str(&format!("; {pagefile} MB of commit space were left"));
+            }
+            text
+        };
+        Ok(OomModel {
+            heap: heap.index,
+            reason,
+            alloc_size,
+            reserved: Addr(word(l.reserved)?),
+            allocated: Addr(word(l.allocated)?),
+            gc_index,
+            fgm,
+            size,
+            available_pagefile_mb: pagefile,
+            loh,
+            text,
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! Memory that the GC holds outside of the segments in use: free and freeable regions, bookkeeping, handle tables.
+//!
+//! Source: `GetGCFreeRegions`, `GetGCBookkeepingMemoryRegions`, `GetHandleTableMemoryRegions` of GC.md.
+
+use std::collections::HashSet;
+
+use super::layouts::{CardTableInfoLayout, Place};
+use super::{Gc, HeapId};
+use crate::base::{Addr, AddrRange, NoteKind};
+use crate::model::{RegionListModel, RegionModel};
+
+const PAGE: u64 = 4096;
+/// Size classes of free regions, in the order of their lists (`free_region_kind`, gcpriv.h).
+const SIZE_CLASSES: [&str; 3] = ["basic", "large", "huge"];
+
+impl Gc<'_> {
+    /// All of it, list by list.
+    pub fn regions(&self) -> Vec<RegionModel> {
+        let mut out = Vec::new();
+        let d = self.descriptor;
+        let kinds = d.number("CountFreeRegionKinds").unwrap_or(0).min(16);
+        let stride = d.size_of("RegionFreeList").ok();
+        let head = d.offset("RegionFreeList", "HeadFreeRegion").ok();
+        if let (Some(stride), Some(head)) = (stride, head) {
+            let huge = d.pointer("GlobalFreeHugeRegions").ok().filter(|a| !a.is_null());
+            if let Some(list) = huge {
+                self.free_list(RegionListModel::FreeHuge, None, Some("huge"), list.plus(head), &mut out);
+            }
+            let decommit = d.pointer("GlobalRegionsToDecommit").ok().filter(|a| !a.is_null());
+            self.free_lists(RegionListModel::Decommit, None, decommit, kinds, stride, head, &mut out);
+            for heap in &self.facts.heaps {
+                let lists = self.places.free_regions.and_then(|p| p.of(heap.address));
+                self.free_lists(RegionListModel::Free, Some(*heap), lists, kinds, stride, head, &mut out);
+            }
+        }
+        for heap in &self.facts.heaps {
+            let chain = |place: Option<Place>, kind, out: &mut Vec<RegionModel>| {
+                if let Some(at) = place.and_then(|p| p.of(heap.address)) {
+                    self.free_list(kind, Some(*heap), None, at, out);
+                }
+            };
+            chain(self.places.freeable_soh, RegionListModel::FreeableSoh, &mut out);
+            chain(self.places.freeable_uoh, RegionListModel::FreeableUoh, &mut out);
+        }
+        self.bookkeeping(&mut out);
+        out.extend(self.handle_memory());
+        out
+    }
+
+    #[allow(clippy::too_many_arguments)] // One call site each way; a struct would only rename the arguments.
+    fn free_lists(
+        &self,
+        kind: RegionListModel,
+        heap: Option<HeapId>,
+        lists: Option<Addr>,
+        kinds: u64,
+        stride: u64,
+        head: u64,
+        out: &mut Vec<RegionModel>,
+    ) {
+        let Some(lists) = lists else { return };
+        for i in 0..kinds {
+            let class = usize::try_from(i).ok().and_then(|i| SIZE_CLASSES.get(i)).copied();
+            self.free_list(kind, heap, class, lists.element(i, stride).plus(head), out);
+        }
+    }
+
+    /// A chain of `heap_segment`s whose head is stored at `at`.
+    fn free_list(&self, list: RegionListModel, heap: Option<HeapId>, class: Option<&str>, at: Addr, out: &mut Vec<RegionModel>) {
+        let what = format!("list of {} regions", list.name());
+        let Some(mut address) = self.needed(&what, self.memory.ptr(at)) else { return };
+        let mut seen = HashSet::new();
+        while !address.is_null() {
+            if !seen.insert(address) || seen.len() > self.limits.segments_per_list {
+                self.notes.add(NoteKind::LimitHit, address, format!("the {what} runs in a circle or past its limit"));
+                return;
+            }
+            let field = |offset: u64| self.needed(&what, self.memory.ptr(address.plus(offset)));
+            let (Some(mem), Some(committed), Some(next)) =
+                (field(self.segment.mem), field(self.segment.committed), field(self.segment.next))
+            else {
+                return;
+            };
+            if !mem.is_null() {
+                let range = AddrRange::new(mem.align_down(PAGE), committed);
+                out.push(RegionModel {
+                    list,
+                    heap: heap.map(|h| h.index),
+                    size_class: class.map(Into::into),
+                    address,
+                    range,
+                    bytes: range.len(),
+                });
+            }
+            address = next;
+        }
+    }
+
+    /// Card tables and what is allocated with them. The pointer to the next one leads just *behind* its info block.
+    fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
+        let Ok(layout) = CardTableInfoLayout::bind(self.descriptor) else { return };
+        let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };
+        let Some(mut at) = self.needed("bookkeeping", self.memory.ptr(start)) else { return };
+        let info_size = self.descriptor.number("CardTableInfoSize").unwrap_or(0);
+        let mut seen = HashSet::new();
+        while !at.is_null() && seen.insert(at) {
+            if seen.len() > self.limits.bookkeeping_regions {
+                self.notes.add(NoteKind::LimitHit, at, "the list of bookkeeping regions is past its limit");
+                return;
+            }
+            let recount = self.needed("bookkeeping", self.memory.u32(at.plus(layout.recount)));
+            let size = self.needed("bookkeeping", self.memory.word(at.plus(layout.size)));
+            let (Some(recount), Some(size)) = (recount, size) else { return };
+            if recount != 0 && size != 0 {
+                out.push(RegionModel {
+                    list: RegionListModel::Bookkeeping,
+                    heap: None,
+                    size_class: None,
+                    address: at,
+                    range: AddrRange::new(at, at.plus(size)),
+                    bytes: size,
+                });
+            }
+            let Some(next) = self.needed("bookkeeping", self.memory.ptr(at.plus(layout.next))) else { return };
+            at = match next.minus(info_size) {
+                Some(info) if next.0 > info_size => info,
+                _ => return,
+            };
+        }
+    }
+}

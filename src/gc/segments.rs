@@ -1,0 +1,241 @@
+//! Segments and regions: which lists hold them, where their objects begin and end.
+//!
+//! Source: `EnumerateHeapSegments` of GC.md, ClrMD's `DacHeap.cs`, and measurement (reference §4.2).
+
+use std::collections::HashSet;
+
+use super::{Gc, HeapId, names};
+use crate::base::{Addr, AddrRange, NoteKind};
+use crate::memory::ReadError;
+use crate::model::{Generation, SegmentModel, SegmentPart};
+
+/// A page, for the rounding of committed memory. Region starts are aligned far more coarsely on every system.
+const PAGE: u64 = 4096;
+
+/// A `heap_segment` as it lies in memory.
+struct RawSegment {
+    allocated: Addr,
+    committed: Addr,
+    reserved: Addr,
+    used: Option<Addr>,
+    mem: Addr,
+    flags: u64,
+    next: Addr,
+    background_allocated: Option<Addr>,
+    heap: Option<Addr>,
+}
+
+/// What decides where the objects of a heap's youngest segment end.
+struct Youngest {
+    ephemeral: Option<Addr>,
+    alloc_allocated: Option<Addr>,
+}
+
+impl Gc<'_> {
+    /// Every segment of every heap, ordered by heap and generation, each once.
+    pub fn segments(&self) -> Vec<SegmentModel> {
+        let mut seen = HashSet::new();
+        let mut out = Vec::new();
+        for heap in &self.facts.heaps {
+            let mut own = self.segments_of(*heap, &mut seen);
+            // A stable sort keeps the order of the lists inside a generation.
+            own.sort_by_key(|s| s.generation);
+            out.extend(own);
+        }
+        out
+    }
+
+    /// Address of the generation table's entry.
+    pub(super) fn generation_entry(&self, heap: HeapId, generation: u64) -> Option<Addr> {
+        let table = self.places.generation_table?.of(heap.address)?;
+        Some(table.element(generation, self.generation_size))
+    }
+
+    fn segments_of(&self, heap: HeapId, seen: &mut HashSet<Addr>) -> Vec<SegmentModel> {
+        let pointer = |place: Option<super::layouts::Place>, what: &str| {
+            let at = place?.of(heap.address)?;
+            self.needed(&format!("heap {}: {what}", heap.index), self.memory.ptr(at))
+        };
+        let youngest = Youngest {
+            ephemeral: pointer(self.places.ephemeral_segment, "ephemeral segment"),
+            alloc_allocated: pointer(self.places.alloc_allocated, "end of allocation"),
+        };
+        let soh = self.facts.max_generation.unwrap_or(2).min(self.facts.total_generations);
+        let mut out = Vec::new();
+        for generation in 0..self.facts.total_generations {
+            // The segments build hangs all small-object segments on the list of generation 2: the other two lists begin
+            // at the ephemeral segment, and walking them would show its objects three times (measured with libclrgc).
+            if !self.facts.regions && generation < soh {
+                continue;
+            }
+            let Some(kind) = kind_of(generation, soh) else { continue };
+            let Some(entry) = self.generation_entry(heap, generation) else {
+                self.notes.add(NoteKind::Missing, None, format!("heap {}: the descriptor does not say where its generations are", heap.index));
+                return out;
+            };
+            let start = self.memory.ptr(entry.plus(self.generation.start_segment));
+            let what = format!("heap {}: first segment of {kind}", heap.index);
+            let Some(first) = self.needed(&what, start) else { continue };
+            self.follow(heap, kind, first, &youngest, seen, &mut out);
+        }
+        out
+    }
+
+    fn follow(&self, heap: HeapId, kind: Generation, first: Addr, youngest: &Youngest, seen: &mut HashSet<Addr>, out: &mut Vec<SegmentModel>) {
+        let mut address = first;
+        let mut count = 0usize;
+        while !address.is_null() {
+            if !seen.insert(address) {
+                // Seen before in the same list is a circle; in another one it is the tail that two lists share.
+                if out.iter().any(|s| s.address == address && s.generation == kind) {
+                    let what = format!("heap {}: the segment list of {kind} runs in a circle", heap.index);
+                    self.notes.add(NoteKind::LimitHit, address, what);
+                }
+                return;
+            }
+            count = count.saturating_add(1);
+            if count > self.limits.segments_per_list {
+                let what = format!("heap {}: the segment list of {kind} is longer than {}", heap.index, self.limits.segments_per_list);
+                self.notes.add(NoteKind::LimitHit, address, what);
+                return;
+            }
+            let raw = match self.raw_segment(address) {
+                Ok(raw) => raw,
+                Err(e) => {
+                    let what = format!("heap {}: the segment list of {kind} stops at {address} after {} segments: {e}", heap.index, count - 1);
+                    self.notes.add(NoteKind::Missing, address, what);
+                    return;
+                }
+            };
+            let next = raw.next;
+            out.push(self.segment_model(heap, kind, address, &raw, youngest));
+            address = next;
+        }
+    }
+
+    fn raw_segment(&self, address: Addr) -> Result<RawSegment, ReadError> {
+        let l = &self.segment;
+        let ptr = |offset: u64| self.memory.ptr(address.plus(offset));
+        let optional = |offset: Option<u64>| offset.and_then(|o| ptr(o).ok());
+        Ok(RawSegment {
+            allocated: ptr(l.allocated)?,
+            committed: ptr(l.committed)?,
+            reserved: ptr(l.reserved)?,
+            used: optional(l.used),
+            mem: ptr(l.mem)?,
+            flags: self.memory.word(address.plus(l.flags))?,
+            next: ptr(l.next)?,
+            background_allocated: optional(l.background_allocated),
+            heap: optional(l.heap),
+        })
+    }
+
+    fn segment_model(&self, heap: HeapId, list: Generation, address: Addr, raw: &RawSegment, youngest: &Youngest) -> SegmentModel {
+        let allocating = youngest.ephemeral == Some(address);
+        let generation = if raw.flags & names::READONLY != 0 {
+            Generation::Frozen
+        } else if !self.facts.regions && allocating {
+            Generation::Ephemeral
+        } else {
+            list
+        };
+        // Essential: in a process without a GC yet, `Allocated` equals `Mem` while the allocator is 4 MB further (measured).
+        let end = if allocating { youngest.alloc_allocated.unwrap_or(raw.allocated) } else { raw.allocated };
+        self.check_order(heap, address, raw, end);
+        let committed_from = committed_start(self.facts.regions, address, raw.mem);
+        SegmentModel {
+            address,
+            heap: heap.index,
+            generation,
+            start: raw.mem,
+            allocated: end,
+            committed: raw.committed,
+            reserved: raw.reserved,
+            used: raw.used,
+            background_allocated: raw.background_allocated,
+            allocated_bytes: end.since(raw.mem).unwrap_or(0),
+            committed_bytes: raw.committed.since(committed_from).unwrap_or(0),
+            reserved_bytes: raw.reserved.since(committed_from).unwrap_or(0),
+            captured_bytes: self.memory.captured(AddrRange::new(raw.mem, end)),
+            flags: names::segment_flags(raw.flags),
+            flags_value: raw.flags,
+            parts: if generation == Generation::Ephemeral { self.parts(heap, raw.mem, end) } else { Vec::new() },
+        }
+    }
+
+    /// `mem ≤ end ≤ committed ≤ reserved` held for 645 of 645 segments of .NET 8 to 10.
+    fn check_order(&self, heap: HeapId, address: Addr, raw: &RawSegment, end: Addr) {
+        if !(raw.mem <= end && end <= raw.committed && raw.committed <= raw.reserved) {
+            let what = format!(
+                "heap {}: the segment at {address} makes no sense: start {}, allocated {end}, committed {}, reserved {}",
+                heap.index, raw.mem, raw.committed, raw.reserved
+            );
+            self.notes.add(NoteKind::Invalid, address, what);
+        }
+        if let (Some(owner), Some(heap_address)) = (raw.heap, heap.address)
+            && owner != heap_address
+            && self.facts.structures_valid != Some(false)
+        {
+            let what = format!("the segment at {address} is on a list of heap {} ({heap_address}) but says it belongs to {owner}", heap.index);
+            self.notes.add(NoteKind::Invalid, address, what);
+        }
+    }
+
+    /// gen0, gen1 and gen2 inside the ephemeral segment: each younger generation begins at its allocation start.
+    fn parts(&self, heap: HeapId, start: Addr, end: Addr) -> Vec<SegmentPart> {
+        let allocation_start = |generation| {
+            let at = self.generation_entry(heap, generation)?.plus(self.generation.allocation_start?);
+            self.needed(&format!("heap {}: start of generation {generation}", heap.index), self.memory.ptr(at))
+        };
+        let (Some(gen0), Some(gen1)) = (allocation_start(0), allocation_start(1)) else { return Vec::new() };
+        if !(start <= gen1 && gen1 <= gen0 && gen0 <= end) {
+            let what = format!("heap {}: generations inside the ephemeral segment are out of order: {start}, {gen1}, {gen0}, {end}", heap.index);
+            self.notes.add(NoteKind::Invalid, gen0, what);
+            return Vec::new();
+        }
+        vec![
+            SegmentPart { generation: Generation::Gen0, start: gen0, end },
+            SegmentPart { generation: Generation::Gen1, start: gen1, end: gen0 },
+            SegmentPart { generation: Generation::Gen2, start, end: gen1 },
+        ]
+    }
+}
+
+/// Kind of the list of a generation's number: those above the oldest small-object generation are LOH, then POH.
+fn kind_of(generation: u64, oldest: u64) -> Option<Generation> {
+    Some(match generation.checked_sub(oldest) {
+        Some(1) => Generation::Loh,
+        Some(2) => Generation::Poh,
+        Some(0) if generation == 2 => Generation::Gen2,
+        None if generation == 0 => Generation::Gen0,
+        None if generation == 1 => Generation::Gen1,
+        _ => return None,
+    })
+}
+
+/// Where committed memory begins. A region's first object lies a little behind its page-aligned start. A segment of the
+/// segments build has its own structure on a page in front of the first object.
+fn committed_start(regions: bool, address: Addr, mem: Addr) -> Addr {
+    let header = mem.since(address).filter(|d| !regions && *d > 0 && *d <= PAGE);
+    if header.is_some() { address } else { mem.align_down(PAGE) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_behind_the_oldest_generation_are_loh_and_poh() {
+        let kinds: Vec<_> = (0..6).map(|g| kind_of(g, 2)).collect();
+        let expected = [Generation::Gen0, Generation::Gen1, Generation::Gen2, Generation::Loh, Generation::Poh];
+        assert_eq!(kinds[..5], expected.map(Some));
+        assert_eq!(kinds[5], None);
+    }
+
+    #[test]
+    fn committed_memory_begins_at_the_page_or_at_the_structure() {
+        assert_eq!(committed_start(true, Addr(0x10), Addr(0x40_0028)), Addr(0x40_0000));
+        assert_eq!(committed_start(false, Addr(0x40_0000), Addr(0x40_1000)), Addr(0x40_0000));
+        assert_eq!(committed_start(false, Addr(0x10), Addr(0x40_0008)), Addr(0x40_0000));
+    }
+}
