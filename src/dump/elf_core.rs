@@ -242,4 +242,4 @@ fn memory(headers: &[ProgramHeader], shape: Shape, file_len: u64) -> Memory {
 
 #[cfg(test)]
 #[path = "elf_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -381,4 +381,4 @@ fn code_name(code: u32) -> Option<&'static str> {
 
 #[cfg(test)]
 #[path = "minidump_tests.rs"]
-mod tests;
+pub(super) mod tests;

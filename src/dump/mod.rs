@@ -10,6 +10,8 @@ mod elf_modules;
 mod elf_notes;
 mod error;
 mod fields;
+#[cfg(test)]
+mod hostile_tests;
 mod minidump;
 mod minidump_info;
 mod minidump_memory;
