@@ -1,6 +1,6 @@
 //! No mutation and no truncation may panic, hang or take much memory; and compression round trips.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,6 +12,20 @@ use crate::base::{Limits, PtrSize};
 
 fn open_vec(bytes: Vec<u8>) -> Result<Dump, DumpError> {
     open_bytes(Bytes::Owned(bytes), Path::new("some/file"), &OpenOptions::default())
+}
+
+/// The beginnings of real dumps: everything that is parsed, and little memory.
+fn real_samples() -> Vec<Vec<u8>> {
+    let names = ["net10-wks-wait-kernel", "net10-wks-crash-heap", "win-net10-wks-crash-full", "win-net10-wks-basics-mini"];
+    let paths = names.iter().map(|n| super::real_tests::folder().join(format!("{n}.dmp")));
+    paths
+        .filter_map(|path| {
+            let file = std::fs::File::open(&path).map_err(|e| println!("skipped: {}: {e}", path.display())).ok()?;
+            let mut bytes = Vec::new();
+            file.take(100 << 10).read_to_end(&mut bytes).unwrap();
+            Some(bytes)
+        })
+        .collect()
 }
 
 fn samples() -> Vec<Vec<u8>> {
@@ -44,10 +58,12 @@ fn next(state: &mut u64) -> u64 {
 fn mutations_do_no_harm() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut opened = 0;
-    for sample in samples() {
-        for round in 0..4000u64 {
+    let real = real_samples();
+    let samples = samples().into_iter().map(|s| (s, 4000u64, 6)).chain(real.into_iter().map(|s| (s, 400, 60)));
+    for (sample, rounds, most) in samples {
+        for round in 0..rounds {
             let mut bytes = sample.clone();
-            for _ in 0..=next(&mut state) % 6 {
+            for _ in 0..=next(&mut state) % most {
                 // Mostly the headers: flips in the memory itself change nothing.
                 let reach = if round % 2 == 0 { 0x200.min(bytes.len()) } else { bytes.len() };
                 let at = usize::try_from(next(&mut state)).unwrap() % reach;

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{Container, Dump, OpenOptions, open};
+use super::{Compression, Container, Dump, OpenOptions, open};
 use crate::base::{Arch, Os, Shape};
 
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     std::env::var_os("GCDUMP_TEST_DUMPS").map_or_else(|| PathBuf::from("/work/cache/dumps"), PathBuf::from)
 }
 
@@ -19,6 +19,7 @@ fn dump(name: &str) -> Option<Dump> {
     }
     let start = Instant::now();
     let dump = open(&path, &OpenOptions::default()).unwrap();
+    println!("{name}: opened in {:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(1), "{name}: {:?}", start.elapsed());
     Some(dump)
 }
@@ -54,10 +55,13 @@ fn all_dumps_open() {
     }
 }
 
+fn answers() -> PathBuf {
+    std::env::var_os("GCDUMP_TEST_ANSWERS").map_or_else(|| PathBuf::from("/work/shared/dumps"), PathBuf::from)
+}
+
 /// What ClrMD says about the same dump.
 fn answer(name: &str) -> Option<serde_json::Value> {
-    let folder = std::env::var_os("GCDUMP_TEST_ANSWERS").map_or_else(|| PathBuf::from("/work/shared/dumps"), PathBuf::from);
-    let path = folder.join(format!("{name}.clrmd.json.zst"));
+    let path = answers().join(format!("{name}.clrmd.json.zst"));
     let Ok(file) = std::fs::File::open(&path) else {
         println!("skipped: {} is not there", path.display());
         return None;
@@ -100,4 +104,17 @@ fn agrees_with_clrmd() {
             assert!(id == 0 || dump.threads.iter().any(|t| u64::from(t.id) == id), "{name}: no thread {id}");
         }
     }
+}
+
+#[test]
+fn compressed_and_plain_are_the_same() {
+    let path = answers().join("net10-wks-basics-heap.dmp.zst");
+    if !path.is_file() {
+        println!("skipped: {} is not there", path.display());
+        return;
+    }
+    let Some(plain) = dump("net10-wks-basics-heap") else { return };
+    let packed = open(&path, &OpenOptions::default()).unwrap();
+    assert_eq!(packed.facts.compression, Some(Compression::Zstd));
+    assert_eq!((&packed.ranges, &packed.modules, &packed.threads), (&plain.ranges, &plain.modules, &plain.threads));
 }
