@@ -45,9 +45,11 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
                 segment.p_filesz
             ));
         }
-        let room = limits.note_bytes.saturating_sub(note_bytes);
+        // Segments of notes that overlap would otherwise multiply what a small file makes us hold.
+        let most = limits.note_bytes.min(file.len());
+        let room = most.saturating_sub(note_bytes);
         if have > room {
-            notes.oddities.push(format!("notes beyond {} bytes are not read", limits.note_bytes));
+            notes.oddities.push(format!("notes beyond {most} bytes are not read"));
         }
         let data = Fields::new(data, endian).clamped(0, room);
         note_bytes = note_bytes.saturating_add(have);
@@ -68,8 +70,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         path: path.to_owned(),
         container: Container::ElfCore,
         compression: None,
-        // Other systems write ELF cores too, but .NET runs on none of them that has such notes.
-        os: Os::Linux,
+        os: os(header.e_ident.get(7).copied()),
         arch,
         shape: Some(shape),
         pid: notes.pid,
@@ -107,6 +108,11 @@ fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
         what: format!("the ELF header is unusable: {e}"),
         offset: 0,
     })
+}
+
+/// `EI_OSABI`: the kernel writes 0 and createdump 3; 2, 6, 9 and 12 are NetBSD, Solaris, FreeBSD and OpenBSD.
+fn os(abi: Option<u8>) -> Os {
+    if matches!(abi, Some(2 | 6 | 9 | 12)) { Os::Unknown } else { Os::Linux }
 }
 
 fn arch(machine: u16, class: PtrSize) -> Arch {
@@ -242,4 +248,4 @@ fn memory(headers: &[ProgramHeader], shape: Shape, file_len: u64) -> Memory {
 
 #[cfg(test)]
 #[path = "elf_tests.rs"]
-mod tests;
+pub(super) mod tests;

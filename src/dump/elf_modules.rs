@@ -70,10 +70,11 @@ impl Open {
         let Some(hole) = start.checked_sub(self.end) else { return false };
         let Some(from_base) = start.checked_sub(self.start) else { return false };
         if file.file_offset == 0 {
-            // Headers of a loaded PE image, then its first section. A second flat mapping comes without a hole or has
-            // the size of the first.
+            // Headers of a loaded PE image, then its first section. A second flat mapping has the size of the first and
+            // comes without a hole.
             let first = self.end.saturating_sub(self.start);
-            return self.mappings == 1 && from_base <= PE_FIRST_SECTION && first < from_base && first <= PE_FIRST_SECTION;
+            let differs = first < from_base || file.range.len() != first;
+            return self.mappings == 1 && from_base <= PE_FIRST_SECTION && differs;
         }
         // An image never is smaller in memory than in the file. The page that two segments share is mapped twice.
         file.file_offset >= self.offset && hole <= WIDEST_HOLE && from_base.saturating_add(1 << 16) >= file.file_offset

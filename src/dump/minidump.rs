@@ -96,7 +96,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
 
     let memory = memory_lists(&mut reading);
     let (regions, mapped_bytes) = memory_regions(&mut reading);
-    let mut strings = Strings::new(limits);
+    let mut strings = Strings::new(limits, file);
     let modules = modules(&mut reading, &mut strings);
     let names = thread_names(&mut reading, &mut strings);
     let mut threads = threads(&mut reading, system.as_ref());
@@ -381,4 +381,4 @@ fn code_name(code: u32) -> Option<&'static str> {
 
 #[cfg(test)]
 #[path = "minidump_tests.rs"]
-mod tests;
+pub(super) mod tests;

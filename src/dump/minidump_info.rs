@@ -19,8 +19,8 @@ pub(super) struct Strings {
 
 impl Strings {
     /// Nothing read yet.
-    pub(super) fn new(limits: &Limits) -> Strings {
-        Strings { each: limits.string_bytes, left: ALL_STRINGS }
+    pub(super) fn new(limits: &Limits, file: Fields<'_>) -> Strings {
+        Strings { each: limits.string_bytes, left: ALL_STRINGS.min(file.len()) }
     }
 
     /// The length-prefixed UTF-16 string at `offset` of the file, as much of it as there is; half characters show as

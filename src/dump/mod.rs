@@ -10,6 +10,8 @@ mod elf_modules;
 mod elf_notes;
 mod error;
 mod fields;
+#[cfg(test)]
+mod hostile_tests;
 mod minidump;
 mod minidump_info;
 mod minidump_memory;
@@ -143,7 +145,8 @@ pub struct Module {
     pub timestamp: Option<u32>,
     /// File version resource (major, minor, build, revision), where a minidump records it.
     pub version: Option<[u16; 4]>,
-    /// CodeView/GNU build id that the container itself records (minidump module records).
+    /// Build id that the container itself records (module records of a minidump). PE: GUID and age of the PDB, 20 bytes as
+    /// they stand in the record; ELF: the GNU build id. ELF cores have it only in the captured image.
     pub build_id: Option<Vec<u8>>,
 }
 

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{Container, Dump, OpenOptions, open};
+use super::{Compression, Container, Dump, OpenOptions, open};
 use crate::base::{Arch, Os, Shape};
 
-fn folder() -> PathBuf {
+pub(super) fn folder() -> PathBuf {
     std::env::var_os("GCDUMP_TEST_DUMPS").map_or_else(|| PathBuf::from("/work/cache/dumps"), PathBuf::from)
 }
 
@@ -19,52 +19,27 @@ fn dump(name: &str) -> Option<Dump> {
     }
     let start = Instant::now();
     let dump = open(&path, &OpenOptions::default()).unwrap();
+    println!("{name}: opened in {:?}", start.elapsed());
     assert!(start.elapsed() < Duration::from_secs(1), "{name}: {:?}", start.elapsed());
     Some(dump)
 }
 
-fn print(name: &str, dump: &Dump) {
-    let f = &dump.facts;
-    println!(
-        "{name}: {:?} {:?} pid {:?} {:?} captured {} mapped {:?} truncated {} uncaptured {} flags {:x?} ranges {} regions {} modules {} files {} threads {} crash {:?} odd {:?}",
-        f.os,
-        f.arch,
-        f.pid,
-        f.process_name,
-        f.captured_bytes,
-        f.mapped_bytes,
-        f.truncated_bytes,
-        f.uncaptured_mappings,
-        f.minidump_flags,
-        dump.ranges.len(),
-        dump.regions.len(),
-        dump.modules.len(),
-        dump.files.len(),
-        dump.threads.len(),
-        dump.crash,
-        f.oddities
-    );
-    for m in dump.modules.iter().filter(|m| m.path.contains("coreclr.") || m.path.contains("CoreLib")) {
-        println!("    {:?}", m);
-    }
-    println!("    {:x?}", dump.threads.first());
-}
-
-#[test]
-fn all_dumps_open() {
+fn names() -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder()) else {
         println!("skipped: {} is not there", folder().display());
-        return;
+        return Vec::new();
     };
     let mut names: Vec<String> = entries
         .filter_map(|e| e.unwrap().file_name().to_str().and_then(|n| n.strip_suffix(".dmp")).map(str::to_owned))
         .collect();
     names.sort();
-    for name in names {
-        let start = Instant::now();
+    names
+}
+
+#[test]
+fn all_dumps_open() {
+    for name in names() {
         let Some(dump) = dump(&name) else { continue };
-        println!("{:?}", start.elapsed());
-        print(&name, &dump);
         assert!(dump.facts.oddities.is_empty(), "{name}: {:?}", dump.facts.oddities);
         assert_eq!(dump.facts.truncated_bytes, 0, "{name}");
         assert_eq!((dump.facts.arch, dump.facts.shape), (Arch::X64, Some(Shape::LE64)), "{name}");
@@ -78,4 +53,68 @@ fn all_dumps_open() {
         let runtime = if windows { "coreclr.dll" } else { "libcoreclr.so" };
         assert_eq!(dump.modules.iter().filter(|m| m.file_name() == runtime).count(), 1, "{name}");
     }
+}
+
+fn answers() -> PathBuf {
+    std::env::var_os("GCDUMP_TEST_ANSWERS").map_or_else(|| PathBuf::from("/work/shared/dumps"), PathBuf::from)
+}
+
+/// What ClrMD says about the same dump.
+fn answer(name: &str) -> Option<serde_json::Value> {
+    let path = answers().join(format!("{name}.clrmd.json.zst"));
+    let Ok(file) = std::fs::File::open(&path) else {
+        println!("skipped: {} is not there", path.display());
+        return None;
+    };
+    Some(serde_json::from_reader(std::io::BufReader::new(zstd::Decoder::new(file).unwrap())).unwrap())
+}
+
+#[test]
+fn agrees_with_clrmd() {
+    let hex = |v: &serde_json::Value| u64::from_str_radix(v.as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+    let list = |v: &'_ serde_json::Value| v.as_array().cloned().unwrap_or_default();
+    for name in names() {
+        let name = name.as_str();
+        let Some(dump) = dump(name) else { continue };
+        let Some(answer) = answer(name) else { continue };
+        let info = &answer["info"];
+        // ClrMD knows no process id of gdb's cores.
+        let pid = info["pid"].as_u64().unwrap_or(0);
+        assert!(pid == 0 || u64::from(dump.facts.pid.unwrap()) == pid, "{name}: {pid}");
+        let file_name = |v: &serde_json::Value| v.as_str().unwrap_or("").rsplit(['/', '\\']).next().unwrap().to_owned();
+        let bases = |file: &str| {
+            dump.modules.iter().filter(|m| m.file_name() == file).map(|m| m.base.0).collect::<Vec<_>>()
+        };
+        let native = list(&info["native_modules"]).into_iter().map(|m| (hex(&m["base"]), file_name(&m["file"])));
+        let managed = list(&info["modules"])
+            .into_iter()
+            .filter(|m| !m["image_base"].is_null() && m["pe"] == true)
+            .map(|m| (hex(&m["image_base"]), file_name(&m["name"])));
+        let mut compared = 0;
+        // What ClrMD calls a module and is no file here: "/memfd:doublemapper".
+        for (base, file) in native.chain(managed).filter(|m| m.0 != 0 && !bases(&m.1).is_empty()) {
+            assert!(bases(&file).contains(&base), "{name}: {file} at {base:#x}, found at {:x?}", bases(&file));
+            compared += 1;
+        }
+        println!("{name}: {compared} modules agree");
+        // ClrMD lists nothing for the kernel's core and for Wine's mini dump.
+        assert!(compared > 5 || list(&info["native_modules"]).is_empty(), "{name}: {compared}");
+        for thread in list(&answer["threads"]["threads"]) {
+            let id = thread["os_id"].as_u64().unwrap();
+            assert!(id == 0 || dump.threads.iter().any(|t| u64::from(t.id) == id), "{name}: no thread {id}");
+        }
+    }
+}
+
+#[test]
+fn compressed_and_plain_are_the_same() {
+    let path = answers().join("net10-wks-basics-heap.dmp.zst");
+    if !path.is_file() {
+        println!("skipped: {} is not there", path.display());
+        return;
+    }
+    let Some(plain) = dump("net10-wks-basics-heap") else { return };
+    let packed = open(&path, &OpenOptions::default()).unwrap();
+    assert_eq!(packed.facts.compression, Some(Compression::Zstd));
+    assert_eq!((&packed.ranges, &packed.modules, &packed.threads), (&plain.ranges, &plain.modules, &plain.threads));
 }
