@@ -88,9 +88,8 @@ fn method_table(
         let mt = well_known(descriptor, memory, global)?;
         let flags_at = descriptor.offset("MethodTable", "MTFlags").map_err(|e| e.to_string())?;
         let base_at = descriptor.offset("MethodTable", "BaseSize").map_err(|e| e.to_string())?;
-        // A well-known method table is in every kind of dump; a pointer to nowhere means that the global is not it.
         let (Ok(flags), Ok(base)) = (memory.u32(mt.plus(flags_at)), memory.u32(mt.plus(base_at))) else {
-            return Ok(Outcome::Failed(format!("{global} leads to {mt}, which is not in the dump")));
+            return Err(format!("{global} leads to {mt}, which is not in the dump"));
         };
         let has = (flags & HAS_COMPONENT_SIZE != 0).then_some(flags & 0xffff);
         let facts = format!("{mt}: base size {base}, component size {}", has.unwrap_or(0));
@@ -105,9 +104,7 @@ fn round_trip(descriptor: &Descriptor, memory: &Memory) -> Check {
         let class_at = descriptor.offset("MethodTable", "EEClassOrCanonMT").map_err(|e| e.to_string())?;
         let back_at = descriptor.offset("EEClass", "MethodTable").map_err(|e| e.to_string())?;
         let class = memory.ptr(mt.plus(class_at)).map_err(|e| e.to_string())?;
-        let Ok(back) = memory.ptr(class.plus(back_at)) else {
-            return Ok(Outcome::Failed(format!("{mt} has its EEClass at {class}, which is not in the dump")));
-        };
+        let back = memory.ptr(class.plus(back_at)).map_err(|e| format!("{mt} has its EEClass at {class}: {e}"))?;
         Ok(said(back == mt, format!("{mt} → EEClass {class} → {back}")))
     };
     check("eeclass-round-trip", result())
@@ -119,9 +116,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let store = well_known(descriptor, memory, "ThreadStore")?;
         let first = offset("ThreadStore", "FirstThreadLink")?;
         let (link_at, id_at) = (offset("Thread", "LinkNext")?, offset("Thread", "Id")?);
-        let Ok(mut link) = memory.ptr(store.plus(first)) else {
-            return Ok(Outcome::Failed(format!("the thread store at {store} is not in the dump")));
-        };
+        let mut link = memory.ptr(store.plus(first)).map_err(|e| format!("thread store: {e}"))?;
         let mut ids = BTreeSet::new();
         while !link.is_null() {
             let thread = link.minus(link_at).ok_or("the thread list leads to a null page")?;

@@ -257,10 +257,16 @@ impl Opener<'_> {
         let image = self.site.image.as_ref()?;
         let overlays = self.overlays();
         let by_table = self.site.dac_table.and_then(|table| {
-            let index = overlays.iter().find(|o| fits_table(o, &table)).and_then(|o| o.dac_index("GcDacVars"));
+            let index = overlays.iter().find(|o| self.fits_table(o, &table)).and_then(|o| o.dac_index("GcDacVars"));
             dac_table::vars_by_table(self.memory, layout, &table, image, index)
         });
         by_table.or_else(|| dac_table::vars_by_content(self.memory, layout, image))
+    }
+
+    /// Whether the table has a number of entries that the overlay's order was seen with.
+    fn fits_table(&self, overlay: &Overlay, table: &DacTable) -> bool {
+        let count = || table.entries.or_else(|| self.site.image.as_ref().map(|i| table.count(self.memory, i)));
+        overlay.section.dac_table.as_ref().is_some_and(|o| count().is_some_and(|n| o.entries.contains(&n)))
     }
 
     fn overlays(&self) -> Vec<Overlay> {
@@ -278,8 +284,8 @@ impl Opener<'_> {
         // A header without its JSON, or a table with a symbol size, names the one text or order that it can be.
         let exact = |o: &Overlay| match (&header, &self.site.dac_table) {
             (Some(h), _) => o.section.descriptor.is_some_and(|r| (r.json_bytes, r.slots) == (h.json_bytes, h.slots)),
-            (None, Some(t)) => fits_table(o, t),
-            (None, None) => true,
+            (None, Some(t)) => self.fits_table(o, t),
+            (None, None) => false,
         };
         candidates.sort_by_key(|o| (!o.given, !exact(o)));
         for overlay in candidates {
@@ -289,7 +295,9 @@ impl Opener<'_> {
             let checks = checks::run(&descriptor, self.memory, &self.options.limits);
             let passed = checks.iter().filter(|c| c.passed()).count();
             match checks.iter().find(|c| c.failed()) {
-                None if passed >= 2 => {
+                // Windows mini dumps hold none of what the checks look at: there the exact size of the table or of the
+                // descriptor has to do.
+                None if passed >= 2 || exact(&overlay) => {
                     let source = if slots.is_some() { Source::OverlayJson } else { Source::Overlay };
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks });
                 }
@@ -465,10 +473,6 @@ impl Opener<'_> {
         facts.push(details);
         RuntimeError::Unsupported { path, details: facts.join("; ") }
     }
-}
-
-fn fits_table(overlay: &Overlay, table: &DacTable) -> bool {
-    overlay.section.dac_table.as_ref().is_some_and(|o| table.entries.is_some_and(|n| o.entries.contains(&n)))
 }
 
 /// How far the table of this process is shifted against the overlay's order, told by variables whose addresses the

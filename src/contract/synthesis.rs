@@ -88,7 +88,12 @@ fn publish_vars(
     origin: usize,
 ) -> Result<Vec<(String, Addr)>, ReadError> {
     let mut pointers = Vec::new();
+    let minor_at = fields_of(gc, VARS).iter().find(|f| f.0 == "MinorVersion").map(|f| f.1);
+    let minor = minor_at.and_then(|o| memory.u8(vars.address.plus(o)).ok()).map_or(0, u64::from);
     for (name, offset, type_name) in fields_of(gc, VARS) {
+        if gc.section.since_minor.get(name).is_some_and(|since| minor < *since) {
+            continue;
+        }
         let at = vars.address.plus(*offset);
         if type_name.as_deref() != Some("pointer") {
             let number = match type_name.as_deref() {
@@ -111,7 +116,8 @@ fn publish_vars(
         }
         // A later runtime's field lies behind this one's structure: absent memory there means no such field.
         let Ok(target) = memory.ptr(at) else { continue };
-        // .NET 8 and 9 end before the adaptation mode; that word is the variable g_gcDacGlobals, which points back here.
+        // .NET 8 and 9 end before the adaptation mode (minor version 1, libclrgc 0); on Linux that word is the variable
+        // g_gcDacGlobals, which points back here.
         if target.is_null() || target == vars.address {
             continue;
         }

@@ -51,6 +51,15 @@ impl Gc<'_> {
         tables
     }
 
+    /// Reads everything that leads to the handles but not the handles: (tables, segments). What is missing is noted.
+    pub fn probe_handles(&self) -> (usize, usize) {
+        let Some(l) = &self.handles else { return (0, 0) };
+        let tables = self.handle_tables(l);
+        let segments: Vec<Addr> = tables.iter().flat_map(|t| self.handle_segments(l, *t)).collect();
+        let readable = segments.iter().filter(|s| self.needed("handle table segment", self.memory.u8(s.plus(l.segment.tail))).is_some());
+        (tables.len(), readable.count())
+    }
+
     /// Every handle table of every bucket.
     fn handle_tables(&self, l: &HandleLayouts) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();

@@ -2,12 +2,14 @@
 //!
 //! A read outside what was captured is an error value, never zero: zero-filling is how other tools invent objects.
 
+mod diag_page;
 mod elf_image;
 mod files;
 mod image;
 mod pe_image;
 mod text;
 
+pub use diag_page::{DiagPage, diag_page};
 pub use files::{FileSearch, Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};
 

@@ -15,6 +15,18 @@ pub struct InfoReport {
     pub kind: String,
     /// What the kind was told by.
     pub kind_evidence: String,
+    /// Container: `elf-core` or `minidump`.
+    pub format: String,
+    /// Operating system of the process.
+    pub os: crate::base::Os,
+    /// Architecture of the process.
+    pub architecture: crate::base::Arch,
+    /// Process id.
+    pub process_id: Option<u32>,
+    /// Bytes of the dump file, decompressed.
+    pub file_bytes: u64,
+    /// Bytes of memory in the dump.
+    pub captured_bytes: u64,
     /// Program that wrote it, as far as known: `createdump`, `kernel`, `gdb`, `windows`.
     pub writer: Option<String>,
     /// Bytes of address space that the dump describes, captured or not.

@@ -35,6 +35,9 @@ pub struct Section {
     pub arch: Option<String>,
     /// Pointer size, for overlays that depend on nothing else.
     pub pointer_bytes: Option<u64>,
+    /// Fields of `GcDacVars` that exist only from a minor version of it on.
+    #[serde(default)]
+    pub since_minor: BTreeMap<String, u64>,
     /// How it was made.
     #[serde(default)]
     pub source: String,

@@ -1,0 +1,91 @@
+//! What the runtime says about itself, with the origin of every item.
+
+use crate::contract::checks::{self, Outcome};
+use crate::contract::{ContractError, Descriptor, GlobalValue, OriginKind, Process, Runtime, support};
+use crate::model::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
+
+/// Lists contracts, types, fields and globals of `runtime`, and the self-checks of what is in use.
+pub fn contracts(process: &Process, runtime: &Runtime) -> ContractsReport {
+    let d = &runtime.descriptor;
+    let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
+    let origins = d.origins.iter().map(|o| OriginModel {
+        kind: match o.kind {
+            OriginKind::InMemory => "in-memory",
+            OriginKind::Overlay => "overlay",
+            OriginKind::Synthesised => "synthesised",
+        }
+        .into(),
+        name: o.name.clone(),
+        address: o.address,
+        version: o.version,
+    });
+    let mut names: Vec<&str> = d.contracts.keys().map(String::as_str).collect();
+    names.extend(support::NEEDED.iter().filter(|n| !d.contracts.contains_key(**n)));
+    names.sort_unstable();
+    let types = d.types.iter().map(|(name, t)| {
+        let mut fields: Vec<FieldModel> = t
+            .fields
+            .iter()
+            .map(|(name, f)| FieldModel { name: name.clone(), offset: f.offset, type_name: f.type_name.clone(), origin: origin(f.origin) })
+            .collect();
+        fields.sort_by(|a, b| (a.offset, &a.name).cmp(&(b.offset, &b.name)));
+        TypeModel { name: name.clone(), size: t.size, fields }
+    });
+    let globals = d.globals.iter().map(|(name, g)| {
+        let mut model = GlobalModel {
+            name: name.clone(),
+            type_name: g.type_name.clone(),
+            number: None,
+            text: None,
+            address: None,
+            content: None,
+            missing: None,
+            origin: origin(g.origin),
+        };
+        match &g.value {
+            GlobalValue::Literal { number, text } => {
+                model.number = *number;
+                model.text.clone_from(text);
+            }
+            GlobalValue::Pointer(a) => {
+                model.address = Some(*a);
+                model.content = process.memory.ptr(*a).ok();
+            }
+            GlobalValue::Unreadable { slot } => model.missing = Some(format!("slot {slot} is not in the dump")),
+        }
+        model
+    });
+    ContractsReport {
+        complete: true,
+        origins: origins.collect(),
+        contracts: names.iter().map(|n| contract(d, n, &origin)).collect(),
+        types: types.collect(),
+        globals: globals.collect(),
+        checks: checks::run(d, &process.memory, &process.limits).into_iter().map(check).collect(),
+    }
+}
+
+fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> ContractModel {
+    let info = d.contracts.get(name);
+    let (support, message) = match support::check(d, name) {
+        Ok(()) => (SupportKind::Supported, format!("{name} is read")),
+        Err(e) => {
+            let kind = match e {
+                ContractError::UnrecognisedVersion { .. } => SupportKind::UnrecognisedVersion,
+                ContractError::Unsupported { .. } => SupportKind::KnownButUnsupported,
+                _ => SupportKind::NotAdvertised,
+            };
+            (kind, e.to_string())
+        }
+    };
+    ContractModel { name: name.into(), version: info.map(|i| i.version.clone()), support, message, origin: info.map(|i| origin(i.origin)) }
+}
+
+fn check(c: checks::Check) -> CheckModel {
+    let (outcome, facts) = match c.outcome {
+        Outcome::Passed(facts) => ("passed", facts),
+        Outcome::Failed(facts) => ("failed", facts),
+        Outcome::Unknown(facts) => ("unknown", facts),
+    };
+    CheckModel { name: c.name.into(), outcome: outcome.into(), facts }
+}

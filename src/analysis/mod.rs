@@ -1,0 +1,9 @@
+//! Floor 6: answers made of what the readers below return.
+
+mod contracts;
+mod info;
+mod threads;
+
+pub use contracts::contracts;
+pub use info::{envelope_parts, info};
+pub use threads::threads;

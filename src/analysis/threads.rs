@@ -1,0 +1,48 @@
+//! The managed threads, joined with what the container knows of the operating system's.
+
+use crate::base::{Addr, Notes};
+use crate::clr::threads::{Threads, state_names};
+use crate::contract::{ContractError, Process, Runtime};
+use crate::gc::Gc;
+use crate::model::{ExceptionModel, ThreadModel, ThreadsReport};
+
+/// Lists the managed threads of `runtime`.
+///
+/// # Errors
+/// [`ContractError`] where the descriptor lacks the thread list.
+pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<ThreadsReport, ContractError> {
+    let reader = Threads::bind(&process.memory, &runtime.descriptor, notes, &process.limits)?;
+    let finalizer = reader.finalizer();
+    let crashed = process.dump.crash.as_ref().and_then(|c| c.thread);
+    // Without a readable GC part, method tables stay unknown; everything else is independent of it.
+    let quiet = Notes::new();
+    let gc = Gc::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).ok();
+    let method_table = |object: Addr| gc.as_ref().and_then(|gc| gc.method_table(object));
+    let exception = |address: Addr, current: bool| ExceptionModel { address, type_name: None, method_table: method_table(address), current };
+    let list: Vec<ThreadModel> = reader
+        .list()
+        .into_iter()
+        .map(|t| {
+            let os_id = t.os_id.filter(|id| *id != 0);
+            let native = process.dump.threads.iter().find(|n| os_id == Some(u64::from(n.id)));
+            ThreadModel {
+                managed_id: t.id,
+                os_id,
+                address: t.address,
+                name: native.and_then(|n| n.name.clone()),
+                state: t.state.map(state_names).unwrap_or_default(),
+                state_value: t.state,
+                gc_mode: t.cooperative.map(|c| if c { "cooperative" } else { "preemptive" }.into()),
+                crashed: os_id.is_some() && os_id == crashed.map(u64::from),
+                finalizer: finalizer == Some(t.address),
+                alloc_pointer: t.context.map(|c| c.pointer),
+                alloc_limit: t.context.map(|c| c.limit),
+                object: t.exposed,
+                exception: t.exception.map(|a| exception(a, true)).or_else(|| t.last_thrown.map(|a| exception(a, false))),
+            }
+        })
+        .collect();
+    let crashed_unmanaged = crashed.filter(|_| !list.iter().any(|t| t.crashed));
+    let os_threads = u64::try_from(process.dump.threads.len()).unwrap_or(u64::MAX);
+    Ok(ThreadsReport { complete: true, os_threads, threads: list, crashed_unmanaged })
+}

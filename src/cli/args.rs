@@ -1,0 +1,227 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::model::HandleKind;
+use crate::output::Format;
+
+/// Opens a crash dump of a .NET process and shows its garbage-collected heap.
+///
+/// Reads Windows minidumps and ELF cores (createdump, kernel, gcore), also compressed ones (.zst, .gz), of .NET 8 and
+/// later, on any machine: no .NET, no debugger and no DAC needed.
+#[derive(Debug, Parser)]
+#[command(
+    name = "gcdump",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = "Examples:\n  gcdump info crash.dmp                  what is this dump, what can it answer\n  \
+                  gcdump heap crash.dmp                  the heap by generation\n  \
+                  gcdump handles --type strong crash.dmp\n  \
+                  gcdump handles --json crash.dmp | jq '.data.counts'\n\n\
+                  The dump may be left out: then it is $GCDUMP_DUMP, or the only dump in the current folder.\n\
+                  Exit codes: 0 answered, 1 the answer is bad or none, 2 wrong usage, 3 no readable dump,\n\
+                  4 no readable .NET runtime in it, 5 partial answer."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Options that every command has.
+    #[command(flatten)]
+    pub config: Config,
+}
+
+/// Options that every command has.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct Config {
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = FormatArg::Table, global = true)]
+    pub format: FormatArg,
+
+    /// Short for --format json.
+    #[arg(long, global = true, conflicts_with = "format")]
+    pub json: bool,
+
+    /// Write the answer to FILE instead of standard output.
+    #[arg(short, long, value_name = "FILE", global = true)]
+    pub output: Option<PathBuf>,
+
+    /// Folder with the process's module files by name, to fill in pages that the dump lacks (repeatable).
+    ///
+    /// A file is taken only if its build id (ELF) or its time stamp and size (PE) match.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub modules: Vec<PathBuf>,
+
+    /// Root of a file tree that holds the module files under the paths that the process knew.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub sysroot: Option<PathBuf>,
+
+    /// Do not open module files under the recorded paths of this machine.
+    #[arg(long, global = true)]
+    pub no_local_files: bool,
+
+    /// A descriptor overlay for a runtime that gcdump does not know (repeatable).
+    #[arg(long, value_name = "FILE", global = true)]
+    pub overlay: Vec<PathBuf>,
+
+    /// Which runtime of the process to look at, counted from 0.
+    #[arg(long, value_name = "N", default_value_t = 0, global = true)]
+    pub runtime: usize,
+
+    /// Make any warning an exit code 5, not only a partial answer.
+    #[arg(long, global = true)]
+    pub strict: bool,
+
+    /// Refuse to decompress a dump to more than this many bytes (K, M, G, T may follow).
+    #[arg(long, value_name = "BYTES", default_value = "1T", value_parser = size, global = true)]
+    pub max_decompressed: u64,
+}
+
+/// Output formats, as typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// For people.
+    Table,
+    /// One JSON document (docs/json.md).
+    Json,
+    /// One JSON record a line: header, rows, footer.
+    Ndjson,
+    /// The rows as comma-separated values.
+    Csv,
+}
+
+impl Config {
+    /// The format that was asked for.
+    pub fn format(&self) -> Format {
+        match (self.json, self.format) {
+            (true, _) | (false, FormatArg::Json) => Format::Json,
+            (false, FormatArg::Table) => Format::Table,
+            (false, FormatArg::Ndjson) => Format::Ndjson,
+            (false, FormatArg::Csv) => Format::Csv,
+        }
+    }
+}
+
+/// The dump to look at.
+#[derive(Clone, Debug, Args)]
+pub struct DumpArg {
+    /// The dump [default: $GCDUMP_DUMP, else the only dump in the current folder].
+    #[arg(value_name = "DUMP")]
+    pub dump: Option<PathBuf>,
+}
+
+/// Commands.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// What this dump is, what it can and cannot answer, and what to run next.
+    Info(DumpArg),
+
+    /// The heap by generation: segments, allocated, committed and reserved bytes [SOS: eeheap].
+    #[command(visible_alias = "eeheap")]
+    Heap {
+        /// Everything else that the GC publishes about each heap.
+        #[arg(long)]
+        detail: bool,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
+
+    /// Every segment or region of the heap.
+    Segments {
+        /// Also what the GC holds outside of them: free regions, bookkeeping, handle tables.
+        #[arg(long)]
+        free: bool,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
+
+    /// Every GC handle: type, object, method table, secondary value [SOS: gchandles].
+    #[command(visible_alias = "gchandles")]
+    Handles {
+        /// Only handles of this type (repeatable).
+        #[arg(long = "type", value_name = "TYPE", value_parser = handle_kind)]
+        kinds: Vec<HandleKind>,
+        /// Only the number of handles by type.
+        #[arg(long)]
+        stat: bool,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
+
+    /// Whether an allocation failed, and why [SOS: analyzeoom].
+    #[command(visible_alias = "analyzeoom")]
+    Oom(DumpArg),
+
+    /// Managed threads: ids, state, allocation context, exception, and which one crashed [SOS: clrthreads].
+    #[command(visible_alias = "clrthreads")]
+    Threads(DumpArg),
+
+    /// What the runtime says about itself: contracts, types, fields, globals, each with its origin.
+    Contracts {
+        /// Only run the self-checks of the descriptor or overlay against the dump; exit code 1 if one fails.
+        #[arg(long)]
+        check: bool,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
+}
+
+/// A handle type by our name or by SOS's (`WeakShort`, `WeakWinRT` …).
+fn handle_kind(text: &str) -> Result<HandleKind, String> {
+    let plain = |s: &str| s.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_ascii_lowercase();
+    let wanted = match plain(text).as_str() {
+        "weakwinrt" => "weaknativecom".to_string(),
+        other => other.to_string(),
+    };
+    HandleKind::ALL.into_iter().find(|k| plain(k.name()) == wanted).ok_or_else(|| {
+        let names: Vec<&str> = HandleKind::ALL.iter().map(|k| k.name()).collect();
+        format!("handle types are {}", names.join(", "))
+    })
+}
+
+/// A number of bytes: `4096`, `64K`, `2GiB`.
+fn size(text: &str) -> Result<u64, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits).ok_or("not a size")?;
+    let number: u64 = number.parse().map_err(|_| "a number of bytes is wanted, like 4096, 64K or 2G".to_string())?;
+    let unit = unit.trim().to_ascii_uppercase();
+    let shift = match unit.trim_end_matches("IB").trim_end_matches('B') {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(format!("unknown unit {unit:?}; K, M, G or T are known")),
+    };
+    number.checked_shl(shift).filter(|n| n >> shift == number).ok_or_else(|| "too large".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn sizes_and_handle_types() {
+        assert_eq!((size("4096"), size("64K"), size("2GiB")), (Ok(4096), Ok(65536), Ok(2 << 30)));
+        assert!(size("x").is_err() && size("99999999T").is_err() && size("5Q").is_err());
+        assert_eq!(handle_kind("weak-short"), Ok(HandleKind::WeakShort));
+        assert_eq!(handle_kind("WeakShort"), Ok(HandleKind::WeakShort));
+        assert_eq!(handle_kind("WeakWinRT"), Ok(HandleKind::WeakNativeCom));
+        assert!(handle_kind("nonsense").unwrap_err().contains("cross-reference"));
+    }
+}

@@ -1,0 +1,19 @@
+use anyhow::Result;
+
+use super::super::args::{Config, DumpArg};
+use super::{Exit, Streams, finish, open};
+use crate::analysis;
+
+/// `gcdump contracts`.
+pub(super) fn run(config: &Config, dump: &DumpArg, check: bool, streams: &mut Streams<'_>) -> Result<Exit> {
+    let process = open(config, dump, streams)?;
+    let runtime = process.runtime(config.runtime)?;
+    let mut report = analysis::contracts(&process, runtime);
+    let failed = report.checks.iter().any(|c| c.outcome == "failed");
+    if check {
+        report.types.clear();
+        report.globals.clear();
+    }
+    let exit = finish(config, "contracts", &process, Some(runtime), report, streams)?;
+    Ok(if check && failed { Exit::Negative } else { exit })
+}

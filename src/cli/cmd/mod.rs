@@ -1,0 +1,118 @@
+//! One file per command: what it reads, what it returns.
+
+mod contracts;
+mod handles;
+mod heap;
+mod info;
+mod oom;
+mod segments;
+mod threads;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+
+use super::args::{Cli, Command, Config, DumpArg};
+use super::exit::{Exit, UsageError};
+use super::pick::pick;
+use super::progress::Bar;
+use super::{Streams, show_notes};
+use crate::analysis;
+use crate::base::{Limits, NoteKind};
+use crate::contract::{ContractError, Options, Overlay, Process, Runtime};
+use crate::dump::OpenOptions;
+use crate::gc::Gc;
+use crate::memory::FileSearch;
+use crate::model::Envelope;
+use crate::output::{self, Format, Report, SCHEMA};
+
+/// Runs the command.
+pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
+    let config = &cli.config;
+    match &cli.command {
+        Command::Info(dump) => info::run(config, dump, streams),
+        Command::Heap { detail, dump } => heap::run(config, dump, *detail, streams),
+        Command::Segments { free, dump } => segments::run(config, dump, *free, streams),
+        Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),
+        Command::Oom(dump) => oom::run(config, dump, streams),
+        Command::Threads(dump) => threads::run(config, dump, streams),
+        Command::Contracts { check, dump } => contracts::run(config, dump, *check, streams),
+    }
+}
+
+/// Opens the dump that is meant, with everything that the options say.
+fn open(config: &Config, dump: &DumpArg, streams: &mut Streams<'_>) -> Result<Process> {
+    let variable = std::env::var_os("GCDUMP_DUMP").map(PathBuf::from);
+    let picked = pick(dump.dump.as_deref(), variable, Path::new("."))?;
+    if let Some(remark) = &picked.remark {
+        writeln!(streams.err, "gcdump: {remark}")?;
+    }
+    let limits = Limits { decompressed_bytes: config.max_decompressed, ..Limits::default() };
+    let mut opening = OpenOptions { limits: limits.clone(), ..OpenOptions::default() };
+    if streams.err_is_terminal {
+        opening.progress = Some(Arc::new(Bar::default()));
+    }
+    let options = Options {
+        overlays: config.overlay.iter().map(|p| overlay(p)).collect::<Result<_>>()?,
+        search: FileSearch { modules: config.modules.clone(), sysroot: config.sysroot.clone(), recorded_paths: !config.no_local_files },
+        limits,
+    };
+    for dir in config.modules.iter().chain(&config.sysroot) {
+        if !dir.is_dir() {
+            return Err(UsageError(format!("{} is not a folder", dir.display())).into());
+        }
+    }
+    Ok(Process::open(&picked.path, &opening, &options)?)
+}
+
+fn overlay(path: &Path) -> Result<Overlay> {
+    /// No overlay is longer: the largest bundled one has 14 KB.
+    const MAX: u64 = 4 << 20;
+    let size = path.metadata().with_context(|| UsageError(format!("reading the overlay {}", path.display())))?.len();
+    if size > MAX {
+        return Err(UsageError(format!("{} has {size} bytes: too large for an overlay", path.display())).into());
+    }
+    let text = std::fs::read(path).with_context(|| UsageError(format!("reading the overlay {}", path.display())))?;
+    let parsed = Overlay::parse(&text, true);
+    parsed.map_err(|e| UsageError(format!("{} is not an overlay: {e}", path.display())).into())
+}
+
+/// Binds the GC contract of `runtime`, saying which of the three failures it is where that is not possible.
+fn gc<'p>(process: &'p Process, runtime: &'p Runtime) -> Result<Gc<'p>, ContractError> {
+    runtime.require("GC")?;
+    Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits)
+}
+
+/// Prints the answer and the notes, and says how complete it is.
+fn finish<R: Report>(
+    config: &Config,
+    command: &str,
+    process: &Process,
+    runtime: Option<&Runtime>,
+    mut report: R,
+    streams: &mut Streams<'_>,
+) -> Result<Exit> {
+    let partial = process.notes.partial();
+    report.set_complete(!partial);
+    let (dump, runtime) = analysis::envelope_parts(process, runtime);
+    let warnings = process.notes.all();
+    let envelope = Envelope {
+        schema: SCHEMA.into(),
+        command: command.into(),
+        gcdump: env!("CARGO_PKG_VERSION").into(),
+        dump,
+        runtime,
+        warnings,
+        data: &report,
+    };
+    let format = config.format();
+    output::emit(&envelope, format, streams.out, streams.out_is_terminal)?;
+    if matches!(format, Format::Table | Format::Csv) {
+        streams.out.flush()?;
+        show_notes(&envelope.warnings, streams)?;
+    }
+    // A bundled overlay that passed its checks is how .NET 8 to 10 are read: nothing to be strict about.
+    let strict = config.strict && envelope.warnings.iter().any(|n| n.kind != NoteKind::OverlayUsed);
+    Ok(if partial || strict { Exit::Partial } else { Exit::Ok })
+}

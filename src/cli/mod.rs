@@ -1,0 +1,121 @@
+//! Floor 8: arguments to answers to exit codes. The only floor that uses `anyhow`, and the only one that prints.
+
+mod args;
+mod cmd;
+mod exit;
+mod pick;
+mod progress;
+mod sos;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+use clap::Parser;
+
+pub use args::Cli;
+pub use exit::Exit;
+
+use crate::base::{Note, NoteKind};
+use crate::contract::{ContractError, RuntimeError};
+use crate::dump::DumpError;
+use exit::UsageError;
+
+/// Where a run reads and writes.
+pub struct Streams<'a> {
+    /// Answers.
+    pub out: &'a mut dyn Write,
+    /// Everything else.
+    pub err: &'a mut dyn Write,
+    /// Whether a person looks at `out`.
+    pub out_is_terminal: bool,
+    /// Whether a person looks at `err`.
+    pub err_is_terminal: bool,
+}
+
+/// Runs a command line and says how it ended. Never ends the process itself.
+pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -> Exit {
+    let args = sos::translate(args.into_iter().collect());
+    let cli = match Cli::try_parse_from(&args) {
+        Ok(cli) => cli,
+        Err(e) => return usage(&e, &mut streams),
+    };
+    let result = match cli.config.output.clone() {
+        None => cmd::run(&cli, &mut streams),
+        Some(path) => to_file(&cli, &path, &mut streams),
+    };
+    let flushed = streams.out.flush();
+    match result {
+        Err(e) if broken_pipe(&e) => Exit::Ok,
+        _ if flushed.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => Exit::Ok,
+        Ok(exit) => match flushed {
+            Ok(()) => exit,
+            Err(e) => fail(&anyhow::Error::new(e).context("writing the answer"), &mut streams),
+        },
+        Err(e) => fail(&e, &mut streams),
+    }
+}
+
+/// Help and versions go to `out` with success, wrong arguments to `err`.
+fn usage(e: &clap::Error, streams: &mut Streams<'_>) -> Exit {
+    let to_err = e.use_stderr();
+    let text = e.render();
+    let (stream, terminal): (&mut dyn Write, bool) =
+        if to_err { (&mut *streams.err, streams.err_is_terminal) } else { (&mut *streams.out, streams.out_is_terminal) };
+    // Nobody is left to tell when this fails.
+    let _ = if terminal { write!(stream, "{}", text.ansi()) } else { write!(stream, "{text}") };
+    let _ = stream.flush();
+    if to_err { Exit::Usage } else { Exit::Ok }
+}
+
+fn to_file(cli: &Cli, path: &std::path::Path, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    use anyhow::Context;
+    let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
+    let mut out = BufWriter::new(file);
+    let inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };
+    let exit = cmd::run(cli, &mut { inner })?;
+    out.flush().with_context(|| format!("writing {}", path.display()))?;
+    Ok(exit)
+}
+
+fn broken_pipe(e: &anyhow::Error) -> bool {
+    e.chain().any(|cause| {
+        let io = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
+        io == Some(io::ErrorKind::BrokenPipe) || json == Some(io::ErrorKind::BrokenPipe)
+    })
+}
+
+fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
+    let text = format!("{e:#}");
+    let text = if streams.err_is_terminal { crate::output::sanitize(&text).into_owned() } else { text };
+    let _ = writeln!(streams.err, "gcdump: {text}");
+    if e.is::<UsageError>() {
+        Exit::Usage
+    } else if e.chain().any(|c| c.is::<DumpError>()) {
+        Exit::BadDump
+    } else if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) {
+        Exit::NoRuntime
+    } else {
+        Exit::BadDump
+    }
+}
+
+/// Tells a person what went less than perfectly. JSON and NDJSON carry the same as `warnings`.
+fn show_notes(notes: &[Note], streams: &mut Streams<'_>) -> io::Result<()> {
+    const SHOWN: usize = 12;
+    for note in notes.iter().take(SHOWN) {
+        let word = match note.kind {
+            NoteKind::GcInProgress => "WARNING",
+            k if k.makes_partial() => "missing",
+            _ => "warning",
+        };
+        let text = if streams.err_is_terminal { crate::output::sanitize(&note.message).into_owned() } else { note.message.clone() };
+        writeln!(streams.err, "{word}: {text}")?;
+    }
+    let more = notes.len().saturating_sub(SHOWN);
+    if more > 0 {
+        writeln!(streams.err, "… and {more} more of these; --json lists them all")?;
+    }
+    Ok(())
+}

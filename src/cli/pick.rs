@@ -1,0 +1,93 @@
+//! Which dump is meant when none is named.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::exit::UsageError;
+use crate::dump::{FileKind, sniff};
+
+/// Files of a folder that are looked at; a folder with more is no place to guess in.
+const MAX_FILES: usize = 10_000;
+
+/// The dump that is meant, and what to tell about it on stderr.
+pub(super) struct Picked {
+    pub(super) path: PathBuf,
+    pub(super) remark: Option<String>,
+}
+
+/// The given dump, else `$GCDUMP_DUMP`, else the only dump in `folder`.
+pub(super) fn pick(given: Option<&Path>, variable: Option<PathBuf>, folder: &Path) -> Result<Picked, UsageError> {
+    if let Some(path) = given {
+        return Ok(Picked { path: path.into(), remark: None });
+    }
+    if let Some(path) = variable.filter(|p| !p.as_os_str().is_empty()) {
+        let remark = Some(format!("using {} ($GCDUMP_DUMP)", path.display()));
+        return Ok(Picked { path, remark });
+    }
+    let mut found = dumps_in(folder);
+    found.sort();
+    match found.as_slice() {
+        [] => Err(UsageError("no dump named, GCDUMP_DUMP is not set, and there is no dump in the current folder".into())),
+        [only] => Ok(Picked { path: only.clone(), remark: Some(format!("using {}, the only dump in the current folder", only.display())) }),
+        many => {
+            let mut text = format!("no dump named, and the current folder has {} of them:", many.len());
+            for path in many.iter().take(20) {
+                text.push_str(&format!("\n  {}", path.display()));
+            }
+            if many.len() > 20 {
+                text.push_str("\n  …");
+            }
+            Err(UsageError(text))
+        }
+    }
+}
+
+fn dumps_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let files = entries.take(MAX_FILES).filter_map(Result::ok).map(|e| e.path());
+    files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()
+}
+
+fn is_dump(path: &Path) -> bool {
+    let Ok(metadata) = path.metadata() else { return false };
+    if !metadata.is_file() {
+        return false;
+    }
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|f| f.take(4096).read_to_end(&mut head));
+    let compressed_dump = || {
+        let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+        ["dmp", "mdmp", "core", "dump"].iter().any(|x| name.contains(x))
+    };
+    match read.map(|_| sniff(&head, metadata.len())) {
+        Ok(FileKind::ElfCore | FileKind::Minidump) => true,
+        // Not every compressed file holds a dump: the name has to say so.
+        Ok(FileKind::Zstd | FileKind::Gzip) => compressed_dump(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_only_dump_is_taken_and_several_are_listed() {
+        let dir = tempfile::tempdir().unwrap();
+        let missing = pick(None, None, dir.path()).err().unwrap();
+        assert!(missing.0.contains("no dump in the current folder"));
+        let minidump = b"MDMP\x93\xa7\0\0 and some more bytes to be long enough for a header";
+        fs::write(dir.path().join("a.dmp"), minidump).unwrap();
+        fs::write(dir.path().join("notes.txt"), "hello").unwrap();
+        fs::write(dir.path().join("data.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03").unwrap();
+        let picked = pick(None, None, dir.path()).unwrap();
+        assert_eq!(picked.path, Path::new("a.dmp"));
+        assert!(picked.remark.unwrap().contains("only dump"));
+        fs::write(dir.path().join("b.dmp"), minidump).unwrap();
+        let several = pick(None, None, dir.path()).err().unwrap().0;
+        assert!(several.contains("a.dmp") && several.contains("b.dmp") && !several.contains("notes"));
+        assert_eq!(pick(Some(Path::new("x")), None, dir.path()).unwrap().path, Path::new("x"));
+        assert_eq!(pick(None, Some("v".into()), dir.path()).unwrap().path, Path::new("v"));
+    }
+}

@@ -1,0 +1,32 @@
+//! The page that createdump adds to its ELF and Mach-O cores.
+//!
+//! Source: `src/coreclr/debug/createdump/specialdiaginfo.h`; version 2 measured on .NET 8 to 10.
+
+use super::Memory;
+use crate::base::{Addr, PtrSize};
+
+/// What createdump recorded for debuggers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiagPage {
+    /// Exception record of the crash, null without one.
+    pub exception_record: Option<Addr>,
+    /// Base of the runtime's module (version 2 and later).
+    pub runtime_base: Option<Addr>,
+}
+
+/// Fixed addresses that no process maps: 64-bit Linux and newer macOS, older macOS; 32-bit.
+const WIDE: [u64; 2] = [0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000];
+const NARROW: [u64; 1] = [0x7fff_1000];
+const SIGNATURE: &[u8] = b"DIAGINFOHEADER\0\0";
+
+/// Reads the page; its presence alone proves that createdump wrote the dump.
+pub fn diag_page(memory: &Memory) -> Option<DiagPage> {
+    let places: &[u64] = match memory.shape().ptr {
+        PtrSize::Eight => &WIDE,
+        PtrSize::Four => &NARROW,
+    };
+    let at = places.iter().copied().map(Addr).find(|a| memory.slice(*a, 16).is_some_and(|b| b == SIGNATURE))?;
+    let version = memory.i32(at.plus(16)).ok()?;
+    let address = |offset: u64| memory.u64(at.plus(offset)).ok().map(Addr).filter(|a| !a.is_null());
+    Some(DiagPage { exception_record: address(24), runtime_base: address(32).filter(|_| version >= 2) })
+}

@@ -1,0 +1,46 @@
+//! Numbers for people.
+
+/// A number with its thousands set apart.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && digits.len().saturating_sub(i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A number of bytes in the largest unit that leaves a digit before the point.
+pub fn bytes(n: u64) -> String {
+    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    if n < 1024 {
+        return format!("{n} bytes");
+    }
+    let mut shift = 10u32;
+    let mut unit = "KiB";
+    for (i, name) in (1u32..).zip(UNITS) {
+        if n >> (10 * i) > 0 {
+            (shift, unit) = (10 * i, name);
+        }
+    }
+    // One decimal, rounded down: a total never looks larger than it is.
+    let tenths = (u128::from(n) * 10) >> shift;
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_and_units() {
+        assert_eq!((count(0), count(999), count(1000), count(1_234_567)), ("0".into(), "999".into(), "1,000".into(), "1,234,567".into()));
+        assert_eq!(bytes(1023), "1023 bytes");
+        assert_eq!(bytes(1024), "1.0 KiB");
+        assert_eq!(bytes(1_396_736), "1.3 MiB");
+        assert_eq!(bytes(u64::MAX), "15.9 EiB");
+    }
+}

@@ -1,0 +1,62 @@
+use std::io;
+
+use serde_json::Value;
+
+use super::completeness;
+use crate::model::{HandleModel, HandlesReport};
+use crate::output::{Cell, Column, Grid, Page, Report, count, record};
+
+fn row(h: &HandleModel) -> Vec<Cell> {
+    vec![
+        Cell::Addr(h.address),
+        Cell::Text(h.kind.name().into()),
+        Cell::Addr(h.object),
+        Cell::some(h.method_table, Cell::Addr),
+        Cell::some(h.secondary, Cell::Addr),
+        Cell::some(h.object_type.clone(), Cell::Text),
+    ]
+}
+
+impl HandlesReport {
+    fn counts_grid(&self) -> Grid<'_> {
+        let columns = vec![Column::text("type", 22), Column::number("count")];
+        Grid::new(columns, || self.counts.iter().map(|c| vec![Cell::Text(c.kind.name().into()), Cell::Count(c.count)]))
+    }
+}
+
+impl Report for HandlesReport {
+    completeness!();
+
+    fn grid(&self) -> Grid<'_> {
+        let Some(handles) = &self.handles else { return self.counts_grid() };
+        let columns = vec![
+            Column::address("address"),
+            Column::text("type", 21),
+            Column::address("object"),
+            Column::address("method_table"),
+            Column::address("secondary"),
+            Column::text("object_type", 40),
+        ];
+        Grid::new(columns, move || handles.iter().map(row))
+    }
+
+    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
+        match &self.handles {
+            Some(list) => Box::new(list.iter().map(|h| record("handle", h))),
+            None => Box::new(self.counts.iter().map(|c| record("count", c))),
+        }
+    }
+
+    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
+        if self.handles.as_ref().is_some_and(|h| !h.is_empty()) {
+            page.grid(&self.grid(), None)?;
+            page.gap()?;
+        }
+        if !self.counts.is_empty() {
+            page.grid(&self.counts_grid(), None)?;
+            page.gap()?;
+        }
+        let tables = if self.tables == 1 { "1 handle table".into() } else { format!("{} handle tables", self.tables) };
+        page.line(&format!("{} handles in {tables}", count(self.total)))
+    }
+}

@@ -1,0 +1,117 @@
+use std::io;
+
+use serde_json::Value;
+
+use super::completeness;
+use crate::model::{GcKind, GcLayout, GcModel, InfoReport};
+use crate::output::{Cell, Column, Grid, Page, Report, bytes, count, record};
+
+fn gc_line(gc: &GcModel) -> String {
+    let mut parts = Vec::new();
+    parts.push(match gc.kind {
+        Some(GcKind::Server) => "server".to_string(),
+        Some(GcKind::Workstation) => "workstation".to_string(),
+        None => "unknown kind".to_string(),
+    });
+    parts.extend(gc.layout.map(|l| match l {
+        GcLayout::Regions => "regions".to_string(),
+        GcLayout::Segments => "segments".to_string(),
+    }));
+    parts.extend(gc.background.then(|| "background".to_string()));
+    parts.extend((gc.datas == Some(true)).then(|| "DATAS".to_string()));
+    parts.extend(gc.heap_count.map(|n| if n == 1 { "1 heap".to_string() } else { format!("{n} heaps") }));
+    parts.join(", ")
+}
+
+impl Report for InfoReport {
+    completeness!();
+
+    fn grid(&self) -> Grid<'_> {
+        let columns = vec![Column::text("fact", 20), Column::text("value", 60)];
+        Grid::new(columns, || self.facts().into_iter().map(|(k, v)| vec![Cell::Text(k.into()), Cell::Text(v)]))
+    }
+
+    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
+        Box::new(std::iter::once(record("info", self)))
+    }
+
+    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
+        page.facts(&self.facts())?;
+        if let Some(error) = &self.runtime_error {
+            page.gap()?;
+            page.line(error)?;
+        }
+        if !self.answers.is_empty() {
+            page.gap()?;
+            page.line("This dump answers:")?;
+            for a in &self.answers {
+                let reason = a.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
+                page.line(&format!("  {:<10} {}{reason}", a.command, a.answer))?;
+            }
+        }
+        if let Some(next) = &self.next {
+            page.gap()?;
+            page.line(&format!("Next: {next}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl InfoReport {
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let pid = self.process_id.map(|p| format!(", process {p}")).unwrap_or_default();
+        let mut out = vec![
+            ("dump", format!("{}, {} {}{pid}", self.format, self.os.name(), self.architecture.name())),
+            ("kind", format!("{} ({})", self.kind, self.kind_evidence)),
+            ("size", format!("{}, {} of memory captured", bytes(self.file_bytes), bytes(self.captured_bytes))),
+        ];
+        let mut fact = |name: &'static str, value: Option<String>| out.extend(value.map(|v| (name, v)));
+        fact("written by", self.writer.clone());
+        fact("mapped", self.mapped_bytes.map(|n| format!("{} of address space", bytes(n))));
+        fact("cut off", (self.truncated_bytes > 0).then(|| format!("{} are missing at the end of the file", bytes(self.truncated_bytes))));
+        fact("process", self.process_name.clone());
+        fact("modules", Some(count(self.modules)));
+        let managed = self.managed_threads.map(|n| format!(", {n} managed")).unwrap_or_default();
+        fact("threads", Some(format!("{}{managed}", self.os_threads)));
+        let crashed = self.crashed_thread.map(|t| format!(" in thread {t}")).unwrap_or_default();
+        fact("crash", self.crash.as_ref().map(|c| format!("{c}{crashed}")));
+        for r in &self.runtimes {
+            let version = r.version.as_deref().unwrap_or("of unknown version");
+            let by = r.version_source.as_ref().map(|s| format!(" (by {s})")).unwrap_or_default();
+            fact("runtime", Some(format!(".NET {version}{by}, {}", r.module.as_deref().unwrap_or("module unknown"))));
+            let gc = match r.gc.as_str() {
+                "descriptor" => "the runtime's own descriptor".to_string(),
+                "synthesised" => "synthesised from GcDacVars".to_string(),
+                other => other.to_string(),
+            };
+            let overlay = r.overlay.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
+            let vm = match r.vm.as_str() {
+                "descriptor" => "the runtime's own descriptor".to_string(),
+                "overlay-json" => format!("the runtime's pointers with a bundled JSON{overlay}"),
+                "overlay" => format!("a bundled overlay{overlay}"),
+                other => other.to_string(),
+            };
+            fact("layouts", Some(format!("VM: {vm}; GC: {gc}")));
+        }
+        for f in &self.module_files {
+            fact("module file", Some(format!("{} filled in {}", f.file, bytes(f.bytes))));
+        }
+        if let Some(gc) = &self.gc {
+            fact("gc", Some(gc_line(gc)));
+            let generation = gc.max_generation.map(|n| format!("max generation {n}"));
+            let bounds = gc.lowest_address.zip(gc.highest_address).map(|(l, h)| format!("bounds {l} to {h}"));
+            let state = gc.state.as_ref().map(|s| format!("state {s}"));
+            let state: Vec<String> = [generation, bounds, state].into_iter().flatten().collect();
+            fact("gc state", Some(state.join(", ")).filter(|s| !s.is_empty()));
+            let running = match (gc.structures_valid, gc.gc_in_progress) {
+                (Some(false), _) => Some("YES, REARRANGING THE HEAP: objects may be half moved, do not trust what you see".into()),
+                (_, Some(true)) => Some("yes, a background collection".into()),
+                (_, Some(false)) => Some("no".to_string()),
+                _ => None,
+            };
+            fact("gc running", running);
+        }
+        fact("contracts", (!self.contracts.is_empty()).then(|| self.contracts.join(" ")));
+        out
+    }
+}

@@ -1,0 +1,23 @@
+//! How each answer looks.
+
+mod contracts;
+mod handles;
+mod heap;
+mod info;
+mod oom;
+mod segments;
+mod threads;
+
+/// The two methods that every report has in common.
+macro_rules! completeness {
+    () => {
+        fn complete(&self) -> bool {
+            self.complete
+        }
+
+        fn set_complete(&mut self, complete: bool) {
+            self.complete = complete;
+        }
+    };
+}
+pub(crate) use completeness;

@@ -1,0 +1,103 @@
+use std::io;
+
+use serde_json::Value;
+
+use super::completeness;
+use crate::model::{RegionModel, SegmentModel, SegmentsReport};
+use crate::output::{Cell, Column, Grid, Page, Report, bytes, record};
+
+fn row(s: &SegmentModel) -> Vec<Cell> {
+    vec![
+        Cell::Count(s.heap),
+        Cell::Text(s.generation.name().into()),
+        Cell::Addr(s.address),
+        Cell::Addr(s.start),
+        Cell::Addr(s.allocated),
+        Cell::Addr(s.committed),
+        Cell::Addr(s.reserved),
+        Cell::Bytes(s.allocated_bytes),
+        Cell::Bytes(s.committed_bytes),
+        Cell::Text(s.flags.join(" ")),
+    ]
+}
+
+fn region_row(r: &RegionModel) -> Vec<Cell> {
+    vec![
+        Cell::Text(r.list.name().into()),
+        Cell::some(r.heap, Cell::Count),
+        Cell::some(r.size_class.clone(), Cell::Text),
+        Cell::Addr(r.range.start),
+        Cell::Addr(r.range.end),
+        Cell::Bytes(r.bytes),
+    ]
+}
+
+impl SegmentsReport {
+    fn regions_grid(&self) -> Grid<'_> {
+        let columns = vec![
+            Column::text("list", 14),
+            Column::number("heap"),
+            Column::text("size_class", 10),
+            Column::address("start"),
+            Column::address("end"),
+            Column::number("bytes"),
+        ];
+        Grid::new(columns, || self.regions.iter().flatten().map(region_row))
+    }
+}
+
+impl Report for SegmentsReport {
+    completeness!();
+
+    fn grid(&self) -> Grid<'_> {
+        if self.regions.is_some() {
+            return self.regions_grid();
+        }
+        let columns = vec![
+            Column::number("heap"),
+            Column::text("generation", 10),
+            Column::address("address"),
+            Column::address("start"),
+            Column::address("allocated"),
+            Column::address("committed"),
+            Column::address("reserved"),
+            Column::number("allocated_bytes"),
+            Column::number("committed_bytes"),
+            Column::text("flags", 20),
+        ];
+        Grid::new(columns, || self.segments.iter().map(row))
+    }
+
+    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
+        let segments = self.segments.iter().map(|s| record("segment", s));
+        Box::new(segments.chain(self.regions.iter().flatten().map(|r| record("region", r))))
+    }
+
+    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
+        if self.segments.is_empty() {
+            page.line("No segment could be read.")?;
+        } else {
+            let shown = SegmentsReport { complete: self.complete, segments: self.segments.clone(), regions: None };
+            page.grid(&shown.grid(), None)?;
+            for s in &self.segments {
+                for p in &s.parts {
+                    page.line(&format!("  {} inside {}: {} to {}", p.generation, s.address, p.start, p.end))?;
+                }
+            }
+            let allocated = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
+            let committed = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.committed_bytes));
+            page.gap()?;
+            page.line(&format!("{} segments, {} allocated, {} committed", self.segments.len(), bytes(allocated), bytes(committed)))?;
+        }
+        if let Some(regions) = &self.regions {
+            page.gap()?;
+            page.line("Held by the GC outside of these segments:")?;
+            if regions.is_empty() {
+                page.line("nothing that could be read")?;
+            } else {
+                page.grid(&self.regions_grid(), None)?;
+            }
+        }
+        Ok(())
+    }
+}
