@@ -196,10 +196,11 @@ fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &L
 }
 
 /// Whether the segment list of `table` leads to a segment that names the table as its owner, read with the layout of
-/// `types` handle types. `None` where the pages are not in the dump.
+/// `types` handle types. `None` where only the segment's page is not in the dump (mini dumps). A table that is not
+/// there itself is none: behind the last slot of a bucket lies whatever the C++ heap put there (seen: text).
 fn owns_its_segment(memory: &Memory, gc: &Overlay, types: u64, table: Addr) -> Option<bool> {
     let offset = |t: String, f: &str| fields_of(gc, &t).iter().find(|x| x.0 == f).map(|x| x.1);
-    let segment = memory.ptr(table.plus(offset(format!("HandleTable[{types}]"), "SegmentList")?)).ok()?;
+    let Ok(segment) = memory.ptr(table.plus(offset(format!("HandleTable[{types}]"), "SegmentList")?)) else { return Some(false) };
     let size = gc.raw.globals.iter().find(|g| g.0 == "HandleSegmentSize").map_or(0x10000, |g| match &g.1.value {
         super::json::RawValue::Literal { number: Some(n), .. } => *n,
         _ => 0x10000,

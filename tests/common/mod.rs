@@ -1,0 +1,104 @@
+//! What the integration tests share: running the program in process, and finding the real dumps.
+#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout)]
+
+use std::path::{Path, PathBuf};
+
+use gcdump::cli::{self, Exit, Streams};
+use serde_json::Value;
+
+/// What a run left behind.
+pub struct Ran {
+    pub exit: Exit,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// The answer as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
+    }
+}
+
+/// Runs `gcdump` with `args`, as if piped.
+pub fn run<S: AsRef<str>>(args: &[S]) -> Ran {
+    let args = std::iter::once("gcdump".into()).chain(args.iter().map(|a| a.as_ref().into()));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = cli::run(args, Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
+    Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+/// Runs a command on a dump and returns its envelope. No module files of this machine take part: answers must not
+/// depend on what happens to be installed.
+pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
+    let mut args: Vec<&str> = command.to_vec();
+    args.extend(["--json", "--no-local-files"]);
+    let path = dump.to_str().unwrap();
+    args.push(path);
+    let ran = run(&args);
+    assert!(!ran.out.is_empty(), "{command:?} on {path}: {:?} {}", ran.exit, ran.err);
+    (ran.exit, ran.json())
+}
+
+/// The small dump that lies in the repository.
+pub fn own_dump() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/net10-wks-basics-heap.dmp.zst")
+}
+
+/// Folder with the manifest of the shared dumps, where there is one.
+pub fn shared() -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/dumps");
+    path.join("manifest.json").is_file().then_some(path)
+}
+
+/// Folder with the unpacked dumps: `GCDUMP_TEST_DUMPS`, else `~/.cache/gcdump-dumps`.
+pub fn unpacked() -> PathBuf {
+    let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache/gcdump-dumps"));
+    std::env::var_os("GCDUMP_TEST_DUMPS").map(PathBuf::from).or_else(home).unwrap_or_else(|| "dumps".into())
+}
+
+/// A dump of the manifest with the answers that lie beside it.
+pub struct Known {
+    pub name: String,
+    pub path: PathBuf,
+    pub runtime: String,
+    pub gc: String,
+    pub scenario: String,
+    pub kind: String,
+    pub truth: Option<Value>,
+    pub clrmd: Option<Value>,
+    pub expect: Option<Value>,
+}
+
+/// The dumps of the manifest that are unpacked, and the names of those that are not.
+pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) {
+    let (mut have, mut lack) = (Vec::new(), Vec::new());
+    let Some(shared) = shared() else { return (have, lack) };
+    let manifest: Value = serde_json::from_slice(&std::fs::read(shared.join("manifest.json")).unwrap()).unwrap();
+    for row in manifest["dumps"].as_array().unwrap().iter().filter(|r| wanted(r)) {
+        let text = |key: &str| row[key].as_str().map(ToString::to_string);
+        let name = text("name").unwrap();
+        let path = unpacked().join(format!("{name}.dmp"));
+        if path.metadata().map(|m| m.len()).ok() != row["bytes"].as_u64() {
+            lack.push(name);
+            continue;
+        }
+        let beside = |key: &str| -> Option<Value> {
+            let bytes = std::fs::read(shared.join(text(key)?)).unwrap();
+            let bytes = if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) { zstd::decode_all(bytes.as_slice()).unwrap() } else { bytes };
+            Some(serde_json::from_slice(&bytes).unwrap())
+        };
+        have.push(Known {
+            truth: beside("truth"),
+            clrmd: beside("clrmd"),
+            expect: beside("expect"),
+            path,
+            name,
+            runtime: text("runtime").unwrap(),
+            gc: text("gc").unwrap(),
+            scenario: text("scenario").unwrap(),
+            kind: text("kind").unwrap(),
+        });
+    }
+    (have, lack)
+}
