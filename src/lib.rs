@@ -4,6 +4,7 @@
 //! → `output` → `cli`. `tests/floors.rs` fails on an upward import.
 
 pub mod base;
+pub mod clr;
 pub mod contract;
 pub mod dump;
 pub mod memory;

@@ -1,0 +1,2 @@
+//! Tests of the metadata reader: a blob made by hand, mutations of a real one.
+use super::*;
