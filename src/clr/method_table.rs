@@ -248,9 +248,14 @@ impl<'a> MethodTables<'a> {
         if mt.is_null() || !mt.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
+        // That of free space has no EEClass.
+        if self.free == Some(mt) {
+            return Ok(true);
+        }
         let canonical = self.canonical(mt)?;
         let class = self.memory.ptr(canonical.plus(self.layout.class))?;
-        if class.is_null() || !class.is_aligned(self.memory.ptr_bytes()) {
+        // A structure that points to itself again and again is no method table.
+        if class.is_null() || class == canonical || !class.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
         Ok(self.memory.ptr(class.plus(self.class.method_table))? == canonical)
