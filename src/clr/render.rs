@@ -136,6 +136,15 @@ impl<'r, 'a> Renderer<'r, 'a> {
             self.out.push_str(text);
         } else {
             self.parts_left = 0;
+            self.cut();
+        }
+    }
+
+    /// Says once in a row that something is missing here.
+    fn cut(&mut self) {
+        self.weaken(NameQuality::ModuleToken);
+        if !self.out.ends_with(CUT) {
+            self.out.push_str(CUT);
         }
     }
 
@@ -154,10 +163,7 @@ impl<'r, 'a> Renderer<'r, 'a> {
     /// Whether one more type fits the name.
     fn enter(&mut self, depth: u32) -> bool {
         if depth > MAX_DEPTH || self.parts_left == 0 {
-            self.weaken(NameQuality::ModuleToken);
-            if !self.out.ends_with(CUT) {
-                self.out.push_str(CUT);
-            }
+            self.cut();
             return false;
         }
         self.parts_left = self.parts_left.saturating_sub(1);
@@ -254,8 +260,7 @@ impl<'r, 'a> Renderer<'r, 'a> {
         for (i, argument) in arguments.iter().enumerate() {
             self.push(if i == 0 { "<" } else { ", " });
             if self.parts_left == 0 {
-                self.enter(depth);
-                return;
+                return self.cut();
             }
             self.handle(*argument, depth.saturating_add(1));
         }
@@ -345,6 +350,10 @@ impl<'r, 'a> Renderer<'r, 'a> {
         for (i, argument) in arguments.iter().enumerate() {
             if i > 0 {
                 self.push(", ");
+            }
+            if self.parts_left == 0 {
+                self.cut();
+                break;
             }
             self.handle(*argument, depth.saturating_add(1));
         }

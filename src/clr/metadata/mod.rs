@@ -10,6 +10,10 @@ mod tests;
 
 pub use source::Source;
 
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+
 use schema::{
     ASSEMBLY, FIELD, FIELD_PTR, GENERIC_PARAM, MEMBER_REF, METHOD_DEF, METHOD_PTR, MODULE, NESTED_CLASS, SCHEMA, TABLES, TYPE_DEF,
     TYPE_REF, Widths,
@@ -61,6 +65,8 @@ pub struct Metadata<'a> {
     tables: [Table; TABLES],
     /// Widths of the columns of the tables that are read, by table and column.
     columns: [[u8; 9]; TABLES],
+    /// Enclosing type by nested type, made when first asked for, where the table is not sorted.
+    enclosing: OnceLock<FxHashMap<u32, u32>>,
 }
 
 /// A row of the TypeDef table.
@@ -110,7 +116,7 @@ impl<'a> Metadata<'a> {
         let streams = Streams::read(&source).ok_or(MetadataError::Headers)?;
         let tables = streams.tables.ok_or(MetadataError::NoTables)?;
         let (tables, columns) = read_tables(&source, tables, streams.minimal_delta).ok_or(MetadataError::Headers)?;
-        Ok(Metadata { source, strings: streams.strings, guids: streams.guids, tables, columns })
+        Ok(Metadata { source, strings: streams.strings, guids: streams.guids, tables, columns, enclosing: OnceLock::new() })
     }
 
     fn table(&self, table: usize) -> Table {
@@ -169,7 +175,14 @@ impl<'a> Metadata<'a> {
 
     /// The type that encloses the nested type `rid`.
     pub fn enclosing(&self, rid: u32) -> Option<u32> {
-        self.cell(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1)
+        let table = self.table(NESTED_CLASS);
+        if table.sorted {
+            return self.cell(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1);
+        }
+        // One scan for all types: one for each would take hours in a hostile blob.
+        let rows = (1..=table.rows.min(MAX_SCAN)).rev();
+        let pair = |row| self.cell(NESTED_CLASS, row, 0).zip(self.cell(NESTED_CLASS, row, 1));
+        self.enclosing.get_or_init(|| rows.filter_map(pair).collect()).get(&rid).copied()
     }
 
     /// Number of generic parameters of type `rid`, those of the enclosing types included.
