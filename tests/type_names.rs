@@ -17,7 +17,7 @@ use gcdump::base::{Addr, AddrRange, Limits, Notes, Shape};
 use gcdump::clr::modules::MetadataOrigin;
 use gcdump::clr::type_names::{NameQuality, TypeNames};
 use gcdump::contract::{self, Options};
-use gcdump::dump::{OpenOptions, open};
+use gcdump::dump::{Bytes, CapturedRange, Dump, OpenOptions, open, open_bytes};
 use gcdump::memory::{FileSearch, Memory};
 use serde_json::Value;
 
@@ -103,10 +103,13 @@ fn cases() -> Vec<(String, PathBuf, Value)> {
 
 /// Opens a dump and hands its names to `f`.
 fn with_names<T>(path: &Path, search: Option<FileSearch>, f: impl FnOnce(&Memory, &TypeNames<'_>) -> T) -> T {
-    let dump = open(path, &OpenOptions::default()).unwrap();
-    let mut memory = Memory::new(&dump, dump.facts.shape.unwrap_or(Shape::LE64));
+    with_names_of(&open(path, &OpenOptions::default()).unwrap(), search, f)
+}
+
+fn with_names_of<T>(dump: &Dump, search: Option<FileSearch>, f: impl FnOnce(&Memory, &TypeNames<'_>) -> T) -> T {
+    let mut memory = Memory::new(dump, dump.facts.shape.unwrap_or(Shape::LE64));
     let notes = Notes::new();
-    let runtimes = contract::open_runtimes(&dump, &mut memory, &Options::default(), &notes).unwrap();
+    let runtimes = contract::open_runtimes(dump, &mut memory, &Options::default(), &notes).unwrap();
     let names = TypeNames::new(&memory, &runtimes[0].descriptor, dump.facts.os, search, &Limits::default()).unwrap();
     f(&memory, &names)
 }
@@ -230,6 +233,93 @@ fn files_of_another_version_are_refused() {
             assert!(refused > 0 && exact <= 1);
         });
     }
+}
+
+/// Takes `range` out of what a dump captured.
+fn drop_range(dump: &mut Dump, range: AddrRange) {
+    let mut kept = Vec::new();
+    for r in &dump.ranges {
+        let (start, end) = (r.start.0, r.start.0 + r.len);
+        let head = range.start.0.clamp(start, end);
+        let tail = range.end.0.clamp(head, end);
+        kept.push(CapturedRange { start: r.start, len: head - start, offset: r.offset });
+        kept.push(CapturedRange { start: Addr(tail), len: end - tail, offset: r.offset + (tail - start) });
+    }
+    kept.retain(|r| r.len > 0);
+    dump.ranges = kept;
+}
+
+#[test]
+fn a_file_is_proven_by_headers_or_by_the_version_id() {
+    let Some(search) = lab_files() else { return println!("skipped: no module files") };
+    let reversed = FileSearch { modules: search.modules.iter().rev().cloned().collect(), ..search };
+    for (name, path, _) in cases().into_iter().filter(|c| c.0 == "net10-wks-basics-heap") {
+        let base = |dump: &Dump| {
+            dump.files.iter().filter(|m| m.path.ends_with("/lab.dll") && m.file_offset == 0).map(|m| m.range).collect::<Vec<_>>()
+        };
+        for headers in [true, false] {
+            let mut dump = open(&path, &OpenOptions::default()).unwrap();
+            for range in base(&dump) {
+                let first = range.start.plus(4096);
+                // Keep the first page and lose the metadata, or the other way round.
+                drop_range(&mut dump, if headers { AddrRange::new(first, range.end) } else { AddrRange::new(range.start, first) });
+            }
+            with_names_of(&dump, Some(reversed.clone()), |memory, names| {
+                scan(memory, names).into_iter().for_each(|mt| drop(names.name(mt)));
+                let lab = names.modules().seen().into_iter().find(|m| m.name.as_deref() == Some("lab.dll")).expect("no lab.dll");
+                println!("{name}: headers {headers}: {:?}, refused {:?}", lab.origin, lab.rejected);
+                assert!(matches!(&lab.origin, MetadataOrigin::File(f) if f.starts_with(shared())), "{:?}", lab.origin);
+                assert_eq!(lab.rejected.len(), 1);
+            });
+        }
+    }
+}
+
+#[test]
+fn damaged_type_structures_never_panic_or_hang() {
+    let Some((_, path, _)) = cases().into_iter().find(|c| c.0 == "net9-wks-crash-mini") else { return };
+    let plain = std::fs::read(&path).unwrap();
+    let dump = open(&path, &OpenOptions::default()).unwrap();
+    let found = with_names_of(&dump, None, scan);
+    // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
+    let mut memory = Memory::new(&dump, Shape::LE64);
+    let runtimes = contract::open_runtimes(&dump, &mut memory, &Options::default(), &Notes::new()).unwrap();
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move |n: usize| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
+    };
+    let place = |a: Addr| {
+        dump.ranges.iter().find(|r| r.start <= a && a.0 + 8 <= r.start.0 + r.len).map(|r| (r.offset + (a.0 - r.start.0)) as usize)
+    };
+    let started = std::time::Instant::now();
+    let mut qualities = BTreeMap::new();
+    for _ in 0..100 {
+        let mut bytes = plain.clone();
+        for _ in 0..200 {
+            // A word in or near a method table now points to some type, to a type descriptor, or is noise.
+            let at = found[random(found.len())].element(random(20) as u64, 8);
+            let word = match random(4) {
+                0 => found[random(found.len())].0 | 2,
+                1 => (random(1 << 31) as u64) << random(33),
+                _ => found[random(found.len())].0,
+            };
+            if let Some(at) = place(at) {
+                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        let damaged = open_bytes(Bytes::Owned(bytes), &path, &OpenOptions::default()).unwrap();
+        let memory = Memory::new(&damaged, Shape::LE64);
+        let names = TypeNames::new(&memory, &runtimes[0].descriptor, damaged.facts.os, None, &Limits::default()).unwrap();
+        for mt in &found {
+            let name = names.name(*mt);
+            assert!(name.name.len() < 40_000);
+            *qualities.entry(name.quality).or_insert(0) += 1;
+        }
+    }
+    println!("{qualities:?} in {:?}", started.elapsed());
 }
 
 /// Every method table that lies around that of `System.String`, found by its round trip.

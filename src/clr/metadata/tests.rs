@@ -1,5 +1,7 @@
 //! Tests of the metadata reader: a blob made by hand, and mutations of it and of a real one.
 
+#![allow(clippy::cast_possible_truncation)]
+
 use std::sync::Arc;
 
 use super::*;
@@ -148,6 +150,17 @@ fn real() -> Option<Vec<u8>> {
     let file = source(bytes.clone());
     let place = pe::Headers::read(&file).unwrap().metadata(&file).unwrap();
     Some(bytes[place.offset as usize..][..place.len as usize].to_vec())
+}
+
+#[test]
+fn names_in_a_real_assembly() {
+    let Some(blob) = real() else { return };
+    let m = Metadata::open(source(blob)).unwrap();
+    let program = (1..=m.type_defs()).find(|r| m.type_def(*r).is_some_and(|t| t.namespace == "Lab" && t.name == "Program")).unwrap();
+    let names: Vec<String> = m.methods_of(program).into_iter().filter_map(|r| m.method_name(r)).collect();
+    assert!(names.iter().any(|n| n == "Main") && names.iter().any(|n| n == ".cctor"), "{names:?}");
+    assert!(m.fields_of(program).into_iter().filter_map(|r| m.field_name(r)).any(|n| n == "Keep"));
+    assert_eq!((m.assembly().unwrap().name.as_str(), m.module_name().as_deref()), ("lab", Some("lab.dll")));
 }
 
 #[test]
