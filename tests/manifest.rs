@@ -38,7 +38,10 @@ impl Findings {
         if differences.is_empty() {
             self.note(cell, format!("{} exact", ours.len()));
         } else {
-            self.wrong(cell, format!("{} differ: {}", differences.len(), differences.iter().take(6).cloned().collect::<Vec<_>>().join("; ")));
+            self.wrong(
+                cell,
+                format!("{} differ: {}", differences.len(), differences.iter().take(6).cloned().collect::<Vec<_>>().join("; ")),
+            );
         }
     }
 }
@@ -138,7 +141,11 @@ fn segments(dump: &Known, clrmd: &Value, f: &mut Findings) {
         // ClrMD has no answer at all for kernel cores.
         let (exit, ours) = ask(&dump.path, &["segments"]);
         let n = list(&ours["data"]["segments"]).len();
-        if exit == Exit::Ok && n > 0 { f.note("segments", format!("{n} (no ClrMD answer)")) } else { f.wrong("segments", format!("{exit:?}, {n} found")) }
+        if exit == Exit::Ok && n > 0 {
+            f.note("segments", format!("{n} (no ClrMD answer)"))
+        } else {
+            f.wrong("segments", format!("{exit:?}, {n} found"))
+        }
         return;
     }
     let mut expected = BTreeMap::new();
@@ -241,7 +248,13 @@ fn heap_detail(dump: &Known, clrmd: &Value, f: &mut Findings) {
         compare("fill pointers", d["finalize_queue"]["fill_pointers"].to_string(), their["finalization_pointers"].to_string());
         for (g, t) in list(&d["generation_table"]).iter().zip(list(&their["generation_table"])) {
             let start = if g["allocation_start"].is_null() { "0x0".to_string() } else { text(&g["allocation_start"]) };
-            let own = format!("{} {} {start} {} {}", g["generation"], text(&g["start_segment"]), text(&g["context_pointer"]), text(&g["context_limit"]));
+            let own = format!(
+                "{} {} {start} {} {}",
+                g["generation"],
+                text(&g["start_segment"]),
+                text(&g["context_pointer"]),
+                text(&g["context_limit"])
+            );
             compare("generation table", own, fields_plain(t, &["gen", "start_segment", "allocation_start", "alloc_ptr", "alloc_limit"]));
         }
         if !own["address"].is_null() {
@@ -485,7 +498,11 @@ fn expected(dump: &Known, expect: &Value, f: &mut Findings) {
         compare("reason", &own["reason"], &reasons[usize::try_from(their["reason"].as_u64().unwrap()).unwrap()].into());
         compare("loh", &own["loh"], &(their["loh"] != 0).into());
     }
-    if differences.is_empty() { f.note("facts", "exact".into()) } else { f.wrong("facts", differences.join("; ")) }
+    if differences.is_empty() {
+        f.note("facts", "exact".into())
+    } else {
+        f.wrong("facts", differences.join("; "))
+    }
     let keys = ["heap", "generation", "start", "allocated", "committed", "reserved", "used"];
     let (_, segments) = ask(&dump.path, &["segments"]);
     f.same("segments", &by_address(list(&segments["data"]["segments"]), &keys), &by_address(list(&expect["segments"]), &keys));

@@ -108,9 +108,7 @@ pub fn info(process: &Process, index: usize, notes: &Notes) -> InfoReport {
         runtimes: runtimes.iter().map(brief).collect(),
         runtime_error: runtime.as_ref().err().map(ToString::to_string),
         module_files: runtimes.iter().filter_map(module_file).collect(),
-        contracts: runtime
-            .map(|r| r.descriptor.contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect())
-            .unwrap_or_default(),
+        contracts: runtime.map(|r| r.descriptor.contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect()).unwrap_or_default(),
         next: next(&probe.answers, crash.is_some(), &f.path.display().to_string()),
         answers: probe.answers,
     }
@@ -252,10 +250,7 @@ fn kind(process: &Process, runtime: Option<&Runtime>, probe: &Probe) -> (String,
 
 fn next(answers: &[AnswerModel], crashed: bool, path: &str) -> Option<String> {
     let can = |command: &str| answers.iter().any(|a| a.command == command && a.answer != "no");
-    let command = if crashed && can("threads") {
-        "threads"
-    } else {
-        ["heap", "segments", "threads", "oom"].into_iter().find(|c| can(c))?
-    };
+    let command =
+        if crashed && can("threads") { "threads" } else { ["heap", "segments", "threads", "oom"].into_iter().find(|c| can(c))? };
     Some(format!("gcdump {command} {path}"))
 }

@@ -18,7 +18,8 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
     let quiet = Notes::new();
     let gc = Gc::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).ok();
     let method_table = |object: Addr| gc.as_ref().and_then(|gc| gc.method_table(object));
-    let exception = |address: Addr, current: bool| ExceptionModel { address, type_name: None, method_table: method_table(address), current };
+    let exception =
+        |address: Addr, current: bool| ExceptionModel { address, type_name: None, method_table: method_table(address), current };
     let list: Vec<ThreadModel> = reader
         .list()
         .into_iter()

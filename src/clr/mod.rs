@@ -1,3 +1,9 @@
 //! Floor 4: what the runtime's own structures mean: threads, method tables, types, metadata.
 
+pub mod metadata;
+pub mod method_table;
+pub mod modules;
+mod pe;
+mod render;
 pub mod threads;
+pub mod type_names;

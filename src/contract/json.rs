@@ -408,8 +408,10 @@ mod tests {
 
     #[test]
     fn types_versions_and_sub_descriptors() {
-        let d = parse(br#"{"version":"2","unknown":{"a":[1,2,3]},"types":{"T":{"!":16,"A":0,"B":["0x8","pointer"]}},
-            "contracts":{"GC":"c1","Thread":1},"subDescriptors":{"GC":[[7],"pointer"],"Old":[8],"Direct":9}}"#)
+        let d = parse(
+            br#"{"version":"2","unknown":{"a":[1,2,3]},"types":{"T":{"!":16,"A":0,"B":["0x8","pointer"]}},
+            "contracts":{"GC":"c1","Thread":1},"subDescriptors":{"GC":[[7],"pointer"],"Old":[8],"Direct":9}}"#,
+        )
         .unwrap();
         assert_eq!(d.version, 2);
         assert_eq!(d.types[0].1.size, Some(16));

@@ -94,7 +94,11 @@ fn top_up(dump: &Dump, memory: &mut Memory, module: &Module, search: &FileSearch
     let image = Image::at(memory, module.base);
     let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os);
     for (path, reason) in &filled.rejected {
-        notes.add(NoteKind::ModuleMismatch, None, format!("{} is not the {} of this process: {reason}", path.display(), module.file_name()));
+        notes.add(
+            NoteKind::ModuleMismatch,
+            None,
+            format!("{} is not the {} of this process: {reason}", path.display(), module.file_name()),
+        );
     }
     filled
 }

@@ -304,7 +304,8 @@ impl Opener<'_> {
                 None => failures.push(format!("{}: nothing to check it against is in the dump", overlay.section.name)),
                 Some(c) => {
                     if overlay.given {
-                        let why = format!("the overlay {} does not fit this process ({}) and was not used", overlay.section.name, describe(c));
+                        let why =
+                            format!("the overlay {} does not fit this process ({}) and was not used", overlay.section.name, describe(c));
                         self.notes.add(NoteKind::Descriptor, None, why);
                     }
                     failures.push(format!("{}: {}", overlay.section.name, describe(c)));
@@ -332,16 +333,11 @@ impl Opener<'_> {
             parts.iter().all(|p| {
                 p.raw.types.iter().all(|(name, own)| {
                     let theirs = o.raw.types.iter().find(|t| t.0 == *name).map(|t| &t.1);
-                    own.fields.iter().all(|f| theirs.is_none_or(|t| t.fields.iter().all(|g| g.0 != f.0 || g.1 == f.1)))
-                        && theirs.is_some()
+                    own.fields.iter().all(|f| theirs.is_none_or(|t| t.fields.iter().all(|g| g.0 != f.0 || g.1 == f.1))) && theirs.is_some()
                 })
             })
         };
-        let overlay = if has_gc {
-            self.options.overlays.first().cloned()
-        } else {
-            self.overlays().into_iter().find(|o| agrees(o))
-        };
+        let overlay = if has_gc { self.options.overlays.first().cloned() } else { self.overlays().into_iter().find(|o| agrees(o)) };
         let table = self.site.dac_table.or_else(|| overlay.as_ref().and_then(|o| self.table_by_content(o, vars)));
         let descriptor = self.assemble(overlay.as_ref(), None, parts, table);
         let checks = checks::run(&descriptor, self.memory, &self.options.limits);

@@ -70,9 +70,7 @@ pub fn check(descriptor: &Descriptor, contract: &str) -> Result<(), ContractErro
     let version = super::json::contract_version(&info.version);
     match TABLE.iter().find(|(name, v, _)| *name == contract && *v == version) {
         Some((_, _, Support::Read)) => Ok(()),
-        Some((_, _, Support::Unsupported)) => {
-            Err(ContractError::Unsupported { contract: contract.into(), version: info.version.clone() })
-        }
+        Some((_, _, Support::Unsupported)) => Err(ContractError::Unsupported { contract: contract.into(), version: info.version.clone() }),
         None => Err(ContractError::UnrecognisedVersion { contract: contract.into(), version: info.version.clone() }),
     }
 }

@@ -32,12 +32,7 @@ pub(super) struct Decompressed {
 }
 
 /// Decompresses `compressed`, the content of `path`, into a temporary file in `TMPDIR`.
-pub(super) fn decompress(
-    compressed: &[u8],
-    format: Compression,
-    path: &Path,
-    options: &OpenOptions,
-) -> Result<Decompressed, DumpError> {
+pub(super) fn decompress(compressed: &[u8], format: Compression, path: &Path, options: &OpenOptions) -> Result<Decompressed, DumpError> {
     let limit = options.limits.decompressed_bytes;
     let too_large = || DumpError::DecompressedTooLarge { path: path.to_owned(), limit };
     if announced_size(compressed, format).is_some_and(|size| size > limit) {

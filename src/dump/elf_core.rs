@@ -29,10 +29,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
 
     let memory = memory(&headers, shape, file.len());
     if memory.file_exceeds_memory > 0 {
-        oddities.push(format!(
-            "{} program headers store more bytes than they map; the surplus is ignored",
-            memory.file_exceeds_memory
-        ));
+        oddities.push(format!("{} program headers store more bytes than they map; the surplus is ignored", memory.file_exceeds_memory));
     }
     let mut notes = CoreNotes::default();
     let mut note_bytes = 0u64;
@@ -40,10 +37,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         let data = file.clamped(segment.p_offset, segment.p_filesz);
         let have = u64::try_from(data.len()).unwrap_or(u64::MAX);
         if have < segment.p_filesz {
-            notes.oddities.push(format!(
-                "the notes (threads, modules) are cut off: {have} of {} bytes are in the file",
-                segment.p_filesz
-            ));
+            notes.oddities.push(format!("the notes (threads, modules) are cut off: {have} of {} bytes are in the file", segment.p_filesz));
         }
         // Segments of notes that overlap would otherwise multiply what a small file makes us hold.
         let most = limits.note_bytes.min(file.len());
@@ -158,11 +152,8 @@ fn program_headers(
     if u64::from(header.e_phentsize) != entry {
         oddities.push(format!("program headers of {} bytes are read as {entry}", header.e_phentsize));
     }
-    let announced = if header.e_phnum == PN_XNUM {
-        extended_count(file, header, shape, entry, oddities)
-    } else {
-        u64::from(header.e_phnum)
-    };
+    let announced =
+        if header.e_phnum == PN_XNUM { extended_count(file, header, shape, entry, oddities) } else { u64::from(header.e_phnum) };
     let room = file.len().saturating_sub(header.e_phoff).checked_div(entry).unwrap_or(0);
     if room == 0 {
         return Err(DumpError::Truncated {
@@ -177,8 +168,7 @@ fn program_headers(
     }
     let count = usize::try_from(announced.min(room)).unwrap_or(usize::MAX);
     let offset = usize::try_from(header.e_phoff).unwrap_or(usize::MAX);
-    ProgramHeader::parse(file.bytes, offset, count, ctx)
-        .map_err(|e| malformed(format!("its program headers are unusable: {e}")))
+    ProgramHeader::parse(file.bytes, offset, count, ctx).map_err(|e| malformed(format!("its program headers are unusable: {e}")))
 }
 
 /// The count of program headers when there are too many for `e_phnum`.

@@ -92,9 +92,7 @@ fn is_pseudo(path: &str) -> bool {
     let device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
     device
         || path.starts_with('[')
-        || ["/memfd:", "/SYSV", "/anon_hugepage", "/[aio]", "anon_inode:", "socket:", "pipe:"]
-            .iter()
-            .any(|p| path.starts_with(p))
+        || ["/memfd:", "/SYSV", "/anon_hugepage", "/[aio]", "anon_inode:", "socket:", "pipe:"].iter().any(|p| path.starts_with(p))
 }
 
 #[cfg(test)]
@@ -141,10 +139,7 @@ mod tests {
     #[test]
     fn a_single_file_host_stays_one_module() {
         let p = "/app/single";
-        let mut files = vec![
-            map(0x5500_0000_0000, 0x5500_0010_0000, 0, p),
-            map(0x5500_0010_0000, 0x5500_0090_0000, 0x10_0000, p),
-        ];
+        let mut files = vec![map(0x5500_0000_0000, 0x5500_0010_0000, 0, p), map(0x5500_0010_0000, 0x5500_0090_0000, 0x10_0000, p)];
         // Assemblies of the bundle, each mapped from its offset in the host, in no order.
         for i in 0..50u64 {
             files.push(map(0x7f00_0000_0000 + i * 0x10_0000, 0x7f00_0000_8000 + i * 0x10_0000, (99 - i) * 0x10_0000, p));

@@ -39,8 +39,7 @@ struct SignalInfo {
 /// Reads one segment of notes; what an earlier segment said is kept.
 pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Limits, out: &mut CoreNotes) {
     let mut at = 0u64;
-    while let (Some(name_len), Some(desc_len), Some(kind)) =
-        (data.u32(at), data.u32(at.saturating_add(4)), data.u32(at.saturating_add(8)))
+    while let (Some(name_len), Some(desc_len), Some(kind)) = (data.u32(at), data.u32(at.saturating_add(4)), data.u32(at.saturating_add(8)))
     {
         // Names and descriptions are padded to 4 bytes, also in 64-bit cores.
         let name_at = at.saturating_add(12);
@@ -206,13 +205,7 @@ impl CoreNotes {
             .iter()
             .find(|s| same(s) && s.thread == thread)
             .or_else(|| self.signals.iter().find(|s| same(s) && s.thread.is_none()));
-        Some(Crash {
-            thread,
-            code: signal,
-            name: signal_name(signal),
-            address: info.and_then(|i| i.address),
-            parameters: Vec::new(),
-        })
+        Some(Crash { thread, code: signal, name: signal_name(signal), address: info.and_then(|i| i.address), parameters: Vec::new() })
     }
 }
 
@@ -224,9 +217,37 @@ fn ends_process(signal: u32) -> bool {
 /// Name of a Linux signal (numbers of all architectures that .NET runs on).
 pub(super) fn signal_name(signal: u32) -> String {
     const NAMES: [&str; 32] = [
-        "", "SIGHUP", "SIGINT", "SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGKILL", "SIGUSR1",
-        "SIGSEGV", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGTERM", "SIGSTKFLT", "SIGCHLD", "SIGCONT", "SIGSTOP", "SIGTSTP",
-        "SIGTTIN", "SIGTTOU", "SIGURG", "SIGXCPU", "SIGXFSZ", "SIGVTALRM", "SIGPROF", "SIGWINCH", "SIGIO", "SIGPWR",
+        "",
+        "SIGHUP",
+        "SIGINT",
+        "SIGQUIT",
+        "SIGILL",
+        "SIGTRAP",
+        "SIGABRT",
+        "SIGBUS",
+        "SIGFPE",
+        "SIGKILL",
+        "SIGUSR1",
+        "SIGSEGV",
+        "SIGUSR2",
+        "SIGPIPE",
+        "SIGALRM",
+        "SIGTERM",
+        "SIGSTKFLT",
+        "SIGCHLD",
+        "SIGCONT",
+        "SIGSTOP",
+        "SIGTSTP",
+        "SIGTTIN",
+        "SIGTTOU",
+        "SIGURG",
+        "SIGXCPU",
+        "SIGXFSZ",
+        "SIGVTALRM",
+        "SIGPROF",
+        "SIGWINCH",
+        "SIGIO",
+        "SIGPWR",
         "SIGSYS",
     ];
     let known = usize::try_from(signal).ok().and_then(|n| NAMES.get(n)).filter(|n| !n.is_empty());

@@ -182,10 +182,7 @@ fn refusals_say_what_the_file_is() {
         assert!(matches!(error, DumpError::DecompressedTooLarge { limit: 1000, .. }), "{error}");
     }
     let folder = std::env::temp_dir();
-    assert!(matches!(
-        open(&folder, &OpenOptions::default()),
-        Err(DumpError::NotADump { kind: FileKind::Directory, .. })
-    ));
+    assert!(matches!(open(&folder, &OpenOptions::default()), Err(DumpError::NotADump { kind: FileKind::Directory, .. })));
     assert!(matches!(open(&folder.join("no-such-dump"), &OpenOptions::default()), Err(DumpError::Io { .. })));
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(&plain).unwrap();

@@ -8,9 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use minidump::{
-    Endian as FileEndian, MinidumpContext, MinidumpException, MinidumpRawContext, MinidumpStream, MinidumpSystemInfo,
-};
+use minidump::{Endian as FileEndian, MinidumpContext, MinidumpException, MinidumpRawContext, MinidumpStream, MinidumpSystemInfo};
 use rustc_hash::FxHashMap;
 
 use super::elf_notes::signal_name;
@@ -84,8 +82,7 @@ impl<'a> Reading<'a> {
 pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Dump, DumpError> {
     let endian = if bytes.starts_with(b"PMDM") { Endian::Big } else { Endian::Little };
     let file = Fields::new(&bytes, endian);
-    let mut reading =
-        Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), streams: FxHashMap::default() };
+    let mut reading = Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), streams: FxHashMap::default() };
     directory(&mut reading, path)?;
 
     let system = system(&mut reading);
@@ -125,17 +122,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         uncaptured_mappings: 0,
         oddities: reading.oddities,
     };
-    Ok(Dump {
-        facts,
-        ranges: memory.ranges,
-        regions,
-        modules,
-        files: Vec::new(),
-        threads,
-        crash,
-        auxv: Vec::new(),
-        bytes,
-    })
+    Ok(Dump { facts, ranges: memory.ranges, regions, modules, files: Vec::new(), threads, crash, auxv: Vec::new(), bytes })
 }
 
 /// Finds the streams. Where a type occurs twice, the first counts.
@@ -144,8 +131,7 @@ fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
     const ENTRY: u64 = 12;
     let file = reading.file;
     let truncated = |what, need| DumpError::Truncated { path: path.to_owned(), what, need, have: file.len() };
-    let (Some(version), Some(announced), Some(at), Some(_)) = (file.u32(4), file.u32(8), file.u32(12), file.u64(24))
-    else {
+    let (Some(version), Some(announced), Some(at), Some(_)) = (file.u32(4), file.u32(8), file.u32(12), file.u64(24)) else {
         return Err(truncated("the header of the minidump", HEADER));
     };
     if version & 0xffff != 0xa793 {
@@ -165,8 +151,7 @@ fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
     }
     for index in 0..announced.min(room) {
         let entry = at.saturating_add(index.saturating_mul(ENTRY));
-        let (Some(kind), Some(len), Some(offset)) =
-            (file.u32(entry), file.u32(entry.saturating_add(4)), file.u32(entry.saturating_add(8)))
+        let (Some(kind), Some(len), Some(offset)) = (file.u32(entry), file.u32(entry.saturating_add(4)), file.u32(entry.saturating_add(8)))
         else {
             break;
         };
@@ -243,14 +228,9 @@ fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Ve
     for index in 0..count.min(cap) {
         let at = start.saturating_add(index.saturating_mul(ENTRY));
         let half = |n: u64| list.u32(at.saturating_add(n));
-        let (Some(id), Some(teb), Some(stack), Some(stack_len), Some(context_len), Some(context_at)) = (
-            half(0),
-            list.u64(at.saturating_add(16)),
-            list.u64(at.saturating_add(24)),
-            half(32),
-            half(40),
-            half(44),
-        ) else {
+        let (Some(id), Some(teb), Some(stack), Some(stack_len), Some(context_len), Some(context_at)) =
+            (half(0), list.u64(at.saturating_add(16)), list.u64(at.saturating_add(24)), half(32), half(40), half(44))
+        else {
             break;
         };
         let stack = reading.addr(stack);
@@ -284,10 +264,7 @@ fn registers(context: &MinidumpContext, thread: &mut OsThread) {
         MinidumpRawContext::Amd64(c) => (
             c.rip,
             c.rsp,
-            vec![
-                c.rax, c.rcx, c.rdx, c.rbx, c.rsp, c.rbp, c.rsi, c.rdi, c.r8, c.r9, c.r10, c.r11, c.r12, c.r13, c.r14,
-                c.r15,
-            ],
+            vec![c.rax, c.rcx, c.rdx, c.rbx, c.rsp, c.rbp, c.rsi, c.rdi, c.r8, c.r9, c.r10, c.r11, c.r12, c.r13, c.r14, c.r15],
         ),
         MinidumpRawContext::X86(c) => {
             let all = [c.edi, c.esi, c.ebx, c.edx, c.ecx, c.eax, c.ebp, c.esp];

@@ -33,8 +33,7 @@ impl Strings {
             Endian::Little => u16::from_le_bytes(b),
             Endian::Big => u16::from_be_bytes(b),
         });
-        let text: String =
-            char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).take_while(|c| *c != '\0').collect();
+        let text: String = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).take_while(|c| *c != '\0').collect();
         Some(text)
     }
 }
@@ -53,8 +52,7 @@ pub(super) fn modules(reading: &mut Reading<'_>, strings: &mut Strings) -> Vec<M
     for index in 0..count.min(cap) {
         let at = start.saturating_add(index.saturating_mul(ENTRY));
         let half = |n: u64| list.u32(at.saturating_add(n));
-        let (Some(base), Some(size), Some(timestamp), Some(name_at)) = (list.u64(at), half(8), half(16), half(20))
-        else {
+        let (Some(base), Some(size), Some(timestamp), Some(name_at)) = (list.u64(at), half(8), half(16), half(20)) else {
             break;
         };
         let path = strings.read(reading.file, u64::from(name_at)).filter(|p| !p.is_empty());

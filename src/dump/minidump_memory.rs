@@ -56,9 +56,7 @@ fn memory32(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryList
     let (begin, count) = reading.list(list, ENTRY, "list of memory");
     for index in 0..count {
         let at = begin.saturating_add(index.saturating_mul(ENTRY));
-        let (Some(start), Some(len), Some(offset)) =
-            (list.u64(at), list.u32(at.saturating_add(8)), list.u32(at.saturating_add(12)))
-        else {
+        let (Some(start), Some(len), Some(offset)) = (list.u64(at), list.u32(at.saturating_add(8)), list.u32(at.saturating_add(12))) else {
             break;
         };
         add(reading, memory, start, u64::from(len), u64::from(offset));
@@ -113,12 +111,9 @@ pub(super) fn memory_regions(reading: &mut Reading<'_>) -> (Vec<MappedRegion>, O
     let mut mapped = 0u64;
     for index in 0..announced.min(room) {
         let at = header.saturating_add(index.saturating_mul(entry));
-        let (Some(base), Some(size), Some(state), Some(protection)) = (
-            list.u64(at),
-            list.u64(at.saturating_add(24)),
-            list.u32(at.saturating_add(32)),
-            list.u32(at.saturating_add(36)),
-        ) else {
+        let (Some(base), Some(size), Some(state), Some(protection)) =
+            (list.u64(at), list.u64(at.saturating_add(24)), list.u32(at.saturating_add(32)), list.u32(at.saturating_add(36)))
+        else {
             break;
         };
         let start = reading.addr(base);

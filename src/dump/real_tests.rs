@@ -29,9 +29,8 @@ fn names() -> Vec<String> {
         println!("skipped: {} is not there", folder().display());
         return Vec::new();
     };
-    let mut names: Vec<String> = entries
-        .filter_map(|e| e.unwrap().file_name().to_str().and_then(|n| n.strip_suffix(".dmp")).map(str::to_owned))
-        .collect();
+    let mut names: Vec<String> =
+        entries.filter_map(|e| e.unwrap().file_name().to_str().and_then(|n| n.strip_suffix(".dmp")).map(str::to_owned)).collect();
     names.sort();
     names
 }
@@ -82,9 +81,7 @@ fn agrees_with_clrmd() {
         let pid = info["pid"].as_u64().unwrap_or(0);
         assert!(pid == 0 || u64::from(dump.facts.pid.unwrap()) == pid, "{name}: {pid}");
         let file_name = |v: &serde_json::Value| v.as_str().unwrap_or("").rsplit(['/', '\\']).next().unwrap().to_owned();
-        let bases = |file: &str| {
-            dump.modules.iter().filter(|m| m.file_name() == file).map(|m| m.base.0).collect::<Vec<_>>()
-        };
+        let bases = |file: &str| dump.modules.iter().filter(|m| m.file_name() == file).map(|m| m.base.0).collect::<Vec<_>>();
         let native = list(&info["native_modules"]).into_iter().map(|m| (hex(&m["base"]), file_name(&m["file"])));
         let managed = list(&info["modules"])
             .into_iter()

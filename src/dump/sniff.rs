@@ -76,24 +76,18 @@ impl FileKind {
             FileKind::ElfOther { object_type: 1 } => "is an ELF object file, not a core dump",
             FileKind::ElfOther { object_type: 2 | 3 } => "is an ELF shared library or executable, not a core dump",
             FileKind::ElfOther { .. } => "is an ELF file, but not a core dump",
-            FileKind::PeImage => {
-                "is a PE image (an .exe or .dll), not a dump; give the .dmp file that dotnet-dump or the system wrote"
-            }
+            FileKind::PeImage => "is a PE image (an .exe or .dll), not a dump; give the .dmp file that dotnet-dump or the system wrote",
             FileKind::GcdumpTrace => {
                 "is a .gcdump file of dotnet-gcdump (an event-trace heap snapshot, not a process dump); collect one with dotnet-dump instead"
             }
-            FileKind::Nettrace => {
-                "is a .nettrace file of dotnet-trace (events, not a process dump); collect one with dotnet-dump instead"
-            }
+            FileKind::Nettrace => "is a .nettrace file of dotnet-trace (events, not a process dump); collect one with dotnet-dump instead",
             FileKind::Zip => "is a zip archive; unpack it first",
             FileKind::Xz => "is an xz file; decompress it first (xz -d)",
             FileKind::Bzip2 => "is a bzip2 file; decompress it first (bzip2 -d)",
             FileKind::Lz4 => "is an lz4 file; decompress it first (lz4 -d)",
             FileKind::SevenZip => "is a 7-Zip archive; unpack it first",
             FileKind::Tar => "is a tar archive; unpack it first",
-            FileKind::WindowsKernelDump => {
-                "is a memory dump of a whole Windows system; a dump of one process is needed"
-            }
+            FileKind::WindowsKernelDump => "is a memory dump of a whole Windows system; a dump of one process is needed",
             FileKind::Json => "is a JSON file, not a dump",
             FileKind::Text => "is a text file, not a dump",
             FileKind::Empty => "is empty; the writing of the dump did not finish",
@@ -168,9 +162,7 @@ fn looks_like_text(first: &[u8]) -> bool {
     }
     let valid = match std::str::from_utf8(first) {
         Ok(text) => text,
-        Err(e) if e.error_len().is_none() => {
-            std::str::from_utf8(first.get(..e.valid_up_to()).unwrap_or(&[])).unwrap_or("")
-        }
+        Err(e) if e.error_len().is_none() => std::str::from_utf8(first.get(..e.valid_up_to()).unwrap_or(&[])).unwrap_or(""),
         Err(_) => return false,
     };
     !valid.is_empty() && valid.chars().all(|c| !c.is_control() || matches!(c, '\n' | '\r' | '\t' | '\u{c}' | '\u{1b}'))

@@ -44,13 +44,18 @@ impl Facts {
         let is = |name: &str| identifiers.iter().any(|i| i == name);
         let server = is("server");
         if !server && !is("workstation") {
-            notes.add(NoteKind::Invalid, None, format!("the GC calls itself {text:?}: neither workstation nor server; read as workstation"));
+            notes.add(
+                NoteKind::Invalid,
+                None,
+                format!("the GC calls itself {text:?}: neither workstation nor server; read as workstation"),
+            );
         }
         let regions = is("regions") || (!is("segments") && d.offset("Generation", "AllocationStart").is_err());
         let through = |name: &str| d.pointer(name).ok().filter(|a| !a.is_null());
         let background = is("background");
         let total = d.number("TotalGenerationCount").unwrap_or(5).min(limits.generations);
-        let heap_count = if server { through("NumHeaps").and_then(|a| memory.i32(a).ok()).and_then(|n| u64::try_from(n).ok()) } else { Some(1) };
+        let heap_count =
+            if server { through("NumHeaps").and_then(|a| memory.i32(a).ok()).and_then(|n| u64::try_from(n).ok()) } else { Some(1) };
         let structures_valid = through("StructureInvalidCount").and_then(|a| memory.i32(a).ok()).map(|n| n == 0);
         let mut facts = Facts {
             server,

@@ -5,8 +5,8 @@ use super::{Gc, HeapId, names};
 use crate::base::{Addr, NoteKind};
 use crate::clr::threads::Thread;
 use crate::model::{
-    AllocContextModel, FinalizeQueueModel, Generation, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport, HeapTotals,
-    NamedCount, SegmentModel,
+    AllocContextModel, FinalizeQueueModel, Generation, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
+    HeapTotals, NamedCount, SegmentModel,
 };
 
 impl Gc<'_> {
@@ -147,11 +147,8 @@ impl Gc<'_> {
         let count = |from: Option<&Addr>, to: Option<&Addr>| to?.since(*from?).map(|bytes| bytes / word);
         let ready_from = fill_pointers.len().checked_sub(3).and_then(|i| fill_pointers.get(i));
         let complete = u64::try_from(fill_pointers.len()) == Ok(length);
-        let (registered, ready) = if complete {
-            (count(fill_pointers.first(), ready_from), count(ready_from, fill_pointers.last()))
-        } else {
-            (None, None)
-        };
+        let (registered, ready) =
+            if complete { (count(fill_pointers.first(), ready_from), count(ready_from, fill_pointers.last())) } else { (None, None) };
         if complete && (registered.is_none() || ready.is_none()) && length >= 3 {
             self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
         }

@@ -70,7 +70,11 @@ impl Gc<'_> {
             }
             let Some(kind) = kind_of(generation, soh) else { continue };
             let Some(entry) = self.generation_entry(heap, generation) else {
-                self.notes.add(NoteKind::Missing, None, format!("heap {}: the descriptor does not say where its generations are", heap.index));
+                self.notes.add(
+                    NoteKind::Missing,
+                    None,
+                    format!("heap {}: the descriptor does not say where its generations are", heap.index),
+                );
                 return out;
             };
             let start = self.memory.ptr(entry.plus(self.generation.start_segment));
@@ -81,7 +85,15 @@ impl Gc<'_> {
         out
     }
 
-    fn follow(&self, heap: HeapId, kind: Generation, first: Addr, youngest: &Youngest, seen: &mut HashSet<Addr>, out: &mut Vec<SegmentModel>) {
+    fn follow(
+        &self,
+        heap: HeapId,
+        kind: Generation,
+        first: Addr,
+        youngest: &Youngest,
+        seen: &mut HashSet<Addr>,
+        out: &mut Vec<SegmentModel>,
+    ) {
         let mut address = first;
         let mut count = 0usize;
         while !address.is_null() {
@@ -102,7 +114,8 @@ impl Gc<'_> {
             let raw = match self.raw_segment(address) {
                 Ok(raw) => raw,
                 Err(e) => {
-                    let what = format!("heap {}: the segment list of {kind} stops at {address} after {} segments: {e}", heap.index, count - 1);
+                    let what =
+                        format!("heap {}: the segment list of {kind} stops at {address} after {} segments: {e}", heap.index, count - 1);
                     self.notes.add(NoteKind::Missing, address, what);
                     return;
                 }
@@ -176,7 +189,8 @@ impl Gc<'_> {
             && owner != heap_address
             && self.facts.structures_valid != Some(false)
         {
-            let what = format!("the segment at {address} is on a list of heap {} ({heap_address}) but says it belongs to {owner}", heap.index);
+            let what =
+                format!("the segment at {address} is on a list of heap {} ({heap_address}) but says it belongs to {owner}", heap.index);
             self.notes.add(NoteKind::Invalid, address, what);
         }
     }
@@ -189,7 +203,8 @@ impl Gc<'_> {
         };
         let (Some(gen0), Some(gen1)) = (allocation_start(0), allocation_start(1)) else { return Vec::new() };
         if !(start <= gen1 && gen1 <= gen0 && gen0 <= end) {
-            let what = format!("heap {}: generations inside the ephemeral segment are out of order: {start}, {gen1}, {gen0}, {end}", heap.index);
+            let what =
+                format!("heap {}: generations inside the ephemeral segment are out of order: {start}, {gen1}, {gen0}, {end}", heap.index);
             self.notes.add(NoteKind::Invalid, gen0, what);
             return Vec::new();
         }

@@ -123,11 +123,8 @@ impl PeFile {
             0x20b => true,
             _ => return None,
         };
-        let image_base = if wide {
-            u64::from(u32_at(at(24 + 24)?)?) | u64::from(u32_at(at(24 + 28)?)?) << 32
-        } else {
-            u64::from(u32_at(at(24 + 28)?)?)
-        };
+        let image_base =
+            if wide { u64::from(u32_at(at(24 + 24)?)?) | u64::from(u32_at(at(24 + 28)?)?) << 32 } else { u64::from(u32_at(at(24 + 28)?)?) };
         let directories = at(24 + if wide { 112 } else { 96 })?;
         let relocations = u32_at(directories.checked_add(40)?).zip(u32_at(directories.checked_add(44)?));
         let table = optional.checked_add(u32::from(u16_at(at(20)?)?))?;
@@ -181,9 +178,8 @@ impl PeFile {
 
     fn relocate(&self, image: &mut [u8], delta: u64) {
         let Some((start, size)) = self.relocations else { return };
-        let read32 = |image: &[u8], at: u32| -> Option<u32> {
-            Some(u32::from_le_bytes(*image.get(usize::try_from(at).ok()?..)?.first_chunk()?))
-        };
+        let read32 =
+            |image: &[u8], at: u32| -> Option<u32> { Some(u32::from_le_bytes(*image.get(usize::try_from(at).ok()?..)?.first_chunk()?)) };
         let end = start.saturating_add(size);
         let mut block = start;
         while block.saturating_add(8) <= end {

@@ -26,15 +26,8 @@ pub enum Generation {
 
 impl Generation {
     /// Every value, in the order in which they are shown.
-    pub const ALL: [Generation; 7] = [
-        Generation::Ephemeral,
-        Generation::Gen0,
-        Generation::Gen1,
-        Generation::Gen2,
-        Generation::Loh,
-        Generation::Poh,
-        Generation::Frozen,
-    ];
+    pub const ALL: [Generation; 7] =
+        [Generation::Ephemeral, Generation::Gen0, Generation::Gen1, Generation::Gen2, Generation::Loh, Generation::Poh, Generation::Frozen];
 
     /// Name, as in JSON.
     pub const fn name(self) -> &'static str {

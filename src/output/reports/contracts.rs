@@ -23,7 +23,8 @@ fn value(g: &GlobalModel) -> String {
 
 impl ContractsReport {
     fn contracts_grid(&self) -> Grid<'_> {
-        let columns = vec![Column::text("contract", 24), Column::text("version", 8), Column::text("support", 24), Column::text("origin", 30)];
+        let columns =
+            vec![Column::text("contract", 24), Column::text("version", 8), Column::text("support", 24), Column::text("origin", 30)];
         Grid::new(columns, || {
             self.contracts.iter().map(|c| {
                 let support = serde_json::to_value(c.support).ok();
@@ -68,7 +69,13 @@ impl Report for ContractsReport {
         let text = |s: &str| Cell::Text(s.into());
         Grid::new(columns, move || {
             let contracts = self.contracts.iter().map(move |c| {
-                vec![text("contract"), text(&c.name), Cell::None, Cell::some(c.version.clone(), Cell::Text), Cell::some(c.origin.clone(), Cell::Text)]
+                vec![
+                    text("contract"),
+                    text(&c.name),
+                    Cell::None,
+                    Cell::some(c.version.clone(), Cell::Text),
+                    Cell::some(c.origin.clone(), Cell::Text),
+                ]
             });
             let types = self.types.iter().flat_map(move |t| {
                 let size = vec![text("type"), text(&t.name), Cell::None, Cell::some(t.size, Cell::Count), Cell::None];

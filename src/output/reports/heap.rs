@@ -82,7 +82,14 @@ impl Report for HeapReport {
         for h in &self.heaps {
             for part in h.generations.iter().flat_map(|g| &g.parts) {
                 let size = part.end.since(part.start).unwrap_or(0);
-                page.line(&format!("heap {}, inside the ephemeral segment: {} {} to {} ({})", h.index, part.generation, part.start, part.end, bytes(size)))?;
+                page.line(&format!(
+                    "heap {}, inside the ephemeral segment: {} {} to {} ({})",
+                    h.index,
+                    part.generation,
+                    part.start,
+                    part.end,
+                    bytes(size)
+                ))?;
             }
         }
         for c in &self.allocation_contexts {

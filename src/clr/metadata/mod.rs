@@ -1,0 +1,348 @@
+//! A reader of ECMA-335 metadata (II.22 to II.24): names of types, fields, methods; the assembly row.
+//!
+//! Lazy: opening reads headers only, a name reads its row. Nothing is trusted: any byte may be absent or wrong, and
+//! then there is no answer, never a panic and never an allocation that the blob's own size does not justify.
+
+mod schema;
+mod source;
+#[cfg(test)]
+mod tests;
+
+pub use source::Source;
+
+use std::sync::OnceLock;
+
+use rustc_hash::FxHashMap;
+
+use schema::{
+    ASSEMBLY, FIELD, FIELD_PTR, GENERIC_PARAM, MEMBER_REF, METHOD_DEF, METHOD_PTR, MODULE, NESTED_CLASS, SCHEMA, TABLES, TYPE_DEF,
+    TYPE_REF, Widths,
+};
+
+/// Streams of one blob: there are five or six kinds.
+const MAX_STREAMS: u16 = 32;
+/// Rows that are looked at one by one where a table is not sorted.
+const MAX_SCAN: u32 = 1 << 20;
+/// Bytes of a name. The runtime's own limit is 1 023 for types.
+const MAX_NAME: u64 = 4096;
+
+/// Why a blob is no metadata.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MetadataError {
+    /// It does not begin with `BSJB`.
+    #[error("no metadata: the signature BSJB is missing")]
+    Signature,
+    /// Its headers are cut off, absent from the dump, or contradict each other.
+    #[error("the metadata's headers are damaged or not in the dump")]
+    Headers,
+    /// There is no `#~` or `#-` stream.
+    #[error("the metadata has no tables")]
+    NoTables,
+}
+
+/// A table of the blob.
+#[derive(Clone, Copy, Debug, Default)]
+struct Table {
+    at: u64,
+    rows: u32,
+    width: u64,
+    sorted: bool,
+}
+
+/// A stretch of the blob.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heap {
+    at: u64,
+    len: u64,
+}
+
+/// Metadata of one module, opened.
+#[derive(Clone, Debug)]
+pub struct Metadata<'a> {
+    source: Source<'a>,
+    strings: Heap,
+    guids: Heap,
+    tables: [Table; TABLES],
+    /// Widths of the columns of the tables that are read, by table and column.
+    columns: [[u8; 9]; TABLES],
+    /// Enclosing type by nested type, made when first asked for, where the table is not sorted.
+    enclosing: OnceLock<FxHashMap<u32, u32>>,
+}
+
+/// A row of the TypeDef table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeDef {
+    /// `TypeAttributes`.
+    pub flags: u32,
+    /// Namespace; empty for nested types.
+    pub namespace: String,
+    /// Name, with `` `n `` behind the names of generic types.
+    pub name: String,
+}
+
+/// The Assembly row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssemblyRow {
+    /// Name.
+    pub name: String,
+    /// Version: major, minor, build, revision.
+    pub version: [u16; 4],
+}
+
+/// How many rows some tables have: a fingerprint to compare with what the runtime allocated for the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RowCounts {
+    /// Rows of TypeDef.
+    pub type_defs: u32,
+    /// Rows of TypeRef.
+    pub type_refs: u32,
+    /// Rows of Field.
+    pub fields: u32,
+    /// Rows of MethodDef.
+    pub methods: u32,
+    /// Rows of MemberRef.
+    pub member_refs: u32,
+}
+
+impl<'a> Metadata<'a> {
+    /// Opens a blob.
+    ///
+    /// # Errors
+    /// [`MetadataError`].
+    pub fn open(source: Source<'a>) -> Result<Metadata<'a>, MetadataError> {
+        if source.u32(0).ok_or(MetadataError::Headers)? != u32::from_le_bytes(*b"BSJB") {
+            return Err(MetadataError::Signature);
+        }
+        let streams = Streams::read(&source).ok_or(MetadataError::Headers)?;
+        let tables = streams.tables.ok_or(MetadataError::NoTables)?;
+        let (tables, columns) = read_tables(&source, tables, streams.minimal_delta).ok_or(MetadataError::Headers)?;
+        Ok(Metadata { source, strings: streams.strings, guids: streams.guids, tables, columns, enclosing: OnceLock::new() })
+    }
+
+    fn table(&self, table: usize) -> Table {
+        self.tables.get(table).copied().unwrap_or_default()
+    }
+
+    /// Column `column` of row `rid` (from 1).
+    fn cell(&self, table: usize, rid: u32, column: usize) -> Option<u32> {
+        let t = self.table(table);
+        if rid == 0 || rid > t.rows {
+            return None;
+        }
+        let widths = self.columns.get(table)?;
+        let before: u64 = widths.get(..column)?.iter().map(|w| u64::from(*w)).sum();
+        let row = u64::from(rid.checked_sub(1)?).checked_mul(t.width)?;
+        let at = t.at.checked_add(row)?.checked_add(before)?;
+        match widths.get(column)? {
+            2 => self.source.u16(at).map(u32::from),
+            4 => self.source.u32(at),
+            _ => None,
+        }
+    }
+
+    fn string(&self, offset: u32) -> Option<String> {
+        let offset = u64::from(offset);
+        let room = self.strings.len.checked_sub(offset).filter(|n| *n > 0)?;
+        self.source.text(self.strings.at.checked_add(offset)?, room.min(MAX_NAME))
+    }
+
+    fn name(&self, table: usize, rid: u32, column: usize) -> Option<String> {
+        self.string(self.cell(table, rid, column)?)
+    }
+
+    /// The type in row `rid` of TypeDef.
+    pub fn type_def(&self, rid: u32) -> Option<TypeDef> {
+        Some(TypeDef { flags: self.cell(TYPE_DEF, rid, 0)?, name: self.name(TYPE_DEF, rid, 1)?, namespace: self.name(TYPE_DEF, rid, 2)? })
+    }
+
+    /// First row (from 1) whose `column` equals `wanted`.
+    fn find(&self, table: usize, column: usize, wanted: u32) -> Option<u32> {
+        let t = self.table(table);
+        if !t.sorted {
+            return (1..=t.rows.min(MAX_SCAN)).find(|rid| self.cell(table, *rid, column) == Some(wanted));
+        }
+        let (mut low, mut high) = (1u32, t.rows.checked_add(1)?);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.cell(table, middle, column)? < wanted {
+                low = middle.checked_add(1)?;
+            } else {
+                high = middle;
+            }
+        }
+        (self.cell(table, low, column)? == wanted).then_some(low)
+    }
+
+    /// The type that encloses the nested type `rid`.
+    pub fn enclosing(&self, rid: u32) -> Option<u32> {
+        let table = self.table(NESTED_CLASS);
+        if table.sorted {
+            return self.cell(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1);
+        }
+        // One scan for all types: one for each would take hours in a hostile blob.
+        let rows = (1..=table.rows.min(MAX_SCAN)).rev();
+        let pair = |row| self.cell(NESTED_CLASS, row, 0).zip(self.cell(NESTED_CLASS, row, 1));
+        self.enclosing.get_or_init(|| rows.filter_map(pair).collect()).get(&rid).copied()
+    }
+
+    /// Number of generic parameters of type `rid`, those of the enclosing types included.
+    pub fn generic_params(&self, rid: u32) -> u32 {
+        const MOST: u32 = 65_535;
+        let Some(owner) = rid.checked_mul(2) else { return 0 };
+        let Some(first) = self.find(GENERIC_PARAM, 2, owner) else { return 0 };
+        let rows = (first..=self.table(GENERIC_PARAM).rows).take_while(|r| self.cell(GENERIC_PARAM, *r, 2) == Some(owner));
+        rows.take(usize::try_from(MOST).unwrap_or(0)).fold(0, |n: u32, _| n.saturating_add(1))
+    }
+
+    /// Name of row `rid` of GenericParam.
+    pub fn generic_param_name(&self, rid: u32) -> Option<String> {
+        self.name(GENERIC_PARAM, rid, 3)
+    }
+
+    /// Name of row `rid` of Field.
+    pub fn field_name(&self, rid: u32) -> Option<String> {
+        self.name(FIELD, rid, 1)
+    }
+
+    /// Name of row `rid` of MethodDef.
+    pub fn method_name(&self, rid: u32) -> Option<String> {
+        self.name(METHOD_DEF, rid, 3)
+    }
+
+    /// Rows of Field that belong to type `rid`.
+    pub fn fields_of(&self, rid: u32) -> Vec<u32> {
+        self.list(rid, 4, FIELD, FIELD_PTR)
+    }
+
+    /// Rows of MethodDef that belong to type `rid`.
+    pub fn methods_of(&self, rid: u32) -> Vec<u32> {
+        self.list(rid, 5, METHOD_DEF, METHOD_PTR)
+    }
+
+    fn list(&self, rid: u32, column: usize, table: usize, pointers: usize) -> Vec<u32> {
+        // The runtime allows 65 535 fields and as many methods per type.
+        const MOST: usize = 65_535;
+        let indirect = self.table(pointers).rows > 0;
+        let rows = self.table(if indirect { pointers } else { table }).rows;
+        let Some(first) = self.cell(TYPE_DEF, rid, column) else { return Vec::new() };
+        let next = rid.checked_add(1).and_then(|r| self.cell(TYPE_DEF, r, column)).unwrap_or(u32::MAX);
+        let list = (first.max(1)..next.min(rows.saturating_add(1))).take(MOST);
+        list.filter_map(|r| if indirect { self.cell(pointers, r, 0) } else { Some(r) }).collect()
+    }
+
+    /// The Assembly row; modules of multi-file assemblies have none.
+    pub fn assembly(&self) -> Option<AssemblyRow> {
+        let mut version = [0; 4];
+        for (part, column) in version.iter_mut().zip(1..) {
+            *part = u16::try_from(self.cell(ASSEMBLY, 1, column)?).ok()?;
+        }
+        Some(AssemblyRow { name: self.name(ASSEMBLY, 1, 7)?, version })
+    }
+
+    /// Name of the module, as its Module row has it: `System.Private.CoreLib.dll`.
+    pub fn module_name(&self) -> Option<String> {
+        self.name(MODULE, 1, 1)
+    }
+
+    /// Where in the blob the module's version id (MVID) lies.
+    pub fn mvid_offset(&self) -> Option<u64> {
+        let index = u64::from(self.cell(MODULE, 1, 2)?);
+        let within = index.checked_sub(1)?.checked_mul(16)?;
+        (within.checked_add(16)? <= self.guids.len).then_some(self.guids.at.checked_add(within)?)
+    }
+
+    /// The module's version id.
+    pub fn mvid(&self) -> Option<[u8; 16]> {
+        self.source.bytes(self.mvid_offset()?, 16)?.first_chunk().copied()
+    }
+
+    /// Number of rows of TypeDef.
+    pub fn type_defs(&self) -> u32 {
+        self.table(TYPE_DEF).rows
+    }
+
+    /// How many rows some tables have.
+    pub fn row_counts(&self) -> RowCounts {
+        let rows = |t| self.table(t).rows;
+        RowCounts {
+            type_defs: rows(TYPE_DEF),
+            type_refs: rows(TYPE_REF),
+            fields: rows(FIELD),
+            methods: rows(METHOD_DEF),
+            member_refs: rows(MEMBER_REF),
+        }
+    }
+}
+
+/// The streams that matter.
+#[derive(Default)]
+struct Streams {
+    strings: Heap,
+    guids: Heap,
+    tables: Option<Heap>,
+    minimal_delta: bool,
+}
+
+impl Streams {
+    fn read(source: &Source<'_>) -> Option<Streams> {
+        // Signature 4, version 2 + 2, reserved 4, length of the version text, text.
+        let version = u64::from(source.u32(12)?).checked_add(3)? & !3;
+        let flags = version.checked_add(16)?;
+        let count = source.u16(flags.checked_add(2)?)?.min(MAX_STREAMS);
+        let mut at = flags.checked_add(4)?;
+        let mut out = Streams::default();
+        for _ in 0..count {
+            let start = u64::from(source.u32(at)?);
+            let len = u64::from(source.u32(at.checked_add(4)?)?);
+            let name = source.text(at.checked_add(8)?, 32)?;
+            let padded = u64::try_from(name.len()).ok()?.checked_add(4)? & !3;
+            at = at.checked_add(8)?.checked_add(padded)?;
+            // A stream that runs past the end is cut there: what is left of it can be read.
+            let heap = Heap { at: start, len: len.min(source.len().saturating_sub(start)) };
+            match name.as_str() {
+                "#Strings" => out.strings = heap,
+                "#GUID" => out.guids = heap,
+                "#~" | "#-" => out.tables = out.tables.or(Some(heap)),
+                "#JTD" => out.minimal_delta = true,
+                _ => {}
+            }
+        }
+        Some(out)
+    }
+}
+
+type Tables = ([Table; TABLES], [[u8; 9]; TABLES]);
+
+fn read_tables(source: &Source<'_>, stream: Heap, minimal_delta: bool) -> Option<Tables> {
+    let heaps = source.u8(stream.at.checked_add(6)?)?;
+    let valid = source.u64(stream.at.checked_add(8)?)?;
+    let sorted = source.u64(stream.at.checked_add(16)?)?;
+    let mut at = stream.at.checked_add(24)?;
+    let mut widths = Widths { rows: [0; 64], heaps, all_large: minimal_delta };
+    for (i, rows) in widths.rows.iter_mut().enumerate() {
+        if valid >> i & 1 != 0 {
+            *rows = source.u32(at)?;
+            at = at.checked_add(4)?;
+        }
+    }
+    // Bit 0x40: four bytes of extra data behind the row counts.
+    if heaps & 0x40 != 0 {
+        at = at.checked_add(4)?;
+    }
+    let end = stream.at.checked_add(stream.len)?;
+    let mut tables = [Table::default(); TABLES];
+    let mut columns = [[0u8; 9]; TABLES];
+    for (i, (table, column)) in tables.iter_mut().zip(columns.iter_mut()).enumerate() {
+        let width = widths.row(i);
+        let rows = widths.rows.get(i).copied()?;
+        // Rows past the end of the stream do not exist, whatever the header says.
+        let room = end.saturating_sub(at).checked_div(width).unwrap_or(0);
+        let there = rows.min(u32::try_from(room).unwrap_or(u32::MAX));
+        *table = Table { at, rows: there, width, sorted: sorted >> i & 1 != 0 };
+        for (place, kind) in column.iter_mut().zip(SCHEMA.get(i)?.iter()) {
+            *place = u8::try_from(widths.column(*kind)).ok()?;
+        }
+        at = at.checked_add(width.checked_mul(u64::from(rows))?)?;
+    }
+    Some((tables, columns))
+}

@@ -1,0 +1,187 @@
+//! Tests of the metadata reader: a blob made by hand, and mutations of it and of a real one.
+
+#![allow(clippy::cast_possible_truncation)]
+
+use std::sync::Arc;
+
+use super::*;
+use crate::clr::pe;
+use crate::dump::Bytes;
+
+fn source(bytes: Vec<u8>) -> Source<'static> {
+    let len = bytes.len() as u64;
+    Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len }
+}
+
+/// A blob with the types `<Module>`, `N.Outer`1` and `Inner` in it, in table stream `stream`.
+fn small(stream: &str, extra_data: bool) -> Vec<u8> {
+    let mut strings = vec![0u8];
+    let mut string = |text: &str| {
+        let at = strings.len() as u16;
+        strings.extend_from_slice(text.as_bytes());
+        strings.push(0);
+        at.to_le_bytes()
+    };
+    let mut rows: Vec<u8> = Vec::new();
+    // Module: generation, name, mvid, two more ids.
+    rows.extend([0, 0]);
+    rows.extend(string("small.dll"));
+    rows.extend([1, 0, 0, 0, 0, 0]);
+    // TypeDef: flags, name, namespace, base, fields, methods.
+    let outer = (string("Outer`1"), string("N"));
+    let inner = (string("Inner"), [0, 0]);
+    let module = (string("<Module>"), [0, 0]);
+    for (flags, (name, space), field, method) in [(0u32, module, 1u16, 1u16), (1, outer, 1, 1), (2, inner, 2, 2)] {
+        rows.extend(flags.to_le_bytes());
+        rows.extend(name);
+        rows.extend(space);
+        rows.extend([0, 0]);
+        rows.extend(field.to_le_bytes());
+        rows.extend(method.to_le_bytes());
+    }
+    // Field: flags, name, signature; two of them.
+    for name in ["first", "second"] {
+        rows.extend([0, 0]);
+        rows.extend(string(name));
+        rows.extend([0, 0]);
+    }
+    // MethodDef: rva, flags, flags, name, signature, parameters.
+    rows.extend([0; 8]);
+    rows.extend(string("Run"));
+    rows.extend([0, 0, 1, 0]);
+    // Assembly: hash, version, flags, key, name, culture.
+    rows.extend([0; 4]);
+    rows.extend([10, 0, 1, 0, 2, 0, 3, 0]);
+    rows.extend([0; 4]);
+    rows.extend([0, 0]);
+    rows.extend(string("small"));
+    rows.extend([0, 0]);
+    // NestedClass: 3 in 2.
+    rows.extend([3, 0, 2, 0]);
+    // GenericParam: number, flags, owner, name; of types 2 and 3.
+    for owner in [2u16 << 1, 3 << 1] {
+        rows.extend([0; 4]);
+        rows.extend(owner.to_le_bytes());
+        rows.extend(string("T"));
+    }
+    let mut tables = vec![0, 0, 0, 0, 2, 0, if extra_data { 0x40 } else { 0 }, 1];
+    let valid = [MODULE, TYPE_DEF, FIELD, METHOD_DEF, ASSEMBLY, NESTED_CLASS, GENERIC_PARAM];
+    tables.extend(valid.iter().fold(0u64, |n, t| n | 1 << t).to_le_bytes());
+    tables.extend((1u64 << NESTED_CLASS | 1 << GENERIC_PARAM).to_le_bytes());
+    for rows in [1u32, 3, 2, 1, 1, 1, 2] {
+        tables.extend(rows.to_le_bytes());
+    }
+    if extra_data {
+        tables.extend([0xff; 4]);
+    }
+    tables.extend(&rows);
+    let mut blob = b"BSJB\x01\0\x01\0\0\0\0\0\x04\0\0\0v4\0\0\0\0\x03\0".to_vec();
+    let heads = blob.len() + 12 + 20 + 16;
+    let mut at = heads as u32;
+    for (name, len) in [(stream, tables.len()), ("#Strings", strings.len()), ("#GUID", 16)] {
+        blob.extend(at.to_le_bytes());
+        blob.extend((len as u32).to_le_bytes());
+        let mut name = name.as_bytes().to_vec();
+        name.resize((name.len() + 4) & !3, 0);
+        blob.extend(name);
+        at += len as u32;
+    }
+    assert_eq!(blob.len(), heads);
+    blob.extend(tables);
+    blob.extend(strings);
+    blob.extend(1u8..=16);
+    blob
+}
+
+#[test]
+fn a_small_blob_is_read_in_both_forms() {
+    for (stream, extra) in [("#~", false), ("#-", false), ("#~", true)] {
+        let m = Metadata::open(source(small(stream, extra))).unwrap();
+        let outer = m.type_def(2).unwrap();
+        assert_eq!((outer.namespace.as_str(), outer.name.as_str()), ("N", "Outer`1"));
+        assert_eq!(m.type_def(3).unwrap().name, "Inner");
+        assert_eq!((m.enclosing(3), m.enclosing(2)), (Some(2), None));
+        assert_eq!((m.generic_params(1), m.generic_params(2), m.generic_params(3)), (0, 1, 1));
+        assert_eq!((m.fields_of(2), m.fields_of(3), m.methods_of(2), m.methods_of(3)), (vec![1], vec![2], vec![1], vec![]));
+        assert_eq!((m.field_name(2).as_deref(), m.method_name(1).as_deref()), (Some("second"), Some("Run")));
+        assert_eq!(m.assembly(), Some(AssemblyRow { name: "small".into(), version: [10, 1, 2, 3] }));
+        assert_eq!(m.module_name().as_deref(), Some("small.dll"));
+        assert_eq!(m.mvid().map(|g| (g[0], g[15])), Some((1, 16)));
+        assert_eq!((m.type_def(0), m.type_def(4), m.type_defs()), (None, None, 3));
+    }
+}
+
+#[test]
+fn every_cut_is_survived() {
+    let blob = small("#~", false);
+    for len in 0..blob.len() {
+        visit(&blob[..len]);
+    }
+    assert_eq!(Metadata::open(source(b"MZ..".to_vec())).unwrap_err(), MetadataError::Signature);
+    assert_eq!(Metadata::open(source(b"BSJB".to_vec())).unwrap_err(), MetadataError::Headers);
+}
+
+/// Asks for everything that can be asked for.
+fn visit(blob: &[u8]) {
+    let Ok(m) = Metadata::open(source(blob.to_vec())) else { return };
+    let most = 40;
+    for rid in (0..m.type_defs().min(most)).chain([0xff_ffff, u32::MAX]) {
+        let _ = (m.type_def(rid), m.enclosing(rid), m.generic_params(rid), m.generic_param_name(rid));
+        let _ = (m.fields_of(rid).len(), m.methods_of(rid).len(), m.field_name(rid), m.method_name(rid));
+    }
+    let _ = (m.assembly(), m.module_name(), m.mvid(), m.row_counts());
+}
+
+/// A small generator of pseudo-random numbers (xorshift64*).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n.max(1)
+    }
+}
+
+/// The metadata of a real assembly, where one is at hand.
+fn real() -> Option<Vec<u8>> {
+    let bytes = std::fs::read("/work/cache/lab/net10/lab.dll").ok()?;
+    let file = source(bytes.clone());
+    let place = pe::Headers::read(&file).unwrap().metadata(&file).unwrap();
+    Some(bytes[place.offset as usize..][..place.len as usize].to_vec())
+}
+
+#[test]
+fn names_in_a_real_assembly() {
+    let Some(blob) = real() else { return };
+    let m = Metadata::open(source(blob)).unwrap();
+    let program = (1..=m.type_defs()).find(|r| m.type_def(*r).is_some_and(|t| t.namespace == "Lab" && t.name == "Program")).unwrap();
+    let names: Vec<String> = m.methods_of(program).into_iter().filter_map(|r| m.method_name(r)).collect();
+    assert!(names.iter().any(|n| n == "Main") && names.iter().any(|n| n == ".cctor"), "{names:?}");
+    assert!(m.fields_of(program).into_iter().filter_map(|r| m.field_name(r)).any(|n| n == "Keep"));
+    assert_eq!((m.assembly().unwrap().name.as_str(), m.module_name().as_deref()), ("lab", Some("lab.dll")));
+}
+
+#[test]
+fn mutations_never_panic() {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let small = small("#~", false);
+    let blobs = [Some(small), real()];
+    for blob in blobs.into_iter().flatten() {
+        // Headers and tables lie in front; damage there changes more than damage in the heaps.
+        let front = blob.len().min(600);
+        let mut copy = blob.clone();
+        for round in 0..20_000 {
+            let reach = if round % 2 == 0 { front } else { blob.len() };
+            let places: Vec<usize> = (0..1 + random.below(4)).map(|_| random.below(reach)).collect();
+            for place in &places {
+                copy[*place] = [0, 0xff, 0x7f, 0x80, random.below(256) as u8][random.below(5)];
+            }
+            visit(&copy);
+            for place in places {
+                copy[place] = blob[place];
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Tests of method tables made by hand: the rare forms of .NET 8 that the dumps at hand do not hold.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::base::{Arch, Os, Shape};
+use crate::dump::{Bytes, CapturedRange, Container, Dump, DumpFacts};
+
+const BASE: Addr = Addr(0x1_0000);
+
+fn memory_of(bytes: Vec<u8>) -> Memory {
+    let len = bytes.len() as u64;
+    let facts = DumpFacts {
+        path: "test".into(),
+        container: Container::ElfCore,
+        compression: None,
+        os: Os::Linux,
+        arch: Arch::X64,
+        shape: Some(Shape::LE64),
+        pid: None,
+        process_name: None,
+        time: None,
+        file_bytes: len,
+        captured_bytes: len,
+        mapped_bytes: None,
+        truncated_bytes: 0,
+        minidump_flags: None,
+        uncaptured_mappings: 0,
+        oddities: vec![],
+    };
+    let dump = Dump {
+        bytes: Arc::new(Bytes::Owned(bytes)),
+        facts,
+        ranges: vec![CapturedRange { start: BASE, len, offset: 0 }],
+        regions: vec![],
+        modules: vec![],
+        files: vec![],
+        threads: vec![],
+        crash: None,
+        auxv: vec![],
+    };
+    Memory::new(&dump, Shape::LE64)
+}
+
+/// The layout of .NET 8.
+fn net8() -> Descriptor {
+    let mut d = Descriptor::default();
+    let fields = [
+        ("MTFlags", 0),
+        ("BaseSize", 4),
+        ("Flags2Short", 8),
+        ("TypeDefRidShort", 10),
+        ("NumVirtuals", 12),
+        ("ParentMethodTable", 16),
+        ("LoaderModule", 24),
+        ("EEClassOrCanonMT", 40),
+        ("PerInstInfo", 48),
+        ("InterfaceMap", 56),
+    ];
+    for (name, offset) in fields {
+        d.set_field("MethodTable", name, offset, 0);
+    }
+    d.types.get_mut("MethodTable").unwrap().size = Some(64);
+    d.set_field("EEClass", "MethodTable", 16, 0);
+    d
+}
+
+/// A method table of .NET 8 with words `words` behind its fixed part.
+fn table(flags: u32, flags2: u16, rid: u16, virtuals: u16, words: &[u64]) -> Vec<u8> {
+    let mut out = flags.to_le_bytes().to_vec();
+    out.extend(24u32.to_le_bytes());
+    for n in [flags2, rid, virtuals, 0] {
+        out.extend(n.to_le_bytes());
+    }
+    // Base type, loader module, writeable data, EEClass, first and second optional pointer.
+    for n in [0u64, 0xaaaa, 0, 0x2_0000, 0x5101, 0x5102] {
+        out.extend(n.to_le_bytes());
+    }
+    assert_eq!(out.len(), 64);
+    out.extend(words.iter().flat_map(|w| w.to_le_bytes()));
+    out
+}
+
+fn rid_and_module(bytes: Vec<u8>) -> (u32, Addr) {
+    let memory = memory_of(bytes);
+    let tables = MethodTables::new(&memory, &net8()).unwrap();
+    let info = tables.read(BASE).unwrap();
+    (tables.rid(&info).unwrap(), tables.module(&info).unwrap())
+}
+
+const GENERIC: u32 = 0x10;
+
+#[test]
+fn rows_of_net8_that_do_not_fit_16_bits() {
+    // 4 virtual methods: one chunk. No more pointers than fit the fixed part.
+    assert_eq!(rid_and_module(table(0, 0, 7, 4, &[])).0, 7);
+    assert_eq!(rid_and_module(table(0, 3, 0xffff, 4, &[1, 0x101d1])).0, 0x101d1);
+    // 9 virtual methods: two chunks; three pointers, one of which comes behind them.
+    assert_eq!(rid_and_module(table(0, 7, 0xffff, 9, &[1, 2, 3, 0xffff])).0, 0xffff);
+    // A generic type with static fields has two words of statics before the row.
+    assert_eq!(rid_and_module(table(GENERIC | GENERIC_STATICS, 7, 0xffff, 9, &[1, 2, 3, 4, 5, 0x101d4])).0, 0x101d4);
+    // The low bits of an array's flags are the size of its elements.
+    assert_eq!(rid_and_module(table(0x800a_0004, 3, 0xffff, 4, &[1, 0])).0, 0);
+}
+
+#[test]
+fn the_module_of_an_instance_over_a_collectible_type_in_net8() {
+    let module = |flags, flags2, words: &[u64]| rid_and_module(table(flags, flags2, 7, 4, words)).1;
+    assert_eq!(module(GENERIC, 3, &[]), Addr(0xaaaa));
+    // Behind instance info and interface map: the first word behind the vtable.
+    assert_eq!(module(GENERIC, 0x13, &[1, 0xbbbb]), Addr(0xbbbb));
+    assert_eq!(module(GENERIC, 0x1f, &[1, 2, 3, 0xbbbb]), Addr(0xbbbb));
+    // Instance info alone leaves the second place free; the interface map alone leaves the first.
+    assert_eq!(module(GENERIC, 0x11, &[]), Addr(0x5102));
+    assert_eq!(module(GENERIC, 0x12, &[]), Addr(0x5101));
+    // Only generic types are somebody else's.
+    assert_eq!(module(0, 0x13, &[1, 0xbbbb]), Addr(0xaaaa));
+}
+
+#[test]
+fn a_round_trip_that_goes_nowhere_is_no_method_table() {
+    let mut bytes = table(0, 0, 7, 4, &[]);
+    // EEClass = the table itself, whose word at 16 points back: a structure full of pointers to itself.
+    bytes[40..48].copy_from_slice(&BASE.0.to_le_bytes());
+    bytes[16..24].copy_from_slice(&BASE.0.to_le_bytes());
+    let memory = memory_of(bytes);
+    let tables = MethodTables::new(&memory, &net8()).unwrap();
+    assert_eq!(tables.is_valid(BASE), Ok(false));
+    assert_eq!(tables.is_valid(BASE.plus(4)), Ok(false));
+    assert_eq!(tables.is_valid(Addr::NULL), Ok(false));
+    assert!(tables.is_valid(Addr(0x5000)).is_err());
+}
+
+#[test]
+fn categories_of_real_types() {
+    // MTFlags of a class, System.Int32, an enum, an interface, Int32[], Int32[,].
+    assert_eq!(category(0x0020_0200), Category::Class);
+    assert_eq!(category(0x0007_0000), Category::ValueType);
+    assert_eq!(category(0x0006_0000), Category::ValueType);
+    assert_eq!(category(0x000c_0000), Category::Interface);
+    assert_eq!(category(0x800a_0004), Category::SzArray);
+    assert_eq!(category(0x8008_0004), Category::Array);
+}

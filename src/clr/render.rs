@@ -1,0 +1,427 @@
+//! Puts the name of a type together from method tables, type descriptors and metadata.
+
+use super::metadata::Metadata;
+use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
+use super::modules::Modules;
+use super::type_names::{NameQuality, TypeName};
+use crate::base::Addr;
+use crate::contract::Descriptor;
+use crate::contract::descriptor::layout;
+use crate::memory::Memory;
+
+/// How deep types may contain each other. The runtime's own limit on generic instantiations is 24 or so.
+const MAX_DEPTH: u32 = 48;
+/// Types in one name: generic arguments that share their arguments double with each level.
+const MAX_PARTS: u32 = 4096;
+/// Arguments of one type. The runtime stores the count in 16 bits; C# programs have a few, tuples up to 8.
+const MAX_ARGUMENTS: u64 = 1024;
+/// Types around a nested type.
+const MAX_NESTING: usize = 64;
+/// Dimensions of an array, the runtime's own limit.
+const MAX_RANK: u8 = 32;
+/// Stands for what a limit cut off.
+const CUT: &str = "…";
+
+/// Bit of a type handle that points to a type descriptor and not to a method table.
+const TYPE_DESC: u64 = 2;
+// CorElementType of type descriptors.
+const ELEMENT_POINTER: u32 = 0x0f;
+const ELEMENT_BYREF: u32 = 0x10;
+const ELEMENT_VALUE_TYPE: u32 = 0x11;
+const ELEMENT_TYPE_VARIABLE: u32 = 0x13;
+const ELEMENT_FUNCTION: u32 = 0x1b;
+const ELEMENT_METHOD_VARIABLE: u32 = 0x1e;
+
+const TYPE_DEF_TOKEN: u32 = 0x0200_0000;
+const RID: u32 = 0x00ff_ffff;
+/// `TypeAttributes`: above this, the type is nested in another one.
+const VISIBILITY: u32 = 7;
+const LAST_NOT_NESTED: u32 = 1;
+
+layout! {
+    struct DictionaryLayout : "GenericsDictInfo" {
+        arguments: req "NumTypeArgs",
+        dictionaries: req "NumDicts",
+    }
+}
+
+layout! {
+    struct ArrayLayout : "ArrayClass" {
+        rank: req "Rank",
+    }
+}
+
+layout! {
+    struct DescLayout : "TypeDesc" {
+        type_and_flags: req "TypeAndFlags",
+    }
+}
+
+layout! {
+    struct ParamLayout : "ParamTypeDesc" {
+        argument: req "TypeArg",
+    }
+}
+
+layout! {
+    struct VariableLayout : "TypeVarTypeDesc" {
+        module: req "Module",
+        token: req "Token",
+    }
+}
+
+layout! {
+    struct FunctionLayout : "FnPtrTypeDesc" {
+        arguments: req "NumArgs",
+        types: req "RetAndArgTypes",
+    }
+}
+
+/// Offsets beside those of method tables.
+#[derive(Clone, Debug)]
+pub(super) struct Layouts {
+    dictionary: Option<DictionaryLayout>,
+    array: Option<ArrayLayout>,
+    desc: Option<DescLayout>,
+    param: Option<ParamLayout>,
+    variable: Option<VariableLayout>,
+    function: Option<FunctionLayout>,
+}
+
+impl Layouts {
+    pub(super) fn bind(descriptor: &Descriptor) -> Layouts {
+        Layouts {
+            dictionary: DictionaryLayout::bind(descriptor).ok(),
+            array: ArrayLayout::bind(descriptor).ok(),
+            desc: DescLayout::bind(descriptor).ok(),
+            param: ParamLayout::bind(descriptor).ok(),
+            variable: VariableLayout::bind(descriptor).ok(),
+            function: FunctionLayout::bind(descriptor).ok(),
+        }
+    }
+}
+
+/// Makes one name.
+pub(super) struct Renderer<'r, 'a> {
+    memory: &'a Memory,
+    tables: &'r MethodTables<'a>,
+    modules: &'r Modules<'a>,
+    layouts: &'r Layouts,
+    longest: usize,
+    parts_left: u32,
+    quality: NameQuality,
+    out: String,
+}
+
+impl<'r, 'a> Renderer<'r, 'a> {
+    pub(super) fn new(
+        memory: &'a Memory,
+        tables: &'r MethodTables<'a>,
+        modules: &'r Modules<'a>,
+        layouts: &'r Layouts,
+        longest: usize,
+    ) -> Renderer<'r, 'a> {
+        let (quality, out) = (NameQuality::Exact, String::new());
+        Renderer { memory, tables, modules, layouts, longest, parts_left: MAX_PARTS, quality, out }
+    }
+
+    pub(super) fn type_name(mut self, mt: Addr) -> TypeName {
+        let home = self.method_table(mt, 0);
+        let (module, token) = home.map_or((None, None), |h| (h.module, h.token));
+        TypeName { name: self.out, module, token, quality: self.quality }
+    }
+
+    fn push(&mut self, text: &str) {
+        if self.out.len().saturating_add(text.len()) <= self.longest {
+            self.out.push_str(text);
+        } else {
+            self.parts_left = 0;
+            self.cut();
+        }
+    }
+
+    /// Says once in a row that something is missing here.
+    fn cut(&mut self) {
+        self.weaken(NameQuality::ModuleToken);
+        if !self.out.ends_with(CUT) {
+            self.out.push_str(CUT);
+        }
+    }
+
+    fn weaken(&mut self, quality: NameQuality) {
+        self.quality = self.quality.min(quality);
+    }
+
+    /// Writes what can be said of a type without a name.
+    fn unknown(&mut self, address: Addr, depth: u32) -> Option<Home> {
+        // An argument without a name leaves a name that says something.
+        self.weaken(if depth == 0 { NameQuality::Unknown } else { NameQuality::ModuleToken });
+        self.push(&format!("<unknown {address}>"));
+        None
+    }
+
+    /// Whether one more type fits the name.
+    fn enter(&mut self, depth: u32) -> bool {
+        if depth > MAX_DEPTH || self.parts_left == 0 {
+            self.cut();
+            return false;
+        }
+        self.parts_left = self.parts_left.saturating_sub(1);
+        true
+    }
+
+    fn handle(&mut self, handle: Addr, depth: u32) -> Option<Home> {
+        if handle.0 & TYPE_DESC != 0 { self.type_desc(Addr(handle.0 & !TYPE_DESC), depth) } else { self.method_table(handle, depth) }
+    }
+
+    fn method_table(&mut self, mt: Addr, depth: u32) -> Option<Home> {
+        if !self.enter(depth) {
+            return None;
+        }
+        if self.tables.free == Some(mt) {
+            self.push("Free");
+            return None;
+        }
+        // Absent memory proves nothing; a wrong round trip does.
+        if self.tables.is_valid(mt) == Ok(false) {
+            return self.unknown(mt, depth);
+        }
+        let Ok(info) = self.tables.read(mt) else { return self.unknown(mt, depth) };
+        if info.is_array { self.array(&info, depth) } else { self.class(&info, depth) }
+    }
+
+    fn array(&mut self, info: &MethodTableInfo, depth: u32) -> Option<Home> {
+        let Ok(element) = self.tables.element_type(info.address) else { return self.unknown(info.address, depth) };
+        let home = self.handle(element, depth.saturating_add(1));
+        let suffix = match (info.category, self.rank(info)) {
+            (Category::SzArray, _) => "[]".to_string(),
+            // A one-dimensional array with a lower bound.
+            (_, Some(1)) => "[*]".to_string(),
+            (_, Some(rank)) => format!("[{}]", ",".repeat(usize::from(rank.saturating_sub(1)))),
+            (_, None) => {
+                self.weaken(NameQuality::ModuleToken);
+                "[?]".to_string()
+            }
+        };
+        self.push(&suffix);
+        home.map(|h| Home { token: None, ..h })
+    }
+
+    fn rank(&self, info: &MethodTableInfo) -> Option<u8> {
+        let class = self.tables.class(info.address).ok()?;
+        let rank = self.memory.u8(class.plus(self.layouts.array.as_ref()?.rank)).ok()?;
+        (1..=MAX_RANK).contains(&rank).then_some(rank)
+    }
+
+    fn class(&mut self, info: &MethodTableInfo, depth: u32) -> Option<Home> {
+        let (Ok(module), Ok(rid)) = (self.tables.module(info), self.tables.rid(info)) else { return self.unknown(info.address, depth) };
+        if rid == 0 || rid > RID {
+            return self.unknown(info.address, depth);
+        }
+        let token = TYPE_DEF_TOKEN | rid;
+        let module = self.modules.get(module);
+        let home = Home { module: module.name.clone(), token: Some(token) };
+        let levels = module.metadata.as_ref().and_then(|m| levels(m, rid));
+        let Some(levels) = levels else {
+            let Some(name) = module.simple_name() else {
+                self.unknown(info.address, depth);
+                return Some(home);
+            };
+            self.weaken(NameQuality::ModuleToken);
+            let text = format!("{name}!{token:#010x}");
+            self.push(&text);
+            self.arguments_as_list(info, depth);
+            return Some(home);
+        };
+        let arguments = self.arguments(info);
+        let mut rest = arguments.as_slice();
+        let last = levels.len().saturating_sub(1);
+        for (i, level) in levels.iter().enumerate() {
+            if i > 0 {
+                self.push("+");
+            }
+            // A compiler need not write `n; arguments that no level claims belong to the last one.
+            let mine = if i == last { rest.len() } else { level.arity.min(rest.len()) };
+            let (now, later) = rest.split_at_checked(mine).unwrap_or((rest, &[]));
+            let name = if now.is_empty() { level.name.as_str() } else { level.plain_name() };
+            self.push(name);
+            self.argument_list(now, depth);
+            rest = later;
+        }
+        Some(home)
+    }
+
+    fn arguments_as_list(&mut self, info: &MethodTableInfo, depth: u32) {
+        let arguments = self.arguments(info);
+        self.argument_list(&arguments, depth);
+    }
+
+    fn argument_list(&mut self, arguments: &[Addr], depth: u32) {
+        for (i, argument) in arguments.iter().enumerate() {
+            self.push(if i == 0 { "<" } else { ", " });
+            if self.parts_left == 0 {
+                return self.cut();
+            }
+            self.handle(*argument, depth.saturating_add(1));
+        }
+        if !arguments.is_empty() {
+            self.push(">");
+        }
+    }
+
+    /// The arguments of a generic instance, as type handles.
+    fn arguments(&mut self, info: &MethodTableInfo) -> Vec<Addr> {
+        if info.generics != Generics::Instance {
+            return Vec::new();
+        }
+        let read = || {
+            let layout = self.layouts.dictionary.as_ref()?;
+            let word = self.memory.ptr_bytes();
+            let dictionaries = self.tables.per_inst_info(info.address).ok()?;
+            let counts = dictionaries.minus(word)?;
+            let own = u64::from(self.memory.u16(counts.plus(layout.dictionaries)).ok()?).checked_sub(1)?;
+            let count = u64::from(self.memory.u16(counts.plus(layout.arguments)).ok()?);
+            if count > MAX_ARGUMENTS {
+                return None;
+            }
+            // A type's dictionaries begin with those of its base types; the last one is its own.
+            let dictionary = self.memory.ptr(dictionaries.element(own, word)).ok()?;
+            (0..count).map(|i| self.memory.ptr(dictionary.element(i, word)).ok()).collect::<Option<Vec<Addr>>>()
+        };
+        read().unwrap_or_else(|| {
+            self.quality = self.quality.min(NameQuality::ModuleToken);
+            Vec::new()
+        })
+    }
+
+    fn type_desc(&mut self, desc: Addr, depth: u32) -> Option<Home> {
+        if !self.enter(depth) {
+            return None;
+        }
+        let kind = self.layouts.desc.as_ref().and_then(|l| self.memory.u32(desc.plus(l.type_and_flags)).ok()).map(|f| f & 0xff);
+        match kind {
+            Some(ELEMENT_POINTER) => self.parameterised(desc, "*", depth),
+            Some(ELEMENT_BYREF) => self.parameterised(desc, "&", depth),
+            // The native view of a structure: marshalling only.
+            Some(ELEMENT_VALUE_TYPE) => self.parameterised(desc, "", depth),
+            Some(ELEMENT_TYPE_VARIABLE | ELEMENT_METHOD_VARIABLE) => self.variable(desc, depth),
+            Some(ELEMENT_FUNCTION) => self.function(desc, depth),
+            _ => self.unknown(desc, depth),
+        }
+    }
+
+    fn parameterised(&mut self, desc: Addr, suffix: &str, depth: u32) -> Option<Home> {
+        let argument = self.layouts.param.as_ref().and_then(|l| self.memory.ptr(desc.plus(l.argument)).ok());
+        let Some(argument) = argument else { return self.unknown(desc, depth) };
+        let home = self.handle(argument, depth.saturating_add(1));
+        self.push(suffix);
+        home
+    }
+
+    fn variable(&mut self, desc: Addr, depth: u32) -> Option<Home> {
+        let read = || {
+            let layout = self.layouts.variable.as_ref()?;
+            let module = self.modules.get(self.memory.ptr(desc.plus(layout.module)).ok()?);
+            let token = self.memory.u32(desc.plus(layout.token)).ok()?;
+            let name = module.metadata.as_ref()?.generic_param_name(token & RID)?;
+            Some((name, Home { module: module.name.clone(), token: None }))
+        };
+        let Some((name, home)) = read() else { return self.unknown(desc, depth) };
+        self.push(&name);
+        Some(home)
+    }
+
+    /// As reflection prints it: `System.Void(System.Int32, System.Int32)`.
+    fn function(&mut self, desc: Addr, depth: u32) -> Option<Home> {
+        let read = || {
+            let layout = self.layouts.function.as_ref()?;
+            let count = u64::from(self.memory.u32(desc.plus(layout.arguments)).ok()?);
+            if count > MAX_ARGUMENTS {
+                return None;
+            }
+            let types = desc.plus(layout.types);
+            let word = self.memory.ptr_bytes();
+            (0..count.saturating_add(1)).map(|i| self.memory.ptr(types.element(i, word)).ok()).collect::<Option<Vec<Addr>>>()
+        };
+        let Some(types) = read() else { return self.unknown(desc, depth) };
+        let (result, arguments) = types.split_first()?;
+        let home = self.handle(*result, depth.saturating_add(1));
+        self.push("(");
+        for (i, argument) in arguments.iter().enumerate() {
+            if i > 0 {
+                self.push(", ");
+            }
+            if self.parts_left == 0 {
+                self.cut();
+                break;
+            }
+            self.handle(*argument, depth.saturating_add(1));
+        }
+        self.push(")");
+        home
+    }
+}
+
+/// Where a type is defined.
+struct Home {
+    module: Option<String>,
+    token: Option<u32>,
+}
+
+/// One type of a chain of nested types, outermost first.
+struct Level {
+    name: String,
+    arity: usize,
+}
+
+impl Level {
+    /// The name without `` `n ``.
+    fn plain_name(&self) -> &str {
+        split_arity(&self.name).0
+    }
+}
+
+/// Splits `` List`1 `` into `List` and 1.
+fn split_arity(name: &str) -> (&str, usize) {
+    match name.rsplit_once('`') {
+        Some((plain, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
+            digits.parse().map_or((name, 0), |arity| (plain, arity))
+        }
+        _ => (name, 0),
+    }
+}
+
+/// The type in row `rid` and those around it, outermost first, the first one with its namespace.
+fn levels(metadata: &Metadata<'_>, rid: u32) -> Option<Vec<Level>> {
+    let mut out = Vec::new();
+    let mut row = rid;
+    loop {
+        let def = metadata.type_def(row)?;
+        let arity = split_arity(&def.name).1;
+        let around = if def.flags & VISIBILITY > LAST_NOT_NESTED { metadata.enclosing(row) } else { None };
+        let name = if def.namespace.is_empty() { def.name } else { format!("{}.{}", def.namespace, def.name) };
+        out.push(Level { name, arity });
+        match around {
+            Some(_) if out.len() >= MAX_NESTING => return None,
+            Some(outer) => row = outer,
+            None => break,
+        }
+    }
+    out.reverse();
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arity_is_a_number_behind_the_last_backtick() {
+        assert_eq!(split_arity("Dictionary`2"), ("Dictionary", 2));
+        assert_eq!(split_arity("Plain"), ("Plain", 0));
+        assert_eq!(split_arity("Odd`"), ("Odd`", 0));
+        assert_eq!(split_arity("Odd`x1"), ("Odd`x1", 0));
+        assert_eq!(split_arity("A`1`2"), ("A`1", 2));
+        assert_eq!(split_arity("Huge`99999999999999999999999"), ("Huge`99999999999999999999999", 0));
+    }
+}

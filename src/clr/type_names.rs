@@ -1,0 +1,101 @@
+//! Names of types, as ClrMD and SOS print them:
+//! `System.Collections.Generic.Dictionary<System.String, System.Int32>+Entry[]`.
+//!
+//! A type whose metadata cannot be had keeps module and token (`lab!0x02000012`): both can be looked up later.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::method_table::MethodTables;
+use super::modules::{Module, Modules};
+use super::render::{Layouts, Renderer};
+use crate::base::{Addr, Limits, Os};
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::{FileSearch, Memory};
+
+/// How good a name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NameQuality {
+    /// Neither a name nor a token: `<unknown 0x7f…>`.
+    Unknown,
+    /// Module and token stand in for the name, or for a part of it: `Module!0x02000123`.
+    ModuleToken,
+    /// The type's own name.
+    Exact,
+}
+
+/// The name of a type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeName {
+    /// For people.
+    pub name: String,
+    /// Name of the module that defines it; of an array, the one that defines its element.
+    pub module: Option<String>,
+    /// Its TypeDef token in that module; `None` for arrays.
+    pub token: Option<u32>,
+    /// How good the name is.
+    pub quality: NameQuality,
+}
+
+/// Names types, and remembers the names. Shared between threads.
+#[derive(Debug)]
+pub struct TypeNames<'a> {
+    tables: MethodTables<'a>,
+    modules: Modules<'a>,
+    layouts: Layouts,
+    memory: &'a Memory,
+    longest: usize,
+    cache: Mutex<FxHashMap<Addr, Arc<TypeName>>>,
+}
+
+impl<'a> TypeNames<'a> {
+    /// Binds to a runtime. `search` tells where module files may be taken from when the dump lacks their metadata;
+    /// `None` for nowhere.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks what every name needs.
+    pub fn new(
+        memory: &'a Memory,
+        descriptor: &Descriptor,
+        os: Os,
+        search: Option<FileSearch>,
+        limits: &Limits,
+    ) -> Result<TypeNames<'a>, ContractError> {
+        Ok(TypeNames {
+            tables: MethodTables::new(memory, descriptor)?,
+            modules: Modules::new(memory, descriptor, os, search, limits),
+            layouts: Layouts::bind(descriptor),
+            memory,
+            longest: usize::try_from(limits.string_bytes).unwrap_or(usize::MAX),
+            cache: Mutex::default(),
+        })
+    }
+
+    /// The name of the type whose method table is at `mt`.
+    pub fn name(&self, mt: Addr) -> Arc<TypeName> {
+        let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).map(Arc::clone);
+        if let Some(name) = known {
+            return name;
+        }
+        let renderer = Renderer::new(self.memory, &self.tables, &self.modules, &self.layouts, self.longest);
+        let name = Arc::new(renderer.type_name(mt));
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(cache.entry(mt).or_insert(name))
+    }
+
+    /// The reader of method tables that names are made with.
+    pub fn method_tables(&self) -> &MethodTables<'a> {
+        &self.tables
+    }
+
+    /// The modules that names were taken from.
+    pub fn modules(&self) -> &Modules<'a> {
+        &self.modules
+    }
+
+    /// The module at `address`, a `Module` of the runtime.
+    pub fn module(&self, address: Addr) -> Arc<Module<'a>> {
+        self.modules.get(address)
+    }
+}
