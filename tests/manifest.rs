@@ -302,7 +302,14 @@ fn handles(dump: &Known, clrmd: &Value, f: &mut Findings) {
         f.note("handles", format!("{} (no ClrMD answer)", rows.len()));
         return;
     }
-    let mut own = by_address(rows, &["type", "object", "method_table", "secondary"]);
+    // gcore dumps hold no metadata; the names of the others are in the dump itself.
+    let metadata = dump.kind != "gcore";
+    let keys: &[&str] = if metadata {
+        &["type", "object", "method_table", "secondary", "object_type"]
+    } else {
+        &["type", "object", "method_table", "secondary"]
+    };
+    let mut own = by_address(rows, keys);
     let mut expected = BTreeMap::new();
     for h in list(theirs) {
         let kind = handle_kind(h["kind"].as_str().unwrap());
@@ -314,7 +321,8 @@ fn handles(dump: &Known, clrmd: &Value, f: &mut Findings) {
         } else {
             "null".to_string()
         };
-        let row = format!("type={kind} object={} method_table={} secondary={secondary}", text(&h["object"]), text(&h["mt"]));
+        let name = if metadata { format!(" object_type={}", text(&h["type"])) } else { String::new() };
+        let row = format!("type={kind} object={} method_table={} secondary={secondary}{name}", text(&h["object"]), text(&h["mt"]));
         expected.insert(text(&h["address"]), row);
     }
     // ClrMD walks one table per *heap*; with server GC there is one per processor, so it misses handles (fixed in .NET 11,
@@ -391,7 +399,11 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
     let mut own = BTreeMap::new();
     for t in list(&ours["data"]["threads"]) {
         let os = t["os_id"].as_u64().unwrap_or(0);
-        let exception = if t["exception"]["current"] == true { text(&t["exception"]["address"]) } else { "null".into() };
+        let exception = if t["exception"]["current"] == true {
+            fields_plain(&t["exception"], &["address", "type"])
+        } else {
+            "null null".into()
+        };
         let context = |key: &str| if t[key].is_null() { "0x0".to_string() } else { text(&t[key]) };
         let row = format!(
             "{} {os} {} {} {} {} {exception} finalizer={}",
@@ -414,7 +426,7 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
             t["state_value"],
             text(&t["alloc_ptr"]),
             text(&t["alloc_limit"]),
-            text(&t["exception"]["address"]),
+            fields_plain(&t["exception"], &["address", "type"]),
             t["finalizer"],
         );
         expected.insert(text(&t["address"]), row);
@@ -425,11 +437,12 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
 fn truths(dump: &Known, truth: &Value, has_heap: bool, f: &mut Findings) {
     if has_heap && !list(&truth["handles"]).is_empty() {
         let (_, ours) = ask(&dump.path, &["handles"]);
-        let own = by_address(list(&ours["data"]["handles"]), &["type", "object", "secondary"]);
+        let own = by_address(list(&ours["data"]["handles"]), &["type", "object", "secondary", "object_type"]);
         let mut missing = Vec::new();
         for h in list(&truth["handles"]) {
             let secondary = text(&h["secondary"]);
-            let row = format!("type={} object={} secondary={secondary}", text(&h["type"]).replace('_', "-"), text(&h["object"]));
+            let kind = text(&h["type"]).replace('_', "-");
+            let row = format!("type={kind} object={} secondary={secondary} object_type={}", text(&h["object"]), text(&h["object_type"]));
             if own.get(&text(&h["handle"])) != Some(&row) {
                 missing.push(format!("{}: {:?}, expected {row}", text(&h["handle"]), own.get(&text(&h["handle"]))));
             }

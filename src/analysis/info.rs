@@ -164,6 +164,11 @@ fn probe(process: &Process, runtime: &Runtime, notes: &Notes) -> Probe {
             out.segments_whole = !quiet.partial();
             answer("heap", !out.segments.is_empty(), &quiet, None);
             answer("segments", !out.segments.is_empty(), &quiet, None);
+            let sum = |f: fn(&SegmentModel) -> u64| out.segments.iter().map(f).fold(0u64, u64::saturating_add);
+            let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
+            let lacking = (captured < allocated || out.segments.is_empty())
+                .then(|| format!("{captured} of the {allocated} bytes of objects are in the dump"));
+            answer("objects", captured > 0, &Notes::new(), lacking);
             let quiet = Notes::new();
             let found = Gc::bind(memory, d, &quiet, limits).map(|gc| gc.probe_handles());
             let nothing = (found == Ok((0, 0))).then(|| "no handle table was found".to_string());

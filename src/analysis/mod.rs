@@ -2,8 +2,10 @@
 
 mod contracts;
 mod info;
+mod names;
 mod threads;
 
 pub use contracts::contracts;
 pub use info::{envelope_parts, info};
+pub use names::Namer;
 pub use threads::threads;

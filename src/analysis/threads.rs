@@ -1,5 +1,6 @@
 //! The managed threads, joined with what the container knows of the operating system's.
 
+use super::Namer;
 use crate::base::{Addr, Notes};
 use crate::clr::threads::{Threads, state_names};
 use crate::contract::{ContractError, Process, Runtime};
@@ -18,8 +19,11 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
     let quiet = Notes::new();
     let gc = Gc::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).ok();
     let method_table = |object: Addr| gc.as_ref().and_then(|gc| gc.method_table(object));
-    let exception =
-        |address: Addr, current: bool| ExceptionModel { address, type_name: None, method_table: method_table(address), current };
+    let namer = Namer::new(process, runtime);
+    let exception = |address: Addr, current: bool| {
+        let mt = method_table(address);
+        ExceptionModel { address, type_name: mt.and_then(|mt| namer.name(mt)), method_table: mt, current }
+    };
     let list: Vec<ThreadModel> = reader
         .list()
         .into_iter()
@@ -43,6 +47,7 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
             }
         })
         .collect();
+    namer.note(notes);
     let crashed_unmanaged = crashed.filter(|_| !list.iter().any(|t| t.crashed));
     let os_threads = u64::try_from(process.dump.threads.len()).unwrap_or(u64::MAX);
     Ok(ThreadsReport { complete: true, os_threads, threads: list, crashed_unmanaged })

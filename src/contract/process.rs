@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Options, Runtime, RuntimeError, open_runtimes};
 use crate::base::{Limits, NoteKind, Notes, Shape};
 use crate::dump::{self, Dump, DumpError, OpenOptions};
-use crate::memory::Memory;
+use crate::memory::{FileSearch, Memory};
 
 /// A dumped process.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub struct Process {
     pub notes: Notes,
     /// Caps in force.
     pub limits: Limits,
+    /// Where module files may be looked for.
+    pub search: FileSearch,
 }
 
 impl Process {
@@ -47,7 +49,7 @@ impl Process {
         });
         let mut memory = Memory::new(&dump, shape);
         let runtimes = open_runtimes(&dump, &mut memory, options, &notes);
-        Process { dump, memory, runtimes, notes, limits: options.limits.clone() }
+        Process { dump, memory, runtimes, notes, limits: options.limits.clone(), search: options.search.clone() }
     }
 
     /// The runtime of the given number, the first by default.

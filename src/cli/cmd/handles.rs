@@ -5,8 +5,9 @@ use anyhow::Result;
 use super::super::args::{Config, DumpArg};
 use super::super::exit::UsageError;
 use super::{Exit, Streams, finish, gc, open};
+use crate::analysis::Namer;
 use crate::gc::HandleFilter;
-use crate::model::{HandleKind, HandleStat, HandlesReport};
+use crate::model::{HandleKind, HandleModel, HandleStat, HandlesReport};
 
 /// `gcdump handles`.
 pub(super) fn run(config: &Config, dump: &DumpArg, kinds: &[HandleKind], stat: bool, streams: &mut Streams<'_>) -> Result<Exit> {
@@ -19,7 +20,7 @@ pub(super) fn run(config: &Config, dump: &DumpArg, kinds: &[HandleKind], stat: b
         return Err(UsageError(format!("this runtime has no handles of type {kind}; it has {}", names.join(", "))).into());
     }
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
-    let mut handles = Vec::new();
+    let mut handles: Vec<HandleModel> = Vec::new();
     let tables = gc.walk_handles(&HandleFilter { kinds: kinds.to_vec() }, |h| {
         let n = counts.entry(h.kind).or_default();
         *n = n.saturating_add(1);
@@ -27,6 +28,11 @@ pub(super) fn run(config: &Config, dump: &DumpArg, kinds: &[HandleKind], stat: b
             handles.push(h);
         }
     });
+    let namer = Namer::new(&process, runtime);
+    for h in &mut handles {
+        h.object_type = h.method_table.and_then(|mt| namer.name(mt));
+    }
+    namer.note(&process.notes);
     let report = HandlesReport {
         complete: true,
         total: counts.values().fold(0u64, |a, n| a.saturating_add(*n)),

@@ -9,6 +9,12 @@ pub(super) fn run(config: &Config, dump: &DumpArg, streams: &mut Streams<'_>) ->
     let process = open(config, dump, streams)?;
     let report = analysis::info(&process, config.runtime, &process.notes);
     let runtime = process.runtime(config.runtime).ok();
+    // A dump that cannot answer everything is a partial dump: scripts that sort dumps look at the exit code.
+    let whole = report.answers.iter().all(|a| a.answer == "full");
     let exit = finish(config, "info", &process, runtime, report, streams)?;
-    Ok(if runtime.is_none() { Exit::NoRuntime } else { exit })
+    Ok(match (runtime, exit) {
+        (None, _) => Exit::NoRuntime,
+        (Some(_), Exit::Ok) if !whole => Exit::Partial,
+        (Some(_), exit) => exit,
+    })
 }

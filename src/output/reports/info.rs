@@ -67,7 +67,7 @@ impl InfoReport {
         ];
         let mut fact = |name: &'static str, value: Option<String>| out.extend(value.map(|v| (name, v)));
         fact("written by", self.writer.clone());
-        fact("mapped", self.mapped_bytes.map(|n| format!("{} of address space", bytes(n))));
+        fact("mapped", self.mapped_bytes.filter(|n| *n > self.captured_bytes).map(|n| format!("{} of address space", bytes(n))));
         fact("cut off", (self.truncated_bytes > 0).then(|| format!("{} are missing at the end of the file", bytes(self.truncated_bytes))));
         fact("process", self.process_name.clone());
         fact("modules", Some(count(self.modules)));

@@ -87,7 +87,8 @@ impl Report for SegmentsReport {
             let allocated = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
             let committed = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.committed_bytes));
             page.gap()?;
-            page.line(&format!("{} segments, {} allocated, {} committed", self.segments.len(), bytes(allocated), bytes(committed)))?;
+            let word = if self.segments.len() == 1 { "segment" } else { "segments" };
+            page.line(&format!("{} {word}, {} allocated, {} committed", self.segments.len(), bytes(allocated), bytes(committed)))?;
         }
         if let Some(regions) = &self.regions {
             page.gap()?;

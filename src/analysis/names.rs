@@ -1,0 +1,38 @@
+//! Type names for answers: made once per method table, and never a reason for an answer to fail.
+
+use crate::base::{Addr, NoteKind, Notes};
+use crate::clr::modules::MetadataOrigin;
+use crate::clr::type_names::{NameQuality, TypeNames};
+use crate::contract::{Process, Runtime};
+
+/// Names types of one runtime.
+pub struct Namer<'p> {
+    names: Option<TypeNames<'p>>,
+}
+
+impl<'p> Namer<'p> {
+    /// A namer for `runtime`; one that names nothing where its descriptor lacks what names need.
+    pub fn new(process: &'p Process, runtime: &Runtime) -> Namer<'p> {
+        let search = Some(process.search.clone());
+        let names = TypeNames::new(&process.memory, &runtime.descriptor, process.dump.facts.os, search, &process.limits);
+        Namer { names: names.ok() }
+    }
+
+    /// The name of the type with this method table, as SOS and ClrMD print it, or `Module!0x02000123` without metadata.
+    pub fn name(&self, method_table: Addr) -> Option<String> {
+        let name = self.names.as_ref()?.name(method_table);
+        (name.quality != NameQuality::Unknown).then(|| name.name.clone())
+    }
+
+    /// Notes where names came from files that the dump cannot vouch for.
+    pub fn note(&self, notes: &Notes) {
+        let Some(names) = &self.names else { return };
+        for module in names.modules().seen() {
+            if let MetadataOrigin::UnverifiedFile(path) = &module.origin {
+                let name = module.simple_name().unwrap_or("a module");
+                let what = format!("names of {name} come from {}: the dump holds nothing that proves that file", path.display());
+                notes.add(NoteKind::ModuleMismatch, None, what);
+            }
+        }
+    }
+}
