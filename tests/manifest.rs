@@ -1,6 +1,6 @@
 //! Every dump of the shared manifest against the answers packed beside it: ClrMD's, the workload program's own truth,
 //! and what the 11-shaped dumps say a contract reader must find. A dump added later is checked without new code.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout, clippy::string_slice)]
 
 mod common;
 
@@ -434,6 +434,17 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
     f.same("threads", &own, &expected);
 }
 
+/// The program states names as reflection spells them, ``Lab.Pair`2[A,B]``; everything else prints `Lab.Pair<A, B>`.
+fn as_printed(reflection: &str) -> String {
+    match (reflection.find('`'), reflection.split_once('[')) {
+        (Some(tick), Some((_, arguments))) if reflection.ends_with(']') && !arguments.starts_with(']') => {
+            let arguments = arguments.trim_end_matches(']').replace(',', ", ");
+            format!("{}<{arguments}>", &reflection[..tick])
+        }
+        _ => reflection.to_string(),
+    }
+}
+
 fn truths(dump: &Known, truth: &Value, has_heap: bool, f: &mut Findings) {
     if has_heap && !list(&truth["handles"]).is_empty() {
         let (_, ours) = ask(&dump.path, &["handles"]);
@@ -442,7 +453,8 @@ fn truths(dump: &Known, truth: &Value, has_heap: bool, f: &mut Findings) {
         for h in list(&truth["handles"]) {
             let secondary = text(&h["secondary"]);
             let kind = text(&h["type"]).replace('_', "-");
-            let row = format!("type={kind} object={} secondary={secondary} object_type={}", text(&h["object"]), text(&h["object_type"]));
+            let name = as_printed(&text(&h["object_type"]));
+            let row = format!("type={kind} object={} secondary={secondary} object_type={name}", text(&h["object"]));
             if own.get(&text(&h["handle"])) != Some(&row) {
                 missing.push(format!("{}: {:?}, expected {row}", text(&h["handle"]), own.get(&text(&h["handle"]))));
             }
