@@ -4,17 +4,8 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first. `base` and `model` share the lowest floor.
-const FLOORS: [&[&str]; 9] = [
-    &["base", "model"],
-    &["dump"],
-    &["memory"],
-    &["contract"],
-    &["clr"],
-    &["gc"],
-    &["analysis"],
-    &["output"],
-    &["cli"],
-];
+const FLOORS: [&[&str]; 9] =
+    [&["base", "model"], &["dump"], &["memory"], &["contract"], &["clr"], &["gc"], &["analysis"], &["output"], &["cli"]];
 
 fn floor_of(name: &str) -> Option<usize> {
     FLOORS.iter().position(|f| f.contains(&name))

@@ -399,11 +399,8 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
     let mut own = BTreeMap::new();
     for t in list(&ours["data"]["threads"]) {
         let os = t["os_id"].as_u64().unwrap_or(0);
-        let exception = if t["exception"]["current"] == true {
-            fields_plain(&t["exception"], &["address", "type"])
-        } else {
-            "null null".into()
-        };
+        let exception =
+            if t["exception"]["current"] == true { fields_plain(&t["exception"], &["address", "type"]) } else { "null null".into() };
         let context = |key: &str| if t[key].is_null() { "0x0".to_string() } else { text(&t[key]) };
         let row = format!(
             "{} {os} {} {} {} {} {exception} finalizer={}",

@@ -4,8 +4,10 @@ mod contracts;
 mod info;
 mod names;
 mod threads;
+mod walk;
 
 pub use contracts::contracts;
 pub use info::{envelope_parts, info};
 pub use names::Namer;
 pub use threads::threads;
+pub use walk::walk;

@@ -24,6 +24,8 @@ pub enum NoteKind {
     Descriptor,
     /// A garbage collection was rearranging the heap when the dump was taken.
     GcInProgress,
+    /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
+    InAllocation,
     /// Memory that the answer needs is not in the dump. The answer is partial.
     Missing,
     /// Memory is there but holds something impossible. The answer is partial.

@@ -136,6 +136,9 @@ pub enum Command {
         /// Also what the GC holds outside of them: free regions, bookkeeping, handle tables.
         #[arg(long)]
         free: bool,
+        /// Walk through the objects of each: how many, how much is free, and whether the walk ends exactly at its end.
+        #[arg(long)]
+        walk: bool,
         /// The dump.
         #[command(flatten)]
         dump: DumpArg,

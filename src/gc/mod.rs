@@ -11,10 +11,12 @@ mod names;
 mod oom;
 mod regions;
 mod segments;
+mod walk;
 
 pub use facts::Facts;
 pub use handles::HandleFilter;
 pub use names::segment_flags;
+pub use walk::Object;
 
 use crate::base::{Addr, Limits, NoteKind, Notes};
 use crate::contract::{ContractError, Descriptor};

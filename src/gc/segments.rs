@@ -173,6 +173,7 @@ impl Gc<'_> {
             flags: names::segment_flags(raw.flags),
             flags_value: raw.flags,
             parts: if generation == Generation::Ephemeral { self.parts(heap, raw.mem, end) } else { Vec::new() },
+            walk: None,
         }
     }
 

@@ -11,6 +11,7 @@ mod info;
 mod oom;
 mod segment;
 mod thread;
+mod walk;
 
 pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
 pub use envelope::{DumpModel, Envelope, RuntimeModel};
@@ -22,3 +23,4 @@ pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileMod
 pub use oom::{OomModel, OomReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use thread::{ExceptionModel, ThreadModel, ThreadsReport};
+pub use walk::{WalkGap, WalkModel};

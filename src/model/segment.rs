@@ -84,6 +84,8 @@ pub struct SegmentModel {
     pub flags_value: u64,
     /// Generations inside an ephemeral segment.
     pub parts: Vec<SegmentPart>,
+    /// With `--walk`: what a walk through its objects met.
+    pub walk: Option<super::WalkModel>,
 }
 
 /// A generation inside the ephemeral segment.

@@ -33,7 +33,7 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
     match &cli.command {
         Command::Info(dump) => info::run(config, dump, streams),
         Command::Heap { detail, dump } => heap::run(config, dump, *detail, streams),
-        Command::Segments { free, dump } => segments::run(config, dump, *free, streams),
+        Command::Segments { free, walk, dump } => segments::run(config, dump, *free, *walk, streams),
         Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),

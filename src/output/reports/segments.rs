@@ -32,7 +32,46 @@ fn region_row(r: &RegionModel) -> Vec<Cell> {
     ]
 }
 
+/// The columns of a walk.
+fn walk_row(s: &SegmentModel) -> Option<Vec<Cell>> {
+    let w = s.walk.as_ref()?;
+    Some(vec![
+        Cell::Count(s.heap),
+        Cell::Text(s.generation.name().into()),
+        Cell::Addr(s.address),
+        Cell::Count(w.objects),
+        Cell::Bytes(w.bytes),
+        Cell::Count(w.free_objects),
+        Cell::Bytes(w.free_bytes),
+        Cell::Bytes(w.context_bytes),
+        Cell::Bytes(w.in_allocation_bytes),
+        Cell::Bytes(w.skipped_bytes.saturating_add(w.absent_bytes)),
+        Cell::Text(if w.complete { "exact" } else { "PARTIAL" }.into()),
+    ])
+}
+
 impl SegmentsReport {
+    fn walk_grid(&self) -> Grid<'_> {
+        let columns = vec![
+            Column::number("heap"),
+            Column::text("generation", 10),
+            Column::address("address"),
+            Column::number("objects"),
+            Column::number("bytes"),
+            Column::number("free_objects"),
+            Column::number("free_bytes"),
+            Column::number("context_bytes"),
+            Column::number("in_allocation"),
+            Column::number("not_walked"),
+            Column::text("end", 8),
+        ];
+        Grid::new(columns, || self.segments.iter().filter_map(walk_row))
+    }
+
+    fn walked(&self) -> bool {
+        self.segments.iter().any(|s| s.walk.is_some())
+    }
+
     fn regions_grid(&self) -> Grid<'_> {
         let columns = vec![
             Column::text("list", 14),
@@ -52,6 +91,9 @@ impl Report for SegmentsReport {
     fn grid(&self) -> Grid<'_> {
         if self.regions.is_some() {
             return self.regions_grid();
+        }
+        if self.walked() {
+            return self.walk_grid();
         }
         let columns = vec![
             Column::number("heap"),
@@ -77,7 +119,8 @@ impl Report for SegmentsReport {
         if self.segments.is_empty() {
             page.line("No segment could be read.")?;
         } else {
-            let shown = SegmentsReport { complete: self.complete, segments: self.segments.clone(), regions: None };
+            let mut shown = SegmentsReport { complete: self.complete, segments: self.segments.clone(), regions: None };
+            shown.segments.iter_mut().for_each(|s| s.walk = None);
             page.grid(&shown.grid(), None)?;
             for s in &self.segments {
                 for p in &s.parts {
@@ -89,6 +132,10 @@ impl Report for SegmentsReport {
             page.gap()?;
             let word = if self.segments.len() == 1 { "segment" } else { "segments" };
             page.line(&format!("{} {word}, {} allocated, {} committed", self.segments.len(), bytes(allocated), bytes(committed)))?;
+        }
+        if self.walked() {
+            page.gap()?;
+            page.grid(&self.walk_grid(), None)?;
         }
         if let Some(regions) = &self.regions {
             page.gap()?;

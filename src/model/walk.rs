@@ -1,0 +1,45 @@
+use serde::Serialize;
+
+use crate::base::{Addr, AddrRange};
+
+/// What a walk through the objects of one segment met.
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+pub struct WalkModel {
+    /// Address of the segment's structure.
+    pub segment: Addr,
+    /// Whether the walk ended exactly at the segment's end.
+    pub complete: bool,
+    /// Objects, free ones included.
+    pub objects: u64,
+    /// Their bytes, rounded up to the alignment of the segment.
+    pub bytes: u64,
+    /// Stretches of free space.
+    pub free_objects: u64,
+    /// Their bytes.
+    pub free_bytes: u64,
+    /// Bytes of allocation contexts: handed to a thread and not yet filled.
+    pub context_bytes: u64,
+    /// Bytes of objects in allocation: space taken and cleared, method table not yet written.
+    pub in_allocation_bytes: u64,
+    /// Bytes that made no sense and were skipped to the next plausible object.
+    pub skipped_bytes: u64,
+    /// Bytes that were not walked because they are not in the dump or a collection was moving them.
+    pub absent_bytes: u64,
+    /// Where the walk ended early.
+    pub stopped_at: Option<Addr>,
+    /// Why it ended early.
+    pub stopped_because: Option<String>,
+    /// Stretches that are no objects, at most 64.
+    pub gaps: Vec<WalkGap>,
+}
+
+/// A stretch of a segment that holds no object.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct WalkGap {
+    /// Where it lies.
+    pub range: AddrRange,
+    /// Its bytes.
+    pub bytes: u64,
+    /// `in-allocation` or `corrupt`.
+    pub kind: String,
+}
