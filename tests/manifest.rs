@@ -93,6 +93,7 @@ fn check(dump: &Known) -> Findings {
     }
     if let Some(clrmd) = &dump.clrmd {
         if has_heap {
+            walk(dump, clrmd, &mut f);
             segments(dump, clrmd, &mut f);
             heap_detail(dump, clrmd, &mut f);
             handles(dump, clrmd, &mut f);
@@ -182,6 +183,26 @@ fn segments(dump: &Known, clrmd: &Value, f: &mut Findings) {
     }
     parts(list(&ours["data"]["segments"]), theirs, f);
     totals(dump, clrmd, f);
+}
+
+/// Every walk ends exactly at its segment's end, and meets as many objects as ClrMD's.
+fn walk(dump: &Known, clrmd: &Value, f: &mut Findings) {
+    let (exit, ours) = ask(&dump.path, &["segments", "--walk"]);
+    let segments = list(&ours["data"]["segments"]);
+    let sum = |key: &str| segments.iter().map(|s| s["walk"][key].as_u64().unwrap()).sum::<u64>();
+    let inexact: Vec<&Value> = segments.iter().filter(|s| s["walk"]["complete"] != true || s["walk"]["skipped_bytes"] != 0).collect();
+    let whole = segments.iter().all(|s| {
+        let n = |key: &str| s["walk"][key].as_u64().unwrap();
+        n("bytes") + n("context_bytes") + n("in_allocation_bytes") == s["allocated_bytes"].as_u64().unwrap()
+    });
+    let theirs = clrmd["stat"]["objects"].as_u64();
+    if exit != Exit::Ok || !inexact.is_empty() || !whole {
+        f.wrong("walk", format!("{exit:?}, {} segments do not end exactly: {}", inexact.len(), ours["warnings"]));
+    } else if theirs.is_some_and(|n| n != sum("objects")) {
+        f.wrong("walk", format!("{} objects, ClrMD has {theirs:?}", sum("objects")));
+    } else {
+        f.note("walk", format!("{} objects exact", sum("objects")));
+    }
 }
 
 /// The generations inside an ephemeral segment.
@@ -528,6 +549,10 @@ fn expected(dump: &Known, expect: &Value, f: &mut Findings) {
     let keys = ["heap", "generation", "start", "allocated", "committed", "reserved", "used"];
     let (_, segments) = ask(&dump.path, &["segments"]);
     f.same("segments", &by_address(list(&segments["data"]["segments"]), &keys), &by_address(list(&expect["segments"]), &keys));
+    let (_, walked) = ask(&dump.path, &["segments", "--walk"]);
+    let keys = ["objects", "free_objects", "free_bytes", "context_bytes", "bytes"];
+    let own = list(&walked["data"]["segments"]).iter().map(|s| (text(&s["address"]), fields(&s["walk"], &keys))).collect();
+    f.same("walk", &own, &by_address(list(&expect["segments"]), &keys));
     let (_, handles) = ask(&dump.path, &["handles"]);
     let keys = ["type", "object", "secondary"];
     f.same("handles", &by_address(list(&handles["data"]["handles"]), &keys), &by_address(list(&expect["handles"]), &keys));
