@@ -120,7 +120,7 @@ pub enum Command {
     /// What this dump is, what it can and cannot answer, and what to run next.
     Info(DumpArg),
 
-    /// The heap by generation: segments, allocated, committed and reserved bytes [SOS: eeheap].
+    /// The heap by generation: segments, allocated, committed and reserved bytes.
     #[command(visible_alias = "eeheap")]
     Heap {
         /// Everything else that the GC publishes about each heap.
@@ -144,7 +144,7 @@ pub enum Command {
         dump: DumpArg,
     },
 
-    /// Every GC handle: type, object, method table, secondary value [SOS: gchandles].
+    /// Every GC handle: type, object, method table, secondary value.
     #[command(visible_alias = "gchandles")]
     Handles {
         /// Only handles of this type (repeatable).
@@ -158,11 +158,11 @@ pub enum Command {
         dump: DumpArg,
     },
 
-    /// Whether an allocation failed, and why [SOS: analyzeoom].
+    /// Whether an allocation failed, and why.
     #[command(visible_alias = "analyzeoom")]
     Oom(DumpArg),
 
-    /// Managed threads: ids, state, allocation context, exception, and which one crashed [SOS: clrthreads].
+    /// Managed threads: ids, state, allocation context, exception, and which one crashed.
     #[command(visible_alias = "clrthreads")]
     Threads(DumpArg),
 

@@ -44,6 +44,8 @@ pub struct Runtime {
     pub version_source: Option<VersionSource>,
     /// What the self-checks said about the descriptor as used.
     pub checks: Vec<Check>,
+    /// Overlays given by the user that do not fit, each with the reason.
+    pub refused: Vec<String>,
     /// `version` of the runtime's own JSON.
     pub descriptor_version: Option<u64>,
 }
@@ -187,6 +189,7 @@ struct Vm {
     overlay: Option<Overlay>,
     table: Option<DacTable>,
     checks: Vec<Check>,
+    refused: Vec<String>,
 }
 
 impl Opener<'_> {
@@ -230,6 +233,7 @@ impl Opener<'_> {
             version,
             version_source,
             checks: vm.checks,
+            refused: vm.refused,
             descriptor_version: version_of_json,
         })
     }
@@ -280,6 +284,10 @@ impl Opener<'_> {
             return Ok(self.vm_of_own(parts, has_gc, vars));
         }
         let mut failures = Vec::new();
+        let mut refused = Vec::new();
+        for overlay in self.options.overlays.iter().filter(|o| !o.fits(self.dump.facts.os, self.dump.facts.arch)) {
+            self.refuse(overlay, "it is for another operating system or architecture", &mut refused);
+        }
         let mut candidates = self.overlays();
         // A header without its JSON, or a table with a symbol size, names the one text or order that it can be.
         let exact = |o: &Overlay| match (&header, &self.site.dac_table) {
@@ -299,14 +307,12 @@ impl Opener<'_> {
                 // descriptor has to do.
                 None if passed >= 2 || exact(&overlay) => {
                     let source = if slots.is_some() { Source::OverlayJson } else { Source::Overlay };
-                    return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks });
+                    return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }
                 None => failures.push(format!("{}: nothing to check it against is in the dump", overlay.section.name)),
                 Some(c) => {
                     if overlay.given {
-                        let why =
-                            format!("the overlay {} does not fit this process ({}) and was not used", overlay.section.name, describe(c));
-                        self.notes.add(NoteKind::Descriptor, None, why);
+                        self.refuse(&overlay, &describe(c), &mut refused);
                     }
                     failures.push(format!("{}: {}", overlay.section.name, describe(c)));
                 }
@@ -320,28 +326,42 @@ impl Opener<'_> {
                 "no overlay could be confirmed for this runtime: only what the GC publishes itself can be read; the runtime's own \
                  files (--modules DIR) would help",
             );
-            return Ok(Vm { descriptor: Descriptor::default(), source: Source::None, overlay: None, table: None, checks: vec![] });
+            return Ok(Vm { descriptor: Descriptor::default(), source: Source::None, overlay: None, table: None, checks: vec![], refused });
         }
         failures.insert(0, "GcDacVars was not found".into());
         Err(self.unsupported(failures.join("; ")))
     }
 
     /// The runtime's own JSON is there. Where it lacks the GC, an overlay that agrees with every offset of it adds the
-    /// order of `g_dacTable` and what that release left out.
+    /// order of `g_dacTable` and what that release left out. One that the user gave is always tried.
     fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm {
-        let agrees = |o: &Overlay| {
-            parts.iter().all(|p| {
-                p.raw.types.iter().all(|(name, own)| {
-                    let theirs = o.raw.types.iter().find(|t| t.0 == *name).map(|t| &t.1);
-                    own.fields.iter().all(|f| theirs.is_none_or(|t| t.fields.iter().all(|g| g.0 != f.0 || g.1 == f.1))) && theirs.is_some()
-                })
-            })
-        };
-        let overlay = if has_gc { self.options.overlays.first().cloned() } else { self.overlays().into_iter().find(|o| agrees(o)) };
-        let table = self.site.dac_table.or_else(|| overlay.as_ref().and_then(|o| self.table_by_content(o, vars)));
-        let descriptor = self.assemble(overlay.as_ref(), None, parts, table);
+        let mut refused = Vec::new();
+        for overlay in self.overlays().into_iter().filter(|o| o.given || !has_gc) {
+            if let Some(why) = disagreement(&overlay, parts) {
+                if overlay.given {
+                    self.refuse(&overlay, &format!("the runtime's own descriptor has {why}"), &mut refused);
+                }
+                continue;
+            }
+            let table = self.site.dac_table.or_else(|| self.table_by_content(&overlay, vars));
+            let descriptor = self.assemble(Some(&overlay), None, parts, table);
+            let checks = checks::run(&descriptor, self.memory, &self.options.limits);
+            match checks.iter().find(|c| c.failed()) {
+                Some(failed) if overlay.given => self.refuse(&overlay, &describe(failed), &mut refused),
+                Some(_) => {}
+                None => return Vm { descriptor, source: Source::Descriptor, overlay: Some(overlay), table, checks, refused },
+            }
+        }
+        let descriptor = self.assemble(None, None, parts, self.site.dac_table);
         let checks = checks::run(&descriptor, self.memory, &self.options.limits);
-        Vm { descriptor, source: Source::Descriptor, overlay, table, checks }
+        Vm { descriptor, source: Source::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
+    }
+
+    /// An overlay that the user gave and that does not fit: said, not believed.
+    fn refuse(&self, overlay: &Overlay, why: &str, refused: &mut Vec<String>) {
+        let what = format!("the overlay {} does not fit this process and was not used: {why}", overlay.section.name);
+        self.notes.add(NoteKind::Descriptor, None, what.clone());
+        refused.push(what);
     }
 
     fn table_by_content(&self, overlay: &Overlay, vars: Option<GcDacVars>) -> Option<DacTable> {
@@ -469,6 +489,25 @@ impl Opener<'_> {
         facts.push(details);
         RuntimeError::Unsupported { path, details: facts.join("; ") }
     }
+}
+
+/// The first offset that the runtime's own descriptor and `overlay` disagree in. A bundled overlay also has to know every
+/// type that the descriptor has: otherwise it describes another release.
+fn disagreement(overlay: &Overlay, parts: &[Part]) -> Option<String> {
+    for (name, own) in parts.iter().flat_map(|p| &p.raw.types) {
+        let Some((_, theirs)) = overlay.raw.types.iter().find(|t| t.0 == *name) else {
+            if overlay.given {
+                continue;
+            }
+            return Some(format!("a type {name}"));
+        };
+        for (field, offset, _) in &own.fields {
+            if theirs.fields.iter().any(|f| f.0 == *field && f.1 != *offset) {
+                return Some(format!("{name}.{field} at {offset}"));
+            }
+        }
+    }
+    None
 }
 
 /// How far the table of this process is shifted against the overlay's order, told by variables whose addresses the

@@ -109,7 +109,7 @@ pub fn sniff(first: &[u8], total_len: u64) -> FileKind {
     }
     if looks_like_text(first) {
         let start = first.iter().find(|b| !b.is_ascii_whitespace());
-        return if matches!(start, Some(b'{' | b'[')) { FileKind::Json } else { FileKind::Text };
+        return if matches!(start, Some(b'{')) { FileKind::Json } else { FileKind::Text };
     }
     if total_len < 32 { FileKind::TooShort } else { FileKind::Unknown }
 }

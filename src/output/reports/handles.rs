@@ -57,6 +57,7 @@ impl Report for HandlesReport {
             page.gap()?;
         }
         let tables = if self.tables == 1 { "1 handle table".into() } else { format!("{} handle tables", self.tables) };
-        page.line(&format!("{} handles in {tables}", count(self.total)))
+        let handles = if self.total == 1 { "1 handle".into() } else { format!("{} handles", count(self.total)) };
+        page.line(&format!("{handles} in {tables}"))
     }
 }
