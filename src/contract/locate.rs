@@ -64,7 +64,7 @@ pub fn find(dump: &Dump, memory: &mut Memory, search: &FileSearch, limits: &Limi
     let mut sites = Vec::new();
     let (named, others): (Vec<&Module>, Vec<&Module>) = dump.modules.iter().partition(|m| is_runtime_name(m));
     for module in named {
-        let filled = top_up(dump, memory, module, search, notes);
+        let filled = top_up(dump, memory, module, search, notes, false);
         match Image::at(memory, module.base) {
             Some(image) => sites.push(site(memory, module, image, filled, limits)),
             None => seen.headless.push(module.clone()),
@@ -78,7 +78,7 @@ pub fn find(dump: &Dump, memory: &mut Memory, search: &FileSearch, limits: &Limi
         let Some(image) = Image::at(memory, module.base) else { continue };
         let exports = image.export(memory, DESCRIPTOR).is_some() || image.export(memory, DAC_TABLE).is_some();
         if exports {
-            let filled = top_up(dump, memory, module, search, notes);
+            let filled = top_up(dump, memory, module, search, notes, true);
             sites.push(site(memory, module, image, filled, limits));
         } else if image.export(memory, AOT_HEADER).is_some() {
             seen.native_aot.push(module.clone());
@@ -90,9 +90,13 @@ pub fn find(dump: &Dump, memory: &mut Memory, search: &FileSearch, limits: &Limi
     (sites, seen)
 }
 
-fn top_up(dump: &Dump, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Notes) -> Filled {
+fn top_up(dump: &Dump, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Notes, single_file: bool) -> Filled {
     let image = Image::at(memory, module.base);
-    let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os);
+    // Kernels dump written pages of private mappings only; createdump without a DAC, as with single-file programs, too.
+    // Where nothing writable of the image was captured, it is a mini dump: what the file says would be stale.
+    let written_pages_saved = image.as_ref().is_some_and(|i| i.writable.iter().any(|r| memory.captured(*r) > 0));
+    let clean_pages = written_pages_saved && (single_file || dump.facts.uncaptured_mappings > 0);
+    let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os, clean_pages);
     for (path, reason) in &filled.rejected {
         notes.add(
             NoteKind::ModuleMismatch,

@@ -2,8 +2,8 @@
 //!
 //! A file is taken only when it is provably the one that the process had loaded: same GNU build id (ELF), same time
 //! stamp and size (PE). Only pages that the process could not have changed are filled: read-only segments, and the
-//! relocation-only part (RELRO) with its relative relocations applied. A writable page that is missing stays missing:
-//! the file's copy of it would be a guess about the past.
+//! relocation-only part (RELRO) with its relative relocations applied. A writable page that is missing stays missing,
+//! unless the dump is of a kind that holds every page that was ever written to: the file's copy would be a guess.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,10 +76,14 @@ pub struct Filled {
 }
 
 /// Tops `memory` up from the file of `module`, whose image in memory is `image` (absent where its first page is).
-pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os) -> Filled {
+///
+/// `clean_pages` says that the dump holds every page that the process had written to, so that a writable page that is
+/// missing is still as in the file. True for kernel cores, and for createdump's dumps of single-file programs (it finds no
+/// DAC there and saves written pages only); not for mini dumps.
+pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, clean_pages: bool) -> Filled {
     let mut filled = Filled::default();
     for path in search.candidates(&module.path, os) {
-        match Bytes::map_path(&path).map_err(|e| e.to_string()).and_then(|b| fill_from(memory, module, image, b)) {
+        match Bytes::map_path(&path).map_err(|e| e.to_string()).and_then(|b| fill_from(memory, module, image, b, clean_pages)) {
             Ok(bytes) => {
                 filled.bytes = bytes;
                 filled.file = Some(path);
@@ -91,11 +95,11 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
     filled
 }
 
-fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes) -> Result<u64, String> {
+fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes, clean_pages: bool) -> Result<u64, String> {
     let bytes = Arc::new(bytes);
     if bytes.starts_with(b"\x7fELF") {
         let image = image.ok_or("the dump lacks the module's first page, so its build id cannot be compared")?;
-        fill_elf(memory, image, &bytes)
+        fill_elf(memory, image, &bytes, clean_pages)
     } else if bytes.starts_with(b"MZ") {
         fill_pe(memory, module, image, &bytes)
     } else {
@@ -133,7 +137,7 @@ fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
     Some(LoadedElf { memory, image, headers })
 }
 
-fn fill_elf(memory: &mut Memory, image: &Image, bytes: &Arc<Bytes>) -> Result<u64, String> {
+fn fill_elf(memory: &mut Memory, image: &Image, bytes: &Arc<Bytes>, clean_pages: bool) -> Result<u64, String> {
     let wanted = image.build_id.as_ref().ok_or("the dump lacks the module's build id")?;
     let loaded = load_elf(bytes, memory.shape(), image.base).ok_or("not a readable ELF image of this architecture")?;
     let found = loaded.image.build_id.as_ref().ok_or("the file has no build id")?;
@@ -149,7 +153,8 @@ fn fill_elf(memory: &mut Memory, image: &Image, bytes: &Arc<Bytes>) -> Result<u6
         let end = start.plus(h.p_filesz).plus(PAGE - 1).align_down(PAGE);
         added = added.saturating_add(memory.fill_gaps(AddrRange::new(page, end), bytes, h.p_offset.saturating_sub(head)));
     }
-    for h in loaded.headers.iter().filter(|h| h.p_type == PT_GNU_RELRO) {
+    let unchanged = |h: &&ProgramHeader| h.p_type == PT_GNU_RELRO || (clean_pages && h.p_type == PT_LOAD && h.p_flags & PF_W != 0);
+    for h in loaded.headers.iter().filter(unchanged) {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
         if let Some(copy) = relocated(&loaded, AddrRange::new(start, start.plus(h.p_filesz))) {
             let copy = Arc::new(Bytes::Owned(copy));
@@ -254,4 +259,61 @@ fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &
 /// Bytes as lower-case hexadecimal digits: the usual spelling of build ids.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use super::*;
+
+    /// A system library with a build id, as the process would have loaded it: only its first page was captured.
+    fn library() -> Option<(PathBuf, Memory, Image, Module)> {
+        let path = ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libc.so.6", "/lib64/libc.so.6"]
+            .iter()
+            .map(PathBuf::from)
+            .find(|p| p.is_file())?;
+        let bytes = Arc::new(Bytes::map_path(&path).unwrap());
+        let base = Addr(0x7f00_0000_0000);
+        let mut memory = Memory { shape: Shape::LE64, sources: vec![], pieces: vec![] };
+        memory.fill_gaps(AddrRange::new(base, base.plus(4096)), &bytes, 0);
+        let image = Image::at(&memory, base)?;
+        let module =
+            Module { path: path.display().to_string(), base, size: image.range.len(), timestamp: None, version: None, build_id: None };
+        image.build_id.is_some().then_some((path, memory, image, module))
+    }
+
+    #[test]
+    fn a_matching_file_fills_read_only_pages_and_written_ones_only_where_they_are_known_clean() {
+        let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
+        let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
+        let writable: u64 = image.writable.iter().map(AddrRange::len).sum();
+        let missing = |m: &Memory| image.writable.iter().map(|r| r.len() - m.captured(*r)).sum::<u64>();
+        let fill = |clean| {
+            let mut m = Memory { shape: memory.shape, sources: memory.sources.clone(), pieces: memory.pieces.clone() };
+            let filled = fill_module(&mut m, &module, Some(&image), &search, Os::Linux, clean);
+            assert!(filled.file.is_some() && filled.bytes > 500_000, "{filled:?}");
+            (m, filled)
+        };
+        let (guarded, _) = fill(false);
+        let (clean, _) = fill(true);
+        // RELRO is filled in both, `.data` only in the second, `.bss` in neither: a file has no copy of it.
+        assert!(missing(&guarded) > 0 && missing(&guarded) < writable);
+        assert!(missing(&clean) > 0 && missing(&clean) < missing(&guarded));
+        let dynamic = image.exports.unwrap();
+        assert!(image.export(&clean, "malloc").is_some() && clean.has(dynamic.start));
+        // Relocated: pointers in RELRO lead into the image at its new base.
+        let relro = image.writable[0].start;
+        let inside = (0..64).filter_map(|i| clean.ptr(relro.element(i, 8)).ok()).filter(|p| image.range.contains(*p)).count();
+        assert!(inside > 8, "{inside}");
+    }
+
+    #[test]
+    fn a_file_with_another_build_id_is_refused() {
+        let Some((path, mut memory, mut image, module)) = library() else { return println!("skipped: no libc with a build id") };
+        image.build_id = Some(vec![1, 2, 3]);
+        let search = FileSearch { sysroot: Some("/".into()), ..FileSearch::default() };
+        let filled = fill_module(&mut memory, &module, Some(&image), &search, Os::Linux, true);
+        assert_eq!((filled.file, filled.bytes), (None, 0));
+        assert!(filled.rejected.iter().any(|r| r.0 == path && r.1.contains("010203")), "{:?}", filled.rejected);
+    }
 }
