@@ -77,11 +77,82 @@ fn every_shared_dump_is_exact() {
         wrong.extend(found.wrong.iter().map(|w| format!("{}: {w}", dump.name)));
     }
     println!("{}", rows.join("\n"));
+    if lacking.is_empty() && !dumps.is_empty() {
+        coverage_document(&dumps, &rows);
+    }
     for name in &lacking {
         println!("skipped: {name}: not unpacked in {}", common::unpacked().display());
     }
     println!("shared dumps: {} checked, {} skipped", dumps.len(), lacking.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+const COMMANDS: [&str; 6] = ["heap", "segments", "objects", "handles", "oom", "threads"];
+
+/// Writes what every dump answered into `docs/coverage.md`, between its markers, or fails where that is outdated.
+/// `GCDUMP_BLESS=1` rewrites it.
+fn coverage_document(dumps: &[Known], matrix: &[String]) {
+    let mut kinds: BTreeMap<(String, String), BTreeMap<&str, BTreeMap<String, usize>>> = BTreeMap::new();
+    let mut reasons: BTreeMap<(String, String, String), Vec<String>> = BTreeMap::new();
+    for dump in dumps {
+        let (_, info) = ask(&dump.path, &["info"]);
+        let cells = kinds.entry((dump.kind.clone(), dump.runtime.clone())).or_default();
+        for a in list(&info["data"]["answers"]) {
+            let command = COMMANDS.iter().find(|c| a["command"] == **c).unwrap();
+            *cells.entry(command).or_default().entry(text(&a["answer"])).or_default() += 1;
+            if let Some(reason) = a["reason"].as_str() {
+                let key = (dump.kind.clone(), (*command).to_string(), without_numbers(reason));
+                reasons.entry(key).or_default().push(dump.name.clone());
+            }
+        }
+    }
+    let mut out = format!("Kind of dump and runtime, {} dumps; the number says how many.\n\n| kind | runtime |", dumps.len());
+    out.push_str(&COMMANDS.map(|c| format!(" `{c}` |")).concat());
+    out.push_str(&format!("\n| --- | --- |{}\n", " --- |".repeat(COMMANDS.len())));
+    for ((kind, runtime), cells) in &kinds {
+        out.push_str(&format!("| {kind} | {runtime} |"));
+        for command in COMMANDS {
+            let answers: Vec<String> = cells.get(command).iter().flat_map(|a| a.iter().map(|(k, n)| format!("{k} {n}"))).collect();
+            out.push_str(&format!(" {} |", answers.join(", ")));
+        }
+        out.push('\n');
+    }
+    out.push_str("\nWhy not in full:\n\n| kind | command | reason | dumps |\n| --- | --- | --- | --- |\n");
+    for ((kind, command, reason), names) in &reasons {
+        out.push_str(&format!("| {kind} | `{command}` | {reason} | {} |\n", names.join(", ")));
+    }
+    out.push_str("\nEvery dump, compared with ClrMD's answer, the program's truth and the expectations packed beside it:\n\n```text\n");
+    out.push_str(&matrix.join("\n"));
+    out.push_str("\n```\n");
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/coverage.md");
+    let old = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = old.split_once("<!-- generated -->\n").expect("the first marker");
+    let (_, tail) = rest.split_once("<!-- end of generated -->").expect("the second marker");
+    let new = format!("{head}<!-- generated -->\n{out}<!-- end of generated -->{tail}");
+    let names = |text: &str| -> Vec<String> {
+        let body = text.split_once("```text").map_or("", |t| t.1).split("```").next().unwrap_or("");
+        body.lines().filter_map(|l| l.split_whitespace().next()).map(ToString::to_string).collect()
+    };
+    if std::env::var_os("GCDUMP_BLESS").is_some() {
+        std::fs::write(&path, new).unwrap();
+    } else if names(&old) != names(&new) {
+        println!("docs/coverage.md describes another set of dumps; GCDUMP_BLESS=1 rewrites it");
+    } else {
+        assert!(old == new, "docs/coverage.md is outdated; GCDUMP_BLESS=1 cargo test --test manifest rewrites it");
+    }
+}
+
+/// The reason without what differs from dump to dump.
+fn without_numbers(reason: &str) -> String {
+    let mut out = String::new();
+    for word in reason.split(' ') {
+        let digits = word.trim_end_matches([':', ',']).trim_start_matches("0x");
+        let number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_hexdigit()) && digits.chars().any(|c| c.is_ascii_digit());
+        let shown = if number { format!("…{}", if word.ends_with(':') { ":" } else { "" }) } else { word.to_string() };
+        out.push_str(if out.is_empty() { "" } else { " " });
+        out.push_str(&shown);
+    }
+    out
 }
 
 fn check(dump: &Known) -> Findings {
