@@ -521,6 +521,25 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
         expected.insert(text(&t["address"]), row);
     }
     f.same("threads", &own, &expected);
+    let rows = list(&ours["data"]["threads"]);
+    if dump.scenario == "crash" {
+        // The thread that crashed is the one whose exception ClrMD shows.
+        let crashed: Vec<&Value> = rows.iter().filter(|t| t["crashed"] == true).collect();
+        let theirs = theirs.iter().find(|t| !t["exception"].is_null()).map(|t| (text(&t["os_id"]), text(&t["exception"]["address"])));
+        let own = crashed.first().map(|t| (text(&t["os_id"]), text(&t["exception"]["address"])));
+        if crashed.len() != 1 || own != theirs {
+            f.wrong("crash", format!("{own:?}, expected {theirs:?}"));
+        } else {
+            f.note("crash", format!("thread {} named", text(&crashed[0]["os_id"])));
+        }
+    } else if rows.iter().any(|t| t["crashed"] == true) {
+        f.wrong("crash", "nobody crashed here".into());
+    }
+    if let Some(n) = dump.truth.as_ref().filter(|_| dump.scenario == "threads").and_then(|t| t["threads"].as_u64()) {
+        // The program names its threads lab-0, lab-1 …
+        let missing = (0..n).filter(|i| !rows.iter().any(|t| t["name"] == format!("lab-{i}"))).count();
+        if missing == 0 { f.note("names", format!("{n} threads named")) } else { f.wrong("names", format!("{missing} of {n} missing")) }
+    }
 }
 
 /// The program states names as reflection spells them, ``Lab.Pair`2[A,B]``; everything else prints `Lab.Pair<A, B>`.

@@ -1,6 +1,7 @@
 //! Type names for answers: made once per method table, and never a reason for an answer to fail.
 
 use crate::base::{Addr, NoteKind, Notes};
+use crate::clr::fields::Fields;
 use crate::clr::modules::MetadataOrigin;
 use crate::clr::type_names::{NameQuality, TypeNames};
 use crate::contract::{Process, Runtime};
@@ -22,6 +23,15 @@ impl<'p> Namer<'p> {
     pub fn name(&self, method_table: Addr) -> Option<String> {
         let name = self.names.as_ref()?.name(method_table);
         (name.quality != NameQuality::Unknown).then(|| name.name.clone())
+    }
+
+    /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.
+    pub fn string_field(&self, process: &Process, runtime: &Runtime, object: Addr, method_table: Addr, field: &str) -> Option<String> {
+        const LONGEST: u32 = 1024;
+        let fields = Fields::bind(&process.memory, &runtime.descriptor).ok()?;
+        let offset = fields.offset(self.names.as_ref()?, method_table, field)?;
+        let text = process.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
+        fields.string(text, LONGEST)
     }
 
     /// Notes where names came from files that the dump cannot vouch for.

@@ -24,6 +24,11 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
         let mt = method_table(address);
         ExceptionModel { address, type_name: mt.and_then(|mt| namer.name(mt)), method_table: mt, current }
     };
+    // The managed Thread object keeps its name; Windows dumps have one of the operating system's as well.
+    let managed_name = |object: Option<Addr>| {
+        let object = object?;
+        namer.string_field(process, runtime, object, method_table(object)?, "_name").filter(|n| !n.is_empty())
+    };
     let list: Vec<ThreadModel> = reader
         .list()
         .into_iter()
@@ -34,7 +39,7 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
                 managed_id: t.id,
                 os_id,
                 address: t.address,
-                name: native.and_then(|n| n.name.clone()),
+                name: managed_name(t.exposed).or_else(|| native.and_then(|n| n.name.clone())),
                 state: t.state.map(state_names).unwrap_or_default(),
                 state_value: t.state,
                 gc_mode: t.cooperative.map(|c| if c { "cooperative" } else { "preemptive" }.into()),

@@ -1,5 +1,6 @@
 //! Floor 4: what the runtime's own structures mean: threads, method tables, types, metadata.
 
+pub mod fields;
 pub mod metadata;
 pub mod method_table;
 pub mod modules;
