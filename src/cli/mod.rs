@@ -70,7 +70,7 @@ fn usage(e: &clap::Error, streams: &mut Streams<'_>) -> Exit {
 
 fn to_file(cli: &Cli, path: &std::path::Path, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     use anyhow::Context;
-    let file = File::create(path).with_context(|| format!("creating {}", path.display()))?;
+    let file = File::create(path).map_err(|e| UsageError(format!("cannot write {}: {e}", path.display())))?;
     let mut out = BufWriter::new(file);
     let inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };
     let exit = cmd::run(cli, &mut { inner })?;
