@@ -187,3 +187,156 @@ fn every_machine_with_every_collector() {
         }
     }
 }
+
+#[test]
+fn the_fake_process_is_what_it_should_be() {
+    // The comparison would be worth nothing on empty lists.
+    for shape in Shape::ALL {
+        let target = Spec { server: Some(3), ..Spec::standard(shape) }.build();
+        let expected = target.expected();
+        let count = |key: &str| expected[key].as_array().unwrap().len();
+        assert_eq!((count("segments"), count("threads"), count("heaps"), count("oom")), (1 + 3 * 7, 4, 3, 3));
+        assert_eq!((count("handles"), expected["handle_tables"].as_u64()), (28 + 2 + 2, Some(4)));
+        assert!(count("free") > 15 && count("objects") > 60);
+        assert!(target.to_elf_core().len() < 200 << 10 && target.to_minidump().len() < 200 << 10);
+        // The image at the same place, all other memory the same.
+        assert_eq!(target.ranges().len(), target.memory.ranges.len() + 1);
+    }
+}
+
+#[test]
+fn every_way_to_write_a_descriptor() {
+    for shape in Shape::ALL {
+        for descriptor_version in 0..=2 {
+            for n in 0..4 {
+                let (string_contracts, typed) = (n & 1 != 0, n & 2 != 0);
+                let server = (n == 1).then_some(2);
+                check(&Spec { descriptor_version, string_contracts, typed, server, ..Spec::standard(shape) }, Exit::Ok);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_an_export_the_magic_bytes_lead_to_the_root() {
+    for shape in Shape::ALL {
+        let spec = Spec { export: false, ..Spec::standard(shape) };
+        check(&spec, Exit::Ok);
+        let target = spec.build();
+        for bytes in [target.to_elf_core(), target.to_minidump()] {
+            let (_, all) = ask_bytes(&bytes, &["info"]);
+            let runtime = &all["data"]["runtimes"][0];
+            assert_eq!(runtime["descriptor_found_by"], "its magic bytes in the module's data");
+            assert_eq!((runtime["vm"].as_str(), runtime["gc"].as_str()), (Some("descriptor"), Some("descriptor")));
+        }
+    }
+}
+
+fn kinds(all: &Value) -> Vec<&str> {
+    all["warnings"].as_array().unwrap().iter().map(|w| w["kind"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_collection_in_progress_is_said_at_once() {
+    for shape in Shape::ALL {
+        for server in [None, Some(2)] {
+            let spec = Spec { gc_in_progress: true, server, ..Spec::standard(shape) };
+            check(&spec, Exit::Ok);
+            let target = spec.build();
+            for command in [&["heap"][..], &["segments"], &["handles"], &["oom"], &["info"]] {
+                let (exit, all) = ask_bytes(&target.to_elf_core(), command);
+                assert_eq!((exit, kinds(&all)), (Exit::Ok, vec!["gc-in-progress"]), "{command:?}");
+            }
+            let (_, info) = ask_bytes(&target.to_minidump(), &["info"]);
+            assert_eq!(info["data"]["gc"]["gc_in_progress"], true);
+        }
+    }
+}
+
+/// Runs a command that must fail; returns exit and message.
+fn refuse(target: &Target, command: &[&str]) -> (Exit, String) {
+    let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    std::fs::write(file.path(), target.to_minidump()).unwrap();
+    let mini = common::run(&[command, &["--json", "--no-local-files", file.path().to_str().unwrap()]].concat());
+    std::fs::write(file.path(), target.to_elf_core()).unwrap();
+    let core = common::run(&[command, &["--json", "--no-local-files", file.path().to_str().unwrap()]].concat());
+    assert_eq!(mini.exit, core.exit);
+    (core.exit, core.err)
+}
+
+#[test]
+fn three_ways_to_have_no_gc_contract() {
+    let cases = [
+        (GcPart::NotYet, "does not advertise the contract GC"),
+        (GcPart::NotAdvertised, "does not advertise the contract GC"),
+        (GcPart::Version("c99".into()), "in version c99, which this gcdump does not know"),
+    ];
+    for shape in Shape::ALL {
+        for (gc, message) in cases.clone() {
+            let target = Spec { gc, ..Spec::standard(shape) }.build();
+            for command in [&["heap"][..], &["segments"], &["handles"], &["oom"]] {
+                let (exit, text) = refuse(&target, command);
+                assert_eq!(exit, Exit::NoRuntime, "{text}");
+                assert!(text.contains(message), "{shape:?} {command:?}: {text}");
+            }
+            // Threads do not need the GC.
+            let (_, all) = ask_bytes(&target.to_elf_core(), &["threads"]);
+            assert_eq!(all["data"]["threads"].as_array().unwrap().len(), 4);
+        }
+    }
+}
+
+#[test]
+fn hostile_descriptors_end_with_a_clear_message() {
+    for shape in Shape::ALL {
+        let started = std::time::Instant::now();
+        check(&Spec { hostile: Hostile::Cycle, ..Spec::standard(shape) }, Exit::Ok);
+        let cases = [
+            (Hostile::HugeJson, "bytes of JSON, more than the limit"),
+            (Hostile::HugeSlots, "slots, more than the limit"),
+            (Hostile::CutJson, "malformed"),
+        ];
+        for (hostile, note) in cases {
+            let target = Spec { hostile, ..Spec::standard(shape) }.build();
+            for bytes in [target.to_elf_core(), target.to_minidump()] {
+                let (exit, all) = ask_bytes(&bytes, &["info"]);
+                assert_eq!(exit, Exit::NoRuntime);
+                let notes = all["warnings"].as_array().unwrap();
+                let found = notes.iter().any(|n| n["kind"] == "descriptor" && n["message"].as_str().unwrap().contains(note));
+                assert!(found, "{hostile:?}: {notes:?}");
+            }
+            assert_eq!(refuse(&target, &["heap"]).0, Exit::NoRuntime);
+        }
+        assert!(started.elapsed().as_secs() < 10);
+    }
+}
+
+#[test]
+fn what_is_not_captured_makes_the_answer_partial() {
+    for shape in Shape::ALL {
+        let target = Spec { server: Some(2), ..Spec::standard(shape) }.build();
+        let expected = target.expected();
+        let number = |v: &Value| u64::from_str_radix(&v.as_str().unwrap()[2..], 16).unwrap();
+        // A segment's objects: its row stays, without captured bytes.
+        let first = &expected["segments"][0];
+        let start = number(&first["start"]);
+        let cut = target.without(start, number(&first["allocated"]) - start);
+        for bytes in [cut.to_elf_core(), cut.to_minidump()] {
+            let (exit, all) = ask_bytes(&bytes, &["segments"]);
+            let row = all["data"]["segments"].as_array().unwrap().iter().find(|s| s["address"] == first["address"]).unwrap();
+            assert_eq!((exit, row["captured_bytes"].as_u64()), (Exit::Ok, Some(0)));
+        }
+        // The second heap's structure.
+        let cut = target.without(number(&expected["heaps"][1]["address"]), shape.ptr * 0x60);
+        for bytes in [cut.to_elf_core(), cut.to_minidump()] {
+            let (exit, all) = ask_bytes(&bytes, &["heap", "--detail"]);
+            assert_eq!((exit, all["data"]["complete"].as_bool()), (Exit::Partial, Some(false)));
+            assert!(kinds(&all).contains(&"missing"));
+        }
+        // The last thread: those before it are listed.
+        let cut = target.without(number(&expected["threads"][3]["address"]), 0x20);
+        let (exit, all) = ask_bytes(&cut.to_elf_core(), &["threads"]);
+        assert!(all["data"]["threads"].as_array().unwrap().len() >= 3);
+        assert!(matches!(exit, Exit::Ok | Exit::Partial));
+    }
+}

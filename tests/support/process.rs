@@ -436,7 +436,7 @@ impl Builder {
             // The thread with room left allocates on the first heap, the one without on the last.
             let room = if index == 0 { Some(0x40) } else { (index + 1 == count).then_some(0) };
             let mut starts = [0u64; 5];
-            let mut class = |b: &mut Builder, name: &str, flags, bytes| b.segment(heap, name, flags, bytes, false, None);
+            let class = |b: &mut Builder, name: &str, flags, bytes| b.segment(heap, name, flags, bytes, false, None);
             let frozen = (index == 0).then(|| class(self, "frozen", 1, 0xc0).0);
             let old = class(self, "gen2", 0, 0x100).0;
             let mut allocation_starts = [0u64; 5];
