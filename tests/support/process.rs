@@ -100,7 +100,7 @@ impl Builder {
         at
     }
 
-    fn new(&mut self, name: &str) -> u64 {
+    fn make(&mut self, name: &str) -> u64 {
         let bytes = self.lay.size(name);
         self.native(bytes)
     }
@@ -300,7 +300,7 @@ impl Builder {
         let list = [("FreeObject", 3 * p, 0x8000_0001), ("Object", 3 * p, 0), ("String", 2 * p + 6, 0x8000_0002u64)];
         let module = self.native(0x40);
         for (i, (name, base, flags)) in list.into_iter().enumerate() {
-            let (mt, class) = (self.new("MethodTable"), self.new("EEClass"));
+            let (mt, class) = (self.make("MethodTable"), self.make("EEClass"));
             self.set(mt, "MethodTable", "BaseSize", base);
             self.set(mt, "MethodTable", "MTFlags", flags);
             self.set(mt, "MethodTable", "MTFlags2", (i as u64 + 2) << 8);
@@ -357,7 +357,7 @@ impl Builder {
         let mem = region + if regions { 0x30 } else { 0x200 };
         let end = mem + bytes;
         self.mem.map(region, (end - region).next_multiple_of(0x100), true);
-        let at = if regions { self.new("HeapSegment") } else { region };
+        let at = if regions { self.make("HeapSegment") } else { region };
         let (committed, reserved) = (region + 0x1000, region + 0x10000);
         // Before the first collection, only the heap knows how far the youngest segment is filled.
         let allocated = if ephemeral { mem } else { end };
@@ -400,7 +400,7 @@ impl Builder {
         for _ in 0..count {
             let region = self.region_at;
             self.region_at += 0x10000;
-            let at = self.new("HeapSegment");
+            let at = self.make("HeapSegment");
             self.set(at, "HeapSegment", "Mem", region + 0x30);
             self.set(at, "HeapSegment", "Committed", region + 0x2000);
             self.set(at, "HeapSegment", "Next", head);
@@ -430,7 +430,7 @@ impl Builder {
         let mut addresses = Vec::new();
         let mut holes = [(0, 0); 2];
         for index in 0..count {
-            let address = if self.spec.server.is_some() { self.new("GCHeap") } else { 0 };
+            let address = if self.spec.server.is_some() { self.make("GCHeap") } else { 0 };
             addresses.push(address);
             let heap = (index, address);
             // The thread with room left allocates on the first heap, the one without on the last.
@@ -503,7 +503,7 @@ impl Builder {
             at
         };
         let fill_count = 7;
-        let queue = self.new("CFinalize");
+        let queue = self.make("CFinalize");
         let array = self.native(p * 32);
         let mut fill_pointers = Vec::new();
         for (i, n) in [0, 0, 2, 5, 5, 7, 8].into_iter().enumerate() {
@@ -705,15 +705,15 @@ impl Builder {
                 n if n + 1 == slots => self.handle_segment(2 + n, &[(2, 3, 7, o(10), 0), (1, 4, 9, o(11), 0)], 0, 8),
                 n => self.handle_segment(2 + n, &[], 0, 0),
             };
-            let table = self.new("HandleTable");
+            let table = self.make("HandleTable");
             self.set(table, "HandleTable", "SegmentList", segment);
             self.mem.p(array + slot * self.p, table);
         }
-        let bucket = self.new("HandleTableBucket");
+        let bucket = self.make("HandleTableBucket");
         self.set(bucket, "HandleTableBucket", "Table", array);
         let (lists, bytes) = ([self.native(BUCKETS * self.p), self.native(BUCKETS * self.p)], self.lay.size("HandleTableMap"));
         self.mem.p(lists[0] + 2 * self.p, bucket);
-        let (map, more) = (self.var(bytes), self.new("HandleTableMap"));
+        let (map, more) = (self.var(bytes), self.make("HandleTableMap"));
         self.set(map, "HandleTableMap", "BucketsPtr", lists[0]);
         self.set(map, "HandleTableMap", "Next", more);
         self.set(more, "HandleTableMap", "BucketsPtr", lists[1]);
@@ -746,7 +746,7 @@ impl Builder {
             let found = b.handles.iter().find(|h| h["address"] == hex(handle)).unwrap();
             (found["object"].clone(), found["method_table"].clone())
         };
-        let tracker = self.new("ExceptionInfo");
+        let tracker = self.make("ExceptionInfo");
         self.set(tracker, "ExceptionInfo", "ThrownObject", strong[2]);
         // Managed id, system id, state, context, exposed object, last thrown, tracker.
         let list = [
@@ -755,7 +755,7 @@ impl Builder {
             (3, 0, 0x400, None, 0, 0, 0),
             (4, 4004, 0x0100_0200, Some(holes[1]), 0, strong[1], tracker),
         ];
-        let addresses: Vec<u64> = list.iter().map(|_| self.new("Thread")).collect();
+        let addresses: Vec<u64> = list.iter().map(|_| self.make("Thread")).collect();
         let link = self.at("Thread", "LinkNext");
         let mut expected = Vec::new();
         for (i, (id, os_id, state, context, exposed, thrown, tracker)) in list.into_iter().enumerate() {
@@ -767,7 +767,7 @@ impl Builder {
                 self.set(at, "Thread", f, v);
             }
             if let Some((pointer, limit)) = context {
-                let locals = self.new("RuntimeThreadLocals");
+                let locals = self.make("RuntimeThreadLocals");
                 self.set(at, "Thread", "RuntimeThreadLocals", locals);
                 let gc = locals + self.at("RuntimeThreadLocals", "AllocContext") + self.at("EEAllocContext", "GCAllocationContext");
                 for (f, v) in [("Pointer", pointer), ("Limit", limit), ("AllocBytes", 0x4000 + id), ("AllocBytesLoh", 0x1_0000_0001)] {
@@ -786,7 +786,7 @@ impl Builder {
                 "gc_mode": if id & 1 == 1 { "cooperative" } else { "preemptive" },
             }));
         }
-        let store = self.new("ThreadStore");
+        let store = self.make("ThreadStore");
         self.set(store, "ThreadStore", "ThreadCount", 4);
         self.set(store, "ThreadStore", "FirstThreadLink", addresses[0] + link);
         for (name, value) in [("ThreadStore", store), ("FinalizerThread", addresses[1])] {
