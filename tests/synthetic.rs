@@ -62,6 +62,12 @@ fn answers(bytes: &[u8], exit: Exit) -> (Value, Vec<Value>) {
     let threads = get(&["threads"]);
     let contracts = get(&["contracts"]);
     assert_eq!(plain["segments"], segments["segments"]);
+    // The builder fills every segment exactly, but for the allocation contexts.
+    for s in get(&["segments", "--walk"])["segments"].as_array().unwrap() {
+        let n = |key: &str| s["walk"][key].as_u64().unwrap();
+        assert_eq!(s["walk"]["complete"], true, "{s}");
+        assert_eq!(n("bytes") + n("context_bytes"), s["allocated_bytes"].as_u64().unwrap(), "{s}");
+    }
     for check in contracts["checks"].as_array().unwrap() {
         assert_eq!(check["outcome"], "passed", "{check}");
     }

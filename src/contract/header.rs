@@ -155,8 +155,10 @@ pub fn children(memory: &Memory, parent: usize, depth: usize, limits: &Limits, n
             continue;
         }
         let child = match memory.ptr(variable) {
-            // Null until the GC is initialised: the runtime was still starting.
-            Ok(a) if a.is_null() => continue,
+            Ok(a) if a.is_null() => {
+                note(variable, "not there yet: the runtime was still starting when the dump was taken".into());
+                continue;
+            }
             Ok(a) => a,
             Err(e) => {
                 note(variable, e.to_string());
