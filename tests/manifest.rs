@@ -92,7 +92,8 @@ const COMMANDS: [&str; 6] = ["heap", "segments", "objects", "handles", "oom", "t
 /// Writes what every dump answered into `docs/coverage.md`, between its markers, or fails where that is outdated.
 /// `GCDUMP_BLESS=1` rewrites it.
 fn coverage_document(dumps: &[Known], matrix: &[String]) {
-    let mut kinds: BTreeMap<(String, String), BTreeMap<&str, BTreeMap<String, usize>>> = BTreeMap::new();
+    type Answers<'a> = BTreeMap<&'a str, BTreeMap<String, usize>>;
+    let mut kinds: BTreeMap<(String, String), Answers<'_>> = BTreeMap::new();
     let mut reasons: BTreeMap<(String, String, String), Vec<String>> = BTreeMap::new();
     for dump in dumps {
         let (_, info) = ask(&dump.path, &["info"]);

@@ -1,5 +1,7 @@
 //! Opens the runtimes of a process: descriptor, overlay, synthesis, each with its provenance.
 
+use std::collections::BTreeSet;
+
 use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin, OriginKind};
@@ -285,6 +287,7 @@ impl Opener<'_> {
         }
         let mut failures = Vec::new();
         let mut refused = Vec::new();
+        let mut disproved = BTreeSet::new();
         for overlay in self.options.overlays.iter().filter(|o| !o.fits(self.dump.facts.os, self.dump.facts.arch)) {
             self.refuse(overlay, "it is for another operating system or architecture", &mut refused);
         }
@@ -315,10 +318,15 @@ impl Opener<'_> {
                         self.refuse(&overlay, &describe(c), &mut refused);
                     }
                     failures.push(format!("{}: {}", overlay.section.name, describe(c)));
+                    disproved.extend(overlay.section.runtime.clone());
                 }
             }
         }
-        if vars.is_some() {
+        // A release that gcdump has no overlay of for this machine may still publish its GC in the known form. One older
+        // than those, or one that is none of them although all are known, must not be believed to.
+        let older = self.plain_version().is_some_and(|(v, _)| major(&v).is_some_and(|n| n < OLDEST_MAJOR));
+        let none_of_them = SUPPORTED_BY_OVERLAY.iter().all(|r| disproved.contains(*r));
+        if vars.is_some() && !older && !none_of_them {
             // The GC alone can still be read. Threads and types cannot.
             self.notes.add(
                 NoteKind::Missing,
@@ -328,7 +336,10 @@ impl Opener<'_> {
             );
             return Ok(Vm { descriptor: Descriptor::default(), source: Source::None, overlay: None, table: None, checks: vec![], refused });
         }
-        failures.insert(0, "GcDacVars was not found".into());
+        if vars.is_none() {
+            failures.insert(0, "GcDacVars was not found".into());
+        }
+        failures.splice(0..0, self.plain_version().map(|(v, _)| format!("version {v}")));
         Err(self.unsupported(failures.join("; ")))
     }
 
@@ -417,19 +428,13 @@ impl Opener<'_> {
     }
 
     fn version(&self, vm: &Vm) -> Option<(String, VersionSource)> {
-        let site = self.site;
         if let Some(text) = self.product_version(&vm.descriptor) {
             return Some((text, VersionSource::Descriptor));
         }
-        let module = site.module.as_ref();
-        if let Some([major, minor, build, _]) = module.filter(|m| locate::is_runtime_name(m)).and_then(|m| m.version) {
-            // File version 10.0.1226.42308 is release 10.0.12.
-            return Some((format!("{major}.{minor}.{}", build / 100), VersionSource::ModuleList));
+        if let Some(plain) = self.plain_version() {
+            return Some(plain);
         }
-        let folder = module.and_then(|m| m.path.rsplit(['/', '\\']).nth(1)).filter(|f| is_version(f));
-        if let Some(folder) = folder {
-            return Some((folder.into(), VersionSource::Path));
-        }
+        let site = self.site;
         let build_id = site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(hex);
         let known = build_id.and_then(|id| vm.overlay.as_ref()?.section.build_ids.get(&id).cloned());
         if let Some(version) = known {
@@ -439,6 +444,17 @@ impl Opener<'_> {
             return Some((version, VersionSource::Image));
         }
         vm.overlay.as_ref().and_then(|o| o.section.runtime.clone()).map(|v| (v, VersionSource::Overlay))
+    }
+
+    /// The version as the module list or the module's path says it, needing no memory at all.
+    fn plain_version(&self) -> Option<(String, VersionSource)> {
+        let module = self.site.module.as_ref()?;
+        if let Some([major, minor, build, _]) = module.version.filter(|_| locate::is_runtime_name(module)) {
+            // File version 10.0.1226.42308 is release 10.0.12.
+            return Some((format!("{major}.{minor}.{}", build / 100), VersionSource::ModuleList));
+        }
+        let folder = module.path.rsplit(['/', '\\']).nth(1).filter(|f| is_version(f))?;
+        Some((folder.into(), VersionSource::Path))
     }
 
     fn product_version(&self, d: &Descriptor) -> Option<String> {
@@ -534,6 +550,15 @@ fn shift(parts: &[Part], order: &overlay::DacTableOrder, memory: &Memory, table:
 fn describe(check: &Check) -> String {
     let (checks::Outcome::Passed(facts) | checks::Outcome::Failed(facts) | checks::Outcome::Unknown(facts)) = &check.outcome;
     format!("{}: {facts}", check.name)
+}
+
+/// The oldest release whose GC publishes itself in the form of the bundled layouts.
+const OLDEST_MAJOR: u32 = 8;
+/// Releases that need an overlay; later ones describe themselves.
+const SUPPORTED_BY_OVERLAY: [&str; 3] = ["8.0", "9.0", "10.0"];
+
+fn major(version: &str) -> Option<u32> {
+    version.split('.').next()?.parse().ok()
 }
 
 fn is_version(text: &str) -> bool {

@@ -45,7 +45,9 @@ impl FileSearch {
             }
         }
         // ".." in a recorded path must not lead out of the given root.
-        let relative: PathBuf = Path::new(path)
+        let unix = if os == Os::Windows { path.replace('\\', "/") } else { path.to_string() };
+        let unix = unix.split_once(":/").map_or(unix.as_str(), |(_drive, rest)| rest);
+        let relative: PathBuf = Path::new(unix)
             .components()
             .filter_map(|c| match c {
                 std::path::Component::Normal(part) => Some(part),
