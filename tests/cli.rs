@@ -250,4 +250,10 @@ fn an_answer_can_go_to_a_file() {
     assert_eq!(answer["command"], "heap");
     let ran = run(&["heap", "-o", "/does/not/exist/x", DUMP]);
     assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+    // The dump itself is never overwritten.
+    let dump = folder.path().join("precious");
+    fs::copy(own_dump(), &dump).unwrap();
+    let ran = run(&["heap", "-o", dump.to_str().unwrap(), dump.to_str().unwrap()]);
+    assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+    assert_eq!(fs::read(&dump).unwrap(), fs::read(own_dump()).unwrap());
 }

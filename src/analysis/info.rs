@@ -255,7 +255,12 @@ fn kind(process: &Process, runtime: Option<&Runtime>, probe: &Probe) -> (String,
 
 fn next(answers: &[AnswerModel], crashed: bool, path: &str) -> Option<String> {
     let can = |command: &str| answers.iter().any(|a| a.command == command && a.answer != "no");
-    let command =
-        if crashed && can("threads") { "threads" } else { ["heap", "segments", "threads", "oom"].into_iter().find(|c| can(c))? };
+    let command = if crashed && can("threads") {
+        "threads"
+    } else {
+        let full = |command: &str| answers.iter().any(|a| a.command == command && a.answer == "full");
+        let useful = ["heap", "threads", "oom", "segments"];
+        useful.into_iter().find(|c| full(c)).or_else(|| useful.into_iter().find(|c| can(c)))?
+    };
     Some(format!("gcdump {command} {path}"))
 }

@@ -70,6 +70,10 @@ fn usage(e: &clap::Error, streams: &mut Streams<'_>) -> Exit {
 
 fn to_file(cli: &Cli, path: &std::path::Path, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     use anyhow::Context;
+    // Creating the file empties it: `gcdump heap -o crash.dmp` must not cost anybody their dump.
+    if pick::could_be_dump(path) {
+        return Err(UsageError(format!("{} may be a dump; it is not overwritten", path.display())).into());
+    }
     let file = File::create(path).map_err(|e| UsageError(format!("cannot write {}: {e}", path.display())))?;
     let mut out = BufWriter::new(file);
     let inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };

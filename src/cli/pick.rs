@@ -49,6 +49,14 @@ fn dumps_in(folder: &Path) -> Vec<PathBuf> {
     files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()
 }
 
+/// Whether a file is a dump or a compressed file, which may hold one.
+pub(super) fn could_be_dump(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let Ok(metadata) = path.metadata() else { return false };
+    let read = metadata.is_file() && File::open(path).and_then(|f| f.take(4096).read_to_end(&mut head)).is_ok();
+    read && matches!(sniff(&head, metadata.len()), FileKind::ElfCore | FileKind::Minidump | FileKind::Zstd | FileKind::Gzip)
+}
+
 fn is_dump(path: &Path) -> bool {
     let Ok(metadata) = path.metadata() else { return false };
     if !metadata.is_file() {

@@ -99,7 +99,7 @@ pub enum RuntimeError {
         modules: usize,
     },
     /// A runtime number that the process has not got.
-    #[error("the process has {have} .NET runtimes; there is no number {index} (they count from 0)")]
+    #[error("there is no runtime number {index}: they count from 0, and {have} can be read in this process")]
     NoSuchRuntime {
         /// Number asked for.
         index: usize,

@@ -45,9 +45,10 @@ pub fn own_dump() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/net10-wks-basics-heap.dmp.zst")
 }
 
-/// Folder with the manifest of the shared dumps, where there is one.
+/// Folder with the manifest of the shared dumps, where there is one: `GCDUMP_TEST_SHARED`, else `../shared/dumps`.
 pub fn shared() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/dumps");
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/dumps");
+    let path = std::env::var_os("GCDUMP_TEST_SHARED").map_or_else(beside, PathBuf::from);
     path.join("manifest.json").is_file().then_some(path)
 }
 

@@ -123,7 +123,8 @@ impl Report for ContractsReport {
         for t in &self.types {
             let size = t.size.map(|n| format!(", {} bytes", count(n))).unwrap_or_default();
             let fields: Vec<String> = t.fields.iter().map(|f| format!("{}={}", f.name, f.offset)).collect();
-            page.line(&format!("  {}{size}: {}", t.name, fields.join(" ")))?;
+            let colon = if fields.is_empty() { "" } else { ": " };
+            page.line(&format!("  {}{size}{colon}{}", t.name, fields.join(" ")))?;
         }
         if !self.globals.is_empty() {
             page.gap()?;

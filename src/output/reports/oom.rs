@@ -17,7 +17,7 @@ fn row(o: &OomModel) -> Vec<Cell> {
         Cell::Text(o.fgm.clone()),
         Cell::Bytes(o.size),
         Cell::Count(o.available_pagefile_mb),
-        Cell::Text(if o.loh { "yes" } else { "no" }.into()),
+        Cell::Text(o.loh.to_string()),
     ]
 }
 
