@@ -19,7 +19,7 @@ pub struct RawDescriptor {
     pub types: Vec<(String, RawType)>,
     /// Globals in the order of the text.
     pub globals: Vec<(String, RawGlobal)>,
-    /// Contracts with their versions, normalised by [`contract_version`].
+    /// Contracts with their versions, as written.
     pub contracts: Vec<(String, String)>,
     /// Sub-descriptors with the slot that leads to them.
     pub sub_descriptors: Vec<(String, u64)>,
