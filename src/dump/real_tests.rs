@@ -1,4 +1,4 @@
-//! Real dumps, where the machine has them: `GCDUMP_TEST_DUMPS`, else `/work/cache/dumps`. Absent dumps are skipped with a
+//! Real dumps, where the machine has them: `GCDUMP_TEST_DUMPS`, else `~/.cache/gcdump-dumps`. Absent dumps are skipped with a
 //! printed line.
 
 use std::path::PathBuf;
@@ -8,7 +8,8 @@ use super::{Compression, Container, Dump, OpenOptions, open};
 use crate::base::{Arch, Os, Shape};
 
 pub(super) fn folder() -> PathBuf {
-    std::env::var_os("GCDUMP_TEST_DUMPS").map_or_else(|| PathBuf::from("/work/cache/dumps"), PathBuf::from)
+    std::env::var_os("GCDUMP_TEST_DUMPS")
+        .map_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/gcdump-dumps"), PathBuf::from)
 }
 
 fn dump(name: &str) -> Option<Dump> {
@@ -55,7 +56,8 @@ fn all_dumps_open() {
 }
 
 fn answers() -> PathBuf {
-    std::env::var_os("GCDUMP_TEST_ANSWERS").map_or_else(|| PathBuf::from("/work/shared/dumps"), PathBuf::from)
+    let beside = || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/dumps");
+    std::env::var_os("GCDUMP_TEST_SHARED").map_or_else(beside, PathBuf::from)
 }
 
 /// What ClrMD says about the same dump.

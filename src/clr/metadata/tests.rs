@@ -146,7 +146,7 @@ impl Random {
 
 /// The metadata of a real assembly, where one is at hand.
 fn real() -> Option<Vec<u8>> {
-    let bytes = std::fs::read("/work/cache/lab/net10/lab.dll").ok()?;
+    let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/dumps/modules/net10/lab.dll")).ok()?;
     let file = source(bytes.clone());
     let place = pe::Headers::read(&file).unwrap().metadata(&file).unwrap();
     Some(bytes[place.offset as usize..][..place.len as usize].to_vec())
