@@ -3,7 +3,7 @@
 use crate::base::Notes;
 use crate::clr::threads::Threads;
 use crate::contract::{Process, Runtime, Source};
-use crate::dump::{Compression, Container};
+use crate::dump::Container;
 use crate::gc::Gc;
 use crate::memory::{diag_page, hex};
 use crate::model::{
@@ -21,10 +21,7 @@ pub fn envelope_parts(process: &Process, runtime: Option<&Runtime>) -> (DumpMode
     let dump = DumpModel {
         path: f.path.display().to_string(),
         format: format_name(f.container).into(),
-        compression: f.compression.map(|c| match c {
-            Compression::Zstd => "zstd".into(),
-            Compression::Gzip => "gzip".into(),
-        }),
+        compression: f.compression.map(|c| c.name().into()),
         file_bytes: f.file_bytes,
         captured_bytes: f.captured_bytes,
         os: f.os,

@@ -5,10 +5,13 @@ use crate::clr::fields::Fields;
 use crate::clr::modules::MetadataOrigin;
 use crate::clr::type_names::{NameQuality, TypeNames};
 use crate::contract::{Process, Runtime};
+use crate::memory::Memory;
 
 /// Names types of one runtime.
 pub struct Namer<'p> {
     names: Option<TypeNames<'p>>,
+    fields: Option<Fields<'p>>,
+    memory: &'p Memory,
 }
 
 impl<'p> Namer<'p> {
@@ -16,7 +19,7 @@ impl<'p> Namer<'p> {
     pub fn new(process: &'p Process, runtime: &Runtime) -> Namer<'p> {
         let search = Some(process.search.clone());
         let names = TypeNames::new(&process.memory, &runtime.descriptor, process.dump.facts.os, search, &process.limits);
-        Namer { names: names.ok() }
+        Namer { names: names.ok(), fields: Fields::bind(&process.memory, &runtime.descriptor).ok(), memory: &process.memory }
     }
 
     /// The name of the type with this method table, as SOS and ClrMD print it, or `Module!0x02000123` without metadata.
@@ -26,11 +29,11 @@ impl<'p> Namer<'p> {
     }
 
     /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.
-    pub fn string_field(&self, process: &Process, runtime: &Runtime, object: Addr, method_table: Addr, field: &str) -> Option<String> {
+    pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
         const LONGEST: u32 = 1024;
-        let fields = Fields::bind(&process.memory, &runtime.descriptor).ok()?;
+        let fields = self.fields.as_ref()?;
         let offset = fields.offset(self.names.as_ref()?, method_table, field)?;
-        let text = process.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
+        let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
         fields.string(text, LONGEST)
     }
 

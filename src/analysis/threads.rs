@@ -27,7 +27,7 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
     // The managed Thread object keeps its name; Windows dumps have one of the operating system's as well.
     let managed_name = |object: Option<Addr>| {
         let object = object?;
-        namer.string_field(process, runtime, object, method_table(object)?, "_name").filter(|n| !n.is_empty())
+        namer.string_field(object, method_table(object)?, "_name").filter(|n| !n.is_empty())
     };
     let list: Vec<ThreadModel> = reader
         .list()

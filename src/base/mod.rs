@@ -1,11 +1,13 @@
 //! Floor 0: the words everything else is written in: addresses, sizes of pointers, named limits, warnings.
 
 mod addr;
+mod flags;
 mod limits;
 mod notes;
 mod shape;
 
 pub use addr::{Addr, AddrRange};
+pub use flags::flag_names;
 pub use limits::Limits;
 pub use notes::{Note, NoteKind, Notes};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::base::{Addr, Limits, NoteKind, Notes};
+use crate::base::{Addr, Limits, NoteKind, Notes, flag_names};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -35,7 +35,8 @@ layout! {
 }
 
 layout! {
-    struct ContextLayout : "GCAllocContext" {
+    /// Offsets of an allocation context, whoever owns it.
+    pub(crate) struct ContextLayout : "GCAllocContext" {
         pointer: req "Pointer",
         limit: req "Limit",
         bytes: opt "AllocBytes",
@@ -46,6 +47,19 @@ layout! {
 layout! {
     struct TrackerLayout : "ExceptionInfo" {
         thrown: req "ThrownObject",
+    }
+}
+
+impl ContextLayout {
+    /// The context at `at`; `None` where it is not in the dump.
+    pub(crate) fn read(&self, memory: &Memory, at: Addr) -> Option<AllocContext> {
+        let optional = |o: Option<u64>| o.and_then(|o| memory.u64(at.plus(o)).ok());
+        Some(AllocContext {
+            pointer: memory.ptr(at.plus(self.pointer)).ok()?,
+            limit: memory.ptr(at.plus(self.limit)).ok()?,
+            bytes: optional(self.bytes),
+            bytes_uoh: optional(self.bytes_uoh),
+        })
     }
 }
 
@@ -86,7 +100,7 @@ pub struct Thread {
 }
 
 /// Names of the state flags (`Thread::ThreadState`, threads.h; unchanged from .NET 8 to 11).
-const STATES: &[(u32, &str)] = &[
+const STATES: &[(u64, &str)] = &[
     (0x0000_0001, "abort-requested"),
     (0x0000_0002, "gc-suspend-pending"),
     (0x0000_0008, "debug-suspend-pending"),
@@ -118,12 +132,7 @@ const STATES: &[(u32, &str)] = &[
 
 /// Names of the flags that are set in a thread's state; unknown bits come as `0x…`.
 pub fn state_names(state: u32) -> Vec<String> {
-    let mut names: Vec<String> = STATES.iter().filter(|(bit, _)| state & bit != 0).map(|(_, n)| (*n).to_string()).collect();
-    let known = STATES.iter().fold(0, |all, (bit, _)| all | bit);
-    if state & !known != 0 {
-        names.push(format!("{:#x}", state & !known));
-    }
-    names
+    flag_names(STATES, u64::from(state))
 }
 
 /// Reader of the thread list.
@@ -245,13 +254,6 @@ impl<'a> Threads<'a> {
             }
             _ => return None,
         };
-        let layout = self.context.as_ref()?;
-        let optional = |o: Option<u64>| o.and_then(|o| self.memory.u64(at.plus(o)).ok());
-        Some(AllocContext {
-            pointer: self.memory.ptr(at.plus(layout.pointer)).ok()?,
-            limit: self.memory.ptr(at.plus(layout.limit)).ok()?,
-            bytes: optional(layout.bytes),
-            bytes_uoh: optional(layout.bytes_uoh),
-        })
+        self.context.as_ref()?.read(self.memory, at)
     }
 }

@@ -162,7 +162,9 @@ struct HandleTables {
 impl HandleTables {
     fn probe(descriptor: &Descriptor, memory: &Memory, gc: &Overlay, map: Option<Addr>, limits: &Limits) -> HandleTables {
         let known = descriptor.number("HandleMaxInternalTypes").ok();
-        let mut candidates: Vec<u64> = [12, 13].into_iter().filter(|n| Some(*n) != known).collect();
+        // The GC overlay describes the tables once per number of types that was seen: `HandleTable[12]`.
+        let described = gc.raw.types.iter().filter_map(|t| t.0.strip_prefix("HandleTable[")?.strip_suffix(']')?.parse().ok());
+        let mut candidates: Vec<u64> = described.filter(|n| Some(*n) != known).collect();
         candidates.splice(0..0, known);
         let mut found = HandleTables { types: candidates.first().copied().unwrap_or(12), slots: 1 };
         let Some(arrays) = map.and_then(|map| bucket_arrays(descriptor, memory, map, limits)) else { return found };

@@ -1,6 +1,6 @@
 //! Heaps by generation, and everything that `GetHeapData` returns.
 
-use super::layouts::{ContextLayout, Place};
+use super::layouts::Place;
 use super::{Gc, HeapId, names};
 use crate::base::{Addr, NoteKind};
 use crate::clr::threads::Thread;
@@ -78,9 +78,7 @@ impl Gc<'_> {
     }
 
     fn context_at(&self, at: Addr) -> Option<(Addr, Addr)> {
-        let layout = ContextLayout::bind(self.descriptor).ok()?;
-        let pointer = self.memory.ptr(at.plus(layout.pointer)).ok()?;
-        Some((pointer, self.memory.ptr(at.plus(layout.limit)).ok()?))
+        self.context.as_ref()?.read(self.memory, at).map(|c| (c.pointer, c.limit))
     }
 
     fn detail(&self, heap: HeapId) -> HeapDetail {

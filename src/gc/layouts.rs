@@ -81,13 +81,6 @@ layout! {
     }
 }
 
-layout! {
-    pub(super) struct ContextLayout : "GCAllocContext" {
-        pointer: req "Pointer",
-        limit: req "Limit",
-    }
-}
-
 /// Everything about handle tables.
 pub(super) struct HandleLayouts {
     pub(super) map_at: Addr,

@@ -19,6 +19,7 @@ pub use names::segment_flags;
 pub use walk::Object;
 
 use crate::base::{Addr, Limits, NoteKind, Notes};
+use crate::clr::threads::ContextLayout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 use layouts::{GenerationLayout, HandleLayouts, Places, SegmentLayout};
@@ -33,6 +34,7 @@ pub struct Gc<'a> {
     segment: SegmentLayout,
     generation: GenerationLayout,
     generation_size: u64,
+    context: Option<ContextLayout>,
     handles: Option<HandleLayouts>,
     /// Bits of an object's first word that are not part of the method table pointer.
     unmask: u64,
@@ -66,6 +68,7 @@ impl<'a> Gc<'a> {
             segment: SegmentLayout::bind(descriptor)?,
             generation: GenerationLayout::bind(descriptor)?,
             generation_size: descriptor.size_of("Generation")?,
+            context: ContextLayout::bind(descriptor).ok(),
             handles: HandleLayouts::bind(descriptor).ok(),
             unmask,
             facts,

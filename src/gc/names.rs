@@ -1,5 +1,7 @@
 //! Names of the GC's enums and flags, each with its source in the runtime.
 
+use crate::base::flag_names;
+
 /// Flags of a segment or region (`heap_segment_flags_…`, gcpriv.h).
 const SEGMENT_FLAGS: &[(u64, &str)] = &[
     (0x1, "readonly"),
@@ -20,12 +22,7 @@ pub(super) const READONLY: u64 = 0x1;
 
 /// Names of the flags that are set; unknown bits come as `0x…`.
 pub fn segment_flags(flags: u64) -> Vec<String> {
-    let mut names: Vec<String> = SEGMENT_FLAGS.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, n)| (*n).to_string()).collect();
-    let known = SEGMENT_FLAGS.iter().fold(0, |all, (bit, _)| all | bit);
-    if flags & !known != 0 {
-        names.push(format!("{:#x}", flags & !known));
-    }
-    names
+    flag_names(SEGMENT_FLAGS, flags)
 }
 
 /// Why an allocation failed (`oom_reason`, gcinterface.dac.h): name, and what it means.
