@@ -3,11 +3,14 @@
 //! Lazy: opening reads headers only, a name reads its row. Nothing is trusted: any byte may be absent or wrong, and
 //! then there is no answer, never a panic and never an allocation that the blob's own size does not justify.
 
+mod rows;
 mod schema;
+pub mod signature;
 mod source;
 #[cfg(test)]
 mod tests;
 
+pub use rows::{Constant, FieldRow, MethodRow, TypeRef};
 pub use source::Source;
 
 use std::sync::OnceLock;
@@ -62,6 +65,7 @@ pub struct Metadata<'a> {
     source: Source<'a>,
     strings: Heap,
     guids: Heap,
+    blobs: Heap,
     tables: [Table; TABLES],
     /// Widths of the columns of the tables that are read, by table and column.
     columns: [[u8; 9]; TABLES],
@@ -116,7 +120,15 @@ impl<'a> Metadata<'a> {
         let streams = Streams::read(&source).ok_or(MetadataError::Headers)?;
         let tables = streams.tables.ok_or(MetadataError::NoTables)?;
         let (tables, columns) = read_tables(&source, tables, streams.minimal_delta).ok_or(MetadataError::Headers)?;
-        Ok(Metadata { source, strings: streams.strings, guids: streams.guids, tables, columns, enclosing: OnceLock::new() })
+        Ok(Metadata {
+            source,
+            strings: streams.strings,
+            guids: streams.guids,
+            blobs: streams.blobs,
+            tables,
+            columns,
+            enclosing: OnceLock::new(),
+        })
     }
 
     fn table(&self, table: usize) -> Table {
@@ -279,6 +291,7 @@ impl<'a> Metadata<'a> {
 struct Streams {
     strings: Heap,
     guids: Heap,
+    blobs: Heap,
     tables: Option<Heap>,
     minimal_delta: bool,
 }
@@ -302,6 +315,7 @@ impl Streams {
             match name.as_str() {
                 "#Strings" => out.strings = heap,
                 "#GUID" => out.guids = heap,
+                "#Blob" => out.blobs = heap,
                 "#~" | "#-" => out.tables = out.tables.or(Some(heap)),
                 "#JTD" => out.minimal_delta = true,
                 _ => {}

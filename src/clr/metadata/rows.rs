@@ -1,0 +1,115 @@
+//! Rows of the tables that describe members: fields, methods, references to types, constants.
+
+use super::Metadata;
+use super::schema::{ASSEMBLY_REF, CONSTANT, FIELD, FIELD_RVA, METHOD_DEF, TYPE_DEF, TYPE_REF, TYPE_SPEC};
+use super::signature::{self, MethodSig, TypeSig, compressed};
+
+/// Bytes of one blob. Signatures take a few dozen; constants are as long as the literal.
+const MAX_BLOB: u32 = 1 << 16;
+
+/// A row of the Field table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldRow {
+    /// `FieldAttributes`: 0x10 static, 0x40 literal (a constant without storage), 0x100 has an RVA.
+    pub flags: u32,
+    /// Name.
+    pub name: String,
+    /// Type; `None` where the signature cannot be read.
+    pub signature: Option<TypeSig>,
+}
+
+/// A row of the MethodDef table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodRow {
+    /// `MethodAttributes`: 0x10 static.
+    pub flags: u32,
+    /// Name.
+    pub name: String,
+    /// Parameters and result; `None` where the signature cannot be read.
+    pub signature: Option<MethodSig>,
+}
+
+/// A row of the TypeRef table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeRef {
+    /// Coded ResolutionScope: low two bits 0 Module, 1 ModuleRef, 2 AssemblyRef, 3 TypeRef (the enclosing type); row above.
+    pub scope: u32,
+    /// Namespace; empty for nested types.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// The value of a literal field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constant {
+    /// `CorElementType` of the value.
+    pub kind: u8,
+    /// The value, little endian.
+    pub bytes: Vec<u8>,
+}
+
+impl Metadata<'_> {
+    /// The blob at `offset` of `#Blob`.
+    fn blob(&self, offset: u32) -> Option<Vec<u8>> {
+        let offset = u64::from(offset);
+        let room = self.blobs.len.checked_sub(offset).filter(|n| *n > 0)?;
+        let at = self.blobs.at.checked_add(offset)?;
+        let head = self.source.bytes(at, room.min(4))?;
+        let (len, used) = compressed(&head)?;
+        (len <= MAX_BLOB).then_some(())?;
+        Some(self.source.bytes(at.checked_add(u64::try_from(used).ok()?)?, u64::from(len))?.into_owned())
+    }
+
+    /// Row `rid` of Field.
+    pub fn field(&self, rid: u32) -> Option<FieldRow> {
+        let signature = self.cell(FIELD, rid, 2).and_then(|b| self.blob(b)).and_then(|b| signature::field(&b));
+        Some(FieldRow { flags: self.cell(FIELD, rid, 0)?, name: self.name(FIELD, rid, 1)?, signature })
+    }
+
+    /// Row `rid` of MethodDef.
+    pub fn method(&self, rid: u32) -> Option<MethodRow> {
+        let signature = self.cell(METHOD_DEF, rid, 4).and_then(|b| self.blob(b)).and_then(|b| signature::method(&b));
+        Some(MethodRow { flags: self.cell(METHOD_DEF, rid, 2)?, name: self.name(METHOD_DEF, rid, 3)?, signature })
+    }
+
+    /// Row `rid` of TypeRef.
+    pub fn type_ref(&self, rid: u32) -> Option<TypeRef> {
+        Some(TypeRef { scope: self.cell(TYPE_REF, rid, 0)?, name: self.name(TYPE_REF, rid, 1)?, namespace: self.name(TYPE_REF, rid, 2)? })
+    }
+
+    /// Row `rid` of TypeSpec.
+    pub fn type_spec(&self, rid: u32) -> Option<TypeSig> {
+        signature::type_spec(&self.blob(self.cell(TYPE_SPEC, rid, 0)?)?)
+    }
+
+    /// Name in row `rid` of AssemblyRef.
+    pub fn assembly_ref(&self, rid: u32) -> Option<String> {
+        self.name(ASSEMBLY_REF, rid, 6)
+    }
+
+    /// Token of the base type of TypeDef `rid`: TypeDef, TypeRef or TypeSpec; `None` for those without one.
+    pub fn base_type(&self, rid: u32) -> Option<u32> {
+        let coded = self.cell(TYPE_DEF, rid, 3)?;
+        let table = match coded & 3 {
+            0 => 0x0200_0000,
+            1 => 0x0100_0000,
+            2 => 0x1b00_0000,
+            _ => return None,
+        };
+        (coded >> 2 != 0).then_some(table | coded >> 2)
+    }
+
+    /// The value of the literal field `rid`.
+    pub fn constant(&self, rid: u32) -> Option<Constant> {
+        // HasConstant: two bits of tag, 0 for Field.
+        let row = self.find(CONSTANT, 1, rid.checked_mul(4)?)?;
+        let kind = u8::try_from(self.cell(CONSTANT, row, 0)? & 0xff).ok()?;
+        Some(Constant { kind, bytes: self.blob(self.cell(CONSTANT, row, 2)?)? })
+    }
+
+    /// Where in the image the initial value of field `rid` lies.
+    pub fn field_rva(&self, rid: u32) -> Option<u32> {
+        self.cell(FIELD_RVA, self.find(FIELD_RVA, 1, rid)?, 0)
+    }
+}

@@ -1,0 +1,345 @@
+//! Signatures: the types of fields and of methods' parameters (ECMA-335 II.23.2).
+//!
+//! A signature is untrusted input like all else: nesting and counts are bounded by the blob itself and by a depth limit.
+
+/// How deep types of a signature may contain each other.
+const MAX_DEPTH: u32 = 32;
+/// Parameters or generic arguments of one signature.
+const MAX_ITEMS: u32 = 4096;
+/// Dimensions of an array, the runtime's own limit.
+const MAX_RANK: u32 = 32;
+
+/// A type that has a letter of its own (`CorElementType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Primitive {
+    /// `void`.
+    Void,
+    /// `bool`.
+    Boolean,
+    /// `char`.
+    Char,
+    /// `sbyte`.
+    I1,
+    /// `byte`.
+    U1,
+    /// `short`.
+    I2,
+    /// `ushort`.
+    U2,
+    /// `int`.
+    I4,
+    /// `uint`.
+    U4,
+    /// `long`.
+    I8,
+    /// `ulong`.
+    U8,
+    /// `float`.
+    R4,
+    /// `double`.
+    R8,
+    /// `string`.
+    String,
+    /// `object`.
+    Object,
+    /// `nint`.
+    I,
+    /// `nuint`.
+    U,
+    /// `System.TypedReference`.
+    TypedByRef,
+}
+
+impl Primitive {
+    /// The type of a `CorElementType`.
+    pub fn of(code: u8) -> Option<Primitive> {
+        Some(match code {
+            0x01 => Primitive::Void,
+            0x02 => Primitive::Boolean,
+            0x03 => Primitive::Char,
+            0x04 => Primitive::I1,
+            0x05 => Primitive::U1,
+            0x06 => Primitive::I2,
+            0x07 => Primitive::U2,
+            0x08 => Primitive::I4,
+            0x09 => Primitive::U4,
+            0x0a => Primitive::I8,
+            0x0b => Primitive::U8,
+            0x0c => Primitive::R4,
+            0x0d => Primitive::R8,
+            0x0e => Primitive::String,
+            0x16 => Primitive::TypedByRef,
+            0x18 => Primitive::I,
+            0x19 => Primitive::U,
+            0x1c => Primitive::Object,
+            _ => return None,
+        })
+    }
+
+    /// Full name, as in `System.Int32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Primitive::Void => "System.Void",
+            Primitive::Boolean => "System.Boolean",
+            Primitive::Char => "System.Char",
+            Primitive::I1 => "System.SByte",
+            Primitive::U1 => "System.Byte",
+            Primitive::I2 => "System.Int16",
+            Primitive::U2 => "System.UInt16",
+            Primitive::I4 => "System.Int32",
+            Primitive::U4 => "System.UInt32",
+            Primitive::I8 => "System.Int64",
+            Primitive::U8 => "System.UInt64",
+            Primitive::R4 => "System.Single",
+            Primitive::R8 => "System.Double",
+            Primitive::String => "System.String",
+            Primitive::Object => "System.Object",
+            Primitive::I => "System.IntPtr",
+            Primitive::U => "System.UIntPtr",
+            Primitive::TypedByRef => "System.TypedReference",
+        }
+    }
+
+    /// Bytes of a value on a target with pointers of `pointer` bytes; `None` for references and `void`.
+    pub fn bytes(self, pointer: u64) -> Option<u64> {
+        match self {
+            Primitive::Boolean | Primitive::I1 | Primitive::U1 => Some(1),
+            Primitive::Char | Primitive::I2 | Primitive::U2 => Some(2),
+            Primitive::I4 | Primitive::U4 | Primitive::R4 => Some(4),
+            Primitive::I8 | Primitive::U8 | Primitive::R8 => Some(8),
+            Primitive::I | Primitive::U => Some(pointer),
+            Primitive::TypedByRef => pointer.checked_mul(2),
+            Primitive::Void | Primitive::String | Primitive::Object => None,
+        }
+    }
+}
+
+/// A type in a signature. Tokens are TypeDef, TypeRef or TypeSpec tokens of the module that the signature belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypeSig {
+    /// A type with a letter of its own.
+    Primitive(Primitive),
+    /// A class or interface.
+    Class(u32),
+    /// A structure or enum.
+    ValueType(u32),
+    /// A generic parameter of the type, by position.
+    Var(u32),
+    /// A generic parameter of the method, by position.
+    MethodVar(u32),
+    /// A generic instance.
+    Generic {
+        /// Token of the generic type.
+        token: u32,
+        /// Whether it is a structure.
+        value_type: bool,
+        /// Its arguments.
+        arguments: Vec<TypeSig>,
+    },
+    /// A one-dimensional array that starts at 0.
+    SzArray(Box<TypeSig>),
+    /// Any other array: element and rank.
+    Array(Box<TypeSig>, u32),
+    /// A pointer.
+    Pointer(Box<TypeSig>),
+    /// A managed reference.
+    ByRef(Box<TypeSig>),
+    /// A pointer to a function.
+    Function(Box<MethodSig>),
+    /// A method table's address, in signatures that the runtime made itself (`ELEMENT_TYPE_INTERNAL`).
+    Internal(u64),
+}
+
+/// The signature of a method.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodSig {
+    /// Number of generic parameters.
+    pub generic_parameters: u32,
+    /// Whether it has a `this` that the parameters do not list.
+    pub has_this: bool,
+    /// Type of the result.
+    pub result: TypeSig,
+    /// Types of the parameters.
+    pub parameters: Vec<TypeSig>,
+}
+
+/// Reads the signature of a field: custom modifiers are left out.
+pub fn field(blob: &[u8]) -> Option<TypeSig> {
+    let mut reader = Reader { rest: blob };
+    (reader.byte()? & 0x0f == 0x06).then_some(())?;
+    reader.type_sig(0)
+}
+
+/// Reads the signature of a method.
+pub fn method(blob: &[u8]) -> Option<MethodSig> {
+    Reader { rest: blob }.method(0)
+}
+
+/// Reads the signature of a TypeSpec.
+pub fn type_spec(blob: &[u8]) -> Option<TypeSig> {
+    Reader { rest: blob }.type_sig(0)
+}
+
+struct Reader<'b> {
+    rest: &'b [u8],
+}
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    /// A compressed number (II.23.2): one, two or four bytes.
+    fn number(&mut self) -> Option<u32> {
+        let (n, used) = compressed(self.rest)?;
+        self.rest = self.rest.get(used..)?;
+        Some(n)
+    }
+
+    /// A TypeDefOrRefOrSpec token, from its compressed form.
+    fn token(&mut self) -> Option<u32> {
+        let n = self.number()?;
+        let table = match n & 3 {
+            0 => 0x0200_0000,
+            1 => 0x0100_0000,
+            2 => 0x1b00_0000,
+            _ => return None,
+        };
+        Some(table | n >> 2)
+    }
+
+    fn type_sig(&mut self, depth: u32) -> Option<TypeSig> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let inner = depth.saturating_add(1);
+        loop {
+            let code = self.byte()?;
+            if let Some(primitive) = Primitive::of(code) {
+                return Some(TypeSig::Primitive(primitive));
+            }
+            return Some(match code {
+                0x0f => TypeSig::Pointer(Box::new(self.type_sig(inner)?)),
+                0x10 => TypeSig::ByRef(Box::new(self.type_sig(inner)?)),
+                0x11 => TypeSig::ValueType(self.token()?),
+                0x12 => TypeSig::Class(self.token()?),
+                0x13 => TypeSig::Var(self.number()?),
+                0x14 => self.array(inner)?,
+                0x15 => {
+                    let value_type = self.byte()? == 0x11;
+                    let token = self.token()?;
+                    let count = self.number()?;
+                    TypeSig::Generic { token, value_type, arguments: self.list(count, inner)? }
+                }
+                0x1b => TypeSig::Function(Box::new(self.method(inner)?)),
+                0x1d => TypeSig::SzArray(Box::new(self.type_sig(inner)?)),
+                0x1e => TypeSig::MethodVar(self.number()?),
+                0x21 => {
+                    let (bytes, rest) = self.rest.split_first_chunk::<8>()?;
+                    self.rest = rest;
+                    TypeSig::Internal(u64::from_le_bytes(*bytes))
+                }
+                // Required and optional modifiers.
+                0x1f | 0x20 => {
+                    self.token()?;
+                    continue;
+                }
+                // Sentinel and pinned.
+                0x41 | 0x45 => continue,
+                _ => return None,
+            });
+        }
+    }
+
+    fn array(&mut self, depth: u32) -> Option<TypeSig> {
+        let element = self.type_sig(depth)?;
+        let rank = self.number().filter(|r| *r <= MAX_RANK)?;
+        // Sizes, then lower bounds: neither is part of a name.
+        for _ in 0..2 {
+            let count = self.number().filter(|n| *n <= MAX_RANK)?;
+            for _ in 0..count {
+                self.number()?;
+            }
+        }
+        Some(TypeSig::Array(Box::new(element), rank))
+    }
+
+    fn list(&mut self, count: u32, depth: u32) -> Option<Vec<TypeSig>> {
+        if count > MAX_ITEMS {
+            return None;
+        }
+        // Collected one by one: each takes at least a byte of the blob, so the blob bounds the memory.
+        (0..count).map(|_| self.type_sig(depth)).collect()
+    }
+
+    fn method(&mut self, depth: u32) -> Option<MethodSig> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let convention = self.byte()?;
+        let generic_parameters = if convention & 0x10 != 0 { self.number()? } else { 0 };
+        let count = self.number()?;
+        let inner = depth.saturating_add(1);
+        let result = self.type_sig(inner)?;
+        let has_this = convention & 0x60 == 0x20;
+        Some(MethodSig { generic_parameters, has_this, result, parameters: self.list(count, inner)? })
+    }
+}
+
+/// A compressed number at the start of `bytes`, and how many bytes it takes.
+pub(super) fn compressed(bytes: &[u8]) -> Option<(u32, usize)> {
+    let at = |i: usize| bytes.get(i).map(|b| u32::from(*b));
+    let first = at(0)?;
+    if first & 0x80 == 0 {
+        Some((first, 1))
+    } else if first & 0x40 == 0 {
+        Some(((first & 0x3f) << 8 | at(1)?, 2))
+    } else if first & 0x20 == 0 {
+        Some(((first & 0x1f) << 24 | at(1)? << 16 | at(2)? << 8 | at(3)?, 4))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_and_methods_are_read() {
+        assert_eq!(field(&[6, 8]), Some(TypeSig::Primitive(Primitive::I4)));
+        assert_eq!(field(&[6, 0x1d, 0x0e]), Some(TypeSig::SzArray(Box::new(TypeSig::Primitive(Primitive::String)))));
+        // Dictionary<string, T[]> of TypeRef row 5.
+        let generic = field(&[6, 0x15, 0x12, 0x15, 2, 0x0e, 0x1d, 0x13, 0]);
+        let arguments = vec![TypeSig::Primitive(Primitive::String), TypeSig::SzArray(Box::new(TypeSig::Var(0)))];
+        assert_eq!(generic, Some(TypeSig::Generic { token: 0x0100_0005, value_type: false, arguments }));
+        // static void Main(string[])
+        let main = method(&[0, 1, 1, 0x1d, 0x0e]).unwrap();
+        assert!(!main.has_this && main.parameters.len() == 1 && main.result == TypeSig::Primitive(Primitive::Void));
+        // int[,] with modifiers in front.
+        assert_eq!(field(&[6, 0x1f, 5, 0x14, 8, 2, 0, 0]), Some(TypeSig::Array(Box::new(TypeSig::Primitive(Primitive::I4)), 2)));
+    }
+
+    #[test]
+    fn damage_gives_no_answer() {
+        assert_eq!(field(&[]), None);
+        assert_eq!(field(&[6]), None);
+        assert_eq!(field(&[7; 1000]), None);
+        let mut deep = vec![6u8];
+        deep.extend(std::iter::repeat_n(0x1d, 100_000));
+        assert_eq!(field(&deep), None);
+        assert_eq!(method(&[0, 0xdf, 0xff, 0xff, 0xff, 1]), None);
+        let mut seed = 1u32;
+        for _ in 0..100_000 {
+            let bytes: Vec<u8> = (0..12)
+                .map(|_| {
+                    seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (seed >> 24) as u8 & 0x3f
+                })
+                .collect();
+            let _ = (field(&bytes), method(&bytes), type_spec(&bytes));
+        }
+    }
+}
