@@ -10,4 +10,4 @@ pub use contracts::contracts;
 pub use info::{envelope_parts, info};
 pub use names::Namer;
 pub use threads::threads;
-pub use walk::walk;
+pub use walk::{open_heap, walked_segments};

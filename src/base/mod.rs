@@ -4,10 +4,12 @@ mod addr;
 mod flags;
 mod limits;
 mod notes;
+mod progress;
 mod shape;
 
 pub use addr::{Addr, AddrRange};
 pub use flags::flag_names;
 pub use limits::Limits;
 pub use notes::{Note, NoteKind, Notes};
+pub use progress::{Progress, Silent};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};

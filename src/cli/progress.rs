@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::dump::Progress;
+use crate::base::Progress;
 
 /// Work that is done sooner is not worth a bar.
 const PATIENCE: Duration = Duration::from_millis(300);

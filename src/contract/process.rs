@@ -1,9 +1,10 @@
 //! A dump opened all the way to its runtimes: what commands and library users start from.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{Options, Runtime, RuntimeError, open_runtimes};
-use crate::base::{Limits, NoteKind, Notes, Shape};
+use crate::base::{Limits, NoteKind, Notes, Progress, Shape, Silent};
 use crate::dump::{self, Dump, DumpError, OpenOptions};
 use crate::memory::{FileSearch, Memory};
 
@@ -22,6 +23,8 @@ pub struct Process {
     pub limits: Limits,
     /// Where module files may be looked for.
     pub search: FileSearch,
+    /// Whom to tell about work that takes long.
+    pub progress: Arc<dyn Progress>,
 }
 
 impl Process {
@@ -30,7 +33,11 @@ impl Process {
     /// # Errors
     /// [`DumpError`] where the file is no dump or cannot be read.
     pub fn open(path: &Path, opening: &OpenOptions, options: &Options) -> Result<Process, DumpError> {
-        Ok(Process::of(dump::open(path, opening)?, options))
+        let mut process = Process::of(dump::open(path, opening)?, options);
+        if let Some(progress) = &opening.progress {
+            process.progress = Arc::clone(progress);
+        }
+        Ok(process)
     }
 
     /// Finds the runtimes of an open dump.
@@ -49,7 +56,15 @@ impl Process {
         });
         let mut memory = Memory::new(&dump, shape);
         let runtimes = open_runtimes(&dump, &mut memory, options, &notes);
-        Process { dump, memory, runtimes, notes, limits: options.limits.clone(), search: options.search.clone() }
+        Process {
+            dump,
+            memory,
+            runtimes,
+            notes,
+            limits: options.limits.clone(),
+            search: options.search.clone(),
+            progress: Arc::new(Silent),
+        }
     }
 
     /// The runtime of the given number, the first by default.

@@ -3,7 +3,8 @@
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-use super::{Bytes, Compression, DumpError, OpenOptions, Progress};
+use super::{Bytes, Compression, DumpError, OpenOptions};
+use crate::base::Progress;
 
 /// Bytes read and written at a time.
 const BUFFER: usize = 1 << 20;

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::elf_core::tests::{BE, LE, small_core};
 use super::minidump::tests::small_mini;
-use super::{Bytes, Compression, Dump, DumpError, FileKind, OpenOptions, Progress, open, open_bytes};
+use super::{Bytes, Compression, Dump, DumpError, FileKind, OpenOptions, open, open_bytes};
+use crate::base::Progress;
 use crate::base::{Limits, PtrSize};
 
 fn open_vec(bytes: Vec<u8>) -> Result<Dump, DumpError> {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 pub use bytes::Bytes;
 pub use error::DumpError;
-pub use open::{OpenOptions, Progress, open, open_bytes};
+pub use open::{OpenOptions, open, open_bytes};
 pub use sniff::{FileKind, sniff};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape};

@@ -1,13 +1,12 @@
 //! The way in: a path becomes a [`Dump`].
 
-use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::sniff::SNIFF_BYTES;
 use super::{Bytes, Compression, Dump, DumpError, FileKind, compressed, elf_core, minidump, sniff};
-use crate::base::Limits;
+use crate::base::{Limits, Progress};
 
 /// Oddities that are listed one by one.
 const MOST_ODDITIES: usize = 50;
@@ -17,20 +16,10 @@ const MOST_ODDITIES: usize = 50;
 pub struct OpenOptions {
     /// Caps on what is read.
     pub limits: Limits,
-    /// Whom to tell about work that takes long. Decompression is all there is.
+    /// Whom to tell about work that takes long: decompression, and all walks through the heap later on.
     pub progress: Option<Arc<dyn Progress>>,
     /// Read the file into memory instead of mapping it: for file systems that cannot map.
     pub no_mmap: bool,
-}
-
-/// Hears about work that takes long.
-pub trait Progress: Send + Sync + Debug {
-    /// Work begins: what it is, in a word or two, and how many bytes there are to do, where known.
-    fn start(&self, what: &str, total: Option<u64>);
-    /// So many bytes are done, counted from the start.
-    fn advance(&self, done: u64);
-    /// The work has ended, well or not.
-    fn finish(&self);
 }
 
 /// Opens the dump at `path`. What it is, also whether it is compressed, is told from its content.

@@ -16,7 +16,7 @@ mod walk;
 pub use facts::Facts;
 pub use handles::HandleFilter;
 pub use names::segment_flags;
-pub use walk::Object;
+pub use walk::{Heap, Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked};
 
 use crate::base::{Addr, Limits, NoteKind, Notes};
 use crate::clr::threads::ContextLayout;

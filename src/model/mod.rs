@@ -23,4 +23,4 @@ pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileMod
 pub use oom::{OomModel, OomReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use thread::{ExceptionModel, ThreadModel, ThreadsReport};
-pub use walk::{WalkGap, WalkModel};
+pub use walk::{CoverageModel, WalkGap, WalkModel};

@@ -43,3 +43,26 @@ pub struct WalkGap {
     /// `in-allocation` or `corrupt`.
     pub kind: String,
 }
+
+/// How much of the heap a walk reached.
+#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+pub struct CoverageModel {
+    /// Whether every walked segment was walked to its end without a gap that makes no sense.
+    pub complete: bool,
+    /// Segments walked.
+    pub segments: u64,
+    /// Bytes allocated in them.
+    pub allocated_bytes: u64,
+    /// Bytes of the objects met, rounded up to the alignment of their segment, free space included.
+    pub walked_bytes: u64,
+    /// Bytes of allocation contexts: handed to a thread and not yet filled.
+    pub context_bytes: u64,
+    /// Bytes of objects in allocation.
+    pub in_allocation_bytes: u64,
+    /// Bytes that made no sense and were skipped.
+    pub skipped_bytes: u64,
+    /// Bytes that are not in the dump, or that a collection was moving.
+    pub absent_bytes: u64,
+    /// Bytes walked of those that hold objects, 0 to 1.
+    pub share: f64,
+}

@@ -10,10 +10,7 @@ pub(super) fn run(config: &Config, dump: &DumpArg, free: bool, walk: bool, strea
     let process = open(config, dump, streams)?;
     let runtime = process.runtime(config.runtime)?;
     let gc = gc(&process, runtime)?;
-    let mut segments = gc.segments();
-    if walk {
-        analysis::walk(&process, runtime, &gc, &mut segments)?;
-    }
+    let segments = if walk { analysis::walked_segments(&process, &analysis::open_heap(&process, runtime, &gc)?) } else { gc.segments() };
     let report = SegmentsReport { complete: true, segments, regions: free.then(|| gc.regions()) };
     finish(config, "segments", &process, Some(runtime), report, streams)
 }

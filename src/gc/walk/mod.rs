@@ -1,0 +1,229 @@
+//! The heap walk: from the first object of a segment to its end, object by object.
+//!
+//! Source: reference §4 and fallback-8-9-10.md §1 and §4, measured on 131 dumps: outside of the plan phase of a
+//! collection every walk ends exactly at the segment's end, once allocation contexts and objects in allocation are known.
+
+mod references;
+mod segment;
+mod types;
+mod words;
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+pub use references::{Item, References, Run};
+pub use types::{ObjectType, ObjectTypes};
+
+use super::Gc;
+use crate::base::{Addr, Progress};
+use crate::clr::method_table::MethodTables;
+use crate::clr::threads::Thread;
+use crate::contract::ContractError;
+use crate::memory::Memory;
+use crate::model::{AllocContextModel, Generation, SegmentModel, WalkModel};
+use segment::Context;
+use types::Cache;
+
+/// An object as the walk meets it.
+#[derive(Clone, Copy)]
+pub struct Object<'o> {
+    /// Where it lies.
+    pub address: Addr,
+    /// Its type.
+    pub kind: &'o ObjectType,
+    /// Its size in bytes as SOS and ClrMD count it: header word included, not rounded up.
+    pub size: u64,
+    /// Its generation; inside an ephemeral segment that of the part it lies in.
+    pub generation: Generation,
+    /// What was captured from the object's start on: the object and more, or less where the object is not whole.
+    bytes: &'o [u8],
+    memory: &'o Memory,
+}
+
+impl<'o> Object<'o> {
+    /// Calls `visit` with the offset and the target of every reference that the object holds; null ones are left out.
+    pub fn references(&self, mut visit: impl FnMut(u64, Addr)) {
+        let word = self.memory.ptr_bytes();
+        self.kind.references.places(self.size, word, |offset| {
+            if let Some(target) = self.word(offset).filter(|t| *t != 0) {
+                visit(offset, Addr(target));
+            }
+        });
+    }
+
+    /// The word at `offset`; `None` where it is not in the dump.
+    #[inline]
+    pub fn word(&self, offset: u64) -> Option<u64> {
+        let from = usize::try_from(offset).ok()?;
+        match self.bytes.get(from..) {
+            Some(rest) if rest.len() >= 8 => words::word(self.memory.shape(), rest),
+            _ => self.memory.word(self.address.plus(offset)).ok(),
+        }
+    }
+
+    /// Number of elements of an array, of characters of a string, of bytes of free space; `None` for all others.
+    pub fn length(&self) -> Option<u64> {
+        let component = self.kind.component_size;
+        if component == 0 {
+            return None;
+        }
+        // The size may have been raised to the smallest object's.
+        self.memory.u32(self.address.plus(self.memory.ptr_bytes())).ok().map(u64::from)
+    }
+}
+
+/// What is done with the objects of a walk. Each thread has one of its own.
+pub trait Visitor: Send {
+    /// A segment begins. Returns whether its objects are wanted.
+    fn segment(&mut self, _index: usize, _segment: &SegmentModel) -> bool {
+        true
+    }
+
+    /// An object, free space included.
+    fn object(&mut self, object: &Object<'_>);
+}
+
+/// The heap of one runtime, ready to be walked.
+pub struct Heap<'a> {
+    memory: &'a Memory,
+    tables: MethodTables<'a>,
+    types: ObjectTypes,
+    segments: Vec<SegmentModel>,
+    contexts: Vec<Context>,
+    /// Bits of an object's first word that are not part of the method table pointer.
+    unmask: u64,
+    /// Whether a collection was moving objects.
+    moving: bool,
+}
+
+/// What a walk found out about the segments, and the visitors of its threads.
+pub struct Walked<V> {
+    /// One for each segment of the heap that was walked, in their order, with the segment's number.
+    pub segments: Vec<(usize, WalkModel)>,
+    /// One for each thread: which objects each of them saw differs from run to run, all of them together do not.
+    pub visitors: Vec<V>,
+}
+
+impl<'a> Heap<'a> {
+    /// Prepares the walk of `gc`'s heap. `threads` gives the allocation contexts.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks what sizes objects.
+    pub fn new(gc: &Gc<'a>, threads: &[Thread]) -> Result<Heap<'a>, ContractError> {
+        Ok(Heap {
+            memory: gc.memory,
+            tables: MethodTables::new(gc.memory, gc.descriptor)?,
+            types: ObjectTypes::default(),
+            segments: gc.segments(),
+            contexts: usable(&gc.contexts(threads)),
+            unmask: gc.unmask,
+            moving: gc.facts.structures_valid == Some(false),
+        })
+    }
+
+    /// The segments, in the order of heaps and generations.
+    pub fn segments(&self) -> &[SegmentModel] {
+        &self.segments
+    }
+
+    /// The types that walks met so far.
+    pub fn types(&self) -> &ObjectTypes {
+        &self.types
+    }
+
+    /// The reader of method tables.
+    pub fn tables(&self) -> &MethodTables<'a> {
+        &self.tables
+    }
+
+    /// The memory that the heap lies in.
+    pub fn memory(&self) -> &'a Memory {
+        self.memory
+    }
+
+    /// The type whose method table is at `mt`; `None` where there is none that could have objects.
+    pub fn type_at(&self, mt: Addr) -> Option<std::sync::Arc<ObjectType>> {
+        self.types.get(self.memory, &self.tables, mt)
+    }
+
+    /// Walks the segments, several at a time, each thread with a visitor of its own.
+    pub fn walk<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
+        let total = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
+        progress.start("walking the heap", Some(total));
+        let next = AtomicUsize::new(0);
+        let (done, visitors) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
+        let meter = segment::Meter::new(progress);
+        rayon::scope(|scope| {
+            for _ in 0..rayon::current_num_threads().min(self.segments.len()).max(1) {
+                scope.spawn(|_| {
+                    let mut visitor = visitor();
+                    let mut cache = Cache::new(&self.types, self.memory, &self.tables);
+                    let mut mine = Vec::new();
+                    loop {
+                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(segment) = self.segments.get(i) else { break };
+                        if visitor.segment(i, segment) {
+                            let model = self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
+                                visitor.object(o);
+                                ControlFlow::Continue(())
+                            });
+                            mine.push((i, model));
+                        }
+                    }
+                    done.lock().unwrap_or_else(PoisonError::into_inner).extend(mine);
+                    visitors.lock().unwrap_or_else(PoisonError::into_inner).push(visitor);
+                });
+            }
+        });
+        progress.finish();
+        let mut segments = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        segments.sort_by_key(|(i, _): &(usize, WalkModel)| *i);
+        Walked { segments, visitors: visitors.into_inner().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// Walks the segments that `wanted` picks one after the other, until `visit` breaks off: for answers that need the
+    /// order of the objects. Returns what the walk found out about each segment that it came to, with its number.
+    pub fn visit(
+        &self,
+        progress: &dyn Progress,
+        wanted: impl Fn(&SegmentModel) -> bool,
+        mut visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
+    ) -> Vec<(usize, WalkModel)> {
+        let picked: Vec<(usize, &SegmentModel)> = self.segments.iter().enumerate().filter(|(_, s)| wanted(s)).collect();
+        progress.start("walking the heap", Some(picked.iter().fold(0u64, |n, (_, s)| n.saturating_add(s.allocated_bytes))));
+        let meter = segment::Meter::new(progress);
+        let mut cache = Cache::new(&self.types, self.memory, &self.tables);
+        let mut out = Vec::new();
+        let mut stop = false;
+        for (i, segment) in picked {
+            let model = self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
+                let flow = visit(o);
+                stop |= flow.is_break();
+                flow
+            });
+            out.push((i, model));
+            if stop {
+                break;
+            }
+        }
+        progress.finish();
+        out
+    }
+
+    /// The segment whose objects `address` lies between, with its number.
+    pub fn segment_of(&self, address: Addr) -> Option<(usize, &SegmentModel)> {
+        self.segments.iter().enumerate().find(|(_, s)| s.start <= address && address < s.allocated)
+    }
+}
+
+/// Contexts that hide memory, sorted. A *thread's* context with pointer = limit counts as well: the unformatted room
+/// behind the limit is there (proven with a thread that filled its context exactly). A *generation's* does not: inside a
+/// collection they are {mem, mem}, and skipping would lose the region's first object.
+fn usable(contexts: &[AllocContextModel]) -> Vec<Context> {
+    let counts = |c: &&AllocContextModel| c.limit > c.pointer || (c.limit == c.pointer && c.owner == "thread");
+    let mut out: Vec<Context> = contexts.iter().filter(counts).map(|c| Context { pointer: c.pointer, limit: c.limit }).collect();
+    out.sort_by_key(|c| (c.pointer, std::cmp::Reverse(c.limit)));
+    out.dedup_by_key(|c| c.pointer);
+    out
+}

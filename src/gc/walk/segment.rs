@@ -1,0 +1,299 @@
+//! The walk of one segment: the hot loop, and what happens where it meets no object.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::types::Cache;
+use super::{Heap, Object, ObjectType, words};
+use crate::base::{Addr, AddrRange, Endian, Progress, PtrSize, Shape};
+use crate::model::{Generation, SegmentModel, WalkGap, WalkModel};
+
+/// An allocation context: a stretch of a segment that holds no objects although it lies before its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Context {
+    pub(super) pointer: Addr,
+    pub(super) limit: Addr,
+}
+
+/// Most gaps that a segment may list; beyond that only their bytes are counted.
+const MAX_GAPS: usize = 64;
+/// Bytes between two reports of progress.
+const STEP: u64 = 8 << 20;
+/// Objects in a row that must make sense before one behind damage is believed.
+const CHAIN: u32 = 4;
+
+/// Adds up the bytes that all threads have walked.
+pub(super) struct Meter<'p> {
+    done: AtomicU64,
+    progress: &'p dyn Progress,
+}
+
+impl<'p> Meter<'p> {
+    pub(super) fn new(progress: &'p dyn Progress) -> Meter<'p> {
+        Meter { done: AtomicU64::new(0), progress }
+    }
+
+    fn add(&self, bytes: u64) {
+        let before = self.done.fetch_add(bytes, Ordering::Relaxed);
+        self.progress.advance(before.saturating_add(bytes));
+    }
+}
+
+/// What a segment demands of its objects.
+#[derive(Clone, Copy)]
+struct Rules {
+    end: Addr,
+    align: u64,
+    smallest: u64,
+}
+
+/// How the stretch of objects ended.
+enum Stop {
+    /// At the end of the captured stretch, or at an event: look again.
+    Event,
+    /// At something that is no object.
+    NoObject,
+    /// The visitor has seen enough.
+    Enough,
+}
+
+/// What is counted while walking.
+#[derive(Default)]
+struct Counts {
+    objects: u64,
+    bytes: u64,
+    free_objects: u64,
+    free_bytes: u64,
+}
+
+impl Heap<'_> {
+    /// Walks one segment from `from`, where an object begins, and calls `visit` for each object, free space included.
+    pub(super) fn walk_segment(
+        &self,
+        segment: &SegmentModel,
+        from: Addr,
+        cache: &mut Cache<'_>,
+        meter: &Meter<'_>,
+        mut visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
+    ) -> WalkModel {
+        let rules = self.rules(segment);
+        let end = rules.end;
+        // Threads allocate in the youngest generation only; large objects are never handed out in contexts, frozen never.
+        let own = !matches!(segment.generation, Generation::Loh | Generation::Frozen);
+        let first = if own { self.contexts.partition_point(|c| c.pointer < from) } else { self.contexts.len() };
+        let mut contexts = self.contexts.iter().skip(first).peekable();
+        let mut w = WalkModel { segment: segment.address, ..WalkModel::default() };
+        let mut counts = Counts::default();
+        let mut at = from;
+        let mut reported = from;
+        while at < end {
+            if at.since(reported).is_some_and(|n| n >= STEP) {
+                meter.add(at.since(reported).unwrap_or(0));
+                reported = at;
+            }
+            while contexts.next_if(|c| c.pointer < at).is_some() {}
+            if let Some(context) = contexts.next_if(|c| c.pointer == at) {
+                // Behind the limit lies room for the smallest object, unformatted as well.
+                let next = context.limit.plus(rules.smallest.next_multiple_of(rules.align)).min(end);
+                if next > at {
+                    w.context_bytes = w.context_bytes.saturating_add(next.since(at).unwrap_or(0));
+                    at = next;
+                }
+                continue;
+            }
+            let (generation, boundary) = generation_at(segment, at);
+            let Some(bytes) = self.memory.contiguous(at) else {
+                at = self.across_absent(at, rules, &mut w);
+                continue;
+            };
+            let event = contexts.peek().map_or(end, |c| c.pointer).min(boundary).min(end).min(at.plus(STEP));
+            // A loop for the shape that nearly all targets have, so that the compiler can drop the others from it.
+            let mut run = Run { heap: self, rules, generation, bytes, event, counts: &mut counts };
+            let stop = match self.memory.shape() {
+                Shape { ptr: PtrSize::Eight, endian: Endian::Little } => run.objects(Shape::LE64, &mut at, cache, &mut visit),
+                shape => run.objects(shape, &mut at, cache, &mut visit),
+            };
+            match stop {
+                Stop::Event => {}
+                Stop::Enough => break,
+                Stop::NoObject if self.moving => {
+                    // Half-moved objects and plug headers lie between the objects: a resync would invent some.
+                    w.stopped_at = Some(at);
+                    w.stopped_because = Some("a collection was rearranging this segment".into());
+                    w.absent_bytes = w.absent_bytes.saturating_add(end.since(at).unwrap_or(0));
+                    break;
+                }
+                Stop::NoObject => at = self.across_no_object(at, rules, &mut w),
+            }
+        }
+        meter.add(segment.allocated.since(reported).unwrap_or(0));
+        (w.objects, w.bytes, w.free_objects, w.free_bytes) = (counts.objects, counts.bytes, counts.free_objects, counts.free_bytes);
+        // A segment's end need not be aligned.
+        let exact = at == end || (at > end && at.since(end).is_some_and(|over| over < rules.align));
+        w.complete = exact && w.stopped_at.is_none();
+        w
+    }
+
+    fn rules(&self, segment: &SegmentModel) -> Rules {
+        let word = self.memory.ptr_bytes();
+        // Large and pinned objects are aligned to 8 bytes also on 32-bit targets.
+        let align = if matches!(segment.generation, Generation::Loh | Generation::Poh) { 8 } else { word };
+        Rules { end: segment.allocated, align, smallest: word.saturating_mul(3) }
+    }
+
+    /// Where the walk goes on behind memory that is not in the dump. The next object is only known from this one's size,
+    /// so the first chain of objects behind the hole is taken.
+    fn across_absent(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
+        let there = self.memory.stretches(AddrRange::new(at, rules.end)).next().map(|(a, _)| a);
+        let aligned = there.and_then(|a| a.0.checked_next_multiple_of(rules.align)).map_or(rules.end, Addr).min(rules.end);
+        let next = if aligned < rules.end && !self.is_object(aligned, rules, CHAIN) { self.resync(aligned, rules, CHAIN) } else { aligned };
+        if w.stopped_at.is_none() {
+            w.stopped_at = Some(at);
+            w.stopped_because = Some("the memory is not in the dump".into());
+        }
+        w.absent_bytes = w.absent_bytes.saturating_add(next.since(at).unwrap_or(0));
+        add_gap(w, AddrRange::new(at, next), "absent");
+        next
+    }
+
+    /// Where the walk goes on behind something that is no object.
+    fn across_no_object(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
+        // An object in allocation (space taken and cleared, its method table not yet written, 44 of 188 dumps of a busy
+        // heap) is zeros up to the next object, Free included.
+        let first = self.memory.word(at).unwrap_or(1);
+        let next = self.resync(at, rules, if first == 0 { 1 } else { CHAIN });
+        let range = AddrRange::new(at, next);
+        let in_allocation = first == 0 && self.all_zero(range);
+        let sum = if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes };
+        *sum = sum.saturating_add(range.len());
+        add_gap(w, range, if in_allocation { "in-allocation" } else { "corrupt" });
+        next
+    }
+
+    /// The next place behind `from` where `chain` objects in a row may begin.
+    fn resync(&self, from: Addr, rules: Rules, chain: u32) -> Addr {
+        let mut at = from.plus(rules.align);
+        while at < rules.end {
+            match self.memory.word(at) {
+                Err(_) => return at,
+                Ok(0) => {}
+                Ok(_) if self.is_object(at, rules, chain) => return at,
+                Ok(_) => {}
+            }
+            at = at.plus(rules.align);
+        }
+        rules.end
+    }
+
+    /// Whether an object may begin at `at`, and behind it others, `chain` in all. The segment's end, an allocation
+    /// context, cleared or absent memory end a chain well.
+    fn is_object(&self, at: Addr, rules: Rules, chain: u32) -> bool {
+        let mut at = at;
+        for i in 0..chain {
+            if i > 0 && (at >= rules.end || self.contexts.binary_search_by_key(&at, |c| c.pointer).is_ok()) {
+                return true;
+            }
+            let word = match self.memory.word(at) {
+                Err(_) | Ok(0) if i > 0 => return true,
+                Err(_) => return false,
+                Ok(word) => word,
+            };
+            let Some(kind) = self.type_at(Addr(word & !self.unmask)) else { return false };
+            let count = || self.memory.u32(at.plus(self.memory.ptr_bytes())).ok();
+            let Some(size) = size_of(&kind, count) else { return false };
+            let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align);
+            let Some(rounded) = rounded.filter(|_| rules.end.since(at).is_some_and(|room| size <= room)) else { return false };
+            at = at.plus(rounded);
+        }
+        true
+    }
+
+    fn all_zero(&self, range: AddrRange) -> bool {
+        self.memory.captured(range) == range.len() && self.memory.stretches(range).all(|(_, bytes)| bytes.iter().all(|b| *b == 0))
+    }
+}
+
+/// Objects one behind the other in one captured stretch.
+struct Run<'r, 'h> {
+    heap: &'r Heap<'h>,
+    rules: Rules,
+    generation: Generation,
+    /// What was captured, from where the run begins.
+    bytes: &'r [u8],
+    /// Where to look up: next context, generation, report, or the end.
+    event: Addr,
+    counts: &'r mut Counts,
+}
+
+impl Run<'_, '_> {
+    /// Walks from `at` to the next event. Nothing in here allocates or searches.
+    #[inline(always)]
+    fn objects(
+        &mut self,
+        shape: Shape,
+        at: &mut Addr,
+        cache: &mut Cache<'_>,
+        visit: &mut impl FnMut(&Object<'_>) -> ControlFlow<()>,
+    ) -> Stop {
+        let memory = self.heap.memory;
+        let (unmask, word) = (self.heap.unmask, shape.ptr.bytes());
+        let Rules { end, align, smallest } = self.rules;
+        let mut rest = self.bytes;
+        while *at < self.event {
+            // The last word of a stretch may be cut: then the next look decides.
+            let first = match words::word(shape, rest) {
+                Some(first) => first,
+                None if rest.is_empty() => return Stop::Event,
+                None => return Stop::NoObject,
+            };
+            let Some(kind) = cache.get(first & !unmask) else { return Stop::NoObject };
+            let count = || {
+                let inside = usize::try_from(word).ok().and_then(|w| rest.get(w..)).and_then(|b| words::u32(shape, b));
+                inside.or_else(|| memory.u32(at.plus(word)).ok())
+            };
+            let Some(size) = size_of(kind, count) else { return Stop::NoObject };
+            if end.since(*at).is_none_or(|room| size > room) {
+                return Stop::NoObject;
+            }
+            let size = size.max(smallest);
+            let rounded = size.saturating_add(align.saturating_sub(1)) & !align.saturating_sub(1);
+            self.counts.objects = self.counts.objects.saturating_add(1);
+            self.counts.bytes = self.counts.bytes.saturating_add(rounded);
+            if kind.is_free {
+                self.counts.free_objects = self.counts.free_objects.saturating_add(1);
+                self.counts.free_bytes = self.counts.free_bytes.saturating_add(rounded);
+            }
+            let flow = visit(&Object { address: *at, kind, size, generation: self.generation, bytes: rest, memory });
+            *at = at.plus(rounded);
+            if flow.is_break() {
+                return Stop::Enough;
+            }
+            match usize::try_from(rounded).ok().and_then(|n| rest.get(n..)) {
+                Some(next) => rest = next,
+                None => return Stop::Event,
+            }
+        }
+        Stop::Event
+    }
+}
+
+/// Size of an object in bytes, not rounded, 64-bit maths throughout.
+#[inline(always)]
+fn size_of(kind: &ObjectType, count: impl FnOnce() -> Option<u32>) -> Option<u64> {
+    if kind.component_size == 0 {
+        return Some(kind.base_size);
+    }
+    u64::from(count()?).checked_mul(kind.component_size)?.checked_add(kind.base_size)
+}
+
+/// The generation at `at`, and where it ends.
+fn generation_at(segment: &SegmentModel, at: Addr) -> (Generation, Addr) {
+    let part = segment.parts.iter().find(|p| p.start <= at && at < p.end);
+    part.map_or((segment.generation, segment.allocated), |p| (p.generation, p.end))
+}
+
+fn add_gap(w: &mut WalkModel, range: AddrRange, kind: &str) {
+    if w.gaps.len() < MAX_GAPS {
+        w.gaps.push(WalkGap { range, bytes: range.len(), kind: kind.into() });
+    }
+}

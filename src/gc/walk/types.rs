@@ -1,0 +1,136 @@
+//! What the walk knows of types: how large their objects are and where these hold references. Found once per type.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+
+use super::references::References;
+use crate::base::Addr;
+use crate::clr::method_table::MethodTables;
+use crate::memory::Memory;
+
+/// A type as the walk knows it.
+#[derive(Clone, Debug)]
+pub struct ObjectType {
+    /// Number of the type, from 0 in the order in which the walk met them: dense, for tables, and different from run to run.
+    pub index: u32,
+    /// Its method table.
+    pub method_table: Addr,
+    /// Bytes of an object without its elements, header word included, not rounded.
+    pub base_size: u64,
+    /// Bytes of an element; 0 for objects of fixed size.
+    pub component_size: u64,
+    /// Whether this is free space.
+    pub is_free: bool,
+    /// Whether this is `System.String`.
+    pub is_string: bool,
+    /// Whether this is an array.
+    pub is_array: bool,
+    /// Whether the type can be unloaded: its objects keep its loader allocator alive.
+    pub is_collectible: bool,
+    /// Whether the type has a finalizer.
+    pub has_finalizer: bool,
+    /// Where its objects hold references.
+    pub references: References,
+}
+
+/// The types that were met so far. Shared between threads.
+#[derive(Debug, Default)]
+pub struct ObjectTypes {
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_address: FxHashMap<u64, Option<Arc<ObjectType>>>,
+    list: Vec<Arc<ObjectType>>,
+}
+
+/// Addresses that are remembered to be no method table: beyond this, damage is looked at again and again instead.
+const MAX_MISSES: usize = 1 << 20;
+
+impl ObjectTypes {
+    /// The types that were met, by their numbers.
+    pub fn list(&self) -> Vec<Arc<ObjectType>> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).list.clone()
+    }
+
+    /// The type whose method table is at `mt`; `None` where there is none that could have objects.
+    pub(super) fn get(&self, memory: &Memory, tables: &MethodTables<'_>, mt: Addr) -> Option<Arc<ObjectType>> {
+        if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_address.get(&mt.0) {
+            return known.clone();
+        }
+        let made = make(memory, tables, mt);
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = known.by_address.get(&mt.0) {
+            // Another thread was faster: its number counts.
+            return other.clone();
+        }
+        let made = made.and_then(|t| {
+            let index = u32::try_from(known.list.len()).ok()?;
+            let t = Arc::new(ObjectType { index, ..t });
+            known.list.push(Arc::clone(&t));
+            Some(t)
+        });
+        if made.is_some() || known.by_address.len() < MAX_MISSES {
+            known.by_address.insert(mt.0, made.clone());
+        }
+        made
+    }
+}
+
+fn make(memory: &Memory, tables: &MethodTables<'_>, mt: Addr) -> Option<ObjectType> {
+    if mt.is_null() {
+        return None;
+    }
+    let info = tables.read(mt).ok()?;
+    let base_size = u64::from(info.base_size);
+    // The empty string is the smallest object: its base size is two bytes short of the smallest aligned one.
+    let smallest = memory.ptr_bytes().saturating_mul(3);
+    if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
+        return None;
+    }
+    let references = if info.contains_pointers { References::read(memory, mt, base_size) } else { References::None };
+    Some(ObjectType {
+        index: 0,
+        method_table: mt,
+        base_size,
+        component_size: u64::from(info.component_size),
+        is_free: info.is_free,
+        is_string: info.is_string,
+        is_array: info.is_array,
+        is_collectible: info.is_collectible,
+        has_finalizer: info.has_finalizer,
+        references,
+    })
+}
+
+/// A small cache in front of [`ObjectTypes`], one per thread: the walk asks it for every object.
+pub(super) struct Cache<'h> {
+    types: &'h ObjectTypes,
+    memory: &'h Memory,
+    tables: &'h MethodTables<'h>,
+    slots: Vec<(u64, Option<Arc<ObjectType>>)>,
+}
+
+/// Slots of the cache: a heap has a few thousand types, of which some hundred make up most objects.
+const SLOTS: usize = 1 << 12;
+
+impl<'h> Cache<'h> {
+    pub(super) fn new(types: &'h ObjectTypes, memory: &'h Memory, tables: &'h MethodTables<'h>) -> Cache<'h> {
+        Cache { types, memory, tables, slots: vec![(0, None); SLOTS] }
+    }
+
+    /// The type at `mt`.
+    #[inline(always)]
+    pub(super) fn get(&mut self, mt: u64) -> Option<&ObjectType> {
+        // Method tables are aligned to 8 bytes and lie a few hundred bytes apart.
+        let mixed = (mt >> 3) ^ (mt >> 13) ^ (mt >> 21);
+        let mask = u64::try_from(SLOTS - 1).unwrap_or(0);
+        let slot = usize::try_from(mixed & mask).ok().and_then(|i| self.slots.get_mut(i))?;
+        if slot.0 != mt {
+            *slot = (mt, self.types.get(self.memory, self.tables, Addr(mt)));
+        }
+        slot.1.as_deref()
+    }
+}
