@@ -3,11 +3,15 @@
 mod contracts;
 mod info;
 mod names;
+mod select;
+mod stat;
 mod threads;
 mod walk;
 
 pub use contracts::contracts;
 pub use info::{envelope_parts, info};
 pub use names::Namer;
+pub use select::{Picker, Selection, TypePattern};
+pub use stat::stat;
 pub use threads::threads;
 pub use walk::{open_heap, walked_segments};

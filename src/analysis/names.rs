@@ -28,6 +28,16 @@ impl<'p> Namer<'p> {
         (name.quality != NameQuality::Unknown).then(|| name.name.clone())
     }
 
+    /// The name of the type, or its method table's address where nothing else is known: never nothing.
+    pub fn name_or_address(&self, method_table: Addr) -> String {
+        self.name(method_table).unwrap_or_else(|| method_table.to_string())
+    }
+
+    /// File name of the module that defines the type; of arrays, the element's.
+    pub fn module(&self, method_table: Addr) -> Option<String> {
+        self.names.as_ref()?.name(method_table).module.clone()
+    }
+
     /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
         const LONGEST: u32 = 1024;

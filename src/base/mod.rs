@@ -2,6 +2,7 @@
 
 mod addr;
 mod flags;
+mod glob;
 mod limits;
 mod notes;
 mod progress;
@@ -9,6 +10,7 @@ mod shape;
 
 pub use addr::{Addr, AddrRange};
 pub use flags::flag_names;
+pub use glob::glob;
 pub use limits::Limits;
 pub use notes::{Note, NoteKind, Notes};
 pub use progress::{Progress, Silent};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::cmd::StatArgs;
 use crate::model::HandleKind;
 use crate::output::Format;
 
@@ -144,6 +145,10 @@ pub enum Command {
         dump: DumpArg,
     },
 
+    /// What fills the heap: number and bytes of the objects of every type.
+    #[command(visible_alias = "dumpheap")]
+    Stat(StatArgs),
+
     /// Every GC handle: type, object, method table, secondary value.
     #[command(visible_alias = "gchandles")]
     Handles {
@@ -191,7 +196,7 @@ fn handle_kind(text: &str) -> Result<HandleKind, String> {
 }
 
 /// A number of bytes: `4096`, `64K`, `2GiB`.
-fn size(text: &str) -> Result<u64, String> {
+pub(super) fn size(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits).ok_or("not a size")?;
     let number: u64 = number.parse().map_err(|_| "a number of bytes is wanted, like 4096, 64K or 2G".to_string())?;

@@ -5,6 +5,7 @@ mod cmd;
 mod exit;
 mod pick;
 mod progress;
+mod select;
 mod sos;
 
 use std::ffi::OsString;
@@ -31,6 +32,16 @@ pub struct Streams<'a> {
     pub out_is_terminal: bool,
     /// Whether a person looks at `err`.
     pub err_is_terminal: bool,
+}
+
+impl Streams<'_> {
+    /// Rows of a table that fit the screen with what stands around it; a readable number where there is no screen.
+    fn rows(&self) -> usize {
+        const AROUND: usize = 9;
+        const WITHOUT_SCREEN: usize = 40;
+        let screen = terminal_size::terminal_size().filter(|_| self.out_is_terminal);
+        screen.map_or(WITHOUT_SCREEN, |(_, h)| usize::from(h.0).saturating_sub(AROUND).max(5))
+    }
 }
 
 /// Runs a command line and says how it ended. Never ends the process itself.

@@ -10,6 +10,7 @@ mod heap;
 mod info;
 mod oom;
 mod segment;
+mod stat;
 mod thread;
 mod walk;
 
@@ -22,5 +23,6 @@ pub use heap::{
 pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief};
 pub use oom::{OomModel, OomReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
+pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
 pub use thread::{ExceptionModel, ThreadModel, ThreadsReport};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

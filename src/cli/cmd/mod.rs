@@ -6,10 +6,13 @@ mod heap;
 mod info;
 mod oom;
 mod segments;
+mod stat;
 mod threads;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+pub use stat::StatArgs;
 
 use anyhow::{Context, Result};
 
@@ -34,6 +37,7 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Info(dump) => info::run(config, dump, streams),
         Command::Heap { detail, dump } => heap::run(config, dump, *detail, streams),
         Command::Segments { free, walk, dump } => segments::run(config, dump, *free, *walk, streams),
+        Command::Stat(args) => stat::run(config, args, streams),
         Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),

@@ -238,47 +238,53 @@ impl Run<'_, '_> {
         let memory = self.heap.memory;
         let (unmask, word) = (self.heap.unmask, shape.ptr.bytes());
         let Rules { end, align, smallest } = self.rules;
+        let round = align.saturating_sub(1);
+        let (from, mut objects) = (*at, 0u64);
         let mut rest = self.bytes;
-        while *at < self.event {
+        let mut here = *at;
+        let stop = loop {
+            if here >= self.event {
+                break Stop::Event;
+            }
             // The last word of a stretch may be cut: then the next look decides.
-            let first = match words::word(shape, rest) {
-                Some(first) => first,
-                None if rest.is_empty() => return Stop::Event,
-                None => return Stop::NoObject,
-            };
-            let Some(kind) = cache.get(first & !unmask) else { return Stop::NoObject };
-            let count = || {
+            let Some(first) = words::word(shape, rest) else { break if rest.is_empty() { Stop::Event } else { Stop::NoObject } };
+            let Some(slot) = cache.get(first & !unmask) else { break Stop::NoObject };
+            let Some(kind) = slot.kind.as_deref() else { break Stop::NoObject };
+            let mut size = slot.base_size;
+            if slot.component_size != 0 {
                 let inside = usize::try_from(word).ok().and_then(|w| rest.get(w..)).and_then(|b| words::u32(shape, b));
-                inside.or_else(|| memory.u32(at.plus(word)).ok())
-            };
-            let Some(size) = size_of(kind, count) else { return Stop::NoObject };
-            if end.since(*at).is_none_or(|room| size > room) {
-                return Stop::NoObject;
+                let Some(count) = inside.or_else(|| memory.u32(here.plus(word)).ok()) else { break Stop::NoObject };
+                // 32 bits by 16 bits: cannot overflow, and neither does the base size on top.
+                size = u64::from(count).wrapping_mul(slot.component_size).wrapping_add(size);
+            }
+            if size > end.0.wrapping_sub(here.0) {
+                break Stop::NoObject;
             }
             let size = size.max(smallest);
-            let rounded = size.saturating_add(align.saturating_sub(1)) & !align.saturating_sub(1);
-            self.counts.objects = self.counts.objects.saturating_add(1);
-            self.counts.bytes = self.counts.bytes.saturating_add(rounded);
+            let rounded = size.wrapping_add(round) & !round;
+            objects = objects.wrapping_add(1);
             if kind.is_free {
-                self.counts.free_objects = self.counts.free_objects.saturating_add(1);
-                self.counts.free_bytes = self.counts.free_bytes.saturating_add(rounded);
+                self.counts.free_objects = self.counts.free_objects.wrapping_add(1);
+                self.counts.free_bytes = self.counts.free_bytes.wrapping_add(rounded);
             }
-            let flow = visit(&Object { address: *at, kind, size, generation: self.generation, bytes: rest, memory });
-            *at = at.plus(rounded);
+            let flow = visit(&Object { address: here, kind, size, generation: self.generation, bytes: rest, memory });
+            here = here.plus(rounded);
             if flow.is_break() {
-                return Stop::Enough;
+                break Stop::Enough;
             }
             match usize::try_from(rounded).ok().and_then(|n| rest.get(n..)) {
                 Some(next) => rest = next,
-                None => return Stop::Event,
+                None => break Stop::Event,
             }
-        }
-        Stop::Event
+        };
+        *at = here;
+        self.counts.objects = self.counts.objects.saturating_add(objects);
+        self.counts.bytes = self.counts.bytes.saturating_add(here.since(from).unwrap_or(0));
+        stop
     }
 }
 
 /// Size of an object in bytes, not rounded, 64-bit maths throughout.
-#[inline(always)]
 fn size_of(kind: &ObjectType, count: impl FnOnce() -> Option<u32>) -> Option<u64> {
     if kind.component_size == 0 {
         return Some(kind.base_size);

@@ -6,6 +6,7 @@ mod heap;
 mod info;
 mod oom;
 mod segments;
+mod stat;
 mod threads;
 
 /// The two methods that every report has in common.

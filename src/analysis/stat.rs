@@ -1,0 +1,261 @@
+//! What fills the heap: objects counted and summed by type, and by whatever else people ask for.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::Namer;
+use super::select::{Picker, Selection};
+use super::walk::{coverage, note, share};
+use crate::base::Addr;
+use crate::contract::Process;
+use crate::gc::{Heap, Object, Visitor};
+use crate::model::{Generation, GroupStat, SegmentModel, StatBy, StatReport, StatTotals, TypeStat};
+
+/// Objects and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    count: u64,
+    bytes: u64,
+}
+
+impl Sum {
+    #[inline]
+    fn add(&mut self, count: u64, bytes: u64) {
+        self.count = self.count.saturating_add(count);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// Objects and free space of a group.
+#[derive(Clone, Copy, Debug, Default)]
+struct Both {
+    objects: Sum,
+    free: Sum,
+}
+
+impl Both {
+    fn add(&mut self, free: bool, sum: Sum) {
+        if free { &mut self.free } else { &mut self.objects }.add(sum.count, sum.bytes);
+    }
+}
+
+/// What the visitor splits its sums by, beside the type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Split {
+    Nothing,
+    Generation,
+    Segment,
+    Size,
+}
+
+struct Counter<'s, 'p> {
+    picker: Picker<'s, 'p>,
+    split: Split,
+    /// The current part's sums by number of the type.
+    types: Vec<Sum>,
+    part: u64,
+    parts: FxHashMap<u64, Vec<Sum>>,
+    segment: u64,
+}
+
+impl Counter<'_, '_> {
+    /// Makes `part` the current one.
+    fn switch(&mut self, part: u64) {
+        if part != self.part {
+            let next = self.parts.remove(&part).unwrap_or_default();
+            let previous = std::mem::replace(&mut self.types, next);
+            self.parts.insert(self.part, previous);
+            self.part = part;
+        }
+    }
+
+    fn into_parts(mut self) -> FxHashMap<u64, Vec<Sum>> {
+        self.switch(u64::MAX);
+        self.parts
+    }
+}
+
+impl Visitor for Counter<'_, '_> {
+    fn segment(&mut self, index: usize, segment: &SegmentModel) -> bool {
+        self.segment = u64::try_from(index).unwrap_or(u64::MAX);
+        let wanted = self.picker.segment(segment);
+        if wanted && self.split == Split::Segment {
+            self.switch(self.segment);
+        }
+        wanted
+    }
+
+    #[inline]
+    fn object(&mut self, object: &Object<'_>) {
+        if !self.picker.wants(object) {
+            return;
+        }
+        match self.split {
+            Split::Nothing | Split::Segment => {}
+            Split::Generation => self.switch(ordinal(object.generation)),
+            Split::Size => self.switch(u64::from(object.size.max(1).ilog2())),
+        }
+        let Ok(index) = usize::try_from(object.kind.index) else { return };
+        match self.types.get_mut(index) {
+            Some(sum) => sum.add(1, object.size),
+            None => {
+                self.types.resize(index.saturating_add(64), Sum::default());
+                if let Some(sum) = self.types.get_mut(index) {
+                    sum.add(1, object.size);
+                }
+            }
+        }
+    }
+}
+
+fn ordinal(generation: Generation) -> u64 {
+    Generation::ALL.iter().zip(0u64..).find(|(g, _)| **g == generation).map_or(0, |(_, i)| i)
+}
+
+/// Counts the objects that `selection` means.
+pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &Selection, by: StatBy) -> StatReport {
+    let split = match by {
+        StatBy::Type | StatBy::Assembly | StatBy::Namespace => Split::Nothing,
+        StatBy::Generation => Split::Generation,
+        StatBy::Heap | StatBy::Segment => Split::Segment,
+        StatBy::Size => Split::Size,
+    };
+    let walked = heap.walk(&*process.progress, || Counter {
+        picker: Picker::new(selection, namer),
+        split,
+        types: Vec::new(),
+        part: u64::MAX,
+        parts: FxHashMap::default(),
+        segment: 0,
+    });
+    note(process, heap, &walked.segments);
+    let mut parts: BTreeMap<u64, Vec<Sum>> = BTreeMap::new();
+    for visitor in walked.visitors {
+        // With nothing to split by, everything is in the part that is current at first.
+        let fallback = visitor.split == Split::Nothing;
+        let found = if fallback { FxHashMap::from_iter([(0, visitor.types)]) } else { visitor.into_parts() };
+        for (part, sums) in found {
+            let into = parts.entry(part).or_default();
+            into.resize(into.len().max(sums.len()), Sum::default());
+            for (to, from) in into.iter_mut().zip(sums) {
+                to.add(from.count, from.bytes);
+            }
+        }
+    }
+    let types = heap.types().list();
+    let mut totals = StatTotals::default();
+    let mut all = Both::default();
+    let mut by_type: BTreeMap<Addr, (Sum, bool)> = BTreeMap::new();
+    for sums in parts.values() {
+        for (kind, sum) in types.iter().zip(sums).filter(|(_, s)| s.count > 0) {
+            all.add(kind.is_free, *sum);
+            by_type.entry(kind.method_table).or_insert((Sum::default(), kind.is_free)).0.add(sum.count, sum.bytes);
+        }
+    }
+    totals.count = all.objects.count.saturating_add(all.free.count);
+    totals.bytes = all.objects.bytes.saturating_add(all.free.bytes);
+    (totals.free_count, totals.free_bytes) = (all.free.count, all.free.bytes);
+    totals.types = u64::try_from(by_type.values().filter(|(_, free)| !free).count()).unwrap_or(u64::MAX);
+    let mut report =
+        StatReport { complete: true, by, types: None, groups: None, totals, coverage: coverage(heap, &walked.segments), shown: None };
+    match by {
+        StatBy::Type => report.types = Some(type_rows(namer, &by_type, report.totals.bytes)),
+        StatBy::Assembly => report.groups = Some(named_groups(&by_type, report.totals.bytes, |mt| namer.module(mt))),
+        StatBy::Namespace => report.groups = Some(named_groups(&by_type, report.totals.bytes, |mt| namer.name(mt).map(|n| namespace(&n)))),
+        StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size => {
+            let mut groups: BTreeMap<u64, Both> = BTreeMap::new();
+            for (part, sums) in &parts {
+                let key = if by == StatBy::Heap { segment_at(heap, *part).map_or(0, |s| s.heap) } else { *part };
+                for (kind, sum) in types.iter().zip(sums).filter(|(_, s)| s.count > 0) {
+                    groups.entry(key).or_default().add(kind.is_free, *sum);
+                }
+            }
+            let label = |key: u64| match by {
+                StatBy::Generation => usize::try_from(key).ok().and_then(|i| Generation::ALL.get(i)).map_or("?", |g| g.name()).to_string(),
+                StatBy::Segment => segment_at(heap, key).map_or_else(String::new, |s| s.address.to_string()),
+                StatBy::Size => format!("{}", 1u64.checked_shl(u32::try_from(key).unwrap_or(0)).unwrap_or(0)),
+                _ => key.to_string(),
+            };
+            let rows = groups.iter().map(|(key, both)| {
+                let segment = if by == StatBy::Segment { segment_at(heap, *key) } else { None };
+                GroupStat {
+                    generation: segment.map(|s| s.generation),
+                    heap: segment.map(|s| s.heap),
+                    ..group(label(*key), *both, report.totals.bytes)
+                }
+            });
+            report.groups = Some(rows.collect());
+        }
+    }
+    report
+}
+
+fn segment_at<'h>(heap: &'h Heap<'_>, index: u64) -> Option<&'h SegmentModel> {
+    heap.segments().get(usize::try_from(index).ok()?)
+}
+
+fn group(key: String, both: Both, total: u64) -> GroupStat {
+    let (o, f) = (both.objects, both.free);
+    let bytes = o.bytes.saturating_add(f.bytes);
+    GroupStat {
+        key,
+        heap: None,
+        generation: None,
+        count: o.count.saturating_add(f.count),
+        bytes,
+        share: share(bytes, total),
+        free_count: f.count,
+        free_bytes: f.bytes,
+    }
+}
+
+/// Rows by type, the largest first.
+fn type_rows(namer: &Namer<'_>, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64) -> Vec<TypeStat> {
+    let mut rows: Vec<TypeStat> = by_type
+        .iter()
+        .map(|(mt, (sum, free))| TypeStat {
+            type_name: if *free { "Free".into() } else { namer.name_or_address(*mt) },
+            method_table: *mt,
+            module: namer.module(*mt),
+            count: sum.count,
+            bytes: sum.bytes,
+            share: share(sum.bytes, total),
+            free: *free,
+        })
+        .collect();
+    rows.sort_by(|a, b| (b.bytes, b.count, &a.type_name, a.method_table).cmp(&(a.bytes, a.count, &b.type_name, b.method_table)));
+    rows
+}
+
+/// Groups by a name of the type, the largest first.
+fn named_groups(by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64, name: impl Fn(Addr) -> Option<String>) -> Vec<GroupStat> {
+    let mut groups: BTreeMap<String, Both> = BTreeMap::new();
+    for (mt, (sum, free)) in by_type {
+        let key = if *free { "(free)".to_string() } else { name(*mt).unwrap_or_else(|| "(unknown)".into()) };
+        groups.entry(key).or_default().add(*free, *sum);
+    }
+    let mut rows: Vec<GroupStat> = groups.into_iter().map(|(key, both)| group(key, both, total)).collect();
+    rows.sort_by(|a, b| (b.bytes, b.count, &a.key).cmp(&(a.bytes, a.count, &b.key)));
+    rows
+}
+
+/// The namespace in a type's name; that of the element for arrays, of the generic type for instances.
+fn namespace(name: &str) -> String {
+    let plain = name.split(['<', '[', '+', '*', '&']).next().unwrap_or(name);
+    plain.rsplit_once('.').map_or_else(|| "(global)".to_string(), |(namespace, _)| namespace.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn namespaces() {
+        let n = |s: &str| namespace(s);
+        assert_eq!(n("System.String"), "System");
+        assert_eq!(n("System.Collections.Generic.Dictionary<Lab.A, Lab.B>+Entry[]"), "System.Collections.Generic");
+        assert_eq!(n("Lab.Outer+Inner"), "Lab");
+        assert_eq!(n("Node[]"), "(global)");
+    }
+}

@@ -1,0 +1,110 @@
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use super::super::args::{Config, DumpArg};
+use super::super::select::Select;
+use super::{Exit, Streams, finish, gc, open};
+use crate::analysis::{self, Namer};
+use crate::model::{StatBy, StatReport};
+use crate::output::Format;
+
+/// What `stat` is asked.
+#[derive(Clone, Debug, Args)]
+pub struct StatArgs {
+    /// What the rows stand for.
+    #[arg(long, value_enum, default_value_t = By::Type)]
+    by: By,
+
+    /// Order of the rows. Generations, heaps, segments and sizes come in their own order.
+    #[arg(long, value_enum, default_value_t = Sort::Bytes)]
+    sort: Sort,
+
+    /// Rows to list, 0 for all; the totals are always over everything [default: what fits the screen in a table, all in
+    /// other formats].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    #[command(flatten)]
+    select: Select,
+
+    #[command(flatten)]
+    pub(super) dump: DumpArg,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum By {
+    Type,
+    Generation,
+    Heap,
+    Segment,
+    Assembly,
+    Namespace,
+    /// By powers of two.
+    Size,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    Bytes,
+    Count,
+    Name,
+}
+
+/// `gcdump stat`.
+pub(super) fn run(config: &Config, args: &StatArgs, streams: &mut Streams<'_>) -> Result<Exit> {
+    let process = open(config, &args.dump, streams)?;
+    let runtime = process.runtime(config.runtime)?;
+    let gc = gc(&process, runtime)?;
+    let heap = analysis::open_heap(&process, runtime, &gc)?;
+    let namer = Namer::new(&process, runtime);
+    let by = match args.by {
+        By::Type => StatBy::Type,
+        By::Generation => StatBy::Generation,
+        By::Heap => StatBy::Heap,
+        By::Segment => StatBy::Segment,
+        By::Assembly => StatBy::Assembly,
+        By::Namespace => StatBy::Namespace,
+        By::Size => StatBy::Size,
+    };
+    let selection = args.select.selection();
+    let mut report = analysis::stat(&process, &heap, &namer, &selection, by);
+    namer.note(&process.notes);
+    let nothing = report.totals.count == 0 && !selection.is_everything();
+    sort(&mut report, args.sort);
+    let top = args.top.unwrap_or_else(|| if config.format() == Format::Table { streams.rows() } else { 0 });
+    cut(&mut report, top);
+    let exit = finish(config, "stat", &process, Some(runtime), report, streams)?;
+    Ok(if nothing && exit == Exit::Ok { Exit::Negative } else { exit })
+}
+
+fn sort(report: &mut StatReport, by: Sort) {
+    let own_order = matches!(report.by, StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size);
+    // Rows come sorted by bytes, and sorting is stable.
+    match by {
+        Sort::Bytes => {}
+        Sort::Count => {
+            report.types.iter_mut().for_each(|rows| rows.sort_by_key(|t| std::cmp::Reverse(t.count)));
+            report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by_key(|g| std::cmp::Reverse(g.count)));
+        }
+        Sort::Name => {
+            report.types.iter_mut().for_each(|rows| rows.sort_by(|a, b| a.type_name.cmp(&b.type_name)));
+            report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by(|a, b| a.key.cmp(&b.key)));
+        }
+    }
+}
+
+/// Keeps the first `top` rows, and that of free space.
+fn cut(report: &mut StatReport, top: usize) {
+    let Some(types) = &mut report.types else { return };
+    let kept = types.iter().filter(|t| !t.free).count().min(top);
+    if top == 0 || kept == types.iter().filter(|t| !t.free).count() {
+        return;
+    }
+    let mut left = top;
+    types.retain(|t| {
+        let keep = t.free || left > 0;
+        left = left.saturating_sub(usize::from(!t.free));
+        keep
+    });
+    report.shown = u64::try_from(kept).ok();
+}
