@@ -33,7 +33,7 @@ fn heap(scattered: bool) -> Csr {
     let mut seed = 1u64;
     let mut below = |bound: u32| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((seed >> 33) * u64::from(bound) >> 31) as u32
+        (((seed >> 33) * u64::from(bound)) >> 31) as u32
     };
     let name = |n: u32| match n | 0xf_ffff {
         last if scattered && last < NODES => (n & !0xf_ffff) | (n.wrapping_mul(0x9e37_79b1) & 0xf_ffff),
