@@ -68,6 +68,9 @@ impl Searched {
                 let known = at(&number, target);
                 if known == NONE {
                     if edge < end {
+                        // A read whose result is not used yet: memory fetches the next target while this one is followed.
+                        let soon = rows.item(edge);
+                        std::hint::black_box((at(&number, soon), rows.span(soon).0));
                         waiting.push((source, edge, end));
                     }
                     let new = len32(order.len());
