@@ -1,6 +1,7 @@
 //! Floor 6: answers made of what the readers below return.
 
 mod contracts;
+pub mod graph;
 mod info;
 mod names;
 mod select;

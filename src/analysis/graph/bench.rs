@@ -1,0 +1,87 @@
+//! Time and memory on a graph of the size and form of a large heap. Not a test: `-- --ignored --nocapture`, in release.
+
+#![allow(clippy::cast_possible_truncation)]
+
+use std::time::Instant;
+
+use super::*;
+
+const NODES: u32 = 16_800_000;
+const EDGES: u32 = 18_900_000;
+const ROOTS: u32 = 1000;
+
+/// A figure of this process from the kernel, in MB.
+fn status(name: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("0");
+    line.split_whitespace().find_map(|w| w.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+/// Time this thread spent on a processor, in seconds: other work on the machine does not count.
+fn processor() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|w| w.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
+}
+
+fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    // Sets the peak back to what is in use now.
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+    let (start, used, before) = (Instant::now(), processor(), status("VmRSS:"));
+    let out = work();
+    let (wall, used) = (start.elapsed().as_secs_f64(), processor() - used);
+    println!("{what}: {used:.2} s on the processor, {wall:.2} s in all; before {before} MB, peak {} MB", status("VmHWM:"));
+    out
+}
+
+/// Each node but the roots has one edge from an earlier one: the one before in the second quarter, which makes long
+/// lists, else mostly a near one. The edges left over go anywhere, every other one near. `scattered` renumbers all
+/// within blocks of a million, so that neighbours in the graph are not neighbours in memory.
+fn heap(scattered: bool) -> Csr {
+    let mut seed = 1u64;
+    let mut below = |bound: u32| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (((seed >> 33) * u64::from(bound)) >> 31) as u32
+    };
+    let name = |n: u32| match n | 0xf_ffff {
+        last if scattered && last < NODES => (n & !0xf_ffff) | (n.wrapping_mul(0x9e37_79b1) & 0xf_ffff),
+        _ => n,
+    };
+    let mut edges = Vec::with_capacity(EDGES as usize);
+    for node in ROOTS..NODES {
+        let list = (NODES / 4..NODES / 2).contains(&node) && below(100_000) > 0;
+        let reach = if below(5) > 0 { node.min(10_000) } else { node };
+        let back = if list { 0 } else { below(reach) };
+        edges.push((name(node - 1 - back), name(node)));
+    }
+    while edges.len() < EDGES as usize {
+        let a = below(NODES);
+        let b = if a % 2 == 0 { below(NODES) } else { (a + below(2000)).saturating_sub(1000).min(NODES - 1) };
+        edges.push((name(a), name(b)));
+    }
+    Csr::from_edges(NODES, &edges).unwrap()
+}
+
+#[test]
+#[ignore = "a measurement of a minute"]
+fn dominators_of_a_large_heap() {
+    for scattered in [false, true] {
+        println!("--- {}", if scattered { "scattered" } else { "in allocation order" });
+        let graph = timed("build (edge list of 151 MB within)", || heap(scattered));
+        println!("{} nodes, {} edges, {} MB", graph.nodes(), graph.edges(), graph.bytes() >> 20);
+        let roots: Vec<u32> = (0..ROOTS).map(|n| if scattered { n.wrapping_mul(0x9e37_79b1) & 0xf_ffff } else { n }).collect();
+        let tree = timed("dominators", || Dominators::compute(&graph, &roots));
+        println!("{} reachable, {} at the top, tree {} MB", tree.reachable(), tree.top().count(), tree.bytes() >> 20);
+        let retained = timed("retained", || tree.retained(|_| 24));
+        let groups = timed("by 20000 groups", || tree.retained_by_group(|n| n.wrapping_mul(0x9e37_79b1) % 20_000, 20_000, &retained));
+        println!("largest group {} kB", groups.iter().max().unwrap() >> 10);
+        drop((tree, retained));
+        let components = timed("components", || Components::compute(&graph));
+        println!("{} components", components.count());
+        timed("condensation", || components.condensation(&graph).unwrap());
+        drop(components);
+        let reversed = timed("reversed", || graph.reversed());
+        drop(reversed);
+        timed("breadth first", || Bfs::run(&graph, &roots));
+        println!("{} reached", timed("reachable", || reachable(&graph, &roots)).count());
+    }
+}

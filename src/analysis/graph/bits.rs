@@ -1,0 +1,103 @@
+//! A set of node numbers, one bit each.
+
+/// A fixed-size set of numbers below a bound, one bit each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BitSet {
+    words: Vec<u64>,
+    bound: u32,
+}
+
+impl BitSet {
+    /// An empty set that can hold the numbers `0..bound`.
+    pub fn new(bound: u32) -> Self {
+        Self { words: vec![0; bound.div_ceil(64) as usize], bound }
+    }
+
+    /// The bound: numbers from here up are never members.
+    pub fn bound(&self) -> u32 {
+        self.bound
+    }
+
+    /// Whether there is no member.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|w| *w == 0)
+    }
+
+    /// Adds a number; true when it was not a member before. Numbers at or above the bound are not added: false.
+    #[inline]
+    pub fn set(&mut self, index: u32) -> bool {
+        let bit = 1u64 << (index % 64);
+        match self.words.get_mut((index / 64) as usize) {
+            Some(word) if index < self.bound && *word & bit == 0 => {
+                *word |= bit;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Removes a number; true when it was a member.
+    pub fn clear(&mut self, index: u32) -> bool {
+        let bit = 1u64 << (index % 64);
+        self.words.get_mut((index / 64) as usize).is_some_and(|word| {
+            let was = *word & bit != 0;
+            *word &= !bit;
+            was
+        })
+    }
+
+    /// Whether the number is a member.
+    #[inline]
+    pub fn test(&self, index: u32) -> bool {
+        self.words.get((index / 64) as usize).is_some_and(|word| word >> (index % 64) & 1 == 1)
+    }
+
+    /// The number of members.
+    pub fn count(&self) -> u64 {
+        self.words.iter().map(|w| u64::from(w.count_ones())).sum()
+    }
+
+    /// The members in increasing order.
+    pub fn iter(&self) -> BitIter<'_> {
+        BitIter { words: self.words.iter(), word: 0, next_base: 0, base: 0 }
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> u64 {
+        (self.words.capacity() * size_of::<u64>()) as u64
+    }
+}
+
+impl<'a> IntoIterator for &'a BitSet {
+    type Item = u32;
+    type IntoIter = BitIter<'a>;
+
+    fn into_iter(self) -> BitIter<'a> {
+        self.iter()
+    }
+}
+
+/// The members of a [`BitSet`] in increasing order.
+#[derive(Debug, Clone)]
+pub struct BitIter<'a> {
+    words: std::slice::Iter<'a, u64>,
+    word: u64,
+    base: u32,
+    next_base: u32,
+}
+
+impl Iterator for BitIter<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        while self.word == 0 {
+            self.word = *self.words.next()?;
+            self.base = self.next_base;
+            // The last word may start less than 64 below 2^32; nothing is read after it.
+            self.next_base = self.next_base.wrapping_add(64);
+        }
+        let bit = self.word.trailing_zeros();
+        self.word &= self.word - 1;
+        Some(self.base | bit)
+    }
+}

@@ -1,0 +1,376 @@
+//! Every algorithm against its definition on small random graphs, against petgraph on larger ones, and on deep ones.
+
+#![allow(clippy::cast_possible_truncation)]
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::csr::{check_edges, check_nodes};
+use super::*;
+
+/// A graph as edges, roots, and a group for each node.
+#[derive(Debug, Clone)]
+struct Sample {
+    nodes: u32,
+    edges: Vec<(u32, u32)>,
+    roots: Vec<u32>,
+    groups: Vec<u32>,
+}
+
+impl Sample {
+    fn graph(&self) -> Csr {
+        Csr::from_edges(self.nodes, &self.edges).unwrap()
+    }
+
+    fn size(node: u32) -> u64 {
+        1 << node
+    }
+
+    /// What `from` reaches through `allowed` nodes, by repeated sweeps over the edges.
+    fn reach(&self, from: &[u32], allowed: impl Fn(u32) -> bool) -> Vec<bool> {
+        let mut seen = vec![false; self.nodes as usize];
+        from.iter().filter(|n| allowed(**n)).for_each(|n| seen[*n as usize] = true);
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for (a, b) in &self.edges {
+                if seen[*a as usize] && !seen[*b as usize] && allowed(*b) {
+                    seen[*b as usize] = true;
+                    changed = true;
+                }
+            }
+        }
+        seen
+    }
+
+    /// `dominates[a][b]`: every path from the roots to `b` passes `a`, by taking `a` away.
+    fn dominates(&self) -> Vec<Vec<bool>> {
+        let all = self.reach(&self.roots, |_| true);
+        let without = |a| self.reach(&self.roots, |n| n != a);
+        let row = |a: u32| without(a).iter().zip(&all).map(|(w, r)| all[a as usize] && *r && !w).collect();
+        (0..self.nodes).map(row).collect()
+    }
+}
+
+/// Sparse to dense, with self loops, parallel edges, unreachable nodes, repeated roots.
+fn sample(max: u32) -> impl Strategy<Value = Sample> {
+    (1..=max, 0usize..4).prop_flat_map(|(nodes, density)| {
+        let edges = prop::collection::vec((0..nodes, 0..nodes), 0..=(nodes as usize * (density + 1)));
+        let roots = prop::collection::vec(0..nodes, 0..4);
+        let groups = prop::collection::vec(0..5u32, nodes as usize);
+        (edges, roots, groups).prop_map(move |(edges, roots, groups)| Sample { nodes, edges, roots, groups })
+    })
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+fn expect_dominators(s: &Sample) {
+    let tree = Dominators::compute(&s.graph(), &s.roots);
+    let dominates = s.dominates();
+    let all = s.reach(&s.roots, |_| true);
+    assert_eq!(tree.reachable() as usize, all.iter().filter(|r| **r).count());
+    for b in 0..s.nodes {
+        let strict: Vec<u32> = (0..s.nodes).filter(|a| *a != b && dominates[*a as usize][b as usize]).collect();
+        // The immediate one is the strict dominator that all the others dominate.
+        let nearest = strict.iter().copied().find(|a| strict.iter().all(|c| dominates[*c as usize][*a as usize]));
+        let expected = if all[b as usize] { nearest.map_or(Idom::Root, Idom::Node) } else { Idom::Unreachable };
+        assert_eq!(tree.idom(b), expected, "node {b}");
+        assert_eq!(tree.chain(b).collect::<BTreeSet<_>>(), strict.iter().copied().collect());
+        assert_eq!(tree.chain(b).next(), nearest);
+        assert_eq!(tree.subtree(b) as usize, dominates[b as usize].iter().filter(|d| **d).count());
+        (0..s.nodes).for_each(|a| assert_eq!(tree.dominates(a, b), dominates[a as usize][b as usize], "{a} over {b}"));
+    }
+    let seen: Vec<u32> = tree.preorder().collect();
+    assert_eq!(seen.len(), tree.reachable() as usize);
+    for (index, node) in seen.iter().enumerate() {
+        let below = &seen[index..index + tree.subtree(*node) as usize];
+        assert!(below.iter().all(|b| tree.dominates(*node, *b)), "a subtree is one run");
+    }
+}
+
+fn expect_retained(s: &Sample) {
+    let tree = Dominators::compute(&s.graph(), &s.roots);
+    let dominates = s.dominates();
+    let naive = |a: u32| (0..s.nodes).filter(|b| dominates[a as usize][*b as usize]).map(Sample::size).sum::<u64>();
+    let retained = tree.retained(Sample::size);
+    assert_eq!(retained, (0..s.nodes).map(naive).collect::<Vec<_>>());
+    let group_of = |n: u32| s.groups[n as usize];
+    let outermost = |group: u32| {
+        let members: Vec<u32> = (0..s.nodes).filter(|n| group_of(*n) == group).collect();
+        let alone = |n: &&u32| !members.iter().any(|a| a != *n && dominates[*a as usize][**n as usize]);
+        members.iter().filter(alone).map(|n| retained[*n as usize]).sum::<u64>()
+    };
+    // Group 4 stands for "none".
+    assert_eq!(tree.retained_by_group(group_of, 4, &retained), (0..4).map(outermost).collect::<Vec<_>>());
+    (0..4).for_each(|g| assert_eq!(tree.retained_of_set(|n| group_of(n) == g, &retained), outermost(g)));
+    for node in (0..s.nodes).map(Some).chain([None]) {
+        let above = node.map_or(Idom::Root, Idom::Node);
+        let mut expected: Vec<u32> = (0..s.nodes).filter(|b| tree.idom(*b) == above).collect();
+        assert_eq!(node.map_or_else(|| tree.top(), |n| tree.children(n)).collect::<BTreeSet<_>>(), expected.iter().copied().collect());
+        expected.sort_by_key(|n| (std::cmp::Reverse(retained[*n as usize]), *n));
+        assert_eq!(tree.children_sorted(node, &retained), expected);
+    }
+}
+
+fn expect_components(s: &Sample, include: impl Fn(u32) -> bool + Copy) {
+    let graph = s.graph();
+    let found = Components::compute_where(&graph, include);
+    let reach: Vec<Vec<bool>> = (0..s.nodes).map(|n| s.reach(&[n], include)).collect();
+    let mut condensed = BTreeSet::new();
+    for a in 0..s.nodes {
+        assert_eq!(found.of(a).is_some(), include(a));
+        for b in (0..s.nodes).filter(|b| include(a) && include(*b)) {
+            let (there, back) = (reach[a as usize][b as usize], reach[b as usize][a as usize]);
+            assert_eq!(found.of(a) == found.of(b), there && back, "{a} and {b}");
+            assert!(!there || found.of(a) >= found.of(b), "reverse topological order");
+        }
+    }
+    for (a, b) in s.edges.iter().filter_map(|(a, b)| found.of(*a).zip(found.of(*b))).filter(|(a, b)| a != b) {
+        condensed.insert((a, b));
+    }
+    let graph = found.condensation(&graph).unwrap();
+    let edges: Vec<(u32, u32)> = (0..graph.nodes()).flat_map(|a| graph.successors(a).iter().map(move |b| (a, *b))).collect();
+    assert_eq!(edges, condensed.into_iter().collect::<Vec<_>>());
+    assert_eq!(graph.nodes(), found.count());
+    let members = found.members();
+    for (component, size) in (0u32..).zip(found.sizes()) {
+        assert_eq!(members.row(component).len(), size as usize);
+        assert!(size > 0 && members.row(component).iter().all(|n| found.of(*n) == Some(component)));
+        assert!(members.row(component).is_sorted());
+    }
+}
+
+/// The distance of each node from the nearest source, by relaxing edges.
+fn distances(nodes: u32, edges: &[(u32, u32)], sources: &[u32]) -> Vec<Option<u32>> {
+    let mut best = vec![None; nodes as usize];
+    sources.iter().for_each(|n| best[*n as usize] = Some(0));
+    for _ in 0..nodes {
+        for (a, b) in edges {
+            if let Some(d) = best[*a as usize]
+                && best[*b as usize].is_none_or(|known| known > d + 1)
+            {
+                best[*b as usize] = Some(d + 1);
+            }
+        }
+    }
+    best
+}
+
+fn expect_searches(s: &Sample) {
+    let (graph, reversed) = (s.graph(), s.graph().reversed());
+    let is_edge = |w: &[u32]| s.edges.contains(&(w[0], w[1]));
+    let is_root = |n: u32| s.roots.contains(&n);
+    let search = Bfs::run(&graph, &s.roots);
+    let forward = distances(s.nodes, &s.edges, &s.roots);
+    let seen = reachable(&graph, &s.roots);
+    let back: Vec<(u32, u32)> = s.edges.iter().map(|(a, b)| (*b, *a)).collect();
+    for node in 0..s.nodes {
+        let expected = forward[node as usize];
+        assert_eq!((search.distance(node), search.reached(node)), (expected, expected.is_some()));
+        assert_eq!(seen.test(node), expected.is_some());
+        let path = search.path_to(node);
+        assert_eq!(path.len() as u32, expected.map_or(0, |d| d + 1));
+        assert!(path.windows(2).all(is_edge) && path.first().is_none_or(|n| is_root(*n)) && path.last().is_none_or(|n| *n == node));
+
+        let from_target = distances(s.nodes, &back, &[node]);
+        let mut expected: Vec<u32> =
+            s.roots.iter().copied().collect::<BTreeSet<_>>().iter().filter_map(|r| from_target[*r as usize]).collect();
+        expected.sort_unstable();
+        for limit in 0..4 {
+            let paths = paths_to_roots(&reversed, node, is_root, limit);
+            let lengths: Vec<u32> = paths.iter().map(|p| p.len() as u32 - 1).collect();
+            assert_eq!(lengths, expected[..limit.min(expected.len())]);
+            assert_eq!(paths.iter().map(|p| p[0]).collect::<BTreeSet<_>>().len(), paths.len(), "roots differ");
+            assert!(paths.iter().all(|p| is_root(p[0]) && p.windows(2).all(is_edge) && p[p.len() - 1] == node));
+        }
+    }
+    let targets: Vec<u32> = (0..s.nodes).filter(|n| s.groups[*n as usize] == 0).collect();
+    let nearest = nearest_root(&reversed, &targets, is_root);
+    assert_eq!(nearest.as_ref().map(|p| p.len() as u32 - 1), targets.iter().filter_map(|n| forward[*n as usize]).min());
+    assert!(nearest.is_none_or(|p| is_root(p[0]) && p.windows(2).all(is_edge) && targets.contains(&p[p.len() - 1])));
+    let sum = (0..s.nodes).filter(|n| forward[*n as usize].is_some()).map(Sample::size).sum();
+    assert_eq!(closure(&graph, &s.roots, Sample::size), Closure { nodes: seen.count(), size: sum });
+}
+
+proptest! {
+    #![proptest_config(config(4000))]
+
+    #[test]
+    fn dominators_of_small_graphs(s in sample(12)) { expect_dominators(&s); }
+
+    #[test]
+    fn retained_sums(s in sample(12)) { expect_retained(&s); }
+
+    #[test]
+    fn components_of_small_graphs(s in sample(12)) {
+        expect_components(&s, |_| true);
+        expect_components(&s, |n| s.groups[n as usize] != 0);
+    }
+
+    #[test]
+    fn searches_of_small_graphs(s in sample(12)) { expect_searches(&s); }
+}
+
+proptest! {
+    #![proptest_config(config(500))]
+
+    #[test]
+    fn dominators_of_middling_graphs(s in sample(40)) { expect_dominators(&s); }
+
+    #[test]
+    fn components_of_middling_graphs(s in sample(40)) { expect_components(&s, |_| true); }
+
+    #[test]
+    fn rows_keep_their_edges(s in sample(30)) {
+        let graph = s.graph();
+        let mut builder = CsrBuilder::default();
+        let mut halves = [CsrBuilder::default(), CsrBuilder::with_capacity(4, 4)];
+        for node in 0..s.nodes {
+            let expected: Vec<u32> = s.edges.iter().filter(|e| e.0 == node).map(|e| e.1).collect();
+            prop_assert_eq!(graph.successors(node), &expected[..]);
+            let half = &mut halves[usize::from(node >= s.nodes / 2)];
+            expected.iter().for_each(|target| { builder.push_edge(*target); half.push_edge(*target); });
+            prop_assert_eq!(builder.end_node(), Ok(node));
+            half.end_node().unwrap();
+        }
+        prop_assert_eq!(&builder.finish().unwrap(), &graph);
+        let [mut first, second] = halves;
+        first.append(second).unwrap();
+        prop_assert_eq!(&first.finish().unwrap(), &graph);
+        let reversed = graph.reversed();
+        for node in 0..s.nodes {
+            let mut expected: Vec<u32> = s.edges.iter().filter(|e| e.1 == node).map(|e| e.0).collect();
+            expected.sort_unstable();
+            prop_assert_eq!(reversed.successors(node), &expected[..]);
+        }
+        prop_assert_eq!((graph.nodes(), graph.edges() as usize), (s.nodes, s.edges.len()));
+        prop_assert_eq!(graph.bytes(), 4 * (u64::from(s.nodes) + 1 + s.edges.len() as u64));
+    }
+
+    #[test]
+    fn bits_are_a_set(bound in 0u32..300, steps in prop::collection::vec((any::<bool>(), 0u32..300), 0..200)) {
+        let (mut bits, mut set) = (BitSet::new(bound), BTreeSet::new());
+        for (add, n) in steps {
+            if add {
+                prop_assert_eq!(bits.set(n), n < bound && set.insert(n));
+            } else {
+                prop_assert_eq!(bits.clear(n), set.remove(&n));
+            }
+        }
+        prop_assert!((0..400).all(|n| bits.test(n) == set.contains(&n)));
+        prop_assert_eq!((bits.count(), bits.is_empty(), bits.bound()), (set.len() as u64, set.is_empty(), bound));
+        prop_assert_eq!(bits.iter().collect::<Vec<_>>(), set.into_iter().collect::<Vec<_>>());
+    }
+}
+
+/// A small generator of numbers (splitmix64), the same on every run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: u32) -> u32 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((((z ^ (z >> 31)) >> 32) * u64::from(bound)) >> 32) as u32
+    }
+}
+
+#[test]
+fn dominators_agree_with_petgraph() {
+    const NODES: u32 = 10_000;
+    for (seed, edges) in [(1, 9_000), (2, 12_000), (3, 20_000), (4, 60_000), (5, 15_000), (6, 30_000)] {
+        let mut numbers = Numbers(seed);
+        let near = seed > 4;
+        let mut edge = || {
+            let a = numbers.below(NODES);
+            (a, if near { (a + numbers.below(40)).saturating_sub(10).min(NODES - 1) } else { numbers.below(NODES) })
+        };
+        let edges: Vec<(u32, u32)> = (0..edges).map(|_| edge()).collect();
+        let roots: Vec<u32> = (0..50).map(|_| numbers.below(NODES)).chain([0, 0]).collect();
+        let tree = Dominators::compute(&Csr::from_edges(NODES, &edges).unwrap(), &roots);
+
+        let all = edges.iter().copied().chain(roots.iter().map(|r| (NODES, *r)));
+        let other = petgraph::graph::DiGraph::<(), ()>::from_edges(all);
+        let expected = petgraph::algo::dominators::simple_fast(&other, NODES.into());
+        let mut nested = 0;
+        for node in 0..NODES {
+            let idom = match expected.immediate_dominator(node.into()).map(|n| n.index() as u32) {
+                None => Idom::Unreachable,
+                Some(NODES) => Idom::Root,
+                Some(n) => Idom::Node(n),
+            };
+            assert_eq!(tree.idom(node), idom, "seed {seed}, node {node}");
+            nested += u32::from(matches!(idom, Idom::Node(_)));
+        }
+        assert!(nested > 20, "seed {seed}: only {nested} nodes below others");
+    }
+}
+
+/// A list as long as a heap may hold, also with an edge back from each node to the first: nothing may recurse.
+#[test]
+fn long_lists_do_not_overflow_the_stack() {
+    const NODES: u32 = 1_000_000;
+    for back in [false, true] {
+        let mut builder = CsrBuilder::with_capacity(NODES as usize, 2 * NODES as usize);
+        for node in 1..=NODES {
+            builder.push_edge(node % NODES);
+            if back {
+                builder.push_edge(0);
+            }
+            builder.end_node().unwrap();
+        }
+        let graph = builder.finish().unwrap();
+        let tree = Dominators::compute(&graph, &[0]);
+        assert!((1..NODES).all(|n| tree.idom(n) == Idom::Node(n - 1)));
+        assert_eq!(tree.idom(0), Idom::Root);
+        let retained = tree.retained(|_| 8);
+        assert!((0..NODES).all(|n| retained[n as usize] == 8 * u64::from(NODES - n)));
+        assert_eq!(tree.retained_by_group(|n| n % 3, 3, &retained), [retained[0], retained[1], retained[2]]);
+        assert_eq!(tree.chain(NODES - 1).count(), NODES as usize - 1);
+        assert_eq!(Components::compute(&graph).count(), 1);
+        assert_eq!(Components::compute_where(&graph, |n| n > 0).count(), NODES - 1);
+        assert_eq!(Bfs::run(&graph, &[0]).distance(NODES - 1), Some(NODES - 1));
+        assert_eq!(reachable(&graph, &[5]).count(), u64::from(NODES));
+        assert_eq!(nearest_root(&graph.reversed(), &[NODES - 1], |n| n == 0).unwrap().len(), NODES as usize);
+    }
+}
+
+#[test]
+fn what_is_too_large_or_missing_is_refused() {
+    assert_eq!(check_nodes(MAX_NODES as usize), Ok(MAX_NODES));
+    assert_eq!(check_nodes(MAX_NODES as usize + 1), Err(GraphError::TooManyNodes(u64::from(MAX_NODES) + 1)));
+    assert_eq!(check_edges(u32::MAX as usize), Ok(u32::MAX));
+    assert_eq!(check_edges(1 << 32), Err(GraphError::TooManyEdges(1 << 32)));
+    assert_eq!(Csr::from_edges(u32::MAX, &[]), Err(GraphError::TooManyNodes(u64::from(u32::MAX))));
+    let missing = Err(GraphError::NoSuchNode { node: 2, nodes: 2 });
+    assert_eq!(Csr::from_edges(2, &[(0, 1), (1, 2)]), missing);
+    assert_eq!(Csr::from_edges(2, &[(2, 0)]), missing);
+    let mut builder = CsrBuilder::default();
+    builder.push_edge(2);
+    assert_eq!((builder.end_node(), builder.end_node()), (Ok(0), Ok(1)));
+    assert_eq!(builder.finish(), missing);
+    assert!(GraphError::TooManyEdges(1 << 32).to_string().contains("4294967296 edges, at most 4294967295"));
+}
+
+/// Roots and targets come from a dump and may be nonsense; an empty graph is a graph.
+#[test]
+fn numbers_that_are_no_node_do_no_harm() {
+    let empty = Csr::from_edges(0, &[]).unwrap();
+    let tree = Dominators::compute(&empty, &[0, 7, u32::MAX]);
+    assert_eq!((tree.reachable(), tree.idom(0), tree.top().count()), (0, Idom::Unreachable, 0));
+    assert!(tree.retained(|_| 1).is_empty());
+    assert_eq!(Components::compute(&empty).count(), 0);
+    let graph = Csr::from_edges(2, &[(0, 1)]).unwrap();
+    let tree = Dominators::compute(&graph, &[2, u32::MAX, u32::MAX - 1, 0]);
+    assert_eq!((tree.idom(0), tree.idom(1), tree.idom(2)), (Idom::Root, Idom::Node(0), Idom::Unreachable));
+    assert_eq!(tree.children(9).chain(tree.chain(9)).count(), 0);
+    assert_eq!(tree.retained(|_| u64::MAX), [u64::MAX, u64::MAX]);
+    let search = Bfs::run(&graph, &[2, u32::MAX, 1]);
+    assert_eq!((search.path_to(1), search.path_to(u32::MAX), search.distance(0)), (vec![1], vec![], None));
+    assert_eq!(reachable(&graph, &[2, 1]).iter().collect::<Vec<_>>(), [1]);
+    assert!(graph.successors(2).is_empty() && graph.successors(u32::MAX).is_empty());
+}
