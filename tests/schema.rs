@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 
 use common::{ask, known_dumps, own_dump, run};
 use gcdump::cli::Exit;
-use gcdump::model::{ContractsReport, Envelope, HandlesReport, HeapReport, InfoReport, OomReport, SegmentsReport, ThreadsReport};
+use gcdump::model::{
+    ContractsReport, Envelope, ExceptionsReport, HandlesReport, HeapReport, InfoReport, OomReport, SegmentsReport, ThreadsReport,
+};
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
 use schemars::JsonSchema;
@@ -24,7 +26,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 /// Every form of every command.
-const ASKED: [&[&str]; 12] = [
+const ASKED: [&[&str]; 14] = [
     &["info"],
     &["heap"],
     &["heap", "--detail"],
@@ -35,6 +37,8 @@ const ASKED: [&[&str]; 12] = [
     &["handles", "--stat"],
     &["oom"],
     &["threads"],
+    &["exceptions"],
+    &["exceptions", "--stat"],
     &["contracts"],
     &["contracts", "--check"],
 ];
@@ -58,6 +62,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("handles", schema::<HandlesReport>("handles", "the GC handles")),
         ("oom", schema::<OomReport>("oom", "the last managed out-of-memory of each heap")),
         ("threads", schema::<ThreadsReport>("threads", "the managed threads")),
+        ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
         ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
     ])
 }

@@ -1,6 +1,6 @@
 //! Walks the segments and says what did not add up.
 
-use crate::base::{NoteKind, Notes};
+use crate::base::{Addr, NoteKind, Notes};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Threads;
 use crate::contract::{ContractError, Process, Runtime};
@@ -32,4 +32,27 @@ pub fn walk(process: &Process, runtime: &Runtime, gc: &Gc<'_>, segments: &mut [S
         segment.walk = Some(walk);
     }
     Ok(())
+}
+
+/// Address and method table of each object of `segments` that `wanted` accepts by its method table, free space left out.
+///
+/// # Errors
+/// [`ContractError`] where the descriptor lacks what sizes objects.
+pub fn objects(
+    process: &Process,
+    runtime: &Runtime,
+    gc: &Gc<'_>,
+    segments: &mut [SegmentModel],
+    wanted: impl Fn(Addr) -> bool + Sync,
+) -> Result<Vec<(Addr, Addr)>, ContractError> {
+    walk(process, runtime, gc, segments)?;
+    let tables = MethodTables::new(&process.memory, &runtime.descriptor)?;
+    let threads = Threads::bind(&process.memory, &runtime.descriptor, &Notes::new(), &process.limits).map(|t| t.list()).unwrap_or_default();
+    let mut out = Vec::new();
+    gc.visit(&tables, segments, &gc.contexts(&threads), |o| {
+        if !o.free && wanted(o.method_table) {
+            out.push((o.address, o.method_table));
+        }
+    });
+    Ok(out)
 }

@@ -49,6 +49,18 @@ impl Gc<'_> {
         segments.par_iter().map(|s| self.walk_segment(tables, s, &contexts, |_| {})).collect()
     }
 
+    /// Walks every segment, one after the other, and calls `visit` for each object, free space included.
+    pub fn visit(
+        &self,
+        tables: &MethodTables<'_>,
+        segments: &[SegmentModel],
+        contexts: &[AllocContextModel],
+        mut visit: impl FnMut(Object),
+    ) -> Vec<WalkModel> {
+        let contexts = usable(contexts);
+        segments.iter().map(|s| self.walk_segment(tables, s, &contexts, &mut visit)).collect()
+    }
+
     /// Walks one segment and calls `visit` for each object, free space included.
     fn walk_segment(
         &self,
