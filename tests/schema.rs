@@ -229,6 +229,7 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
         "handles" => all("handle", "handles"),
         "oom" => all("oom", "heaps"),
         "threads" => all("thread", "threads"),
+        "exceptions" => [all("exception-group", "groups"), all("exception", "exceptions")].concat(),
         "contracts" => {
             [all("origin", "origins"), all("contract", "contracts"), all("type", "types"), all("global", "globals"), all("check", "checks")]
                 .concat()
@@ -251,6 +252,8 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["handles", _] => "type,count",
         ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
         ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,state",
+        ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
+        ["exceptions", _] => "count,thrown,example,type,message",
         ["contracts", ..] => "kind,name,type,value,origin",
         other => panic!("no columns known of {other:?}"),
     }
@@ -268,6 +271,8 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["handles", _] => n(&data["counts"]),
         ["oom"] => n(&data["heaps"]),
         ["threads"] => n(&data["threads"]),
+        ["exceptions"] => n(&data["exceptions"]),
+        ["exceptions", _] => n(&data["groups"]),
         _ => {
             let fields: usize = list(&data["types"]).iter().map(|t| 1 + n(&t["fields"])).sum();
             n(&data["contracts"]) + fields + n(&data["globals"])

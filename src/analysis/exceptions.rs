@@ -36,7 +36,7 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
     fn read(&self, address: Addr) -> Option<Exception> {
         let read = self.objects.as_ref()?.read(self.namer.types()?, self.namer.fields(), address)?;
         if read.stack_cut {
-            self.notes.add(NoteKind::Invalid, address, format!("the stack trace of the exception {address} cannot be read to its end"));
+            self.notes.add(NoteKind::Missing, address, format!("the stack trace of the exception {address} cannot be read to its end"));
         }
         Some(read)
     }
@@ -117,14 +117,39 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
         self.objects.as_ref().zip(self.namer.types()).is_some_and(|(o, types)| o.is_exception(types, method_table))
     }
 
-    /// The exceptions among `objects` (address and method table), in their order. `stat` leaves out the list.
+    /// What threads have, and everything behind it: in a dump without the heap, these few are there all the same.
+    fn held(&self, threads: &[Thread]) -> Vec<Addr> {
+        let own = |t: &Thread| t.exception.into_iter().chain(t.nested.iter().copied()).chain(t.last_thrown).collect::<Vec<_>>();
+        let mut found: Vec<Addr> = threads.iter().flat_map(own).collect();
+        let mut seen: HashSet<Addr> = HashSet::new();
+        found.retain(|a| seen.insert(*a));
+        let most = found.len().saturating_add(self.limits.inner_exceptions);
+        let mut next = 0usize;
+        while let Some(address) = found.get(next).copied() {
+            next = next.saturating_add(1);
+            let behind = self.read(address).map(|e| e.inner.into_iter().chain(e.inners).collect::<Vec<_>>()).unwrap_or_default();
+            let room = most.saturating_sub(found.len());
+            found.extend(behind.into_iter().filter(|a| seen.insert(*a)).take(room));
+        }
+        found
+    }
+
+    /// The exceptions among `objects` (address and method table), in their order, then those that only threads lead to.
+    /// `stat` leaves out the list.
     pub fn report(&self, objects: impl Iterator<Item = (Addr, Addr)>, threads: &[Thread], stat: bool) -> ExceptionsReport {
         let roles = roles(threads);
         let mut groups: FxHashMap<(Option<String>, Option<String>), ExceptionGroup> = FxHashMap::default();
         let mut list = Vec::new();
         let mut total = 0u64;
-        for (address, method_table) in objects.filter(|(_, mt)| self.is_exception(*mt)) {
+        let mut seen = HashSet::new();
+        let held = self.held(threads);
+        let of_heap = objects.filter(|(_, mt)| self.is_exception(*mt)).map(|(address, _)| address);
+        for address in of_heap.chain(held) {
+            if !seen.insert(address) {
+                continue;
+            }
             let Some(read) = self.read(address) else { continue };
+            let method_table = read.method_table;
             total = total.saturating_add(1);
             let type_name = self.namer.name(method_table);
             let group = groups.entry((type_name.clone(), read.message.clone())).or_insert_with(|| ExceptionGroup {
