@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 
 use common::{ask, known_dumps, own_dump, run};
 use gcdump::cli::Exit;
-use gcdump::model::{ContractsReport, Envelope, HandlesReport, HeapReport, InfoReport, OomReport, SegmentsReport, ThreadsReport};
+use gcdump::model::{
+    ContractsReport, Envelope, ExceptionsReport, HandlesReport, HeapReport, InfoReport, OomReport, SegmentsReport, ThreadsReport,
+};
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
 use schemars::JsonSchema;
@@ -24,7 +26,7 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 /// Every form of every command.
-const ASKED: [&[&str]; 12] = [
+const ASKED: [&[&str]; 14] = [
     &["info"],
     &["heap"],
     &["heap", "--detail"],
@@ -35,6 +37,8 @@ const ASKED: [&[&str]; 12] = [
     &["handles", "--stat"],
     &["oom"],
     &["threads"],
+    &["exceptions"],
+    &["exceptions", "--stat"],
     &["contracts"],
     &["contracts", "--check"],
 ];
@@ -58,6 +62,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("handles", schema::<HandlesReport>("handles", "the GC handles")),
         ("oom", schema::<OomReport>("oom", "the last managed out-of-memory of each heap")),
         ("threads", schema::<ThreadsReport>("threads", "the managed threads")),
+        ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
         ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
     ])
 }
@@ -224,6 +229,7 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
         "handles" => all("handle", "handles"),
         "oom" => all("oom", "heaps"),
         "threads" => all("thread", "threads"),
+        "exceptions" => [all("exception-group", "groups"), all("exception", "exceptions")].concat(),
         "contracts" => {
             [all("origin", "origins"), all("contract", "contracts"), all("type", "types"), all("global", "globals"), all("check", "checks")]
                 .concat()
@@ -246,6 +252,8 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["handles", _] => "type,count",
         ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
         ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,state",
+        ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
+        ["exceptions", _] => "count,thrown,example,type,message",
         ["contracts", ..] => "kind,name,type,value,origin",
         other => panic!("no columns known of {other:?}"),
     }
@@ -263,6 +271,8 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["handles", _] => n(&data["counts"]),
         ["oom"] => n(&data["heaps"]),
         ["threads"] => n(&data["threads"]),
+        ["exceptions"] => n(&data["exceptions"]),
+        ["exceptions", _] => n(&data["groups"]),
         _ => {
             let fields: usize = list(&data["types"]).iter().map(|t| 1 + n(&t["fields"])).sum();
             n(&data["contracts"]) + fields + n(&data["globals"])

@@ -1,6 +1,7 @@
 //! Floor 6: answers made of what the readers below return.
 
 mod contracts;
+mod exceptions;
 pub mod graph;
 mod info;
 mod names;
@@ -10,9 +11,10 @@ mod threads;
 mod walk;
 
 pub use contracts::contracts;
+pub use exceptions::ExceptionReader;
 pub use info::{envelope_parts, info};
 pub use names::Namer;
 pub use select::{Picker, Selection, TypePattern};
 pub use stat::stat;
 pub use threads::threads;
-pub use walk::{open_heap, walked_segments};
+pub use walk::{objects_of, open_heap, walked_segments};

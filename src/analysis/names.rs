@@ -22,6 +22,16 @@ impl<'p> Namer<'p> {
         Namer { names: names.ok(), fields: Fields::bind(&process.memory, &runtime.descriptor).ok(), memory: &process.memory }
     }
 
+    /// The names of types; `None` where the descriptor lacks what they need.
+    pub fn types(&self) -> Option<&TypeNames<'p>> {
+        self.names.as_ref()
+    }
+
+    /// The offsets of fields, where the descriptor has what they need.
+    pub fn fields(&self) -> Option<&Fields<'p>> {
+        self.fields.as_ref()
+    }
+
     /// The name of the type with this method table, as SOS and ClrMD print it, or `Module!0x02000123` without metadata.
     pub fn name(&self, method_table: Addr) -> Option<String> {
         let name = self.names.as_ref()?.name(method_table);

@@ -1,11 +1,11 @@
 //! The managed threads, joined with what the container knows of the operating system's.
 
-use super::Namer;
+use super::{ExceptionReader, Namer};
 use crate::base::{Addr, Notes};
 use crate::clr::threads::{Threads, state_names};
 use crate::contract::{ContractError, Process, Runtime};
 use crate::gc::Gc;
-use crate::model::{ExceptionModel, ThreadModel, ThreadsReport};
+use crate::model::{ThreadModel, ThreadsReport};
 
 /// Lists the managed threads of `runtime`.
 ///
@@ -20,10 +20,8 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
     let gc = Gc::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).ok();
     let method_table = |object: Addr| gc.as_ref().and_then(|gc| gc.method_table(object));
     let namer = Namer::new(process, runtime);
-    let exception = |address: Addr, current: bool| {
-        let mt = method_table(address);
-        ExceptionModel { address, type_name: mt.and_then(|mt| namer.name(mt)), method_table: mt, current }
-    };
+    let exceptions = ExceptionReader::new(process, runtime, &namer, notes);
+    let exception = |address: Addr, current: bool| exceptions.model(address, current);
     // The managed Thread object keeps its name; Windows dumps have one of the operating system's as well.
     let managed_name = |object: Option<Addr>| {
         let object = object?;
@@ -49,6 +47,7 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
                 alloc_limit: t.context.map(|c| c.limit),
                 object: t.exposed,
                 exception: t.exception.map(|a| exception(a, true)).or_else(|| t.last_thrown.map(|a| exception(a, false))),
+                nested_exceptions: t.nested,
             }
         })
         .collect();

@@ -1,6 +1,6 @@
 //! Prepares walks through the heap, and says what did not add up.
 
-use crate::base::{NoteKind, Notes};
+use crate::base::{Addr, NoteKind, Notes};
 use crate::clr::threads::Threads;
 use crate::contract::{ContractError, Process, Runtime};
 use crate::gc::{Gc, Heap, Object, Visitor};
@@ -33,6 +33,42 @@ pub fn walked_segments(process: &Process, heap: &Heap<'_>) -> Vec<SegmentModel> 
         }
     }
     segments
+}
+
+struct OfTypes<F> {
+    wanted: F,
+    /// Decisions by number of the type: one question per type, not per object.
+    known: Vec<Option<bool>>,
+    segment: usize,
+    found: Vec<(usize, Addr, Addr)>,
+}
+
+impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
+    fn segment(&mut self, index: usize, _segment: &SegmentModel) -> bool {
+        self.segment = index;
+        true
+    }
+
+    fn object(&mut self, object: &Object<'_>) {
+        let Ok(index) = usize::try_from(object.kind.index) else { return };
+        if self.known.len() <= index {
+            self.known.resize(index.saturating_add(64), None);
+        }
+        let Some(known) = self.known.get_mut(index) else { return };
+        if *known.get_or_insert_with(|| !object.kind.is_free && (self.wanted)(object.kind.method_table)) {
+            self.found.push((self.segment, object.address, object.kind.method_table));
+        }
+    }
+}
+
+/// The objects whose method table is wanted, with it, in the order of the heap.
+pub fn objects_of(process: &Process, heap: &Heap<'_>, wanted: impl Fn(Addr) -> bool + Sync) -> Vec<(Addr, Addr)> {
+    let wanted = &wanted;
+    let walked = heap.walk(&*process.progress, || OfTypes { wanted, known: Vec::new(), segment: 0, found: Vec::new() });
+    note(process, heap, &walked.segments);
+    let mut found: Vec<_> = walked.visitors.into_iter().flat_map(|v| v.found).collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, address, mt)| (address, mt)).collect()
 }
 
 /// Notes where walks met something else than objects.

@@ -37,6 +37,10 @@ pub struct Limits {
     pub string_bytes: u64,
     /// Bytes of notes read from an ELF core; NT_FILE of a process with 65 000 mappings is about 10 MB.
     pub note_bytes: u64,
+    /// Sync blocks: locks with waiters, objects with lock and hash code. Busy servers have some ten thousand.
+    pub sync_blocks: u64,
+    /// Exceptions behind one exception, the inner ones of inner ones included.
+    pub inner_exceptions: usize,
     /// Modules, in NT_FILE or in a module list.
     pub modules: usize,
 }
@@ -61,6 +65,8 @@ impl Default for Limits {
             decompressed_bytes: 1 << 40,
             string_bytes: 32 << 10,
             note_bytes: 256 << 20,
+            sync_blocks: 1 << 22,
+            inner_exceptions: 256,
             modules: 100_000,
         }
     }

@@ -171,6 +171,17 @@ pub enum Command {
     #[command(visible_alias = "clrthreads")]
     Threads(DumpArg),
 
+    /// Every exception object of the heap: type, message, stack trace, and the thread that has it in flight.
+    #[command(visible_alias = "dumpexceptions")]
+    Exceptions {
+        /// Only how many there are by type and message.
+        #[arg(long)]
+        stat: bool,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
+
     /// What the runtime says about itself: contracts, types, fields, globals, each with its origin.
     Contracts {
         /// Only run the self-checks of the descriptor or overlay against the dump; exit code 1 if one fails.

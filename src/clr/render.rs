@@ -131,6 +131,12 @@ impl<'r, 'a> Renderer<'r, 'a> {
         TypeName { name: self.out, module, token, quality: self.quality }
     }
 
+    pub(super) fn handle_name(mut self, handle: Addr) -> TypeName {
+        let home = self.handle(handle, 0);
+        let (module, token) = home.map_or((None, None), |h| (h.module, h.token));
+        TypeName { name: self.out, module, token, quality: self.quality }
+    }
+
     fn push(&mut self, text: &str) {
         if self.out.len().saturating_add(text.len()) <= self.longest {
             self.out.push_str(text);
@@ -270,7 +276,7 @@ impl<'r, 'a> Renderer<'r, 'a> {
     }
 
     /// The arguments of a generic instance, as type handles.
-    fn arguments(&mut self, info: &MethodTableInfo) -> Vec<Addr> {
+    pub(super) fn arguments(&mut self, info: &MethodTableInfo) -> Vec<Addr> {
         if info.generics != Generics::Instance {
             return Vec::new();
         }
@@ -360,6 +366,11 @@ impl<'r, 'a> Renderer<'r, 'a> {
         self.push(")");
         home
     }
+}
+
+/// Whether a type handle points to a type descriptor.
+pub(super) fn is_type_desc(handle: Addr) -> bool {
+    handle.0 & TYPE_DESC != 0
 }
 
 /// Where a type is defined.

@@ -47,8 +47,12 @@ layout! {
 layout! {
     struct TrackerLayout : "ExceptionInfo" {
         thrown: req "ThrownObject",
+        previous: opt "PreviousNestedInfo",
     }
 }
+
+/// Exceptions in flight of one thread, each thrown while the one before was being handled.
+const MAX_NESTED: usize = 64;
 
 impl ContextLayout {
     /// The context at `at`; `None` where it is not in the dump.
@@ -95,6 +99,8 @@ pub struct Thread {
     pub exposed: Option<Addr>,
     /// Exception in flight.
     pub exception: Option<Addr>,
+    /// Exceptions in flight beneath that one, the youngest first: each was being handled when the next was thrown.
+    pub nested: Vec<Addr>,
     /// Last exception thrown.
     pub last_thrown: Option<Addr>,
 }
@@ -222,6 +228,10 @@ impl<'a> Threads<'a> {
     fn thread(&self, address: Addr) -> Thread {
         let at = |offset: Option<u64>| offset.map(|o| address.plus(o));
         let m = self.memory;
+        let mut thrown = self.in_flight(address).into_iter();
+        // The youngest tracker belongs to the exception in flight, even where its object cannot be read.
+        let exception = thrown.next().flatten();
+        let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();
         Thread {
             address,
             id: m.u32(address.plus(self.thread.id)).ok(),
@@ -231,12 +241,23 @@ impl<'a> Threads<'a> {
             cooperative: at(self.thread.cooperative).and_then(|a| m.u32(a).ok()).map(|n| n != 0),
             context: self.context_of(address),
             exposed: at(self.thread.exposed).and_then(|a| self.handle(a)),
-            exception: at(self.thread.tracker).and_then(|a| {
-                let tracker = m.ptr(a).ok().filter(|t| !t.is_null())?;
-                self.handle(tracker.plus(self.tracker.as_ref()?.thrown))
-            }),
+            exception,
+            nested,
             last_thrown: at(self.thread.last_thrown).and_then(|a| self.handle(a)),
         }
+    }
+
+    /// The exceptions in flight of a thread, the youngest first.
+    fn in_flight(&self, thread: Addr) -> Vec<Option<Addr>> {
+        let mut out = Vec::new();
+        let (Some(tracker), Some(layout)) = (self.thread.tracker, self.tracker.as_ref()) else { return out };
+        let mut at = self.memory.ptr(thread.plus(tracker)).ok().filter(|t| !t.is_null());
+        let mut seen = HashSet::new();
+        while let Some(info) = at.filter(|i| seen.insert(*i) && out.len() < MAX_NESTED) {
+            out.push(self.handle(info.plus(layout.thrown)));
+            at = layout.previous.and_then(|o| self.memory.ptr(info.plus(o)).ok()).filter(|t| !t.is_null());
+        }
+        out
     }
 
     /// The object behind the handle stored at `address`.

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::method_table::MethodTables;
 use super::modules::{Module, Modules};
-use super::render::{Layouts, Renderer};
+use super::render::{Layouts, Renderer, is_type_desc};
 use crate::base::{Addr, Limits, Os};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{FileSearch, Memory};
@@ -78,10 +78,27 @@ impl<'a> TypeNames<'a> {
         if let Some(name) = known {
             return name;
         }
-        let renderer = Renderer::new(self.memory, &self.tables, &self.modules, &self.layouts, self.longest);
-        let name = Arc::new(renderer.type_name(mt));
+        let name = Arc::new(self.renderer().type_name(mt));
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(cache.entry(mt).or_insert(name))
+    }
+
+    /// The name of the type that a type handle stands for: a method table, or the descriptor of a pointer, a reference, a
+    /// type variable …
+    pub fn handle_name(&self, handle: Addr) -> Arc<TypeName> {
+        if !is_type_desc(handle) {
+            return self.name(handle);
+        }
+        Arc::new(self.renderer().handle_name(handle))
+    }
+
+    /// The arguments of the generic instance whose method table is at `mt`, as type handles; none for any other type.
+    pub fn arguments(&self, mt: Addr) -> Vec<Addr> {
+        self.tables.read(mt).map(|info| self.renderer().arguments(&info)).unwrap_or_default()
+    }
+
+    fn renderer(&self) -> Renderer<'_, 'a> {
+        Renderer::new(self.memory, &self.tables, &self.modules, &self.layouts, self.longest)
     }
 
     /// The reader of method tables that names are made with.

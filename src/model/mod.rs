@@ -5,7 +5,9 @@
 
 mod contracts;
 mod envelope;
+mod exception;
 mod handle;
+mod header;
 mod heap;
 mod info;
 mod oom;
@@ -16,7 +18,9 @@ mod walk;
 
 pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
 pub use envelope::{DumpModel, Envelope, RuntimeModel};
+pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 pub use handle::{HandleKind, HandleModel, HandleStat, HandlesReport};
+pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
     AllocContextModel, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount,
 };
@@ -24,5 +28,5 @@ pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileMod
 pub use oom::{OomModel, OomReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
-pub use thread::{ExceptionModel, ThreadModel, ThreadsReport};
+pub use thread::{ThreadModel, ThreadsReport};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use super::ExceptionModel;
 use crate::base::Addr;
 
 /// `threads`: managed threads.
@@ -44,18 +45,6 @@ pub struct ThreadModel {
     pub object: Option<Addr>,
     /// Exception in flight, or the last one thrown where `current` is false.
     pub exception: Option<ExceptionModel>,
-}
-
-/// An exception of a thread.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
-pub struct ExceptionModel {
-    /// The exception object.
-    pub address: Addr,
-    /// Its type name; `null` where it cannot be told.
-    #[serde(rename = "type")]
-    pub type_name: Option<String>,
-    /// Its method table.
-    pub method_table: Option<Addr>,
-    /// Whether it is in flight (exception tracker), not just the last one thrown.
-    pub current: bool,
+    /// Exceptions in flight beneath that one: each was being handled when the next was thrown.
+    pub nested_exceptions: Vec<Addr>,
 }

@@ -103,3 +103,52 @@ pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>)
     }
     (have, lack)
 }
+
+/// A dump with ClrMD's answer about it.
+pub struct Answered {
+    /// Name without `.dmp`.
+    pub name: String,
+    /// The unpacked dump.
+    pub path: PathBuf,
+    /// What ClrMD said.
+    pub clrmd: Value,
+    /// What the dumped program knew about itself.
+    pub truth: Option<Value>,
+}
+
+fn json_file(path: &Path) -> Option<Value> {
+    let bytes = std::fs::read(path).ok()?;
+    let bytes = if path.extension().is_some_and(|e| e == "zst") { zstd::decode_all(bytes.as_slice()).unwrap() } else { bytes };
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Every unpacked dump with an answer of ClrMD, and those of the folder `GCDUMP_TEST_EXTRA`. `GCDUMP_TEST_ONLY` selects by a
+/// part of the name. Empty, with a remark, where there are none.
+pub fn answered() -> Vec<Answered> {
+    let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
+    let mut out = Vec::new();
+    let mut add = |name: &str, dumps: &Path, answers: &Path| {
+        let path = dumps.join(format!("{name}.dmp"));
+        let answer = ["clrmd.json.zst", "clrmd.json"].iter().find_map(|e| json_file(&answers.join(format!("{name}.{e}"))));
+        if let Some(clrmd) = answer.filter(|_| path.is_file() && name.contains(&only)) {
+            out.push(Answered { name: name.into(), path, clrmd, truth: json_file(&answers.join(format!("{name}.truth.json"))) });
+        }
+    };
+    if let Some(shared) = shared() {
+        let manifest = json_file(&shared.join("manifest.json")).unwrap();
+        manifest["dumps"].as_array().unwrap().iter().for_each(|e| add(e["name"].as_str().unwrap(), &unpacked(), &shared));
+    }
+    if let Some(extra) = std::env::var_os("GCDUMP_TEST_EXTRA").map(PathBuf::from) {
+        let mut names: Vec<String> = std::fs::read_dir(&extra)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .filter(|n| n.ends_with(".dmp"))
+            .collect();
+        names.sort();
+        names.iter().for_each(|n| add(n.trim_end_matches(".dmp"), &extra, &extra));
+    }
+    if out.is_empty() {
+        println!("skipped: no dumps with answers at hand");
+    }
+    out
+}

@@ -1,6 +1,7 @@
 //! One file per command: what it reads, what it returns.
 
 mod contracts;
+mod exceptions;
 mod handles;
 mod heap;
 mod info;
@@ -41,6 +42,7 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),
+        Command::Exceptions { stat, dump } => exceptions::run(config, dump, *stat, streams),
         Command::Contracts { check, dump } => contracts::run(config, dump, *check, streams),
     }
 }

@@ -1,6 +1,7 @@
 //! How each answer looks.
 
 mod contracts;
+mod exceptions;
 mod handles;
 mod heap;
 mod info;

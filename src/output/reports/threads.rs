@@ -3,6 +3,7 @@ use std::io;
 use serde_json::Value;
 
 use super::completeness;
+use super::exceptions::trace;
 use crate::model::{ThreadModel, ThreadsReport};
 use crate::output::{Cell, Column, Grid, Page, Report, record};
 
@@ -57,14 +58,13 @@ impl Report for ThreadsReport {
         for t in self.threads.iter().filter(|t| t.crashed) {
             let id = t.managed_id.map_or_else(|| "?".into(), |n| n.to_string());
             let os = t.os_id.map_or_else(|| "?".into(), |n| n.to_string());
-            page.line(&match &t.exception {
-                Some(e) => format!(
-                    "Thread {id} (os {os}) crashed; its exception object is {}{}",
-                    e.address,
-                    e.type_name.as_ref().map(|n| format!(", {n}")).unwrap_or_default()
-                ),
-                None => format!("Thread {id} (os {os}) crashed; it has no managed exception"),
-            })?;
+            let Some(exception) = &t.exception else {
+                page.line(&format!("Thread {id} (os {os}) crashed; it has no managed exception"))?;
+                continue;
+            };
+            page.line(&format!("Thread {id} (os {os}) crashed; its exception object is {}", exception.address))?;
+            page.gap()?;
+            trace(page, exception)?;
         }
         if let Some(os) = self.crashed_unmanaged {
             page.line(&format!("The thread that crashed (os {os}) is not a managed one."))?;

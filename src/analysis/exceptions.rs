@@ -1,0 +1,199 @@
+//! Exception objects: those of threads with everything behind them, and all of the heap.
+
+use std::collections::HashSet;
+
+use rustc_hash::FxHashMap;
+
+use super::Namer;
+use crate::base::{Addr, Limits, NoteKind, Notes};
+use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
+use crate::clr::methods::Methods;
+use crate::clr::threads::Thread;
+use crate::contract::{Process, Runtime};
+use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
+
+/// Reads exceptions of one runtime and names their frames.
+pub struct ExceptionReader<'r, 'p> {
+    namer: &'r Namer<'p>,
+    objects: Option<Exceptions<'p>>,
+    methods: Option<Methods<'p>>,
+    limits: &'p Limits,
+    notes: &'r Notes,
+}
+
+impl<'r, 'p> ExceptionReader<'r, 'p> {
+    /// A reader for `runtime`; one that reads nothing where its descriptor lacks the layouts.
+    pub fn new(process: &'p Process, runtime: &Runtime, namer: &'r Namer<'p>, notes: &'r Notes) -> ExceptionReader<'r, 'p> {
+        ExceptionReader {
+            namer,
+            objects: Exceptions::bind(&process.memory, &runtime.descriptor).ok(),
+            methods: Methods::bind(&process.memory, &runtime.descriptor, &process.limits).ok(),
+            limits: &process.limits,
+            notes,
+        }
+    }
+
+    fn read(&self, address: Addr) -> Option<Exception> {
+        let read = self.objects.as_ref()?.read(self.namer.types()?, self.namer.fields(), address)?;
+        if read.stack_cut {
+            self.notes.add(NoteKind::Missing, address, format!("the stack trace of the exception {address} cannot be read to its end"));
+        }
+        Some(read)
+    }
+
+    /// The exception at `address` with everything behind it. What is not in the dump is absent from the answer.
+    pub fn model(&self, address: Addr, current: bool) -> ExceptionModel {
+        let mut seen = HashSet::new();
+        let mut model = self.model_of(address, &mut seen, 0);
+        model.current = current;
+        model
+    }
+
+    fn model_of(&self, address: Addr, seen: &mut HashSet<Addr>, depth: usize) -> ExceptionModel {
+        /// Nesting that JSON readers still take.
+        const MAX_DEPTH: usize = 48;
+        let first = seen.insert(address);
+        let method_table = self.objects.as_ref().and_then(|o| o.method_table(address));
+        let mut out = ExceptionModel {
+            address,
+            type_name: method_table.and_then(|mt| self.namer.name(mt)),
+            method_table,
+            current: false,
+            message: None,
+            hresult: None,
+            stack: Vec::new(),
+            inner: None,
+            inners: Vec::new(),
+            stack_text: None,
+            remote_stack_text: None,
+        };
+        // One that occurs again, or too far down, is named and not followed.
+        if !first || depth > MAX_DEPTH || seen.len() > self.limits.inner_exceptions {
+            if first || depth > MAX_DEPTH {
+                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
+            }
+            return out;
+        }
+        let Some(read) = self.read(address) else { return out };
+        out.message = read.message;
+        out.hresult = read.hresult;
+        out.stack = self.frames(&read.stack);
+        out.stack_text = read.stack_text;
+        out.remote_stack_text = read.remote_text;
+        let below = depth.saturating_add(1);
+        out.inner = read.inner.map(|a| Box::new(self.model_of(a, seen, below)));
+        for inner in read.inners.iter().filter(|a| Some(**a) != read.inner) {
+            if seen.len() > self.limits.inner_exceptions {
+                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
+                break;
+            }
+            out.inners.push(self.model_of(*inner, seen, below));
+        }
+        out
+    }
+
+    fn frames(&self, stack: &[StackFrame]) -> Vec<FrameModel> {
+        // A runaway recursion repeats its methods: name each once.
+        let mut names: FxHashMap<Addr, (Option<String>, Option<String>)> = FxHashMap::default();
+        let frame = |f: &StackFrame| {
+            let name = names.entry(f.method).or_insert_with(|| {
+                let name = self.methods.as_ref().zip(self.namer.types()).and_then(|(m, types)| m.name(types, f.method));
+                name.map_or((None, None), |n| (Some(n.name), n.module))
+            });
+            FrameModel {
+                ip: f.ip,
+                sp: f.sp,
+                method: name.0.clone(),
+                method_desc: f.method,
+                module: name.1.clone(),
+                last_of_foreign: f.last_of_foreign,
+            }
+        };
+        stack.iter().map(frame).collect()
+    }
+
+    /// Whether objects with this method table are exceptions. Cheap to ask for every object: remembered by type.
+    pub fn is_exception(&self, method_table: Addr) -> bool {
+        self.objects.as_ref().zip(self.namer.types()).is_some_and(|(o, types)| o.is_exception(types, method_table))
+    }
+
+    /// What threads have, and everything behind it: in a dump without the heap, these few are there all the same.
+    fn held(&self, threads: &[Thread]) -> Vec<Addr> {
+        let own = |t: &Thread| t.exception.into_iter().chain(t.nested.iter().copied()).chain(t.last_thrown).collect::<Vec<_>>();
+        let mut found: Vec<Addr> = threads.iter().flat_map(own).collect();
+        let mut seen: HashSet<Addr> = HashSet::new();
+        found.retain(|a| seen.insert(*a));
+        let most = found.len().saturating_add(self.limits.inner_exceptions);
+        let mut next = 0usize;
+        while let Some(address) = found.get(next).copied() {
+            next = next.saturating_add(1);
+            let behind = self.read(address).map(|e| e.inner.into_iter().chain(e.inners).collect::<Vec<_>>()).unwrap_or_default();
+            let room = most.saturating_sub(found.len());
+            found.extend(behind.into_iter().filter(|a| seen.insert(*a)).take(room));
+        }
+        found
+    }
+
+    /// The exceptions among `objects` (address and method table), in their order, then those that only threads lead to.
+    /// `stat` leaves out the list.
+    pub fn report(&self, objects: impl Iterator<Item = (Addr, Addr)>, threads: &[Thread], stat: bool) -> ExceptionsReport {
+        let roles = roles(threads);
+        let mut groups: FxHashMap<(Option<String>, Option<String>), ExceptionGroup> = FxHashMap::default();
+        let mut list = Vec::new();
+        let mut total = 0u64;
+        let mut seen = HashSet::new();
+        let held = self.held(threads);
+        let of_heap = objects.filter(|(_, mt)| self.is_exception(*mt)).map(|(address, _)| address);
+        for address in of_heap.chain(held) {
+            if !seen.insert(address) {
+                continue;
+            }
+            let Some(read) = self.read(address) else { continue };
+            let method_table = read.method_table;
+            total = total.saturating_add(1);
+            let type_name = self.namer.name(method_table);
+            let group = groups.entry((type_name.clone(), read.message.clone())).or_insert_with(|| ExceptionGroup {
+                type_name: type_name.clone(),
+                message: read.message.clone(),
+                count: 0,
+                thrown: 0,
+                example: address,
+            });
+            group.count = group.count.saturating_add(1);
+            group.thrown = group.thrown.saturating_add(u64::from(!read.stack.is_empty()));
+            if stat {
+                continue;
+            }
+            let role = roles.get(&address);
+            list.push(HeapExceptionModel {
+                address,
+                type_name,
+                method_table,
+                message: read.message,
+                hresult: read.hresult,
+                inner: read.inner,
+                inners: read.inners.into_iter().filter(|a| Some(*a) != read.inner).collect(),
+                stack: self.frames(&read.stack),
+                thread: role.and_then(|r| r.0),
+                thread_role: role.map(|r| r.1.to_string()),
+            });
+        }
+        let mut groups: Vec<ExceptionGroup> = groups.into_values().collect();
+        groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.message).cmp(&(&b.type_name, &b.message))));
+        ExceptionsReport { complete: true, total, groups, exceptions: (!stat).then_some(list) }
+    }
+}
+
+/// Which thread has which exception, and how.
+fn roles(threads: &[Thread]) -> FxHashMap<Addr, (Option<u32>, &'static str)> {
+    let mut out = FxHashMap::default();
+    // Weakest first: what is in flight is the last one thrown as well.
+    for t in threads {
+        out.extend(t.last_thrown.map(|a| (a, (t.id, "last-thrown"))));
+    }
+    for t in threads {
+        out.extend(t.nested.iter().map(|a| (*a, (t.id, "nested"))));
+        out.extend(t.exception.map(|a| (a, (t.id, "in-flight"))));
+    }
+    out
+}

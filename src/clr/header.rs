@@ -1,0 +1,177 @@
+//! The word in front of each object: lock, hash code, sync block.
+//!
+//! Source: `syncblk.h` of the runtime, `docs/design/datacontracts/Object.md` and `SyncBlock.md`; offsets of `SyncBlock`
+//! measured on .NET 8, 9 and 10 (fallback-8-9-10.md §5, net8-overlay.md §8).
+
+use crate::base::{Addr, Limits};
+use crate::contract::descriptor::layout;
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::Memory;
+use crate::model::{HeaderModel, HeaderState, SyncBlockModel};
+
+// Bits of the header word.
+const HASH_OR_INDEX: u32 = 0x0800_0000;
+const IS_HASH: u32 = 0x0400_0000;
+const HASH_OR_INDEX_MASK: u32 = 0x03ff_ffff;
+const THIN_OWNER: u32 = 0xffff;
+const THIN_RECURSION_SHIFT: u32 = 16;
+const THIN_RECURSION: u32 = 0x3f;
+
+// Bits of SyncBlock.LockState.
+const LOCKED: u32 = 1;
+const WAITERS_SHIFT: u32 = 6;
+
+layout! {
+    struct EntryLayout : "SyncTableEntry" {
+        block: req "SyncBlock",
+        object: opt "Object",
+    }
+}
+
+layout! {
+    struct BlockLayout : "SyncBlock" {
+        state: opt "LockState",
+        recursion: opt "Recursion",
+        // .NET 8 and 9: the runtime's Thread.
+        owner: opt "OwnerThread",
+        // .NET 10: the managed id.
+        owner_id: opt "OwnerThreadId",
+        hash: opt "HashCode",
+    }
+}
+
+layout! {
+    struct CacheLayout : "SyncBlockCache" {
+        first_free: req "FirstFreeIndex",
+    }
+}
+
+layout! {
+    struct ThreadLayout : "Thread" {
+        id: req "Id",
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Table {
+    at: Addr,
+    entry: EntryLayout,
+    entry_bytes: u64,
+    block: Option<BlockLayout>,
+}
+
+/// Reads object headers.
+#[derive(Clone, Debug)]
+pub struct Headers<'a> {
+    memory: &'a Memory,
+    /// Bytes from the header word to the object.
+    before: u64,
+    table: Option<Table>,
+    cache: Option<(Addr, CacheLayout)>,
+    thread: Option<ThreadLayout>,
+    limit: u64,
+}
+
+impl<'a> Headers<'a> {
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor does not say where the header word lies.
+    pub fn bind(memory: &'a Memory, d: &Descriptor, limits: &Limits) -> Result<Headers<'a>, ContractError> {
+        let table = || {
+            Some(Table {
+                // A variable that holds the address of the table.
+                at: memory.ptr(d.pointer("SyncTableEntries").ok()?).ok().filter(|a| !a.is_null())?,
+                entry: EntryLayout::bind(d).ok()?,
+                entry_bytes: d.size_of("SyncTableEntry").ok()?,
+                block: BlockLayout::bind(d).ok(),
+            })
+        };
+        let cache = || {
+            let at = memory.ptr(d.pointer("SyncBlockCache").ok()?).ok().filter(|a| !a.is_null())?;
+            Some((at, CacheLayout::bind(d).ok()?))
+        };
+        Ok(Headers {
+            memory,
+            before: d.number("SyncBlockValueToObjectOffset")?,
+            table: table(),
+            cache: cache(),
+            thread: ThreadLayout::bind(d).ok(),
+            limit: limits.sync_blocks,
+        })
+    }
+
+    /// The header of the object at `object`; `None` where it is not in the dump.
+    pub fn read(&self, object: Addr) -> Option<HeaderModel> {
+        let word = self.memory.u32(object.minus(self.before)?).ok()?;
+        let none = HeaderModel { state: HeaderState::None, word, ..HeaderModel::default() };
+        Some(if word & HASH_OR_INDEX == 0 {
+            match word & THIN_OWNER {
+                0 => none,
+                owner => HeaderModel {
+                    state: HeaderState::ThinLock,
+                    owner_managed_id: Some(owner),
+                    recursion: Some(word >> THIN_RECURSION_SHIFT & THIN_RECURSION),
+                    ..none
+                },
+            }
+        } else if word & IS_HASH != 0 {
+            HeaderModel { state: HeaderState::Hash, hash_code: Some(word & HASH_OR_INDEX_MASK), ..none }
+        } else {
+            let block = self.block(word & HASH_OR_INDEX_MASK);
+            let held = block.held == Some(true);
+            HeaderModel {
+                state: HeaderState::SyncBlock,
+                owner_managed_id: block.owner_managed_id,
+                recursion: block.recursion.filter(|_| held).map(|n| n.saturating_sub(1)),
+                hash_code: block.hash_code,
+                sync_block: Some(block),
+                ..none
+            }
+        })
+    }
+
+    /// The sync block with this number.
+    fn block(&self, index: u32) -> SyncBlockModel {
+        let mut out = SyncBlockModel { index, ..SyncBlockModel::default() };
+        let Some(table) = &self.table else { return out };
+        let entry = table.at.element(u64::from(index), table.entry_bytes);
+        out.object = table.entry.object.and_then(|o| self.memory.ptr(entry.plus(o)).ok()).filter(|a| !a.is_null() && a.0 & 1 == 0);
+        out.address = self.memory.ptr(entry.plus(table.entry.block)).ok().filter(|a| !a.is_null());
+        let (Some(at), Some(l)) = (out.address, &table.block) else { return out };
+        let number = |offset: Option<u64>| offset.and_then(|o| self.memory.u32(at.plus(o)).ok());
+        let state = number(l.state);
+        out.held = state.map(|s| s & LOCKED != 0);
+        out.waiters = state.map(|s| s >> WAITERS_SHIFT);
+        out.recursion = number(l.recursion);
+        out.owner = l.owner.and_then(|o| self.memory.ptr(at.plus(o)).ok()).filter(|a| !a.is_null());
+        let by_thread = || self.memory.u32(out.owner?.plus(self.thread.as_ref()?.id)).ok();
+        // The owner's place is not cleared when the lock is left by all runtimes.
+        if out.held == Some(true) {
+            out.owner_managed_id = number(l.owner_id).filter(|id| *id != 0).or_else(by_thread);
+        } else {
+            out.owner = None;
+        }
+        // 0: nobody has asked for it.
+        out.hash_code = number(l.hash).filter(|h| *h != 0).map(|h| h & HASH_OR_INDEX_MASK);
+        out
+    }
+
+    /// All sync blocks that belong to an object, in the order of their numbers; at most `Limits::sync_blocks` places of the
+    /// table are looked at. `None` where the table is not in the dump.
+    pub fn sync_blocks(&self) -> Option<Vec<SyncBlockModel>> {
+        let (cache, layout) = self.cache.as_ref()?;
+        self.table.as_ref()?;
+        let end = self.memory.u32(cache.plus(layout.first_free)).ok()?;
+        let end = end.min(u32::try_from(self.limit).unwrap_or(u32::MAX)).min(HASH_OR_INDEX_MASK);
+        let mut out = Vec::new();
+        for index in 1..end {
+            let block = self.block(index);
+            // The block is made later than its entry is taken.
+            if block.address.is_some() && block.object.is_some() {
+                out.push(block);
+            }
+        }
+        Some(out)
+    }
+}

@@ -1,0 +1,410 @@
+//! Names of methods, as stack traces print them: `Lab.Program.Main(System.String[])`.
+//!
+//! Source: `docs/design/datacontracts/RuntimeTypeSystem.md` (MethodDesc), measured on .NET 8 for its smaller structures.
+//! The name of the declaring type and of generic arguments is ours; parameters are written as ClrMD and SOS do:
+//! primitive types without `System.`, nested types without those around them, `ByRef` behind references.
+
+use super::metadata::Metadata;
+use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
+use super::type_names::{NameQuality, TypeNames};
+use crate::base::{Addr, Limits};
+use crate::contract::descriptor::layout;
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::Memory;
+
+// Bits of MethodDesc.Flags.
+const KIND: u16 = 0x7;
+const KIND_ARRAY: u16 = 4;
+const KIND_INSTANTIATED: u16 = 5;
+const KIND_DYNAMIC: u16 = 7;
+/// Bits of InstantiatedMethodDesc.Flags2 that tell its kind; 0 for a method that is not generic itself.
+const INSTANCE_KIND: u16 = 0x7;
+/// Bits of MethodDescChunk.FlagsAndTokenRange that belong to the token.
+const TOKEN_BITS: u32 = 24;
+const METHOD_DEF_TOKEN: u32 = 0x0600_0000;
+const RID: u32 = 0x00ff_ffff;
+
+/// Generic arguments of one method.
+const MAX_ARGUMENTS: u16 = 1024;
+/// Bytes of a stored signature.
+const MAX_SIGNATURE: u32 = 1 << 12;
+/// How deep types of a signature may contain each other; the parser of signatures stops at 32.
+const MAX_DEPTH: u32 = 40;
+
+layout! {
+    struct DescLayout : "MethodDesc" {
+        chunk_index: req "ChunkIndex",
+        flags: req "Flags",
+        remainder: req "Flags3AndTokenRemainder",
+    }
+}
+
+layout! {
+    struct ChunkLayout : "MethodDescChunk" {
+        method_table: req "MethodTable",
+        size: opt "Size",
+        range: req "FlagsAndTokenRange",
+    }
+}
+
+layout! {
+    struct InstantiatedLayout : "InstantiatedMethodDesc" {
+        arguments: req "PerInstInfo",
+        flags2: req "Flags2",
+        count: req "NumGenericArgs",
+    }
+}
+
+layout! {
+    struct StoredLayout : "StoredSigMethodDesc" {
+        signature: req "Sig",
+        bytes: req "cSig",
+    }
+}
+
+layout! {
+    struct DynamicLayout : "DynamicMethodDesc" {
+        name: req "MethodName",
+    }
+}
+
+/// A method, named.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodName {
+    /// For people: declaring type, name, parameters.
+    pub name: String,
+    /// Name of the module that declares it; `None` for methods made at run time.
+    pub module: Option<String>,
+    /// Its MethodDef token in that module; `None` for methods made at run time.
+    pub token: Option<u32>,
+    /// Method table of the declaring type. Shared code has the canonical one, with `System.__Canon` for references.
+    pub declaring_type: Addr,
+    /// How good the name is.
+    pub quality: NameQuality,
+}
+
+/// Reads MethodDescs.
+#[derive(Clone, Debug)]
+pub struct Methods<'a> {
+    memory: &'a Memory,
+    desc: DescLayout,
+    chunk: ChunkLayout,
+    chunk_bytes: u64,
+    alignment: u64,
+    remainder_bits: u32,
+    instantiated: Option<InstantiatedLayout>,
+    stored: Option<StoredLayout>,
+    dynamic: Option<DynamicLayout>,
+    string_bytes: u64,
+}
+
+/// A MethodDesc, checked.
+#[derive(Clone, Copy, Debug)]
+struct Desc {
+    address: Addr,
+    flags: u16,
+    method_table: Addr,
+    rid: u32,
+}
+
+impl<'a> Methods<'a> {
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks the layout of methods.
+    pub fn bind(memory: &'a Memory, d: &Descriptor, limits: &Limits) -> Result<Methods<'a>, ContractError> {
+        Ok(Methods {
+            memory,
+            desc: DescLayout::bind(d)?,
+            chunk: ChunkLayout::bind(d)?,
+            chunk_bytes: d.size_of("MethodDescChunk")?,
+            alignment: d.number("MethodDescAlignment")?,
+            remainder_bits: u32::try_from(d.number("MethodDescTokenRemainderBitCount")?).unwrap_or(0).min(16),
+            instantiated: InstantiatedLayout::bind(d).ok(),
+            stored: StoredLayout::bind(d).ok(),
+            dynamic: DynamicLayout::bind(d).ok(),
+            string_bytes: limits.string_bytes,
+        })
+    }
+
+    /// The method at `desc`; `None` where there is none, or where its structures are not in the dump.
+    pub fn name(&self, names: &TypeNames<'_>, desc: Addr) -> Option<MethodName> {
+        let desc = self.read(names, desc)?;
+        let mut out = match desc.flags & KIND {
+            KIND_DYNAMIC => self.made_at_run_time(names, &desc)?,
+            KIND_ARRAY => {
+                // Get, Set, Address, .ctor of arrays: the runtime makes them up and names them by their place only.
+                let owner = names.name(desc.method_table);
+                let quality = owner.quality.min(NameQuality::ModuleToken);
+                let name = format!("{}.<array accessor>", owner.name);
+                MethodName { name, module: owner.module.clone(), token: None, declaring_type: desc.method_table, quality }
+            }
+            _ => self.declared(names, &desc)?,
+        };
+        truncate(&mut out.name, self.string_bytes);
+        Some(out)
+    }
+
+    /// Reads a MethodDesc, and believes it only if it lies in a chunk that belongs to a type.
+    fn read(&self, names: &TypeNames<'_>, address: Addr) -> Option<Desc> {
+        let m = self.memory;
+        if address.is_null() || !address.is_aligned(m.ptr_bytes()) {
+            return None;
+        }
+        let index = u64::from(m.u8(address.plus(self.desc.chunk_index)).ok()?);
+        let within = index.checked_mul(self.alignment)?;
+        let chunk = address.minus(within.checked_add(self.chunk_bytes)?)?;
+        // The size is written as one less, in units of the alignment.
+        let size = self.chunk.size.and_then(|o| m.u8(chunk.plus(o)).ok());
+        if size.is_some_and(|s| u64::from(s) < index) {
+            return None;
+        }
+        let method_table = m.ptr(chunk.plus(self.chunk.method_table)).ok()?;
+        (names.method_tables().is_valid(method_table) == Ok(true)).then_some(())?;
+        let mask = |bits: u32| 1u32.checked_shl(bits).map_or(0, |n| n.saturating_sub(1));
+        let range = u32::from(m.u16(chunk.plus(self.chunk.range)).ok()?) & mask(TOKEN_BITS.saturating_sub(self.remainder_bits));
+        let remainder = u32::from(m.u16(address.plus(self.desc.remainder)).ok()?) & mask(self.remainder_bits);
+        let rid = range.checked_shl(self.remainder_bits)? | remainder;
+        Some(Desc { address, flags: m.u16(address.plus(self.desc.flags)).ok()?, method_table, rid: rid & RID })
+    }
+
+    fn declared(&self, names: &TypeNames<'_>, desc: &Desc) -> Option<MethodName> {
+        let info = names.method_tables().read(desc.method_table).ok()?;
+        let module = names.module(names.method_tables().module(&info).ok()?);
+        let owner = names.name(desc.method_table);
+        let token = (desc.rid != 0).then_some(METHOD_DEF_TOKEN | desc.rid);
+        let row = module.metadata.as_ref().and_then(|m| m.method(desc.rid));
+        let Some((metadata, row)) = module.metadata.as_ref().zip(row) else {
+            let name = format!("{}!{:#010x}", module.simple_name()?, token?);
+            let quality = NameQuality::ModuleToken;
+            return Some(MethodName { name, module: module.name.clone(), token, declaring_type: desc.method_table, quality });
+        };
+        let mut writer = Writer { names, metadata: Some(metadata), quality: owner.quality, ..Writer::new(names) };
+        writer.class_arguments = names.arguments(desc.method_table);
+        writer.method_arguments = self.arguments(desc);
+        writer.out = format!("{}.{}", owner.name, row.name);
+        let own = std::mem::take(&mut writer.method_arguments);
+        for (i, argument) in own.iter().enumerate() {
+            writer.out.push_str(if i == 0 { "<" } else { ", " });
+            let name = names.handle_name(*argument);
+            writer.weaken(name.quality);
+            writer.out.push_str(&name.name);
+        }
+        writer.out.push_str(if own.is_empty() { "" } else { ">" });
+        writer.method_arguments = own;
+        writer.parameters(row.signature.as_ref());
+        let (name, quality) = (writer.out, writer.quality);
+        Some(MethodName { name, module: module.name.clone(), token, declaring_type: desc.method_table, quality })
+    }
+
+    /// The arguments of a generic method's instance, as type handles.
+    fn arguments(&self, desc: &Desc) -> Vec<Addr> {
+        let read = || {
+            let l = self.instantiated.as_ref().filter(|_| desc.flags & KIND == KIND_INSTANTIATED)?;
+            let kind = self.memory.u16(desc.address.plus(l.flags2)).ok()? & INSTANCE_KIND;
+            (kind != 0).then_some(())?;
+            let count = self.memory.u16(desc.address.plus(l.count)).ok().filter(|n| *n <= MAX_ARGUMENTS)?;
+            let list = self.memory.ptr(desc.address.plus(l.arguments)).ok().filter(|a| !a.is_null())?;
+            let word = self.memory.ptr_bytes();
+            (0..u64::from(count)).map(|i| self.memory.ptr(list.element(i, word)).ok()).collect::<Option<Vec<Addr>>>()
+        };
+        read().unwrap_or_default()
+    }
+
+    /// `DynamicMethod` and the runtime's own stubs: name and signature lie beside the MethodDesc, types are in no metadata.
+    fn made_at_run_time(&self, names: &TypeNames<'_>, desc: &Desc) -> Option<MethodName> {
+        let name = self.memory.ptr(desc.address.plus(self.dynamic.as_ref()?.name)).ok().filter(|a| !a.is_null())?;
+        let name = self.memory.text(name, self.string_bytes.min(1024)).ok()?;
+        let signature = || {
+            let l = self.stored.as_ref()?;
+            let at = self.memory.ptr(desc.address.plus(l.signature)).ok().filter(|a| !a.is_null())?;
+            let bytes = self.memory.u32(desc.address.plus(l.bytes)).ok().filter(|n| *n <= MAX_SIGNATURE)?;
+            signature::method(&self.memory.bytes(at, u64::from(bytes)).ok()?)
+        };
+        // The classes that the runtime's own debugger interface invents for them.
+        let class = if name.starts_with("IL_STUB") { "ILStubClass" } else { "DynamicClass" };
+        let mut writer = Writer { out: format!("{class}.{name}"), ..Writer::new(names) };
+        writer.parameters(signature().as_ref());
+        let (name, quality) = (writer.out, writer.quality);
+        Some(MethodName { name, module: None, token: None, declaring_type: desc.method_table, quality })
+    }
+}
+
+fn truncate(text: &mut String, bytes: u64) {
+    let most = usize::try_from(bytes).unwrap_or(usize::MAX);
+    if text.len() > most {
+        let cut = (0..=most).rev().find(|i| text.is_char_boundary(*i)).unwrap_or(0);
+        text.truncate(cut);
+        text.push('…');
+    }
+}
+
+/// Writes the parameters of one method.
+struct Writer<'w, 'a> {
+    names: &'w TypeNames<'a>,
+    metadata: Option<&'w Metadata<'a>>,
+    class_arguments: Vec<Addr>,
+    method_arguments: Vec<Addr>,
+    quality: NameQuality,
+    out: String,
+}
+
+impl<'w, 'a> Writer<'w, 'a> {
+    fn new(names: &'w TypeNames<'a>) -> Writer<'w, 'a> {
+        Writer {
+            names,
+            metadata: None,
+            class_arguments: Vec::new(),
+            method_arguments: Vec::new(),
+            quality: NameQuality::Exact,
+            out: String::new(),
+        }
+    }
+
+    fn weaken(&mut self, quality: NameQuality) {
+        // A part without a name leaves a name that says something.
+        self.quality = self.quality.min(quality.max(NameQuality::ModuleToken));
+    }
+
+    fn parameters(&mut self, signature: Option<&MethodSig>) {
+        let Some(signature) = signature else {
+            self.weaken(NameQuality::ModuleToken);
+            self.out.push_str("(…)");
+            return;
+        };
+        self.list("(", &signature.parameters, ")", 0);
+    }
+
+    fn list(&mut self, open: &str, types: &[TypeSig], close: &str, depth: u32) {
+        self.out.push_str(open);
+        for (i, t) in types.iter().enumerate() {
+            self.out.push_str(if i == 0 { "" } else { ", " });
+            self.type_sig(t, depth);
+        }
+        self.out.push_str(close);
+    }
+
+    fn type_sig(&mut self, sig: &TypeSig, depth: u32) {
+        if depth > MAX_DEPTH {
+            self.weaken(NameQuality::ModuleToken);
+            return self.out.push('…');
+        }
+        let inner = depth.saturating_add(1);
+        match sig {
+            TypeSig::Primitive(p) => self.out.push_str(primitive(*p)),
+            TypeSig::Class(token) | TypeSig::ValueType(token) => self.token(*token),
+            TypeSig::Var(n) => self.variable(false, *n),
+            TypeSig::MethodVar(n) => self.variable(true, *n),
+            TypeSig::Pointer(t) => self.suffixed(t, "*", inner),
+            TypeSig::ByRef(t) => self.suffixed(t, " ByRef", inner),
+            TypeSig::SzArray(t) => self.suffixed(t, "[]", inner),
+            TypeSig::Array(t, rank) => {
+                let commas = usize::try_from(rank.saturating_sub(1)).unwrap_or(0);
+                self.suffixed(t, &format!("[{}]", ",".repeat(commas)), inner);
+            }
+            TypeSig::Generic { token, arguments, .. } => {
+                self.token(*token);
+                plain(&mut self.out);
+                self.list("<", arguments, ">", inner);
+            }
+            TypeSig::Function(method) => {
+                self.type_sig(&method.result, inner);
+                self.list(" (", &method.parameters, ")", inner);
+            }
+            TypeSig::Internal(handle) => {
+                let name = self.names.handle_name(Addr(*handle));
+                self.weaken(name.quality);
+                self.out.push_str(&name.name);
+            }
+        }
+    }
+
+    fn suffixed(&mut self, sig: &TypeSig, suffix: &str, depth: u32) {
+        self.type_sig(sig, depth);
+        self.out.push_str(suffix);
+    }
+
+    /// A type by its token: nested ones without what is around them, as the runtime's formatter writes them.
+    fn token(&mut self, token: u32) {
+        let rid = token & RID;
+        let found = self.metadata.and_then(|m| match token >> 24 {
+            0x01 => m.type_ref(rid).map(|t| (t.namespace, t.name)),
+            0x02 => m.type_def(rid).map(|t| (t.namespace, t.name)),
+            _ => None,
+        });
+        match found {
+            Some((namespace, name)) if namespace.is_empty() => self.out.push_str(&name),
+            Some((namespace, name)) => self.out.push_str(&format!("{namespace}.{name}")),
+            None => {
+                self.weaken(NameQuality::ModuleToken);
+                self.out.push_str(&format!("<{token:#010x}>"));
+            }
+        }
+    }
+
+    /// The type that stands for a type variable in this instance.
+    fn variable(&mut self, of_method: bool, n: u32) {
+        let list = if of_method { &self.method_arguments } else { &self.class_arguments };
+        let Some(handle) = usize::try_from(n).ok().and_then(|i| list.get(i)).copied() else {
+            // The method of an open type.
+            return self.out.push_str(&format!("{}{n}", if of_method { "!!" } else { "!" }));
+        };
+        let name = self.names.handle_name(handle);
+        self.weaken(name.quality);
+        let short = name.name.strip_prefix("System.").filter(|s| SHORT.contains(s));
+        self.out.push_str(short.unwrap_or(&name.name));
+    }
+}
+
+/// Removes `` `n `` at the end of what was written.
+fn plain(out: &mut String) {
+    if let Some((head, digits)) = out.rsplit_once('`')
+        && !digits.is_empty()
+        && digits.bytes().all(|b| b.is_ascii_digit())
+    {
+        out.truncate(head.len());
+    }
+}
+
+/// Types that are written without their namespace.
+const SHORT: [&str; 16] = [
+    "Void",
+    "Boolean",
+    "Char",
+    "SByte",
+    "Byte",
+    "Int16",
+    "UInt16",
+    "Int32",
+    "UInt32",
+    "Int64",
+    "UInt64",
+    "Single",
+    "Double",
+    "IntPtr",
+    "UIntPtr",
+    "TypedReference",
+];
+
+fn primitive(p: Primitive) -> &'static str {
+    match p {
+        Primitive::Void => "Void",
+        Primitive::Boolean => "Boolean",
+        Primitive::Char => "Char",
+        Primitive::I1 => "SByte",
+        Primitive::U1 => "Byte",
+        Primitive::I2 => "Int16",
+        Primitive::U2 => "UInt16",
+        Primitive::I4 => "Int32",
+        Primitive::U4 => "UInt32",
+        Primitive::I8 => "Int64",
+        Primitive::U8 => "UInt64",
+        Primitive::R4 => "Single",
+        Primitive::R8 => "Double",
+        Primitive::I => "IntPtr",
+        Primitive::U => "UIntPtr",
+        Primitive::String => "System.String",
+        Primitive::Object => "System.Object",
+        Primitive::TypedByRef => "TypedReference",
+    }
+}
