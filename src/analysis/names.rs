@@ -5,6 +5,7 @@ use crate::clr::fields::Fields;
 use crate::clr::modules::MetadataOrigin;
 use crate::clr::type_names::{NameQuality, TypeNames};
 use crate::contract::{Process, Runtime};
+use crate::gc::Object;
 use crate::memory::Memory;
 
 /// Names types of one runtime.
@@ -46,6 +47,11 @@ impl<'p> Namer<'p> {
     /// File name of the module that defines the type; of arrays, the element's.
     pub fn module(&self, method_table: Addr) -> Option<String> {
         self.names.as_ref()?.name(method_table).module.clone()
+    }
+
+    /// The field that lies at `offset` of `object`.
+    pub fn field_at(&self, _object: &Object<'_>, _offset: u64) -> Option<String> {
+        None
     }
 
     /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::cmd::StatArgs;
+use super::cmd::{ObjectsArgs, StatArgs};
 use crate::model::HandleKind;
 use crate::output::Format;
 
@@ -148,6 +148,9 @@ pub enum Command {
     /// What fills the heap: number and bytes of the objects of every type.
     #[command(visible_alias = "dumpheap")]
     Stat(StatArgs),
+
+    /// The objects themselves, in the order of the heap.
+    Objects(ObjectsArgs),
 
     /// Every GC handle: type, object, method table, secondary value.
     #[command(visible_alias = "gchandles")]

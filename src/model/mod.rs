@@ -10,6 +10,7 @@ mod handle;
 mod header;
 mod heap;
 mod info;
+mod object_list;
 mod oom;
 mod segment;
 mod stat;
@@ -25,6 +26,7 @@ pub use heap::{
     AllocContextModel, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount,
 };
 pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief};
+pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{OomModel, OomReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};

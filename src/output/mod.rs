@@ -5,6 +5,7 @@ mod human;
 mod page;
 mod reports;
 mod sanitize;
+mod stream;
 
 use std::io::{self, Write};
 
@@ -15,6 +16,7 @@ pub use grid::{Align, Cell, Column, Grid};
 pub use human::{bytes, count};
 pub use page::Page;
 pub use sanitize::sanitize;
+pub use stream::{Head, Stream};
 
 use crate::model::Envelope;
 

@@ -105,6 +105,6 @@ impl<'a> Page<'a> {
     }
 }
 
-fn title(name: &str) -> String {
+pub(super) fn title(name: &str) -> String {
     name.replace('_', " ").to_uppercase()
 }

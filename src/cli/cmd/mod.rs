@@ -5,6 +5,7 @@ mod exceptions;
 mod handles;
 mod heap;
 mod info;
+mod objects;
 mod oom;
 mod segments;
 mod stat;
@@ -13,6 +14,7 @@ mod threads;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use objects::ObjectsArgs;
 pub use stat::StatArgs;
 
 use anyhow::{Context, Result};
@@ -29,7 +31,7 @@ use crate::dump::OpenOptions;
 use crate::gc::Gc;
 use crate::memory::FileSearch;
 use crate::model::Envelope;
-use crate::output::{self, Format, Report, SCHEMA};
+use crate::output::{self, Format, Head, Report, SCHEMA};
 
 /// Runs the command.
 pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
@@ -39,6 +41,7 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Heap { detail, dump } => heap::run(config, dump, *detail, streams),
         Command::Segments { free, walk, dump } => segments::run(config, dump, *free, *walk, streams),
         Command::Stat(args) => stat::run(config, args, streams),
+        Command::Objects(args) => objects::run(config, args, streams),
         Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),
@@ -90,6 +93,13 @@ fn gc<'p>(process: &'p Process, runtime: &'p Runtime) -> Result<Gc<'p>, Contract
     Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits)
 }
 
+/// What every answer begins with.
+fn head(process: &Process, runtime: Option<&Runtime>, command: &str) -> Head {
+    let (dump, runtime) = analysis::envelope_parts(process, runtime);
+    let gcdump = env!("CARGO_PKG_VERSION").into();
+    Envelope { schema: SCHEMA.into(), command: command.into(), gcdump, dump, runtime, warnings: Vec::new(), data: () }
+}
+
 /// Prints the answer and the notes, and says how complete it is.
 fn finish<R: Report>(
     config: &Config,
@@ -101,17 +111,8 @@ fn finish<R: Report>(
 ) -> Result<Exit> {
     let partial = process.notes.partial();
     report.set_complete(!partial);
-    let (dump, runtime) = analysis::envelope_parts(process, runtime);
-    let warnings = process.notes.all();
-    let envelope = Envelope {
-        schema: SCHEMA.into(),
-        command: command.into(),
-        gcdump: env!("CARGO_PKG_VERSION").into(),
-        dump,
-        runtime,
-        warnings,
-        data: &report,
-    };
+    let Envelope { schema, command, gcdump, dump, runtime, .. } = head(process, runtime, command);
+    let envelope = Envelope { schema, command, gcdump, dump, runtime, warnings: process.notes.all(), data: &report };
     let format = config.format();
     output::emit(&envelope, format, streams.out, streams.out_is_terminal)?;
     if matches!(format, Format::Table | Format::Csv) {
