@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cmd::{ObjectsArgs, StatArgs};
+use super::select::address;
+use crate::base::Addr;
 use crate::model::HandleKind;
 use crate::output::Format;
 
@@ -151,6 +153,34 @@ pub enum Command {
 
     /// The objects themselves, in the order of the heap.
     Objects(ObjectsArgs),
+
+    /// What lies at an address: object, segment and generation, or module, stack, mapping.
+    #[command(visible_alias = "gcwhere")]
+    Where {
+        /// The address.
+        #[arg(value_parser = address)]
+        address: Addr,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
+
+    /// The objects before and after an address of the heap, gaps named.
+    #[command(visible_aliases = ["listnearobj", "lno"])]
+    Near {
+        /// The address.
+        #[arg(value_parser = address)]
+        address: Addr,
+        /// Objects to show in front of it.
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        before: usize,
+        /// Objects to show behind it.
+        #[arg(long, value_name = "N", default_value_t = 5)]
+        after: usize,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
 
     /// Every GC handle: type, object, method table, secondary value.
     #[command(visible_alias = "gchandles")]

@@ -12,6 +12,7 @@ mod heap;
 mod info;
 mod object_list;
 mod oom;
+mod place;
 mod segment;
 mod stat;
 mod thread;
@@ -28,6 +29,7 @@ pub use heap::{
 pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{OomModel, OomReport};
+pub use place::{NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
 pub use thread::{ThreadModel, ThreadsReport};

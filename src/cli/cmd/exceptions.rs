@@ -1,10 +1,8 @@
 use anyhow::Result;
 
 use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, gc, open};
+use super::{Exit, Streams, finish, gc, open, threads_of};
 use crate::analysis::{self, ExceptionReader, Namer};
-use crate::base::Notes;
-use crate::clr::threads::Threads;
 
 /// `gcdump exceptions`.
 pub(super) fn run(config: &Config, dump: &DumpArg, stat: bool, streams: &mut Streams<'_>) -> Result<Exit> {
@@ -16,9 +14,7 @@ pub(super) fn run(config: &Config, dump: &DumpArg, stat: bool, streams: &mut Str
     let heap = analysis::open_heap(&process, runtime, &gc)?;
     let objects = analysis::objects_of(&process, &heap, |mt| reader.is_exception(mt));
     // Without the thread list the exceptions are still there: only who has them in flight is unknown.
-    let quiet = Notes::new();
-    let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits);
-    let threads = threads.map(|t| t.list()).unwrap_or_default();
+    let threads = threads_of(&process, runtime);
     let report = reader.report(objects.into_iter(), &threads, stat);
     namer.note(&process.notes);
     finish(config, "exceptions", &process, Some(runtime), report, streams)

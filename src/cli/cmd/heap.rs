@@ -1,9 +1,7 @@
 use anyhow::Result;
 
 use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, gc, open};
-use crate::base::Notes;
-use crate::clr::threads::Threads;
+use super::{Exit, Streams, finish, gc, open, threads_of};
 
 /// `gcdump heap`.
 pub(super) fn run(config: &Config, dump: &DumpArg, detail: bool, streams: &mut Streams<'_>) -> Result<Exit> {
@@ -11,9 +9,6 @@ pub(super) fn run(config: &Config, dump: &DumpArg, detail: bool, streams: &mut S
     let runtime = process.runtime(config.runtime)?;
     let gc = gc(&process, runtime)?;
     // Without the thread list the heap is still the heap: only the allocation contexts of the threads are unknown.
-    let quiet = Notes::new();
-    let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits);
-    let threads = threads.map(|t| t.list()).unwrap_or_default();
-    let report = gc.heap_report(&threads, detail);
+    let report = gc.heap_report(&threads_of(&process, runtime), detail);
     finish(config, "heap", &process, Some(runtime), report, streams)
 }

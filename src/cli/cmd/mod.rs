@@ -7,6 +7,7 @@ mod heap;
 mod info;
 mod objects;
 mod oom;
+mod place;
 mod segments;
 mod stat;
 mod threads;
@@ -25,7 +26,8 @@ use super::pick::pick;
 use super::progress::Bar;
 use super::{Streams, show_notes};
 use crate::analysis;
-use crate::base::{Limits, NoteKind};
+use crate::base::{Limits, NoteKind, Notes};
+use crate::clr::threads::{Thread, Threads};
 use crate::contract::{ContractError, Options, Overlay, Process, Runtime};
 use crate::dump::OpenOptions;
 use crate::gc::Gc;
@@ -42,6 +44,8 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Segments { free, walk, dump } => segments::run(config, dump, *free, *walk, streams),
         Command::Stat(args) => stat::run(config, args, streams),
         Command::Objects(args) => objects::run(config, args, streams),
+        Command::Where { address, dump } => place::run(config, dump, *address, streams),
+        Command::Near { address, before, after, dump } => place::near(config, dump, *address, (*before, *after), streams),
         Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),
@@ -91,6 +95,13 @@ fn overlay(path: &Path) -> Result<Overlay> {
 fn gc<'p>(process: &'p Process, runtime: &'p Runtime) -> Result<Gc<'p>, ContractError> {
     runtime.require("GC")?;
     Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits)
+}
+
+/// The managed threads, for answers that are still answers without them.
+fn threads_of(process: &Process, runtime: &Runtime) -> Vec<Thread> {
+    let quiet = Notes::new();
+    let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits);
+    threads.map(|t| t.list()).unwrap_or_default()
 }
 
 /// What every answer begins with.

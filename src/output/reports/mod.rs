@@ -6,6 +6,7 @@ mod handles;
 mod heap;
 mod info;
 mod oom;
+mod place;
 mod segments;
 mod stat;
 mod threads;

@@ -1,0 +1,255 @@
+//! What lies at an address, and around it.
+
+use std::collections::VecDeque;
+use std::ops::ControlFlow;
+
+use super::Namer;
+use super::objects::{TypeNames, brief};
+use crate::base::{Addr, AddrRange, Silent};
+use crate::clr::threads::Thread;
+use crate::contract::Process;
+use crate::gc::{Gc, Heap};
+use crate::model::{NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
+
+/// The object or free space of the heap that `address` lies in: in its header word, its fields or its elements.
+pub fn containing(heap: &Heap<'_>, namer: &Namer<'_>, address: Addr) -> Option<ObjectBrief> {
+    let (_, segment) = heap.segment_of(address)?;
+    let mut names = TypeNames::default();
+    let mut found = None;
+    heap.visit(
+        &Silent,
+        |s| s.address == segment.address,
+        |o| {
+            if o.address > address {
+                return ControlFlow::Break(());
+            }
+            // Bytes that rounding adds belong to the object as well.
+            if address.since(o.address).is_some_and(|n| n < o.size.next_multiple_of(heap.memory().ptr_bytes())) {
+                found = Some(brief(heap, namer, &mut names, o, false));
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        },
+    );
+    found
+}
+
+fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
+    let part = segment.parts.iter().find(|p| p.start <= address && address < p.end);
+    SegmentPlace {
+        address: segment.address,
+        heap: segment.heap,
+        generation: part.map_or(segment.generation, |p| p.generation),
+        start: segment.start,
+        allocated: segment.allocated,
+    }
+}
+
+/// What is where, of one runtime.
+pub struct Places<'h, 'p> {
+    process: &'p Process,
+    gc: &'h Gc<'p>,
+    heap: &'h Heap<'p>,
+    namer: &'h Namer<'p>,
+    threads: &'h [Thread],
+}
+
+impl<'h, 'p> Places<'h, 'p> {
+    /// Prepares to answer. `threads` are the managed threads, as far as they can be read.
+    pub fn new(process: &'p Process, gc: &'h Gc<'p>, heap: &'h Heap<'p>, namer: &'h Namer<'p>, threads: &'h [Thread]) -> Places<'h, 'p> {
+        Places { process, gc, heap, namer, threads }
+    }
+
+    /// What lies at `address`.
+    pub fn find(&self, address: Addr) -> WhereReport {
+        let blank = WhereReport {
+            complete: true,
+            address,
+            kind: PlaceKind::Unknown,
+            text: "nothing that the dump knows of".into(),
+            captured: self.process.memory.has(address),
+            object: None,
+            offset: None,
+            segment: None,
+            range: None,
+            name: None,
+            managed_id: None,
+            os_id: None,
+        };
+        let find = [Self::in_heap, Self::in_gc_memory, Self::method_table, Self::stack, Self::module, Self::memory];
+        find.into_iter().find_map(|f| f(self, &blank)).unwrap_or(blank)
+    }
+
+    fn in_heap(&self, blank: &WhereReport) -> Option<WhereReport> {
+        let address = blank.address;
+        let inside = |s: &&SegmentModel| s.start <= address && address < s.reserved;
+        let segment = self.heap.segments().iter().find(inside)?;
+        let place = segment_place(segment, address);
+        let report = WhereReport { segment: Some(place.clone()), ..blank.clone() };
+        let home = format!("{} of heap {}, segment {}", place.generation, place.heap, place.address);
+        if address >= segment.allocated {
+            let what = if address < segment.committed { "committed" } else { "reserved" };
+            let range = Some(AddrRange::new(segment.allocated, segment.reserved));
+            let text = format!("{what} memory behind the last object of {home}");
+            return Some(WhereReport { kind: PlaceKind::SegmentUnused, text, range, ..report });
+        }
+        if let Some(object) = containing(self.heap, self.namer, address) {
+            let offset = address.since(object.address);
+            let inside = offset.filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n:#x} bytes into "));
+            let free = object.type_name == "Free";
+            let what = if free { "free space" } else { object.type_name.as_str() };
+            let text = format!("{inside}{what} at {} ({} bytes), {home}", object.address, object.size);
+            let kind = if free { PlaceKind::Free } else { PlaceKind::Object };
+            return Some(WhereReport { kind, text, offset, object: Some(object), ..report });
+        }
+        let context = self.gc.contexts(self.threads).into_iter().find(|c| c.pointer <= address && address < c.limit);
+        if let Some(c) = context {
+            let owner = c.owner_id.map_or_else(String::new, |id| format!(" {id}"));
+            let text = format!("allocation context of {}{owner}, {home}", c.owner);
+            return Some(WhereReport {
+                kind: PlaceKind::AllocationContext,
+                text,
+                range: Some(AddrRange::new(c.pointer, c.limit)),
+                ..report
+            });
+        }
+        Some(WhereReport { kind: PlaceKind::Gap, text: format!("between the objects of {home}"), ..report })
+    }
+
+    fn in_gc_memory(&self, blank: &WhereReport) -> Option<WhereReport> {
+        let region = self.gc.regions().into_iter().find(|r| r.range.contains(blank.address))?;
+        let heap = region.heap.map_or_else(String::new, |h| format!(" of heap {h}"));
+        let text = format!("memory of the GC: {}{heap}", region.list.name());
+        Some(WhereReport { kind: PlaceKind::Gc, text, range: Some(region.range), name: Some(region.list.name().into()), ..blank.clone() })
+    }
+
+    fn method_table(&self, blank: &WhereReport) -> Option<WhereReport> {
+        self.heap.tables().is_valid(blank.address).ok().filter(|v| *v)?;
+        let name = self.namer.name(blank.address)?;
+        Some(WhereReport { kind: PlaceKind::MethodTable, text: format!("method table of {name}"), name: Some(name), ..blank.clone() })
+    }
+
+    fn stack(&self, blank: &WhereReport) -> Option<WhereReport> {
+        let dump = &self.process.dump;
+        // ELF cores do not say where a stack is: it is the mapping around the stack pointer, from there upwards.
+        let mapping = |sp: Addr| dump.regions.iter().find(|r| r.range.contains(sp)).map(|r| AddrRange::new(sp, r.range.end));
+        let captured = |sp: Addr| {
+            let range = dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).find(|r| r.contains(sp))?;
+            Some(AddrRange::new(sp, range.end))
+        };
+        let stack = |t: &crate::dump::OsThread| t.stack.or_else(|| t.stack_pointer.and_then(|sp| mapping(sp).or_else(|| captured(sp))));
+        let found = dump.threads.iter().find_map(|t| Some((t, stack(t).filter(|r| r.contains(blank.address))?)));
+        let (thread, range) = found?;
+        let managed = self.threads.iter().find(|m| m.os_id == Some(u64::from(thread.id))).and_then(|m| m.id);
+        let named = managed.map_or_else(|| "a native thread".to_string(), |id| format!("thread {id}"));
+        let text = format!("stack of {named} (os {})", thread.id);
+        Some(WhereReport { kind: PlaceKind::Stack, text, range: Some(range), managed_id: managed, os_id: Some(thread.id), ..blank.clone() })
+    }
+
+    fn module(&self, blank: &WhereReport) -> Option<WhereReport> {
+        let inside = |m: &&crate::dump::Module| m.base <= blank.address && blank.address.since(m.base).is_some_and(|n| n < m.size);
+        let module = self.process.dump.modules.iter().find(inside)?;
+        let offset = blank.address.since(module.base);
+        let text = format!("{}+{:#x}", module.file_name(), offset.unwrap_or(0));
+        let range = Some(AddrRange::new(module.base, module.base.plus(module.size)));
+        Some(WhereReport { kind: PlaceKind::Module, text, range, offset, name: Some(module.path.clone()), ..blank.clone() })
+    }
+
+    fn memory(&self, blank: &WhereReport) -> Option<WhereReport> {
+        let region = self.process.dump.regions.iter().find(|r| r.range.contains(blank.address));
+        let file = self.process.dump.files.iter().find(|f| f.range.contains(blank.address));
+        let name = file.map(|f| f.path.clone());
+        let of = name.as_ref().map_or_else(String::new, |n| format!(" of {n}"));
+        let range = region.map(|r| r.range).or(file.map(|f| f.range));
+        if blank.captured {
+            let text = format!("captured memory{of}, neither heap nor stack nor image");
+            return Some(WhereReport { kind: PlaceKind::Memory, text, range, name, ..blank.clone() });
+        }
+        range?;
+        Some(WhereReport {
+            kind: PlaceKind::NotCaptured,
+            text: format!("mapped memory{of} that is not in the dump"),
+            range,
+            name,
+            ..blank.clone()
+        })
+    }
+}
+
+/// The objects around `address`: up to `before` in front of what it lies in, up to `after` behind it, gaps named. `None`
+/// where the address is not in the heap.
+pub fn near(
+    gc: &Gc<'_>,
+    heap: &Heap<'_>,
+    namer: &Namer<'_>,
+    threads: &[Thread],
+    address: Addr,
+    (before, after): (usize, usize),
+) -> Option<NearReport> {
+    let (_, segment) = heap.segment_of(address)?;
+    let mut rows: VecDeque<NearRow> = VecDeque::new();
+    let word = heap.memory().ptr_bytes();
+    let mut next = segment.start;
+    let gap = |from: Addr, to: Addr| NearRow {
+        kind: "gap".into(),
+        address: from,
+        size: to.since(from).unwrap_or(0),
+        type_name: None,
+        method_table: None,
+        here: from <= address && address < to,
+    };
+    // Whether the address lies behind, and how many rows were kept since.
+    let (mut passed, mut behind) = (false, 0usize);
+    let mut keep = |row: NearRow, rows: &mut VecDeque<NearRow>| {
+        if passed {
+            behind = behind.saturating_add(1);
+        }
+        passed |= row.here || row.address > address;
+        rows.push_back(row);
+        if !passed && rows.len() > before {
+            rows.pop_front();
+        }
+        behind < after
+    };
+    let walks = heap.visit(
+        &Silent,
+        |s| s.address == segment.address,
+        |o| {
+            if o.address > next && !keep(gap(next, o.address), &mut rows) {
+                return ControlFlow::Break(());
+            }
+            let rounded = o.size.next_multiple_of(word);
+            next = o.address.plus(rounded);
+            let row = NearRow {
+                kind: if o.kind.is_free { "free" } else { "object" }.into(),
+                address: o.address,
+                size: o.size,
+                // Named below: only a few of them stay.
+                type_name: None,
+                method_table: Some(o.kind.method_table),
+                here: o.address <= address && address < next,
+            };
+            if keep(row, &mut rows) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        },
+    );
+    let stopped = walks.iter().any(|(_, w)| !w.complete && w.stopped_at.is_none());
+    if !stopped && next < segment.allocated {
+        keep(gap(next, segment.allocated), &mut rows);
+    }
+    let contexts = gc.contexts(threads);
+    let mut rows: Vec<NearRow> = rows.into();
+    for row in &mut rows {
+        let free = row.kind == "free";
+        row.type_name = row.method_table.map(|mt| if free { "Free".into() } else { namer.name_or_address(mt) });
+        if row.kind == "gap" {
+            let context = contexts.iter().any(|c| c.pointer == row.address);
+            row.kind = if context { "allocation-context".into() } else { gap_kind(&walks, row.address) };
+        }
+    }
+    Some(NearReport { complete: true, address, segment: segment_place(segment, address), rows })
+}
+
+fn gap_kind(walks: &[(usize, WalkModel)], address: Addr) -> String {
+    let gap = walks.iter().flat_map(|(_, w)| &w.gaps).find(|g| g.range.start == address);
+    gap.map_or_else(|| "gap".to_string(), |g| g.kind.clone())
+}
