@@ -2,12 +2,14 @@
 
 mod addr;
 mod flags;
+mod glob;
 mod limits;
 mod notes;
 mod shape;
 
 pub use addr::{Addr, AddrRange};
 pub use flags::flag_names;
+pub use glob::glob;
 pub use limits::Limits;
 pub use notes::{Note, NoteKind, Notes};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};

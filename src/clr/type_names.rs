@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::method_table::MethodTables;
+use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
-use super::render::{Layouts, Renderer};
+use super::render::{Layouts, Renderer, TYPE_DESC};
 use crate::base::{Addr, Limits, Os};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{FileSearch, Memory};
@@ -82,6 +82,31 @@ impl<'a> TypeNames<'a> {
         let name = Arc::new(renderer.type_name(mt));
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(cache.entry(mt).or_insert(name))
+    }
+
+    /// The name of the type with this handle: a method table, or a type descriptor (bit 1 set).
+    pub fn handle_name(&self, handle: Addr) -> Arc<TypeName> {
+        if handle.0 & TYPE_DESC == 0 {
+            return self.name(handle);
+        }
+        Arc::new(Renderer::new(self.memory, &self.tables, &self.modules, &self.layouts, self.longest).handle_name(handle))
+    }
+
+    /// The arguments of a generic instance, as type handles; empty for other types.
+    pub fn arguments(&self, info: &MethodTableInfo) -> Option<Vec<Addr>> {
+        if info.generics == Generics::None {
+            return Some(Vec::new());
+        }
+        self.layouts.arguments(self.memory, &self.tables, info)
+    }
+
+    /// Dimensions of an array; `None` for other types.
+    pub fn rank(&self, info: &MethodTableInfo) -> Option<u8> {
+        match info.category {
+            Category::SzArray => Some(1),
+            Category::Array => self.layouts.rank(self.memory, &self.tables, info),
+            _ => None,
+        }
     }
 
     /// The reader of method tables that names are made with.

@@ -8,9 +8,12 @@ mod envelope;
 mod handle;
 mod heap;
 mod info;
+mod object;
 mod oom;
 mod segment;
+mod statics;
 mod thread;
+mod types;
 mod walk;
 
 pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
@@ -20,7 +23,10 @@ pub use heap::{
     AllocContextModel, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount,
 };
 pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief};
+pub use object::{DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use oom::{OomModel, OomReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
+pub use statics::{StaticModel, StaticThread, StaticsReport};
 pub use thread::{ExceptionModel, ThreadModel, ThreadsReport};
+pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
 pub use walk::{WalkGap, WalkModel};

@@ -6,7 +6,9 @@ mod heap;
 mod info;
 mod oom;
 mod segments;
+mod statics;
 mod threads;
+mod types;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +39,11 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),
+        Command::Statics { pattern, thread_statics, all, dump } => {
+            let options = analysis::StaticsOptions { pattern: pattern.as_deref(), thread_statics: *thread_statics, not_initialised: *all };
+            statics::run(config, dump, &options, streams)
+        }
+        Command::Type { name, dump } => types::run(config, name, dump, streams),
         Command::Contracts { check, dump } => contracts::run(config, dump, *check, streams),
     }
 }

@@ -4,9 +4,12 @@ mod contracts;
 mod handles;
 mod heap;
 mod info;
+mod object;
 mod oom;
 mod segments;
+mod statics;
 mod threads;
+mod types;
 
 /// The two methods that every report has in common.
 macro_rules! completeness {
