@@ -18,8 +18,8 @@ pub struct StaticsOptions<'o> {
     pub pattern: Option<&'o str>,
     /// Whether thread statics are wanted, and nothing else.
     pub thread_statics: bool,
-    /// Whether fields without memory are listed, not only counted.
-    pub not_initialised: bool,
+    /// Whether fields without memory are listed, not only counted, and those that lie in module images.
+    pub everything: bool,
 }
 
 /// Reads static fields.
@@ -43,7 +43,13 @@ impl<'t, 'a> StaticsReader<'t, 'a> {
         let mut seen = FxHashSet::default();
         let list = loaded_types(self.types);
         for mt in list.iter().chain(more).filter(|mt| seen.insert(**mt)) {
-            let wanted = |f: &&Field| (f.storage == Storage::ThreadStatic) == options.thread_statics;
+            let wanted = |f: &&Field| match f.storage {
+                Storage::ThreadStatic => options.thread_statics,
+                Storage::Static => !options.thread_statics,
+                // Nearly all of them are the initial values of arrays, under names that are hashes.
+                Storage::Rva => !options.thread_statics && options.everything,
+                Storage::Instance => false,
+            };
             // Names cost more than fields: most types have no statics.
             let Some(fields) = self.fields(*mt) else { continue };
             if !fields.iter().any(|f| wanted(&f)) {
@@ -63,7 +69,7 @@ impl<'t, 'a> StaticsReader<'t, 'a> {
                         _ => &mut report.initialised,
                     };
                     *count = count.saturating_add(1);
-                    if options.not_initialised || model.field.kind != ValueKind::NotInitialised {
+                    if options.everything || model.field.kind != ValueKind::NotInitialised {
                         report.statics.push(model);
                     }
                 }

@@ -174,7 +174,8 @@ pub enum Command {
         /// Thread statics instead: each once for every managed thread.
         #[arg(long, visible_alias = "threads")]
         thread_statics: bool,
-        /// Also fields of types that have not been initialised, and thread statics that a thread has not touched.
+        /// Also fields of types that have not been initialised, thread statics that a thread has not touched, and initial
+        /// values in module images (RVA fields).
         #[arg(long)]
         all: bool,
         /// The dump.

@@ -50,7 +50,7 @@ pub enum ValueKind {
     Absent,
     /// What lies there cannot be a value of the type.
     Invalid,
-    /// The type's statics, or those of the thread, have no memory yet.
+    /// The class has not been initialised and the field is still zero, or the thread has no memory for it yet.
     NotInitialised,
 }
 

@@ -10,7 +10,7 @@ pub struct StaticsReport {
     pub complete: bool,
     /// Types with static fields, among those that fit.
     pub types: u64,
-    /// Static fields with memory.
+    /// Static fields with a value.
     pub initialised: u64,
     /// Static fields of types that have not been initialised, or of threads that have not touched them.
     pub not_initialised: u64,
@@ -27,7 +27,7 @@ pub struct StaticModel {
     pub method_table: Addr,
     /// Module of the type.
     pub module: Option<String>,
-    /// `static`, `thread-static`, or `rva` for a value in the module's image.
+    /// `static`, `thread-static`, or `rva` for a value in the module's image (with `--all` only).
     pub storage: String,
     /// Thread that a thread static belongs to.
     pub thread: Option<StaticThread>,

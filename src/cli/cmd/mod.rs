@@ -40,7 +40,7 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),
         Command::Statics { pattern, thread_statics, all, dump } => {
-            let options = analysis::StaticsOptions { pattern: pattern.as_deref(), thread_statics: *thread_statics, not_initialised: *all };
+            let options = analysis::StaticsOptions { pattern: pattern.as_deref(), thread_statics: *thread_statics, everything: *all };
             statics::run(config, dump, &options, streams)
         }
         Command::Type { name, dump } => types::run(config, name, dump, streams),

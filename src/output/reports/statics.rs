@@ -51,7 +51,7 @@ impl Report for StaticsReport {
             page.gap()?;
         }
         page.line(&format!(
-            "{} static fields with memory in {} types; {} not initialised{}",
+            "{} static fields with a value in {} types; {} not initialised{}",
             self.initialised,
             self.types,
             self.not_initialised,

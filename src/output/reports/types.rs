@@ -34,7 +34,7 @@ impl TypesReport {
     }
 }
 
-fn fields(layout: &TypeLayout) -> Grid<'_> {
+fn fields(layout: Option<&TypeLayout>) -> Grid<'_> {
     let columns = vec![
         Column::number("offset"),
         Column::text("name", 24),
@@ -43,7 +43,7 @@ fn fields(layout: &TypeLayout) -> Grid<'_> {
         Column::text("declaring_type", 40),
         Column::text("token", 10),
     ];
-    Grid::new(columns, || layout.fields.iter().flatten().map(field_row))
+    Grid::new(columns, move || layout.into_iter().flat_map(|l| l.fields.iter().flatten()).map(field_row))
 }
 
 fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
@@ -75,16 +75,14 @@ fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
 impl Report for TypesReport {
     completeness!();
 
-    /// The fields of the type, where it is one; else the types.
+    /// For a pattern the types, for a name the fields: scripts know the columns from what they asked for.
     fn grid(&self) -> Grid<'_> {
-        self.layout.as_ref().map_or_else(|| self.list(), fields)
+        if self.pattern.contains(['*', '?']) { self.list() } else { fields(self.layout.as_ref()) }
     }
 
     fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        match &self.layout {
-            Some(layout) => Box::new(std::iter::once(record("type", layout))),
-            None => Box::new(self.types.iter().map(|t| record("type", t))),
-        }
+        let types = self.types.iter().map(|t| record("type", t));
+        Box::new(types.chain(self.layout.iter().map(|l| record("layout", l))))
     }
 
     fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
@@ -102,7 +100,7 @@ impl Report for TypesReport {
         }
         if layout.fields.as_ref().is_some_and(|f| !f.is_empty()) {
             page.gap()?;
-            page.grid(&fields(layout), None)?;
+            page.grid(&fields(Some(layout)), None)?;
         }
         if !layout.statics.is_empty() {
             page.gap()?;
