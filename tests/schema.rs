@@ -280,6 +280,9 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["handles", _] => n(&data["counts"]),
         ["oom"] => n(&data["heaps"]),
         ["threads"] => n(&data["threads"]),
+        ["statics", ..] => n(&data["statics"]),
+        ["type", "Lab.*"] => n(&data["types"]),
+        ["type", _] => n(&data["layout"]["fields"]),
         _ => {
             let fields: usize = list(&data["types"]).iter().map(|t| 1 + n(&t["fields"])).sum();
             n(&data["contracts"]) + fields + n(&data["globals"])
@@ -338,6 +341,9 @@ fn other_formats(path: &Path, asked: &[&str]) {
         ["handles"] => ("ADDRESS", 0),
         ["handles", _] => ("TYPE", 0),
         ["threads"] => ("MANAGED ID", 0),
+        ["statics", ..] => ("DECLARING TYPE", 0),
+        ["type", "Lab.*"] => ("METHOD TABLE", 0),
+        ["type", _] => ("OFFSET", 0),
         _ => return,
     };
     // Parts of the ephemeral segment stand between the table and the empty line.
