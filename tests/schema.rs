@@ -342,7 +342,9 @@ fn other_formats(path: &Path, asked: &[&str]) {
         ["handles", _] => ("TYPE", 0),
         ["threads"] => ("MANAGED ID", 0),
         ["statics", ..] => ("DECLARING TYPE", 0),
-        ["type", "Lab.*"] => ("METHOD TABLE", 0),
+        ["type", "Lab.*"] if document["data"]["layout"].is_null() => ("METHOD TABLE", 0),
+        // One type fits: people see its layout.
+        ["type", "Lab.*"] => return,
         ["type", _] => ("OFFSET", 0),
         _ => return,
     };
