@@ -510,3 +510,55 @@ fn damaged_memory_never_panics() {
         println!("{}: {} types, {:?}", known.name, found.len(), started.elapsed());
     }
 }
+
+/// Offsets of the references of an object, as the GC reads them before the method table.
+fn gc_references(b: &Bound<'_>, mt: Addr, base_size: u32) -> Option<BTreeSet<u64>> {
+    let memory = &b.process.memory;
+    let count = memory.u64(mt.minus(8)?).ok()?.cast_signed();
+    let mut out = BTreeSet::new();
+    for i in 1..=u64::try_from(count).ok().filter(|n| *n < 10_000)? {
+        let series = mt.minus(8 + i * 16)?;
+        let bytes = memory.u64(series).ok()?.wrapping_add(u64::from(base_size));
+        let start = memory.u64(series.plus(8)).ok()?;
+        out.extend((0..bytes / 8).map(|n| start + n * 8));
+    }
+    Some(out)
+}
+
+/// The GC's own description of a type is an independent source: fields and it must agree in every reference.
+#[test]
+fn references_lie_where_the_gc_says() {
+    for known in cases(|row| matches!(row["kind"].as_str(), Some("heap" | "full"))) {
+        with_dump(&known, |b| {
+            let tables = b.types.names().method_tables();
+            let (mut equal, mut bad, mut inline, mut unread) = (0, Vec::new(), 0, 0);
+            for mt in fields::loaded_types(b.types) {
+                let info = tables.read(mt).unwrap();
+                if info.is_array || info.generics == Generics::Definition || info.is_string || info.base_size == 0 {
+                    continue;
+                }
+                let Some(layout) = fields::layout(b.types, mt).filter(|l| l.fields.is_some()) else {
+                    unread += 1;
+                    continue;
+                };
+                let ours: BTreeSet<u64> = layout.references.iter().copied().collect();
+                let wanted = if info.contains_pointers { gc_references(b, mt, info.base_size).unwrap() } else { BTreeSet::new() };
+                if ours == wanted {
+                    equal += 1;
+                } else if layout.name.contains("InlineArray") && ours.is_subset(&wanted) {
+                    // Only the first element of an inline array is a field.
+                    inline += 1;
+                } else {
+                    bad.push(format!("{mt} {}: fields {ours:?}, GC {wanted:?}", layout.name));
+                }
+            }
+            println!(
+                "{}: {equal} types agree with the GC, {inline} inline arrays, {} do not, {unread} without fields",
+                known.name,
+                bad.len()
+            );
+            bad.iter().take(4).for_each(|b| println!("    {b}"));
+            assert!(bad.is_empty() && unread == 0 && equal > 400, "{}", known.name);
+        });
+    }
+}

@@ -271,7 +271,10 @@ impl<'a> Types<'a> {
             TypeSig::Var(n) => return context.arguments.get(usize::try_from(*n).ok()?).copied(),
             TypeSig::Generic { token, arguments, .. } => {
                 let definition = self.token(*token, context, inner)?;
-                let arguments = arguments.iter().map(|a| self.resolve(a, context, inner)).collect::<Option<Vec<_>>>()?;
+                // Which reference type it is makes no difference to the layout.
+                let shared = |a: &TypeSig| if may_share(a) { self.canon() } else { None };
+                let argument = |a: &TypeSig| self.resolve(a, context, inner).or_else(|| shared(a));
+                let arguments = arguments.iter().map(argument).collect::<Option<Vec<_>>>()?;
                 self.instance_of(definition, arguments)
             }
             TypeSig::SzArray(element) => self.array_of(element, 0, context, inner),
@@ -294,11 +297,16 @@ impl<'a> Types<'a> {
         if let Some(mt) = self.index().instances.get(&key) {
             return Some(*mt);
         }
-        let module = self.core()?;
-        let canon = self.loaded(Definition { module, rid: *self.by_name(module).get("System.__Canon")? })?;
+        let canon = self.canon()?;
         let is_class = |a: Addr| a.0 & TYPE_DESC == 0 && tables.read(a).is_ok_and(|i| i.category != Category::ValueType);
         let shared = key.1.iter().map(|a| if is_class(*a) { canon } else { *a }).collect();
         self.index().instances.get(&(definition, shared)).copied()
+    }
+
+    /// Stands for any reference type in what instances share.
+    fn canon(&self) -> Option<Addr> {
+        let module = self.core()?;
+        self.loaded(Definition { module, rid: *self.by_name(module).get("System.__Canon")? })
     }
 
     /// Where the type of a signature is defined.
@@ -390,6 +398,16 @@ impl<'a> Types<'a> {
         }
         let map = Arc::new(by_name(&self.names, module));
         Arc::clone(locked(&self.by_name).entry(module).or_insert(map))
+    }
+}
+
+/// Whether a signature means a reference type, whatever the generic arguments are.
+fn may_share(sig: &TypeSig) -> bool {
+    match sig {
+        TypeSig::Primitive(p) => matches!(p, Primitive::String | Primitive::Object),
+        TypeSig::Generic { value_type, .. } => !value_type,
+        TypeSig::Class(_) | TypeSig::SzArray(_) | TypeSig::Array(..) => true,
+        _ => false,
     }
 }
 

@@ -7,6 +7,7 @@ use super::plain::{self, Text};
 use super::{ArrayShape, ValueLimits};
 use crate::base::Addr;
 use crate::clr::fields::{Definition, Field, Types, VALUE_TYPE, is_reference};
+use crate::clr::metadata::signature::Primitive;
 use crate::clr::method_table::{Category, MethodTableInfo};
 use crate::clr::render::TYPE_DESC;
 use crate::contract::Descriptor;
@@ -374,8 +375,19 @@ impl<'t, 'a> Values<'t, 'a> {
             out.fields.push(self.field_within(field, start, pointer, end, budget));
         }
         budget.depth = budget.depth.saturating_add(1);
+        out.truncated |= self.is_longer(&info, &list);
         out.text.text = self.summary(&out.fields, out.truncated);
         Some(out)
+    }
+
+    /// Whether a structure has more data than its one field: inline arrays and fixed buffers, of which only the first
+    /// element is a field.
+    fn is_longer(&self, info: &MethodTableInfo, list: &[Field]) -> bool {
+        let [one] = list else { return false };
+        let word = self.memory.ptr_bytes();
+        let bytes = Primitive::of(one.element).and_then(|p| p.bytes(word)).or(one.is_reference().then_some(word));
+        // Less than a word may be padding.
+        bytes.is_some_and(|b| self.instance_end(info).saturating_sub(word).saturating_sub(b) >= word)
     }
 
     fn nullable(&self, list: &[Field], start: Addr, budget: &mut Budget) -> Option<Decoded> {
