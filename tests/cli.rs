@@ -58,7 +58,7 @@ fn the_manual_holds_the_help_text() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
     let old = fs::read_to_string(&path).unwrap();
     let mut help = run(&["--help"]).out;
-    for command in ["info", "heap", "segments", "handles", "oom", "threads", "contracts"] {
+    for command in ["info", "heap", "segments", "handles", "oom", "threads", "statics", "type", "contracts"] {
         let text = run(&[command, "--help"]).out;
         // The options that every command has are shown once.
         let own = text.split("Options of every command:").next().unwrap().trim_end();

@@ -2,13 +2,16 @@
 
 mod contracts;
 mod exceptions;
+pub mod fields;
 pub mod graph;
 mod info;
 mod names;
+mod object;
 mod objects;
 mod place;
 mod select;
 mod stat;
+mod statics;
 mod threads;
 mod walk;
 
@@ -16,9 +19,11 @@ pub use contracts::contracts;
 pub use exceptions::ExceptionReader;
 pub use info::{envelope_parts, info};
 pub use names::Namer;
+pub use object::{ObjectOptions, object, object_limits};
 pub use objects::{ObjectsPage, objects};
 pub use place::{Places, containing, near};
 pub use select::{Picker, Selection, TypePattern};
 pub use stat::stat;
+pub use statics::{StaticsOptions, StaticsReader};
 pub use threads::threads;
 pub use walk::{objects_of, open_heap, walked_segments};

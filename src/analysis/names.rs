@@ -1,17 +1,29 @@
 //! Type names for answers: made once per method table, and never a reason for an answer to fail.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
 use crate::base::{Addr, NoteKind, Notes};
-use crate::clr::fields::Fields;
+use crate::clr::fields::{Fields, Storage, Types};
+use crate::clr::method_table::Category;
 use crate::clr::modules::MetadataOrigin;
 use crate::clr::type_names::{NameQuality, TypeNames};
-use crate::contract::{Process, Runtime};
+use crate::contract::{ContractError, Process, Runtime};
 use crate::gc::Object;
 use crate::memory::Memory;
 
-/// Names types of one runtime.
+/// How deep structures lie in each other.
+const MAX_DEPTH: u32 = 16;
+
+/// Fields by type and offset.
+type Paths = FxHashMap<(Addr, u64), Option<Arc<str>>>;
+
+/// Names types and fields of one runtime.
 pub struct Namer<'p> {
-    names: Option<TypeNames<'p>>,
-    fields: Option<Fields<'p>>,
+    names: Option<Arc<TypeNames<'p>>>,
+    types: Result<Types<'p>, ContractError>,
+    paths: Mutex<Paths>,
     memory: &'p Memory,
 }
 
@@ -19,18 +31,28 @@ impl<'p> Namer<'p> {
     /// A namer for `runtime`; one that names nothing where its descriptor lacks what names need.
     pub fn new(process: &'p Process, runtime: &Runtime) -> Namer<'p> {
         let search = Some(process.search.clone());
-        let names = TypeNames::new(&process.memory, &runtime.descriptor, process.dump.facts.os, search, &process.limits);
-        Namer { names: names.ok(), fields: Fields::bind(&process.memory, &runtime.descriptor).ok(), memory: &process.memory }
+        let (memory, d) = (&process.memory, &runtime.descriptor);
+        let names = TypeNames::new(memory, d, process.dump.facts.os, search, &process.limits).map(Arc::new);
+        let types = names.clone().and_then(|names| Types::new(memory, d, names, &process.limits));
+        Namer { names: names.ok(), types, paths: Mutex::default(), memory }
     }
 
     /// The names of types; `None` where the descriptor lacks what they need.
     pub fn types(&self) -> Option<&TypeNames<'p>> {
-        self.names.as_ref()
+        self.names.as_deref()
+    }
+
+    /// The types with their fields.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks what they need.
+    pub fn layouts(&self) -> Result<&Types<'p>, ContractError> {
+        self.types.as_ref().map_err(Clone::clone)
     }
 
     /// The offsets of fields, where the descriptor has what they need.
     pub fn fields(&self) -> Option<&Fields<'p>> {
-        self.fields.as_ref()
+        self.types.as_ref().ok().map(Types::fields)
     }
 
     /// The name of the type with this method table, as SOS and ClrMD print it, or `Module!0x02000123` without metadata.
@@ -49,29 +71,95 @@ impl<'p> Namer<'p> {
         self.names.as_ref()?.name(method_table).module.clone()
     }
 
-    /// The field that lies at `offset` of `object`.
-    pub fn field_at(&self, _object: &Object<'_>, _offset: u64) -> Option<String> {
-        None
+    /// The field that lies at `offset` of `object`: `_items`, `[3]` in an array, `[3].key` in an array of structures.
+    pub fn field_at(&self, object: &Object<'_>, offset: u64) -> Option<String> {
+        self.path_at(object.kind.method_table, offset)
+    }
+
+    /// The field that lies at `offset` of an object of the type at `method_table`: see [`Namer::field_at`].
+    pub fn path_at(&self, method_table: Addr, offset: u64) -> Option<String> {
+        let tables = self.names.as_ref()?.method_tables();
+        let info = tables.read(method_table).ok()?;
+        if !info.is_array {
+            return self.path(method_table, offset).map(|p| p.to_string());
+        }
+        let word = self.memory.ptr_bytes();
+        // The base size counts the header word before the object and everything up to the first element.
+        let within = offset.checked_sub(u64::from(info.base_size).checked_sub(word)?)?;
+        let stride = u64::from(info.component_size);
+        let (index, inner) = (within.checked_div(stride)?, within.checked_rem(stride)?);
+        let element = tables.element_type(method_table).ok()?;
+        // Offsets of a structure's fields count from its box.
+        match self.path(element, inner.checked_add(word)?) {
+            Some(path) if tables.read(element).is_ok_and(|e| e.category == Category::ValueType) => Some(format!("[{index}].{path}")),
+            _ => Some(format!("[{index}]")),
+        }
+    }
+
+    fn path(&self, mt: Addr, offset: u64) -> Option<Arc<str>> {
+        let known = self.paths.lock().unwrap_or_else(PoisonError::into_inner).get(&(mt, offset)).cloned();
+        known.unwrap_or_else(|| {
+            let path = self.find_path(mt, offset, 0).map(Arc::from);
+            self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert((mt, offset), path.clone());
+            path
+        })
+    }
+
+    fn find_path(&self, mt: Addr, offset: u64, depth: u32) -> Option<String> {
+        let types = self.types.as_ref().ok()?;
+        let fields = types.instance_fields(mt)?;
+        let mut instance = fields.iter().filter(|f| f.storage == Storage::Instance);
+        // Structures may overlap in unions; the last field that begins at or before the place holds it.
+        if let Some(exact) = instance.clone().find(|f| f.offset == offset && !f.is_structure()) {
+            return Some(exact.name.clone());
+        }
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let outer = instance.by_ref().filter(|f| f.is_structure() && f.offset <= offset).max_by_key(|f| f.offset)?;
+        let inner = offset.checked_sub(outer.offset)?.checked_add(self.memory.ptr_bytes())?;
+        let rest = outer.method_table.and_then(|mt| self.find_path(mt, inner, depth.saturating_add(1)));
+        Some(rest.map_or_else(|| outer.name.clone(), |rest| format!("{}.{rest}", outer.name)))
     }
 
     /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
         const LONGEST: u32 = 1024;
-        let fields = self.fields.as_ref()?;
+        let fields = self.fields()?;
         let offset = fields.offset(self.names.as_ref()?, method_table, field)?;
         let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
         fields.string(text, LONGEST)
     }
 
-    /// Notes where names came from files that the dump cannot vouch for.
+    /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
     pub fn note(&self, notes: &Notes) {
-        let Some(names) = &self.names else { return };
-        for module in names.modules().seen() {
-            if let MetadataOrigin::UnverifiedFile(path) = &module.origin {
-                let name = module.simple_name().unwrap_or("a module");
+        if let Some(names) = &self.names {
+            note_modules(names, notes);
+        }
+    }
+}
+
+/// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
+pub(super) fn note_modules(names: &TypeNames<'_>, notes: &Notes) {
+    let mut nameless = Vec::new();
+    for module in names.modules().seen() {
+        let name = module.simple_name().unwrap_or("a module").to_string();
+        match &module.origin {
+            MetadataOrigin::UnverifiedFile(path) => {
                 let what = format!("names of {name} come from {}: the dump holds nothing that proves that file", path.display());
                 notes.add(NoteKind::ModuleMismatch, None, what);
             }
+            MetadataOrigin::None => nameless.push(name),
+            _ => {}
         }
+    }
+    if !nameless.is_empty() {
+        let (shown, rest) = nameless.split_at_checked(5).unwrap_or((&nameless, &[]));
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        let what = format!(
+            "types of {}{more} have no names: their metadata is not in the dump; --modules DIR with the application's files gives them names",
+            shown.join(", ")
+        );
+        notes.add(NoteKind::NoMetadata, None, what);
     }
 }

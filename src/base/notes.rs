@@ -22,6 +22,8 @@ pub enum NoteKind {
     OverlayUsed,
     /// Something in a data contract descriptor is odd: an unknown baseline, a duplicate, an unreadable child.
     Descriptor,
+    /// Types have no names because the metadata of their modules is neither in the dump nor at hand.
+    NoMetadata,
     /// A garbage collection was rearranging the heap when the dump was taken.
     GcInProgress,
     /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.

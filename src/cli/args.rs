@@ -215,6 +215,33 @@ pub enum Command {
         dump: DumpArg,
     },
 
+    /// Static fields of all loaded types, with their values.
+    Statics {
+        /// Only of types whose full name fits (`*` any characters, `?` one).
+        #[arg(long = "type", value_name = "GLOB")]
+        pattern: Option<String>,
+        /// Thread statics instead: each once for every managed thread.
+        #[arg(long, visible_alias = "threads")]
+        thread_statics: bool,
+        /// Also fields of types that have not been initialised, thread statics that a thread has not touched, and initial
+        /// values in module images (RVA fields).
+        #[arg(long)]
+        all: bool,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
+
+    /// A type: its base types, size, fields with their offsets, and its statics.
+    Type {
+        /// Full name, as other answers print it, pattern (`*` any characters, `?` one), or method table (0x…).
+        #[arg(value_name = "NAME|MT")]
+        name: String,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
+
     /// What the runtime says about itself: contracts, types, fields, globals, each with its origin.
     Contracts {
         /// Only run the self-checks of the descriptor or overlay against the dump; exit code 1 if one fails.

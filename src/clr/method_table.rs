@@ -10,6 +10,9 @@ use crate::memory::{Memory, ReadError};
 // Bits of MTFlags.
 const CATEGORY: u32 = 0x000f_0000;
 const CATEGORY_VALUE_TYPE: u32 = 0x0004_0000;
+const CATEGORY_NULLABLE: u32 = 0x0005_0000;
+const CATEGORY_ENUM: u32 = 0x0006_0000;
+const CATEGORY_PRIMITIVE: u32 = 0x0007_0000;
 const CATEGORY_VALUE_TYPE_MASK: u32 = 0x000c_0000;
 const CATEGORY_ARRAY: u32 = 0x0008_0000;
 const CATEGORY_SZ_ARRAY: u32 = 0x000a_0000;
@@ -27,6 +30,8 @@ const GENERIC_STATICS: u32 = 0x4;
 const SLOTS: u16 = 0x1f;
 const SLOT_INTERFACE_MAP: u16 = 0x2;
 const SLOT_MODULE_OVERRIDE: u16 = 0x10;
+/// .NET 9 and later, in flags2: statics lie before the auxiliary data (`enum_flag_HasDynamicStatics`).
+const DYNAMIC_STATICS: u32 = 0x2;
 /// .NET 8: virtual methods per chunk of the vtable (`VTABLE_SLOTS_PER_CHUNK`).
 const VTABLE_CHUNK: u64 = 8;
 /// .NET 8: the TypeDef row does not fit 16 bits.
@@ -40,6 +45,7 @@ layout! {
         parent: req "ParentMethodTable",
         class: req "EEClassOrCanonMT",
         per_inst_info: req "PerInstInfo",
+        interfaces: opt "NumInterfaces",
     }
 }
 
@@ -48,6 +54,7 @@ layout! {
     struct PlainLayout : "MethodTable" {
         flags2: req "MTFlags2",
         module: req "Module",
+        auxiliary: opt "AuxiliaryData",
     }
 }
 
@@ -319,6 +326,50 @@ impl<'a> MethodTables<'a> {
         let at = if statics { optional.element(2, word) } else { optional };
         // Rows have 24 bits; anything above is no row, and finds none.
         Ok(u32::try_from(self.memory.word(at)?).unwrap_or(u32::MAX))
+    }
+
+    /// .NET 9 and later: the auxiliary data of a type that has statics; the structures of the statics lie before it.
+    pub fn statics_end(&self, mt: Addr) -> Option<Addr> {
+        let Identity::Plain(layout) = &self.identity else { return None };
+        let flags2 = self.memory.u32(mt.plus(layout.flags2)).ok()?;
+        (flags2 & DYNAMIC_STATICS != 0).then_some(())?;
+        self.memory.ptr(mt.plus(layout.auxiliary?)).ok().filter(|a| !a.is_null())
+    }
+
+    /// .NET 8: of a generic instance with statics, its list of field descriptors and its place in the tables of statics.
+    pub fn generic_statics(&self, info: &MethodTableInfo) -> Option<(Addr, u64)> {
+        let Identity::Packed(layout, fixed) = &self.identity else { return None };
+        (info.flags & HAS_COMPONENT_SIZE == 0 && info.flags & GENERIC_STATICS != 0).then_some(())?;
+        let slots = u64::from((self.memory.u16(info.address.plus(layout.flags2)).ok()? & SLOTS).count_ones());
+        let word = self.memory.ptr_bytes();
+        let at = self.behind_vtable(info.address, layout, *fixed).ok()?.element(slots.saturating_sub(2), word);
+        Some((self.memory.ptr(at).ok()?, self.memory.word(at.plus(word)).ok()?))
+    }
+
+    /// .NET 8: the module whose tables hold the statics of the type.
+    pub fn loader_module(&self, mt: Addr) -> Option<Addr> {
+        let Identity::Packed(layout, _) = &self.identity else { return None };
+        self.memory.ptr(mt.plus(layout.module)).ok().filter(|m| !m.is_null())
+    }
+
+    /// How many interfaces a type implements.
+    pub fn interfaces(&self, mt: Addr) -> Option<u16> {
+        self.memory.u16(mt.plus(self.layout.interfaces?)).ok()
+    }
+
+    /// Whether a type is an enum (`enum_flag_Category_PrimitiveValueType`).
+    pub fn is_enum(&self, info: &MethodTableInfo) -> bool {
+        info.flags & CATEGORY == CATEGORY_ENUM
+    }
+
+    /// Whether a type is one of the primitives (`enum_flag_Category_TruePrimitive`).
+    pub fn is_primitive(&self, info: &MethodTableInfo) -> bool {
+        info.flags & CATEGORY == CATEGORY_PRIMITIVE
+    }
+
+    /// Whether a type is `System.Nullable` (`enum_flag_Category_Nullable`).
+    pub fn is_nullable(&self, info: &MethodTableInfo) -> bool {
+        info.flags & CATEGORY == CATEGORY_NULLABLE
     }
 
     /// .NET 8: where the pointers to the chunks of the vtable end.

@@ -180,7 +180,8 @@ impl<'a> Methods<'a> {
             return Some(MethodName { name, module: module.name.clone(), token, declaring_type: desc.method_table, quality });
         };
         let mut writer = Writer { names, metadata: Some(metadata), quality: owner.quality, ..Writer::new(names) };
-        writer.class_arguments = names.arguments(desc.method_table);
+        let info = names.method_tables().read(desc.method_table).ok();
+        writer.class_arguments = info.and_then(|i| names.arguments(&i)).unwrap_or_default();
         writer.method_arguments = self.arguments(desc);
         writer.out = format!("{}.{}", owner.name, row.name);
         let own = std::mem::take(&mut writer.method_arguments);

@@ -256,6 +256,11 @@ impl<'a> Modules<'a> {
         utf8().or_else(utf16).filter(|n| !n.is_empty())
     }
 
+    /// Where the module's image begins in memory.
+    pub fn image_base(&self, module: Addr) -> Option<Addr> {
+        self.image_of(module).map(|i| i.base)
+    }
+
     fn image_of(&self, module: Addr) -> Option<LoadedImage> {
         let direct = self.pointer(module, self.module.as_ref()?.base);
         let layout = || {

@@ -80,6 +80,11 @@ impl Headers {
         rva.checked_sub(section.rva)?.checked_add(section.raw)
     }
 
+    /// Whether `image` lies in memory as in its file: its metadata is found there, and not where the loader would map it.
+    pub(super) fn is_flat(&self, image: &Source<'_>) -> bool {
+        self.cli != 0 && find(image, self.cli, &|rva| Some(rva)).is_none() && find(image, self.cli, &|rva| self.file_offset(rva)).is_some()
+    }
+
     /// Finds the metadata of `image`: as mapped first, then as in the file.
     pub(super) fn metadata(&self, image: &Source<'_>) -> Option<Place> {
         if self.cli == 0 {

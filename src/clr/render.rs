@@ -23,13 +23,13 @@ const MAX_RANK: u8 = 32;
 const CUT: &str = "…";
 
 /// Bit of a type handle that points to a type descriptor and not to a method table.
-const TYPE_DESC: u64 = 2;
+pub(super) const TYPE_DESC: u64 = 2;
 // CorElementType of type descriptors.
-const ELEMENT_POINTER: u32 = 0x0f;
-const ELEMENT_BYREF: u32 = 0x10;
+pub(super) const ELEMENT_POINTER: u32 = 0x0f;
+pub(super) const ELEMENT_BYREF: u32 = 0x10;
 const ELEMENT_VALUE_TYPE: u32 = 0x11;
 const ELEMENT_TYPE_VARIABLE: u32 = 0x13;
-const ELEMENT_FUNCTION: u32 = 0x1b;
+pub(super) const ELEMENT_FUNCTION: u32 = 0x1b;
 const ELEMENT_METHOD_VARIABLE: u32 = 0x1e;
 
 const TYPE_DEF_TOKEN: u32 = 0x0200_0000;
@@ -99,6 +99,29 @@ impl Layouts {
             function: FunctionLayout::bind(descriptor).ok(),
         }
     }
+
+    /// Dimensions of an array.
+    pub(super) fn rank(&self, memory: &Memory, tables: &MethodTables<'_>, info: &MethodTableInfo) -> Option<u8> {
+        let class = tables.class(info.address).ok()?;
+        let rank = memory.u8(class.plus(self.array.as_ref()?.rank)).ok()?;
+        (1..=MAX_RANK).contains(&rank).then_some(rank)
+    }
+
+    /// The arguments of a generic instance, as type handles.
+    pub(super) fn arguments(&self, memory: &Memory, tables: &MethodTables<'_>, info: &MethodTableInfo) -> Option<Vec<Addr>> {
+        let layout = self.dictionary.as_ref()?;
+        let word = memory.ptr_bytes();
+        let dictionaries = tables.per_inst_info(info.address).ok()?;
+        let counts = dictionaries.minus(word)?;
+        let own = u64::from(memory.u16(counts.plus(layout.dictionaries)).ok()?).checked_sub(1)?;
+        let count = u64::from(memory.u16(counts.plus(layout.arguments)).ok()?);
+        if count > MAX_ARGUMENTS {
+            return None;
+        }
+        // A type's dictionaries begin with those of its base types; the last one is its own.
+        let dictionary = memory.ptr(dictionaries.element(own, word)).ok()?;
+        (0..count).map(|i| memory.ptr(dictionary.element(i, word)).ok()).collect()
+    }
 }
 
 /// Makes one name.
@@ -131,6 +154,7 @@ impl<'r, 'a> Renderer<'r, 'a> {
         TypeName { name: self.out, module, token, quality: self.quality }
     }
 
+    /// The name of the type with this handle.
     pub(super) fn handle_name(mut self, handle: Addr) -> TypeName {
         let home = self.handle(handle, 0);
         let (module, token) = home.map_or((None, None), |h| (h.module, h.token));
@@ -199,7 +223,7 @@ impl<'r, 'a> Renderer<'r, 'a> {
     fn array(&mut self, info: &MethodTableInfo, depth: u32) -> Option<Home> {
         let Ok(element) = self.tables.element_type(info.address) else { return self.unknown(info.address, depth) };
         let home = self.handle(element, depth.saturating_add(1));
-        let suffix = match (info.category, self.rank(info)) {
+        let suffix = match (info.category, self.layouts.rank(self.memory, self.tables, info)) {
             (Category::SzArray, _) => "[]".to_string(),
             // A one-dimensional array with a lower bound.
             (_, Some(1)) => "[*]".to_string(),
@@ -211,12 +235,6 @@ impl<'r, 'a> Renderer<'r, 'a> {
         };
         self.push(&suffix);
         home.map(|h| Home { token: None, ..h })
-    }
-
-    fn rank(&self, info: &MethodTableInfo) -> Option<u8> {
-        let class = self.tables.class(info.address).ok()?;
-        let rank = self.memory.u8(class.plus(self.layouts.array.as_ref()?.rank)).ok()?;
-        (1..=MAX_RANK).contains(&rank).then_some(rank)
     }
 
     fn class(&mut self, info: &MethodTableInfo, depth: u32) -> Option<Home> {
@@ -280,21 +298,7 @@ impl<'r, 'a> Renderer<'r, 'a> {
         if info.generics != Generics::Instance {
             return Vec::new();
         }
-        let read = || {
-            let layout = self.layouts.dictionary.as_ref()?;
-            let word = self.memory.ptr_bytes();
-            let dictionaries = self.tables.per_inst_info(info.address).ok()?;
-            let counts = dictionaries.minus(word)?;
-            let own = u64::from(self.memory.u16(counts.plus(layout.dictionaries)).ok()?).checked_sub(1)?;
-            let count = u64::from(self.memory.u16(counts.plus(layout.arguments)).ok()?);
-            if count > MAX_ARGUMENTS {
-                return None;
-            }
-            // A type's dictionaries begin with those of its base types; the last one is its own.
-            let dictionary = self.memory.ptr(dictionaries.element(own, word)).ok()?;
-            (0..count).map(|i| self.memory.ptr(dictionary.element(i, word)).ok()).collect::<Option<Vec<Addr>>>()
-        };
-        read().unwrap_or_else(|| {
+        self.layouts.arguments(self.memory, self.tables, info).unwrap_or_else(|| {
             self.quality = self.quality.min(NameQuality::ModuleToken);
             Vec::new()
         })
@@ -380,20 +384,20 @@ struct Home {
 }
 
 /// One type of a chain of nested types, outermost first.
-struct Level {
-    name: String,
-    arity: usize,
+pub(super) struct Level {
+    pub(super) name: String,
+    pub(super) arity: usize,
 }
 
 impl Level {
     /// The name without `` `n ``.
-    fn plain_name(&self) -> &str {
+    pub(super) fn plain_name(&self) -> &str {
         split_arity(&self.name).0
     }
 }
 
 /// Splits `` List`1 `` into `List` and 1.
-fn split_arity(name: &str) -> (&str, usize) {
+pub(super) fn split_arity(name: &str) -> (&str, usize) {
     match name.rsplit_once('`') {
         Some((plain, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
             digits.parse().map_or((name, 0), |arity| (plain, arity))
@@ -403,7 +407,7 @@ fn split_arity(name: &str) -> (&str, usize) {
 }
 
 /// The type in row `rid` and those around it, outermost first, the first one with its namespace.
-fn levels(metadata: &Metadata<'_>, rid: u32) -> Option<Vec<Level>> {
+pub(super) fn levels(metadata: &Metadata<'_>, rid: u32) -> Option<Vec<Level>> {
     let mut out = Vec::new();
     let mut row = rid;
     loop {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::method_table::MethodTables;
+use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
 use super::render::{Layouts, Renderer, is_type_desc};
 use crate::base::{Addr, Limits, Os};
@@ -83,8 +83,7 @@ impl<'a> TypeNames<'a> {
         Arc::clone(cache.entry(mt).or_insert(name))
     }
 
-    /// The name of the type that a type handle stands for: a method table, or the descriptor of a pointer, a reference, a
-    /// type variable …
+    /// The name of the type with this handle: a method table, or a type descriptor (bit 1 set).
     pub fn handle_name(&self, handle: Addr) -> Arc<TypeName> {
         if !is_type_desc(handle) {
             return self.name(handle);
@@ -92,13 +91,25 @@ impl<'a> TypeNames<'a> {
         Arc::new(self.renderer().handle_name(handle))
     }
 
-    /// The arguments of the generic instance whose method table is at `mt`, as type handles; none for any other type.
-    pub fn arguments(&self, mt: Addr) -> Vec<Addr> {
-        self.tables.read(mt).map(|info| self.renderer().arguments(&info)).unwrap_or_default()
-    }
-
     fn renderer(&self) -> Renderer<'_, 'a> {
         Renderer::new(self.memory, &self.tables, &self.modules, &self.layouts, self.longest)
+    }
+
+    /// The arguments of a generic instance, as type handles; empty for other types.
+    pub fn arguments(&self, info: &MethodTableInfo) -> Option<Vec<Addr>> {
+        if info.generics == Generics::None {
+            return Some(Vec::new());
+        }
+        self.layouts.arguments(self.memory, &self.tables, info)
+    }
+
+    /// Dimensions of an array; `None` for other types.
+    pub fn rank(&self, info: &MethodTableInfo) -> Option<u8> {
+        match info.category {
+            Category::SzArray => Some(1),
+            Category::Array => self.layouts.rank(self.memory, &self.tables, info),
+            _ => None,
+        }
     }
 
     /// The reader of method tables that names are made with.

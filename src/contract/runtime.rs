@@ -424,6 +424,15 @@ impl Opener<'_> {
                 self.notes.add(NoteKind::Descriptor, part.header.address, what);
             }
         }
+        // A runtime that describes itself but leaves these out: they have not changed since .NET 8.
+        if let Some(mut common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {
+            common.raw.types.retain(|(name, _)| !d.types.contains_key(name));
+            if !common.raw.types.is_empty() {
+                let (kind, name) = (OriginKind::Overlay, format!("overlay {}", common.section.name));
+                let origin = d.add_origin(Origin { kind, name, address: None, version: common.raw.version });
+                d.merge(&common.raw, origin, |_| None);
+            }
+        }
         d
     }
 

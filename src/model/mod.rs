@@ -10,12 +10,15 @@ mod handle;
 mod header;
 mod heap;
 mod info;
+mod object;
 mod object_list;
 mod oom;
 mod place;
 mod segment;
 mod stat;
+mod statics;
 mod thread;
+mod types;
 mod walk;
 
 pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
@@ -27,10 +30,13 @@ pub use heap::{
     AllocContextModel, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount,
 };
 pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief};
+pub use object::{DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{OomModel, OomReport};
 pub use place::{NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
+pub use statics::{StaticModel, StaticThread, StaticsReport};
 pub use thread::{ThreadModel, ThreadsReport};
+pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

@@ -10,7 +10,9 @@ mod oom;
 mod place;
 mod segments;
 mod stat;
+mod statics;
 mod threads;
+mod types;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,6 +52,11 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),
         Command::Exceptions { stat, dump } => exceptions::run(config, dump, *stat, streams),
+        Command::Statics { pattern, thread_statics, all, dump } => {
+            let options = analysis::StaticsOptions { pattern: pattern.as_deref(), thread_statics: *thread_statics, everything: *all };
+            statics::run(config, dump, &options, streams)
+        }
+        Command::Type { name, dump } => types::run(config, name, dump, streams),
         Command::Contracts { check, dump } => contracts::run(config, dump, *check, streams),
     }
 }

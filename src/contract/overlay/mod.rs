@@ -125,6 +125,7 @@ const RUNTIMES: &[&str] = bundled![
 
 const GC_64: &str = include_str!("data/gc-64.json");
 const GC_32: &str = include_str!("data/gc-32.json");
+const VM_64: &str = include_str!("data/vm-64.json");
 
 /// The bundled overlays of whole runtimes for this kind of machine, newest first.
 pub fn bundled(os: Os, arch: Arch) -> Vec<Overlay> {
@@ -152,6 +153,15 @@ pub fn gc_layouts(ptr: PtrSize) -> Result<Overlay, OverlayError> {
         PtrSize::Four => GC_32,
     };
     Overlay::parse(text.as_bytes(), false)
+}
+
+/// Layouts of the VM that no descriptor of .NET 9 or 10 publishes and that have been the same since .NET 8; `None` for
+/// 32-bit targets, where they were not measured.
+pub fn vm_layouts(ptr: PtrSize) -> Option<Overlay> {
+    match ptr {
+        PtrSize::Eight => Overlay::parse(VM_64.as_bytes(), false).ok(),
+        PtrSize::Four => None,
+    }
 }
 
 #[cfg(test)]

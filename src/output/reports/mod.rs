@@ -5,11 +5,14 @@ mod exceptions;
 mod handles;
 mod heap;
 mod info;
+mod object;
 mod oom;
 mod place;
 mod segments;
 mod stat;
+mod statics;
 mod threads;
+mod types;
 
 /// The two methods that every report has in common.
 macro_rules! completeness {

@@ -1,0 +1,77 @@
+//! Everything that is loaded, by what it is: generic instances by their arguments, types by their names.
+
+use rustc_hash::FxHashMap;
+
+use super::Definition;
+use crate::base::Addr;
+use crate::clr::loader::Loader;
+use crate::clr::method_table::{Category, Generics};
+use crate::clr::render::levels;
+use crate::clr::type_names::TypeNames;
+
+/// Instances that the index holds at most.
+const MAX_INSTANCES: usize = 1 << 21;
+/// Types by name that are remembered for one module.
+const MAX_NAMES: u32 = 1 << 20;
+
+/// Generic instances and modules of one process.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// Modules, in the order in which they were loaded.
+    pub(super) modules: Vec<Addr>,
+    /// Method tables by definition and arguments.
+    pub(super) instances: FxHashMap<(Definition, Vec<Addr>), Addr>,
+    /// Method tables of arrays by element type and rank; rank 0 for those that start at 0 and have one dimension.
+    pub(super) arrays: FxHashMap<(Addr, u8), Addr>,
+    /// Every generic instance of the hash tables, in their order.
+    pub(super) all: Vec<Addr>,
+}
+
+impl Index {
+    pub(super) fn build(names: &TypeNames<'_>, loader: &Loader<'_>) -> Index {
+        let tables = names.method_tables();
+        let mut out = Index { modules: loader.modules(), ..Index::default() };
+        // System.Private.CoreLib is in the list of every process seen; a damaged list must not take it away.
+        let core = tables.object.and_then(|o| tables.module(&tables.read(o).ok()?).ok());
+        if let Some(core) = core.filter(|c| !out.modules.contains(c)) {
+            out.modules.push(core);
+        }
+        for module in out.modules.clone() {
+            for handle in loader.instances(module).handles {
+                if out.all.len() >= MAX_INSTANCES {
+                    return out;
+                }
+                out.add(names, handle);
+            }
+        }
+        out
+    }
+
+    fn add(&mut self, names: &TypeNames<'_>, mt: Addr) -> Option<()> {
+        let tables = names.method_tables();
+        (tables.is_valid(mt) == Ok(true)).then_some(())?;
+        let info = tables.read(mt).ok()?;
+        if info.is_array {
+            let rank = if info.category == Category::SzArray { 0 } else { names.rank(&info)? };
+            self.arrays.entry((tables.element_type(mt).ok()?, rank)).or_insert(mt);
+        }
+        (info.generics == Generics::Instance).then_some(())?;
+        let definition = Definition { module: tables.module(&info).ok()?, rid: tables.rid(&info).ok()? };
+        let arguments = names.arguments(&info)?;
+        self.all.push(mt);
+        self.instances.entry((definition, arguments)).or_insert(mt);
+        Some(())
+    }
+}
+
+/// Rows of TypeDef of one module by full name: `Namespace.Outer+Inner`.
+pub(super) fn by_name(names: &TypeNames<'_>, module: Addr) -> FxHashMap<String, u32> {
+    let module = names.module(module);
+    let Some(metadata) = &module.metadata else { return FxHashMap::default() };
+    let rows = 1..=metadata.type_defs().min(MAX_NAMES);
+    rows.filter_map(|rid| {
+        let levels = levels(metadata, rid)?;
+        Some((levels.into_iter().map(|l| l.name).collect::<Vec<_>>().join("+"), rid))
+    })
+    .collect()
+}

@@ -1,0 +1,118 @@
+//! Names of the types in signatures, in the style of [`crate::clr::type_names`].
+
+use super::resolve::{Context, Types};
+use crate::clr::metadata::signature::TypeSig;
+use crate::clr::render::{Level, levels, split_arity};
+
+/// How deep types may contain each other.
+const MAX_DEPTH: u32 = 32;
+/// Bytes of one name.
+const LONGEST: usize = 4096;
+/// Stands for what a limit cut off.
+const CUT: &str = "…";
+const ROW: u32 = 0x00ff_ffff;
+const TYPE_SPEC: u32 = 0x1b;
+
+/// Names the types of one signature.
+pub(super) struct SignatureNames<'t, 'a> {
+    types: &'t Types<'a>,
+    context: &'t Context,
+    out: String,
+}
+
+impl<'t, 'a> SignatureNames<'t, 'a> {
+    pub(super) fn new(types: &'t Types<'a>, context: &'t Context) -> SignatureNames<'t, 'a> {
+        SignatureNames { types, context, out: String::new() }
+    }
+
+    pub(super) fn name(mut self, sig: &TypeSig) -> String {
+        self.write(sig, 0);
+        self.out
+    }
+
+    fn push(&mut self, text: &str) {
+        if self.out.len().saturating_add(text.len()) <= LONGEST {
+            self.out.push_str(text);
+        } else if !self.out.ends_with(CUT) {
+            self.out.push_str(CUT);
+        }
+    }
+
+    fn write(&mut self, sig: &TypeSig, depth: u32) {
+        if depth > MAX_DEPTH {
+            return self.push(CUT);
+        }
+        let inner = depth.saturating_add(1);
+        match sig {
+            TypeSig::Primitive(p) => self.push(p.name()),
+            TypeSig::Class(token) | TypeSig::ValueType(token) => self.token(*token, &[], inner),
+            TypeSig::Generic { token, arguments, .. } => self.token(*token, arguments, inner),
+            TypeSig::Var(n) => {
+                let argument = usize::try_from(*n).ok().and_then(|n| self.context.arguments.get(n));
+                let name = argument.map_or_else(|| format!("!{n}"), |a| self.types.names().handle_name(*a).name.clone());
+                self.push(&name);
+            }
+            TypeSig::MethodVar(n) => self.push(&format!("!!{n}")),
+            TypeSig::SzArray(element) => self.with_suffix(element, "[]", inner),
+            TypeSig::Array(element, 1) => self.with_suffix(element, "[*]", inner),
+            TypeSig::Array(element, rank) => {
+                let commas = usize::try_from(rank.saturating_sub(1)).unwrap_or(0);
+                self.with_suffix(element, &format!("[{}]", ",".repeat(commas)), inner);
+            }
+            TypeSig::Pointer(to) => self.with_suffix(to, "*", inner),
+            TypeSig::ByRef(to) => self.with_suffix(to, "&", inner),
+            TypeSig::Function(method) => {
+                self.write(&method.result, inner);
+                self.push("(");
+                for (i, p) in method.parameters.iter().enumerate() {
+                    self.push(if i == 0 { "" } else { ", " });
+                    self.write(p, inner);
+                }
+                self.push(")");
+            }
+            TypeSig::Internal(mt) => {
+                let name = self.types.names().name(crate::base::Addr(*mt)).name.clone();
+                self.push(&name);
+            }
+        }
+    }
+
+    fn with_suffix(&mut self, element: &TypeSig, suffix: &str, depth: u32) {
+        self.write(element, depth);
+        self.push(suffix);
+    }
+
+    fn token(&mut self, token: u32, arguments: &[TypeSig], depth: u32) {
+        if token >> 24 == TYPE_SPEC {
+            let module = self.types.names().module(self.context.module);
+            return match module.metadata.as_ref().and_then(|m| m.type_spec(token & ROW)) {
+                Some(spec) => self.write(&spec, depth),
+                None => self.push("?"),
+            };
+        }
+        let by_name = |text: String| text.split('+').map(|n| Level { name: n.into(), arity: split_arity(n).1 }).collect::<Vec<_>>();
+        let list = if token >> 24 == 1 {
+            self.types.reference_name(self.context.module, token & ROW, 0).map(by_name)
+        } else {
+            self.types.names().module(self.context.module).metadata.as_ref().and_then(|m| levels(m, token & ROW))
+        };
+        let Some(list) = list else { return self.push(&format!("{token:#010x}")) };
+        let (mut rest, last) = (arguments, list.len().saturating_sub(1));
+        for (i, level) in list.iter().enumerate() {
+            if i > 0 {
+                self.push("+");
+            }
+            let mine = if i == last { rest.len() } else { level.arity.min(rest.len()) };
+            let (now, later) = rest.split_at_checked(mine).unwrap_or((rest, &[]));
+            self.push(if now.is_empty() { &level.name } else { level.plain_name() });
+            for (n, argument) in now.iter().enumerate() {
+                self.push(if n == 0 { "<" } else { ", " });
+                self.write(argument, depth.saturating_add(1));
+            }
+            if !now.is_empty() {
+                self.push(">");
+            }
+            rest = later;
+        }
+    }
+}

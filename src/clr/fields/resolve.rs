@@ -1,0 +1,428 @@
+//! From a signature to the type that it means: definition and method table.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::index::{Index, by_name};
+use super::names::SignatureNames;
+use super::{Field, FieldDesc, Fields, Storage};
+use crate::base::{Addr, Limits};
+use crate::clr::loader::Loader;
+use crate::clr::metadata::signature::{Primitive, TypeSig};
+use crate::clr::method_table::{Category, MethodTableInfo};
+use crate::clr::render::TYPE_DESC;
+use crate::clr::type_names::TypeNames;
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::Memory;
+
+/// Base types of one type.
+const MAX_BASES: usize = 256;
+/// Fields of one type, inherited ones included.
+const MAX_FIELDS: usize = 1 << 17;
+/// How deep type references lead to each other: nested types, and types among arguments.
+const MAX_DEPTH: u32 = 32;
+/// Kept lists of fields.
+const MAX_CACHED: usize = 1 << 20;
+const ROW: u32 = 0x00ff_ffff;
+const TABLE: u32 = 0xff00_0000;
+const TYPE_REF: u32 = 0x0100_0000;
+const TYPE_DEF: u32 = 0x0200_0000;
+const TYPE_SPEC: u32 = 0x1b00_0000;
+const FIELD: u32 = 0x0400_0000;
+/// `CorElementType` of a structure.
+pub(crate) const VALUE_TYPE: u8 = 0x11;
+
+/// Where a type is defined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Definition {
+    /// The runtime's `Module`.
+    pub module: Addr,
+    /// Row of TypeDef.
+    pub rid: u32,
+}
+
+/// What generic parameters mean, and whose tokens a signature holds.
+#[derive(Clone, Debug)]
+pub(super) struct Context {
+    pub(super) module: Addr,
+    /// Arguments of the declaring type, as type handles.
+    pub(super) arguments: Vec<Addr>,
+}
+
+type Lists = FxHashMap<Addr, Option<Arc<Vec<Field>>>>;
+
+/// Types and their fields. Shared between threads.
+#[derive(Debug)]
+pub struct Types<'a> {
+    pub(super) memory: &'a Memory,
+    names: Arc<TypeNames<'a>>,
+    fields: Fields<'a>,
+    loader: Loader<'a>,
+    index: OnceLock<Index>,
+    by_name: Mutex<FxHashMap<Addr, Arc<FxHashMap<String, u32>>>>,
+    references: Mutex<FxHashMap<(Addr, u32), Option<Definition>>>,
+    instance: Mutex<Lists>,
+    statics: Mutex<Lists>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<'a> Types<'a> {
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks what fields need.
+    pub fn new(memory: &'a Memory, d: &Descriptor, names: Arc<TypeNames<'a>>, limits: &Limits) -> Result<Types<'a>, ContractError> {
+        Ok(Types {
+            memory,
+            names,
+            fields: Fields::bind(memory, d)?,
+            loader: Loader::new(memory, d, limits),
+            index: OnceLock::new(),
+            by_name: Mutex::default(),
+            references: Mutex::default(),
+            instance: Mutex::default(),
+            statics: Mutex::default(),
+        })
+    }
+
+    /// Bytes of a pointer.
+    pub fn pointer_bytes(&self) -> u64 {
+        self.memory.ptr_bytes()
+    }
+
+    /// The names of types.
+    pub fn names(&self) -> &TypeNames<'a> {
+        &self.names
+    }
+
+    /// The reader of field descriptors and strings.
+    pub fn fields(&self) -> &Fields<'a> {
+        &self.fields
+    }
+
+    /// The loader's tables.
+    pub fn loader(&self) -> &Loader<'a> {
+        &self.loader
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| Index::build(&self.names, &self.loader))
+    }
+
+    /// The modules of the process, in the order in which they were loaded.
+    pub fn modules(&self) -> &[Addr] {
+        &self.index().modules
+    }
+
+    /// Method tables of all generic instances that the process has loaded.
+    pub fn instances(&self) -> &[Addr] {
+        &self.index().all
+    }
+
+    /// Whether the type at `mt` is defined in System.Private.CoreLib.
+    pub fn is_core(&self, info: &MethodTableInfo) -> bool {
+        self.core().is_some() && self.names.method_tables().module(info).ok() == self.core()
+    }
+
+    fn core(&self) -> Option<Addr> {
+        let tables = self.names.method_tables();
+        tables.module(&tables.read(tables.object?).ok()?).ok()
+    }
+
+    /// Where a type is defined; `None` for arrays.
+    pub fn definition(&self, mt: Addr) -> Option<Definition> {
+        let tables = self.names.method_tables();
+        let info = tables.read(mt).ok()?;
+        let rid = tables.rid(&info).ok().filter(|r| *r != 0)?;
+        Some(Definition { module: tables.module(&info).ok()?, rid })
+    }
+
+    /// Whether this is one of the types with a `CorElementType` of their own: `System.Int32` and the like.
+    pub fn is_primitive_definition(&self, definition: Definition) -> bool {
+        let is_one = |rid: Option<&u32>| rid == Some(&definition.rid);
+        Some(definition.module) == self.core() && {
+            let names = self.by_name(definition.module);
+            (1..=0x1c).filter_map(Primitive::of).any(|p| is_one(names.get(p.name())))
+        }
+    }
+
+    /// `CorElementType` of a value of the type at `mt`, as a field has it: `CLASS` for references, `VALUETYPE` for
+    /// structures, and what an enum is made of.
+    pub fn element(&self, info: &MethodTableInfo) -> Option<u8> {
+        /// `CLASS`.
+        const REFERENCE: u8 = 0x12;
+        let tables = self.names.method_tables();
+        if info.category != Category::ValueType {
+            return Some(REFERENCE);
+        }
+        if !tables.is_enum(info) && !tables.is_primitive(info) {
+            return Some(VALUE_TYPE);
+        }
+        self.fields.element_type(tables.class(info.address).ok()?)
+    }
+
+    /// The instance fields of the type at `mt`, inherited ones first; `None` where they cannot be read.
+    pub fn instance_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
+        self.cached(&self.instance, mt, || self.read_instance_fields(mt))
+    }
+
+    /// The static fields that the type at `mt` itself declares, of all kinds of storage. Constants have none and are left out.
+    pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
+        self.cached(&self.statics, mt, || {
+            let info = self.names.method_tables().read(mt).ok()?;
+            let own = self.fields.own(&self.names, &info)?;
+            self.complete(&info, &own.statics)
+        })
+    }
+
+    fn cached(&self, cache: &Mutex<Lists>, mt: Addr, read: impl FnOnce() -> Option<Vec<Field>>) -> Option<Arc<Vec<Field>>> {
+        let known = locked(cache).get(&mt).cloned();
+        if let Some(list) = known {
+            return list;
+        }
+        let list = read().map(Arc::new);
+        let mut cache = locked(cache);
+        if cache.len() < MAX_CACHED {
+            cache.insert(mt, list.clone());
+        }
+        list
+    }
+
+    fn read_instance_fields(&self, mt: Addr) -> Option<Vec<Field>> {
+        let tables = self.names.method_tables();
+        let mut chain = Vec::new();
+        let mut at = mt;
+        while !at.is_null() {
+            if chain.len() >= MAX_BASES || tables.is_valid(at) != Ok(true) {
+                return None;
+            }
+            let info = tables.read(at).ok()?;
+            at = info.parent;
+            chain.push(info);
+        }
+        let mut out = Vec::new();
+        for info in chain.iter().rev() {
+            let own = self.fields.own(&self.names, info)?;
+            out.extend(self.complete(info, &own.instance)?);
+            if out.len() > MAX_FIELDS {
+                return None;
+            }
+        }
+        Some(out)
+    }
+
+    /// Gives descriptors their names and types.
+    fn complete(&self, info: &MethodTableInfo, own: &[FieldDesc]) -> Option<Vec<Field>> {
+        if own.is_empty() {
+            return Some(Vec::new());
+        }
+        let tables = self.names.method_tables();
+        let home = tables.module(info).ok()?;
+        let context = Context { module: home, arguments: self.names.arguments(info).unwrap_or_default() };
+        let module = self.names.module(home);
+        let pointer = self.memory.ptr_bytes();
+        let complete = |d: &FieldDesc| {
+            let row = module.metadata.as_ref().and_then(|m| m.field(d.rid));
+            let token = FIELD | d.rid;
+            let signature = row.as_ref().and_then(|r| r.signature.as_ref());
+            let value = !is_reference(d.element);
+            let method_table = signature.filter(|_| value).and_then(|s| self.resolve(s, &context, 0));
+            let definition = method_table.and_then(|mt| self.definition(mt));
+            let by_signature = || signature.filter(|_| value).and_then(|s| self.define(s, &context, 0));
+            let name = match (signature, Primitive::of(d.element)) {
+                (Some(s), _) => SignatureNames::new(self, &context).name(s),
+                (None, Some(p)) => p.name().to_string(),
+                (None, None) => "?".to_string(),
+            };
+            Field {
+                declaring: info.address,
+                name: row.as_ref().map_or_else(|| format!("field_{token:#010x}"), |r| r.name.clone()),
+                token,
+                storage: d.storage,
+                offset: if d.storage == Storage::Instance { d.offset.saturating_add(pointer) } else { d.offset },
+                element: d.element,
+                type_name: name,
+                definition: definition.or_else(by_signature),
+                method_table,
+            }
+        };
+        Some(own.iter().map(complete).collect())
+    }
+
+    /// Method table of a value type in a signature. References are not looked up: their objects know better.
+    pub(super) fn resolve(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Addr> {
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let inner = depth.saturating_add(1);
+        let found = match sig {
+            TypeSig::Primitive(p) => self.loaded(self.primitive(*p)?),
+            TypeSig::Class(token) | TypeSig::ValueType(token) if token & TABLE == TYPE_SPEC => {
+                let spec = self.names.module(context.module).metadata.as_ref()?.type_spec(token & ROW)?;
+                return self.resolve(&spec, context, inner);
+            }
+            TypeSig::Class(token) | TypeSig::ValueType(token) => {
+                self.reference_map(*token, context).or_else(|| self.loaded(self.token(*token, context, inner)?))
+            }
+            TypeSig::Var(n) => return context.arguments.get(usize::try_from(*n).ok()?).copied(),
+            TypeSig::Generic { token, arguments, .. } => {
+                let definition = self.token(*token, context, inner)?;
+                // Which reference type it is makes no difference to the layout.
+                let shared = |a: &TypeSig| if may_share(a) { self.canon() } else { None };
+                let argument = |a: &TypeSig| self.resolve(a, context, inner).or_else(|| shared(a));
+                let arguments = arguments.iter().map(argument).collect::<Option<Vec<_>>>()?;
+                self.instance_of(definition, arguments)
+            }
+            TypeSig::SzArray(element) => self.array_of(element, 0, context, inner),
+            TypeSig::Array(element, rank) => self.array_of(element, u8::try_from(*rank).ok()?, context, inner),
+            TypeSig::Pointer(_) | TypeSig::ByRef(_) | TypeSig::Function(_) | TypeSig::MethodVar(_) => None,
+            TypeSig::Internal(mt) => Some(Addr(*mt)),
+        };
+        found.filter(|mt| self.names.method_tables().is_valid(*mt) == Ok(true))
+    }
+
+    fn array_of(&self, element: &TypeSig, rank: u8, context: &Context, depth: u32) -> Option<Addr> {
+        let element = self.resolve(element, context, depth)?;
+        self.index().arrays.get(&(element, rank)).copied()
+    }
+
+    /// A generic instance; where the exact one has not been loaded, the one that shares its layout.
+    fn instance_of(&self, definition: Definition, arguments: Vec<Addr>) -> Option<Addr> {
+        let tables = self.names.method_tables();
+        let key = (definition, arguments);
+        if let Some(mt) = self.index().instances.get(&key) {
+            return Some(*mt);
+        }
+        let canon = self.canon()?;
+        let is_class = |a: Addr| a.0 & TYPE_DESC == 0 && tables.read(a).is_ok_and(|i| i.category != Category::ValueType);
+        let shared = key.1.iter().map(|a| if is_class(*a) { canon } else { *a }).collect();
+        self.index().instances.get(&(definition, shared)).copied()
+    }
+
+    /// Stands for any reference type in what instances share.
+    fn canon(&self) -> Option<Addr> {
+        let module = self.core()?;
+        self.loaded(Definition { module, rid: *self.by_name(module).get("System.__Canon")? })
+    }
+
+    /// Where the type of a signature is defined.
+    fn define(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Definition> {
+        match sig {
+            TypeSig::Primitive(p) => self.primitive(*p),
+            TypeSig::Class(token) | TypeSig::ValueType(token) | TypeSig::Generic { token, .. } => self.token(*token, context, depth),
+            TypeSig::Var(n) => self.definition(*context.arguments.get(usize::try_from(*n).ok()?)?),
+            _ => None,
+        }
+    }
+
+    fn primitive(&self, p: Primitive) -> Option<Definition> {
+        let module = self.core()?;
+        Some(Definition { module, rid: *self.by_name(module).get(p.name())? })
+    }
+
+    fn loaded(&self, definition: Definition) -> Option<Addr> {
+        self.loader.type_def(definition.module, definition.rid)
+    }
+
+    /// What the runtime itself found for a TypeRef.
+    fn reference_map(&self, token: u32, context: &Context) -> Option<Addr> {
+        (token & TABLE == TYPE_REF).then(|| self.loader.type_ref(context.module, token & ROW))?
+    }
+
+    /// Where the type of a token is defined.
+    pub(super) fn token(&self, token: u32, context: &Context, depth: u32) -> Option<Definition> {
+        match token & TABLE {
+            TYPE_DEF => Some(Definition { module: context.module, rid: token & ROW }),
+            TYPE_REF => {
+                if let Some(mt) = self.reference_map(token, context)
+                    && let Some(definition) = self.definition(mt)
+                {
+                    return Some(definition);
+                }
+                self.by_reference(context.module, token & ROW, depth)
+            }
+            _ => None,
+        }
+    }
+
+    fn by_reference(&self, module: Addr, row: u32, depth: u32) -> Option<Definition> {
+        let known = locked(&self.references).get(&(module, row)).copied();
+        if let Some(found) = known {
+            return found;
+        }
+        let found = self.find_by_name(module, row, depth);
+        locked(&self.references).insert((module, row), found);
+        found
+    }
+
+    /// A TypeRef that the runtime has not resolved itself, by name: in the assembly that it names, in CoreLib, elsewhere
+    /// only where one module alone has the name (assemblies that forward types are many).
+    fn find_by_name(&self, module: Addr, row: u32, depth: u32) -> Option<Definition> {
+        let name = self.reference_name(module, row, depth)?;
+        let own = self.names.module(module);
+        let assembly = assembly_of(own.metadata.as_ref()?, row, depth);
+        let within = |module: Addr| Some(Definition { module, rid: *self.by_name(module).get(&name)? });
+        let modules = self.modules();
+        let named = modules.iter().filter(|m| assembly.is_some() && self.names.module(**m).simple_name() == assembly.as_deref());
+        let named: Vec<Definition> = named.filter_map(|m| within(*m)).collect();
+        if let [one] = named.as_slice() {
+            return Some(*one);
+        }
+        if let Some(core) = self.core().and_then(within) {
+            return Some(core);
+        }
+        let mut all = modules.iter().filter_map(|m| within(*m));
+        let first = all.next()?;
+        all.next().is_none().then_some(first)
+    }
+
+    /// Full name of a TypeRef: `Namespace.Outer+Inner`.
+    pub(super) fn reference_name(&self, module: Addr, row: u32, depth: u32) -> Option<String> {
+        let own = self.names.module(module);
+        let reference = own.metadata.as_ref()?.type_ref(row)?;
+        if reference.scope & 3 == 3 && depth < MAX_DEPTH {
+            let outer = self.reference_name(module, reference.scope >> 2, depth.saturating_add(1))?;
+            return Some(format!("{outer}+{}", reference.name));
+        }
+        Some(if reference.namespace.is_empty() { reference.name } else { format!("{}.{}", reference.namespace, reference.name) })
+    }
+
+    fn by_name(&self, module: Addr) -> Arc<FxHashMap<String, u32>> {
+        let known = locked(&self.by_name).get(&module).cloned();
+        if let Some(map) = known {
+            return map;
+        }
+        let map = Arc::new(by_name(&self.names, module));
+        Arc::clone(locked(&self.by_name).entry(module).or_insert(map))
+    }
+}
+
+/// Whether a signature means a reference type, whatever the generic arguments are.
+fn may_share(sig: &TypeSig) -> bool {
+    match sig {
+        TypeSig::Primitive(p) => matches!(p, Primitive::String | Primitive::Object),
+        TypeSig::Generic { value_type, .. } => !value_type,
+        TypeSig::Class(_) | TypeSig::SzArray(_) | TypeSig::Array(..) => true,
+        _ => false,
+    }
+}
+
+/// Name of the assembly that a TypeRef, or the type around it, refers to.
+fn assembly_of(metadata: &crate::clr::metadata::Metadata<'_>, row: u32, depth: u32) -> Option<String> {
+    let reference = metadata.type_ref(row)?;
+    match reference.scope & 3 {
+        2 => metadata.assembly_ref(reference.scope >> 2),
+        3 if depth < MAX_DEPTH => assembly_of(metadata, reference.scope >> 2, depth.saturating_add(1)),
+        _ => None,
+    }
+}
+
+/// Whether a value of this `CorElementType` is a reference to an object.
+pub(crate) fn is_reference(element: u8) -> bool {
+    // STRING, CLASS, ARRAY, OBJECT, SZARRAY.
+    matches!(element, 0x0e | 0x12 | 0x14 | 0x1c | 0x1d)
+}

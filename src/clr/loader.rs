@@ -1,0 +1,294 @@
+//! What the loader has loaded: the assemblies of the application domain, the types of a module by token, and its generic
+//! instances.
+//!
+//! Source: `docs/design/datacontracts/Loader.md` (assembly list, lookup maps, `GetAvailableTypeParams`), `dacenumerablehash.h`.
+//! Measured on .NET 8 to 10: a list of .NET 10 and older holds `DomainAssembly`, a newer one `Assembly`; the first three
+//! words of a bucket array are its length, the next array while it grows, and the mark that ends chains.
+
+use rustc_hash::FxHashSet;
+
+use super::fields::Types;
+use crate::base::{Addr, Limits};
+use crate::contract::Descriptor;
+use crate::contract::descriptor::layout;
+use crate::memory::Memory;
+
+/// Blocks of the assembly list. The runtime makes the first one with 32 places and doubles from there.
+const MAX_BLOCKS: u32 = 64;
+/// Maps in the chain of one table: the runtime doubles their size each time it adds one.
+const MAX_MAPS: u32 = 64;
+/// Rows of a metadata table.
+const MAX_ROWS: u64 = 1 << 24;
+/// Entries of one hash table of instances.
+const MAX_ENTRIES: usize = 4 << 20;
+/// Bucket arrays of one hash table: two while it grows.
+const MAX_ARRAYS: u32 = 4;
+/// Words at the start of a bucket array that are no buckets: length, next array, end mark.
+const SPECIAL_SLOTS: u64 = 3;
+/// Bit of a chain that marks its end.
+const END: u64 = 1;
+/// Bit of an entry's value that is no part of the type handle.
+const ENTRY_FLAG: u64 = 1;
+
+layout! {
+    struct ListLayout : "ArrayListBase" {
+        count: req "Count",
+        first: req "FirstBlock",
+    }
+}
+
+layout! {
+    struct BlockLayout : "ArrayListBlock" {
+        next: req "Next",
+        size: req "Size",
+        items: req "ArrayStart",
+    }
+}
+
+layout! {
+    struct MapLayout : "ModuleLookupMap" {
+        next: req "Next",
+        table: req "TableData",
+        count: req "Count",
+        // A mask of flags, the same in every entry of the map.
+        flags: opt "SupportedFlagsMask",
+    }
+}
+
+layout! {
+    struct HashLayout : "EETypeHashTable" {
+        buckets: req "Buckets",
+        count: req "Count",
+        value: req "VolatileEntryValue",
+        next: req "VolatileEntryNextEntry",
+    }
+}
+
+layout! {
+    struct ModuleLayout : "Module" {
+        type_defs: opt "TypeDefToMethodTableMap",
+        type_refs: opt "TypeRefToMethodTableMap",
+        instances: opt "AvailableTypeParams",
+        allocator: opt "LoaderAllocator",
+    }
+}
+
+layout! {
+    struct AllocatorLayout : "LoaderAllocator" {
+        // A handle to the managed LoaderAllocator of collectible assemblies.
+        object: opt "ObjectHandle",
+    }
+}
+
+/// The assembly list of the application domain.
+#[derive(Clone, Debug)]
+struct Assemblies {
+    domain: Addr,
+    list: u64,
+    layout: ListLayout,
+    block: BlockLayout,
+    /// Offset of the assembly in an item; `None` where the item is the assembly.
+    item: Option<u64>,
+    module: u64,
+}
+
+impl Assemblies {
+    fn bind(d: &Descriptor) -> Option<Assemblies> {
+        // The field's presence tells, not a version: .NET 11 renamed it when it changed what the list holds.
+        let (list, item) = match d.offset("AppDomain", "AssemblyList") {
+            Ok(list) => (list, None),
+            Err(_) => (d.offset("AppDomain", "DomainAssemblyList").ok()?, Some(d.offset("DomainAssembly", "Assembly").ok()?)),
+        };
+        Some(Assemblies {
+            domain: d.pointer("AppDomain").ok()?,
+            list,
+            layout: ListLayout::bind(d).ok()?,
+            block: BlockLayout::bind(d).ok()?,
+            item,
+            module: d.offset("Assembly", "Module").ok()?,
+        })
+    }
+}
+
+/// Reads the loader's tables.
+#[derive(Clone, Debug)]
+pub struct Loader<'a> {
+    memory: &'a Memory,
+    assemblies: Option<Assemblies>,
+    map: Option<MapLayout>,
+    hash: Option<HashLayout>,
+    module: Option<ModuleLayout>,
+    allocator: Option<AllocatorLayout>,
+    unmask: u64,
+    most_modules: usize,
+}
+
+/// The generic instances, arrays and pointers that a module's table holds.
+#[derive(Clone, Debug, Default)]
+pub struct Instances {
+    /// Type handles: method tables, or type descriptors with bit 1 set.
+    pub handles: Vec<Addr>,
+    /// How many the table says it has.
+    pub count: u32,
+}
+
+impl<'a> Loader<'a> {
+    /// Binds to a runtime. Tables whose layout the descriptor lacks are empty.
+    pub fn new(memory: &'a Memory, d: &Descriptor, limits: &Limits) -> Loader<'a> {
+        Loader {
+            memory,
+            assemblies: Assemblies::bind(d),
+            map: MapLayout::bind(d).ok(),
+            hash: HashLayout::bind(d).ok(),
+            module: ModuleLayout::bind(d).ok(),
+            allocator: AllocatorLayout::bind(d).ok(),
+            unmask: d.number("ObjectToMethodTableUnmask").unwrap_or(0),
+            most_modules: limits.modules,
+        }
+    }
+
+    fn pointer(&self, at: Addr) -> Option<Addr> {
+        self.memory.ptr(at).ok().filter(|p| !p.is_null())
+    }
+
+    /// The modules of all assemblies of the application domain, in the order in which they were loaded. Those that are
+    /// still being loaded may be missing. Empty where the list cannot be read.
+    pub fn modules(&self) -> Vec<Addr> {
+        self.module_list().unwrap_or_default()
+    }
+
+    fn module_list(&self) -> Option<Vec<Addr>> {
+        let a = self.assemblies.as_ref()?;
+        let list = self.pointer(a.domain)?.plus(a.list);
+        let mut left = usize::try_from(self.memory.u32(list.plus(a.layout.count)).ok()?).ok()?.min(self.most_modules);
+        let mut block = list.plus(a.layout.first);
+        let (mut out, mut seen) = (Vec::new(), FxHashSet::default());
+        for _ in 0..MAX_BLOCKS {
+            let size = usize::try_from(self.memory.u32(block.plus(a.block.size)).ok()?).ok()?.min(left);
+            for i in (0..u64::MAX).take(size) {
+                let module = self.module_of(a, block.plus(a.block.items).element(i, self.memory.ptr_bytes()));
+                out.extend(module.filter(|m| seen.insert(*m)));
+            }
+            left = left.saturating_sub(size);
+            match self.pointer(block.plus(a.block.next)) {
+                Some(next) if left > 0 => block = next,
+                _ => break,
+            }
+        }
+        Some(out)
+    }
+
+    fn module_of(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
+        let item = self.pointer(item)?;
+        let assembly = match a.item {
+            Some(offset) => self.pointer(item.plus(offset))?,
+            None => item,
+        };
+        self.pointer(assembly.plus(a.module))
+    }
+
+    /// Method table of row `rid` of TypeDef, where the type has been loaded.
+    pub fn type_def(&self, module: Addr, rid: u32) -> Option<Addr> {
+        self.lookup(module.plus(self.module.as_ref()?.type_defs?), rid)
+    }
+
+    /// Type of row `rid` of TypeRef, where the reference has been resolved.
+    pub fn type_ref(&self, module: Addr, rid: u32) -> Option<Addr> {
+        self.lookup(module.plus(self.module.as_ref()?.type_refs?), rid)
+    }
+
+    fn lookup(&self, map: Addr, rid: u32) -> Option<Addr> {
+        let l = self.map.as_ref()?;
+        let (mut map, mut index) = (map, u64::from(rid));
+        // Only the first map of a chain knows its flags.
+        let flags = self.flags(map);
+        for _ in 0..MAX_MAPS {
+            let count = u64::from(self.memory.u32(map.plus(l.count)).ok()?);
+            if index < count {
+                let table = self.pointer(map.plus(l.table))?;
+                let entry = self.memory.word(table.element(index, self.memory.ptr_bytes())).ok()? & !flags;
+                return Some(Addr(entry)).filter(|a| !a.is_null());
+            }
+            index = index.saturating_sub(count);
+            map = self.pointer(map.plus(l.next))?;
+        }
+        None
+    }
+
+    fn flags(&self, map: Addr) -> u64 {
+        let read = |offset: Option<u64>| self.memory.word(map.plus(offset?)).ok();
+        // Flags are low bits that the alignment of method tables leaves free.
+        self.map.as_ref().and_then(|l| read(l.flags)).filter(|f| *f < 8).unwrap_or(3)
+    }
+
+    /// Every loaded type that the module defines: row of TypeDef and method table. Generic types are there without arguments.
+    pub fn type_defs(&self, module: Addr) -> Vec<(u32, Addr)> {
+        self.all_type_defs(module).unwrap_or_default()
+    }
+
+    fn all_type_defs(&self, module: Addr) -> Option<Vec<(u32, Addr)>> {
+        let l = self.map.as_ref()?;
+        let mut map = module.plus(self.module.as_ref()?.type_defs?);
+        let flags = self.flags(map);
+        let (mut out, mut before) = (Vec::new(), 0u64);
+        for _ in 0..MAX_MAPS {
+            let count = u64::from(self.memory.u32(map.plus(l.count)).ok()?);
+            if before.saturating_add(count) > MAX_ROWS {
+                break;
+            }
+            if let Some(table) = self.pointer(map.plus(l.table)) {
+                let word = self.memory.ptr_bytes();
+                // Absent pages of a long table would be asked for row by row: stop where nothing is captured any more.
+                let entries = (0..count).map(|i| (i, self.memory.word(table.element(i, word))));
+                for (i, entry) in entries.filter_map(|(i, e)| Some((i, e.ok()? & !flags))).filter(|e| e.1 != 0) {
+                    out.push((u32::try_from(before.saturating_add(i)).ok()?, Addr(entry)));
+                }
+            }
+            before = before.saturating_add(count);
+            let Some(next) = self.pointer(map.plus(l.next)) else { break };
+            map = next;
+        }
+        Some(out)
+    }
+
+    /// The array of references that the managed `LoaderAllocator` of a collectible module keeps for its statics (.NET 8).
+    pub fn allocator_slots(&self, module: Addr, types: &Types<'_>) -> Option<Addr> {
+        let allocator = self.pointer(module.plus(self.module.as_ref()?.allocator?))?;
+        let handle = self.pointer(allocator.plus(self.allocator.as_ref()?.object?))?;
+        let object = self.pointer(handle)?;
+        let mt = Addr(self.memory.word(object).ok()? & !self.unmask);
+        self.pointer(object.plus(types.fields().offset(types.names(), mt, "m_slots")?))
+    }
+
+    /// The instances in the module's table. A generic instance lies in the table of one of the modules that it is made of.
+    pub fn instances(&self, module: Addr) -> Instances {
+        self.all_instances(module).unwrap_or_default()
+    }
+
+    fn all_instances(&self, module: Addr) -> Option<Instances> {
+        let l = self.hash.as_ref()?;
+        let word = self.memory.ptr_bytes();
+        let table = self.pointer(module.plus(self.module.as_ref()?.instances?))?;
+        let mut out = Instances { handles: Vec::new(), count: self.memory.u32(table.plus(l.count)).ok()? };
+        let most = usize::try_from(out.count).ok()?.min(MAX_ENTRIES);
+        let mut seen = FxHashSet::default();
+        let mut array = self.pointer(table.plus(l.buckets));
+        for _ in 0..MAX_ARRAYS {
+            let Some(buckets) = array else { break };
+            let length = self.memory.word(buckets).ok()?;
+            // The runtime keeps at least as many buckets as half its entries; a wild length must not make a wild loop.
+            let length = length.min(u64::try_from(MAX_ENTRIES).ok()?);
+            for i in 0..length {
+                let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else { break };
+                while !entry.is_null() && entry.0 & END == 0 && out.handles.len() < most && seen.insert(entry) {
+                    let Ok(value) = self.memory.word(entry.plus(l.value)) else { break };
+                    out.handles.push(Addr(value & !ENTRY_FLAG));
+                    let Ok(next) = self.memory.ptr(entry.plus(l.next)) else { break };
+                    entry = next;
+                }
+            }
+            array = self.pointer(buckets.plus(word)).filter(|a| a.0 & END == 0);
+        }
+        Some(out)
+    }
+}

@@ -1,0 +1,77 @@
+//! Shapes of arrays: how many elements, how wide, where.
+
+use super::decode::Values;
+use crate::base::Addr;
+use crate::clr::method_table::{Category, MethodTableInfo};
+
+/// A dimension of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Elements.
+    pub length: u32,
+    /// Index of the first one.
+    pub lower_bound: i32,
+}
+
+/// Where the elements of an array lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayShape {
+    /// First element.
+    pub data: Addr,
+    /// Bytes of an element.
+    pub element_bytes: u64,
+    /// Elements in all dimensions.
+    pub length: u64,
+    /// Dimensions; one for simple arrays.
+    pub dimensions: Vec<Dimension>,
+    /// The element type, as a type handle.
+    pub element: Addr,
+}
+
+impl ArrayShape {
+    /// The index of element number `n`: `[3]`, `[1,2]`.
+    pub fn index(&self, n: u64) -> String {
+        let mut rest = n;
+        let mut parts: Vec<String> = Vec::with_capacity(self.dimensions.len());
+        for d in self.dimensions.iter().rev() {
+            let length = u64::from(d.length).max(1);
+            let within = i64::try_from(rest % length).unwrap_or(i64::MAX);
+            parts.push(within.saturating_add(i64::from(d.lower_bound)).to_string());
+            rest /= length;
+        }
+        parts.reverse();
+        format!("[{}]", parts.join(","))
+    }
+}
+
+impl Values<'_, '_> {
+    /// The shape of the array at `address`. `None` where it is no array, or what tells is absent or contradicts itself.
+    pub fn array(&self, info: &MethodTableInfo, address: Addr) -> Option<ArrayShape> {
+        info.is_array.then_some(())?;
+        let word = self.memory.ptr_bytes();
+        let length = self.memory.u32(address.plus(self.array_length?)).ok()?;
+        // The base size counts the header word before the object and everything up to the first element.
+        let data = address.plus(u64::from(info.base_size).checked_sub(word)?);
+        let dimensions = match info.category {
+            Category::SzArray => vec![Dimension { length, lower_bound: 0 }],
+            _ => self.dimensions(info, address)?,
+        };
+        let all = dimensions.iter().try_fold(1u64, |n, d| n.checked_mul(u64::from(d.length)));
+        (all == Some(u64::from(length))).then_some(())?;
+        let element = self.types.names().method_tables().element_type(info.address).ok()?;
+        Some(ArrayShape { data, element_bytes: u64::from(info.component_size), length: u64::from(length), dimensions, element })
+    }
+
+    /// Lengths of all dimensions, then their lower bounds, behind the fixed part of an array object.
+    fn dimensions(&self, info: &MethodTableInfo, address: Addr) -> Option<Vec<Dimension>> {
+        let rank = u64::from(self.types.names().rank(info)?);
+        let bounds = address.plus(self.array_bytes?);
+        let read = |i: u64| {
+            Some(Dimension {
+                length: self.memory.u32(bounds.element(i, 4)).ok()?,
+                lower_bound: self.memory.i32(bounds.element(i.checked_add(rank)?, 4)).ok()?,
+            })
+        };
+        (0..rank).map(read).collect()
+    }
+}

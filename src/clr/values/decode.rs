@@ -1,0 +1,458 @@
+//! From a place in memory to a value.
+
+use serde_json::Value;
+
+use super::enums::Enums;
+use super::plain::{self, Text};
+use super::{ArrayShape, ValueLimits};
+use crate::base::Addr;
+use crate::clr::fields::{Definition, Field, Types, VALUE_TYPE, is_reference};
+use crate::clr::metadata::signature::Primitive;
+use crate::clr::method_table::{Category, MethodTableInfo};
+use crate::clr::render::TYPE_DESC;
+use crate::contract::Descriptor;
+use crate::memory::Memory;
+use crate::model::{FieldValue, ValueKind};
+
+/// `CorElementType` of a pointer.
+const POINTER: u8 = 0x0f;
+
+/// Where a value lies and what it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// First byte.
+    pub address: Addr,
+    /// `CorElementType`.
+    pub element: u8,
+    /// Method table of its type, for values.
+    pub method_table: Option<Addr>,
+    /// Where its type is defined, for values.
+    pub definition: Option<Definition>,
+    /// Bytes that the value has, where that is known from what lies around it.
+    pub bytes: Option<u64>,
+}
+
+/// A value without the name of its field.
+#[derive(Clone, Debug)]
+pub(super) struct Decoded {
+    pub(super) kind: ValueKind,
+    pub(super) text: Text,
+    pub(super) truncated: bool,
+    pub(super) object: Option<Addr>,
+    pub(super) object_type: Option<String>,
+    pub(super) fields: Vec<FieldValue>,
+}
+
+impl Decoded {
+    pub(super) fn new(kind: ValueKind, text: Text) -> Decoded {
+        Decoded { kind, text, truncated: false, object: None, object_type: None, fields: Vec::new() }
+    }
+
+    /// One without value.
+    pub(super) fn bare(kind: ValueKind, text: &str) -> Decoded {
+        Decoded::new(kind, Text { value: Value::Null, text: text.into() })
+    }
+
+    pub(super) fn absent() -> Decoded {
+        Decoded::bare(ValueKind::Absent, "<not in the dump>")
+    }
+
+    pub(super) fn invalid(text: String) -> Decoded {
+        Decoded::new(ValueKind::Invalid, Text { value: Value::Null, text })
+    }
+}
+
+/// What is left of the limits while one value is read.
+#[derive(Debug)]
+pub(super) struct Budget {
+    depth: u32,
+    fields: u32,
+}
+
+/// Reads values.
+#[derive(Debug)]
+pub struct Values<'t, 'a> {
+    pub(super) types: &'t Types<'a>,
+    pub(super) memory: &'a Memory,
+    pub(super) limits: ValueLimits,
+    pub(super) array_length: Option<u64>,
+    pub(super) array_bytes: Option<u64>,
+    enums: Enums,
+    unmask: u64,
+}
+
+impl<'t, 'a> Values<'t, 'a> {
+    /// Binds to a runtime.
+    pub fn new(memory: &'a Memory, d: &Descriptor, types: &'t Types<'a>, limits: ValueLimits) -> Values<'t, 'a> {
+        Values {
+            types,
+            memory,
+            limits,
+            array_length: d.offset("Array", "m_NumComponents").ok(),
+            array_bytes: d.size_of("Array").ok(),
+            enums: Enums::default(),
+            // The runtime marks objects in low bits of the method table's address.
+            unmask: d.number("ObjectToMethodTableUnmask").unwrap_or(0),
+        }
+    }
+
+    /// The types that values are read with.
+    pub fn types(&self) -> &'t Types<'a> {
+        self.types
+    }
+
+    /// The caps in force.
+    pub fn limits(&self) -> &ValueLimits {
+        &self.limits
+    }
+
+    /// The number of elements, or characters, that an object of variable size says it has.
+    pub fn component_count(&self, address: Addr) -> Option<u32> {
+        self.memory.u32(address.plus(self.array_length?)).ok()
+    }
+
+    /// Method table of the object at `address`, where there is one.
+    pub fn method_table(&self, address: Addr) -> Option<Addr> {
+        let mt = Addr(self.memory.word(address).ok()? & !self.unmask);
+        (self.types.names().method_tables().is_valid(mt) == Ok(true)).then_some(mt)
+    }
+
+    /// The value of the instance field `field` of what starts at `start`: an object, or `start` so chosen that a
+    /// structure's data lies one pointer behind it.
+    pub fn field(&self, field: &Field, start: Addr) -> FieldValue {
+        let mut budget = self.budget();
+        self.field_within(field, start, 0, None, &mut budget)
+    }
+
+    /// All instance fields of the object at `address`, whose method table is `mt`; `None` where they cannot be told.
+    pub fn fields(&self, mt: Addr, address: Addr) -> Option<Vec<FieldValue>> {
+        let list = self.types.instance_fields(mt)?;
+        let info = self.types.names().method_tables().read(mt).ok()?;
+        let ends = ends(&list, self.instance_end(&info));
+        Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, address, 0, end, &mut self.budget())).collect())
+    }
+
+    /// The value at `place`, under a name of the caller's.
+    pub fn value(&self, name: String, type_name: String, place: &Place) -> FieldValue {
+        let decoded = self.decode(place, &mut self.budget());
+        finish(name, type_name, None, None, Some(place.address), decoded)
+    }
+
+    /// A field of statics whose place cannot be read, or is not there yet.
+    pub fn nowhere(&self, field: &Field, kind: ValueKind, text: &str) -> FieldValue {
+        let declaring = Some(self.types.names().name(field.declaring).name.clone());
+        finish(field.name.clone(), field.type_name.clone(), declaring, None, None, Decoded::bare(kind, text))
+    }
+
+    /// The value of a static field at `address`.
+    pub fn static_field(&self, field: &Field, address: Addr) -> FieldValue {
+        let decoded = self.decode(&place_of(field, address, None), &mut self.budget());
+        let declaring = Some(self.types.names().name(field.declaring).name.clone());
+        finish(field.name.clone(), field.type_name.clone(), declaring, None, Some(address), decoded)
+    }
+
+    /// Elements `start` to `start + count` of an array.
+    pub fn elements(&self, shape: &ArrayShape, start: u64, count: u64) -> Vec<FieldValue> {
+        let type_name = self.types.names().handle_name(shape.element).name.clone();
+        let place = self.element_place(shape);
+        let range = start.min(shape.length)..start.saturating_add(count).min(shape.length);
+        let value = |n: u64| {
+            let place = Place { address: shape.data.element(n, shape.element_bytes), ..place };
+            self.value(shape.index(n), type_name.clone(), &place)
+        };
+        range.map(value).collect()
+    }
+
+    /// What the elements of an array are; the address is that of the first.
+    pub fn element_place(&self, shape: &ArrayShape) -> Place {
+        let plain =
+            |element| Place { address: shape.data, element, method_table: None, definition: None, bytes: Some(shape.element_bytes) };
+        if shape.element.0 & TYPE_DESC != 0 {
+            return plain(POINTER);
+        }
+        let info = self.types.names().method_tables().read(shape.element).ok();
+        match info.as_ref().map(|i| (i, self.types.element(i))) {
+            Some((i, Some(element))) if i.category == Category::ValueType => {
+                Place { method_table: Some(i.address), definition: self.types.definition(i.address), ..plain(element) }
+            }
+            Some((_, Some(element))) => plain(element),
+            // Unknown: shown as bytes.
+            _ => plain(VALUE_TYPE),
+        }
+    }
+
+    /// The value inside the box at `address`, for structures, enums and primitives.
+    pub fn boxed(&self, info: &MethodTableInfo, address: Addr) -> Option<FieldValue> {
+        (info.category == Category::ValueType && !info.is_string).then_some(())?;
+        let place = Place {
+            address: address.plus(self.memory.ptr_bytes()),
+            element: self.types.element(info)?,
+            method_table: Some(info.address),
+            definition: self.types.definition(info.address),
+            bytes: None,
+        };
+        Some(self.value("value".into(), self.types.names().name(info.address).name.clone(), &place))
+    }
+
+    /// The text of the string object at `address` with the number of its characters; `None` where it is absent.
+    pub fn string(&self, address: Addr) -> Option<(String, u32)> {
+        let length = self.types.fields().string_length(address)?;
+        let units = self.types.fields().string_units(address, self.limits.string_chars)?;
+        let units = match units.split_last() {
+            // A pair that the cap cut in two.
+            Some((last, rest)) if (0xd800..0xdc00).contains(last) && u64::from(length) > len(&units) => rest,
+            _ => units.as_slice(),
+        };
+        let text = char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        Some((text, length))
+    }
+
+    fn budget(&self) -> Budget {
+        Budget { depth: self.limits.depth, fields: self.limits.fields }
+    }
+
+    /// End of the fields of an object, from its start.
+    pub(super) fn instance_end(&self, info: &MethodTableInfo) -> u64 {
+        u64::from(info.base_size).saturating_sub(self.memory.ptr_bytes())
+    }
+
+    /// `shift` is what the offsets of structures are less by than those of objects.
+    fn field_within(&self, field: &Field, start: Addr, shift: u64, end: Option<u64>, budget: &mut Budget) -> FieldValue {
+        let address = start.plus(field.offset);
+        let bytes = end.and_then(|e| e.checked_sub(field.offset));
+        let decoded = self.decode(&place_of(field, address, bytes), budget);
+        let declaring = Some(self.types.names().name(field.declaring).name.clone());
+        let offset = Some(field.offset.saturating_sub(shift));
+        finish(field.name.clone(), field.type_name.clone(), declaring, offset, Some(address), decoded)
+    }
+
+    pub(super) fn decode(&self, place: &Place, budget: &mut Budget) -> Decoded {
+        if is_reference(place.element) {
+            return self.reference(place.address);
+        }
+        let decoded = match place.element {
+            VALUE_TYPE => self.structure(place, budget),
+            element => self.primitive(place, element),
+        };
+        decoded.unwrap_or_else(Decoded::absent)
+    }
+
+    fn reference(&self, address: Addr) -> Decoded {
+        let Ok(object) = self.memory.ptr(address) else { return Decoded::absent() };
+        if object.is_null() {
+            return Decoded::bare(ValueKind::Null, "null");
+        }
+        let mut out = Decoded::bare(ValueKind::Object, &object.to_string());
+        out.object = Some(object);
+        let Ok(word) = self.memory.word(object) else {
+            out.text.text = format!("{object} <not in the dump>");
+            return out;
+        };
+        let mt = Addr(word & !self.unmask);
+        let tables = self.types.names().method_tables();
+        match tables.is_valid(mt) {
+            Ok(true) => {}
+            Ok(false) => {
+                out.kind = ValueKind::Invalid;
+                out.text.text = format!("{object} <no object there>");
+                return out;
+            }
+            Err(_) => {
+                out.text.text = format!("{object} <its type is not in the dump>");
+                return out;
+            }
+        }
+        let name = self.types.names().name(mt).name.clone();
+        out.text.text = format!("{object} {name}");
+        out.object_type = Some(name);
+        let Ok(info) = tables.read(mt) else { return out };
+        if info.is_string {
+            if let Some((text, length)) = self.string(object) {
+                out.kind = ValueKind::String;
+                out.truncated = length > self.limits.string_chars;
+                out.text = Text { text: plain::quoted(&text, out.truncated), value: text.into() };
+            }
+        } else if info.is_array
+            && let Some(shape) = self.array(&info, object)
+        {
+            let lengths: Vec<String> = shape.dimensions.iter().map(|d| d.length.to_string()).collect();
+            out.text.text = format!("{} ({} elements)", out.text.text, lengths.join("×"));
+        }
+        out
+    }
+
+    /// Zero-extended bytes of a primitive with its width in bytes.
+    fn bits(&self, at: Addr, element: u8) -> Option<(u64, u32)> {
+        Some(match element {
+            0x02 | 0x04 | 0x05 => (self.memory.u8(at).ok()?.into(), 8),
+            0x03 | 0x06 | 0x07 => (self.memory.u16(at).ok()?.into(), 16),
+            0x08 | 0x09 | 0x0c => (self.memory.u32(at).ok()?.into(), 32),
+            0x0a | 0x0b | 0x0d => (self.memory.u64(at).ok()?, 64),
+            // nint, nuint, pointers, managed pointers, pointers to functions.
+            0x0f | 0x10 | 0x18 | 0x19 | 0x1b => (self.memory.word(at).ok()?, u32::try_from(self.memory.ptr_bytes()).ok()?.checked_mul(8)?),
+            _ => return None,
+        })
+    }
+
+    fn primitive(&self, place: &Place, element: u8) -> Option<Decoded> {
+        let Some((bits, width)) = self.bits(place.address, element) else {
+            return (!self.memory.has(place.address)).then(Decoded::absent).or_else(|| self.raw(place));
+        };
+        let tables = self.types.names().method_tables();
+        let is_enum = match place.method_table.and_then(|mt| tables.read(mt).ok()) {
+            Some(info) => tables.is_enum(&info),
+            // A structure in the signature that the runtime keeps as a primitive is an enum.
+            None => place.definition.is_some_and(|d| !self.types.is_primitive_definition(d)),
+        };
+        if is_enum && let (Some(definition), Some(number)) = (place.definition, self.number(element, bits)) {
+            return Some(Decoded::new(ValueKind::Enum, self.enums.name(self.types, definition, bits, width, &number)));
+        }
+        Some(match element {
+            0x02 if bits > 1 => Decoded::new(ValueKind::Bool, Text { value: true.into(), text: format!("true ({bits})") }),
+            0x02 => Decoded::new(ValueKind::Bool, Text { value: (bits != 0).into(), text: (bits != 0).to_string() }),
+            0x03 => Decoded::new(ValueKind::Char, plain::character(u16::try_from(bits).ok()?)),
+            0x0c => Decoded::new(ValueKind::Float, plain::single(f32::from_bits(u32::try_from(bits).ok()?))),
+            0x0d => {
+                let f = f64::from_bits(bits);
+                Decoded::new(ValueKind::Float, plain::float(f, f.to_string()))
+            }
+            0x18 | 0x19 => Decoded::new(ValueKind::Nint, Text::same(Addr(bits).to_string())),
+            0x0f | 0x10 | 0x1b => Decoded::new(ValueKind::Pointer, Text::same(Addr(bits).to_string())),
+            _ => Decoded::new(ValueKind::Int, plain::integer(element, bits)?),
+        })
+    }
+
+    /// The number that an enum, or an integer, is.
+    fn number(&self, element: u8, bits: u64) -> Option<Text> {
+        match element {
+            0x02 | 0x03 => plain::integer(0x0b, bits),
+            0x18 | 0x19 => Some(Text::same(Addr(bits).to_string())),
+            _ => plain::integer(element, bits),
+        }
+    }
+
+    /// Bytes of a value whose layout cannot be told.
+    pub(super) fn raw(&self, place: &Place) -> Option<Decoded> {
+        let Some(bytes) = place.bytes.filter(|n| *n > 0) else {
+            return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, "<layout not known>"));
+        };
+        let shown = bytes.min(self.limits.raw_bytes);
+        let mut out = Decoded::new(ValueKind::Raw, plain::hex(&self.memory.bytes(place.address, shown).ok()?));
+        out.truncated = shown < bytes;
+        Some(out)
+    }
+
+    fn structure(&self, place: &Place, budget: &mut Budget) -> Option<Decoded> {
+        let tables = self.types.names().method_tables();
+        let info = place.method_table.and_then(|mt| tables.read(mt).ok());
+        let Some((info, list)) = info.and_then(|i| Some((i, self.types.instance_fields(i.address)?))) else { return self.raw(place) };
+        let pointer = self.memory.ptr_bytes();
+        // Offsets count from the start of a box, one pointer before the data.
+        let start = place.address.minus(pointer)?;
+        if tables.is_nullable(&info) {
+            return self.nullable(&list, start, budget);
+        }
+        if self.types.is_core(&info) {
+            let name = self.types.names().name(info.address);
+            if let Some(known) = self.known(&name.name, &list, start) {
+                return Some(known);
+            }
+        }
+        if budget.depth == 0 {
+            let mut out = Decoded::bare(ValueKind::Struct, "{…}");
+            out.truncated = true;
+            return Some(out);
+        }
+        budget.depth = budget.depth.saturating_sub(1);
+        let ends = ends(&list, self.instance_end(&info));
+        let mut out = Decoded::bare(ValueKind::Struct, "");
+        for (field, end) in list.iter().zip(ends) {
+            if budget.fields == 0 {
+                out.truncated = true;
+                break;
+            }
+            budget.fields = budget.fields.saturating_sub(1);
+            out.fields.push(self.field_within(field, start, pointer, end, budget));
+        }
+        budget.depth = budget.depth.saturating_add(1);
+        out.truncated |= self.is_longer(&info, &list);
+        out.text.text = self.summary(&out.fields, out.truncated);
+        Some(out)
+    }
+
+    /// Whether a structure has more data than its one field: inline arrays and fixed buffers, of which only the first
+    /// element is a field.
+    fn is_longer(&self, info: &MethodTableInfo, list: &[Field]) -> bool {
+        let [one] = list else { return false };
+        let word = self.memory.ptr_bytes();
+        let bytes = Primitive::of(one.element).and_then(|p| p.bytes(word)).or(one.is_reference().then_some(word));
+        // Less than a word may be padding.
+        bytes.is_some_and(|b| self.instance_end(info).saturating_sub(word).saturating_sub(b) >= word)
+    }
+
+    fn nullable(&self, list: &[Field], start: Addr, budget: &mut Budget) -> Option<Decoded> {
+        let [has, value] = list else { return None };
+        if self.memory.u8(start.plus(has.offset)).ok()? == 0 {
+            return Some(Decoded::bare(ValueKind::Null, "null"));
+        }
+        Some(self.decode(&place_of(value, start.plus(value.offset), None), budget))
+    }
+
+    fn summary(&self, fields: &[FieldValue], truncated: bool) -> String {
+        let mut out = String::from("{");
+        for (i, f) in fields.iter().enumerate() {
+            if out.len() > self.limits.text_chars {
+                out.push('…');
+                break;
+            }
+            out.push_str(if i > 0 { ", " } else { "" });
+            out.push_str(&f.name);
+            out.push('=');
+            let mut rest = f.text.chars();
+            out.extend(rest.by_ref().take(self.limits.text_chars));
+            out.push_str(if rest.next().is_some() { "…" } else { "" });
+        }
+        out.push_str(if truncated { ", …}" } else { "}" });
+        out
+    }
+}
+
+fn len<T>(list: &[T]) -> u64 {
+    u64::try_from(list.len()).unwrap_or(u64::MAX)
+}
+
+fn place_of(field: &Field, address: Addr, bytes: Option<u64>) -> Place {
+    Place { address, element: field.element, method_table: field.method_table, definition: field.definition, bytes }
+}
+
+/// Where each field ends at the latest: where the next one begins, or the object ends.
+fn ends(list: &[Field], end: u64) -> Vec<Option<u64>> {
+    let mut starts: Vec<u64> = list.iter().map(|f| f.offset).collect();
+    starts.sort_unstable();
+    let next = |offset: u64| starts.get(starts.partition_point(|s| *s <= offset)).copied().unwrap_or(end);
+    list.iter().map(|f| Some(next(f.offset))).collect()
+}
+
+fn finish(
+    name: String,
+    type_name: String,
+    declaring_type: Option<String>,
+    offset: Option<u64>,
+    address: Option<Addr>,
+    decoded: Decoded,
+) -> FieldValue {
+    FieldValue {
+        name,
+        type_name,
+        declaring_type,
+        offset,
+        address,
+        kind: decoded.kind,
+        value: decoded.text.value,
+        text: decoded.text.text,
+        truncated: decoded.truncated,
+        object: decoded.object,
+        object_type: decoded.object_type,
+        fields: decoded.fields,
+    }
+}

@@ -1,0 +1,126 @@
+use serde::Serialize;
+
+use crate::base::Addr;
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ValueKind {
+    /// `value` is true or false.
+    Bool,
+    /// `value` is a string of one character; a lone surrogate comes as `\ud800`.
+    Char,
+    /// `value` is an integer.
+    Int,
+    /// `value` is a number, or one of the strings `NaN`, `Infinity`, `-Infinity`.
+    Float,
+    /// `value` is an integer of the size of a pointer, hexadecimal.
+    Nint,
+    /// `value` is the name of the enum's value, `A | B` for several flags, or the number as text.
+    Enum,
+    /// `value` is the text, `object` the string.
+    String,
+    /// `object` is what is referred to, `object_type` its type.
+    Object,
+    /// A reference to nothing, or a `Nullable` without value.
+    Null,
+    /// `fields` are its fields.
+    Struct,
+    /// `value` is an address that is no reference, hexadecimal.
+    Pointer,
+    /// `value` is a `DateTime` in ISO 8601, with `Z` for UTC.
+    DateTime,
+    /// `value` is a `DateTimeOffset` in ISO 8601.
+    DateTimeOffset,
+    /// `value` is a `DateOnly` in ISO 8601.
+    Date,
+    /// `value` is a `TimeOnly`.
+    Time,
+    /// `value` is a `TimeSpan`, as .NET prints it.
+    TimeSpan,
+    /// `value` is a `Guid`.
+    Guid,
+    /// `value` is a `Decimal` as text.
+    Decimal,
+    /// `value` is a `System.Index`: `3`, or `^3` from the end.
+    Index,
+    /// `value` is the bytes as they lie in memory, hexadecimal: the layout of the type is not known.
+    Raw,
+    /// The memory of the value is not in the dump.
+    Absent,
+    /// What lies there cannot be a value of the type.
+    Invalid,
+    /// The class has not been initialised and the field is still zero, or the thread has no memory for it yet.
+    NotInitialised,
+}
+
+/// A value: of a field, or of an array's element.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct FieldValue {
+    /// Name of the field, without the type that declares it; of an element, its index: `[3]`, `[1,2]`.
+    pub name: String,
+    /// Declared type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Type that declares the field; `null` for elements.
+    pub declaring_type: Option<String>,
+    /// Bytes from the start of the object, of a structure's fields from the start of the structure; `null` for statics.
+    pub offset: Option<u64>,
+    /// Where the value lies.
+    pub address: Option<Addr>,
+    /// What the value is.
+    pub kind: ValueKind,
+    /// The value; `null` where `kind` says that there is none.
+    pub value: serde_json::Value,
+    /// The value for people.
+    pub text: String,
+    /// Whether a limit cut the value short.
+    pub truncated: bool,
+    /// The object that the value refers to.
+    pub object: Option<Addr>,
+    /// Its type; `null` where the object is not in the dump.
+    pub object_type: Option<String>,
+    /// The fields of a structure.
+    pub fields: Vec<FieldValue>,
+}
+
+/// An object with its fields or elements.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct ObjectReport {
+    /// Whether nothing is missing.
+    pub complete: bool,
+    /// The object.
+    pub address: Addr,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// Its method table.
+    pub method_table: Addr,
+    /// Bytes that it takes, before rounding up to the heap's alignment; at least three words.
+    pub size: u64,
+    /// Elements of an array, characters of a string; `null` for other objects.
+    pub length: Option<u64>,
+    /// Dimensions of an array with their lower bounds; empty for other objects.
+    pub dimensions: Vec<DimensionModel>,
+    /// Text of a string.
+    pub string: Option<String>,
+    /// The value in a box: of boxed structures, enums and primitives.
+    pub boxed: Option<FieldValue>,
+    /// Instance fields, inherited ones first. Empty for arrays.
+    pub fields: Vec<FieldValue>,
+    /// Elements of an array, as many as were asked for.
+    pub elements: Vec<FieldValue>,
+    /// Number of the first element listed.
+    pub first_element: u64,
+    /// What is cut short: `string`, `elements`.
+    pub truncated: Vec<String>,
+}
+
+/// A dimension of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct DimensionModel {
+    /// Elements.
+    pub length: u32,
+    /// Index of the first element.
+    pub lower_bound: i32,
+}
