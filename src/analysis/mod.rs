@@ -21,7 +21,7 @@ pub use info::{envelope_parts, info};
 pub use names::Namer;
 pub use object::{ObjectOptions, object, object_limits};
 pub use objects::{ObjectsPage, objects};
-pub use place::{Places, containing, near};
+pub use place::{Places, containing, heap_place, near};
 pub use select::{Picker, Selection, TypePattern};
 pub use stat::stat;
 pub use statics::{StaticsOptions, StaticsReader};

@@ -54,6 +54,9 @@ pub fn object(values: &Values<'_, '_>, address: Addr, options: &ObjectOptions) -
         address,
         type_name: Some(name.name.clone()),
         method_table: mt,
+        interior: None,
+        segment: None,
+        header: None,
         size,
         length: if info.is_array || info.is_string { count.map(u64::from) } else { None },
         dimensions: shape

@@ -34,6 +34,11 @@ pub fn containing(heap: &Heap<'_>, namer: &Namer<'_>, address: Addr) -> Option<O
     found
 }
 
+/// Where in the heap `address` lies.
+pub fn heap_place(heap: &Heap<'_>, address: Addr) -> Option<SegmentPlace> {
+    heap.segment_of(address).map(|(_, s)| segment_place(s, address))
+}
+
 fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
     let part = segment.parts.iter().find(|p| p.start <= address && address < p.end);
     SegmentPlace {

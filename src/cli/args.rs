@@ -154,6 +154,23 @@ pub enum Command {
     /// The objects themselves, in the order of the heap.
     Objects(ObjectsArgs),
 
+    /// One object: type, place, lock and hash code, fields or elements. An address inside of an object finds it.
+    #[command(visible_aliases = ["dumpobj", "do"])]
+    Object {
+        /// The address.
+        #[arg(value_parser = address)]
+        address: Addr,
+        /// First element of an array to list.
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        start: u64,
+        /// Most elements to list.
+        #[arg(long, value_name = "N", default_value_t = 100)]
+        count: u64,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
+
     /// What lies at an address: object, segment and generation, or module, stack, mapping.
     #[command(visible_alias = "gcwhere")]
     Where {
@@ -233,6 +250,7 @@ pub enum Command {
     },
 
     /// A type: its base types, size, fields with their offsets, and its statics.
+    #[command(visible_alias = "dumpmt")]
     Type {
         /// Full name, as other answers print it, pattern (`*` any characters, `?` one), or method table (0x…).
         #[arg(value_name = "NAME|MT")]

@@ -1,5 +1,7 @@
 use serde::Serialize;
 
+use super::header::HeaderModel;
+use super::place::SegmentPlace;
 use crate::base::Addr;
 
 /// What a value is.
@@ -96,6 +98,12 @@ pub struct ObjectReport {
     pub type_name: Option<String>,
     /// Its method table.
     pub method_table: Addr,
+    /// Address that was asked for, where that lies inside of the object and not at its start.
+    pub interior: Option<Addr>,
+    /// Where in the heap it lies; `null` where the address is in no segment.
+    pub segment: Option<SegmentPlace>,
+    /// What its header word holds: lock, hash code, sync block; `null` where the word is not in the dump.
+    pub header: Option<HeaderModel>,
     /// Bytes that it takes, before rounding up to the heap's alignment; at least three words.
     pub size: u64,
     /// Elements of an array, characters of a string; `null` for other objects.

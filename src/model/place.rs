@@ -64,7 +64,7 @@ pub struct WhereReport {
 }
 
 /// A place in the heap.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SegmentPlace {
     /// Address of the segment's structure.
     pub address: Addr,

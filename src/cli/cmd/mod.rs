@@ -5,6 +5,7 @@ mod exceptions;
 mod handles;
 mod heap;
 mod info;
+mod object;
 mod objects;
 mod oom;
 mod place;
@@ -46,6 +47,9 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Segments { free, walk, dump } => segments::run(config, dump, *free, *walk, streams),
         Command::Stat(args) => stat::run(config, args, streams),
         Command::Objects(args) => objects::run(config, args, streams),
+        Command::Object { address, start, count, dump } => {
+            object::run(config, dump, *address, &analysis::ObjectOptions { start: *start, count: *count }, streams)
+        }
         Command::Where { address, dump } => place::run(config, dump, *address, streams),
         Command::Near { address, before, after, dump } => place::near(config, dump, *address, (*before, *after), streams),
         Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),

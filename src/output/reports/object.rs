@@ -3,7 +3,7 @@ use std::io;
 use serde_json::Value;
 
 use super::completeness;
-use crate::model::{FieldValue, ObjectReport, ValueKind};
+use crate::model::{FieldValue, HeaderModel, HeaderState, ObjectReport, ValueKind};
 use crate::output::{Cell, Column, Grid, Page, Report, record};
 
 /// A kind as JSON has it.
@@ -35,6 +35,33 @@ fn row(f: &FieldValue) -> Vec<Cell> {
     ]
 }
 
+/// A header word for people; `None` for one that holds nothing.
+fn header(h: &HeaderModel) -> Option<String> {
+    let thread = |id: Option<u32>| id.map_or_else(|| "an unknown thread".to_string(), |id| format!("thread {id}"));
+    Some(match h.state {
+        HeaderState::None => return None,
+        HeaderState::ThinLock => {
+            let again = h.recursion.filter(|n| *n > 0).map_or_else(String::new, |n| format!(", entered {} times", n.saturating_add(1)));
+            format!("thin lock held by {}{again}", thread(h.owner_managed_id))
+        }
+        HeaderState::Hash => format!("hash code {}", h.hash_code.unwrap_or(0)),
+        HeaderState::SyncBlock => {
+            let Some(block) = &h.sync_block else { return Some("a sync block".into()) };
+            let mut text = format!("sync block {}", block.index);
+            if block.held == Some(true) {
+                text.push_str(&format!(", lock held by {}", thread(block.owner_managed_id)));
+            }
+            if let Some(n) = block.waiters.filter(|n| *n > 0) {
+                text.push_str(&format!(", {n} threads wait for it"));
+            }
+            if let Some(hash) = block.hash_code {
+                text.push_str(&format!(", hash code {hash}"));
+            }
+            text
+        }
+    })
+}
+
 impl ObjectReport {
     fn rows(&self) -> impl Iterator<Item = &FieldValue> {
         self.fields.iter().chain(&self.elements)
@@ -50,7 +77,15 @@ impl Report for ObjectReport {
 
     fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
         let fields = self.fields.iter().map(|f| record("field", f));
-        Box::new(fields.chain(self.elements.iter().map(|f| record("element", f))))
+        let elements = self.elements.iter().map(|f| record("element", f));
+        // The object itself first, without what follows it.
+        let itself = ObjectReport { fields: Vec::new(), elements: Vec::new(), ..self.clone() };
+        let mut head = record("object", &itself);
+        if let Value::Object(map) = &mut head {
+            map.remove("fields");
+            map.remove("elements");
+        }
+        Box::new(std::iter::once(head).chain(fields).chain(elements))
     }
 
     fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
@@ -58,8 +93,11 @@ impl Report for ObjectReport {
             ("Address", self.address.to_string()),
             ("Type", self.type_name.clone().unwrap_or_else(|| "?".into())),
             ("Method table", self.method_table.to_string()),
-            ("Size", crate::output::count(self.size)),
+            ("Size", format!("{} bytes", crate::output::count(self.size))),
         ];
+        facts.extend(self.interior.map(|a| ("Asked for", format!("{a}, {:#x} bytes into it", a.since(self.address).unwrap_or(0)))));
+        facts.extend(self.segment.as_ref().map(|s| ("Where", format!("{} of heap {}, segment {}", s.generation, s.heap, s.address))));
+        facts.extend(self.header.as_ref().and_then(header).map(|text| ("Header", text)));
         facts.extend(self.length.map(|n| ("Length", crate::output::count(n))));
         facts.extend(self.boxed.as_ref().map(|b| ("Value", b.text.clone())));
         facts.extend(self.string.as_ref().map(|s| ("Text", s.clone())));
