@@ -35,6 +35,13 @@ shows!(handles_shows_objects, "handles");
 shows!(handles_stat_counts, "handles", "--stat");
 shows!(oom_says_none, "oom");
 shows!(threads_shows_state, "threads");
+shows!(stat_shows_types, "stat", "--top", "12");
+shows!(stat_by_generation, "stat", "--by", "generation");
+shows!(objects_with_references, "objects", "--type", "Lab.Dog", "--refs", "--count", "3");
+shows!(object_shows_fields, "object", "0x7f316dc27908");
+shows!(object_finds_what_an_interior_pointer_points_into, "object", "0x7f316dc2790c");
+shows!(where_in_the_heap, "where", "0x7f316dc27910");
+shows!(near_shows_neighbours, "near", "0x7f316dc27908");
 shows!(contracts_check_shows_facts, "contracts", "--check");
 shows!(csv_of_handles, "handles", "--type", "pinned", "--format", "csv");
 
@@ -42,8 +49,27 @@ shows!(csv_of_handles, "handles", "--type", "pinned", "--format", "csv");
 fn help_is_on_stdout_and_names_every_command() {
     let ran = run(&["--help"]);
     assert_eq!((ran.exit, ran.err.as_str()), (Exit::Ok, ""));
-    for command in ["info", "heap", "segments", "handles", "oom", "threads", "contracts", "eeheap", "gchandles", "analyzeoom", "clrthreads"]
-    {
+    for command in [
+        "info",
+        "heap",
+        "segments",
+        "handles",
+        "oom",
+        "threads",
+        "contracts",
+        "stat",
+        "objects",
+        "object",
+        "where",
+        "near",
+        "statics",
+        "type",
+        "exceptions",
+        "eeheap",
+        "gchandles",
+        "analyzeoom",
+        "clrthreads",
+    ] {
         assert!(ran.out.contains(command), "{command}");
     }
     let none: [&str; 0] = [];

@@ -17,14 +17,18 @@ use std::path::{Path, PathBuf};
 use common::{ask, known_dumps, own_dump, run};
 use gcdump::cli::Exit;
 use gcdump::model::{
-    ContractsReport, Envelope, ExceptionsReport, HandlesReport, HeapReport, InfoReport, OomReport, SegmentsReport, StaticsReport,
-    ThreadsReport, TypesReport,
+    ContractsReport, Envelope, ExceptionsReport, HandlesReport, HeapReport, InfoReport, NearReport, ObjectReport, ObjectsReport, OomReport,
+    SegmentsReport, StatReport, StaticsReport, ThreadsReport, TypesReport, WhereReport,
 };
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
+
+/// Objects of the dump in the repository: one with fields of every kind, and a string. Other dumps have no object there.
+const EVERYTHING: &str = "0x7f316dc27908";
+const STRING: &str = "0x7f3d36400008";
 
 /// Every form of every command.
 const ASKED: &[&[&str]] = &[
@@ -40,6 +44,16 @@ const ASKED: &[&[&str]] = &[
     &["threads"],
     &["exceptions"],
     &["exceptions", "--stat"],
+    &["stat"],
+    &["stat", "--by", "generation"],
+    &["stat", "--by", "segment", "--type", "System.*"],
+    &["objects", "--refs"],
+    &["objects", "--start", "3", "--count", "5"],
+    &["object", EVERYTHING],
+    &["object", STRING],
+    &["where", EVERYTHING],
+    &["where", "0x10"],
+    &["near", EVERYTHING],
     &["statics"],
     &["statics", "--all"],
     &["statics", "--thread-statics"],
@@ -71,6 +85,11 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
         ("statics", schema::<StaticsReport>("statics", "static fields with their values")),
         ("type", schema::<TypesReport>("type", "the layout of a type, or the types that fit a pattern")),
+        ("stat", schema::<StatReport>("stat", "objects counted and summed")),
+        ("objects", schema::<ObjectsReport>("objects", "the objects in the order of the heap")),
+        ("object", schema::<ObjectReport>("object", "one object with its fields or elements")),
+        ("where", schema::<WhereReport>("where", "what lies at an address")),
+        ("near", schema::<NearReport>("near", "what lies around an address of the heap")),
         ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
     ])
 }
@@ -126,7 +145,8 @@ fn every_answer_about_the_own_dump_fits() {
     let validators = validators();
     for asked in ASKED {
         let (exit, answer) = ask(&own_dump(), asked);
-        assert_eq!(exit, Exit::Ok, "{asked:?}");
+        let expected = if *asked == ["where", "0x10"] { Exit::Negative } else { Exit::Ok };
+        assert_eq!(exit, expected, "{asked:?}");
         assert_eq!(problems(&validators[asked[0]], &answer), Vec::<String>::new(), "{asked:?}");
         assert_eq!(answer["data"]["complete"], true, "{asked:?}");
     }
@@ -145,7 +165,13 @@ fn every_answer_about_the_shared_dumps_fits() {
             let ran = run(&args);
             if ran.out.is_empty() {
                 // Some commands have nothing to work with in some dumps. They must say why.
-                assert!(ran.exit == Exit::NoRuntime && ran.err.starts_with("gcdump: "), "{} {asked:?}: {}", dump.name, ran.err);
+                let nothing_there = matches!(asked[0], "object" | "near") && ran.exit == Exit::Negative;
+                assert!(
+                    (ran.exit == Exit::NoRuntime || nothing_there) && ran.err.starts_with("gcdump: "),
+                    "{} {asked:?}: {}",
+                    dump.name,
+                    ran.err
+                );
                 refused += 1;
                 continue;
             }
@@ -153,8 +179,8 @@ fn every_answer_about_the_shared_dumps_fits() {
             answers += 1;
             wrong.extend(problems(&validators[asked[0]], &answer).into_iter().map(|p| format!("{} {asked:?}: {p}", dump.name)));
             let complete = answer["data"]["complete"] == true;
-            // `type` ends with 1 where no type fits.
-            let answered = ran.exit == Exit::Ok || asked[0] == "type" && ran.exit == Exit::Negative;
+            // 1 says that nothing fits, or is there.
+            let answered = ran.exit == Exit::Ok || matches!(asked[0], "type" | "stat" | "where") && ran.exit == Exit::Negative;
             // `info` also says 5 where another command could not answer in full.
             let fits = if asked[0] == "info" { complete || ran.exit != Exit::Ok } else { complete == answered };
             if !fits {
@@ -240,6 +266,23 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
         "oom" => all("oom", "heaps"),
         "threads" => all("thread", "threads"),
         "exceptions" => [all("exception-group", "groups"), all("exception", "exceptions")].concat(),
+        "stat" => {
+            let last =
+                [records("totals", [data["totals"].clone()], &json!({})), records("coverage", [data["coverage"].clone()], &json!({}))];
+            [all("type", "types"), all("group", "groups"), last.concat()].concat()
+        }
+        "objects" => {
+            let mut tail = data.clone();
+            tail.as_object_mut().unwrap().remove("objects");
+            [all("object", "objects"), records("totals", [tail], &json!({}))].concat()
+        }
+        "object" => {
+            let mut itself = data.clone();
+            itself.as_object_mut().unwrap().retain(|k, _| k != "fields" && k != "elements");
+            [records("object", [itself], &json!({})), all("field", "fields"), all("element", "elements")].concat()
+        }
+        "where" => records("place", [data.clone()], &json!({})),
+        "near" => [all("near", "rows"), records("segment", [data["segment"].clone()], &json!({}))].concat(),
         "statics" => all("static", "statics"),
         "type" if data["layout"].is_null() => all("type", "types"),
         "type" => [all("type", "types"), records("layout", [data["layout"].clone()], &json!({}))].concat(),
@@ -267,6 +310,14 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,state",
         ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
         ["exceptions", _] => "count,thrown,example,type,message",
+        ["stat"] => "method_table,count,bytes,share,type",
+        ["stat", "--by", "segment", ..] => "segment,heap,generation,count,bytes,share,free_count,free_bytes",
+        ["stat", ..] => "generation,count,bytes,share,free_count,free_bytes",
+        ["objects", "--refs"] => "address,method_table,size,generation,type,refs",
+        ["objects", ..] => "address,method_table,size,generation,type",
+        ["object", _] => "offset,name,type,address,kind,text,declaring_type",
+        ["where", _] => "address,kind,object,offset,segment,heap,generation,text",
+        ["near", _] => "here,address,size,method_table,type",
         ["statics", ..] => "declaring_type,name,type,storage,thread,address,kind,text",
         ["type", "Lab.*"] => "method_table,name,module,token",
         ["type", _] => "offset,name,type,method_table,declaring_type,token",
@@ -289,6 +340,12 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["threads"] => n(&data["threads"]),
         ["exceptions"] => n(&data["exceptions"]),
         ["exceptions", _] => n(&data["groups"]),
+        ["stat"] => n(&data["types"]),
+        ["stat", ..] => n(&data["groups"]),
+        ["objects", ..] => n(&data["objects"]),
+        ["object", _] => n(&data["fields"]) + n(&data["elements"]),
+        ["where", _] => 1,
+        ["near", _] => n(&data["rows"]),
         ["statics", ..] => n(&data["statics"]),
         ["type", "Lab.*"] => n(&data["types"]),
         ["type", _] => n(&data["layout"]["fields"]),
@@ -350,6 +407,8 @@ fn other_formats(path: &Path, asked: &[&str]) {
         ["handles"] => ("ADDRESS", 0),
         ["handles", _] => ("TYPE", 0),
         ["threads"] => ("MANAGED ID", 0),
+        ["near", _] => ("HERE", 0),
+        ["object", EVERYTHING] => ("OFFSET", 0),
         ["statics", ..] => ("DECLARING TYPE", 0),
         ["type", "Lab.*"] if document["data"]["layout"].is_null() => ("METHOD TABLE", 0),
         // One type fits: people see its layout.

@@ -20,7 +20,7 @@ pub use exit::Exit;
 use crate::base::{Note, NoteKind};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
-use exit::UsageError;
+use exit::{NothingThere, UsageError};
 
 /// Where a run reads and writes.
 pub struct Streams<'a> {
@@ -107,6 +107,8 @@ fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
     let _ = writeln!(streams.err, "gcdump: {text}");
     if e.is::<UsageError>() {
         Exit::Usage
+    } else if e.is::<NothingThere>() {
+        Exit::Negative
     } else if e.chain().any(|c| c.is::<DumpError>()) {
         Exit::BadDump
     } else if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) {

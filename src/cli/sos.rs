@@ -18,11 +18,47 @@ pub(super) fn translate(mut args: Vec<OsString>) -> Vec<OsString> {
                 }
             }
         }
+        "dumpheap" => return dumpheap(args),
+        "gcroot" | "objsize" | "finalizequeue" | "dumpobj" | "do" | "dumpmt" | "gcwhere" | "listnearobj" | "lno" => {
+            // SOS's switches have no counterpart: what they add is always printed.
+            let known = ["-nofields", "-nostacks", "-all", "-MD", "-md", "-detail"];
+            args.retain(|a| a.to_str().is_none_or(|a| !known.contains(&a)));
+        }
         // A dump alone: say what it is.
         path if !path.starts_with('-') && (path.contains(['.', '/', '\\'])) && Path::new(path).exists() => args.insert(1, "info".into()),
         _ => {}
     }
     args
+}
+
+/// `dumpheap -stat` is `stat`; without `-stat`, or with `-mt`, it lists the objects.
+fn dumpheap(args: Vec<OsString>) -> Vec<OsString> {
+    let given = |name: &str| args.iter().any(|a| a == name);
+    let lists = !given("-stat") && ["-mt", "-type", "-min", "-max", "-live", "-dead"].iter().any(|n| given(n));
+    let mut out: Vec<OsString> = Vec::with_capacity(args.len());
+    let mut substring = false;
+    for (i, a) in args.iter().enumerate() {
+        let text = a.to_str().unwrap_or("");
+        match text {
+            _ if i == 1 => out.push(if lists { "objects" } else { "stat" }.into()),
+            "-stat" => {}
+            "-mt" => out.push("--type".into()),
+            "-min" => out.push("--min-size".into()),
+            "-max" => out.push("--max-size".into()),
+            "-type" => {
+                out.push("--type".into());
+                substring = true;
+            }
+            // SOS takes a part of the name.
+            _ if std::mem::take(&mut substring) && !text.contains('*') => out.push(format!("*{text}*").into()),
+            // SOS's method tables and sizes are hexadecimal without 0x.
+            _ if out.last().is_some_and(|l| l == "--type") && !text.starts_with("0x") && !text.contains('*') => {
+                out.push(format!("0x{text}").into());
+            }
+            _ => out.push(a.clone()),
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -40,5 +76,11 @@ mod tests {
         assert_eq!(t(&["gcdump", "./Cargo.toml"]), ["gcdump", "info", "./Cargo.toml"]);
         assert_eq!(t(&["gcdump", "heap", "-gc"]), ["gcdump", "heap", "-gc"]);
         assert_eq!(t(&["gcdump"]), ["gcdump"]);
+        assert_eq!(t(&["gcdump", "dumpheap", "-stat", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);
+        assert_eq!(t(&["gcdump", "dumpheap", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);
+        assert_eq!(t(&["gcdump", "dumpheap", "-type", "String", "x.dmp"]), ["gcdump", "objects", "--type", "*String*", "x.dmp"]);
+        assert_eq!(t(&["gcdump", "dumpheap", "-mt", "7f31", "x.dmp"]), ["gcdump", "objects", "--type", "0x7f31", "x.dmp"]);
+        assert_eq!(t(&["gcdump", "dumpheap", "-stat", "-type", "Lab", "x"]), ["gcdump", "stat", "--type", "*Lab*", "x"]);
+        assert_eq!(t(&["gcdump", "dumpheap", "--by", "heap", "x"]), ["gcdump", "stat", "--by", "heap", "x"]);
     }
 }

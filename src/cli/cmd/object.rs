@@ -1,7 +1,7 @@
 use anyhow::Result;
 
 use super::super::args::{Config, DumpArg};
-use super::super::exit::UsageError;
+use super::super::exit::NothingThere;
 use super::{Exit, Streams, finish, gc, open};
 use crate::analysis::{self, Namer, ObjectOptions, containing, heap_place, object_limits};
 use crate::base::{Addr, NoteKind};
@@ -25,7 +25,7 @@ pub(super) fn run(config: &Config, dump: &DumpArg, address: Addr, options: &Obje
     };
     let Some(report) = report else {
         let what = format!("there is no object at {address}; `gcdump where {address}` says what is there");
-        return Err(UsageError(what).into());
+        return Err(NothingThere(what).into());
     };
     let headers = Headers::bind(&process.memory, &runtime.descriptor, &process.limits).ok();
     let report = ObjectReport {

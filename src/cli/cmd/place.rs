@@ -1,7 +1,7 @@
 use anyhow::Result;
 
 use super::super::args::{Config, DumpArg};
-use super::super::exit::UsageError;
+use super::super::exit::NothingThere;
 use super::{Exit, Streams, finish, gc, open, threads_of};
 use crate::analysis::{self, Namer, Places};
 use crate::base::Addr;
@@ -31,7 +31,8 @@ pub(super) fn near(config: &Config, dump: &DumpArg, address: Addr, around: (usiz
     let namer = Namer::new(&process, runtime);
     let threads = threads_of(&process, runtime);
     let report = analysis::near(&gc, &heap, &namer, &threads, address, around);
-    let report = report.ok_or_else(|| UsageError(format!("{address} is not in the heap; `gcdump where {address}` says what is there")))?;
+    let report =
+        report.ok_or_else(|| NothingThere(format!("{address} is not in the heap; `gcdump where {address}` says what is there")))?;
     namer.note(&process.notes);
     finish(config, "near", &process, Some(runtime), report, streams)
 }

@@ -66,6 +66,24 @@ impl ObjectReport {
     fn rows(&self) -> impl Iterator<Item = &FieldValue> {
         self.fields.iter().chain(&self.elements)
     }
+
+    /// What people look for; the other columns are in CSV and JSON.
+    fn for_people(&self) -> Grid<'_> {
+        let inherited = self.fields.iter().any(|f| f.declaring_type.is_some() && f.declaring_type != self.type_name);
+        let mut columns = vec![Column::number("offset"), Column::text("name", 24), Column::text("value", 60), Column::text("type", 40)];
+        if inherited {
+            columns.push(Column::text("declared_by", 40));
+        }
+        let row = move |f: &FieldValue| {
+            let offset = Cell::some(f.offset, |n| Cell::Text(n.to_string()));
+            let mut row = vec![offset, Cell::Text(f.name.clone()), Cell::Text(f.text.clone()), Cell::Text(f.type_name.clone())];
+            if inherited {
+                row.push(Cell::some(f.declaring_type.clone(), Cell::Text));
+            }
+            row
+        };
+        Grid::new(columns, move || self.rows().map(row))
+    }
 }
 
 impl Report for ObjectReport {
@@ -104,7 +122,7 @@ impl Report for ObjectReport {
         page.facts(&facts)?;
         if self.rows().next().is_some() {
             page.gap()?;
-            page.grid(&self.grid(), None)?;
+            page.grid(&self.for_people(), None)?;
         }
         if !self.truncated.is_empty() {
             page.line(&format!("Cut short: {}", self.truncated.join(", ")))?;
