@@ -58,7 +58,7 @@ fn with(process: &Process, f: impl FnOnce(&Bound<'_>)) {
     let values = Values::new(&process.memory, &runtime.descriptor, types, ValueLimits::default());
     let statics = Statics::new(&process.memory, &runtime.descriptor, types);
     let threads = Threads::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap().list();
-    f(&Bound { process, types: types, values: &values, statics: &statics, threads });
+    f(&Bound { process, types, values: &values, statics: &statics, threads });
 }
 
 fn with_dump(known: &Known, f: impl FnOnce(&Bound<'_>)) {

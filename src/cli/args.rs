@@ -75,6 +75,10 @@ pub struct Config {
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub runtime: usize,
 
+    /// Threads to walk the heap with [default: one per processor].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), global = true)]
+    pub threads: Option<u16>,
+
     /// Make any warning an exit code 5, not only a partial answer.
     #[arg(long, global = true)]
     pub strict: bool,

@@ -41,6 +41,10 @@ use crate::output::{self, Format, Head, Report, SCHEMA};
 /// Runs the command.
 pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
     let config = &cli.config;
+    if let Some(threads) = config.threads {
+        // Fails where the pool is there already, as in a test that runs several commands: answers do not depend on it.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
+    }
     match &cli.command {
         Command::Info(dump) => info::run(config, dump, streams),
         Command::Heap { detail, dump } => heap::run(config, dump, *detail, streams),
