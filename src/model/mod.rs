@@ -6,11 +6,13 @@
 mod contracts;
 mod envelope;
 mod exception;
+mod finalizer;
 mod handle;
 mod header;
 mod heap;
 mod info;
 mod oom;
+mod root;
 mod segment;
 mod stat;
 mod thread;
@@ -19,13 +21,17 @@ mod walk;
 pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
 pub use envelope::{DumpModel, Envelope, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
-pub use handle::{HandleKind, HandleModel, HandleStat, HandlesReport};
+pub use finalizer::{
+    FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
+};
+pub use handle::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
     AllocContextModel, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount,
 };
 pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief};
 pub use oom::{OomModel, OomReport};
+pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootKind, RootModel, RootType, RootsReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
 pub use thread::{ThreadModel, ThreadsReport};

@@ -2,10 +2,12 @@
 
 mod contracts;
 mod exceptions;
+mod finalizers;
 mod handles;
 mod heap;
 mod info;
 mod oom;
+mod roots;
 mod segments;
 mod stat;
 mod threads;
@@ -13,6 +15,9 @@ mod threads;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use finalizers::FinalizersArgs;
+pub use handles::HandlesArgs;
+pub use roots::RootsArgs;
 pub use stat::StatArgs;
 
 use anyhow::{Context, Result};
@@ -39,7 +44,9 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Heap { detail, dump } => heap::run(config, dump, *detail, streams),
         Command::Segments { free, walk, dump } => segments::run(config, dump, *free, *walk, streams),
         Command::Stat(args) => stat::run(config, args, streams),
-        Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),
+        Command::Handles(args) => handles::run(config, args, streams),
+        Command::Roots(args) => roots::run(config, args, streams),
+        Command::Finalizers(args) => finalizers::run(config, args, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),
         Command::Exceptions { stat, dump } => exceptions::run(config, dump, *stat, streams),

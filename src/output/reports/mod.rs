@@ -2,10 +2,12 @@
 
 mod contracts;
 mod exceptions;
+mod finalizers;
 mod handles;
 mod heap;
 mod info;
 mod oom;
+mod roots;
 mod segments;
 mod stat;
 mod threads;
