@@ -14,6 +14,16 @@ pub enum TypePattern {
     Name(String),
 }
 
+impl TypePattern {
+    /// Whether it means the type with this method table. `name` makes the type's name, where that is needed.
+    pub fn matches(&self, method_table: Addr, name: impl FnOnce() -> String) -> bool {
+        match self {
+            TypePattern::MethodTable(mt) => *mt == method_table,
+            TypePattern::Name(pattern) => glob(pattern, &name()),
+        }
+    }
+}
+
 /// Which objects are meant. Empty lists mean all.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
@@ -91,10 +101,7 @@ impl<'s, 'p> Picker<'s, 'p> {
         if let Some(Some(known)) = self.types.get(index) {
             return *known;
         }
-        let matches = |pattern: &TypePattern| match pattern {
-            TypePattern::MethodTable(mt) => *mt == kind.method_table,
-            TypePattern::Name(name) => glob(name, &self.namer.name_or_address(kind.method_table)),
-        };
+        let matches = |pattern: &TypePattern| pattern.matches(kind.method_table, || self.namer.name_or_address(kind.method_table));
         // Method tables first: a name costs a look into metadata.
         let wanted = self.selection.types.iter().any(|p| matches!(p, TypePattern::MethodTable(_)) && matches(p))
             || self.selection.types.iter().any(|p| matches!(p, TypePattern::Name(_)) && matches(p));

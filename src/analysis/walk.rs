@@ -3,7 +3,7 @@
 use crate::base::{Addr, NoteKind, Notes};
 use crate::clr::threads::Threads;
 use crate::contract::{ContractError, Process, Runtime};
-use crate::gc::{Gc, Heap, Object, Visitor};
+use crate::gc::{Gc, Heap, Object, ObjectStarts, Visitor};
 use crate::model::{CoverageModel, SegmentModel, WalkModel};
 
 /// The heap of `runtime`, ready to be walked. Without a readable thread list the walk finds its way by itself.
@@ -33,6 +33,13 @@ pub fn walked_segments(process: &Process, heap: &Heap<'_>) -> Vec<SegmentModel> 
         }
     }
     segments
+}
+
+/// Where the objects of `heap` begin.
+pub fn index(process: &Process, heap: &Heap<'_>) -> ObjectStarts {
+    let (index, walks) = ObjectStarts::build(heap, &*process.progress, &process.notes);
+    note(process, heap, &walks);
+    index
 }
 
 struct OfTypes<F> {

@@ -41,6 +41,12 @@ pub struct Limits {
     pub sync_blocks: u64,
     /// Exceptions behind one exception, the inner ones of inner ones included.
     pub inner_exceptions: usize,
+    /// Entries of one heap's finalization queue. Leaks have some million.
+    pub finalizer_entries: usize,
+    /// Bytes of one thread's stack that are scanned. Main threads have 8 MB, threads with a size of their own rarely 64.
+    pub stack_bytes: u64,
+    /// Roots of one dump. Handles make the most: some million where they leak.
+    pub roots: usize,
     /// Modules, in NT_FILE or in a module list.
     pub modules: usize,
 }
@@ -67,6 +73,9 @@ impl Default for Limits {
             note_bytes: 256 << 20,
             sync_blocks: 1 << 22,
             inner_exceptions: 256,
+            finalizer_entries: 1 << 26,
+            stack_bytes: 64 << 20,
+            roots: 1 << 26,
             modules: 100_000,
         }
     }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::cmd::{ObjectsArgs, StatArgs};
+use super::cmd::{FinalizersArgs, HandlesArgs, ObjectsArgs, RootsArgs, StatArgs};
 use super::select::address;
 use crate::base::Addr;
-use crate::model::HandleKind;
+use crate::model::{HandleKind, RootKind};
 use crate::output::Format;
 
 /// Opens a crash dump of a .NET process and shows its garbage-collected heap.
@@ -205,17 +205,16 @@ pub enum Command {
 
     /// Every GC handle: type, object, method table, secondary value.
     #[command(visible_alias = "gchandles")]
-    Handles {
-        /// Only handles of this type (repeatable).
-        #[arg(long = "type", value_name = "TYPE", value_parser = handle_kind)]
-        kinds: Vec<HandleKind>,
-        /// Only the number of handles by type.
-        #[arg(long)]
-        stat: bool,
-        /// The dump.
-        #[command(flatten)]
-        dump: DumpArg,
-    },
+    Handles(HandlesArgs),
+
+    /// What keeps objects alive from outside of the heap: handles, stacks, registers, the finalization queue.
+    ///
+    /// Stacks and registers are read conservatively: every word that leads to an object counts, stale ones too.
+    Roots(RootsArgs),
+
+    /// The finalization queue: objects with a finalizer, and those whose finalizer is due.
+    #[command(visible_alias = "finalizequeue")]
+    Finalizers(FinalizersArgs),
 
     /// Whether an allocation failed, and why.
     #[command(visible_alias = "analyzeoom")]
@@ -276,7 +275,7 @@ pub enum Command {
 }
 
 /// A handle type by our name or by SOS's (`WeakShort`, `WeakWinRT` …).
-fn handle_kind(text: &str) -> Result<HandleKind, String> {
+pub(super) fn handle_kind(text: &str) -> Result<HandleKind, String> {
     let plain = |s: &str| s.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_ascii_lowercase();
     let wanted = match plain(text).as_str() {
         "weakwinrt" => "weaknativecom".to_string(),
@@ -285,6 +284,16 @@ fn handle_kind(text: &str) -> Result<HandleKind, String> {
     HandleKind::ALL.into_iter().find(|k| plain(k.name()) == wanted).ok_or_else(|| {
         let names: Vec<&str> = HandleKind::ALL.iter().map(|k| k.name()).collect();
         format!("handle types are {}", names.join(", "))
+    })
+}
+
+/// A kind of roots by its name; `strong` and the like mean the handles.
+pub(super) fn root_kind(text: &str) -> Result<RootKind, String> {
+    let wanted = text.to_ascii_lowercase();
+    let named = |k: &RootKind| k.name() == wanted || k.name().strip_suffix("-handle") == Some(wanted.as_str());
+    RootKind::ALL.into_iter().find(named).ok_or_else(|| {
+        let names: Vec<&str> = RootKind::ALL.iter().map(|k| k.name()).collect();
+        format!("kinds of roots are {}", names.join(", "))
     })
 }
 

@@ -24,6 +24,7 @@ layout! {
         exposed: opt "ExposedObject|GCHandle",
         last_thrown: opt "LastThrownObject",
         tracker: opt "ExceptionTracker",
+        stack_base: opt "CachedStackBase",
     }
 }
 
@@ -103,6 +104,12 @@ pub struct Thread {
     pub nested: Vec<Addr>,
     /// Last exception thrown.
     pub last_thrown: Option<Addr>,
+    /// The handles that hold the exceptions in flight, the youngest first, with their objects.
+    pub exception_handles: Vec<(Addr, Addr)>,
+    /// The handle that holds the last exception thrown.
+    pub last_thrown_handle: Option<Addr>,
+    /// Where its stack ends, the highest address; only .NET 11 publishes it.
+    pub stack_base: Option<Addr>,
 }
 
 /// Names of the state flags (`Thread::ThreadState`, threads.h; unchanged from .NET 8 to 11).
@@ -228,7 +235,9 @@ impl<'a> Threads<'a> {
     fn thread(&self, address: Addr) -> Thread {
         let at = |offset: Option<u64>| offset.map(|o| address.plus(o));
         let m = self.memory;
-        let mut thrown = self.in_flight(address).into_iter();
+        let thrown = self.in_flight(address);
+        let exception_handles = thrown.iter().filter_map(|(handle, object)| (*handle).zip(*object)).collect();
+        let mut thrown = thrown.into_iter().map(|(_, object)| object);
         // The youngest tracker belongs to the exception in flight, even where its object cannot be read.
         let exception = thrown.next().flatten();
         let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();
@@ -244,17 +253,21 @@ impl<'a> Threads<'a> {
             exception,
             nested,
             last_thrown: at(self.thread.last_thrown).and_then(|a| self.handle(a)),
+            exception_handles,
+            last_thrown_handle: at(self.thread.last_thrown).and_then(|a| m.ptr(a).ok()).filter(|h| !h.is_null()),
+            stack_base: at(self.thread.stack_base).and_then(|a| m.ptr(a).ok()).filter(|b| !b.is_null()),
         }
     }
 
-    /// The exceptions in flight of a thread, the youngest first.
-    fn in_flight(&self, thread: Addr) -> Vec<Option<Addr>> {
+    /// The exceptions in flight of a thread, the youngest first: handles and objects.
+    fn in_flight(&self, thread: Addr) -> Vec<(Option<Addr>, Option<Addr>)> {
         let mut out = Vec::new();
         let (Some(tracker), Some(layout)) = (self.thread.tracker, self.tracker.as_ref()) else { return out };
         let mut at = self.memory.ptr(thread.plus(tracker)).ok().filter(|t| !t.is_null());
         let mut seen = HashSet::new();
         while let Some(info) = at.filter(|i| seen.insert(*i) && out.len() < MAX_NESTED) {
-            out.push(self.handle(info.plus(layout.thrown)));
+            let handle = self.memory.ptr(info.plus(layout.thrown)).ok().filter(|h| !h.is_null());
+            out.push((handle, handle.and_then(|h| self.memory.ptr(h).ok()).filter(|o| !o.is_null())));
             at = layout.previous.and_then(|o| self.memory.ptr(info.plus(o)).ok()).filter(|t| !t.is_null());
         }
         out

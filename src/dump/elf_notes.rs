@@ -1,7 +1,9 @@
 //! Notes of an ELF core: threads, file mappings, the auxiliary vector, the signal.
 
 use super::fields::Fields;
-use super::{Crash, FileMapping, OsThread};
+
+use super::registers::{self, named};
+use super::{Crash, FileMapping, OsThread, Register};
 use crate::base::{Addr, AddrRange, Arch, Limits, PtrSize, Shape};
 
 const NT_PRSTATUS: u32 = 1;
@@ -76,20 +78,27 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let register = |index: u64| desc.word(registers_at + index * word, shape.ptr);
     // Instruction pointer, stack pointer, general registers, as indexes in the kernel's user_regs_struct. Other
     // architectures have their own order, which nobody has verified: no registers rather than invented ones.
-    let (ip, sp, general) = match arch {
-        Arch::X64 => (16, 19, 0..15),
-        Arch::Arm64 => (32, 31, 0..31),
-        Arch::X86 => (12, 15, 0..7),
-        Arch::Arm => (15, 13, 0..15),
-        _ => (0, 0, 0..0),
+    let (ip, sp, names): (u64, u64, &[&'static str]) = match arch {
+        Arch::X64 => (16, 19, &registers::ELF_X64),
+        Arch::Arm64 => (32, 31, &registers::ARM64),
+        Arch::X86 => (12, 15, &registers::ELF_X86),
+        Arch::Arm => (15, 13, &registers::ARM),
+        _ => (0, 0, &[]),
     };
-    let known = !general.is_empty();
-    let stack = (known && !general.contains(&sp)).then_some(sp);
+    let known = !names.is_empty();
+    let general = names.iter().zip(0u64..).filter_map(|(name, i)| Some((*name, register(i)?)));
+    let mut general = named(general);
+    // On x64 and x86 the stack pointer does not stand among the others.
+    if matches!(arch, Arch::X64 | Arch::X86) {
+        let name = if arch == Arch::X64 { "rsp" } else { "esp" };
+        general.extend(register(sp).map(|value| Register { name, value }));
+    }
     Some(OsThread {
         id: desc.u32(pid_at)?,
         instruction_pointer: register(ip).filter(|_| known).map(Addr),
         stack_pointer: register(sp).filter(|_| known).map(Addr),
-        registers: general.chain(stack).filter_map(register).collect(),
+        registers: general,
+        thread_base: (arch == Arch::X64).then(|| register(21)).flatten().filter(|b| *b != 0).map(Addr),
         signal: u32::from(desc.u16(12)?),
         name: None,
         stack: None,

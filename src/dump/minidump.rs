@@ -15,6 +15,7 @@ use super::elf_notes::signal_name;
 use super::fields::Fields;
 use super::minidump_info::{Strings, modules, process_id, thread_names};
 use super::minidump_memory::{memory_lists, memory_regions};
+use super::registers::{ARM, ARM64, named};
 use super::{Bytes, Container, Crash, Dump, DumpError, DumpFacts, OsThread};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
 
@@ -239,6 +240,7 @@ fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Ve
             instruction_pointer: None,
             stack_pointer: None,
             registers: Vec::new(),
+            thread_base: None,
             signal: 0,
             name: None,
             stack: (stack_len > 0).then(|| AddrRange::new(stack, stack.plus(u64::from(stack_len)))),
@@ -260,26 +262,51 @@ fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Ve
 }
 
 fn registers(context: &MinidumpContext, thread: &mut OsThread) {
-    let (ip, sp, general): (u64, u64, Vec<u64>) = match &context.raw {
-        MinidumpRawContext::Amd64(c) => (
-            c.rip,
-            c.rsp,
-            vec![c.rax, c.rcx, c.rdx, c.rbx, c.rsp, c.rbp, c.rsi, c.rdi, c.r8, c.r9, c.r10, c.r11, c.r12, c.r13, c.r14, c.r15],
-        ),
-        MinidumpRawContext::X86(c) => {
-            let all = [c.edi, c.esi, c.ebx, c.edx, c.ecx, c.eax, c.ebp, c.esp];
-            (c.eip.into(), c.esp.into(), all.into_iter().map(u64::from).collect())
+    let (ip, sp, general) = match &context.raw {
+        MinidumpRawContext::Amd64(c) => {
+            let all = [
+                ("rax", c.rax),
+                ("rcx", c.rcx),
+                ("rdx", c.rdx),
+                ("rbx", c.rbx),
+                ("rsp", c.rsp),
+                ("rbp", c.rbp),
+                ("rsi", c.rsi),
+                ("rdi", c.rdi),
+                ("r8", c.r8),
+                ("r9", c.r9),
+                ("r10", c.r10),
+                ("r11", c.r11),
+                ("r12", c.r12),
+                ("r13", c.r13),
+                ("r14", c.r14),
+                ("r15", c.r15),
+            ];
+            (c.rip, c.rsp, named(all.into_iter()))
         }
-        MinidumpRawContext::Arm64(c) => (c.pc, c.sp, c.iregs.into_iter().chain([c.sp]).collect()),
+        MinidumpRawContext::X86(c) => {
+            let all = [
+                ("edi", c.edi),
+                ("esi", c.esi),
+                ("ebx", c.ebx),
+                ("edx", c.edx),
+                ("ecx", c.ecx),
+                ("eax", c.eax),
+                ("ebp", c.ebp),
+                ("esp", c.esp),
+            ];
+            (c.eip.into(), c.esp.into(), named(all.into_iter().map(|(n, v)| (n, v.into()))))
+        }
+        MinidumpRawContext::Arm64(c) => (c.pc, c.sp, named(ARM64.into_iter().zip(c.iregs.into_iter().chain([c.sp])))),
         MinidumpRawContext::OldArm64(c) => {
             // A packed structure: copied before it is looked at.
             let (all, sp, pc) = (c.iregs, c.sp, c.pc);
-            (pc, sp, all.into_iter().chain([sp]).collect())
+            (pc, sp, named(ARM64.into_iter().zip(all.into_iter().chain([sp]))))
         }
         MinidumpRawContext::Arm(c) => {
             let [all @ .., pc] = c.iregs;
             let [.., sp, _] = all;
-            (pc.into(), sp.into(), all.into_iter().map(u64::from).collect())
+            (pc.into(), sp.into(), named(ARM.into_iter().zip(all.into_iter().map(u64::from))))
         }
         _ => return,
     };

@@ -18,6 +18,7 @@ mod minidump_memory;
 mod open;
 #[cfg(test)]
 mod real_tests;
+mod registers;
 mod sniff;
 
 use std::path::PathBuf;
@@ -168,6 +169,15 @@ pub struct FileMapping {
     pub path: String,
 }
 
+/// A general register of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Register {
+    /// Its name as debuggers print it: `rbx`, `x19`.
+    pub name: &'static str,
+    /// What it held when the dump was taken.
+    pub value: u64,
+}
+
 /// A thread of the operating system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OsThread {
@@ -177,8 +187,10 @@ pub struct OsThread {
     pub instruction_pointer: Option<Addr>,
     /// Stack pointer.
     pub stack_pointer: Option<Addr>,
-    /// All general registers, for a conservative scan of roots.
-    pub registers: Vec<u64>,
+    /// All general registers, the stack pointer included, for a conservative scan of roots.
+    pub registers: Vec<Register>,
+    /// Base of the thread's own data (x64 Linux: `fs_base`). The C library keeps it at the top of the stacks that it makes.
+    pub thread_base: Option<Addr>,
     /// Signal that this thread was handling (ELF `pr_cursig`), 0 for none.
     pub signal: u32,
     /// Name, where recorded.

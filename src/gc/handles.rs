@@ -208,7 +208,15 @@ impl Gc<'_> {
                     self.needed(&format!("secondary value of the handle {address}"), self.memory.ptr(at))
                 }
             };
-            visit(HandleModel { address, kind, object, object_type: None, method_table: self.method_table(object), secondary });
+            visit(HandleModel {
+                address,
+                kind,
+                object,
+                object_type: None,
+                method_table: self.method_table(object),
+                secondary,
+                secondary_type: None,
+            });
         }
     }
 

@@ -4,8 +4,10 @@
 //! marked where they matter. Names are bound to offsets once, in [`Gc::bind`].
 
 mod facts;
+mod finalizers;
 mod handles;
 mod heaps;
+mod index;
 mod layouts;
 mod names;
 mod oom;
@@ -14,7 +16,9 @@ mod segments;
 mod walk;
 
 pub use facts::Facts;
+pub use finalizers::{FinalizerEntry, FinalizerQueue};
 pub use handles::HandleFilter;
+pub use index::{ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use walk::{Heap, Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked};
 

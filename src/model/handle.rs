@@ -98,6 +98,30 @@ pub struct HandleModel {
     /// Dependent handles: the dependent object. Weak interior pointers: the location of the pointer. Cross references:
     /// the native context. `null` for all others.
     pub secondary: Option<Addr>,
+    /// Dependent handles: type name of the dependent object; `null` where there is none or it cannot be told.
+    pub secondary_type: Option<String>,
+}
+
+/// What `handles --by` groups by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum HandleBy {
+    /// Type of the handle.
+    Type,
+    /// Type of the object.
+    ObjectType,
+    /// Generation or kind of segment that the object lies in.
+    Generation,
+}
+
+/// Handles of one group.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct HandleGroup {
+    /// Type of the handles, type name of the objects (the method table's address where nothing is known), or generation;
+    /// `null` where the object is not in the dump, or in no segment.
+    pub key: Option<String>,
+    /// How many.
+    pub count: u64,
 }
 
 /// Handles of one type.
@@ -123,6 +147,10 @@ pub struct HandlesReport {
     pub supported: Vec<HandleKind>,
     /// Handle tables that were walked: one per processor with server GC.
     pub tables: u64,
-    /// The handles, in the order of the tables; left out with `--stat`.
+    /// The handles, in the order of the tables; `null` with `--stat` and `--by`.
     pub handles: Option<Vec<HandleModel>>,
+    /// With `--by`: what the groups stand for.
+    pub by: Option<HandleBy>,
+    /// With `--by`: the groups, the largest first.
+    pub groups: Option<Vec<HandleGroup>>,
 }

@@ -6,6 +6,7 @@
 mod contracts;
 mod envelope;
 mod exception;
+mod finalizer;
 mod handle;
 mod header;
 mod heap;
@@ -14,6 +15,7 @@ mod object;
 mod object_list;
 mod oom;
 mod place;
+mod root;
 mod segment;
 mod stat;
 mod statics;
@@ -24,7 +26,10 @@ mod walk;
 pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
 pub use envelope::{DumpModel, Envelope, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
-pub use handle::{HandleKind, HandleModel, HandleStat, HandlesReport};
+pub use finalizer::{
+    FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
+};
+pub use handle::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
     AllocContextModel, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount,
@@ -34,6 +39,7 @@ pub use object::{DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{OomModel, OomReport};
 pub use place::{NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
+pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootKind, RootModel, RootType, RootsReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport};

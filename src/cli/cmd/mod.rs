@@ -2,6 +2,7 @@
 
 mod contracts;
 mod exceptions;
+mod finalizers;
 mod handles;
 mod heap;
 mod info;
@@ -9,6 +10,7 @@ mod object;
 mod objects;
 mod oom;
 mod place;
+mod roots;
 mod segments;
 mod stat;
 mod statics;
@@ -18,7 +20,10 @@ mod types;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+pub use finalizers::FinalizersArgs;
+pub use handles::HandlesArgs;
 pub use objects::ObjectsArgs;
+pub use roots::RootsArgs;
 pub use stat::StatArgs;
 
 use anyhow::{Context, Result};
@@ -56,7 +61,9 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         }
         Command::Where { address, dump } => place::run(config, dump, *address, streams),
         Command::Near { address, before, after, dump } => place::near(config, dump, *address, (*before, *after), streams),
-        Command::Handles { kinds, stat, dump } => handles::run(config, dump, kinds, *stat, streams),
+        Command::Handles(args) => handles::run(config, args, streams),
+        Command::Roots(args) => roots::run(config, args, streams),
+        Command::Finalizers(args) => finalizers::run(config, args, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),
         Command::Exceptions { stat, dump } => exceptions::run(config, dump, *stat, streams),

@@ -90,6 +90,8 @@ pub struct Heap<'a> {
     tables: MethodTables<'a>,
     types: ObjectTypes,
     segments: Vec<SegmentModel>,
+    /// Numbers of the segments, by address.
+    by_address: Vec<usize>,
     contexts: Vec<Context>,
     /// Bits of an object's first word that are not part of the method table pointer.
     unmask: u64,
@@ -111,11 +113,15 @@ impl<'a> Heap<'a> {
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what sizes objects.
     pub fn new(gc: &Gc<'a>, threads: &[Thread]) -> Result<Heap<'a>, ContractError> {
+        let segments = gc.segments();
+        let mut by_address: Vec<usize> = (0..segments.len()).collect();
+        by_address.sort_by_key(|i| segments.get(*i).map(|s| s.start));
         Ok(Heap {
             memory: gc.memory,
             tables: MethodTables::new(gc.memory, gc.descriptor)?,
             types: ObjectTypes::default(),
-            segments: gc.segments(),
+            segments,
+            by_address,
             contexts: usable(&gc.contexts(threads)),
             unmask: gc.unmask,
             moving: gc.facts.structures_valid == Some(false),
@@ -140,6 +146,11 @@ impl<'a> Heap<'a> {
     /// The memory that the heap lies in.
     pub fn memory(&self) -> &'a Memory {
         self.memory
+    }
+
+    /// The method table of the object at `address`, mark bits cleared. `None` where the object is not in the dump.
+    pub fn method_table(&self, address: Addr) -> Option<Addr> {
+        self.memory.word(address).ok().map(|word| Addr(word & !self.unmask))
     }
 
     /// The type whose method table is at `mt`; `None` where there is none that could have objects.
@@ -213,7 +224,15 @@ impl<'a> Heap<'a> {
 
     /// The segment whose objects `address` lies between, with its number.
     pub fn segment_of(&self, address: Addr) -> Option<(usize, &SegmentModel)> {
-        self.segments.iter().enumerate().find(|(_, s)| s.start <= address && address < s.allocated)
+        let start = |i: &usize| self.segments.get(*i).map(|s| s.start);
+        let last = self.by_address.partition_point(|i| start(i) <= Some(address)).checked_sub(1)?;
+        let index = *self.by_address.get(last)?;
+        self.segments.get(index).filter(|s| address < s.allocated).map(|s| (index, s))
+    }
+
+    /// The generation that `address` lies in; inside an ephemeral segment that of the part.
+    pub fn generation_of(&self, address: Addr) -> Option<Generation> {
+        self.segment_of(address).map(|(_, s)| segment::generation_at(s, address).0)
     }
 }
 

@@ -293,7 +293,7 @@ fn size_of(kind: &ObjectType, count: impl FnOnce() -> Option<u32>) -> Option<u64
 }
 
 /// The generation at `at`, and where it ends.
-fn generation_at(segment: &SegmentModel, at: Addr) -> (Generation, Addr) {
+pub(super) fn generation_at(segment: &SegmentModel, at: Addr) -> (Generation, Addr) {
     let part = segment.parts.iter().find(|p| p.start <= at && at < p.end);
     part.map_or((segment.generation, segment.allocated), |p| (p.generation, p.end))
 }

@@ -3,7 +3,7 @@ use std::io;
 use serde_json::Value;
 
 use super::completeness;
-use crate::model::{HandleModel, HandlesReport};
+use crate::model::{HandleBy, HandleGroup, HandleModel, HandlesReport};
 use crate::output::{Cell, Column, Grid, Page, Report, count, record};
 
 fn row(h: &HandleModel) -> Vec<Cell> {
@@ -14,6 +14,7 @@ fn row(h: &HandleModel) -> Vec<Cell> {
         Cell::some(h.method_table, Cell::Addr),
         Cell::some(h.secondary, Cell::Addr),
         Cell::some(h.object_type.clone(), Cell::Text),
+        Cell::some(h.secondary_type.clone(), Cell::Text),
     ]
 }
 
@@ -22,13 +23,26 @@ impl HandlesReport {
         let columns = vec![Column::text("type", 22), Column::number("count")];
         Grid::new(columns, || self.counts.iter().map(|c| vec![Cell::Text(c.kind.name().into()), Cell::Count(c.count)]))
     }
+
+    fn groups_grid(&self) -> Grid<'_> {
+        let name = match self.by {
+            Some(HandleBy::ObjectType) => "object_type",
+            Some(HandleBy::Generation) => "generation",
+            Some(HandleBy::Type) | None => "type",
+        };
+        let columns = vec![Column::text(name, 60), Column::number("count")];
+        let row = |g: &HandleGroup| vec![Cell::some(g.key.clone(), Cell::Text), Cell::Count(g.count)];
+        Grid::new(columns, move || self.groups.iter().flatten().map(row))
+    }
 }
 
 impl Report for HandlesReport {
     completeness!();
 
     fn grid(&self) -> Grid<'_> {
-        let Some(handles) = &self.handles else { return self.counts_grid() };
+        let Some(handles) = &self.handles else {
+            return if self.groups.is_some() { self.groups_grid() } else { self.counts_grid() };
+        };
         let columns = vec![
             Column::address("address"),
             Column::text("type", 21),
@@ -36,14 +50,16 @@ impl Report for HandlesReport {
             Column::address("method_table"),
             Column::address("secondary"),
             Column::text("object_type", 40),
+            Column::text("secondary_type", 30),
         ];
         Grid::new(columns, move || handles.iter().map(row))
     }
 
     fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        match &self.handles {
-            Some(list) => Box::new(list.iter().map(|h| record("handle", h))),
-            None => Box::new(self.counts.iter().map(|c| record("count", c))),
+        match (&self.handles, &self.groups) {
+            (Some(list), _) => Box::new(list.iter().map(|h| record("handle", h))),
+            (None, Some(groups)) => Box::new(groups.iter().map(|g| record("group", g))),
+            (None, None) => Box::new(self.counts.iter().map(|c| record("count", c))),
         }
     }
 
@@ -52,7 +68,10 @@ impl Report for HandlesReport {
             page.grid(&self.grid(), None)?;
             page.gap()?;
         }
-        if !self.counts.is_empty() {
+        if self.groups.as_ref().is_some_and(|g| !g.is_empty()) {
+            page.grid(&self.groups_grid(), None)?;
+            page.gap()?;
+        } else if !self.counts.is_empty() {
             page.grid(&self.counts_grid(), None)?;
             page.gap()?;
         }

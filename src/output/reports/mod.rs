@@ -2,12 +2,14 @@
 
 mod contracts;
 mod exceptions;
+mod finalizers;
 mod handles;
 mod heap;
 mod info;
 mod object;
 mod oom;
 mod place;
+mod roots;
 mod segments;
 mod stat;
 mod statics;

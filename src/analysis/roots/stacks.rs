@@ -1,0 +1,173 @@
+//! The conservative scan: every word of a stack and every register that leads to an object counts as a root.
+//!
+//! Reference §7.4. It misses nothing that a suspended thread holds on its stack or in its registers, and it takes stale
+//! words for roots.
+
+use super::{Origin, Root, RootFlags, RootOptions, Roots};
+use crate::base::{Addr, AddrRange, NoteKind};
+use crate::clr::threads::Thread;
+use crate::contract::Process;
+use crate::dump::OsThread;
+use crate::gc::{Heap, ObjectStarts};
+use crate::model::{CoverageKind, RootKind};
+
+/// State flag of a thread that runs on its alternate signal stack: its own stack lies elsewhere.
+const ON_ALTERNATE_STACK: u32 = 0x40;
+/// State flags of threads that have no stack (not started yet, or ended).
+const WITHOUT_STACK: u32 = 0x400 | 0x800;
+
+/// What the scan could not do, counted in threads.
+#[derive(Default)]
+struct Lacks {
+    /// Threads that have a stack.
+    threads: u64,
+    scanned: u64,
+    no_registers: u64,
+    no_stack: u64,
+    cut: u64,
+    elsewhere: u64,
+}
+
+/// Adds what the stacks and registers of `threads` lead to.
+pub(super) fn stack_roots(
+    process: &Process,
+    heap: &Heap<'_>,
+    index: Option<&ObjectStarts>,
+    threads: &[Thread],
+    options: &RootOptions,
+    roots: &mut Roots,
+) {
+    let mut lacks = Lacks::default();
+    let Some(index) = index else {
+        for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
+            roots.cover(kind, CoverageKind::Unavailable, Some("the heap was not indexed".into()));
+        }
+        return;
+    };
+    for (thread, number) in threads.iter().zip(0u32..) {
+        let Some(os_id) = thread.os_id.filter(|id| *id != 0) else { continue };
+        if thread.state.is_some_and(|s| s & WITHOUT_STACK != 0) {
+            continue;
+        }
+        lacks.threads = lacks.threads.saturating_add(1);
+        let native = process.dump.threads.iter().find(|t| u64::from(t.id) == os_id);
+        let Some(native) = native.filter(|t| t.stack_pointer.is_some() && !t.registers.is_empty()) else {
+            lacks.no_registers = lacks.no_registers.saturating_add(1);
+            continue;
+        };
+        if thread.state.is_some_and(|s| s & ON_ALTERNATE_STACK != 0) {
+            lacks.elsewhere = lacks.elsewhere.saturating_add(1);
+        }
+        if options.wants(RootKind::Register) {
+            for register in &native.registers {
+                let Some((object, flags)) = object_at(heap, index, Addr(register.value)) else { continue };
+                let origin = Origin::Register(number, register.name);
+                roots.roots.push(Root { kind: RootKind::Register, address: None, object, flags, origin });
+            }
+        }
+        if options.wants(RootKind::Stack) {
+            scan(process, heap, index, (thread, number), native, roots, &mut lacks);
+        }
+    }
+    for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
+        let (coverage, reason) = lacks.coverage(kind, heap);
+        roots.cover(kind, coverage, Some(reason));
+    }
+}
+
+fn object_at(heap: &Heap<'_>, index: &ObjectStarts, address: Addr) -> Option<(Addr, RootFlags)> {
+    let (_, object) = index.containing(heap, address)?;
+    let interior = if object == address { RootFlags::NONE } else { RootFlags::INTERIOR };
+    Some((object, RootFlags::CONSERVATIVE.with(interior)))
+}
+
+fn scan(
+    process: &Process,
+    heap: &Heap<'_>,
+    index: &ObjectStarts,
+    (thread, number): (&Thread, u32),
+    native: &OsThread,
+    roots: &mut Roots,
+    lacks: &mut Lacks,
+) {
+    let memory = &process.memory;
+    let word = memory.ptr_bytes();
+    let Some(mut range) = stack_of(process, thread, native) else {
+        lacks.no_stack = lacks.no_stack.saturating_add(1);
+        return;
+    };
+    lacks.scanned = lacks.scanned.saturating_add(1);
+    let mut cut = false;
+    if range.len() > process.limits.stack_bytes {
+        let what = format!("the stack of the thread at {} is scanned for {} bytes only", thread.address, process.limits.stack_bytes);
+        process.notes.add(NoteKind::LimitHit, range.start, what);
+        range = AddrRange::new(range.start, range.start.plus(process.limits.stack_bytes));
+        cut = true;
+    }
+    cut |= memory.captured(range) < range.len();
+    lacks.cut = lacks.cut.saturating_add(u64::from(cut));
+    let Ok(step) = usize::try_from(word) else { return };
+    for (start, bytes) in memory.stretches(range) {
+        let Some(first) = start.0.checked_next_multiple_of(word).map(Addr) else { continue };
+        let skip = first.since(start).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
+        let mut at = first;
+        for chunk in bytes.get(skip..).unwrap_or_default().chunks_exact(step) {
+            if roots.roots.len() > process.limits.roots {
+                return;
+            }
+            let value = Addr(memory.shape().number(chunk));
+            if let Some((object, flags)) = object_at(heap, index, value) {
+                let origin = Origin::Stack(number);
+                roots.roots.push(Root { kind: RootKind::Stack, address: Some(at), object, flags, origin });
+            }
+            at = at.plus(word);
+        }
+    }
+}
+
+/// The used part of a thread's stack: from its stack pointer to its end.
+fn stack_of(process: &Process, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
+    let dump = &process.dump;
+    let sp = native.stack_pointer?;
+    let from = Addr(sp.0.checked_next_multiple_of(process.memory.ptr_bytes())?);
+    let recorded = || native.stack.filter(|s| s.contains(sp)).map(|s| s.end);
+    let mapped = || dump.regions.iter().find(|r| r.range.contains(sp)).map(|r| r.range.end);
+    let captured = || {
+        let around = |start: Addr, len: u64| AddrRange::new(start, start.plus(len));
+        dump.ranges.iter().map(|r| around(r.start, r.len)).find(|r| r.contains(sp)).map(|r| r.end)
+    };
+    let mut end = recorded().or_else(mapped).or_else(captured)?;
+    // The kernel joins neighbouring mappings: what the runtime or the C library knows of the stack's end is closer.
+    for closer in [thread.stack_base, native.thread_base].into_iter().flatten() {
+        if from < closer && closer < end {
+            end = closer;
+        }
+    }
+    (from < end).then(|| AddrRange::new(from, end))
+}
+
+impl Lacks {
+    fn coverage(&self, kind: RootKind, heap: &Heap<'_>) -> (CoverageKind, String) {
+        let of = |n: u64, what: &str| (n > 0).then(|| format!("{n} of {} threads {what}", self.threads));
+        let mut reasons: Vec<String> = Vec::new();
+        reasons.extend(of(self.no_registers, "have no registers in the dump"));
+        if kind == RootKind::Stack {
+            reasons.extend(of(self.no_stack, "have no stack in the dump"));
+            reasons.extend(of(self.cut, "have only a part of their stack in the dump"));
+            reasons.extend(of(self.elsewhere, "were on their signal stack, and their own was not scanned"));
+        }
+        let whole = heap.segments().iter().all(|s| s.captured_bytes >= s.allocated_bytes);
+        let none = self.threads == 0 || self.no_registers == self.threads || kind == RootKind::Stack && self.scanned == 0;
+        if !whole {
+            reasons.push("objects that are not in the dump cannot be recognised".into());
+        }
+        if none {
+            reasons.push("no thread could be scanned".into());
+            return (CoverageKind::Unavailable, reasons.join("; "));
+        }
+        if reasons.is_empty() {
+            return (CoverageKind::Conservative, "every word that leads to an object is taken for a root, stale ones too".into());
+        }
+        (CoverageKind::Partial, reasons.join("; "))
+    }
+}
