@@ -4,6 +4,7 @@ mod contracts;
 mod exceptions;
 pub mod fields;
 pub mod graph;
+mod heap_graph;
 mod info;
 mod names;
 mod object;
@@ -18,6 +19,7 @@ mod walk;
 
 pub use contracts::contracts;
 pub use exceptions::ExceptionReader;
+pub use heap_graph::HeapGraph;
 pub use info::{envelope_parts, info};
 pub use names::Namer;
 pub use object::{ObjectOptions, object, object_limits};

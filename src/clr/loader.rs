@@ -251,11 +251,16 @@ impl<'a> Loader<'a> {
         Some(out)
     }
 
-    /// The array of references that the managed `LoaderAllocator` of a collectible module keeps for its statics (.NET 8).
-    pub fn allocator_slots(&self, module: Addr, types: &Types<'_>) -> Option<Addr> {
+    /// The managed `LoaderAllocator` of a collectible module: every object of its types keeps it alive.
+    pub fn allocator_object(&self, module: Addr) -> Option<Addr> {
         let allocator = self.pointer(module.plus(self.module.as_ref()?.allocator?))?;
         let handle = self.pointer(allocator.plus(self.allocator.as_ref()?.object?))?;
-        let object = self.pointer(handle)?;
+        self.pointer(handle)
+    }
+
+    /// The array of references that the managed `LoaderAllocator` of a collectible module keeps for its statics (.NET 8).
+    pub fn allocator_slots(&self, module: Addr, types: &Types<'_>) -> Option<Addr> {
+        let object = self.allocator_object(module)?;
         let mt = Addr(self.memory.word(object).ok()? & !self.unmask);
         self.pointer(object.plus(types.fields().offset(types.names(), mt, "m_slots")?))
     }

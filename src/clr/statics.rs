@@ -203,6 +203,15 @@ impl<'t, 'a> Statics<'t, 'a> {
         self.behind(base, field)
     }
 
+    /// The arrays that the runtime itself keeps for the thread statics of the thread at `thread`: where the reference lies,
+    /// and the array. .NET 8 keeps them in strong handles and has none here.
+    pub fn thread_arrays(&self, thread: Addr) -> Option<(Addr, Addr)> {
+        let (_, _, locals) = self.modern.as_ref()?.thread.as_ref()?;
+        let data = self.memory.ptr(thread.plus(self.thread.as_ref()?.locals?)).ok().filter(|d| !d.is_null())?;
+        let at = data.plus(locals.array);
+        self.memory.ptr(at).ok().filter(|a| !a.is_null()).map(|array| (at, array))
+    }
+
     /// `base` is null where there is no memory yet, `None` where that cannot be told.
     fn behind(&self, base: Option<Addr>, field: &Field) -> StaticPlace {
         let Some(base) = base else { return StaticPlace::Unknown };

@@ -202,7 +202,30 @@ impl ObjectStarts {
 
     /// The number of the object that begins exactly at `address`.
     pub fn id_of(&self, address: Addr) -> Option<u32> {
+        let part = self.part_of(address)?;
+        if let Starts::Bits { words, .. } = &part.starts {
+            let offset = address.0.checked_sub(part.start)?;
+            let bit = offset >> self.shift;
+            let word = words.get(usize::try_from(bit / 64).ok()?)?;
+            if word >> (bit % 64) & 1 == 0 || bit << self.shift != offset {
+                return None;
+            }
+            return part.first.checked_add(part.rank(address.0, self.shift).checked_sub(1)?);
+        }
         self.before(address).filter(|(_, start)| *start == address).map(|(id, _)| id)
+    }
+
+    /// The number of the first object of the segment with this number, and how many it has.
+    pub fn of_segment(&self, segment: usize) -> Option<(u32, u32)> {
+        self.parts.get(segment).map(|p| (p.first, p.count))
+    }
+
+    fn part_of(&self, address: Addr) -> Option<&Part> {
+        if address.0 < self.lowest || address.0 >= self.highest {
+            return None;
+        }
+        let place = self.by_address.partition_point(|i| self.parts.get(*i).is_some_and(|p| p.start <= address.0)).checked_sub(1)?;
+        self.parts.get(*self.by_address.get(place)?).filter(|p| address.0 < p.end)
     }
 
     /// Where the object with this number begins.
@@ -227,14 +250,7 @@ impl ObjectStarts {
 
     /// The last object of the segment around `address` that begins at it or before.
     fn before(&self, address: Addr) -> Option<(u32, Addr)> {
-        if address.0 < self.lowest || address.0 >= self.highest {
-            return None;
-        }
-        let place = self.by_address.partition_point(|i| self.parts.get(*i).is_some_and(|p| p.start <= address.0)).checked_sub(1)?;
-        let part = self.parts.get(*self.by_address.get(place)?)?;
-        if address.0 >= part.end {
-            return None;
-        }
+        let part = self.part_of(address)?;
         let n = part.rank(address.0, self.shift).checked_sub(1)?;
         Some((part.first.checked_add(n)?, Addr(part.select(n, self.shift)?)))
     }

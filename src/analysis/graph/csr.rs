@@ -179,6 +179,11 @@ impl CsrBuilder {
         Self { offsets, items: Vec::with_capacity(edges), largest: None }
     }
 
+    /// Edges added so far.
+    pub fn edges(&self) -> usize {
+        self.items.len()
+    }
+
     /// Adds an edge from the current node. The target may be a node that is still to come.
     #[inline]
     pub fn push_edge(&mut self, target: u32) {

@@ -2,9 +2,11 @@
 
 mod report;
 mod stacks;
+mod statics;
 
 use rustc_hash::FxHashMap;
 
+use super::Namer;
 use crate::base::{Addr, NoteKind};
 use crate::clr::threads::{Thread, Threads};
 use crate::contract::{Process, Runtime};
@@ -183,11 +185,12 @@ impl Roots {
 
 /// Collects the roots of `runtime`. `index` says where the objects of `heap` begin; without it, stacks and registers are
 /// not looked at.
-pub fn collect_roots(
-    process: &Process,
+pub fn collect_roots<'p>(
+    process: &'p Process,
     runtime: &Runtime,
     gc: &Gc<'_>,
     heap: &Heap<'_>,
+    namer: &Namer<'p>,
     index: Option<&ObjectStarts>,
     options: &RootOptions,
 ) -> Roots {
@@ -209,7 +212,9 @@ pub fn collect_roots(
     if options.wants(RootKind::FinalizerReady) {
         finalizer_roots(gc, &mut roots);
     }
-    static_roots(process, runtime, gc, list, options, &mut roots);
+    if options.wants(RootKind::Static) || options.wants(RootKind::ThreadStatic) {
+        statics::static_roots(process, runtime, namer, list, options, &mut roots);
+    }
     if options.needs_index() {
         stacks::stack_roots(process, heap, index, list, options, &mut roots);
     }
@@ -329,21 +334,5 @@ fn finalizer_roots(gc: &Gc<'_>, roots: &mut Roots) {
             roots.cover(RootKind::FinalizerReady, CoverageKind::Unavailable, Some(reason(n)));
         }
         n => roots.cover(RootKind::FinalizerReady, CoverageKind::Partial, Some(reason(n))),
-    }
-}
-
-/// TO BE CONNECTED: static fields and thread statics.
-///
-/// The reader of statics (`clr/statics.rs`) is to push a [`Root`] for every static reference here, of kind
-/// [`RootKind::Static`] or [`RootKind::ThreadStatic`], with [`Origin::Static`] and the field's name in [`Roots::names`], and
-/// to replace the coverage. Until then: statics live in arrays that strong handles hold, so nothing is missed but names.
-/// Arrays of thread statics are held by the runtime's own thread data: those are missing.
-fn static_roots(_process: &Process, _runtime: &Runtime, _gc: &Gc<'_>, _threads: &[Thread], options: &RootOptions, roots: &mut Roots) {
-    if options.wants(RootKind::Static) {
-        let why = "static fields are not named: the arrays that they live in are among the strong and pinned handles";
-        roots.cover(RootKind::Static, CoverageKind::Unavailable, Some(why.into()));
-    }
-    if options.wants(RootKind::ThreadStatic) {
-        roots.cover(RootKind::ThreadStatic, CoverageKind::Unavailable, Some("thread statics are not read yet".into()));
     }
 }

@@ -45,8 +45,8 @@ pub(super) fn run(config: &Config, args: &RootsArgs, streams: &mut Streams<'_>) 
     let heap = analysis::open_heap(&process, runtime, &gc)?;
     let options = RootOptions { kinds: args.kinds.clone(), weak: args.weak };
     let index = options.needs_index().then(|| analysis::index(&process, &heap));
-    let roots = analysis::collect_roots(&process, runtime, &gc, &heap, index.as_ref(), &options);
     let namer = Namer::new(&process, runtime);
+    let roots = analysis::collect_roots(&process, runtime, &gc, &heap, &namer, index.as_ref(), &options);
     let top = args.top.unwrap_or_else(|| if config.format() == Format::Table { streams.rows() } else { 0 });
     let query = RootsQuery { types: args.types.clone(), stat: args.stat, top };
     let report = analysis::roots_report(&roots, &gc, &namer, &options, &query);

@@ -1,0 +1,248 @@
+//! The heap as a graph: a number for every object, who refers to whom, and what the roots hold.
+//!
+//! Free space has no number. A dependent handle is an edge from its key to its value: the value lives as long as the key.
+//! An object whose type can be unloaded has an edge to its loader allocator, which keeps the type and its statics.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::graph::{Csr, CsrBuilder, GraphError};
+use super::roots::{Root, RootFlags, RootOptions, Roots, collect_roots};
+use super::walk::note;
+use super::{Namer, TypePattern, index};
+use crate::base::{Addr, NoteKind};
+use crate::contract::{Process, Runtime};
+use crate::gc::{Gc, Heap, Object, ObjectStarts, ObjectType, Visitor};
+use crate::model::SegmentModel;
+
+/// The heap of one runtime as a graph.
+pub struct HeapGraph {
+    /// Numbers of the objects.
+    pub index: ObjectStarts,
+    /// Who refers to whom.
+    pub edges: Csr,
+    /// Types by their number.
+    pub types: Vec<Arc<ObjectType>>,
+    /// The roots, weak ones and those of no object among them where they were asked for.
+    pub roots: Roots,
+    /// Numbers of the objects that roots hold, ascending, each once; weak roots left out.
+    pub held: Vec<u32>,
+    /// References that lead to no object: a sign of damage, or of a collection in progress.
+    pub dangling: u64,
+    type_of: Vec<u32>,
+    size_of: Vec<u32>,
+    /// Sizes that take more than 32 bits.
+    large: FxHashMap<u32, u64>,
+}
+
+#[derive(Default)]
+struct Part {
+    rows: CsrBuilder,
+    types: Vec<u32>,
+    sizes: Vec<u32>,
+    large: Vec<(u32, u64)>,
+    failed: Option<GraphError>,
+}
+
+/// What is not in the objects themselves.
+#[derive(Default)]
+struct Extra {
+    /// By number of the source.
+    edges: FxHashMap<u32, Vec<u32>>,
+    /// By method table of a type that can be unloaded.
+    allocators: FxHashMap<Addr, u32>,
+}
+
+struct Builder<'g> {
+    index: &'g ObjectStarts,
+    extra: &'g Extra,
+    segment: usize,
+    id: u32,
+    parts: Vec<(usize, Part)>,
+    dangling: u64,
+}
+
+impl Visitor for Builder<'_> {
+    fn segment(&mut self, number: usize, _segment: &SegmentModel) -> bool {
+        let Some((first, count)) = self.index.of_segment(number) else { return false };
+        (self.segment, self.id) = (number, first);
+        let n = usize::try_from(count).unwrap_or(0);
+        let part =
+            Part { rows: CsrBuilder::with_capacity(n, n), types: Vec::with_capacity(n), sizes: Vec::with_capacity(n), ..Part::default() };
+        self.parts.push((number, part));
+        count > 0
+    }
+
+    fn object(&mut self, object: &Object<'_>) {
+        if object.kind.is_free {
+            return;
+        }
+        let Some((_, part)) = self.parts.last_mut() else { return };
+        object.references(|_, target| match self.index.id_of(target) {
+            Some(id) => part.rows.push_edge(id),
+            None => self.dangling = self.dangling.saturating_add(1),
+        });
+        if let Some(more) = self.extra.edges.get(&self.id) {
+            more.iter().for_each(|id| part.rows.push_edge(*id));
+        }
+        if object.kind.is_collectible
+            && let Some(allocator) = self.extra.allocators.get(&object.kind.method_table)
+        {
+            part.rows.push_edge(*allocator);
+        }
+        if let Err(e) = part.rows.end_node() {
+            part.failed = Some(e);
+        }
+        part.types.push(object.kind.index);
+        part.sizes.push(u32::try_from(object.size).unwrap_or(u32::MAX));
+        if object.size >= u64::from(u32::MAX) {
+            part.large.push((self.id, object.size));
+        }
+        self.id = self.id.saturating_add(1);
+    }
+}
+
+impl HeapGraph {
+    /// Builds the graph of `heap`, with the roots that `options` ask for.
+    ///
+    /// # Errors
+    /// [`GraphError`] where there are more objects or references than can be numbered.
+    pub fn build<'p>(
+        process: &'p Process,
+        runtime: &Runtime,
+        gc: &Gc<'_>,
+        heap: &Heap<'_>,
+        namer: &Namer<'p>,
+        options: &RootOptions,
+    ) -> Result<HeapGraph, GraphError> {
+        let index = index(process, heap);
+        let roots = collect_roots(process, runtime, gc, heap, namer, Some(&index), options);
+        let extra = extra(heap, namer, &index, &roots);
+        let walked =
+            heap.walk(&*process.progress, || Builder { index: &index, extra: &extra, segment: 0, id: 0, parts: Vec::new(), dangling: 0 });
+        note(process, heap, &walked.segments);
+        let dangling = walked.visitors.iter().fold(0u64, |n, v| n.saturating_add(v.dangling));
+        if dangling > 0 {
+            process.notes.add(NoteKind::Invalid, None, format!("{dangling} references lead to no object and are left out"));
+        }
+        let mut parts: Vec<(usize, Part)> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
+        parts.sort_by_key(|(segment, _)| *segment);
+        let objects = usize::try_from(index.len()).unwrap_or(0);
+        let edges = parts.iter().fold(0usize, |n, (_, p)| n.saturating_add(p.rows.edges()));
+        let mut rows = CsrBuilder::with_capacity(objects, edges);
+        let mut graph = HeapGraph {
+            edges: CsrBuilder::default().finish()?,
+            types: heap.types().list(),
+            held: held(&index, &roots),
+            roots,
+            dangling,
+            type_of: Vec::with_capacity(objects),
+            size_of: Vec::with_capacity(objects),
+            large: FxHashMap::default(),
+            index,
+        };
+        // Each part goes away as soon as it is taken over: two whole graphs at once would be too much.
+        for (_, part) in parts {
+            if let Some(e) = part.failed {
+                return Err(e);
+            }
+            rows.append(part.rows)?;
+            graph.type_of.extend(part.types);
+            graph.size_of.extend(part.sizes);
+            graph.large.extend(part.large);
+        }
+        graph.edges = rows.finish()?;
+        Ok(graph)
+    }
+
+    /// Number of objects.
+    pub fn len(&self) -> u32 {
+        self.edges.nodes()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of an object as SOS and ClrMD count them; 0 for a number that no object has.
+    pub fn size(&self, id: u32) -> u64 {
+        match usize::try_from(id).ok().and_then(|i| self.size_of.get(i)) {
+            Some(&u32::MAX) => self.large.get(&id).copied().unwrap_or(u64::from(u32::MAX)),
+            Some(size) => u64::from(*size),
+            None => 0,
+        }
+    }
+
+    /// Number of an object's type in [`HeapGraph::types`].
+    pub fn type_index(&self, id: u32) -> u32 {
+        usize::try_from(id).ok().and_then(|i| self.type_of.get(i)).copied().unwrap_or(u32::MAX)
+    }
+
+    /// The type of an object.
+    pub fn kind(&self, id: u32) -> Option<&ObjectType> {
+        self.types.get(usize::try_from(self.type_index(id)).ok()?).map(Arc::as_ref)
+    }
+
+    /// Where an object lies; null for a number that no object has.
+    pub fn address(&self, id: u32) -> Addr {
+        self.index.address_of(id).unwrap_or(Addr::NULL)
+    }
+
+    /// Name of an object's type.
+    pub fn type_name(&self, namer: &Namer<'_>, id: u32) -> String {
+        self.kind(id).map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table))
+    }
+
+    /// Which types `patterns` mean, by their numbers.
+    pub fn wanted_types(&self, namer: &Namer<'_>, patterns: &[TypePattern]) -> Vec<bool> {
+        let wanted = |t: &Arc<ObjectType>| patterns.iter().any(|p| p.matches(t.method_table, || namer.name_or_address(t.method_table)));
+        self.types.iter().map(|t| !t.is_free && wanted(t)).collect()
+    }
+
+    /// Numbers of the objects of the types that `patterns` mean, ascending.
+    pub fn of_types(&self, namer: &Namer<'_>, patterns: &[TypePattern]) -> Vec<u32> {
+        let wanted = self.wanted_types(namer, patterns);
+        let is = |id: &u32| usize::try_from(self.type_index(*id)).ok().and_then(|i| wanted.get(i)).copied().unwrap_or(false);
+        (0..self.len()).filter(is).collect()
+    }
+
+    /// The roots that hold an object, weak ones left out unless asked for.
+    pub fn roots_of(&self, id: u32, weak: bool) -> impl Iterator<Item = &Root> {
+        let address = self.address(id);
+        self.roots.roots.iter().filter(move |r| r.object == address && (weak || !r.flags.has(RootFlags::WEAK)))
+    }
+
+    /// Bytes of memory that the graph takes.
+    pub fn bytes(&self) -> u64 {
+        let vectors = self.type_of.capacity().saturating_add(self.size_of.capacity()).saturating_mul(4);
+        self.edges.bytes().saturating_add(u64::try_from(vectors.saturating_add(self.index.memory_bytes())).unwrap_or(u64::MAX))
+    }
+}
+
+/// Numbers of the objects that roots hold.
+fn held(index: &ObjectStarts, roots: &Roots) -> Vec<u32> {
+    let strong = roots.roots.iter().filter(|r| !r.flags.has(RootFlags::WEAK));
+    let mut ids: Vec<u32> = strong.filter_map(|r| index.id_of(r.object)).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+fn extra(heap: &Heap<'_>, namer: &Namer<'_>, index: &ObjectStarts, roots: &Roots) -> Extra {
+    let mut extra = Extra::default();
+    for (primary, secondary) in &roots.dependents {
+        if let (Some(from), Some(to)) = (index.id_of(*primary), index.id_of(*secondary)) {
+            extra.edges.entry(from).or_default().push(to);
+        }
+    }
+    if let Ok(types) = namer.layouts() {
+        for kind in heap.types().list().iter().filter(|t| t.is_collectible) {
+            let module = heap.tables().loader_module(kind.method_table);
+            let allocator = module.and_then(|m| types.loader().allocator_object(m)).and_then(|a| index.id_of(a));
+            extra.allocators.extend(allocator.map(|a| (kind.method_table, a)));
+        }
+    }
+    extra
+}
