@@ -15,6 +15,7 @@ mod object;
 mod object_list;
 mod oom;
 mod place;
+mod retained;
 mod root;
 mod segment;
 mod stat;
@@ -39,6 +40,10 @@ pub use object::{DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{OomModel, OomReport};
 pub use place::{NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
+pub use retained::{
+    BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
+    RetainedType, Suspect, TreeRow,
+};
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootKind, RootModel, RootType, RootsReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
