@@ -42,8 +42,22 @@ shows!(csv_of_handles, "handles", "--type", "pinned", "--format", "csv");
 fn help_is_on_stdout_and_names_every_command() {
     let ran = run(&["--help"]);
     assert_eq!((ran.exit, ran.err.as_str()), (Exit::Ok, ""));
-    for command in ["info", "heap", "segments", "handles", "oom", "threads", "contracts", "eeheap", "gchandles", "analyzeoom", "clrthreads"]
-    {
+    for command in [
+        "info",
+        "heap",
+        "segments",
+        "handles",
+        "roots",
+        "finalizers",
+        "oom",
+        "threads",
+        "contracts",
+        "eeheap",
+        "gchandles",
+        "finalizequeue",
+        "analyzeoom",
+        "clrthreads",
+    ] {
         assert!(ran.out.contains(command), "{command}");
     }
     let none: [&str; 0] = [];
@@ -58,7 +72,7 @@ fn the_manual_holds_the_help_text() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
     let old = fs::read_to_string(&path).unwrap();
     let mut help = run(&["--help"]).out;
-    for command in ["info", "heap", "segments", "handles", "oom", "threads", "contracts"] {
+    for command in ["info", "heap", "segments", "handles", "roots", "finalizers", "oom", "threads", "contracts"] {
         let text = run(&[command, "--help"]).out;
         // The options that every command has are shown once.
         let own = text.split("Options of every command:").next().unwrap().trim_end();

@@ -78,7 +78,9 @@ fn finalization_queues_are_those_of_clrmd() {
             if text(o, "state") == "registered" && dump.scenario != "busy" {
                 let theirs = rows(&theirs["finalizable"]).iter().find(|t| text(t, "address") == text(o, "object"));
                 let theirs = text(theirs.unwrap(), "generation").replace("Generation", "gen").replace("Large", "loh");
-                assert_eq!(text(o, "generation"), theirs, "{}: {o}", dump.name);
+                // One that registers itself anew in its finalizer starts over in generation 0, wherever it lies by then.
+                let again = text(o, "generation") == "gen0" && text(o, "type") == "System.Gen2GcCallback";
+                assert!(text(o, "generation") == theirs || again, "{}: {o} is in {theirs}", dump.name);
             }
         }
         sums(data, &dump.name);
@@ -112,9 +114,8 @@ fn roots_are_those_of_clrmd() {
         let (_, answer) = ask(&dump.path, &["roots"]);
         let ours = rows(&answer["data"]["roots"]);
         let pair = |r: &Value| (text(r, "address").to_string(), text(r, "object").to_string());
-        let of = |kinds: &[&str]| -> BTreeSet<(String, String)> {
-            ours.iter().filter(|r| kinds.contains(&text(r, "kind"))).map(pair).collect()
-        };
+        let of =
+            |kinds: &[&str]| -> BTreeSet<(String, String)> { ours.iter().filter(|r| kinds.contains(&text(r, "kind"))).map(pair).collect() };
         let clrmd = |kinds: &[&str]| -> BTreeSet<(String, String)> {
             rows(&theirs["roots"]).iter().filter(|r| kinds.contains(&text(r, "kind"))).map(pair).collect()
         };
@@ -136,9 +137,10 @@ fn roots_are_those_of_clrmd() {
         let registers = of(&["register"]);
         let ours_at: BTreeMap<String, String> = of(&["stack"]).into_iter().collect();
         let objects: BTreeSet<&str> = ours_at.values().chain(registers.iter().map(|r| &r.1)).map(String::as_str).collect();
-        let theirs_on_stacks: Vec<&Value> = rows(&theirs["roots"]).iter().filter(|r| text(r, "kind") == "Stack").collect();
-        let lacking: Vec<_> =
-            theirs_on_stacks.iter().filter(|r| !text(r, "object").is_empty() && !objects.contains(text(r, "object"))).collect();
+        // Where a crash left a register without its frame, ClrMD takes all ones for an object; it has no method table.
+        let is_object = |r: &&Value| text(r, "kind") == "Stack" && text(r, "mt") != "0x0";
+        let theirs_on_stacks: Vec<&Value> = rows(&theirs["roots"]).iter().filter(is_object).collect();
+        let lacking: Vec<_> = theirs_on_stacks.iter().filter(|r| !objects.contains(text(r, "object"))).collect();
         if small(dump) {
             small_found += theirs_on_stacks.len() - lacking.len();
             continue;
