@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use common::{ask, known_dumps, own_dump, run};
 use gcdump::cli::Exit;
 use gcdump::model::{
-    ContractsReport, Envelope, ExceptionsReport, HandlesReport, HeapReport, InfoReport, NearReport, ObjectReport, ObjectsReport, OomReport,
-    SegmentsReport, StatReport, StaticsReport, ThreadsReport, TypesReport, WhereReport,
+    ContractsReport, Envelope, ExceptionsReport, FinalizersReport, HandlesReport, HeapReport, InfoReport, NearReport, ObjectReport,
+    ObjectsReport, OomReport, RootsReport, SegmentsReport, StatReport, StaticsReport, ThreadsReport, TypesReport, WhereReport,
 };
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
@@ -40,6 +40,11 @@ const ASKED: &[&[&str]] = &[
     &["segments", "--walk"],
     &["handles"],
     &["handles", "--stat"],
+    &["handles", "--by", "object-type"],
+    &["roots"],
+    &["roots", "--stat"],
+    &["finalizers"],
+    &["finalizers", "--objects"],
     &["oom"],
     &["threads"],
     &["exceptions"],
@@ -80,6 +85,8 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("heap", schema::<HeapReport>("heap", "each heap by generation")),
         ("segments", schema::<SegmentsReport>("segments", "every segment or region of the heap")),
         ("handles", schema::<HandlesReport>("handles", "the GC handles")),
+        ("roots", schema::<RootsReport>("roots", "what keeps objects alive from outside of the heap")),
+        ("finalizers", schema::<FinalizersReport>("finalizers", "the finalization queues")),
         ("oom", schema::<OomReport>("oom", "the last managed out-of-memory of each heap")),
         ("threads", schema::<ThreadsReport>("threads", "the managed threads")),
         ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
@@ -261,8 +268,18 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
             out
         }
         "segments" => [all("segment", "segments"), all("region", "regions")].concat(),
+        "handles" if data["by"].is_string() => all("group", "groups"),
         "handles" if data["handles"].is_null() => all("count", "counts"),
         "handles" => all("handle", "handles"),
+        "roots" => [
+            all("root", "roots"),
+            all("type", "types"),
+            all("dependent", "dependents"),
+            all("count", "counts"),
+            all("coverage", "coverage"),
+        ]
+        .concat(),
+        "finalizers" => [all("object", "objects"), all("type", "types"), all("heap", "heaps")].concat(),
         "oom" => all("oom", "heaps"),
         "threads" => all("thread", "threads"),
         "exceptions" => [all("exception-group", "groups"), all("exception", "exceptions")].concat(),
@@ -304,7 +321,12 @@ fn csv_columns(asked: &[&str]) -> &'static str {
             "heap,generation,address,objects,bytes,free_objects,free_bytes,context_bytes,in_allocation,not_walked,end"
         }
         ["segments", _] => "list,heap,size_class,start,end,bytes",
-        ["handles"] => "address,type,object,method_table,secondary,object_type",
+        ["handles"] => "address,type,object,method_table,secondary,object_type,secondary_type",
+        ["handles", "--by", "object-type"] => "object_type,count",
+        ["roots"] => "kind,address,object,type,flags,label,thread,method_table",
+        ["roots", _] => "count,objects,method_table,type",
+        ["finalizers"] => "method_table,registered,ready,critical,type",
+        ["finalizers", _] => "object,state,generation,heap,type",
         ["handles", _] => "type,count",
         ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
         ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,state",
@@ -335,7 +357,12 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["segments", ..] if asked.get(1) != Some(&"--free") => n(&data["segments"]),
         ["segments", _] => n(&data["regions"]),
         ["handles"] => n(&data["handles"]),
+        ["handles", "--by", _] => n(&data["groups"]),
         ["handles", _] => n(&data["counts"]),
+        ["roots"] => n(&data["roots"]),
+        ["roots", _] => n(&data["types"]),
+        ["finalizers"] => n(&data["types"]),
+        ["finalizers", _] => n(&data["objects"]),
         ["oom"] => n(&data["heaps"]),
         ["threads"] => n(&data["threads"]),
         ["exceptions"] => n(&data["exceptions"]),
@@ -405,6 +432,7 @@ fn other_formats(path: &Path, asked: &[&str]) {
         ["segments"] | ["segments", "--walk"] => ("HEAP", 0),
         ["segments", _] => ("LIST", 0),
         ["handles"] => ("ADDRESS", 0),
+        ["handles", "--by", _] => ("OBJECT TYPE", 0),
         ["handles", _] => ("TYPE", 0),
         ["threads"] => ("MANAGED ID", 0),
         ["near", _] => ("HERE", 0),
