@@ -98,6 +98,12 @@ impl Identity {
     }
 }
 
+/// Bits of an object's first word that are not part of the method table pointer: the mark, the bridge mark and one of the
+/// GC's own (Object contract).
+pub fn object_unmask(memory: &Memory, descriptor: &Descriptor) -> u64 {
+    descriptor.number("ObjectToMethodTableUnmask").unwrap_or_else(|_| memory.ptr_bytes().saturating_sub(1))
+}
+
 /// What a type is (`enum_flag_Category_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
