@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::cmd::{FinalizersArgs, HandlesArgs, ObjectsArgs, RootsArgs, StatArgs};
+use super::cmd::{FinalizersArgs, GraphArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, StatArgs};
 use super::select::address;
 use crate::base::Addr;
 use crate::model::{HandleKind, RootKind};
@@ -206,6 +206,22 @@ pub enum Command {
     /// Every GC handle: type, object, method table, secondary value.
     #[command(visible_alias = "gchandles")]
     Handles(HandlesArgs),
+
+    /// What keeps an object alive: shortest paths from roots. With --type, the paths of all its objects, merged.
+    #[command(visible_alias = "gcroot")]
+    Path(PathArgs),
+
+    /// What would be freed without an object: exact retained sizes by object and type, tree, suspects.
+    Retained(RetainedArgs),
+
+    /// Everything that an object leads to, and how much of that it alone keeps alive.
+    Objsize {
+        /// The object: its address, or one inside of it.
+        #[arg(value_parser = address)]
+        address: Addr,
+        #[command(flatten)]
+        graph: GraphArgs,
+    },
 
     /// What keeps objects alive from outside of the heap: handles, stacks, registers, the finalization queue.
     ///

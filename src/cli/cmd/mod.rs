@@ -10,6 +10,7 @@ mod object;
 mod objects;
 mod oom;
 mod place;
+mod retained;
 mod roots;
 mod segments;
 mod stat;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 pub use finalizers::FinalizersArgs;
 pub use handles::HandlesArgs;
 pub use objects::ObjectsArgs;
+pub use retained::{GraphArgs, PathArgs, RetainedArgs};
 pub use roots::RootsArgs;
 pub use stat::StatArgs;
 
@@ -62,6 +64,9 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Where { address, dump } => place::run(config, dump, *address, streams),
         Command::Near { address, before, after, dump } => place::near(config, dump, *address, (*before, *after), streams),
         Command::Handles(args) => handles::run(config, args, streams),
+        Command::Path(args) => retained::path(config, args, streams),
+        Command::Retained(args) => retained::run(config, args, streams),
+        Command::Objsize { address, graph } => retained::objsize(config, *address, graph, streams),
         Command::Roots(args) => roots::run(config, args, streams),
         Command::Finalizers(args) => finalizers::run(config, args, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),

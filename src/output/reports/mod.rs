@@ -9,6 +9,7 @@ mod info;
 mod object;
 mod oom;
 mod place;
+mod retained;
 mod roots;
 mod segments;
 mod stat;
