@@ -6,6 +6,7 @@
 mod contracts;
 mod envelope;
 mod exception;
+mod fragmentation;
 mod handle;
 mod header;
 mod heap;
@@ -17,6 +18,7 @@ mod place;
 mod segment;
 mod stat;
 mod statics;
+mod strings;
 mod thread;
 mod types;
 mod walk;
@@ -24,6 +26,9 @@ mod walk;
 pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
 pub use envelope::{DumpModel, Envelope, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
+pub use fragmentation::{
+    FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighbourModel, PinnedTypeModel,
+};
 pub use handle::{HandleKind, HandleModel, HandleStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
@@ -37,6 +42,7 @@ pub use place::{NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport};
+pub use strings::{StringModel, StringTotals, StringsReport};
 pub use thread::{ThreadModel, ThreadsReport};
 pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

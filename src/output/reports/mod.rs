@@ -2,6 +2,7 @@
 
 mod contracts;
 mod exceptions;
+mod fragmentation;
 mod handles;
 mod heap;
 mod info;
@@ -11,6 +12,7 @@ mod place;
 mod segments;
 mod stat;
 mod statics;
+mod strings;
 mod threads;
 mod types;
 
