@@ -17,8 +17,9 @@ use std::path::{Path, PathBuf};
 use common::{ask, known_dumps, own_dump, run};
 use gcdump::cli::Exit;
 use gcdump::model::{
-    ContractsReport, Envelope, ExceptionsReport, FinalizersReport, HandlesReport, HeapReport, InfoReport, NearReport, ObjectReport,
-    ObjectsReport, OomReport, RootsReport, SegmentsReport, StatReport, StaticsReport, ThreadsReport, TypesReport, WhereReport,
+    ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InfoReport, NearReport,
+    ObjectReport, ObjectsReport, OomReport, RootsReport, SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport,
+    TypesReport, WhereReport,
 };
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
@@ -52,6 +53,10 @@ const ASKED: &[&[&str]] = &[
     &["stat"],
     &["stat", "--by", "generation"],
     &["stat", "--by", "segment", "--type", "System.*"],
+    &["strings"],
+    &["strings", "--like", "*a*", "--max-chars", "5"],
+    &["fragmentation"],
+    &["fragmentation", "--segments", "--heaps"],
     &["objects", "--refs"],
     &["objects", "--start", "3", "--count", "5"],
     &["object", EVERYTHING],
@@ -93,6 +98,8 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("statics", schema::<StaticsReport>("statics", "static fields with their values")),
         ("type", schema::<TypesReport>("type", "the layout of a type, or the types that fit a pattern")),
         ("stat", schema::<StatReport>("stat", "objects counted and summed")),
+        ("strings", schema::<StringsReport>("strings", "the strings of the heap by content")),
+        ("fragmentation", schema::<FragmentationReport>("fragmentation", "free space and what keeps it apart")),
         ("objects", schema::<ObjectsReport>("objects", "the objects in the order of the heap")),
         ("object", schema::<ObjectReport>("object", "one object with its fields or elements")),
         ("where", schema::<WhereReport>("where", "what lies at an address")),
@@ -187,7 +194,7 @@ fn every_answer_about_the_shared_dumps_fits() {
             wrong.extend(problems(&validators[asked[0]], &answer).into_iter().map(|p| format!("{} {asked:?}: {p}", dump.name)));
             let complete = answer["data"]["complete"] == true;
             // 1 says that nothing fits, or is there.
-            let answered = ran.exit == Exit::Ok || matches!(asked[0], "type" | "stat" | "where") && ran.exit == Exit::Negative;
+            let answered = ran.exit == Exit::Ok || matches!(asked[0], "type" | "stat" | "strings" | "where") && ran.exit == Exit::Negative;
             // `info` also says 5 where another command could not answer in full.
             let fits = if asked[0] == "info" { complete || ran.exit != Exit::Ok } else { complete == answered };
             if !fits {
@@ -288,6 +295,18 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
                 [records("totals", [data["totals"].clone()], &json!({})), records("coverage", [data["coverage"].clone()], &json!({}))];
             [all("type", "types"), all("group", "groups"), last.concat()].concat()
         }
+        "strings" | "fragmentation" => {
+            let rows = [
+                all("string", "strings"),
+                all("generation", "generations"),
+                all("segment", "segments"),
+                all("size", "sizes"),
+                all("free-block", "largest"),
+                all("pinned-type", "pinned"),
+            ];
+            let last = ["totals", "coverage"].map(|kind| records(kind, [data[kind].clone()], &json!({})));
+            [rows.concat(), last.concat()].concat()
+        }
         "objects" => {
             let mut tail = data.clone();
             tail.as_object_mut().unwrap().remove("objects");
@@ -335,6 +354,8 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["stat"] => "method_table,count,bytes,share,type",
         ["stat", "--by", "segment", ..] => "segment,heap,generation,count,bytes,share,free_count,free_bytes",
         ["stat", ..] => "generation,count,bytes,share,free_count,free_bytes",
+        ["strings", ..] => "count,length,bytes,waste,address,truncated,value",
+        ["fragmentation", ..] => "generation,heap,segment,allocated,free_count,free_bytes,share,unused_committed,contexts",
         ["objects", "--refs"] => "address,method_table,size,generation,type,refs",
         ["objects", ..] => "address,method_table,size,generation,type",
         ["object", _] => "offset,name,type,address,kind,text,declaring_type",
@@ -369,6 +390,9 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["exceptions", _] => n(&data["groups"]),
         ["stat"] => n(&data["types"]),
         ["stat", ..] => n(&data["groups"]),
+        ["strings", ..] => n(&data["strings"]),
+        ["fragmentation"] => n(&data["generations"]),
+        ["fragmentation", ..] => n(&data["segments"]),
         ["objects", ..] => n(&data["objects"]),
         ["object", _] => n(&data["fields"]) + n(&data["elements"]),
         ["where", _] => 1,

@@ -3,6 +3,7 @@
 mod contracts;
 mod exceptions;
 pub mod fields;
+mod fragmentation;
 pub mod graph;
 mod heap_graph;
 mod holders;
@@ -17,11 +18,13 @@ mod roots;
 mod select;
 mod stat;
 mod statics;
+mod strings;
 mod threads;
 mod walk;
 
 pub use contracts::contracts;
 pub use exceptions::ExceptionReader;
+pub use fragmentation::{FragmentationQuery, fragmentation};
 pub use heap_graph::{GraphOptions, HeapGraph, HeapGraphError};
 pub use holders::Stacks;
 pub use info::{envelope_parts, info};
@@ -35,5 +38,6 @@ pub use roots::{Origin, Root, RootFlags, RootOptions, RootThread, Roots, RootsQu
 pub use select::{Picker, Selection, TypePattern};
 pub use stat::stat;
 pub use statics::{StaticsOptions, StaticsReader};
+pub use strings::{StringSort, StringsQuery, strings};
 pub use threads::threads;
 pub use walk::{index, objects_of, open_heap, walked_segments};

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::cmd::{FinalizersArgs, GraphArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, StatArgs};
+use super::cmd::{
+    FinalizersArgs, FragmentationArgs, GraphArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, StatArgs, StringsArgs,
+};
 use super::select::address;
 use crate::base::Addr;
 use crate::model::{HandleKind, RootKind};
@@ -154,6 +156,12 @@ pub enum Command {
     /// What fills the heap: number and bytes of the objects of every type.
     #[command(visible_alias = "dumpheap")]
     Stat(StatArgs),
+
+    /// Strings by content: which ones are there many times, and what that costs.
+    Strings(StringsArgs),
+
+    /// Free space: by generation and segment, by size, the largest blocks, and the pinned objects that keep it apart.
+    Fragmentation(FragmentationArgs),
 
     /// The objects themselves, in the order of the heap.
     Objects(ObjectsArgs),

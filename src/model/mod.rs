@@ -7,6 +7,7 @@ mod contracts;
 mod envelope;
 mod exception;
 mod finalizer;
+mod fragmentation;
 mod handle;
 mod header;
 mod heap;
@@ -20,6 +21,7 @@ mod root;
 mod segment;
 mod stat;
 mod statics;
+mod strings;
 mod thread;
 mod types;
 mod walk;
@@ -29,6 +31,9 @@ pub use envelope::{DumpModel, Envelope, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 pub use finalizer::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
+};
+pub use fragmentation::{
+    FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighbourModel, PinnedTypeModel,
 };
 pub use handle::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
@@ -48,6 +53,7 @@ pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootK
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport};
+pub use strings::{StringModel, StringTotals, StringsReport};
 pub use thread::{ThreadModel, ThreadsReport};
 pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

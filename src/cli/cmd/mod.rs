@@ -3,6 +3,7 @@
 mod contracts;
 mod exceptions;
 mod finalizers;
+mod fragmentation;
 mod handles;
 mod heap;
 mod info;
@@ -15,6 +16,7 @@ mod roots;
 mod segments;
 mod stat;
 mod statics;
+mod strings;
 mod threads;
 mod types;
 
@@ -22,11 +24,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use finalizers::FinalizersArgs;
+pub use fragmentation::FragmentationArgs;
 pub use handles::HandlesArgs;
 pub use objects::ObjectsArgs;
 pub use retained::{GraphArgs, PathArgs, RetainedArgs};
 pub use roots::RootsArgs;
 pub use stat::StatArgs;
+pub use strings::StringsArgs;
 
 use anyhow::{Context, Result};
 
@@ -57,6 +61,8 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Heap { detail, dump } => heap::run(config, dump, *detail, streams),
         Command::Segments { free, walk, dump } => segments::run(config, dump, *free, *walk, streams),
         Command::Stat(args) => stat::run(config, args, streams),
+        Command::Strings(args) => strings::run(config, args, streams),
+        Command::Fragmentation(args) => fragmentation::run(config, args, streams),
         Command::Objects(args) => objects::run(config, args, streams),
         Command::Object { address, start, count, dump } => {
             object::run(config, dump, *address, &analysis::ObjectOptions { start: *start, count: *count }, streams)

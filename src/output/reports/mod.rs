@@ -3,6 +3,7 @@
 mod contracts;
 mod exceptions;
 mod finalizers;
+mod fragmentation;
 mod handles;
 mod heap;
 mod info;
@@ -14,6 +15,7 @@ mod roots;
 mod segments;
 mod stat;
 mod statics;
+mod strings;
 mod threads;
 mod types;
 
