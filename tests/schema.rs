@@ -18,8 +18,8 @@ use common::{ask, known_dumps, own_dump, run};
 use gcdump::cli::Exit;
 use gcdump::model::{
     ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InfoReport, NearReport,
-    ObjectReport, ObjectsReport, OomReport, RootsReport, SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport,
-    TypesReport, WhereReport,
+    ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport, SegmentsReport, StatReport,
+    StaticsReport, StringsReport, ThreadsReport, TypesReport, WhereReport,
 };
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
@@ -61,6 +61,13 @@ const ASKED: &[&[&str]] = &[
     &["objects", "--start", "3", "--count", "5"],
     &["object", EVERYTHING],
     &["object", STRING],
+    &["retained"],
+    &["retained", "--suspects", "--threshold", "1"],
+    &["retained", "--tree"],
+    &["retained", "--object", EVERYTHING],
+    &["objsize", EVERYTHING],
+    &["path", EVERYTHING],
+    &["path", "--type", "System.Byte[]"],
     &["where", EVERYTHING],
     &["where", "0x10"],
     &["near", EVERYTHING],
@@ -102,6 +109,9 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("fragmentation", schema::<FragmentationReport>("fragmentation", "free space and what keeps it apart")),
         ("objects", schema::<ObjectsReport>("objects", "the objects in the order of the heap")),
         ("object", schema::<ObjectReport>("object", "one object with its fields or elements")),
+        ("retained", schema::<RetainedReport>("retained", "what would be freed without an object")),
+        ("objsize", schema::<ObjSizeReport>("objsize", "everything that an object leads to")),
+        ("path", schema::<PathsReport>("path", "what keeps objects alive")),
         ("where", schema::<WhereReport>("where", "what lies at an address")),
         ("near", schema::<NearReport>("near", "what lies around an address of the heap")),
         ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
@@ -179,7 +189,7 @@ fn every_answer_about_the_shared_dumps_fits() {
             let ran = run(&args);
             if ran.out.is_empty() {
                 // Some commands have nothing to work with in some dumps. They must say why.
-                let nothing_there = matches!(asked[0], "object" | "near") && ran.exit == Exit::Negative;
+                let nothing_there = matches!(asked[0], "object" | "near" | "retained" | "objsize" | "path") && ran.exit == Exit::Negative;
                 assert!(
                     (ran.exit == Exit::NoRuntime || nothing_there) && ran.err.starts_with("gcdump: "),
                     "{} {asked:?}: {}",
@@ -317,6 +327,13 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
             itself.as_object_mut().unwrap().retain(|k, _| k != "fields" && k != "elements");
             [records("object", [itself], &json!({})), all("field", "fields"), all("element", "elements")].concat()
         }
+        "retained" => {
+            let one = |kind: &str, key: &str| if data[key].is_null() { Vec::new() } else { records(kind, [data[key].clone()], &json!({})) };
+            let lists = [all("object", "objects"), all("type", "types"), one("detail", "object"), all("tree", "tree")];
+            [lists.concat(), all("suspect", "suspects"), all("coverage", "coverage"), one("totals", "totals")].concat()
+        }
+        "objsize" => records("objsize", [data.clone()], &json!({})),
+        "path" => [all("path", "paths"), all("node", "tree"), all("coverage", "coverage")].concat(),
         "where" => records("place", [data.clone()], &json!({})),
         "near" => [all("near", "rows"), records("segment", [data["segment"].clone()], &json!({}))].concat(),
         "statics" => all("static", "statics"),
@@ -359,6 +376,11 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["objects", "--refs"] => "address,method_table,size,generation,type,refs",
         ["objects", ..] => "address,method_table,size,generation,type",
         ["object", _] => "offset,name,type,address,kind,text,declaring_type",
+        ["retained", "--suspects", ..] => "kind,address,count,retained,share,type",
+        ["retained", "--tree"] => "depth,address,size,retained,share,type",
+        ["retained", ..] => "address,size,retained,share,dominated,type",
+        ["objsize", _] => "address,size,retained,closure_bytes,closure_objects,shared_bytes,type",
+        ["path", ..] => "path,step,address,size,field,type",
         ["where", _] => "address,kind,object,offset,segment,heap,generation,text",
         ["near", _] => "here,address,size,method_table,type",
         ["statics", ..] => "declaring_type,name,type,storage,thread,address,kind,text",
@@ -395,6 +417,11 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["fragmentation", ..] => n(&data["segments"]),
         ["objects", ..] => n(&data["objects"]),
         ["object", _] => n(&data["fields"]) + n(&data["elements"]),
+        ["retained", "--suspects", ..] => n(&data["suspects"]),
+        ["retained", "--tree"] => n(&data["tree"]),
+        ["retained", "--object", _] | ["objsize", _] => 1,
+        ["retained"] => n(&data["objects"]),
+        ["path", ..] => list(&data["paths"]).iter().map(|p| n(&p["steps"])).sum(),
         ["where", _] => 1,
         ["near", _] => n(&data["rows"]),
         ["statics", ..] => n(&data["statics"]),
