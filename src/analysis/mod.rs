@@ -14,6 +14,7 @@ mod roots;
 mod select;
 mod stat;
 mod statics;
+mod survival;
 mod threads;
 mod walk;
 
@@ -29,5 +30,6 @@ pub use roots::{Origin, Root, RootFlags, RootOptions, RootThread, Roots, RootsQu
 pub use select::{Picker, Selection, TypePattern};
 pub use stat::stat;
 pub use statics::{StaticsOptions, StaticsReader};
+pub use survival::{BridgeQuery, Contracted, UnreachableQuery, WhatifError, WhatifQuery, bridge, collect, contract, unreachable, whatif};
 pub use threads::threads;
 pub use walk::{index, objects_of, open_heap, walked_segments};

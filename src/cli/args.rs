@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::cmd::{FinalizersArgs, HandlesArgs, ObjectsArgs, RootsArgs, StatArgs};
+use super::cmd::{BridgeArgs, FinalizersArgs, HandlesArgs, ObjectsArgs, RootsArgs, SimulateArgs, StatArgs, UnreachableArgs, WhatifArgs};
 use super::select::address;
 use crate::base::Addr;
 use crate::model::{HandleKind, RootKind};
@@ -215,6 +215,18 @@ pub enum Command {
     /// The finalization queue: objects with a finalizer, and those whose finalizer is due.
     #[command(visible_alias = "finalizequeue")]
     Finalizers(FinalizersArgs),
+
+    /// Garbage that has not been collected: objects that no root reaches, by type, and what each still waits for.
+    Unreachable(UnreachableArgs),
+
+    /// What would live and die if these objects were kept alive, or these handles were gone.
+    Whatif(WhatifArgs),
+
+    /// What would happen if the garbage collector ran now.
+    Simulate(SimulateArgs),
+
+    /// Objects shared with another collector (Java): dead ones as strongly connected components, and the references between.
+    Bridge(BridgeArgs),
 
     /// Whether an allocation failed, and why.
     #[command(visible_alias = "analyzeoom")]

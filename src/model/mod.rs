@@ -3,6 +3,7 @@
 //! A value that is not known is `null`; `0` and `"0x0"` mean that the process had zero there. Kinds and names are
 //! kebab-case and open-ended: a later runtime may add some.
 
+mod bridge;
 mod contracts;
 mod envelope;
 mod exception;
@@ -19,10 +20,12 @@ mod root;
 mod segment;
 mod stat;
 mod statics;
+mod survival;
 mod thread;
 mod types;
 mod walk;
 
+pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
 pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
 pub use envelope::{DumpModel, Envelope, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
@@ -43,6 +46,10 @@ pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootK
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport};
+pub use survival::{
+    CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, ObjectsByType, TypeBytes,
+    UnreachableReport, WhatifComponent, WhatifReport, WhatifWeak,
+};
 pub use thread::{ThreadModel, ThreadsReport};
 pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

@@ -14,6 +14,7 @@ mod roots;
 mod segments;
 mod stat;
 mod statics;
+mod survival;
 mod threads;
 mod types;
 
@@ -25,6 +26,7 @@ pub use handles::HandlesArgs;
 pub use objects::ObjectsArgs;
 pub use roots::RootsArgs;
 pub use stat::StatArgs;
+pub use survival::{BridgeArgs, SimulateArgs, UnreachableArgs, WhatifArgs};
 
 use anyhow::{Context, Result};
 
@@ -63,6 +65,10 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Near { address, before, after, dump } => place::near(config, dump, *address, (*before, *after), streams),
         Command::Handles(args) => handles::run(config, args, streams),
         Command::Roots(args) => roots::run(config, args, streams),
+        Command::Bridge(args) => survival::bridge(config, args, streams),
+        Command::Whatif(args) => survival::whatif(config, args, streams),
+        Command::Unreachable(args) => survival::unreachable(config, args, streams),
+        Command::Simulate(args) => survival::simulate(config, args, streams),
         Command::Finalizers(args) => finalizers::run(config, args, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),

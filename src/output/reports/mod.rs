@@ -1,5 +1,6 @@
 //! How each answer looks.
 
+mod bridge;
 mod contracts;
 mod exceptions;
 mod finalizers;
@@ -13,6 +14,7 @@ mod roots;
 mod segments;
 mod stat;
 mod statics;
+mod survival;
 mod threads;
 mod types;
 
