@@ -19,6 +19,7 @@ mod select;
 mod stat;
 mod statics;
 mod strings;
+mod survival;
 mod threads;
 mod walk;
 
@@ -39,5 +40,6 @@ pub use select::{Picker, Selection, TypePattern};
 pub use stat::stat;
 pub use statics::{StaticsOptions, StaticsReader};
 pub use strings::{StringSort, StringsQuery, strings};
+pub use survival::{BridgeQuery, Contracted, UnreachableQuery, WhatifError, WhatifQuery, bridge, collect, contract, unreachable, whatif};
 pub use threads::threads;
 pub use walk::{index, objects_of, open_heap, walked_segments};

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cmd::{
-    FinalizersArgs, FragmentationArgs, GraphArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, StatArgs, StringsArgs,
+    BridgeArgs, FinalizersArgs, FragmentationArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, SimulateArgs, StatArgs,
+    StringsArgs, UnreachableArgs, WhatifArgs,
 };
 use super::select::address;
 use crate::base::Addr;
@@ -76,6 +77,10 @@ pub struct Config {
     /// Which runtime of the process to look at, counted from 0.
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub runtime: usize,
+
+    /// Refuse what would take more memory than this, beside the dump itself (K, M, G may follow).
+    #[arg(long, value_name = "BYTES", value_parser = size, global = true)]
+    pub max_memory: Option<u64>,
 
     /// Threads to walk the heap with [default: one per processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), global = true)]
@@ -227,8 +232,9 @@ pub enum Command {
         /// The object: its address, or one inside of it.
         #[arg(value_parser = address)]
         address: Addr,
+        /// The dump.
         #[command(flatten)]
-        graph: GraphArgs,
+        dump: DumpArg,
     },
 
     /// What keeps objects alive from outside of the heap: handles, stacks, registers, the finalization queue.
@@ -239,6 +245,18 @@ pub enum Command {
     /// The finalization queue: objects with a finalizer, and those whose finalizer is due.
     #[command(visible_alias = "finalizequeue")]
     Finalizers(FinalizersArgs),
+
+    /// Garbage that has not been collected: objects that no root reaches, by type, and what each still waits for.
+    Unreachable(UnreachableArgs),
+
+    /// What would live and die if these objects were kept alive, or these handles were gone.
+    Whatif(WhatifArgs),
+
+    /// What would happen if the garbage collector ran now.
+    Simulate(SimulateArgs),
+
+    /// Objects shared with another collector (Java): dead ones as strongly connected components, and the references between.
+    Bridge(BridgeArgs),
 
     /// Whether an allocation failed, and why.
     #[command(visible_alias = "analyzeoom")]

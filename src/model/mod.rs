@@ -3,6 +3,7 @@
 //! A value that is not known is `null`; `0` and `"0x0"` mean that the process had zero there. Kinds and names are
 //! kebab-case and open-ended: a later runtime may add some.
 
+mod bridge;
 mod contracts;
 mod envelope;
 mod exception;
@@ -22,10 +23,12 @@ mod segment;
 mod stat;
 mod statics;
 mod strings;
+mod survival;
 mod thread;
 mod types;
 mod walk;
 
+pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
 pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
 pub use envelope::{DumpModel, Envelope, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
@@ -54,6 +57,10 @@ pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, Segmen
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport};
 pub use strings::{StringModel, StringTotals, StringsReport};
+pub use survival::{
+    CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, ObjectsByType, TypeBytes,
+    UnreachableReport, WhatifComponent, WhatifReport, WhatifWeak,
+};
 pub use thread::{ThreadModel, ThreadsReport};
 pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

@@ -17,6 +17,7 @@ mod segments;
 mod stat;
 mod statics;
 mod strings;
+mod survival;
 mod threads;
 mod types;
 
@@ -27,10 +28,11 @@ pub use finalizers::FinalizersArgs;
 pub use fragmentation::FragmentationArgs;
 pub use handles::HandlesArgs;
 pub use objects::ObjectsArgs;
-pub use retained::{GraphArgs, PathArgs, RetainedArgs};
+pub use retained::{PathArgs, RetainedArgs};
 pub use roots::RootsArgs;
 pub use stat::StatArgs;
 pub use strings::StringsArgs;
+pub use survival::{BridgeArgs, SimulateArgs, UnreachableArgs, WhatifArgs};
 
 use anyhow::{Context, Result};
 
@@ -72,8 +74,12 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Handles(args) => handles::run(config, args, streams),
         Command::Path(args) => retained::path(config, args, streams),
         Command::Retained(args) => retained::run(config, args, streams),
-        Command::Objsize { address, graph } => retained::objsize(config, *address, graph, streams),
+        Command::Objsize { address, dump } => retained::objsize(config, dump, *address, streams),
         Command::Roots(args) => roots::run(config, args, streams),
+        Command::Bridge(args) => survival::bridge(config, args, streams),
+        Command::Whatif(args) => survival::whatif(config, args, streams),
+        Command::Unreachable(args) => survival::unreachable(config, args, streams),
+        Command::Simulate(args) => survival::simulate(config, args, streams),
         Command::Finalizers(args) => finalizers::run(config, args, streams),
         Command::Oom(dump) => oom::run(config, dump, streams),
         Command::Threads(dump) => threads::run(config, dump, streams),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-use super::super::args::{Config, DumpArg, size};
+use super::super::args::{Config, DumpArg};
 use super::super::exit::{NothingThere, UsageError};
 use super::super::select::{address, type_pattern};
 use super::{Exit, Streams, finish, gc, open};
@@ -15,17 +15,6 @@ use crate::base::Addr;
 use crate::contract::{Process, Runtime};
 use crate::gc::{Gc, Heap};
 use crate::output::Format;
-
-/// What the commands that need the graph of the heap have in common.
-#[derive(Clone, Debug, Args)]
-pub struct GraphArgs {
-    /// Refuse where the graph would take more memory than this (K, M, G may follow).
-    #[arg(long, value_name = "BYTES", value_parser = size)]
-    max_memory: Option<u64>,
-
-    #[command(flatten)]
-    pub(super) dump: DumpArg,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum StacksArg {
@@ -73,7 +62,7 @@ pub struct RetainedArgs {
     top: usize,
 
     #[command(flatten)]
-    pub(super) graph: GraphArgs,
+    pub(super) dump: DumpArg,
 }
 
 /// What `path` is asked.
@@ -99,22 +88,20 @@ pub struct PathArgs {
     /// Also paths from weak handles, which keep nothing alive.
     #[arg(long)]
     weak: bool,
-
-    /// Refuse where the graph would take more memory than this (K, M, G may follow).
-    #[arg(long, value_name = "BYTES", value_parser = size)]
-    max_memory: Option<u64>,
 }
 
 /// Builds the graph, or says why not.
 pub(super) fn graph<'p>(
+    config: &Config,
     process: &'p Process,
     runtime: &Runtime,
     gc: &Gc<'_>,
     heap: &Heap<'_>,
     namer: &Namer<'p>,
-    options: &GraphOptions,
+    weak: bool,
 ) -> Result<HeapGraph> {
-    HeapGraph::build(process, runtime, gc, heap, namer, options).map_err(|e| match e {
+    let options = GraphOptions { roots: RootOptions { kinds: Vec::new(), weak }, max_memory: config.max_memory };
+    HeapGraph::build(process, runtime, gc, heap, namer, &options).map_err(|e| match e {
         HeapGraphError::Memory { .. } => UsageError(e.to_string()).into(),
         HeapGraphError::Graph(_) => anyhow::Error::new(e),
     })
@@ -128,13 +115,12 @@ pub(super) fn object_id(graph: &HeapGraph, heap: &Heap<'_>, at: Addr) -> Result<
 
 /// `gcdump retained`.
 pub(super) fn run(config: &Config, args: &RetainedArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.graph.dump, streams)?;
+    let process = open(config, &args.dump, streams)?;
     let runtime = process.runtime(config.runtime)?;
     let gc = gc(&process, runtime)?;
     let heap = analysis::open_heap(&process, runtime, &gc)?;
     let namer = Namer::new(&process, runtime);
-    let options = GraphOptions { roots: RootOptions::default(), max_memory: args.graph.max_memory };
-    let graph = graph(&process, runtime, &gc, &heap, &namer, &options)?;
+    let graph = graph(config, &process, runtime, &gc, &heap, &namer, false)?;
     let query = match (args.object, args.tree, args.suspects) {
         (Some(at), ..) => RetainedQuery::Object(object_id(&graph, &heap, at)?),
         (_, true, _) => RetainedQuery::Tree { depth: args.depth, threshold: args.threshold.unwrap_or(1.0) / 100.0 },
@@ -153,14 +139,13 @@ pub(super) fn run(config: &Config, args: &RetainedArgs, streams: &mut Streams<'_
 }
 
 /// `gcdump objsize`.
-pub(super) fn objsize(config: &Config, at: Addr, args: &GraphArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.dump, streams)?;
+pub(super) fn objsize(config: &Config, dump: &DumpArg, at: Addr, streams: &mut Streams<'_>) -> Result<Exit> {
+    let process = open(config, dump, streams)?;
     let runtime = process.runtime(config.runtime)?;
     let gc = gc(&process, runtime)?;
     let heap = analysis::open_heap(&process, runtime, &gc)?;
     let namer = Namer::new(&process, runtime);
-    let options = GraphOptions { roots: RootOptions::default(), max_memory: args.max_memory };
-    let graph = graph(&process, runtime, &gc, &heap, &namer, &options)?;
+    let graph = graph(config, &process, runtime, &gc, &heap, &namer, false)?;
     let id = object_id(&graph, &heap, at)?;
     let report = Retained::compute(&graph, Stacks::Fallback, &*process.progress).objsize(&namer, id);
     namer.note(&process.notes);
@@ -184,8 +169,7 @@ pub(super) fn path(config: &Config, args: &PathArgs, streams: &mut Streams<'_>) 
     let gc = gc(&process, runtime)?;
     let heap = analysis::open_heap(&process, runtime, &gc)?;
     let namer = Namer::new(&process, runtime);
-    let roots = RootOptions { kinds: Vec::new(), weak: args.weak };
-    let graph = graph(&process, runtime, &gc, &heap, &namer, &GraphOptions { roots, max_memory: args.max_memory })?;
+    let graph = graph(config, &process, runtime, &gc, &heap, &namer, args.weak)?;
     let targets = match at {
         Some(at) => vec![object_id(&graph, &heap, at)?],
         None => graph.of_types(&namer, &args.types),

@@ -1,5 +1,6 @@
 //! How each answer looks.
 
+mod bridge;
 mod contracts;
 mod exceptions;
 mod finalizers;
@@ -16,6 +17,7 @@ mod segments;
 mod stat;
 mod statics;
 mod strings;
+mod survival;
 mod threads;
 mod types;
 

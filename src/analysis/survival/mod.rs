@@ -1,0 +1,130 @@
+//! Who lives, who dies, and why: the bridge to another collector, other roots than there are, garbage, collections.
+
+mod bridge;
+mod collect;
+mod contract;
+#[cfg(test)]
+mod tests;
+mod unreachable;
+mod whatif;
+
+use rustc_hash::FxHashMap;
+
+pub use bridge::{BridgeQuery, bridge};
+pub use collect::collect;
+pub use contract::{Contracted, contract};
+pub use unreachable::{UnreachableQuery, unreachable};
+pub use whatif::{WhatifError, WhatifQuery, whatif};
+
+use super::graph::{BitSet, Csr};
+use super::{HeapGraph, Namer};
+use crate::base::Addr;
+use crate::gc::{Gc, Heap};
+use crate::model::{FinalizerState, Generation, ObjectSum, ObjectsByType, TypeBytes};
+
+/// Every node that `starts` reach over the edges that `open` lets through, themselves included.
+fn reach(edges: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u32, u32) -> bool) -> BitSet {
+    let mut seen = BitSet::new(edges.nodes());
+    let mut level: Vec<u32> = starts.into_iter().filter(|s| seen.set(*s)).collect();
+    let mut next = Vec::new();
+    while !level.is_empty() {
+        for node in level.drain(..) {
+            next.extend(edges.successors(node).iter().copied().filter(|target| open(node, *target) && seen.set(*target)));
+        }
+        std::mem::swap(&mut level, &mut next);
+    }
+    seen
+}
+
+/// The generation of each object, by its number.
+fn generations(heap: &Heap<'_>, graph: &HeapGraph) -> Vec<Generation> {
+    let mut of = vec![Generation::Ephemeral; usize::try_from(graph.len()).unwrap_or(0)];
+    for (number, segment) in heap.segments().iter().enumerate() {
+        let Some((first, count)) = graph.index.of_segment(number) else { continue };
+        for id in first..first.saturating_add(count) {
+            let generation = match segment.generation {
+                Generation::Ephemeral => heap.generation_of(graph.address(id)).unwrap_or(Generation::Ephemeral),
+                other => other,
+            };
+            if let Some(slot) = usize::try_from(id).ok().and_then(|i| of.get_mut(i)) {
+                *slot = generation;
+            }
+        }
+    }
+    of
+}
+
+fn generation(of: &[Generation], id: u32) -> Generation {
+    usize::try_from(id).ok().and_then(|i| of.get(i)).copied().unwrap_or(Generation::Ephemeral)
+}
+
+/// Up to which collection objects of a generation are left alone: they are looked at by collections of this generation and
+/// of older ones. `None` for those that no collection looks at.
+fn collected_by(generation: Generation) -> Option<u8> {
+    match generation {
+        // Where its parts are not known, all of the ephemeral segment counts as young.
+        Generation::Ephemeral | Generation::Gen0 => Some(0),
+        Generation::Gen1 => Some(1),
+        Generation::Gen2 | Generation::Loh | Generation::Poh => Some(2),
+        Generation::Frozen => None,
+    }
+}
+
+/// Numbers of the objects that no collection frees.
+fn frozen<'a>(heap: &Heap<'a>, graph: &HeapGraph) -> Vec<u32> {
+    let frozen = heap.segments().iter().enumerate().filter(|(_, s)| s.generation == Generation::Frozen);
+    frozen.filter_map(|(i, _)| graph.index.of_segment(i)).flat_map(|(first, n)| first..first.saturating_add(n)).collect()
+}
+
+/// Numbers of the objects whose finalizer has not been found due.
+fn registered(gc: &Gc<'_>, graph: &HeapGraph) -> Vec<u32> {
+    let queues = gc.finalizer_queues();
+    let entries = queues.iter().flat_map(|q| &q.entries).filter(|e| e.state == FinalizerState::Registered);
+    entries.filter_map(|e| graph.index.id_of(e.object)).collect()
+}
+
+/// The numbers that are not in `set`, ascending.
+fn outside(set: &BitSet) -> impl Iterator<Item = u32> + '_ {
+    (0..set.bound()).filter(|id| !set.test(*id))
+}
+
+/// Counts objects by something and by type.
+struct ByType<K> {
+    rows: FxHashMap<(K, u32), ObjectSum>,
+}
+
+impl<K> Default for ByType<K> {
+    fn default() -> Self {
+        ByType { rows: FxHashMap::default() }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
+    fn add(&mut self, graph: &HeapGraph, key: K, id: u32) {
+        self.rows.entry((key, graph.type_index(id))).or_default().add(graph.size(id));
+    }
+
+    /// The most bytes first.
+    fn rows(self, graph: &HeapGraph, namer: &Namer<'_>) -> Vec<(K, TypeBytes)> {
+        let row = |((key, index), sum): ((K, u32), ObjectSum)| {
+            let kind = usize::try_from(index).ok().and_then(|i| graph.types.get(i));
+            let method_table = kind.map_or(Addr::NULL, |k| k.method_table);
+            (key, TypeBytes { type_name: namer.name_or_address(method_table), method_table, count: sum.count, bytes: sum.bytes })
+        };
+        let mut rows: Vec<(K, TypeBytes)> = self.rows.into_iter().map(row).collect();
+        rows.sort_by(|(ka, a), (kb, b)| {
+            b.bytes.cmp(&a.bytes).then_with(|| a.type_name.cmp(&b.type_name)).then(a.method_table.cmp(&b.method_table)).then(ka.cmp(kb))
+        });
+        rows
+    }
+}
+
+/// The sums over `ids`, by type.
+fn by_type(graph: &HeapGraph, namer: &Namer<'_>, ids: impl IntoIterator<Item = u32>) -> ObjectsByType {
+    let (mut total, mut types) = (ObjectSum::default(), ByType::default());
+    for id in ids {
+        total.add(graph.size(id));
+        types.add(graph, (), id);
+    }
+    ObjectsByType { count: total.count, bytes: total.bytes, types: types.rows(graph, namer).into_iter().map(|(_, t)| t).collect() }
+}

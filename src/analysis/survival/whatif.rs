@@ -1,0 +1,148 @@
+//! `whatif`: what would live and die if other things were roots.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::super::graph::{BitSet, Components, Csr};
+use super::super::{HeapGraph, Namer, RootFlags};
+use super::{by_type, frozen, reach, registered};
+use crate::base::Addr;
+use crate::gc::{Gc, HandleFilter, Heap};
+use crate::model::{HandleKind, HandleModel, ObjectSum, WhatifComponent, WhatifReport, WhatifWeak};
+
+/// What `whatif` is asked.
+#[derive(Clone, Debug, Default)]
+pub struct WhatifQuery {
+    /// Objects to take for alive; any address inside of one will do.
+    pub alive: Vec<Addr>,
+    /// Handles, or other places of roots, to take for gone.
+    pub dead: Vec<Addr>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WhatifError {
+    /// There is no such object.
+    #[error("no object of the heap is at {0}")]
+    NoObject(Addr),
+    /// There is no such handle.
+    #[error("{0} is neither a handle nor another root of the dump")]
+    NoHandle(Addr),
+}
+
+/// The roots changed as `query` says, and what follows. `graph` must have weak roots.
+///
+/// # Errors
+/// [`WhatifError`] for an address that does not fit.
+pub fn whatif(
+    gc: &Gc<'_>,
+    heap: &Heap<'_>,
+    graph: &HeapGraph,
+    namer: &Namer<'_>,
+    query: &WhatifQuery,
+) -> Result<WhatifReport, WhatifError> {
+    let id_of = |a: &Addr| graph.index.containing(heap, *a).map(|(id, _)| id).ok_or(WhatifError::NoObject(*a));
+    let added: Vec<u32> = query.alive.iter().map(id_of).collect::<Result<_, _>>()?;
+    let mut handles: FxHashMap<Addr, HandleModel> = FxHashMap::default();
+    let mut weak: Vec<HandleModel> = Vec::new();
+    let mut bridged = BitSet::new(graph.len());
+    gc.walk_handles(&HandleFilter::default(), |h: HandleModel| {
+        if query.dead.contains(&h.address) {
+            handles.insert(h.address, h);
+            return;
+        }
+        match h.kind {
+            HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => weak.push(h),
+            HandleKind::CrossReference => {
+                graph.index.id_of(h.object).map(|id| bridged.set(id));
+            }
+            _ => {}
+        }
+    });
+    let gone: FxHashSet<Addr> = query.dead.iter().copied().collect();
+    for address in &query.dead {
+        if !handles.contains_key(address) && !graph.roots.roots.iter().any(|r| r.address == Some(*address)) {
+            return Err(WhatifError::NoHandle(*address));
+        }
+    }
+    let dependents = handles.values().filter(|h| h.kind == HandleKind::Dependent);
+    let pairs = dependents.filter_map(|h| Some((graph.index.id_of(h.object)?, graph.index.id_of(h.secondary?)?)));
+    let cut = cut_edges(&graph.edges, pairs);
+
+    let always = frozen(heap, graph);
+    let before = reach(&graph.edges, graph.held.iter().chain(&always).copied(), |_, _| true);
+    let stays = |r: &&crate::analysis::Root| !r.flags.has(RootFlags::WEAK) && r.address.is_none_or(|a| !gone.contains(&a));
+    let roots = graph.roots.roots.iter().filter(stays).filter_map(|r| graph.index.id_of(r.object));
+    let after = reach(&graph.edges, roots.chain(always.iter().copied()).chain(added), |from, to| !cut.contains(&(from, to)));
+    let due = registered(gc, graph).into_iter().filter(|id| !after.test(*id));
+    let finalized = reach(&graph.edges, due, |_, to| !after.test(to));
+
+    let mut resurrected = ObjectSum::default();
+    let freed = |id: &u32| before.test(*id) && !after.test(*id);
+    (0..graph.len()).filter(|id| freed(id) && finalized.test(*id)).for_each(|id| resurrected.add(graph.size(id)));
+    let total = weak.len();
+    let mut cleared = 0u64;
+    let mut rows = Vec::new();
+    for h in weak {
+        let id = graph.index.id_of(h.object);
+        let (now, then) = (id.is_some_and(|id| before.test(id)), id.is_some_and(|id| after.test(id)));
+        let survives = then || h.kind == HandleKind::WeakLong && id.is_some_and(|id| finalized.test(id));
+        cleared = cleared.saturating_add(u64::from(!survives));
+        if !now || !then {
+            let type_name = id.map(|id| graph.type_name(namer, id));
+            rows.push(WhatifWeak { address: h.address, kind: h.kind, object: h.object, type_name, reached_now: now, survives });
+        }
+    }
+    Ok(WhatifReport {
+        complete: true,
+        alive: query.alive.clone(),
+        dead: query.dead.clone(),
+        survivors: by_type(graph, namer, (0..graph.len()).filter(|id| after.test(*id) && !before.test(*id))),
+        freed: by_type(graph, namer, (0..graph.len()).filter(freed)),
+        resurrected,
+        components: components(graph, namer, &before, &after, &bridged),
+        weak_handles: rows,
+        weak_total: u64::try_from(total).unwrap_or(u64::MAX),
+        weak_cleared: cleared,
+        coverage: graph.roots.coverage.clone(),
+    })
+}
+
+/// Which edges go with dependent handles: those between two objects that have no more edges than handles.
+pub(super) fn cut_edges(edges: &Csr, pairs: impl Iterator<Item = (u32, u32)>) -> FxHashSet<(u32, u32)> {
+    let mut count: FxHashMap<(u32, u32), usize> = FxHashMap::default();
+    for pair in pairs {
+        let n = count.entry(pair).or_default();
+        *n = n.saturating_add(1);
+    }
+    let all_gone = |((from, to), n): ((u32, u32), usize)| {
+        let there = edges.successors(from).iter().filter(|t| **t == to).count();
+        (there <= n).then_some((from, to))
+    };
+    count.into_iter().filter_map(all_gone).collect()
+}
+
+fn components(graph: &HeapGraph, namer: &Namer<'_>, before: &BitSet, after: &BitSet, bridged: &BitSet) -> Vec<WhatifComponent> {
+    let found = Components::compute_where(&graph.edges, |id| before.test(id) != after.test(id));
+    let sizes = found.sizes();
+    let size = |c: u32| usize::try_from(c).ok().and_then(|i| sizes.get(i)).copied().unwrap_or(0);
+    let mut rows: FxHashMap<u32, WhatifComponent> = FxHashMap::default();
+    let mut with_bridge: FxHashSet<u32> = FxHashSet::default();
+    with_bridge.extend(bridged.iter().filter_map(|id| found.of(id)));
+    for id in 0..graph.len() {
+        let Some(c) = found.of(id).filter(|c| size(*c) > 1 || with_bridge.contains(c)) else { continue };
+        let row = rows.entry(c).or_insert_with(|| WhatifComponent {
+            address: graph.address(id),
+            type_name: graph.type_name(namer, id),
+            count: 0,
+            bytes: 0,
+            bridged: 0,
+            survives: after.test(id),
+        });
+        row.count = row.count.saturating_add(1);
+        row.bytes = row.bytes.saturating_add(graph.size(id));
+        row.bridged = row.bridged.saturating_add(u64::from(bridged.test(id)));
+    }
+    let mut rows: Vec<WhatifComponent> = rows.into_values().collect();
+    rows.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.address.cmp(&b.address)));
+    rows
+}
