@@ -349,7 +349,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
             "heap,generation,address,objects,bytes,free_objects,free_bytes,context_bytes,in_allocation,not_walked,end"
         }
         ["segments", _] => "list,heap,size_class,start,end,bytes",
-        ["handles"] => "address,type,object,method_table,secondary,object_type",
+        ["handles"] => "address,type,object,method_table,secondary,object_type,secondary_type",
         ["handles", _] => "type,count",
         ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
         ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,state",

@@ -253,7 +253,7 @@ pub enum Command {
         #[arg(long = "type", value_name = "GLOB")]
         pattern: Option<String>,
         /// Thread statics instead: each once for every managed thread.
-        #[arg(long, visible_alias = "threads")]
+        #[arg(long)]
         thread_statics: bool,
         /// Also fields of types that have not been initialised, thread statics that a thread has not touched, and initial
         /// values in module images (RVA fields).
