@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use clap::CommandFactory;
 use common::{own_dump, run};
 use gcdump::cli::Exit;
 
@@ -67,6 +68,9 @@ fn help_is_on_stdout_and_names_every_command() {
         "exceptions",
         "eeheap",
         "gchandles",
+        "roots",
+        "finalizers",
+        "finalizequeue",
         "analyzeoom",
         "clrthreads",
     ] {
@@ -84,8 +88,9 @@ fn the_manual_holds_the_help_text() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
     let old = fs::read_to_string(&path).unwrap();
     let mut help = run(&["--help"]).out;
-    for command in ["info", "heap", "segments", "handles", "oom", "threads", "statics", "type", "contracts"] {
-        let text = run(&[command, "--help"]).out;
+    let commands: Vec<String> = gcdump::cli::Cli::command().get_subcommands().map(|c| c.get_name().to_string()).collect();
+    for command in commands.iter().filter(|c| *c != "help") {
+        let text = run(&[command.as_str(), "--help"]).out;
         // The options that every command has are shown once.
         let own = text.split("Options of every command:").next().unwrap().trim_end();
         help.push_str(&format!("\n$ gcdump {command} --help\n{own}\n"));

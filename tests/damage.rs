@@ -28,13 +28,16 @@ use gcdump::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::gc::{Gc, HandleFilter};
 use support::{Shape, Spec, Target};
 
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 11] = [
     &["info"],
     &["heap", "--detail"],
     &["segments", "--free"],
     &["handles"],
     &["oom"],
     &["threads"],
+    &["handles", "--by", "generation"],
+    &["roots", "--weak"],
+    &["finalizers", "--objects"],
     &["contracts"],
     &["contracts", "--check"],
 ];

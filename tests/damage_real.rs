@@ -18,7 +18,16 @@ use std::time::{Duration, Instant};
 
 use common::{own_dump, run};
 
-const COMMANDS: [&[&str]; 6] = [&["info"], &["heap", "--detail"], &["segments", "--free", "--walk"], &["handles"], &["oom"], &["threads"]];
+const COMMANDS: [&[&str]; 8] = [
+    &["info"],
+    &["heap", "--detail"],
+    &["segments", "--free", "--walk"],
+    &["handles"],
+    &["oom"],
+    &["threads"],
+    &["roots", "--weak"],
+    &["finalizers", "--objects"],
+];
 
 fn survive(path: &Path, command: &[&str], what: &str) {
     let started = Instant::now();
@@ -74,7 +83,7 @@ fn a_real_dump_with_flipped_bytes() {
             let new = [old[0] ^ (1 << (random() % 8))];
             file.write_all_at(&new, at).unwrap();
         }
-        survive(&path, COMMANDS[(round % 6) as usize], &format!("round {round}"));
+        survive(&path, COMMANDS[(round % 8) as usize], &format!("round {round}"));
         for (at, old) in undo.iter().rev() {
             file.write_all_at(old, *at).unwrap();
         }

@@ -78,7 +78,9 @@ fn finalization_queues_are_those_of_clrmd() {
             if text(o, "state") == "registered" && dump.scenario != "busy" {
                 let theirs = rows(&theirs["finalizable"]).iter().find(|t| text(t, "address") == text(o, "object"));
                 let theirs = text(theirs.unwrap(), "generation").replace("Generation", "gen").replace("Large", "loh");
-                assert_eq!(text(o, "generation"), theirs, "{}: {o}", dump.name);
+                // One that registers itself anew in its finalizer starts over in generation 0, wherever it lies by then.
+                let again = text(o, "generation") == "gen0" && text(o, "type") == "System.Gen2GcCallback";
+                assert!(text(o, "generation") == theirs || again, "{}: {o} is in {theirs}", dump.name);
             }
         }
         sums(data, &dump.name);
@@ -103,7 +105,8 @@ fn sums(data: &Value, name: &str) {
 
 #[test]
 fn roots_are_those_of_clrmd() {
-    let (mut dumps, mut handles, mut more, mut finalizer, mut precise, mut conservative, mut small_found) = (0, 0, 0, 0, 0, 0, 0);
+    let (mut dumps, mut handles, mut more, mut finalizer, mut precise, mut in_registers) = (0, 0, 0, 0, 0, 0);
+    let (mut conservative, mut small_found) = (0, 0);
     for dump in &with_answers() {
         let theirs = &dump.clrmd.as_ref().unwrap()["roots"];
         if !theirs["roots"].is_array() {
@@ -135,9 +138,10 @@ fn roots_are_those_of_clrmd() {
         let registers = of(&["register"]);
         let ours_at: BTreeMap<String, String> = of(&["stack"]).into_iter().collect();
         let objects: BTreeSet<&str> = ours_at.values().chain(registers.iter().map(|r| &r.1)).map(String::as_str).collect();
-        let theirs_on_stacks: Vec<&Value> = rows(&theirs["roots"]).iter().filter(|r| text(r, "kind") == "Stack").collect();
-        let lacking: Vec<_> =
-            theirs_on_stacks.iter().filter(|r| !text(r, "object").is_empty() && !objects.contains(text(r, "object"))).collect();
+        // Where a crash left a register without its frame, ClrMD takes all ones for an object; it has no method table.
+        let is_object = |r: &&Value| text(r, "kind") == "Stack" && text(r, "mt") != "0x0";
+        let theirs_on_stacks: Vec<&Value> = rows(&theirs["roots"]).iter().filter(is_object).collect();
+        let lacking: Vec<_> = theirs_on_stacks.iter().filter(|r| !objects.contains(text(r, "object"))).collect();
         if small(dump) {
             small_found += theirs_on_stacks.len() - lacking.len();
             continue;
@@ -148,11 +152,12 @@ fn roots_are_those_of_clrmd() {
         assert_eq!(differs.count(), 0, "{}", dump.name);
         dumps += 1;
         precise += theirs_on_stacks.len();
+        in_registers += theirs_on_stacks.iter().filter(|r| !ours_at.values().any(|o| o == text(r, "object"))).count();
         conservative += ours_at.len() + registers.len();
     }
     println!(
         "{dumps} dumps: {handles} handles equal, {more} that ClrMD misses; {finalizer} in finalization queues equal; {precise} precise \
-         stack roots are among {conservative} conservative ones; {small_found} found in small dumps"
+         stack roots ({in_registers} of them only in registers) are among {conservative} conservative ones; {small_found} found in small dumps"
     );
 }
 

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use common::{ask, known_dumps, own_dump, run};
 use gcdump::cli::Exit;
 use gcdump::model::{
-    BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, HandlesReport, HeapReport, InfoReport, NearReport,
-    ObjectReport, ObjectsReport, OomReport, SegmentsReport, StatReport, StaticsReport, ThreadsReport, TypesReport, UnreachableReport,
-    WhatifReport, WhereReport,
+    BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
+    HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
+    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TypesReport, UnreachableReport, WhatifReport, WhereReport,
 };
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
@@ -41,6 +41,11 @@ const ASKED: &[&[&str]] = &[
     &["segments", "--walk"],
     &["handles"],
     &["handles", "--stat"],
+    &["handles", "--by", "object-type"],
+    &["roots"],
+    &["roots", "--stat"],
+    &["finalizers"],
+    &["finalizers", "--objects"],
     &["oom"],
     &["threads"],
     &["exceptions"],
@@ -48,10 +53,21 @@ const ASKED: &[&[&str]] = &[
     &["stat"],
     &["stat", "--by", "generation"],
     &["stat", "--by", "segment", "--type", "System.*"],
+    &["strings"],
+    &["strings", "--like", "*a*", "--max-chars", "5"],
+    &["fragmentation"],
+    &["fragmentation", "--segments", "--heaps"],
     &["objects", "--refs"],
     &["objects", "--start", "3", "--count", "5"],
     &["object", EVERYTHING],
     &["object", STRING],
+    &["retained"],
+    &["retained", "--suspects", "--threshold", "1"],
+    &["retained", "--tree"],
+    &["retained", "--object", EVERYTHING],
+    &["objsize", EVERYTHING],
+    &["path", EVERYTHING],
+    &["path", "--type", "System.Byte[]"],
     &["where", EVERYTHING],
     &["where", "0x10"],
     &["near", EVERYTHING],
@@ -87,14 +103,21 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("heap", schema::<HeapReport>("heap", "each heap by generation")),
         ("segments", schema::<SegmentsReport>("segments", "every segment or region of the heap")),
         ("handles", schema::<HandlesReport>("handles", "the GC handles")),
+        ("roots", schema::<RootsReport>("roots", "what keeps objects alive from outside of the heap")),
+        ("finalizers", schema::<FinalizersReport>("finalizers", "the finalization queues")),
         ("oom", schema::<OomReport>("oom", "the last managed out-of-memory of each heap")),
         ("threads", schema::<ThreadsReport>("threads", "the managed threads")),
         ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
         ("statics", schema::<StaticsReport>("statics", "static fields with their values")),
         ("type", schema::<TypesReport>("type", "the layout of a type, or the types that fit a pattern")),
         ("stat", schema::<StatReport>("stat", "objects counted and summed")),
+        ("strings", schema::<StringsReport>("strings", "the strings of the heap by content")),
+        ("fragmentation", schema::<FragmentationReport>("fragmentation", "free space and what keeps it apart")),
         ("objects", schema::<ObjectsReport>("objects", "the objects in the order of the heap")),
         ("object", schema::<ObjectReport>("object", "one object with its fields or elements")),
+        ("retained", schema::<RetainedReport>("retained", "what would be freed without an object")),
+        ("objsize", schema::<ObjSizeReport>("objsize", "everything that an object leads to")),
+        ("path", schema::<PathsReport>("path", "what keeps objects alive")),
         ("where", schema::<WhereReport>("where", "what lies at an address")),
         ("near", schema::<NearReport>("near", "what lies around an address of the heap")),
         ("bridge", schema::<BridgeReport>("bridge", "components of bridged objects, and the references between them")),
@@ -176,7 +199,8 @@ fn every_answer_about_the_shared_dumps_fits() {
             let ran = run(&args);
             if ran.out.is_empty() {
                 // Some commands have nothing to work with in some dumps. They must say why.
-                let nothing_there = matches!(asked[0], "object" | "near" | "whatif") && ran.exit == Exit::Negative;
+                let nothing_there =
+                    matches!(asked[0], "object" | "near" | "retained" | "objsize" | "path" | "whatif") && ran.exit == Exit::Negative;
                 assert!(
                     (ran.exit == Exit::NoRuntime || nothing_there) && ran.err.starts_with("gcdump: "),
                     "{} {asked:?}: {}",
@@ -191,7 +215,7 @@ fn every_answer_about_the_shared_dumps_fits() {
             wrong.extend(problems(&validators[asked[0]], &answer).into_iter().map(|p| format!("{} {asked:?}: {p}", dump.name)));
             let complete = answer["data"]["complete"] == true;
             // 1 says that nothing fits, or is there.
-            let answered = ran.exit == Exit::Ok || matches!(asked[0], "type" | "stat" | "where") && ran.exit == Exit::Negative;
+            let answered = ran.exit == Exit::Ok || matches!(asked[0], "type" | "stat" | "strings" | "where") && ran.exit == Exit::Negative;
             // `info` also says 5 where another command could not answer in full.
             let fits = if asked[0] == "info" { complete || ran.exit != Exit::Ok } else { complete == answered };
             if !fits {
@@ -272,8 +296,18 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
             out
         }
         "segments" => [all("segment", "segments"), all("region", "regions")].concat(),
+        "handles" if data["by"].is_string() => all("group", "groups"),
         "handles" if data["handles"].is_null() => all("count", "counts"),
         "handles" => all("handle", "handles"),
+        "roots" => [
+            all("root", "roots"),
+            all("type", "types"),
+            all("dependent", "dependents"),
+            all("count", "counts"),
+            all("coverage", "coverage"),
+        ]
+        .concat(),
+        "finalizers" => [all("object", "objects"), all("type", "types"), all("heap", "heaps")].concat(),
         "oom" => all("oom", "heaps"),
         "threads" => all("thread", "threads"),
         "exceptions" => [all("exception-group", "groups"), all("exception", "exceptions")].concat(),
@@ -281,6 +315,18 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
             let last =
                 [records("totals", [data["totals"].clone()], &json!({})), records("coverage", [data["coverage"].clone()], &json!({}))];
             [all("type", "types"), all("group", "groups"), last.concat()].concat()
+        }
+        "strings" | "fragmentation" => {
+            let rows = [
+                all("string", "strings"),
+                all("generation", "generations"),
+                all("segment", "segments"),
+                all("size", "sizes"),
+                all("free-block", "largest"),
+                all("pinned-type", "pinned"),
+            ];
+            let last = ["totals", "coverage"].map(|kind| records(kind, [data[kind].clone()], &json!({})));
+            [rows.concat(), last.concat()].concat()
         }
         "objects" => {
             let mut tail = data.clone();
@@ -292,6 +338,13 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
             itself.as_object_mut().unwrap().retain(|k, _| k != "fields" && k != "elements");
             [records("object", [itself], &json!({})), all("field", "fields"), all("element", "elements")].concat()
         }
+        "retained" => {
+            let one = |kind: &str, key: &str| if data[key].is_null() { Vec::new() } else { records(kind, [data[key].clone()], &json!({})) };
+            let lists = [all("object", "objects"), all("type", "types"), one("detail", "object"), all("tree", "tree")];
+            [lists.concat(), all("suspect", "suspects"), all("coverage", "coverage"), one("totals", "totals")].concat()
+        }
+        "objsize" => records("objsize", [data.clone()], &json!({})),
+        "path" => [all("path", "paths"), all("node", "tree"), all("coverage", "coverage")].concat(),
         "where" => records("place", [data.clone()], &json!({})),
         "near" => [all("near", "rows"), records("segment", [data["segment"].clone()], &json!({}))].concat(),
         "statics" => all("static", "statics"),
@@ -350,6 +403,11 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         }
         ["segments", _] => "list,heap,size_class,start,end,bytes",
         ["handles"] => "address,type,object,method_table,secondary,object_type,secondary_type",
+        ["handles", "--by", "object-type"] => "object_type,count",
+        ["roots"] => "kind,address,object,type,flags,label,thread,method_table",
+        ["roots", _] => "count,objects,method_table,type",
+        ["finalizers"] => "method_table,registered,ready,critical,type",
+        ["finalizers", _] => "object,state,generation,heap,type",
         ["handles", _] => "type,count",
         ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
         ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,state",
@@ -358,9 +416,16 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["stat"] => "method_table,count,bytes,share,type",
         ["stat", "--by", "segment", ..] => "segment,heap,generation,count,bytes,share,free_count,free_bytes",
         ["stat", ..] => "generation,count,bytes,share,free_count,free_bytes",
+        ["strings", ..] => "count,length,bytes,waste,address,truncated,value",
+        ["fragmentation", ..] => "generation,heap,segment,allocated,free_count,free_bytes,share,unused_committed,contexts",
         ["objects", "--refs"] => "address,method_table,size,generation,type,refs",
         ["objects", ..] => "address,method_table,size,generation,type",
         ["object", _] => "offset,name,type,address,kind,text,declaring_type",
+        ["retained", "--suspects", ..] => "kind,address,count,retained,share,type",
+        ["retained", "--tree"] => "depth,address,size,retained,share,type",
+        ["retained", ..] => "address,size,retained,share,dominated,type",
+        ["objsize", _] => "address,size,retained,closure_bytes,closure_objects,shared_bytes,type",
+        ["path", ..] => "path,step,address,size,field,type",
         ["where", _] => "address,kind,object,offset,segment,heap,generation,text",
         ["near", _] => "here,address,size,method_table,type",
         ["statics", ..] => "declaring_type,name,type,storage,thread,address,kind,text",
@@ -385,15 +450,28 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["segments", ..] if asked.get(1) != Some(&"--free") => n(&data["segments"]),
         ["segments", _] => n(&data["regions"]),
         ["handles"] => n(&data["handles"]),
+        ["handles", "--by", _] => n(&data["groups"]),
         ["handles", _] => n(&data["counts"]),
+        ["roots"] => n(&data["roots"]),
+        ["roots", _] => n(&data["types"]),
+        ["finalizers"] => n(&data["types"]),
+        ["finalizers", _] => n(&data["objects"]),
         ["oom"] => n(&data["heaps"]),
         ["threads"] => n(&data["threads"]),
         ["exceptions"] => n(&data["exceptions"]),
         ["exceptions", _] => n(&data["groups"]),
         ["stat"] => n(&data["types"]),
         ["stat", ..] => n(&data["groups"]),
+        ["strings", ..] => n(&data["strings"]),
+        ["fragmentation"] => n(&data["generations"]),
+        ["fragmentation", ..] => n(&data["segments"]),
         ["objects", ..] => n(&data["objects"]),
         ["object", _] => n(&data["fields"]) + n(&data["elements"]),
+        ["retained", "--suspects", ..] => n(&data["suspects"]),
+        ["retained", "--tree"] => n(&data["tree"]),
+        ["retained", "--object", _] | ["objsize", _] => 1,
+        ["retained"] => n(&data["objects"]),
+        ["path", ..] => list(&data["paths"]).iter().map(|p| n(&p["steps"])).sum(),
         ["where", _] => 1,
         ["near", _] => n(&data["rows"]),
         ["statics", ..] => n(&data["statics"]),
@@ -459,6 +537,7 @@ fn other_formats(path: &Path, asked: &[&str]) {
         ["segments"] | ["segments", "--walk"] => ("HEAP", 0),
         ["segments", _] => ("LIST", 0),
         ["handles"] => ("ADDRESS", 0),
+        ["handles", "--by", _] => ("OBJECT TYPE", 0),
         ["handles", _] => ("TYPE", 0),
         ["threads"] => ("MANAGED ID", 0),
         ["near", _] => ("HERE", 0),

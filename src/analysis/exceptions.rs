@@ -7,9 +7,11 @@ use rustc_hash::FxHashMap;
 use super::Namer;
 use crate::base::{Addr, Limits, NoteKind, Notes};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
+use crate::clr::method_table::object_unmask;
 use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
 use crate::contract::{Process, Runtime};
+use crate::memory::Memory;
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 
 /// Reads exceptions of one runtime and names their frames.
@@ -17,6 +19,9 @@ pub struct ExceptionReader<'r, 'p> {
     namer: &'r Namer<'p>,
     objects: Option<Exceptions<'p>>,
     methods: Option<Methods<'p>>,
+    memory: &'p Memory,
+    /// Bits of an object's first word that are not part of the method table pointer.
+    unmask: u64,
     limits: &'p Limits,
     notes: &'r Notes,
 }
@@ -28,6 +33,8 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
             namer,
             objects: Exceptions::bind(&process.memory, &runtime.descriptor).ok(),
             methods: Methods::bind(&process.memory, &runtime.descriptor, &process.limits).ok(),
+            memory: &process.memory,
+            unmask: object_unmask(&process.memory, &runtime.descriptor),
             limits: &process.limits,
             notes,
         }
@@ -53,7 +60,8 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
         /// Nesting that JSON readers still take.
         const MAX_DEPTH: usize = 48;
         let first = seen.insert(address);
-        let method_table = self.objects.as_ref().and_then(|o| o.method_table(address));
+        // Also where the descriptor says nothing of exceptions: what is in the object's first word is the same for all.
+        let method_table = self.memory.word(address).ok().map(|w| Addr(w & !self.unmask));
         let mut out = ExceptionModel {
             address,
             type_name: method_table.and_then(|mt| self.namer.name(mt)),

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use super::cmd::{BridgeArgs, FinalizersArgs, HandlesArgs, ObjectsArgs, RootsArgs, SimulateArgs, StatArgs, UnreachableArgs, WhatifArgs};
+use super::cmd::{
+    BridgeArgs, FinalizersArgs, FragmentationArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, SimulateArgs, StatArgs,
+    StringsArgs, UnreachableArgs, WhatifArgs,
+};
 use super::select::address;
 use crate::base::Addr;
 use crate::model::{HandleKind, RootKind};
@@ -74,6 +77,10 @@ pub struct Config {
     /// Which runtime of the process to look at, counted from 0.
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub runtime: usize,
+
+    /// Refuse what would take more memory than this, beside the dump itself (K, M, G may follow).
+    #[arg(long, value_name = "BYTES", value_parser = size, global = true)]
+    pub max_memory: Option<u64>,
 
     /// Threads to walk the heap with [default: one per processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), global = true)]
@@ -155,6 +162,12 @@ pub enum Command {
     #[command(visible_alias = "dumpheap")]
     Stat(StatArgs),
 
+    /// Strings by content: which ones are there many times, and what that costs.
+    Strings(StringsArgs),
+
+    /// Free space: by generation and segment, by size, the largest blocks, and the pinned objects that keep it apart.
+    Fragmentation(FragmentationArgs),
+
     /// The objects themselves, in the order of the heap.
     Objects(ObjectsArgs),
 
@@ -206,6 +219,23 @@ pub enum Command {
     /// Every GC handle: type, object, method table, secondary value.
     #[command(visible_alias = "gchandles")]
     Handles(HandlesArgs),
+
+    /// What keeps an object alive: shortest paths from roots. With --type, the paths of all its objects, merged.
+    #[command(visible_alias = "gcroot")]
+    Path(PathArgs),
+
+    /// What would be freed without an object: exact retained sizes by object and type, tree, suspects.
+    Retained(RetainedArgs),
+
+    /// Everything that an object leads to, and how much of that it alone keeps alive.
+    Objsize {
+        /// The object: its address, or one inside of it.
+        #[arg(value_parser = address)]
+        address: Addr,
+        /// The dump.
+        #[command(flatten)]
+        dump: DumpArg,
+    },
 
     /// What keeps objects alive from outside of the heap: handles, stacks, registers, the finalization queue.
     ///

@@ -133,7 +133,7 @@ impl<'a> Exceptions<'a> {
             element: ElementLayout::bind(d).ok().zip(d.size_of("StackTraceElement").ok().filter(|n| *n > 0)),
             array: ArrayLayout::bind(d).ok().zip(d.size_of("Array").ok()),
             string: StringLayout::bind(d).ok(),
-            unmask: d.number("ObjectToMethodTableUnmask").unwrap_or(0),
+            unmask: super::method_table::object_unmask(memory, d),
             base,
             derived: Mutex::default(),
             inners: Mutex::default(),

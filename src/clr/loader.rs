@@ -142,7 +142,7 @@ impl<'a> Loader<'a> {
             hash: HashLayout::bind(d).ok(),
             module: ModuleLayout::bind(d).ok(),
             allocator: AllocatorLayout::bind(d).ok(),
-            unmask: d.number("ObjectToMethodTableUnmask").unwrap_or(0),
+            unmask: super::method_table::object_unmask(memory, d),
             most_modules: limits.modules,
         }
     }

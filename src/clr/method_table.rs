@@ -98,6 +98,12 @@ impl Identity {
     }
 }
 
+/// Bits of an object's first word that are not part of the method table pointer: the mark, the bridge mark and one of the
+/// GC's own (Object contract).
+pub fn object_unmask(memory: &Memory, descriptor: &Descriptor) -> u64 {
+    descriptor.number("ObjectToMethodTableUnmask").unwrap_or_else(|_| memory.ptr_bytes().saturating_sub(1))
+}
+
 /// What a type is (`enum_flag_Category_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
@@ -164,6 +170,8 @@ pub struct MethodTables<'a> {
     layout: Layout,
     class: ClassLayout,
     identity: Identity,
+    /// Where the auxiliary data of .NET 9 and later have the loader's module.
+    loader: Option<u64>,
     collectible: u32,
     /// Method table of `System.String`.
     pub string: Option<Addr>,
@@ -186,6 +194,7 @@ impl<'a> MethodTables<'a> {
             memory,
             class: ClassLayout::bind(descriptor)?,
             identity: Identity::bind(descriptor)?,
+            loader: descriptor.offset("MethodTableAuxiliaryData", "LoaderModule").ok(),
             layout,
             collectible: collectible.unwrap_or(COLLECTIBLE),
             string: well_known("StringMethodTable"),
@@ -346,10 +355,14 @@ impl<'a> MethodTables<'a> {
         Some((self.memory.ptr(at).ok()?, self.memory.word(at.plus(word)).ok()?))
     }
 
-    /// .NET 8: the module whose tables hold the statics of the type.
+    /// The module whose loader the type belongs to: that of an argument for an instance over a collectible type. .NET 8: its
+    /// tables hold the statics of the type.
     pub fn loader_module(&self, mt: Addr) -> Option<Addr> {
-        let Identity::Packed(layout, _) = &self.identity else { return None };
-        self.memory.ptr(mt.plus(layout.module)).ok().filter(|m| !m.is_null())
+        let at = match &self.identity {
+            Identity::Packed(layout, _) => mt.plus(layout.module),
+            Identity::Plain(layout) => self.memory.ptr(mt.plus(layout.auxiliary?)).ok().filter(|a| !a.is_null())?.plus(self.loader?),
+        };
+        self.memory.ptr(at).ok().filter(|m| !m.is_null())
     }
 
     /// How many interfaces a type implements.

@@ -194,6 +194,17 @@ fn reads_all_shapes() {
         let first = &dump.threads[0];
         let found = first.instruction_pointer.zip(first.stack_pointer).map(|(i, s)| (i.0, s.0, first.registers.len()));
         assert_eq!(found, registers, "{arch:?}");
+        // Names stand at their places: (name, number in the kernel's structure).
+        let named = |name: &str| first.registers.iter().find(|r| r.name == name).map(|r| r.value);
+        let places: &[(&str, u64)] = match arch {
+            Arch::X64 => &[("r15", 0), ("rbp", 4), ("rbx", 5), ("rax", 10), ("rdi", 14), ("rsp", 19)],
+            Arch::Arm64 => &[("x0", 0), ("x19", 19), ("fp", 29), ("lr", 30), ("sp", 31)],
+            Arch::X86 => &[("ebx", 0), ("eax", 6), ("esp", 15)],
+            Arch::Arm => &[("r0", 0), ("sp", 13), ("lr", 14)],
+            _ => &[],
+        };
+        assert!(places.iter().all(|(name, n)| named(name) == Some(0x1000 + n)), "{arch:?}: {:?}", first.registers);
+        assert_eq!(first.thread_base.map(|b| b.0), (arch == Arch::X64).then_some(0x1015));
         let crash = dump.crash.unwrap();
         assert_eq!((crash.thread, crash.name.as_str(), crash.address), (Some(4711), "SIGSEGV", Some(Addr(0xdead))));
     }

@@ -138,6 +138,8 @@ fn reads_both_byte_orders() {
         let thread = &dump.threads[0];
         assert_eq!((thread.id, thread.name.as_deref(), thread.registers.len()), (77, Some("main"), 16));
         assert_eq!((thread.instruction_pointer, thread.stack_pointer), (Some(Addr(0x1010)), Some(Addr(0x1004))));
+        let order = ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
+        assert!(thread.registers.iter().zip(order).zip(0x1000..).all(|((r, name), value)| (r.name, r.value) == (name, value)));
         assert_eq!((thread.teb, thread.stack.map(|s| s.len())), (Some(Addr(0x7000)), Some(0x100)));
         let crash = dump.crash.unwrap();
         assert_eq!((crash.thread, crash.address, crash.parameters), (Some(77), Some(Addr(0xbad)), vec![1, 0xbad]));

@@ -50,6 +50,16 @@ fn all_dumps_open() {
         assert_eq!(dump.crash.is_some(), ended, "{name}: {:?}", dump.crash);
         assert!(dump.facts.pid.is_some() && dump.facts.process_name.is_some(), "{name}");
         assert!(dump.threads.iter().all(|t| t.stack_pointer.is_some() && t.registers.len() == 16), "{name}");
+        let rsp = |t: &crate::dump::OsThread| t.registers.iter().find(|r| r.name == "rsp").map(|r| r.value);
+        assert!(dump.threads.iter().all(|t| rsp(t) == t.stack_pointer.map(|sp| sp.0)), "{name}");
+        // On Linux the C library's thread data lies in the mapping of the stack, above what is in use; the first thread's
+        // stack is the kernel's.
+        for thread in dump.threads.iter().filter(|_| !windows) {
+            let (sp, base) = (thread.stack_pointer.unwrap(), thread.thread_base.unwrap());
+            let mapping = dump.regions.iter().find(|r| r.range.contains(sp)).unwrap();
+            let own = Some(thread.id) != dump.facts.pid;
+            assert!(!own || (sp < base && mapping.range.contains(base)), "{name}: thread {}: {sp} {base} {:?}", thread.id, mapping.range);
+        }
         let runtime = if windows { "coreclr.dll" } else { "libcoreclr.so" };
         assert_eq!(dump.modules.iter().filter(|m| m.file_name() == runtime).count(), 1, "{name}");
     }

@@ -23,6 +23,7 @@ pub use names::segment_flags;
 pub use walk::{Heap, Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked};
 
 use crate::base::{Addr, Limits, NoteKind, Notes};
+use crate::clr::method_table::object_unmask;
 use crate::clr::threads::ContextLayout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
@@ -61,8 +62,7 @@ impl<'a> Gc<'a> {
     /// [`ContractError`] where the descriptor lacks something without which no heap can be read.
     pub fn bind(memory: &'a Memory, descriptor: &'a Descriptor, notes: &'a Notes, limits: &'a Limits) -> Result<Gc<'a>, ContractError> {
         let facts = Facts::read(memory, descriptor, notes, limits)?;
-        // Low bits of the word are the mark, the bridge mark and one of the GC's own (Object contract).
-        let unmask = descriptor.number("ObjectToMethodTableUnmask").unwrap_or_else(|_| memory.ptr_bytes().saturating_sub(1));
+        let unmask = object_unmask(memory, descriptor);
         Ok(Gc {
             memory,
             descriptor,

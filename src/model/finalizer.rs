@@ -68,14 +68,15 @@ pub struct FinalizerHeap {
     pub ready: u64,
     /// Objects whose critical finalizer is due.
     pub critical: u64,
-    /// The registered ones by the generation that the queue keeps them under; none for a generation without.
+    /// The registered ones by the generation that the queue keeps them under; none for a generation without. What was
+    /// registered since the last collection, or registered again, counts as `gen0`.
     pub generations: Vec<FinalizerGeneration>,
 }
 
 /// Registered objects of one generation.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FinalizerGeneration {
-    /// The generation at the last collection.
+    /// The generation.
     pub generation: Generation,
     /// Registered objects.
     pub count: u64,

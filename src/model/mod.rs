@@ -8,6 +8,7 @@ mod contracts;
 mod envelope;
 mod exception;
 mod finalizer;
+mod fragmentation;
 mod handle;
 mod header;
 mod heap;
@@ -16,10 +17,12 @@ mod object;
 mod object_list;
 mod oom;
 mod place;
+mod retained;
 mod root;
 mod segment;
 mod stat;
 mod statics;
+mod strings;
 mod survival;
 mod thread;
 mod types;
@@ -32,6 +35,9 @@ pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel
 pub use finalizer::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
 };
+pub use fragmentation::{
+    FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighbourModel, PinnedTypeModel,
+};
 pub use handle::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
@@ -42,10 +48,15 @@ pub use object::{DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{OomModel, OomReport};
 pub use place::{NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
+pub use retained::{
+    BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
+    RetainedType, Suspect, TreeRow,
+};
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootKind, RootModel, RootType, RootsReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport};
+pub use strings::{StringModel, StringTotals, StringsReport};
 pub use survival::{
     CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, ObjectsByType, TypeBytes,
     UnreachableReport, WhatifComponent, WhatifReport, WhatifWeak,

@@ -194,8 +194,10 @@ pub fn collect_roots<'p>(
     index: Option<&ObjectStarts>,
     options: &RootOptions,
 ) -> Roots {
+    let before = process.notes.all().len();
     let reader = Threads::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits);
     let threads: Result<Vec<Thread>, String> = reader.map(|r| r.list()).map_err(|e| e.to_string());
+    let trouble = trouble_since(process, before);
     let list = threads.as_deref().unwrap_or_default();
     let mut roots = Roots {
         threads: list.iter().map(|t| RootThread { managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) }).collect(),
@@ -204,8 +206,12 @@ pub fn collect_roots<'p>(
     handle_roots(process, gc, list, options, &mut roots);
     if options.wants(RootKind::Exception) {
         match &threads {
-            Ok(list) if !list.is_empty() => roots.cover(RootKind::Exception, CoverageKind::Complete, None),
-            Ok(_) => roots.cover(RootKind::Exception, CoverageKind::Unavailable, Some("the thread list is not in the dump".into())),
+            Ok(list) if list.is_empty() => {
+                let why = trouble.unwrap_or_else(|| "the runtime has no threads".into());
+                roots.cover(RootKind::Exception, CoverageKind::Unavailable, Some(why));
+            }
+            Ok(_) if trouble.is_some() => roots.cover(RootKind::Exception, CoverageKind::Partial, trouble),
+            Ok(_) => roots.cover(RootKind::Exception, CoverageKind::Complete, None),
             Err(e) => roots.cover(RootKind::Exception, CoverageKind::Unavailable, Some(e.clone())),
         }
     }
@@ -226,6 +232,11 @@ pub fn collect_roots<'p>(
     roots.roots.sort_by_key(|r| order(r.kind));
     roots.coverage.sort_by_key(|c| order(c.kind));
     roots
+}
+
+/// The first note since there were `before` of them that means that something is missing.
+fn trouble_since(process: &Process, before: usize) -> Option<String> {
+    process.notes.all().into_iter().skip(before).find(|n| n.kind.makes_partial()).map(|n| n.message)
 }
 
 /// Kind and flags of the roots that handles of a type are; `None` for dependent handles, which are edges.
@@ -293,7 +304,7 @@ fn handle_roots(process: &Process, gc: &Gc<'_>, threads: &[Thread], options: &Ro
     if skipped > 0 {
         process.notes.add(NoteKind::LimitHit, None, format!("{skipped} handles are beyond the {most} roots that are listed"));
     }
-    let trouble = process.notes.all().into_iter().skip(before).find(|n| n.kind.makes_partial()).map(|n| n.message);
+    let trouble = trouble_since(process, before);
     let supported = gc.supported_handles();
     let mut kinds: Vec<RootKind> = Vec::new();
     for (kind, handle) in wanted.iter().filter_map(|h| Some((root_of_handle(*h)?.0, *h))) {

@@ -70,6 +70,10 @@ pub(super) fn stack_roots(
         }
     }
     for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
+        let missing = lacks.missing(kind);
+        if !missing.is_empty() {
+            process.notes.add(NoteKind::Missing, None, format!("roots of kind {kind}: {}", missing.join("; ")));
+        }
         let (coverage, reason) = lacks.coverage(kind, heap);
         roots.cover(kind, coverage, Some(reason));
     }
@@ -147,7 +151,7 @@ fn stack_of(process: &Process, thread: &Thread, native: &OsThread) -> Option<Add
 }
 
 impl Lacks {
-    fn coverage(&self, kind: RootKind, heap: &Heap<'_>) -> (CoverageKind, String) {
+    fn missing(&self, kind: RootKind) -> Vec<String> {
         let of = |n: u64, what: &str| (n > 0).then(|| format!("{n} of {} threads {what}", self.threads));
         let mut reasons: Vec<String> = Vec::new();
         reasons.extend(of(self.no_registers, "have no registers in the dump"));
@@ -156,6 +160,11 @@ impl Lacks {
             reasons.extend(of(self.cut, "have only a part of their stack in the dump"));
             reasons.extend(of(self.elsewhere, "were on their signal stack, and their own was not scanned"));
         }
+        reasons
+    }
+
+    fn coverage(&self, kind: RootKind, heap: &Heap<'_>) -> (CoverageKind, String) {
+        let mut reasons = self.missing(kind);
         let whole = heap.segments().iter().all(|s| s.captured_bytes >= s.allocated_bytes);
         let none = self.threads == 0 || self.no_registers == self.threads || kind == RootKind::Stack && self.scanned == 0;
         if !whole {

@@ -3,6 +3,7 @@
 mod contracts;
 mod exceptions;
 mod finalizers;
+mod fragmentation;
 mod handles;
 mod heap;
 mod info;
@@ -10,10 +11,12 @@ mod object;
 mod objects;
 mod oom;
 mod place;
+mod retained;
 mod roots;
 mod segments;
 mod stat;
 mod statics;
+mod strings;
 mod survival;
 mod threads;
 mod types;
@@ -22,10 +25,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use finalizers::FinalizersArgs;
+pub use fragmentation::FragmentationArgs;
 pub use handles::HandlesArgs;
 pub use objects::ObjectsArgs;
+pub use retained::{PathArgs, RetainedArgs};
 pub use roots::RootsArgs;
 pub use stat::StatArgs;
+pub use strings::StringsArgs;
 pub use survival::{BridgeArgs, SimulateArgs, UnreachableArgs, WhatifArgs};
 
 use anyhow::{Context, Result};
@@ -57,6 +63,8 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Heap { detail, dump } => heap::run(config, dump, *detail, streams),
         Command::Segments { free, walk, dump } => segments::run(config, dump, *free, *walk, streams),
         Command::Stat(args) => stat::run(config, args, streams),
+        Command::Strings(args) => strings::run(config, args, streams),
+        Command::Fragmentation(args) => fragmentation::run(config, args, streams),
         Command::Objects(args) => objects::run(config, args, streams),
         Command::Object { address, start, count, dump } => {
             object::run(config, dump, *address, &analysis::ObjectOptions { start: *start, count: *count }, streams)
@@ -64,6 +72,9 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         Command::Where { address, dump } => place::run(config, dump, *address, streams),
         Command::Near { address, before, after, dump } => place::near(config, dump, *address, (*before, *after), streams),
         Command::Handles(args) => handles::run(config, args, streams),
+        Command::Path(args) => retained::path(config, args, streams),
+        Command::Retained(args) => retained::run(config, args, streams),
+        Command::Objsize { address, dump } => retained::objsize(config, dump, *address, streams),
         Command::Roots(args) => roots::run(config, args, streams),
         Command::Bridge(args) => survival::bridge(config, args, streams),
         Command::Whatif(args) => survival::whatif(config, args, streams),

@@ -6,9 +6,9 @@ use clap::{Args, Subcommand};
 use super::super::args::{Config, DumpArg};
 use super::super::exit::NothingThere;
 use super::super::select::{address, type_pattern};
+use super::retained::graph;
 use super::{Exit, Streams, UsageError, finish, gc, open};
-
-use crate::analysis::{self, BridgeQuery, HeapGraph, Namer, RootOptions, TypePattern, UnreachableQuery, WhatifQuery};
+use crate::analysis::{self, BridgeQuery, HeapGraph, Namer, TypePattern, UnreachableQuery, WhatifQuery};
 use crate::base::Addr;
 use crate::contract::{Process, Runtime};
 use crate::gc::{Gc, Heap};
@@ -114,8 +114,7 @@ fn ask<R: Report>(
     let gc = gc(&process, runtime)?;
     let heap = analysis::open_heap(&process, runtime, &gc)?;
     let namer = Namer::new(&process, runtime);
-    let options = RootOptions { kinds: Vec::new(), weak: true };
-    let graph = HeapGraph::build(&process, runtime, &gc, &heap, &namer, &options)?;
+    let graph = graph(config, &process, runtime, &gc, &heap, &namer, true)?;
     let report = question(&process, &gc, &heap, &graph, &namer)?;
     namer.note(&process.notes);
     finish(config, command, &process, Some(runtime), report, streams)

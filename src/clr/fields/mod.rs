@@ -191,6 +191,25 @@ impl<'a> Fields<'a> {
         self.memory.u32(address.plus(self.string.length)).ok()
     }
 
+    /// Where the characters of a string begin, from the start of the object in bytes.
+    pub fn string_content(&self) -> u64 {
+        self.string.first
+    }
+
+    /// The text of the string object at `address`, at most `cap` characters (UTF-16 units) of it, and the length of all of
+    /// it; halves of surrogate pairs that stand alone become U+FFFD.
+    pub fn string_text(&self, address: Addr, cap: u32) -> Option<(String, u32)> {
+        let length = self.string_length(address)?;
+        let units = self.string_units(address, cap)?;
+        let units = match units.split_last() {
+            // A pair that the cap cut in two.
+            Some((last, rest)) if (0xd800..0xdc00).contains(last) && length > cap => rest,
+            _ => units.as_slice(),
+        };
+        let text = char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        Some((text, length))
+    }
+
     /// The UTF-16 units of the string object at `address`, at most `cap`; unlike [`Fields::string`], also those behind a NUL.
     pub(super) fn string_units(&self, address: Addr, cap: u32) -> Option<Vec<u16>> {
         let length = u64::from(self.string_length(address)?.min(cap));

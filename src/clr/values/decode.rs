@@ -196,15 +196,7 @@ impl<'t, 'a> Values<'t, 'a> {
 
     /// The text of the string object at `address` with the number of its characters; `None` where it is absent.
     pub fn string(&self, address: Addr) -> Option<(String, u32)> {
-        let length = self.types.fields().string_length(address)?;
-        let units = self.types.fields().string_units(address, self.limits.string_chars)?;
-        let units = match units.split_last() {
-            // A pair that the cap cut in two.
-            Some((last, rest)) if (0xd800..0xdc00).contains(last) && u64::from(length) > len(&units) => rest,
-            _ => units.as_slice(),
-        };
-        let text = char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
-        Some((text, length))
+        self.types.fields().string_text(address, self.limits.string_chars)
     }
 
     fn budget(&self) -> Budget {
@@ -415,10 +407,6 @@ impl<'t, 'a> Values<'t, 'a> {
         out.push_str(if truncated { ", …}" } else { "}" });
         out
     }
-}
-
-fn len<T>(list: &[T]) -> u64 {
-    u64::try_from(list.len()).unwrap_or(u64::MAX)
 }
 
 fn place_of(field: &Field, address: Addr, bytes: Option<u64>) -> Place {

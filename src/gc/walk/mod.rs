@@ -8,6 +8,7 @@ mod segment;
 mod types;
 mod words;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -69,7 +70,20 @@ impl<'o> Object<'o> {
             return None;
         }
         // The size may have been raised to the smallest object's.
-        self.memory.u32(self.address.plus(self.memory.ptr_bytes())).ok().map(u64::from)
+        let word = self.memory.ptr_bytes();
+        let inside = usize::try_from(word).ok().and_then(|w| self.bytes.get(w..)).and_then(|b| words::u32(self.memory.shape(), b));
+        inside.or_else(|| self.memory.u32(self.address.plus(word)).ok()).map(u64::from)
+    }
+
+    /// `length` bytes at `offset`; `None` where they are not all in the dump.
+    #[inline]
+    pub fn part(&self, offset: u64, length: u64) -> Option<Cow<'o, [u8]>> {
+        let from = usize::try_from(offset).ok()?;
+        let to = from.checked_add(usize::try_from(length).ok()?)?;
+        match self.bytes.get(from..to) {
+            Some(part) => Some(Cow::Borrowed(part)),
+            None => self.memory.bytes(self.address.plus(offset), length).ok(),
+        }
     }
 }
 

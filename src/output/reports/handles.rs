@@ -18,6 +18,22 @@ fn row(h: &HandleModel) -> Vec<Cell> {
     ]
 }
 
+/// People get the last column where a handle has something to show in it.
+fn handles_grid(handles: &[HandleModel], with_secondary_type: bool) -> Grid<'_> {
+    let columns = [
+        Column::address("address"),
+        Column::text("type", 21),
+        Column::address("object"),
+        Column::address("method_table"),
+        Column::address("secondary"),
+        Column::text("object_type", 40),
+        Column::text("secondary_type", 40),
+    ];
+    let shown = if with_secondary_type { 7 } else { 6 };
+    let cut = move |h: &HandleModel| row(h).into_iter().take(shown).collect();
+    Grid::new(columns.into_iter().take(shown).collect(), move || handles.iter().map(cut))
+}
+
 impl HandlesReport {
     fn counts_grid(&self) -> Grid<'_> {
         let columns = vec![Column::text("type", 22), Column::number("count")];
@@ -43,16 +59,7 @@ impl Report for HandlesReport {
         let Some(handles) = &self.handles else {
             return if self.groups.is_some() { self.groups_grid() } else { self.counts_grid() };
         };
-        let columns = vec![
-            Column::address("address"),
-            Column::text("type", 21),
-            Column::address("object"),
-            Column::address("method_table"),
-            Column::address("secondary"),
-            Column::text("object_type", 40),
-            Column::text("secondary_type", 30),
-        ];
-        Grid::new(columns, move || handles.iter().map(row))
+        handles_grid(handles, true)
     }
 
     fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
@@ -64,8 +71,8 @@ impl Report for HandlesReport {
     }
 
     fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        if self.handles.as_ref().is_some_and(|h| !h.is_empty()) {
-            page.grid(&self.grid(), None)?;
+        if let Some(handles) = self.handles.as_ref().filter(|h| !h.is_empty()) {
+            page.grid(&handles_grid(handles, handles.iter().any(|h| h.secondary_type.is_some())), None)?;
             page.gap()?;
         }
         if self.groups.as_ref().is_some_and(|g| !g.is_empty()) {

@@ -1,0 +1,347 @@
+//! Free space: how much, where, in which sizes, and the pinned objects that keep it apart.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+
+use rustc_hash::FxHashMap;
+
+use super::Namer;
+use super::walk::{coverage, note, share};
+use crate::base::Addr;
+use crate::contract::Process;
+use crate::gc::{Gc, HandleFilter, Heap, Object, Visitor};
+use crate::model::{
+    FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, Generation, HandleKind, NeighbourModel,
+    PinnedTypeModel, SegmentModel,
+};
+
+/// What `fragmentation` lists.
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentationQuery {
+    /// Rows by heap and generation instead of by generation.
+    pub heaps: bool,
+    /// Also rows by segment.
+    pub segments: bool,
+    /// Free blocks to list; 0 for all.
+    pub top: usize,
+}
+
+/// Free blocks and their bytes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    count: u64,
+    bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, count: u64, bytes: u64) {
+        self.count = self.count.saturating_add(count);
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+}
+
+/// An object as its neighbours see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Neighbour {
+    address: Addr,
+    end: Addr,
+    method_table: Addr,
+    free: bool,
+    handle: Option<Addr>,
+}
+
+/// A free block. The larger one is the greater one; of two that are equally large, the one in front.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Block {
+    size: u64,
+    address: Reverse<Addr>,
+    segment: usize,
+    generation: Generation,
+    before: Option<Neighbour>,
+    after: Option<Neighbour>,
+}
+
+/// Pinned objects of a type.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pinned {
+    objects: Sum,
+    free_before: u64,
+}
+
+struct Finder<'p> {
+    /// Pinned objects in the order of their addresses, each with the handle.
+    pins: &'p [(Addr, Addr)],
+    next_pin: usize,
+    top: usize,
+    segment: usize,
+    /// The object in front.
+    last: Option<Neighbour>,
+    /// Bytes of the free blocks in front, one behind the other.
+    run: u64,
+    /// The free block whose neighbour behind is not known yet.
+    open: Option<Block>,
+    /// The largest so far, the smallest of them on top.
+    largest: BinaryHeap<Reverse<Block>>,
+    free: FxHashMap<(usize, Generation), Sum>,
+    sizes: BTreeMap<u32, Sum>,
+    pinned: FxHashMap<Addr, Pinned>,
+}
+
+/// Whether an object at `at` is the next one behind one that ends at `end`: ends are not rounded up to the alignment.
+fn touches(end: Addr, at: Addr) -> bool {
+    at.since(end).is_some_and(|gap| gap < 8)
+}
+
+impl Finder<'_> {
+    /// The free block has the neighbour behind it that it will ever have.
+    fn close(&mut self) {
+        let Some(block) = self.open.take() else { return };
+        if self.top > 0 && self.largest.len() >= self.top {
+            match self.largest.peek() {
+                Some(Reverse(smallest)) if *smallest < block => drop(self.largest.pop()),
+                _ => return,
+            }
+        }
+        self.largest.push(Reverse(block));
+    }
+
+    /// The handle that pins the object at `at`. Objects come in the order of their addresses.
+    #[inline]
+    fn handle(&mut self, at: Addr) -> Option<Addr> {
+        while let Some((object, handle)) = self.pins.get(self.next_pin) {
+            if *object > at {
+                break;
+            }
+            self.next_pin = self.next_pin.saturating_add(1);
+            if *object == at {
+                return Some(*handle);
+            }
+        }
+        None
+    }
+}
+
+impl Visitor for Finder<'_> {
+    fn segment(&mut self, index: usize, segment: &SegmentModel) -> bool {
+        self.close();
+        self.segment = index;
+        self.next_pin = self.pins.partition_point(|(object, _)| *object < segment.start);
+        (self.last, self.run) = (None, 0);
+        true
+    }
+
+    #[inline]
+    fn object(&mut self, object: &Object<'_>) {
+        let handle = self.handle(object.address);
+        let here = Neighbour {
+            address: object.address,
+            end: object.address.plus(object.size),
+            method_table: object.kind.method_table,
+            free: object.kind.is_free,
+            handle,
+        };
+        let before = self.last.replace(here).filter(|last| touches(last.end, here.address));
+        if let Some(open) = &mut self.open {
+            open.after = before.map(|_| here);
+            self.close();
+        }
+        if before.is_none_or(|b| !b.free) {
+            self.run = 0;
+        }
+        if object.kind.is_free {
+            self.run = self.run.saturating_add(object.size);
+            self.free.entry((self.segment, object.generation)).or_default().add(1, object.size);
+            self.sizes.entry(object.size.max(1).ilog2()).or_default().add(1, object.size);
+            let (size, address) = (object.size, Reverse(object.address));
+            self.open = Some(Block { size, address, segment: self.segment, generation: object.generation, before, after: None });
+        } else if handle.is_some() {
+            let pinned = self.pinned.entry(object.kind.method_table).or_default();
+            pinned.objects.add(1, object.size);
+            pinned.free_before = pinned.free_before.saturating_add(self.run);
+        }
+    }
+}
+
+/// The pinned objects in the order of their addresses, each with the first of its handles; and the number of handles.
+fn pins(gc: &Gc<'_>) -> (Vec<(Addr, Addr)>, u64) {
+    let supported = gc.supported_handles();
+    let kinds: Vec<_> = [HandleKind::Pinned, HandleKind::AsyncPinned].into_iter().filter(|k| supported.contains(k)).collect();
+    let (mut pins, mut handles) = (Vec::new(), 0u64);
+    gc.walk_handles(&HandleFilter { kinds: if kinds.is_empty() { vec![HandleKind::Pinned] } else { kinds } }, |h| {
+        handles = handles.saturating_add(1);
+        pins.push((h.object, h.address));
+    });
+    pins.sort_unstable();
+    pins.dedup_by_key(|(object, _)| *object);
+    (pins, handles)
+}
+
+/// Free bytes of allocated ones; nothing is free where nothing is allocated.
+fn free_share(free: u64, allocated: u64) -> f64 {
+    if allocated == 0 { 0.0 } else { share(free, allocated) }
+}
+
+/// The rows of a segment: one, or one for each generation inside.
+fn rows_of(segment: &SegmentModel, context_bytes: u64, free: impl Fn(Generation) -> Sum) -> Vec<FreeSpaceModel> {
+    let unused = segment.committed.since(segment.allocated).unwrap_or(0);
+    let row = |generation: Generation, allocated_bytes: u64, (unused, context): (u64, u64)| {
+        let Sum { count, bytes } = free(generation);
+        FreeSpaceModel {
+            generation,
+            heap: Some(segment.heap),
+            segment: Some(segment.address),
+            allocated_bytes,
+            free_count: count,
+            free_bytes: bytes,
+            share: free_share(bytes, allocated_bytes),
+            unused_committed_bytes: unused,
+            context_bytes: context,
+        }
+    };
+    if segment.parts.is_empty() {
+        return vec![row(segment.generation, segment.allocated_bytes, (unused, context_bytes))];
+    }
+    let mut rows: Vec<FreeSpaceModel> = Vec::new();
+    let youngest = segment.parts.iter().map(|p| p.generation).min();
+    for part in &segment.parts {
+        let more = if Some(part.generation) == youngest { (unused, context_bytes) } else { (0, 0) };
+        rows.push(row(part.generation, part.end.since(part.start).unwrap_or(0), more));
+    }
+    // What lies in none of the parts: nothing, in all dumps seen.
+    let rest = free(segment.generation);
+    if rest.count > 0 && !segment.parts.iter().any(|p| p.generation == segment.generation) {
+        rows.push(row(segment.generation, 0, (0, 0)));
+    }
+    rows
+}
+
+/// Adds rows up that `key` says to be the same.
+fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
+    let mut sums: BTreeMap<(Option<u64>, Generation), FreeSpaceModel> = BTreeMap::new();
+    for row in rows {
+        let heap = row.heap.filter(|_| heaps);
+        let empty = FreeSpaceModel {
+            heap,
+            segment: None,
+            allocated_bytes: 0,
+            free_count: 0,
+            free_bytes: 0,
+            unused_committed_bytes: 0,
+            context_bytes: 0,
+            ..row.clone()
+        };
+        let sum = sums.entry((heap, row.generation)).or_insert(empty);
+        let add = |to: &mut u64, n: u64| *to = to.saturating_add(n);
+        add(&mut sum.allocated_bytes, row.allocated_bytes);
+        add(&mut sum.free_count, row.free_count);
+        add(&mut sum.free_bytes, row.free_bytes);
+        add(&mut sum.unused_committed_bytes, row.unused_committed_bytes);
+        add(&mut sum.context_bytes, row.context_bytes);
+    }
+    let mut rows: Vec<_> = sums.into_values().collect();
+    rows.iter_mut().for_each(|r| r.share = free_share(r.free_bytes, r.allocated_bytes));
+    rows
+}
+
+/// Finds the free space of the heap.
+pub fn fragmentation(process: &Process, gc: &Gc<'_>, heap: &Heap<'_>, namer: &Namer<'_>, query: FragmentationQuery) -> FragmentationReport {
+    let (pins, pinned_handles) = pins(gc);
+    let walked = heap.walk(&*process.progress, || Finder {
+        pins: &pins,
+        next_pin: 0,
+        top: query.top,
+        segment: 0,
+        last: None,
+        run: 0,
+        open: None,
+        largest: BinaryHeap::new(),
+        free: FxHashMap::default(),
+        sizes: BTreeMap::new(),
+        pinned: FxHashMap::default(),
+    });
+    note(process, heap, &walked.segments);
+    let mut free: FxHashMap<(usize, Generation), Sum> = FxHashMap::default();
+    let mut sizes: BTreeMap<u32, Sum> = BTreeMap::new();
+    let mut pinned: BTreeMap<Addr, Pinned> = BTreeMap::new();
+    let mut largest: Vec<Block> = Vec::new();
+    for mut visitor in walked.visitors {
+        visitor.close();
+        largest.extend(visitor.largest.into_iter().map(|Reverse(block)| block));
+        visitor.free.into_iter().for_each(|(key, s)| free.entry(key).or_default().add(s.count, s.bytes));
+        visitor.sizes.into_iter().for_each(|(key, s)| sizes.entry(key).or_default().add(s.count, s.bytes));
+        for (mt, p) in visitor.pinned {
+            let into = pinned.entry(mt).or_default();
+            into.objects.add(p.objects.count, p.objects.bytes);
+            into.free_before = into.free_before.saturating_add(p.free_before);
+        }
+    }
+    largest.sort_unstable_by(|a, b| b.cmp(a));
+    if query.top > 0 {
+        largest.truncate(query.top);
+    }
+    let contexts: FxHashMap<usize, u64> = walked.segments.iter().map(|(i, w)| (*i, w.context_bytes)).collect();
+    let rows: Vec<FreeSpaceModel> = heap
+        .segments()
+        .iter()
+        .enumerate()
+        .flat_map(|(i, s)| {
+            let free = |generation| free.get(&(i, generation)).copied().unwrap_or_default();
+            rows_of(s, contexts.get(&i).copied().unwrap_or(0), free)
+        })
+        .collect();
+    let sum = |part: fn(&FreeSpaceModel) -> u64| rows.iter().map(part).fold(0u64, u64::saturating_add);
+    let (allocated_bytes, free_bytes) = (sum(|r| r.allocated_bytes), sum(|r| r.free_bytes));
+    FragmentationReport {
+        complete: true,
+        generations: added(&rows, query.heaps),
+        sizes: sizes
+            .iter()
+            .map(|(log, s)| FreeSizeModel { size_from: 1u64.checked_shl(*log).unwrap_or(0), count: s.count, bytes: s.bytes })
+            .collect(),
+        largest: largest.iter().map(|b| block_model(heap, namer, b)).collect(),
+        totals: FragmentationTotals {
+            allocated_bytes,
+            free_count: sum(|r| r.free_count),
+            free_bytes,
+            share: free_share(free_bytes, allocated_bytes),
+            unused_committed_bytes: sum(|r| r.unused_committed_bytes),
+            context_bytes: sum(|r| r.context_bytes),
+            pinned_handles,
+            pinned_objects: pinned.values().map(|p| p.objects.count).fold(0, u64::saturating_add),
+        },
+        pinned: pinned_models(namer, &pinned),
+        segments: query.segments.then_some(rows),
+        coverage: coverage(heap, &walked.segments),
+    }
+}
+
+fn block_model(heap: &Heap<'_>, namer: &Namer<'_>, b: &Block) -> FreeBlockModel {
+    let neighbour = |n: &Neighbour| NeighbourModel {
+        address: n.address,
+        type_name: if n.free { "Free".into() } else { namer.name_or_address(n.method_table) },
+    };
+    FreeBlockModel {
+        address: b.address.0,
+        size: b.size,
+        generation: b.generation,
+        segment: heap.segments().get(b.segment).map_or(Addr(0), |s| s.address),
+        before: b.before.as_ref().map(neighbour),
+        after: b.after.as_ref().map(neighbour),
+        pinned_by: b.after.and_then(|n| n.handle).or_else(|| b.before.and_then(|n| n.handle)),
+    }
+}
+
+fn pinned_models(namer: &Namer<'_>, pinned: &BTreeMap<Addr, Pinned>) -> Vec<PinnedTypeModel> {
+    let mut rows: Vec<PinnedTypeModel> = pinned
+        .iter()
+        .map(|(mt, p)| PinnedTypeModel {
+            type_name: namer.name_or_address(*mt),
+            method_table: *mt,
+            count: p.objects.count,
+            bytes: p.objects.bytes,
+            free_bytes_before: p.free_before,
+        })
+        .collect();
+    rows.sort_by_key(|r| (Reverse(r.free_bytes_before), Reverse(r.bytes), r.method_table));
+    rows
+}

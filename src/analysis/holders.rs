@@ -1,0 +1,83 @@
+//! Which roots hold objects, and in which order they are told.
+
+use super::Namer;
+use super::graph::{BitSet, reachable};
+use super::heap_graph::HeapGraph;
+use super::roots::{Root, RootFlags};
+use crate::gc::Gc;
+use crate::model::{RootKind, RootModel};
+
+/// Whether stacks and registers count as roots of retained sizes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stacks {
+    /// Only for what nothing else reaches. A word of a stack may be a leftover: it shall not hide who really holds a thing.
+    #[default]
+    Fallback,
+    /// Like all others.
+    All,
+    /// Not at all.
+    None,
+}
+
+impl Stacks {
+    /// Name, as in JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Stacks::Fallback => "fallback",
+            Stacks::All => "all",
+            Stacks::None => "none",
+        }
+    }
+}
+
+impl HeapGraph {
+    /// Numbers of the objects that roots hold, ascending, as `stacks` says.
+    pub fn starts(&self, stacks: Stacks) -> Vec<u32> {
+        if stacks == Stacks::All {
+            return self.held.clone();
+        }
+        let strong = |r: &&Root| !r.flags.has(RootFlags::WEAK);
+        let ids = |conservative: bool| {
+            let roots = self.roots.roots.iter().filter(strong).filter(move |r| r.flags.has(RootFlags::CONSERVATIVE) == conservative);
+            let mut ids: Vec<u32> = roots.filter_map(|r| self.index.id_of(r.object)).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
+        let mut precise = ids(false);
+        if stacks == Stacks::Fallback {
+            let reached: BitSet = reachable(&self.edges, &precise);
+            precise.extend(ids(true).into_iter().filter(|id| !reached.test(*id)));
+            precise.sort_unstable();
+        }
+        precise
+    }
+
+    /// The roots that hold an object, for people: precise and named ones first, at most `most`.
+    pub fn root_models(&self, gc: &Gc<'_>, namer: &Namer<'_>, id: u32, weak: bool, most: usize) -> Vec<RootModel> {
+        let mut roots: Vec<&Root> = self.roots_of(id, weak).collect();
+        // A static field says more than the handle of the array that it lies in, and any of them more than a stack word.
+        let rank = |r: &&Root| (r.flags.has(RootFlags::WEAK), r.flags.has(RootFlags::CONSERVATIVE), !is_named(r.kind));
+        roots.sort_by_key(rank);
+        roots.truncate(most);
+        roots.into_iter().map(|r| self.root_model(gc, namer, r)).collect()
+    }
+
+    fn root_model(&self, gc: &Gc<'_>, namer: &Namer<'_>, root: &Root) -> RootModel {
+        let method_table = gc.method_table(root.object);
+        RootModel {
+            kind: root.kind,
+            address: root.address,
+            object: root.object,
+            type_name: method_table.map(|mt| namer.name_or_address(mt)),
+            method_table,
+            flags: root.flags.names(),
+            label: self.roots.label(root),
+            thread: self.roots.thread_of(root).and_then(|t| t.managed_id),
+        }
+    }
+}
+
+fn is_named(kind: RootKind) -> bool {
+    matches!(kind, RootKind::Static | RootKind::ThreadStatic)
+}

@@ -1,0 +1,221 @@
+//! What keeps objects alive: shortest paths from roots.
+
+use rustc_hash::FxHashMap;
+
+use super::Namer;
+use super::graph::{Bfs, BitSet, paths_to_roots};
+use super::heap_graph::HeapGraph;
+use super::roots::{Root, RootFlags};
+use crate::gc::{Gc, Heap};
+use crate::model::{PathModel, PathNode, PathStep, PathsReport};
+
+/// Roots of one object that are listed.
+const MAX_ROOTS: usize = 16;
+
+/// How paths are told.
+#[derive(Clone, Copy, Debug)]
+pub struct PathOptions {
+    /// Most paths of each object, each from another root.
+    pub paths: usize,
+    /// Whether weak handles count.
+    pub weak: bool,
+    /// Most objects of a type whose paths are told one by one.
+    pub targets: usize,
+    /// Depth of the merged tree.
+    pub depth: u32,
+    /// Most lines of the merged tree.
+    pub lines: usize,
+}
+
+/// Finds paths in one heap.
+pub struct Paths<'g, 'p> {
+    graph: &'g HeapGraph,
+    gc: &'g Gc<'p>,
+    heap: &'g Heap<'p>,
+    namer: &'g Namer<'p>,
+    options: PathOptions,
+}
+
+impl<'g, 'p> Paths<'g, 'p> {
+    /// Prepares to find.
+    pub fn new(graph: &'g HeapGraph, gc: &'g Gc<'p>, heap: &'g Heap<'p>, namer: &'g Namer<'p>, options: PathOptions) -> Paths<'g, 'p> {
+        Paths { graph, gc, heap, namer, options }
+    }
+
+    /// Numbers of the objects that roots hold; with `precise`, those of conservative roots left out.
+    fn starts(&self, precise: bool) -> Vec<u32> {
+        let counts = |r: &&Root| (self.options.weak || !r.flags.has(RootFlags::WEAK)) && !(precise && r.flags.has(RootFlags::CONSERVATIVE));
+        let mut ids: Vec<u32> = self.graph.roots.roots.iter().filter(counts).filter_map(|r| self.graph.index.id_of(r.object)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// Shortest paths to each of `targets`; with `merged`, all of them merged by type as well.
+    pub fn report(&self, targets: &[u32], merged: bool) -> PathsReport {
+        let starts = self.starts(false);
+        let mut report = PathsReport {
+            complete: true,
+            targets: count(targets.len()),
+            reachable: 0,
+            paths: Vec::new(),
+            tree: None,
+            coverage: self.graph.roots.coverage.clone(),
+        };
+        // One search forwards for all targets: tells whether each is reached, and gives one path.
+        let mut left = targets.len();
+        let mut wanted = BitSet::new(self.graph.len());
+        targets.iter().for_each(|t| {
+            wanted.set(*t);
+        });
+        let search = Bfs::until(&self.graph.edges, &starts, |_, node| {
+            if wanted.test(node) {
+                left = left.saturating_sub(1);
+            }
+            left > 0
+        });
+        let reached: Vec<u32> = targets.iter().copied().filter(|t| search.reached(*t)).collect();
+        report.reachable = count(reached.len());
+        let shown = reached.iter().take(self.options.targets);
+        if self.options.paths == 1 {
+            report.paths = shown.map(|t| self.model(&search.path_to(*t))).collect();
+        } else {
+            let mut is_root = BitSet::new(self.graph.len());
+            starts.iter().for_each(|s| {
+                is_root.set(*s);
+            });
+            let reversed = if reached.is_empty() { None } else { Some(self.graph.edges.reversed()) };
+            for target in shown {
+                let found = reversed.as_ref().map(|r| paths_to_roots(r, *target, |n| is_root.test(n), self.options.paths));
+                report.paths.extend(found.unwrap_or_default().iter().map(|p| self.model(p)));
+            }
+        }
+        if merged {
+            // Words of stacks would stand before everything else: they only count where nothing else holds.
+            let precise = Bfs::run(&self.graph.edges, &self.starts(true));
+            let whole = reached.iter().all(|t| precise.reached(*t));
+            let search = if whole { precise } else { Bfs::run(&self.graph.edges, &starts) };
+            report.tree = Some(self.tree(&search, &reached));
+        }
+        report
+    }
+
+    fn model(&self, ids: &[u32]) -> PathModel {
+        let step = |(before, id): (Option<u32>, u32)| PathStep {
+            address: self.graph.address(id),
+            type_name: self.graph.type_name(self.namer, id),
+            size: self.graph.size(id),
+            field: before.and_then(|b| self.field(b, id)),
+        };
+        let before = std::iter::once(None).chain(ids.iter().copied().map(Some));
+        let roots = ids.first().map(|id| self.graph.root_models(self.gc, self.namer, *id, self.options.weak, MAX_ROOTS));
+        PathModel { roots: roots.unwrap_or_default(), steps: before.zip(ids.iter().copied()).map(step).collect() }
+    }
+
+    /// The field of `from` that refers to `to`.
+    fn field(&self, from: u32, to: u32) -> Option<String> {
+        let kind = self.graph.kind(from)?;
+        let (address, target) = (self.graph.address(from), self.graph.address(to));
+        let (memory, word) = (self.heap.memory(), self.heap.memory().ptr_bytes());
+        let mut found = None;
+        kind.references.places(self.graph.size(from), word, |offset| {
+            if found.is_none() && memory.ptr(address.plus(offset)).ok() == Some(target) {
+                found = Some(offset);
+            }
+        });
+        let offset = found?;
+        Some(self.namer.path_at(kind.method_table, offset).unwrap_or_else(|| format!("+{offset:#x}")))
+    }
+
+    /// All shortest paths to `targets`, merged by type from the roots on.
+    fn tree(&self, search: &Bfs, targets: &[u32]) -> Vec<PathNode> {
+        // How many targets lie behind each object, and with how many bytes. Each object passes its sum on once all of the
+        // objects behind it have: linear, also for a list of a million nodes.
+        let mut sums: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+        let mut waiting: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut children: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        let mut tops: Vec<u32> = Vec::new();
+        for target in targets {
+            let mut at = *target;
+            let own = sums.entry(at).or_insert((0, 0));
+            *own = (own.0.saturating_add(1), own.1.saturating_add(self.graph.size(at)));
+            let mut known = waiting.contains_key(&at);
+            waiting.entry(at).or_insert(0);
+            while !known {
+                let Some(above) = search.parent(at) else {
+                    tops.push(at);
+                    break;
+                };
+                children.entry(above).or_default().push(at);
+                known = waiting.contains_key(&above);
+                let n = waiting.entry(above).or_insert(0);
+                *n = n.saturating_add(1);
+                at = above;
+            }
+        }
+        let mut ready: Vec<u32> = waiting.iter().filter(|(_, n)| **n == 0).map(|(id, _)| *id).collect();
+        while let Some(id) = ready.pop() {
+            let (n, bytes) = sums.get(&id).copied().unwrap_or((0, 0));
+            let Some(above) = search.parent(id) else { continue };
+            let sum = sums.entry(above).or_insert((0, 0));
+            *sum = (sum.0.saturating_add(n), sum.1.saturating_add(bytes));
+            if let Some(left) = waiting.get_mut(&above) {
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    ready.push(above);
+                }
+            }
+        }
+        let sum = |ids: &[u32]| {
+            ids.iter().filter_map(|id| sums.get(id)).fold((0u64, 0u64), |a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)))
+        };
+        // Roots first, by their labels.
+        let mut by_label: FxHashMap<String, Vec<u32>> = FxHashMap::default();
+        for top in tops {
+            let label = self.graph.root_models(self.gc, self.namer, top, self.options.weak, 1).first().map(|r| r.label.clone());
+            by_label.entry(label.unwrap_or_else(|| "?".into())).or_default().push(top);
+        }
+        let mut rows = Vec::new();
+        let mut stack: Vec<(u32, String, Vec<u32>)> = Vec::new();
+        let mut roots: Vec<(String, Vec<u32>)> = by_label.into_iter().collect();
+        roots.sort_by(|a, b| (sum(&b.1), &a.0).cmp(&(sum(&a.1), &b.0)));
+        for (label, ids) in roots {
+            if rows.len() >= self.options.lines {
+                break;
+            }
+            let (targets, bytes) = sum(&ids);
+            rows.push(PathNode { depth: 0, name: label, targets, bytes, objects: 0, example: None });
+            self.push_types(1, &ids, &sum, &mut stack);
+            while let Some((depth, name, ids)) = stack.pop() {
+                if rows.len() >= self.options.lines {
+                    break;
+                }
+                let (targets, bytes) = sum(&ids);
+                let example = ids.iter().min().map(|id| self.graph.address(*id));
+                rows.push(PathNode { depth, name, targets, bytes, objects: count(ids.len()), example });
+                if depth < self.options.depth {
+                    let below: Vec<u32> = ids.iter().filter_map(|id| children.get(id)).flatten().copied().collect();
+                    self.push_types(depth.saturating_add(1), &below, &sum, &mut stack);
+                }
+            }
+            stack.clear();
+        }
+        rows
+    }
+
+    /// Groups objects by type, the group with most targets on top of the stack.
+    fn push_types(&self, depth: u32, ids: &[u32], sum: &impl Fn(&[u32]) -> (u64, u64), stack: &mut Vec<(u32, String, Vec<u32>)>) {
+        let mut groups: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+        for id in ids {
+            groups.entry(self.graph.type_index(*id)).or_default().push(*id);
+        }
+        let name = |ids: &[u32]| ids.first().map_or_else(String::new, |id| self.graph.type_name(self.namer, *id));
+        let mut groups: Vec<(String, Vec<u32>)> = groups.into_values().map(|ids| (name(&ids), ids)).collect();
+        groups.sort_by(|a, b| (sum(&a.1), &b.0).cmp(&(sum(&b.1), &a.0)));
+        stack.extend(groups.into_iter().map(|(name, ids)| (depth, name, ids)));
+    }
+}
+
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,314 @@
+//! Strings by their content: how many have the same, and what that costs.
+
+use std::cmp::Reverse;
+use std::hash::{Hash, Hasher};
+
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
+use rustc_hash::FxHashMap;
+
+use super::Namer;
+use super::select::{Picker, Selection};
+use super::walk::{coverage, note};
+use crate::base::{Addr, NoteKind, glob};
+use crate::clr::fields::Fields;
+use crate::contract::{ContractError, Process};
+use crate::gc::{Heap, Object, Visitor};
+use crate::model::{SegmentModel, StringModel, StringTotals, StringsReport};
+
+/// What the rows are sorted by, the largest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StringSort {
+    /// Bytes of all strings of the content but one.
+    Waste,
+    /// Strings of the content.
+    Count,
+    /// Characters of the content.
+    Length,
+    /// Bytes of all strings of the content.
+    Bytes,
+}
+
+/// Which strings are listed, and how.
+#[derive(Clone, Debug)]
+pub struct StringsQuery {
+    /// Only contents that fit this pattern.
+    pub like: Option<String>,
+    /// Fewest strings that a listed content has.
+    pub min_count: u64,
+    /// Order of the rows.
+    pub sort: StringSort,
+    /// Most rows; 0 for all.
+    pub top: usize,
+    /// Most characters (UTF-16 units) of a value.
+    pub max_chars: u32,
+}
+
+/// Stands for a content. Contents are not kept: a heap of 10 GB may hold 5 GB of them.
+///
+/// Two different contents of the same length would have to have equal hashes of 64 bits twice, by two functions that have
+/// nothing in common: for n contents the probability is n² / 2^129 at most, 10^-19 for four billion (2^32 = all that 100 GB
+/// hold) and 10^-25 for ten million.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    a: u64,
+    b: u64,
+    length: u32,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        // The top bits of `a` choose the part.
+        state.write_u64(self.b);
+    }
+}
+
+/// The strings of one content.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    count: u64,
+    first: Addr,
+}
+
+type Part = FxHashMap<Key, Group>;
+
+/// A table that grows holds its entries twice for a moment: many small ones do so one after the other.
+const PART_BITS: u32 = 6;
+
+/// The last step of splitmix64: every bit of the result depends on every bit of `x`.
+fn mixed(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+/// The two halves of a product, folded.
+fn folded(x: u64, y: u64) -> u64 {
+    let product = u128::from(x).wrapping_mul(u128::from(y));
+    u64::try_from((product >> 64) ^ (product & u128::from(u64::MAX))).unwrap_or(0)
+}
+
+/// Two hashes of `content` that have nothing in common: one multiplies modulo 2^64, the other folds the whole product.
+fn hashes(content: &[u8]) -> (u64, u64) {
+    let (words, rest) = content.as_chunks::<8>();
+    let mut last = [0; 8];
+    last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+    let (mut a, mut b) = (0x243f_6a88_85a3_08d3u64, 0x1319_8a2e_0370_7344u64);
+    for word in words.iter().chain(std::iter::once(&last)) {
+        let word = u64::from_le_bytes(*word);
+        a = mixed_in(a, word);
+        b = folded(b ^ word, 0xa076_1d64_78bd_642f).wrapping_add(0xe703_7ed1_a0b4_28db);
+    }
+    (mixed(a), mixed(b))
+}
+
+fn mixed_in(hash: u64, word: u64) -> u64 {
+    (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+struct Collector<'s, 'p> {
+    picker: Picker<'s, 'p>,
+    /// Where the content begins in a string.
+    first_char: u64,
+    parts: Vec<Part>,
+    totals: StringTotals,
+}
+
+impl Visitor for Collector<'_, '_> {
+    fn segment(&mut self, _index: usize, segment: &SegmentModel) -> bool {
+        self.picker.segment(segment)
+    }
+
+    #[inline]
+    fn object(&mut self, object: &Object<'_>) {
+        if !object.kind.is_string || !self.picker.wants(object) {
+            return;
+        }
+        let t = &mut self.totals;
+        t.strings = t.strings.saturating_add(1);
+        t.bytes = t.bytes.saturating_add(object.size);
+        let length = object.length().and_then(|n| u32::try_from(n).ok());
+        let content = length.and_then(|n| Some((n, object.part(self.first_char, u64::from(n).wrapping_mul(2))?)));
+        let Some((length, content)) = content else {
+            t.unreadable = t.unreadable.saturating_add(1);
+            return;
+        };
+        let (a, b) = hashes(&content);
+        let part = usize::try_from(a >> (64 - PART_BITS)).unwrap_or(0);
+        let Some(part) = self.parts.get_mut(part) else { return };
+        let group = part.entry(Key { a, b, length }).or_insert(Group { count: 0, first: object.address });
+        group.count = group.count.saturating_add(1);
+        group.first = group.first.min(object.address);
+    }
+}
+
+fn merge(into: &mut Part, from: Part) {
+    for (key, group) in from {
+        let known = into.entry(key).or_insert(Group { count: 0, first: group.first });
+        known.count = known.count.saturating_add(group.count);
+        known.first = known.first.min(group.first);
+    }
+}
+
+/// A content that may be listed.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    length: u32,
+    group: Group,
+}
+
+/// Keeps the best rows only, sorting now and then.
+struct Best<F> {
+    rows: Vec<Row>,
+    top: usize,
+    order: F,
+}
+
+impl<K: Ord, F: Fn(&Row) -> K> Best<F> {
+    fn push(&mut self, row: Row) {
+        self.rows.push(row);
+        if self.top > 0 && self.rows.len() >= self.top.saturating_mul(2).max(1024) {
+            self.cut();
+        }
+    }
+
+    fn cut(&mut self) {
+        self.rows.sort_unstable_by_key(&self.order);
+        if self.top > 0 {
+            self.rows.truncate(self.top);
+        }
+    }
+}
+
+/// Groups the strings that `selection` means by content.
+///
+/// # Errors
+/// [`ContractError`] where the descriptor lacks what reading strings needs.
+pub fn strings(
+    process: &Process,
+    heap: &Heap<'_>,
+    namer: &Namer<'_>,
+    selection: &Selection,
+    query: &StringsQuery,
+) -> Result<StringsReport, ContractError> {
+    let fields = namer.layouts()?.fields();
+    let walked = heap.walk(&*process.progress, || Collector {
+        picker: Picker::new(selection, namer),
+        first_char: fields.string_content(),
+        parts: vec![Part::default(); 1 << PART_BITS],
+        totals: StringTotals::default(),
+    });
+    note(process, heap, &walked.segments);
+    let mut totals = StringTotals::default();
+    let mut parts: Vec<Part> = vec![Part::default(); 1 << PART_BITS];
+    for visitor in walked.visitors {
+        totals.strings = totals.strings.saturating_add(visitor.totals.strings);
+        totals.bytes = totals.bytes.saturating_add(visitor.totals.bytes);
+        totals.unreadable = totals.unreadable.saturating_add(visitor.totals.unreadable);
+        parts.par_iter_mut().zip(visitor.parts.into_par_iter()).for_each(|(into, mut from)| {
+            if from.len() > into.len() {
+                std::mem::swap(into, &mut from);
+            }
+            merge(into, from);
+        });
+    }
+    let kinds = heap.types().list();
+    let base = kinds.iter().find(|k| k.is_string).map_or(0, |k| k.base_size);
+    let smallest = process.memory.ptr_bytes().saturating_mul(3);
+    let size = |length: u32| u64::from(length).saturating_mul(2).saturating_add(base).max(smallest);
+    if let Some(pattern) = &query.like {
+        parts
+            .par_iter_mut()
+            .for_each(|part| part.retain(|_, g| fields.string_text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t))));
+        totals = StringTotals { unreadable: totals.unreadable, ..StringTotals::default() };
+        for (key, group) in parts.iter().flatten() {
+            totals.strings = totals.strings.saturating_add(group.count);
+            totals.bytes = totals.bytes.saturating_add(group.count.saturating_mul(size(key.length)));
+        }
+    }
+    let waste = |r: &Row| size(r.length).saturating_mul(r.group.count.saturating_sub(1));
+    let bytes = |r: &Row| size(r.length).saturating_mul(r.group.count);
+    let order = |r: &Row| {
+        let first = match query.sort {
+            StringSort::Waste => waste(r),
+            StringSort::Count => r.group.count,
+            StringSort::Length => u64::from(r.length),
+            StringSort::Bytes => bytes(r),
+        };
+        (Reverse(first), Reverse(bytes(r)), Reverse(r.length), r.group.first)
+    };
+    let mut best = Best { rows: Vec::new(), top: query.top, order };
+    let mut rows = 0u64;
+    for (key, group) in parts.iter().flatten() {
+        let row = Row { length: key.length, group: *group };
+        totals.distinct = totals.distinct.saturating_add(1);
+        if group.count > 1 {
+            totals.duplicate_groups = totals.duplicate_groups.saturating_add(1);
+            totals.wasted_bytes = totals.wasted_bytes.saturating_add(waste(&row));
+        }
+        if group.count >= query.min_count {
+            rows = rows.saturating_add(1);
+            best.push(row);
+        }
+    }
+    best.cut();
+    drop(parts);
+    if totals.unreadable > 0 {
+        process.notes.add(NoteKind::Missing, None, format!("the content of {} strings is not wholly in the dump", totals.unreadable));
+    }
+    let listed = u64::try_from(best.rows.len()).unwrap_or(u64::MAX);
+    Ok(StringsReport {
+        complete: true,
+        strings: best.rows.iter().map(|r| model(fields, r, query.max_chars, (bytes(r), waste(r)))).collect(),
+        coverage: coverage(heap, &walked.segments),
+        shown: (listed < rows).then_some(listed),
+        totals,
+        rows,
+    })
+}
+
+fn model(fields: &Fields<'_>, row: &Row, max_chars: u32, (bytes, waste): (u64, u64)) -> StringModel {
+    let (value, _) = fields.string_text(row.group.first, max_chars).unwrap_or_default();
+    StringModel {
+        value,
+        length: u64::from(row.length),
+        count: row.group.count,
+        bytes,
+        waste,
+        address: row.group.first,
+        truncated: row.length > max_chars,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_that_differ_a_little_have_hashes_that_differ_in_both_halves() {
+        let mut seen = [std::collections::HashSet::new(), std::collections::HashSet::new()];
+        let mut n = 0;
+        for length in [1usize, 2, 7, 8, 9, 16, 40] {
+            for at in 0..length {
+                for value in 1..=255u8 {
+                    let mut content = vec![0; length];
+                    content[at] = value;
+                    let (a, b) = hashes(&content);
+                    // Bytes behind the end do not count: a shorter content with the same words differs by its length.
+                    seen[0].insert((a, length));
+                    seen[1].insert((b, length));
+                    n += 1;
+                }
+            }
+        }
+        assert_eq!((seen[0].len(), seen[1].len()), (n, n));
+    }
+
+    #[test]
+    fn only_the_best_rows_are_kept() {
+        let row = |length| Row { length, group: Group { count: 1, first: Addr(u64::from(length)) } };
+        let mut best = Best { rows: Vec::new(), top: 3, order: |r: &Row| Reverse(r.length) };
+        (0..5000).for_each(|i| best.push(row((i * 7919) % 5000)));
+        best.cut();
+        assert_eq!(best.rows.iter().map(|r| r.length).collect::<Vec<_>>(), [4999, 4998, 4997]);
+    }
+}

@@ -1,0 +1,38 @@
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::{Config, DumpArg};
+use super::{Exit, Streams, finish, gc, open};
+use crate::analysis::{self, FragmentationQuery, Namer};
+
+/// What `fragmentation` is asked.
+#[derive(Clone, Debug, Args)]
+pub struct FragmentationArgs {
+    /// Also rows for every segment.
+    #[arg(long)]
+    segments: bool,
+
+    /// Rows for every heap, not for all heaps together.
+    #[arg(long)]
+    heaps: bool,
+
+    /// Largest free blocks to list, 0 for all blocks.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+
+    #[command(flatten)]
+    pub(super) dump: DumpArg,
+}
+
+/// `gcdump fragmentation`.
+pub(super) fn run(config: &Config, args: &FragmentationArgs, streams: &mut Streams<'_>) -> Result<Exit> {
+    let process = open(config, &args.dump, streams)?;
+    let runtime = process.runtime(config.runtime)?;
+    let gc = gc(&process, runtime)?;
+    let heap = analysis::open_heap(&process, runtime, &gc)?;
+    let namer = Namer::new(&process, runtime);
+    let query = FragmentationQuery { heaps: args.heaps, segments: args.segments, top: args.top };
+    let report = analysis::fragmentation(&process, &gc, &heap, &namer, query);
+    namer.note(&process.notes);
+    finish(config, "fragmentation", &process, Some(runtime), report, streams)
+}

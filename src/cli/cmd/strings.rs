@@ -1,0 +1,84 @@
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use super::super::args::{Config, DumpArg};
+use super::super::select::Select;
+use super::{Exit, Streams, finish, gc, open};
+use crate::analysis::{self, Namer, StringSort, StringsQuery};
+use crate::output::Format;
+
+/// What `strings` is asked.
+#[derive(Clone, Debug, Args)]
+pub struct StringsArgs {
+    /// The longest contents instead, also those that only one string has.
+    #[arg(long, conflicts_with = "sort")]
+    longest: bool,
+
+    /// Only contents that fit (`*` any characters, `?` one), also those that only one string has.
+    #[arg(long, value_name = "GLOB")]
+    like: Option<String>,
+
+    /// Only contents that at least so many strings have [default: 2; 1 with --like and --longest].
+    #[arg(long, value_name = "N")]
+    min_count: Option<u64>,
+
+    /// Order of the rows, the largest first.
+    #[arg(long, value_enum, default_value_t = Sort::Waste)]
+    sort: Sort,
+
+    /// Most characters to print of each [default: 100 in a table, 1024 in other formats].
+    #[arg(long, value_name = "N")]
+    max_chars: Option<u32>,
+
+    /// Rows to list, 0 for all; the totals are always over everything [default: what fits the screen in a table, all in
+    /// other formats].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    #[command(flatten)]
+    select: Select,
+
+    #[command(flatten)]
+    pub(super) dump: DumpArg,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    /// By the bytes of all strings of a content but one.
+    Waste,
+    /// By the number of strings of a content.
+    Count,
+    /// By the characters of a content.
+    Length,
+    /// By the bytes of all strings of a content.
+    Bytes,
+}
+
+/// `gcdump strings`.
+pub(super) fn run(config: &Config, args: &StringsArgs, streams: &mut Streams<'_>) -> Result<Exit> {
+    let process = open(config, &args.dump, streams)?;
+    let runtime = process.runtime(config.runtime)?;
+    let gc = gc(&process, runtime)?;
+    let heap = analysis::open_heap(&process, runtime, &gc)?;
+    let namer = Namer::new(&process, runtime);
+    let table = config.format() == Format::Table;
+    let query = StringsQuery {
+        like: args.like.clone(),
+        min_count: args.min_count.unwrap_or(if args.longest || args.like.is_some() { 1 } else { 2 }),
+        sort: match args.sort {
+            _ if args.longest => StringSort::Length,
+            Sort::Waste => StringSort::Waste,
+            Sort::Count => StringSort::Count,
+            Sort::Length => StringSort::Length,
+            Sort::Bytes => StringSort::Bytes,
+        },
+        top: args.top.unwrap_or_else(|| if table { streams.rows() } else { 0 }),
+        max_chars: args.max_chars.unwrap_or(if table { 100 } else { 1024 }),
+    };
+    let selection = args.select.selection();
+    let report = analysis::strings(&process, &heap, &namer, &selection, &query)?;
+    namer.note(&process.notes);
+    let nothing = report.totals.strings == 0 && !(selection.is_everything() && args.like.is_none());
+    let exit = finish(config, "strings", &process, Some(runtime), report, streams)?;
+    Ok(if nothing && exit == Exit::Ok { Exit::Negative } else { exit })
+}
