@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 use common::{ask, known_dumps, own_dump, run};
 use gcdump::cli::Exit;
 use gcdump::model::{
-    ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InfoReport, NearReport,
-    ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport, SegmentsReport, StatReport,
-    StaticsReport, StringsReport, ThreadsReport, TypesReport, WhereReport,
+    BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
+    HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
+    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TypesReport, UnreachableReport, WhatifReport, WhereReport,
 };
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
@@ -76,6 +76,12 @@ const ASKED: &[&[&str]] = &[
     &["statics", "--thread-statics"],
     &["type", "Lab.Everything"],
     &["type", "Lab.*"],
+    &["bridge", "--bridged", "Lab.Dog", "--all"],
+    &["bridge"],
+    &["whatif", "--alive", EVERYTHING],
+    &["unreachable"],
+    &["unreachable", "--objects", "--top", "7"],
+    &["simulate", "collect", "--generation", "2"],
     &["contracts"],
     &["contracts", "--check"],
 ];
@@ -114,6 +120,10 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("path", schema::<PathsReport>("path", "what keeps objects alive")),
         ("where", schema::<WhereReport>("where", "what lies at an address")),
         ("near", schema::<NearReport>("near", "what lies around an address of the heap")),
+        ("bridge", schema::<BridgeReport>("bridge", "components of bridged objects, and the references between them")),
+        ("whatif", schema::<WhatifReport>("whatif", "what would live and die with other roots")),
+        ("unreachable", schema::<UnreachableReport>("unreachable", "objects that no root reaches")),
+        ("simulate", schema::<CollectReport>("simulate", "what a collection would free now")),
         ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
     ])
 }
@@ -189,7 +199,8 @@ fn every_answer_about_the_shared_dumps_fits() {
             let ran = run(&args);
             if ran.out.is_empty() {
                 // Some commands have nothing to work with in some dumps. They must say why.
-                let nothing_there = matches!(asked[0], "object" | "near" | "retained" | "objsize" | "path") && ran.exit == Exit::Negative;
+                let nothing_there =
+                    matches!(asked[0], "object" | "near" | "retained" | "objsize" | "path" | "whatif") && ran.exit == Exit::Negative;
                 assert!(
                     (ran.exit == Exit::NoRuntime || nothing_there) && ran.err.starts_with("gcdump: "),
                     "{} {asked:?}: {}",
@@ -339,6 +350,40 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
         "statics" => all("static", "statics"),
         "type" if data["layout"].is_null() => all("type", "types"),
         "type" => [all("type", "types"), records("layout", [data["layout"].clone()], &json!({}))].concat(),
+        "bridge" => [all("scc", "sccs"), all("xref", "xrefs"), all("class", "classes"), all("coverage", "coverage")].concat(),
+        "whatif" => {
+            let (survivors, freed) = (&data["survivors"], &data["freed"]);
+            let sum = |v: &Value| json!({ "count": v["count"], "bytes": v["bytes"] });
+            let totals = json!({
+                "survivors": sum(survivors), "freed": sum(freed), "resurrected": data["resurrected"],
+                "weak_total": data["weak_total"], "weak_cleared": data["weak_cleared"],
+            });
+            let none = json!({});
+            [
+                records("survivor", list(&survivors["types"]), &none),
+                records("freed", list(&freed["types"]), &none),
+                all("component", "components"),
+                all("weak-handle", "weak_handles"),
+                records("totals", [totals], &none),
+                all("coverage", "coverage"),
+            ]
+            .concat()
+        }
+        "unreachable" => {
+            let totals = json!({ "reached": data["reached"], "unreachable": data["unreachable"] });
+            let totals = records("totals", [totals], &json!({}));
+            [all("type", "types"), all("object", "objects"), all("class", "classes"), totals, all("coverage", "coverage")].concat()
+        }
+        "simulate" => {
+            let freed = &data["freed"];
+            let totals = json!({
+                "freed": { "count": freed["count"], "bytes": freed["bytes"] }, "survivors": data["survivors"],
+                "promoted": data["promoted"], "resurrected": data["resurrected"], "untouched": data["untouched"],
+            });
+            let none = json!({});
+            let (types, totals) = (records("freed", list(&freed["types"]), &none), records("totals", [totals], &none));
+            [types, all("generation", "generations"), totals, all("coverage", "coverage")].concat()
+        }
         "contracts" => {
             [all("origin", "origins"), all("contract", "contracts"), all("type", "types"), all("global", "globals"), all("check", "checks")]
                 .concat()
@@ -386,6 +431,11 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["statics", ..] => "declaring_type,name,type,storage,thread,address,kind,text",
         ["type", "Lab.*"] => "method_table,name,module,token",
         ["type", _] => "offset,name,type,method_table,declaring_type,token",
+        ["bridge", ..] => "scc,state,address,method_table,type,handle,context",
+        ["whatif", ..] => "change,count,bytes,method_table,type",
+        ["unreachable"] => "count,bytes,method_table,type,class",
+        ["unreachable", ..] => "address,method_table,bytes,generation,class,type",
+        ["simulate", ..] => "count,bytes,method_table,type",
         ["contracts", ..] => "kind,name,type,value,origin",
         other => panic!("no columns known of {other:?}"),
     }
@@ -427,6 +477,10 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["statics", ..] => n(&data["statics"]),
         ["type", "Lab.*"] => n(&data["types"]),
         ["type", _] => n(&data["layout"]["fields"]),
+        ["bridge", ..] => list(&data["sccs"]).iter().map(|s| n(&s["objects"])).sum(),
+        ["whatif", ..] => n(&data["survivors"]["types"]) + n(&data["freed"]["types"]),
+        ["unreachable", ..] => n(&data["types"]) + n(&data["objects"]),
+        ["simulate", ..] => n(&data["freed"]["types"]),
         _ => {
             let fields: usize = list(&data["types"]).iter().map(|t| 1 + n(&t["fields"])).sum();
             n(&data["contracts"]) + fields + n(&data["globals"])

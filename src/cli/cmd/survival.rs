@@ -4,6 +4,7 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 
 use super::super::args::{Config, DumpArg};
+use super::super::exit::NothingThere;
 use super::super::select::{address, type_pattern};
 use super::retained::graph;
 use super::{Exit, Streams, UsageError, finish, gc, open};
@@ -151,7 +152,7 @@ pub(super) fn whatif(config: &Config, args: &WhatifArgs, streams: &mut Streams<'
     let query = WhatifQuery { alive: args.alive.clone(), dead: args.dead.clone() };
     let most = most(config, args.top, streams);
     ask(config, "whatif", &args.dump, streams, |_, gc, heap, graph, namer| {
-        let mut report = analysis::whatif(gc, heap, graph, namer, &query).map_err(|e| UsageError(e.to_string()))?;
+        let mut report = analysis::whatif(gc, heap, graph, namer, &query).map_err(|e| NothingThere(e.to_string()))?;
         cut(&mut report.survivors.types, most);
         cut(&mut report.freed.types, most);
         if config.format() == Format::Table {
