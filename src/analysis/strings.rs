@@ -102,7 +102,10 @@ fn hashes(content: &[u8]) -> (u64, u64) {
 }
 
 fn mixed_in(hash: u64, word: u64) -> u64 {
-    (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    // The multiplication carries upwards only: without the shift, a change in a word's top byte stays there and the next
+    // word's bytes can undo it.
+    let product = (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    product ^ (product >> 32)
 }
 
 struct Collector<'s, 'p> {
