@@ -121,7 +121,7 @@ pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &S
         StatBy::Heap | StatBy::Segment => Split::Segment,
         StatBy::Size => Split::Size,
     };
-    let walked = heap.walk(&*process.progress, || Counter {
+    let walked = heap.walk_once(&*process.progress, || Counter {
         picker: Picker::new(selection, namer),
         split,
         types: Vec::new(),

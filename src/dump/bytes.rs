@@ -8,6 +8,10 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
+/// No system has larger ordinary pages.
+#[cfg(unix)]
+const RELEASED_PAGE: u64 = 64 << 10;
+
 /// The bytes of a dump or of a module file.
 pub enum Bytes {
     /// A read-only private mapping of a file.
@@ -47,6 +51,25 @@ impl Bytes {
         let start = usize::try_from(offset).ok()?;
         let end = start.checked_add(usize::try_from(len).ok()?)?;
         self.get(start..end)
+    }
+
+    /// Says that the whole pages inside `len` bytes at `offset` will not be read again soon: they leave this process,
+    /// though not the system's cache. Reading them again is allowed and costs the page faults again.
+    #[allow(unsafe_code)]
+    pub fn release(&self, offset: u64, len: u64) {
+        #[cfg(unix)]
+        if let Bytes::Mapped(map) = self {
+            let from = offset.checked_next_multiple_of(RELEASED_PAGE).unwrap_or(u64::MAX);
+            let to = offset.saturating_add(len) & !RELEASED_PAGE.saturating_sub(1);
+            let inside = usize::try_from(from).ok().zip(usize::try_from(to.saturating_sub(from)).ok());
+            if let Some((from, len)) = inside.filter(|(from, len)| *len > 0 && from.saturating_add(*len) <= map.len()) {
+                // SAFETY: the mapping is read-only and backed by the file: a dropped page comes back with the file's bytes,
+                // so no byte that was borrowed changes. A refusal of the system changes nothing and is of no interest.
+                let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from, len) };
+            }
+        }
+        #[cfg(not(unix))]
+        let _ = (offset, len);
     }
 }
 

@@ -127,6 +127,17 @@ impl Memory {
         self.piece_bytes(p)?.get(skip..)
     }
 
+    /// Says that `range` will not be read again soon: its pages may leave this process. See [`Bytes::release`].
+    pub fn release(&self, range: AddrRange) {
+        if let Some((_, p)) = self.piece(range.start) {
+            let skip = range.start.0.saturating_sub(p.start);
+            let len = range.len().min(p.end.saturating_sub(range.start.0));
+            if let Some(source) = self.sources.get(p.source) {
+                source.release(p.offset.saturating_add(skip), len);
+            }
+        }
+    }
+
     /// `len` bytes at `address` without copying; `None` where they are absent or lie in two stretches.
     pub fn slice(&self, address: Addr, len: u64) -> Option<&[u8]> {
         self.contiguous(address)?.get(..usize::try_from(len).ok()?)

@@ -174,11 +174,21 @@ impl<'a> Heap<'a> {
 
     /// Walks the segments, several at a time, each thread with a visitor of its own.
     pub fn walk<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
+        self.walk_parts(progress, false, visitor)
+    }
+
+    /// Like [`Heap::walk`], for who reads the heap once: the pages behind the walk leave this process at once, so that a
+    /// dump of any size needs little resident memory, and the end of the process is not spent on them.
+    pub fn walk_once<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
+        self.walk_parts(progress, true, visitor)
+    }
+
+    fn walk_parts<V: Visitor>(&self, progress: &dyn Progress, once: bool, visitor: impl Fn() -> V + Sync) -> Walked<V> {
         let total = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
         progress.start("walking the heap", Some(total));
         let next = AtomicUsize::new(0);
         let (done, visitors) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
-        let meter = segment::Meter::new(progress);
+        let meter = segment::Meter::new(progress, once);
         rayon::scope(|scope| {
             for _ in 0..rayon::current_num_threads().min(self.segments.len()).max(1) {
                 scope.spawn(|_| {
@@ -217,7 +227,7 @@ impl<'a> Heap<'a> {
     ) -> Vec<(usize, WalkModel)> {
         let picked: Vec<(usize, &SegmentModel)> = self.segments.iter().enumerate().filter(|(_, s)| wanted(s)).collect();
         progress.start("walking the heap", Some(picked.iter().fold(0u64, |n, (_, s)| n.saturating_add(s.allocated_bytes))));
-        let meter = segment::Meter::new(progress);
+        let meter = segment::Meter::new(progress, false);
         let mut cache = Cache::new(&self.types, self.memory, &self.tables);
         let mut out = Vec::new();
         let mut stop = false;
