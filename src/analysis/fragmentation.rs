@@ -246,7 +246,7 @@ fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
 /// Finds the free space of the heap.
 pub fn fragmentation(process: &Process, gc: &Gc<'_>, heap: &Heap<'_>, namer: &Namer<'_>, query: FragmentationQuery) -> FragmentationReport {
     let (pins, pinned_handles) = pins(gc);
-    let walked = heap.walk(&*process.progress, || Finder {
+    let walked = heap.walk_once(&*process.progress, || Finder {
         pins: &pins,
         next_pin: 0,
         top: query.top,

@@ -194,7 +194,7 @@ pub fn strings(
     query: &StringsQuery,
 ) -> Result<StringsReport, ContractError> {
     let fields = namer.layouts()?.fields();
-    let walked = heap.walk(&*process.progress, || Collector {
+    let walked = heap.walk_once(&*process.progress, || Collector {
         picker: Picker::new(selection, namer),
         first_char: fields.string_content(),
         parts: vec![Part::default(); 1 << PART_BITS],

@@ -25,7 +25,7 @@ impl Visitor for Nothing {
 /// The segments of `heap`, each with what a walk through its objects met.
 pub fn walked_segments(process: &Process, heap: &Heap<'_>) -> Vec<SegmentModel> {
     let mut segments = heap.segments().to_vec();
-    let walked = heap.walk(&*process.progress, || Nothing);
+    let walked = heap.walk_once(&*process.progress, || Nothing);
     note(process, heap, &walked.segments);
     for (i, walk) in walked.segments {
         if let Some(segment) = segments.get_mut(i) {
@@ -71,7 +71,7 @@ impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
 /// The objects whose method table is wanted, with it, in the order of the heap.
 pub fn objects_of(process: &Process, heap: &Heap<'_>, wanted: impl Fn(Addr) -> bool + Sync) -> Vec<(Addr, Addr)> {
     let wanted = &wanted;
-    let walked = heap.walk(&*process.progress, || OfTypes { wanted, known: Vec::new(), segment: 0, found: Vec::new() });
+    let walked = heap.walk_once(&*process.progress, || OfTypes { wanted, known: Vec::new(), segment: 0, found: Vec::new() });
     note(process, heap, &walked.segments);
     let mut found: Vec<_> = walked.visitors.into_iter().flat_map(|v| v.found).collect();
     found.sort_unstable();

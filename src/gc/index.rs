@@ -186,7 +186,7 @@ impl ObjectStarts {
 
     /// Walks `heap` and returns where its objects begin, and what the walk found out about each segment.
     pub fn build(heap: &Heap<'_>, progress: &dyn Progress, notes: &Notes) -> (ObjectStarts, Vec<(usize, WalkModel)>) {
-        let walked = heap.walk(progress, || StartsVisitor::new(heap));
+        let walked = heap.walk_once(progress, || StartsVisitor::new(heap));
         (ObjectStarts::new(heap, walked.visitors, notes), walked.segments)
     }
 
