@@ -14,7 +14,7 @@ use super::{Namer, TypePattern, index};
 use crate::base::{Addr, NoteKind};
 use crate::contract::{Process, Runtime};
 use crate::gc::{Gc, Heap, Object, ObjectStarts, ObjectType, Visitor};
-use crate::model::SegmentModel;
+use crate::model::{Generation, SegmentModel};
 
 /// Why there is no graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,6 +59,8 @@ pub struct HeapGraph {
     pub roots: Roots,
     /// Numbers of the objects that roots hold, ascending, each once; weak roots left out.
     pub held: Vec<u32>,
+    /// Numbers of the objects on frozen segments, ascending: no collection frees them, whether a root leads there or not.
+    pub frozen: Vec<u32>,
     /// References that lead to no object: a sign of damage, or of a collection in progress.
     pub dangling: u64,
     type_of: Vec<u32>,
@@ -154,8 +156,14 @@ impl HeapGraph {
         }
         let roots = collect_roots(process, runtime, gc, heap, namer, Some(&index), &options.roots);
         let extra = extra(heap, namer, &index, &roots);
-        let walked =
-            heap.walk_once(&*process.progress, || Builder { index: &index, extra: &extra, segment: 0, id: 0, parts: Vec::new(), dangling: 0 });
+        let walked = heap.walk_once(&*process.progress, || Builder {
+            index: &index,
+            extra: &extra,
+            segment: 0,
+            id: 0,
+            parts: Vec::new(),
+            dangling: 0,
+        });
         note(process, heap, &walked.segments);
         let dangling = walked.visitors.iter().fold(0u64, |n, v| n.saturating_add(v.dangling));
         if dangling > 0 {
@@ -170,6 +178,7 @@ impl HeapGraph {
             edges: CsrBuilder::default().finish()?,
             types: heap.types().list(),
             held: held(&index, &roots),
+            frozen: frozen(heap, &index),
             roots,
             dangling,
             type_of: Vec::with_capacity(objects),
@@ -257,6 +266,13 @@ impl HeapGraph {
 }
 
 /// Numbers of the objects that roots hold.
+fn frozen(heap: &Heap<'_>, index: &ObjectStarts) -> Vec<u32> {
+    let frozen = heap.segments().iter().enumerate().filter(|(_, s)| s.generation == Generation::Frozen);
+    let mut ids: Vec<u32> = frozen.filter_map(|(i, _)| index.of_segment(i)).flat_map(|(first, n)| first..first.saturating_add(n)).collect();
+    ids.sort_unstable();
+    ids
+}
+
 fn held(index: &ObjectStarts, roots: &Roots) -> Vec<u32> {
     let strong = roots.roots.iter().filter(|r| !r.flags.has(RootFlags::WEAK));
     let mut ids: Vec<u32> = strong.filter_map(|r| index.id_of(r.object)).collect();

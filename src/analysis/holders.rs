@@ -31,10 +31,14 @@ impl Stacks {
 }
 
 impl HeapGraph {
-    /// Numbers of the objects that roots hold, ascending, as `stacks` says.
+    /// Numbers of the objects that roots hold, ascending, as `stacks` says, and of the frozen ones: these live on whoever
+    /// holds them, so nothing retains them.
     pub fn starts(&self, stacks: Stacks) -> Vec<u32> {
         if stacks == Stacks::All {
-            return self.held.clone();
+            let mut all = [self.held.as_slice(), &self.frozen].concat();
+            all.sort_unstable();
+            all.dedup();
+            return all;
         }
         let strong = |r: &&Root| !r.flags.has(RootFlags::WEAK);
         let ids = |conservative: bool| {
@@ -45,6 +49,9 @@ impl HeapGraph {
             ids
         };
         let mut precise = ids(false);
+        precise.extend(&self.frozen);
+        precise.sort_unstable();
+        precise.dedup();
         if stacks == Stacks::Fallback {
             let reached: BitSet = reachable(&self.edges, &precise);
             precise.extend(ids(true).into_iter().filter(|id| !reached.test(*id)));

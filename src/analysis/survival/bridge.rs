@@ -4,10 +4,10 @@ use rustc_hash::FxHashMap;
 
 use super::super::graph::GraphError;
 use super::super::{HeapGraph, Namer, Origin, Root, RootFlags, TypePattern};
-use super::{contract, frozen, reach};
+use super::{contract, reach};
 use crate::base::{Addr, NoteKind};
 use crate::contract::Process;
-use crate::gc::{Gc, HandleFilter, Heap};
+use crate::gc::{Gc, HandleFilter};
 use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, ObjectSum};
 
 /// What `bridge` is asked.
@@ -32,7 +32,6 @@ pub struct BridgeQuery {
 pub fn bridge(
     process: &Process,
     gc: &Gc<'_>,
-    heap: &Heap<'_>,
     graph: &HeapGraph,
     namer: &Namer<'_>,
     query: &BridgeQuery,
@@ -58,7 +57,7 @@ pub fn bridge(
         of_bridge && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
     };
     let others = graph.roots.roots.iter().filter(|r| !r.flags.has(RootFlags::WEAK) && !own(r));
-    let starts = others.filter_map(|r| graph.index.id_of(r.object)).chain(frozen(heap, graph));
+    let starts = others.filter_map(|r| graph.index.id_of(r.object)).chain(graph.frozen.iter().copied());
     let alive = reach(&graph.edges, starts, |_, _| true);
     let dead = bridged.iter().filter(|id| !alive.test(**id)).count();
 

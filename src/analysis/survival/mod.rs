@@ -70,12 +70,6 @@ fn collected_by(generation: Generation) -> Option<u8> {
     }
 }
 
-/// Numbers of the objects that no collection frees.
-fn frozen<'a>(heap: &Heap<'a>, graph: &HeapGraph) -> Vec<u32> {
-    let frozen = heap.segments().iter().enumerate().filter(|(_, s)| s.generation == Generation::Frozen);
-    frozen.filter_map(|(i, _)| graph.index.of_segment(i)).flat_map(|(first, n)| first..first.saturating_add(n)).collect()
-}
-
 /// Numbers of the objects whose finalizer has not been found due.
 fn registered(gc: &Gc<'_>, graph: &HeapGraph) -> Vec<u32> {
     let queues = gc.finalizer_queues();

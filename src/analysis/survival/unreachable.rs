@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::graph::{BitSet, Csr};
 use super::super::{HeapGraph, Namer, RootFlags};
-use super::{ByType, collected_by, frozen, generation, generations, outside, reach, registered};
+use super::{ByType, collected_by, generation, generations, outside, reach, registered};
 use crate::base::Addr;
 use crate::gc::{Gc, Heap};
 use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, UnreachableReport};
@@ -55,7 +55,7 @@ impl<'g> Garbage<'g> {
 
 /// The garbage of `graph`, which must have weak roots.
 pub fn unreachable(gc: &Gc<'_>, heap: &Heap<'_>, graph: &HeapGraph, namer: &Namer<'_>, query: &UnreachableQuery) -> UnreachableReport {
-    let live = reach(&graph.edges, graph.held.iter().copied().chain(frozen(heap, graph)), |_, _| true);
+    let live = reach(&graph.edges, graph.held.iter().copied().chain(graph.frozen.iter().copied()), |_, _| true);
     let of = generations(heap, graph);
     let level = |id: u32| collected_by(generation(&of, id));
     let weak = graph.roots.roots.iter().filter(|r| r.flags.has(RootFlags::WEAK));

@@ -4,7 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::graph::{BitSet, Components, Csr};
 use super::super::{HeapGraph, Namer, RootFlags};
-use super::{by_type, frozen, reach, registered};
+use super::{by_type, reach, registered};
 use crate::base::Addr;
 use crate::gc::{Gc, HandleFilter, Heap};
 use crate::model::{HandleKind, HandleModel, ObjectSum, WhatifComponent, WhatifReport, WhatifWeak};
@@ -68,8 +68,8 @@ pub fn whatif(
     let pairs = dependents.filter_map(|h| Some((graph.index.id_of(h.object)?, graph.index.id_of(h.secondary?)?)));
     let cut = cut_edges(&graph.edges, pairs);
 
-    let always = frozen(heap, graph);
-    let before = reach(&graph.edges, graph.held.iter().chain(&always).copied(), |_, _| true);
+    let always = &graph.frozen;
+    let before = reach(&graph.edges, graph.held.iter().chain(always).copied(), |_, _| true);
     let stays = |r: &&crate::analysis::Root| !r.flags.has(RootFlags::WEAK) && r.address.is_none_or(|a| !gone.contains(&a));
     let roots = graph.roots.roots.iter().filter(stays).filter_map(|r| graph.index.id_of(r.object));
     let after = reach(&graph.edges, roots.chain(always.iter().copied()).chain(added), |from, to| !cut.contains(&(from, to)));

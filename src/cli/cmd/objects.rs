@@ -22,7 +22,7 @@ pub struct ObjectsArgs {
     start: u64,
 
     /// Most objects to list, 0 for all [default: what fits the screen in a table, all in other formats].
-    #[arg(long, value_name = "N")]
+    #[arg(long, visible_alias = "top", value_name = "N")]
     count: Option<u64>,
 
     #[command(flatten)]

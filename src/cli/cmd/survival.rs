@@ -142,9 +142,7 @@ pub(super) fn bridge(config: &Config, args: &BridgeArgs, streams: &mut Streams<'
         all: args.all,
         dot: args.dot,
     };
-    ask(config, "bridge", &args.dump, streams, |process, gc, heap, graph, namer| {
-        Ok(analysis::bridge(process, gc, heap, graph, namer, &query)?)
-    })
+    ask(config, "bridge", &args.dump, streams, |process, gc, _, graph, namer| Ok(analysis::bridge(process, gc, graph, namer, &query)?))
 }
 
 /// `gcdump whatif`.

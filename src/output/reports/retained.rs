@@ -288,7 +288,7 @@ impl Report for PathsReport {
                 let indent = "  ".repeat(usize::try_from(n.depth).unwrap_or(0).min(40));
                 let example = n.example.map_or_else(String::new, |a| format!("  e.g. {a}"));
                 let objects = if n.objects > 1 { format!("{} × ", count(n.objects)) } else { String::new() };
-                page.line(&format!("{indent}{objects}{}  → {} objects, {}{example}", n.name, count(n.targets), bytes(n.bytes)))?;
+                page.line(&format!("{indent}{objects}{}  → {}, {}{example}", n.name, plural(n.targets, "object"), bytes(n.bytes)))?;
             }
             page.gap()?;
         }
@@ -304,4 +304,9 @@ impl Report for PathsReport {
         }
         root_coverage(page, &self.coverage)
     }
+}
+
+/// A number and what it counts: `1 object`, `2 objects`.
+fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
