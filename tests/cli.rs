@@ -253,6 +253,28 @@ fn a_closed_pipe_is_success() {
 }
 
 #[test]
+fn the_first_object_is_there_at_once() {
+    for format in ["json", "ndjson", "csv", "table"] {
+        let dump = own_dump();
+        let mut child = binary()
+            .args(["objects", "--format", format, "--count", "0"])
+            .arg(&dump)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        assert!(!line.is_empty(), "{format}");
+        drop(out);
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{format}: {ended:?}");
+        assert!(ended.stderr.is_empty(), "{format}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+}
+
+#[test]
 fn the_dump_may_be_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let none = binary().arg("heap").current_dir(folder.path()).output().unwrap();

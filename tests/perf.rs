@@ -48,12 +48,6 @@ fn timed(command: &[&str], dump: &Path) -> Duration {
     start.elapsed()
 }
 
-fn lab() -> Option<PathBuf> {
-    let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache/gcdump-lab"));
-    let lab = std::env::var_os("GCDUMP_TEST_LAB").map(PathBuf::from).or_else(home)?;
-    lab.join("net10/lab").is_file().then_some(lab)
-}
-
 /// A dump of 16.8 million objects, made once.
 fn big(lab: &Path) -> PathBuf {
     let dump = lab.join("out/perf.dmp");
@@ -88,7 +82,7 @@ fn own_memory() -> u64 {
 #[test]
 #[ignore = "makes a large dump; run it alone on a quiet machine"]
 fn the_walk_against_clrmd() {
-    let Some(lab) = lab() else { return println!("skipped: no lab (GCDUMP_TEST_LAB)") };
+    let Some(lab) = common::lab() else { return println!("skipped: no lab (GCDUMP_TEST_LAB)") };
     let dump = big(&lab);
     // The whole process and ClrMD's walk in turn, on the same machine in the same minute.
     let oracle = || {

@@ -164,3 +164,30 @@ fn references_are_those_of_clrmd() {
     println!("{checked} dumps with equal references");
     assert!(checked > 0);
 }
+
+/// The kernel's cores hold no metadata: the application's folder gives the names, and changes nothing else.
+#[test]
+fn modules_name_the_types_of_a_kernel_core_and_change_no_figure() {
+    let Some(shared) = shared() else { return println!("skipped: no shared dumps") };
+    let Some(lab) = common::lab() else { return println!("skipped: no lab") };
+    let (dumps, _) = known_dumps(|row| row["kind"].as_str() == Some("kernel"));
+    for dump in &dumps {
+        let folders = [lab.join("net10"), shared.join("modules/net10")].map(|f| f.to_str().unwrap().to_string());
+        let (_, without) = ask(&dump.path, &["stat"]);
+        let (_, with) = ask(&dump.path, &["stat", "--modules", &folders[0], "--modules", &folders[1]]);
+        let names = |answer: &Value| -> Vec<String> {
+            answer["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect()
+        };
+        assert!(names(&without).iter().any(|n| n.contains("!0x02")), "{}", dump.name);
+        assert!(names(&with).iter().all(|n| !n.contains("!0x02")), "{}", dump.name);
+        assert!(names(&with).iter().any(|n| n == "Lab.Node"), "{}", dump.name);
+        // Everything but the names, and the order of rows with equal bytes.
+        let figures = |answer: &Value| {
+            let mut rows = types(&answer["data"]["types"], "method_table", "type", "bytes");
+            rows.values_mut().for_each(|row| row.0.clear());
+            (rows, answer["data"]["totals"].clone(), answer["data"]["coverage"].clone())
+        };
+        assert_eq!(figures(&without), figures(&with), "{}", dump.name);
+        println!("{}: {} types named", dump.name, names(&with).len());
+    }
+}

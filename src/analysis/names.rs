@@ -149,7 +149,13 @@ pub(super) fn note_modules(names: &TypeNames<'_>, notes: &Notes) {
                 let what = format!("names of {name} come from {}: the dump holds nothing that proves that file", path.display());
                 notes.add(NoteKind::ModuleMismatch, None, what);
             }
-            MetadataOrigin::None => nameless.push(name),
+            MetadataOrigin::None => {
+                // The file is at hand, and still there are no names: that needs a reason.
+                if let Some((path, why)) = module.rejected.first() {
+                    notes.add(NoteKind::ModuleMismatch, None, format!("{} gives no names of {name}: {why}", path.display()));
+                }
+                nameless.push(name);
+            }
             _ => {}
         }
     }

@@ -58,6 +58,13 @@ pub fn unpacked() -> PathBuf {
     std::env::var_os("GCDUMP_TEST_DUMPS").map(PathBuf::from).or_else(home).unwrap_or_else(|| "dumps".into())
 }
 
+/// Folder with the lab's programs: `GCDUMP_TEST_LAB`, else `~/.cache/gcdump-lab`.
+pub fn lab() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache/gcdump-lab"));
+    let lab = std::env::var_os("GCDUMP_TEST_LAB").map(PathBuf::from).or_else(home)?;
+    lab.join("net10/lab").is_file().then_some(lab)
+}
+
 /// A dump of the manifest with the answers that lie beside it.
 pub struct Known {
     pub name: String,
