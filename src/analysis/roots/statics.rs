@@ -7,7 +7,7 @@ use crate::clr::statics::Statics;
 use crate::clr::threads::Thread;
 use crate::clr::values::Values;
 use crate::contract::{Process, Runtime};
-use crate::model::{CoverageKind, FieldValue, RootKind};
+use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 
 /// Adds a root for every reference in a static field, those in its structures among them.
 pub(super) fn static_roots<'p>(
@@ -36,6 +36,7 @@ pub(super) fn static_roots<'p>(
             continue;
         }
         let report = reader.all(&[], &StaticsOptions { pattern: None, thread_statics, everything: false });
+        let absent = report.statics.iter().filter(|s| s.field.kind == ValueKind::Absent).count();
         for model in &report.statics {
             let declaring = model.field.declaring_type.as_deref().unwrap_or("?");
             let thread = model.thread.and_then(|t| threads.iter().zip(0u32..).find(|(l, _)| l.address == t.address)).map(|(_, i)| i);
@@ -63,6 +64,9 @@ pub(super) fn static_roots<'p>(
         }
         match types.modules().len() {
             0 | 1 => roots.cover(kind, CoverageKind::Partial, Some("the list of loaded modules is not in the dump".into())),
+            _ if absent > 0 => {
+                roots.cover(kind, CoverageKind::Partial, Some(format!("the values of {absent} fields are not in the dump")));
+            }
             _ if report.unknown > 0 => {
                 roots.cover(kind, CoverageKind::Partial, Some(format!("the place of {} fields cannot be told", report.unknown)));
             }
