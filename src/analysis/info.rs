@@ -257,7 +257,8 @@ fn next(answers: &[AnswerModel], crashed: bool, path: &str) -> Option<String> {
     } else {
         let full = |command: &str| answers.iter().any(|a| a.command == command && a.answer == "full");
         let useful = ["heap", "threads", "oom", "segments"];
-        useful.into_iter().find(|c| full(c)).or_else(|| useful.into_iter().find(|c| can(c)))?
+        let objects = full("objects").then_some("stat");
+        objects.or_else(|| useful.into_iter().find(|c| full(c))).or_else(|| useful.into_iter().find(|c| can(c)))?
     };
     Some(format!("gcdump {command} {path}"))
 }

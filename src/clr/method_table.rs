@@ -264,8 +264,9 @@ impl<'a> MethodTables<'a> {
         if mt.is_null() || !mt.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
-        // That of free space has no EEClass.
-        if self.free == Some(mt) {
+        // That of free space has no EEClass, and those that the runtime's globals name need no proof: a mini dump holds the
+        // method table of strings but not the class behind it.
+        if [self.free, self.string, self.object].contains(&Some(mt)) {
             return Ok(true);
         }
         let canonical = self.canonical(mt)?;

@@ -17,7 +17,7 @@ pub use references::{Item, References, Run};
 pub use types::{ObjectType, ObjectTypes};
 
 use super::Gc;
-use crate::base::{Addr, Progress};
+use crate::base::{Addr, AddrRange, Progress};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -111,6 +111,8 @@ pub struct Heap<'a> {
     unmask: u64,
     /// Whether a collection was moving objects.
     moving: bool,
+    /// Whether the dump lacks memory that objects lie in.
+    holes: bool,
 }
 
 /// What a walk found out about the segments, and the visitors of its threads.
@@ -134,6 +136,10 @@ impl<'a> Heap<'a> {
             memory: gc.memory,
             tables: MethodTables::new(gc.memory, gc.descriptor)?,
             types: ObjectTypes::default(),
+            holes: segments.iter().any(|s| {
+                let objects = AddrRange::new(s.start, s.allocated);
+                gc.memory.captured(objects) < objects.len()
+            }),
             segments,
             by_address,
             contexts: usable(&gc.contexts(threads)),

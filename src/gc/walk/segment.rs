@@ -171,6 +171,17 @@ impl Heap<'_> {
         let first = self.memory.word(at).unwrap_or(1);
         let next = self.resync(at, rules, if first == 0 { 1 } else { CHAIN });
         let range = AddrRange::new(at, next);
+        // A dump that lacks pages of the heap lacks method tables as well: then the object may be sound.
+        let mt = Addr(first & !self.unmask);
+        if self.holes && self.tables.is_valid(mt).is_err() {
+            if w.stopped_at.is_none() {
+                w.stopped_at = Some(at);
+                w.stopped_because = Some(format!("the dump does not hold what tells whether {mt} is a method table"));
+            }
+            w.absent_bytes = w.absent_bytes.saturating_add(range.len());
+            add_gap(w, range, "absent");
+            return next;
+        }
         let in_allocation = first == 0 && self.all_zero(range);
         let sum = if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes };
         *sum = sum.saturating_add(range.len());
