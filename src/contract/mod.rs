@@ -19,7 +19,7 @@ mod synthesis;
 pub use dac_table::{DacTable, GcDacVars};
 pub use descriptor::{ContractError, ContractInfo, Descriptor, FieldInfo, GlobalInfo, GlobalValue, Origin, OriginKind, TypeInfo};
 pub use header::{Header, HeaderError};
-pub use json::{JsonError, RawDescriptor};
+pub use json::{JsonError, RawDescriptor, parse as parse_descriptor};
 pub use locate::Site;
 pub use overlay::{Overlay, OverlayError, bundled_names};
 pub use process::Process;

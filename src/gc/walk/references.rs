@@ -47,7 +47,7 @@ pub struct Item {
 
 impl References {
     /// Reads the CGCDesc before the method table at `mt`.
-    pub(super) fn read(memory: &Memory, mt: Addr, base_size: u64) -> References {
+    pub fn read(memory: &Memory, mt: Addr, base_size: u64) -> References {
         read(memory, mt, base_size).unwrap_or(References::Unknown)
     }
 

@@ -1,0 +1,105 @@
+//! What the fuzz targets do with their input. Nothing here may panic, hang or need much memory, whatever the input is.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use gcdump::base::{Addr, AddrRange, Endian, PtrSize, Shape};
+use gcdump::cli::{self, Streams};
+use gcdump::clr::metadata::{Metadata, Source, signature};
+use gcdump::dump::{Bytes, OpenOptions, open_bytes};
+use gcdump::gc::References;
+use gcdump::memory::Memory;
+
+/// Rows of each metadata table that are looked at.
+const ROWS: u32 = 200;
+
+/// Opens `bytes` as a dump and reads what each range claims to hold.
+pub fn container(bytes: &[u8]) {
+    let opened = open_bytes(Bytes::Owned(bytes.to_vec()), Path::new("fuzz.dmp"), &OpenOptions::default());
+    let Ok(dump) = opened else { return };
+    for shape in [Shape::LE64, Shape { ptr: PtrSize::Four, endian: Endian::Big }] {
+        let memory = Memory::new(&dump, shape);
+        let captured: u64 = memory.stretches(AddrRange::new(Addr(0), Addr(u64::MAX))).map(|(_, b)| b.len() as u64).sum();
+        assert!(captured <= bytes.len() as u64, "{captured} bytes captured in a file of {}", bytes.len());
+    }
+}
+
+/// Reads `bytes` as a metadata blob, and as each kind of signature.
+pub fn metadata(bytes: &[u8]) {
+    let _ = (signature::field(bytes), signature::method(bytes), signature::type_spec(bytes));
+    let len = bytes.len() as u64;
+    let source = Source::File { bytes: Arc::new(Bytes::Owned(bytes.to_vec())), offset: 0, len };
+    let Ok(m) = Metadata::open(source) else { return };
+    let _ = (m.assembly(), m.module_name(), m.mvid(), m.row_counts(), m.type_defs());
+    for rid in 0..ROWS {
+        let _ = (m.type_def(rid), m.enclosing(rid), m.generic_params(rid), m.generic_param_name(rid));
+        let _ = (m.field_name(rid), m.method_name(rid), m.field(rid), m.method(rid), m.type_ref(rid), m.type_spec(rid));
+        let _ = (m.assembly_ref(rid), m.base_type(rid), m.constant(rid), m.field_rva(rid));
+        let _ = (m.fields_of(rid).len(), m.methods_of(rid).len());
+    }
+}
+
+/// Reads `bytes` as what lies in front of a method table, at the end of which it stands.
+pub fn gcdesc(bytes: &[u8]) {
+    let Some((size, desc)) = bytes.split_first_chunk::<4>() else { return };
+    let size = u64::from(u32::from_le_bytes(*size));
+    let base = 0x10_0000;
+    let file = one_range(base, desc);
+    let Ok(dump) = open_bytes(Bytes::Owned(file), Path::new("fuzz.dmp"), &OpenOptions::default()) else { return };
+    for shape in [Shape::LE64, Shape { ptr: PtrSize::Four, endian: Endian::Little }, Shape { ptr: PtrSize::Eight, endian: Endian::Big }] {
+        let memory = Memory::new(&dump, shape);
+        let references = References::read(&memory, Addr(base + (desc.len() as u64 & !7)), size & 0xffff);
+        let mut last = None;
+        references.places(size & 0xf_ffff, memory.ptr_bytes(), |offset| last = Some(offset));
+        // Nothing behind the object, whatever the description says.
+        assert!(last.is_none_or(|offset| offset < (size & 0xf_ffff).max(1)), "{references:?} {last:?} {size}");
+    }
+}
+
+/// An ELF core of one range.
+fn one_range(base: u64, bytes: &[u8]) -> Vec<u8> {
+    let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1];
+    file.resize(16, 0);
+    let half = |file: &mut Vec<u8>, n: u16| file.extend(n.to_le_bytes());
+    let word = |file: &mut Vec<u8>, n: u32| file.extend(n.to_le_bytes());
+    let long = |file: &mut Vec<u8>, n: u64| file.extend(n.to_le_bytes());
+    half(&mut file, 4);
+    half(&mut file, 62);
+    word(&mut file, 1);
+    [0, 64, 0].into_iter().for_each(|n| long(&mut file, n));
+    word(&mut file, 0);
+    [64, 56, 1, 0, 0, 0].into_iter().for_each(|n| half(&mut file, n));
+    word(&mut file, 1);
+    word(&mut file, 6);
+    [120, base, 0, bytes.len() as u64, bytes.len() as u64, 8].into_iter().for_each(|n| long(&mut file, n));
+    file.extend(bytes);
+    file
+}
+
+/// Commands that the first byte picks from.
+const COMMANDS: &[&str] = &[
+    "info", "heap --detail", "segments --free --walk", "stat --by generation", "objects --refs", "strings --min-count 1", "handles",
+    "fragmentation --segments", "roots --weak", "finalizers --objects", "path --type *", "retained --suspects", "unreachable --objects",
+    "bridge --all --bridged *", "simulate collect --generation 1", "exceptions", "threads", "statics", "type *", "oom", "contracts --check",
+];
+
+/// Runs a whole command on a file.
+pub fn program(bytes: &[u8]) {
+    let Some((pick, dump)) = bytes.split_first() else { return };
+    let folder = if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
+    let Ok(file) = tempfile::Builder::new().suffix(".dmp").tempfile_in(folder) else { return };
+    if std::fs::write(file.path(), dump).is_err() {
+        return;
+    }
+    let command = COMMANDS[usize::from(*pick) % COMMANDS.len()];
+    let format = ["table", "json", "ndjson", "csv"][usize::from(*pick) / COMMANDS.len() % 4];
+    let args = ["gcdump"].into_iter().chain(command.split(' ')).chain(["--no-local-files", "--format", format]);
+    let args = args.map(OsString::from).chain([file.path().into()]);
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = cli::run(args, Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
+    assert!(matches!(exit.code(), 0 | 1 | 3 | 4 | 5), "{command}: {exit:?} {}", String::from_utf8_lossy(&err));
+    if format == "json" && !out.is_empty() {
+        assert!(serde_json::from_slice::<serde_json::Value>(&out).is_ok(), "{command}: no JSON");
+    }
+}

@@ -1,0 +1,6 @@
+//! The whole program: the first byte picks a command, the rest is the dump.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    gcdump_fuzz::program(bytes);
+});
