@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::analysis::fields::{layout, loaded_types};
-use crate::analysis::roots::{RootOptions, collect_roots, finalizers};
+use crate::analysis::roots::{RootOptions, RootsQuery, collect_roots, finalizers, roots_report};
 use crate::analysis::{self, ExceptionReader, Namer, ObjectOptions, StaticsOptions, StaticsReader, object_limits};
 use crate::base::Addr;
 use crate::clr::header::Headers;
@@ -60,7 +60,9 @@ fn read_runtime(process: &Process, runtime: &Runtime) {
     finalizers(process, runtime, &gc, &namer, &[], true, 0);
     let Ok(heap) = analysis::open_heap(process, runtime, &gc) else { return };
     let index = analysis::index(process, &heap);
-    collect_roots(process, runtime, &gc, &heap, &namer, Some(&index), &RootOptions { kinds: Vec::new(), weak: true });
+    let options = RootOptions { kinds: Vec::new(), weak: true };
+    let roots = collect_roots(process, runtime, &gc, &heap, &namer, Some(&index), &options);
+    roots_report(&roots, &gc, &namer, &options, &RootsQuery { types: Vec::new(), stat: false, top: 0 });
     let exceptions = ExceptionReader::new(process, runtime, &namer, &process.notes);
     let objects = analysis::objects_of(process, &heap, |mt| exceptions.is_exception(mt));
     exceptions.report(objects.into_iter(), &threads, false);
