@@ -19,7 +19,8 @@ use gcdump::cli::Exit;
 use gcdump::model::{
     BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
     HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
-    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, WhatifReport, WhereReport,
+    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, WhatifReport,
+    WhereReport,
 };
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;

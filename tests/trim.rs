@@ -106,7 +106,8 @@ fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) ->
     };
     ASKED.iter().filter(|(_, plain)| *plain || !redacted).for_each(|(command, _)| compare(command));
     for object in some_objects(dump) {
-        let commands: &[&str] = if redacted { &["where", "near", "objsize", "path"] } else { &["object", "where", "near", "objsize", "path"] };
+        let commands: &[&str] =
+            if redacted { &["where", "near", "objsize", "path"] } else { &["object", "where", "near", "objsize", "path"] };
         commands.iter().for_each(|command| compare(&[command, &object]));
     }
     count
@@ -196,15 +197,19 @@ fn strings_of(process: &Process) -> BTreeSet<String> {
     let heap = analysis::open_heap(process, runtime, &gc).unwrap();
     let first = runtime.descriptor.offset("String", "m_FirstChar").unwrap();
     let mut out = BTreeSet::new();
-    heap.visit(&Silent, |_| true, |o| {
-        if o.kind.is_string
-            && let Some(bytes) = o.part(first, o.length().unwrap() * 2)
-        {
-            let units: Vec<u16> = bytes.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
-            out.extend(String::from_utf16(&units).ok().filter(|s| s.chars().count() >= 8));
-        }
-        ControlFlow::Continue(())
-    });
+    heap.visit(
+        &Silent,
+        |_| true,
+        |o| {
+            if o.kind.is_string
+                && let Some(bytes) = o.part(first, o.length().unwrap() * 2)
+            {
+                let units: Vec<u16> = bytes.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
+                out.extend(String::from_utf16(&units).ok().filter(|s| s.chars().count() >= 8));
+            }
+            ControlFlow::Continue(())
+        },
+    );
     out
 }
 
@@ -246,8 +251,10 @@ fn no_text_of_the_program_is_left_after_redaction() {
         let copy = dir.path().join("copy.dmp");
         let report = trim(path, &copy, &["--redact"]);
         let original = process(path);
-        let strings = strings_of(&original);
-        assert!(strings.len() > 100, "{name}: {}", strings.len());
+        // What consists of the letter that everything is overwritten with is not told from it.
+        let mut strings = strings_of(&original);
+        strings.retain(|s| s.bytes().any(|b| b != b'x'));
+        assert!(strings.len() > 50, "{name}: {}", strings.len());
         let redacted = process(&copy);
         let images: Vec<AddrRange> = original.dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
         let paths: Vec<&str> = original.dump.modules.iter().map(|m| m.path.as_str()).collect();
@@ -267,7 +274,7 @@ fn no_text_of_the_program_is_left_after_redaction() {
         assert!(strings_of(&redacted).iter().all(|s| s.bytes().all(|b| b == b'x')), "{name}");
         let answers = answers_are_the_same(name, path, &copy, true);
         let overwritten = &report["redacted"];
-        assert!(overwritten["strings"].as_u64().unwrap() > 100 && overwritten["arrays"].as_u64().unwrap() > 10, "{name}: {overwritten}");
+        assert!(overwritten["strings"].as_u64().unwrap() > 50 && overwritten["arrays"].as_u64().unwrap() > 10, "{name}: {overwritten}");
         println!("{name}: {} contents, {shared_with_names} places with the same name, {answers} answers", strings.len());
     }
     println!("not unpacked: {lacking:?}");
@@ -276,37 +283,33 @@ fn no_text_of_the_program_is_left_after_redaction() {
 #[test]
 fn messages_are_overwritten_and_stack_traces_stay() {
     let (dumps, lacking) = known_dumps(|row| {
-        ["net8-wks-crash-mini", "net9-wks-crash-mini", "net10-wks-crash-heap", "win-net10-wks-crash-full"].contains(&row["name"].as_str().unwrap())
+        ["net8-wks-crash-mini", "net9-wks-crash-mini", "net10-wks-crash-heap", "win-net10-wks-crash-full"]
+            .contains(&row["name"].as_str().unwrap())
     });
     for dump in &dumps {
         let dir = folder();
         let copy = dir.path().join("copy.dmp");
         trim(&dump.path, &copy, &["--redact"]);
         let ((_, before), (_, after)) = (asked(&dump.path, &["threads"]), asked(&copy, &["threads"]));
-        let (mut exceptions, mut frames) = (0, 0);
+        let (mut messages, mut frames) = (0, 0);
+        let mut pairs: Vec<(&Value, &Value)> = Vec::new();
         for (old, new) in before["data"]["threads"].as_array().unwrap().iter().zip(after["data"]["threads"].as_array().unwrap()) {
-            let mut olds: Vec<(&Value, &Value)> = Vec::new();
-            for key in ["exceptions", "last_thrown"] {
-                let list = |v: &'_ Value| v[key].as_array().map(Vec::len);
-                assert_eq!(list(old), list(new));
-                if let (Some(a), Some(b)) = (old[key].as_array(), new[key].as_array()) {
-                    olds.extend(a.iter().zip(b));
-                }
-                if old[key].is_object() {
-                    olds.push((&old[key], &new[key]));
-                }
-            }
-            for (old, new) in olds {
-                assert_eq!((&old["type"], &old["stack"]), (&new["type"], &new["stack"]), "{}", dump.name);
-                frames += old["stack"].as_array().map_or(0, Vec::len);
-                if let Some(message) = old["message"].as_str() {
-                    assert_eq!(new["message"], "x".repeat(message.encode_utf16().count()), "{}", dump.name);
-                    exceptions += 1;
-                }
-            }
+            pairs.push((&old["exception"], &new["exception"]));
         }
-        println!("{}: {exceptions} messages, {frames} frames", dump.name);
-        assert!(exceptions > 0 && frames > 0, "{}: {}", dump.name, before["data"]["threads"]);
+        while let Some((old, new)) = pairs.pop() {
+            if !old.is_object() {
+                continue;
+            }
+            assert_eq!((&old["type"], &old["stack"]), (&new["type"], &new["stack"]), "{}", dump.name);
+            frames += old["stack"].as_array().map_or(0, Vec::len);
+            if let Some(message) = old["message"].as_str() {
+                assert_eq!(new["message"], "x".repeat(message.encode_utf16().count()), "{}", dump.name);
+                messages += 1;
+            }
+            pairs.push((&old["inner"], &new["inner"]));
+        }
+        println!("{}: {messages} messages, {frames} frames", dump.name);
+        assert!(messages > 0 && frames > 0, "{}: {}", dump.name, before["data"]["threads"]);
     }
     println!("not unpacked: {lacking:?}");
 }
@@ -326,7 +329,8 @@ fn the_dump_is_never_overwritten() {
     std::fs::hard_link(&dump, &soft).unwrap();
     for (from, to) in [(&dump, &dump), (&dump, &hard), (&dump, &soft), (&soft, &dump), (&hard, &soft)] {
         for more in [&[][..], &["--force"]] {
-            let ran = run(&[&["trim".to_string(), text(from), text(to)], &more.iter().map(|s| s.to_string()).collect::<Vec<_>>()[..]].concat());
+            let ran =
+                run(&[&["trim".to_string(), text(from), text(to)], &more.iter().map(|s| s.to_string()).collect::<Vec<_>>()[..]].concat());
             assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
             assert!(ran.err.contains("never overwritten"), "{}", ran.err);
         }

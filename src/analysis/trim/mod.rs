@@ -30,7 +30,7 @@ pub struct Reads {
     read: Vec<AddrRange>,
     /// Searched through as a whole.
     scanned: Vec<AddrRange>,
-    /// Characters of managed strings.
+    /// Characters of managed strings; may overlap.
     texts: Vec<AddrRange>,
 }
 
@@ -39,14 +39,15 @@ impl Reads {
     pub fn of(process: &Process) -> Reads {
         readers::read_everything(process);
         let Some(recorder) = process.memory.recorder() else { return Reads::default() };
-        Reads { read: recorder.read(), scanned: union(recorder.scanned(), 0), texts: union(recorder.texts(), 0) }
+        Reads { read: recorder.read(), scanned: union(recorder.scanned(), 0), texts: recorder.texts() }
     }
 
     /// Both together: what is read with and without the module files at hand.
     #[must_use]
     pub fn and(self, other: Reads) -> Reads {
         let both = |a: Vec<AddrRange>, b: Vec<AddrRange>| union(a.into_iter().chain(b).collect(), 0);
-        Reads { read: both(self.read, other.read), scanned: both(self.scanned, other.scanned), texts: both(self.texts, other.texts) }
+        let texts = self.texts.into_iter().chain(other.texts).collect();
+        Reads { read: both(self.read, other.read), scanned: both(self.scanned, other.scanned), texts }
     }
 }
 
@@ -148,11 +149,7 @@ fn places(process: &Process) -> [(TrimKind, Vec<AddrRange>); 3] {
         t.stack.or_else(|| around(t.stack_pointer?))
     });
     let images = dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
-    [
-        (TrimKind::Heap, union(heap, 0)),
-        (TrimKind::Stacks, union(stacks.collect(), 0)),
-        (TrimKind::Images, union(images.collect(), 0)),
-    ]
+    [(TrimKind::Heap, union(heap, 0)), (TrimKind::Stacks, union(stacks.collect(), 0)), (TrimKind::Images, union(images.collect(), 0))]
 }
 
 /// What counts as an address: a place that was mapped or captured.

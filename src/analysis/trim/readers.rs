@@ -45,9 +45,8 @@ fn read_runtime(process: &Process, runtime: &Runtime) {
             reader.all(&[], &StaticsOptions { pattern: None, thread_statics, everything: true });
         }
     }
-    if let Ok(headers) = Headers::bind(memory, d, &process.limits) {
-        headers.sync_blocks();
-    }
+    let headers = Headers::bind(memory, d, &process.limits).ok();
+    headers.as_ref().and_then(Headers::sync_blocks);
     let Ok(gc) = Gc::bind(memory, d, &process.notes, &process.limits) else { return };
     gc.heap_report(&threads, true);
     gc.regions();
@@ -59,6 +58,8 @@ fn read_runtime(process: &Process, runtime: &Runtime) {
     });
     finalizers(process, runtime, &gc, &namer, &[], true, 0);
     let Ok(heap) = analysis::open_heap(process, runtime, &gc) else { return };
+    // The header of a segment's first object lies in front of the segment.
+    heap.segments().iter().for_each(|s| drop(headers.as_ref().and_then(|h| h.read(s.start))));
     let index = analysis::index(process, &heap);
     let options = RootOptions { kinds: Vec::new(), weak: true };
     let roots = collect_roots(process, runtime, &gc, &heap, &namer, Some(&index), &options);

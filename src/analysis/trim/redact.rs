@@ -62,7 +62,9 @@ impl<'p> Redaction<'p> {
         }
         let segments = union(segments, 0);
         let outside = subtract(&reads.read, &segments);
-        let texts = subtract(&reads.texts, &segments);
+        // A damaged pointer leads to what is no string: its length would take structures of the runtime away.
+        let strings = reads.texts.iter().copied().filter(|t| heaps.is_empty() || heaps.iter().any(|h| h.is_text(*t)));
+        let texts = subtract(&union(strings.collect(), 0), &segments);
         let searched = subtract(&subtract(&reads.scanned, &segments), &outside);
         acts.extend(subtract(&outside, &texts).into_iter().map(|r| (r, Act::Copy)));
         acts.extend(subtract(&searched, &texts).into_iter().map(|r| (r, Act::Addresses)));
@@ -168,6 +170,11 @@ impl<'p> RedactedHeap<'p> {
             out.strays = out.strays(process, runtime, &gc);
         }
         Some(out)
+    }
+
+    /// Whether the characters of a string begin where `range` does.
+    fn is_text(&self, range: AddrRange) -> bool {
+        range.start.minus(self.first_char).and_then(|at| self.heap.object(at)).is_some_and(|(kind, _)| kind.is_string)
     }
 
     /// Objects that roots lead to and that no walk meets.

@@ -1,9 +1,7 @@
 //! ELF cores: header, program headers, notes.
 
 use super::super::elf_core::{self, PN_XNUM};
-use super::super::elf_notes::{
-    NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, TRIM_OWNER, process_at, registers_at,
-};
+use super::super::elf_notes::{NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, TRIM_OWNER, process_at, registers_at};
 use super::super::fields::Fields;
 use super::super::{Dump, MappedRegion};
 use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
@@ -169,4 +167,3 @@ fn trim_note(dump: &Dump, redacted: bool, out: &mut Out) -> Result<(), WriteErro
     }
     note(out, TRIM_OWNER, NT_TRIM, &desc.bytes)
 }
-

@@ -31,8 +31,7 @@ pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRe
     let endian = if dump.bytes.starts_with(b"PMDM") { Endian::Big } else { Endian::Little };
     let from = Reading::begin(Fields::new(&dump.bytes, endian), &dump.facts.path, &limits)?;
     let header = from.file.clamped(0, HEADER);
-    let mut copy =
-        Copy { from, out: Out::new(endian), redact, arch: dump.facts.arch, strings: FxHashMap::default(), stacks: Vec::new() };
+    let mut copy = Copy { from, out: Out::new(endian), redact, arch: dump.facts.arch, strings: FxHashMap::default(), stacks: Vec::new() };
     copy.out.raw(header);
 
     type Writer<'a, 'r> = fn(&mut Copy<'a, 'r>) -> Result<Option<(u64, u64)>, WriteError>;

@@ -133,4 +133,3 @@ fn redact_words(bytes: &mut [u8], size: usize, endian: Endian, keep: std::ops::R
         }
     }
 }
-
