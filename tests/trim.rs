@@ -101,7 +101,14 @@ fn some_objects(dump: &Path) -> Vec<String> {
 fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) -> usize {
     let mut count = 0;
     let mut compare = |command: &[&str]| {
-        assert_eq!(asked(dump, command), asked(copy, command), "{name} {command:?}");
+        let (mut expected, found) = (asked(dump, command), asked(copy, command));
+        if redacted && command[0] == "info" {
+            // The arguments of the command line are gone.
+            let (before, after) = (expected.1["data"]["process_name"].clone(), found.1["data"]["process_name"].clone());
+            assert!(before == after || !after.as_str().unwrap_or_default().contains(' '), "{name}: {before} {after}");
+            expected.1["data"]["process_name"] = after;
+        }
+        assert_eq!(expected, found, "{name} {command:?}");
         count += 1;
     };
     ASKED.iter().filter(|(_, plain)| *plain || !redacted).for_each(|(command, _)| compare(command));
