@@ -59,7 +59,9 @@ fn read_runtime(process: &Process, runtime: &Runtime) {
     finalizers(process, runtime, &gc, &namer, &[], true, 0);
     let Ok(heap) = analysis::open_heap(process, runtime, &gc) else { return };
     // The header of a segment's first object lies in front of the segment.
-    heap.segments().iter().for_each(|s| drop(headers.as_ref().and_then(|h| h.read(s.start))));
+    for segment in heap.segments() {
+        headers.as_ref().and_then(|h| h.read(segment.start));
+    }
     let index = analysis::index(process, &heap);
     let options = RootOptions { kinds: Vec::new(), weak: true };
     let roots = collect_roots(process, runtime, &gc, &heap, &namer, Some(&index), &options);

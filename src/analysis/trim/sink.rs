@@ -36,7 +36,7 @@ impl<'r, W: Write> Sink<'r, W> {
     }
 
     fn zeros(&mut self, mut count: u64) -> io::Result<()> {
-        const ZEROS: [u8; STEP] = [0; STEP];
+        static ZEROS: [u8; STEP] = [0; STEP];
         while count > 0 {
             let part = usize::try_from(count).unwrap_or(STEP).min(STEP);
             self.out.write_all(ZEROS.get(..part).unwrap_or_default())?;

@@ -45,7 +45,7 @@ pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRe
     out.u32(header.e_flags);
     out.u16(header_bytes);
     out.u16(entry_bytes);
-    out.u16(u16::try_from(count).unwrap_or(PN_XNUM).min(PN_XNUM));
+    out.u16(u16::try_from(count).unwrap_or(PN_XNUM));
     out.u16(if extended { section_bytes } else { 0 });
     out.u16(u16::from(extended));
     out.u16(0);
