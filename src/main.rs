@@ -11,7 +11,7 @@ fn main() -> ExitCode {
     let out_is_terminal = stdout.is_terminal();
     let err_is_terminal = stderr.is_terminal();
     // Without the handler the shell ends the process as well, but leaves half a progress bar. Nothing has to be undone:
-    // dumps are only read, and temporary files have no names.
+    // dumps are only read, and temporary files have no names, but for the unfinished copy of `trim`, which says what it is.
     let _ = ctrlc::set_handler(move || {
         if err_is_terminal {
             let _ = io::stderr().write_all(b"\r\x1b[2K");

@@ -19,7 +19,8 @@ use gcdump::cli::Exit;
 use gcdump::model::{
     BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
     HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
-    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TypesReport, UnreachableReport, WhatifReport, WhereReport,
+    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, WhatifReport,
+    WhereReport,
 };
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
@@ -124,6 +125,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("whatif", schema::<WhatifReport>("whatif", "what would live and die with other roots")),
         ("unreachable", schema::<UnreachableReport>("unreachable", "objects that no root reaches")),
         ("simulate", schema::<CollectReport>("simulate", "what a collection would free now")),
+        ("trim", schema::<TrimReport>("trim", "what a smaller copy of a dump holds")),
         ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
     ])
 }
@@ -228,6 +230,18 @@ fn every_answer_about_the_shared_dumps_fits() {
     }
     println!("{answers} answers about {} dumps fit, {refused} could not be given, {} dumps skipped", dumps.len(), lacking.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_answer_of_trim_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dump, out) = (own_dump(), dir.path().join("copy.dmp"));
+    for more in [&["--json"][..], &["--json", "--force", "--redact"]] {
+        let ran = run(&[&["trim", dump.to_str().unwrap(), out.to_str().unwrap()], more].concat());
+        let answer = ran.json();
+        assert_eq!((ran.exit, problems(&validators()["trim"], &answer)), (Exit::Ok, Vec::new()), "{answer}");
+        assert_eq!(answer["data"]["redacted"].is_object(), more.contains(&"--redact"));
+    }
 }
 
 /// An ELF core with one page of memory and nothing else.

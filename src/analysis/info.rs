@@ -3,7 +3,7 @@
 use crate::base::Notes;
 use crate::clr::threads::Threads;
 use crate::contract::{Process, Runtime, Source};
-use crate::dump::Container;
+use crate::dump::{Container, Trimmed};
 use crate::gc::Gc;
 use crate::memory::{diag_page, hex};
 use crate::model::{
@@ -215,7 +215,12 @@ fn kind(process: &Process, runtime: Option<&Runtime>, probe: &Probe) -> (String,
     let allocated = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
     let captured = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.captured_bytes));
     let heap_there = captured > 0 && captured.saturating_mul(10) >= allocated.saturating_mul(9);
-    let say = |kind: &str, why: &str, writer: Option<&str>| (kind.to_string(), why.to_string(), writer.map(Into::into));
+    let trimmed = match facts.trimmed {
+        None => "",
+        Some(Trimmed { redacted: false }) => "; trimmed by gcdump",
+        Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
+    };
+    let say = |kind: &str, why: &str, writer: Option<&str>| (kind.to_string(), format!("{why}{trimmed}"), writer.map(Into::into));
     if let Some(flags) = facts.minidump_flags {
         let has = |flag: u64| flags & flag != 0;
         let why = format!("minidump flags {flags:#x}");

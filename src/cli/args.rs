@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cmd::{
     BridgeArgs, FinalizersArgs, FragmentationArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, SimulateArgs, StatArgs,
-    StringsArgs, UnreachableArgs, WhatifArgs,
+    StringsArgs, TrimArgs, UnreachableArgs, WhatifArgs,
 };
 use super::select::address;
 use crate::base::Addr;
@@ -304,6 +304,9 @@ pub enum Command {
         #[command(flatten)]
         dump: DumpArg,
     },
+
+    /// Writes a smaller dump that answers the same: only the memory that some command reads. With --redact, without contents.
+    Trim(TrimArgs),
 
     /// What the runtime says about itself: contracts, types, fields, globals, each with its origin.
     Contracts {

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::fields::Fields;
 use super::type_names::TypeNames;
-use crate::base::Addr;
+use crate::base::{Addr, AddrRange};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -218,7 +218,9 @@ impl<'a> Exceptions<'a> {
     fn text(&self, string: Addr) -> Option<String> {
         let layout = self.string.as_ref()?;
         let length = u64::from(self.memory.u32(string.plus(layout.length)).ok()?).min(MAX_TEXT);
-        self.memory.utf16(string.plus(layout.first), length.saturating_mul(2), MAX_TEXT.saturating_mul(2)).ok()
+        let first = string.plus(layout.first);
+        self.memory.holds_text(AddrRange::new(first, first.plus(length.saturating_mul(2))));
+        self.memory.utf16(first, length.saturating_mul(2), MAX_TEXT.saturating_mul(2)).ok()
     }
 
     /// The frames behind `_stackTrace`, and whether some are missing.
@@ -226,14 +228,25 @@ impl<'a> Exceptions<'a> {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
     }
 
-    fn frames(&self, names: &TypeNames<'_>, trace: Addr) -> Option<(Vec<StackFrame>, bool)> {
-        let ((header, header_bytes), (element, element_bytes)) = (self.header.as_ref()?, self.element.as_ref()?);
+    /// The byte array that holds the frames of the exception at `object`.
+    pub fn trace_bytes(&self, names: &TypeNames<'_>, object: Addr) -> Option<Addr> {
+        let trace = self.memory.ptr(object.plus(self.layout.stack?)).ok().filter(|a| !a.is_null())?;
+        self.trace_array(names, trace)
+    }
+
+    /// The byte array behind `_stackTrace`.
+    fn trace_array(&self, names: &TypeNames<'_>, trace: Addr) -> Option<Addr> {
         // .NET 9 and later: an array of objects, the bytes first, behind them what keeps collectible methods alive.
         let info = names.method_tables().read(self.method_table(trace)?).ok()?;
         info.is_array.then_some(())?;
         let bytes = if info.contains_pointers { self.references(trace).first().copied()? } else { trace };
         let info = names.method_tables().read(self.method_table(bytes)?).ok()?;
-        (info.is_array && info.component_size == 1).then_some(())?;
+        (info.is_array && info.component_size == 1).then_some(bytes)
+    }
+
+    fn frames(&self, names: &TypeNames<'_>, trace: Addr) -> Option<(Vec<StackFrame>, bool)> {
+        let ((header, header_bytes), (element, element_bytes)) = (self.header.as_ref()?, self.element.as_ref()?);
+        let bytes = self.trace_array(names, trace)?;
         let (length, first) = self.elements(bytes)?;
         let room = length.checked_sub(*header_bytes)?.checked_div(*element_bytes)?;
         // The upper half of the word holds something else from .NET 9 on.

@@ -94,6 +94,7 @@ fn top_up(dump: &Dump, memory: &mut Memory, module: &Module, search: &FileSearch
     let image = Image::at(memory, module.base);
     // Kernels dump written pages of private mappings only; createdump without a DAC, as with single-file programs, too.
     // Where nothing writable of the image was captured, it is a mini dump: what the file says would be stale.
+    image.iter().flat_map(|i| &i.writable).for_each(|r| memory.scan(*r));
     let written_pages_saved = image.as_ref().is_some_and(|i| i.writable.iter().any(|r| memory.captured(*r) > 0));
     let clean_pages = written_pages_saved && (single_file || dump.facts.uncaptured_mappings > 0);
     let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os, clean_pages);

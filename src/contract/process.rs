@@ -55,6 +55,9 @@ impl Process {
             Shape::LE64
         });
         let mut memory = Memory::new(&dump, shape);
+        if options.record {
+            memory.start_recording();
+        }
         let runtimes = open_runtimes(&dump, &mut memory, options, &notes);
         Process {
             dump,

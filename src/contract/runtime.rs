@@ -10,7 +10,7 @@ use super::json::RawValue;
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
 use super::{support, synthesis};
-use crate::base::{Addr, Limits, NoteKind, Notes};
+use crate::base::{Addr, AddrRange, Limits, NoteKind, Notes};
 use crate::dump::Dump;
 use crate::memory::{FileSearch, Memory, hex};
 
@@ -23,6 +23,8 @@ pub struct Options {
     pub search: FileSearch,
     /// Caps.
     pub limits: Limits,
+    /// Whether to record what is read of the process's memory: see [`Memory::recorder`].
+    pub record: bool,
 }
 
 /// One runtime of the process, ready for contract readers.
@@ -479,9 +481,11 @@ impl Opener<'_> {
     fn version_text(&self) -> Option<String> {
         const MARK: &[u8] = b"@(#)Version ";
         let image = self.site.image.as_ref()?;
-        self.memory.stretches(image.range).find_map(|(_, bytes)| {
+        self.memory.stretches(image.range).find_map(|(start, bytes)| {
             let at = memchr::memmem::find(bytes, MARK)?;
             let rest = bytes.get(at..)?.get(MARK.len()..)?;
+            let found = start.plus(u64::try_from(at).ok()?);
+            self.memory.touch(AddrRange::new(found, found.plus(64)));
             let text: String = rest.iter().take(32).take_while(|b| b.is_ascii_digit() || **b == b'.').map(|b| char::from(*b)).collect();
             let numbers: Vec<u32> = text.split('.').map_while(|n| n.parse().ok()).collect();
             match numbers.as_slice() {

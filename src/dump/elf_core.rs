@@ -10,11 +10,11 @@ use goblin::elf::{Elf, ProgramHeader};
 
 use super::elf_notes::{CoreNotes, read_notes};
 use super::fields::Fields;
-use super::{Bytes, CapturedRange, Container, Dump, DumpError, DumpFacts, MappedRegion, elf_modules};
+use super::{Bytes, CapturedRange, Container, Dump, DumpError, DumpFacts, MappedRegion, Trimmed, elf_modules};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
 
 /// Value of `e_phnum` that says: the true count is in `sh_info` of section header 0.
-const PN_XNUM: u16 = 0xffff;
+pub(super) const PN_XNUM: u16 = 0xffff;
 
 /// Reads an ELF core.
 pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Dump, DumpError> {
@@ -27,7 +27,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     let mut oddities = Vec::new();
     let headers = program_headers(&file, &header, shape, path, &mut oddities)?;
 
-    let memory = memory(&headers, shape, file.len());
+    let mut memory = memory(&headers, shape, file.len());
     if memory.file_exceeds_memory > 0 {
         oddities.push(format!("{} program headers store more bytes than they map; the surplus is ignored", memory.file_exceeds_memory));
     }
@@ -58,6 +58,11 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     }
     oddities.append(&mut notes.oddities);
     let crash = notes.crash();
+    // Only a part of the mappings is left in a trimmed core: its note has all of them.
+    if let Some(own) = &mut notes.trimmed {
+        memory.regions = std::mem::take(&mut own.regions);
+        memory.uncaptured = own.uncaptured;
+    }
     let captured_bytes = memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len));
     let mapped_bytes = memory.regions.iter().fold(0u64, |sum, r| sum.saturating_add(r.range.len()));
     let facts = DumpFacts {
@@ -76,6 +81,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         truncated_bytes: memory.truncated,
         minidump_flags: None,
         uncaptured_mappings: memory.uncaptured,
+        trimmed: notes.trimmed.map(|t| Trimmed { redacted: t.redacted }),
         oddities,
     };
     Ok(Dump {
@@ -91,7 +97,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     })
 }
 
-fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
+pub(super) fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
     let have = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     let need = if bytes.get(4) == Some(&1) { 52 } else { 64 };
     if have < need {
@@ -128,7 +134,7 @@ fn arch(machine: u16, class: PtrSize) -> Arch {
 ///
 /// Not `Elf::parse`: it takes `e_phnum` at its word and reads 65 535 headers of a core that has more (goblin 0.10.7,
 /// measured; golang/go issue 78217 has a core with 74 525).
-fn program_headers(
+pub(super) fn program_headers(
     file: &Fields<'_>,
     header: &Header,
     shape: Shape,

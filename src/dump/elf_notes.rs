@@ -3,14 +3,14 @@
 use super::fields::Fields;
 
 use super::registers::{self, named};
-use super::{Crash, FileMapping, OsThread, Register};
+use super::{Crash, FileMapping, MappedRegion, OsThread, Register};
 use crate::base::{Addr, AddrRange, Arch, Limits, PtrSize, Shape};
 
-const NT_PRSTATUS: u32 = 1;
-const NT_PRPSINFO: u32 = 3;
-const NT_AUXV: u32 = 6;
-const NT_SIGINFO: u32 = 0x5349_4749;
-const NT_FILE: u32 = 0x4649_4c45;
+pub(super) const NT_PRSTATUS: u32 = 1;
+pub(super) const NT_PRPSINFO: u32 = 3;
+pub(super) const NT_AUXV: u32 = 6;
+pub(super) const NT_SIGINFO: u32 = 0x5349_4749;
+pub(super) const NT_FILE: u32 = 0x4649_4c45;
 
 /// What the notes say.
 #[derive(Debug, Default)]
@@ -25,9 +25,41 @@ pub(super) struct CoreNotes {
     pub(super) pid: Option<u32>,
     /// Command line, or the name of the executable where that is empty.
     pub(super) process_name: Option<String>,
+    /// The note of `gcdump trim`.
+    pub(super) trimmed: Option<TrimNote>,
     /// What was odd.
     pub(super) oddities: Vec<String>,
     signals: Vec<SignalInfo>,
+}
+
+/// Owner of the note that `gcdump trim` adds.
+pub(super) const TRIM_OWNER: &[u8] = b"gcdump\0";
+/// Its type.
+pub(super) const NT_TRIM: u32 = 1;
+/// Bytes of a region in it: start, end, permissions as in `p_flags`.
+const TRIM_REGION: u64 = 24;
+
+/// What a trimmed core says about the one that it was made of: flags (1: redacted), the number of mappings without a
+/// captured byte, then the mappings. 64-bit numbers in the byte order of the file.
+#[derive(Debug)]
+pub(super) struct TrimNote {
+    pub(super) redacted: bool,
+    pub(super) uncaptured: u64,
+    pub(super) regions: Vec<MappedRegion>,
+}
+
+impl TrimNote {
+    fn read(desc: Fields<'_>) -> Option<TrimNote> {
+        let count = desc.len().checked_sub(16)?.checked_div(TRIM_REGION)?;
+        let region = |i: u64| {
+            let at = i.checked_mul(TRIM_REGION)?.checked_add(16)?;
+            let flags = desc.u64(at.checked_add(16)?)?;
+            let range = AddrRange::new(Addr(desc.u64(at)?), Addr(desc.u64(at.checked_add(8)?)?));
+            Some(MappedRegion { range, read: flags & 4 != 0, write: flags & 2 != 0, execute: flags & 1 != 0 })
+        };
+        let regions = (0..count).map_while(region).collect();
+        Some(TrimNote { redacted: desc.u64(0)? & 1 != 0, uncaptured: desc.u64(8)?, regions })
+    }
 }
 
 /// NT_SIGINFO.
@@ -49,6 +81,10 @@ pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Li
         let desc_len = u64::from(desc_len);
         at = desc_at.saturating_add(desc_len.next_multiple_of(4));
         // "GNU" type 3 is a build id and "LINUX" has register sets; all that is read here is by the name of "CORE".
+        let own = kind == NT_TRIM && data.slice(name_at, u64::from(name_len)) == Some(TRIM_OWNER);
+        if own && out.trimmed.is_none() {
+            out.trimmed = TrimNote::read(Fields::new(data.clamped(desc_at, desc_len), data.endian));
+        }
         if data.slice(name_at, 4) != Some(b"CORE") {
             continue;
         }
@@ -68,12 +104,31 @@ pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Li
     }
 }
 
+/// Where the general registers begin in `struct elf_prstatus`.
+pub(super) fn registers_at(shape: Shape) -> u64 {
+    match shape.ptr {
+        PtrSize::Four => 72,
+        PtrSize::Eight => 112,
+    }
+}
+
+/// Where process id and name stand in a `struct elf_prpsinfo` of `len` bytes; 16 bytes behind the name, the command line.
+pub(super) fn process_at(shape: Shape, len: u64) -> (u64, u64) {
+    match (shape.ptr, len) {
+        (PtrSize::Eight, _) => (24, 40),
+        // 16-bit user ids on x86 and arm, 32-bit ones elsewhere.
+        (PtrSize::Four, 128..) => (16, 32),
+        (PtrSize::Four, _) => (12, 28),
+    }
+}
+
 /// `struct elf_prstatus`: signal, ids, times, then the general registers.
 fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
-    let (pid_at, registers_at) = match shape.ptr {
-        PtrSize::Four => (24, 72),
-        PtrSize::Eight => (32, 112),
+    let pid_at = match shape.ptr {
+        PtrSize::Four => 24,
+        PtrSize::Eight => 32,
     };
+    let registers_at = registers_at(shape);
     let word = shape.ptr.bytes();
     let register = |index: u64| desc.word(registers_at + index * word, shape.ptr);
     // Instruction pointer, stack pointer, general registers, as indexes in the kernel's user_regs_struct. Other
@@ -108,12 +163,7 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
 
 /// `struct elf_prpsinfo`: process id, 16 bytes of name, 80 bytes of command line.
 fn process(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
-    let (pid_at, name_at) = match (shape.ptr, desc.len()) {
-        (PtrSize::Eight, _) => (24, 40),
-        // 16-bit user ids on x86 and arm, 32-bit ones elsewhere.
-        (PtrSize::Four, 128..) => (16, 32),
-        (PtrSize::Four, _) => (12, 28),
-    };
+    let (pid_at, name_at) = process_at(shape, desc.len());
     let text = |at: u64, len: u64| {
         let bytes = desc.clamped(at, len);
         string(bytes.split(|b| *b == 0).next().unwrap_or(&[]), limits)

@@ -16,7 +16,7 @@ use super::fields::Fields;
 use super::minidump_info::{Strings, modules, process_id, thread_names};
 use super::minidump_memory::{memory_lists, memory_regions};
 use super::registers::{ARM, ARM64, named};
-use super::{Bytes, Container, Crash, Dump, DumpError, DumpFacts, OsThread};
+use super::{Bytes, Container, Crash, Dump, DumpError, DumpFacts, OsThread, Trimmed};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
 
 /// Stream types that are read.
@@ -30,6 +30,8 @@ pub(super) mod stream {
     pub(in crate::dump) const MISC: u32 = 15;
     pub(in crate::dump) const MEMORY_INFO: u32 = 16;
     pub(in crate::dump) const THREAD_NAMES: u32 = 24;
+    /// That of `gcdump trim`: 32-bit flags, 1 for redacted. Types above 0xffff are free for everybody.
+    pub(in crate::dump) const TRIM: u32 = 0x6763_0001;
 }
 
 /// A minidump while it is read.
@@ -79,12 +81,20 @@ impl<'a> Reading<'a> {
     }
 }
 
+impl<'a> Reading<'a> {
+    /// The streams of `file`.
+    pub(super) fn begin(file: Fields<'a>, path: &Path, limits: &'a Limits) -> Result<Reading<'a>, DumpError> {
+        let mut reading = Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), streams: FxHashMap::default() };
+        directory(&mut reading, path)?;
+        Ok(reading)
+    }
+}
+
 /// Reads a minidump.
 pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Dump, DumpError> {
     let endian = if bytes.starts_with(b"PMDM") { Endian::Big } else { Endian::Little };
     let file = Fields::new(&bytes, endian);
-    let mut reading = Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), streams: FxHashMap::default() };
-    directory(&mut reading, path)?;
+    let mut reading = Reading::begin(file, path, limits)?;
 
     let system = system(&mut reading);
     let arch = system.as_ref().map_or(Arch::Unknown, |s| arch(s.raw.processor_architecture));
@@ -103,6 +113,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     }
     let crash = exception(&mut reading, os);
     let pid = process_id(&mut reading);
+    let trimmed = reading.stream(stream::TRIM, "mark of gcdump").and_then(|s| s.u32(0)).map(|f| Trimmed { redacted: f & 1 != 0 });
 
     let facts = DumpFacts {
         path: path.to_owned(),
@@ -121,6 +132,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         truncated_bytes: memory.truncated,
         minidump_flags: file.u64(24),
         uncaptured_mappings: 0,
+        trimmed,
         oddities: reading.oddities,
     };
     Ok(Dump { facts, ranges: memory.ranges, regions, modules, files: Vec::new(), threads, crash, auxv: Vec::new(), bytes })

@@ -20,6 +20,7 @@ mod open;
 mod real_tests;
 mod registers;
 mod sniff;
+mod write;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,11 +29,12 @@ pub use bytes::Bytes;
 pub use error::DumpError;
 pub use open::{OpenOptions, open, open_bytes};
 pub use sniff::{FileKind, sniff};
+pub use write::{Layout, RedactRegisters, WriteError, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape};
 
 /// One dump, parsed: where its memory lies in the file, and what the container says about the process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Dump {
     /// The file's bytes, mapped.
     pub bytes: Arc<Bytes>,
@@ -87,8 +89,17 @@ pub struct DumpFacts {
     pub minidump_flags: Option<u64>,
     /// ELF: program headers whose memory was mapped but not captured at all (kernel cores have many, createdump none).
     pub uncaptured_mappings: u64,
+    /// What gcdump left out when it wrote this dump; `None` for dumps of other writers.
+    pub trimmed: Option<Trimmed>,
     /// Things the loader had to work around, in words.
     pub oddities: Vec<String>,
+}
+
+/// A dump that gcdump made of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Whether strings and the elements of arrays were overwritten.
+    pub redacted: bool,
 }
 
 /// Container format of a dump.

@@ -156,6 +156,7 @@ impl Gc<'_> {
         let end = if allocating { youngest.alloc_allocated.unwrap_or(raw.allocated) } else { raw.allocated };
         self.check_order(heap, address, raw, end);
         let committed_from = committed_start(self.facts.regions, address, raw.mem);
+        self.memory.scan(AddrRange::new(raw.mem, end));
         SegmentModel {
             address,
             heap: heap.index,

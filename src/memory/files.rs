@@ -130,7 +130,7 @@ fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
     let offset = usize::try_from(header.e_phoff).ok()?;
     let headers = ProgramHeader::parse(bytes, offset, count, Ctx::new(container, endian)).ok()?;
     let low = headers.iter().filter(|h| h.p_type == PT_LOAD).map(|h| h.p_vaddr).min()? & !0xfff;
-    let mut memory = Memory { shape, sources: vec![], pieces: vec![] };
+    let mut memory = Memory { shape, sources: vec![], pieces: vec![], recorder: None };
     for h in headers.iter().filter(|h| h.p_type == PT_LOAD) {
         let start = Addr(base.0.checked_add(h.p_vaddr.checked_sub(low)?)?);
         memory.fill_gaps(AddrRange::new(start, start.plus(h.p_filesz)), bytes, h.p_offset);
@@ -276,7 +276,7 @@ mod tests {
             .find(|p| p.is_file())?;
         let bytes = Arc::new(Bytes::map_path(&path).unwrap());
         let base = Addr(0x7f00_0000_0000);
-        let mut memory = Memory { shape: Shape::LE64, sources: vec![], pieces: vec![] };
+        let mut memory = Memory { shape: Shape::LE64, sources: vec![], pieces: vec![], recorder: None };
         memory.fill_gaps(AddrRange::new(base, base.plus(4096)), &bytes, 0);
         let image = Image::at(&memory, base)?;
         let module =
@@ -291,7 +291,7 @@ mod tests {
         let writable: u64 = image.writable.iter().map(AddrRange::len).sum();
         let missing = |m: &Memory| image.writable.iter().map(|r| r.len() - m.captured(*r)).sum::<u64>();
         let fill = |clean| {
-            let mut m = Memory { shape: memory.shape, sources: memory.sources.clone(), pieces: memory.pieces.clone() };
+            let mut m = Memory { shape: memory.shape, sources: memory.sources.clone(), pieces: memory.pieces.clone(), recorder: None };
             let filled = fill_module(&mut m, &module, Some(&image), &search, Os::Linux, clean);
             assert!(filled.file.is_some() && filled.bytes > 500_000, "{filled:?}");
             (m, filled)

@@ -7,11 +7,13 @@ mod elf_image;
 mod files;
 mod image;
 mod pe_image;
+mod record;
 mod text;
 
 pub use diag_page::{DiagPage, diag_page};
 pub use files::{FileSearch, Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};
+pub use record::Recorder;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -45,6 +47,9 @@ pub struct Memory {
     sources: Vec<Arc<Bytes>>,
     /// Sorted, without overlaps, neighbours joined.
     pieces: Vec<Piece>,
+    /// What was read, where somebody wants to know. Reads through [`Memory::contiguous`] and [`Memory::stretches`] are not
+    /// in it: they hand out more than is looked at. Who uses them says what counts, by [`Memory::scan`].
+    recorder: Option<Box<Recorder>>,
 }
 
 impl Memory {
@@ -65,7 +70,7 @@ impl Memory {
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
         };
-        Memory { shape, sources: vec![Arc::clone(&dump.bytes)], pieces }
+        Memory { shape, sources: vec![Arc::clone(&dump.bytes)], pieces, recorder: None }
     }
 
     /// Pointer size and byte order of the process.
@@ -140,7 +145,9 @@ impl Memory {
 
     /// `len` bytes at `address` without copying; `None` where they are absent or lie in two stretches.
     pub fn slice(&self, address: Addr, len: u64) -> Option<&[u8]> {
-        self.contiguous(address)?.get(..usize::try_from(len).ok()?)
+        let slice = self.contiguous(address)?.get(..usize::try_from(len).ok()?)?;
+        self.record(address, len);
+        Some(slice)
     }
 
     /// Fills `buffer` from `address`, crossing from one stretch to the next where they touch.
@@ -150,6 +157,7 @@ impl Memory {
     pub fn read(&self, address: Addr, buffer: &mut [u8]) -> Result<(), ReadError> {
         let len = u64::try_from(buffer.len()).unwrap_or(u64::MAX);
         let error = ReadError { address, len };
+        self.record(address, len);
         let mut at = address;
         let mut rest = buffer;
         while !rest.is_empty() {
@@ -188,7 +196,10 @@ impl Memory {
     fn number<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
         let mut buffer = [0; N];
         match self.contiguous(address).and_then(|b| b.first_chunk::<N>()) {
-            Some(chunk) => buffer = *chunk,
+            Some(chunk) => {
+                buffer = *chunk;
+                self.record(address, u64::try_from(N).unwrap_or(0));
+            }
             None => self.read(address, &mut buffer)?,
         }
         Ok(self.shape.number(&buffer))
@@ -255,6 +266,7 @@ impl Memory {
 
     /// Whether the byte at `address` was captured.
     pub fn has(&self, address: Addr) -> bool {
+        self.record(address, 1);
         self.piece(address).is_some()
     }
 
@@ -280,6 +292,13 @@ impl Memory {
             let len = usize::try_from(to.saturating_sub(from)).ok()?;
             Some((Addr(from), bytes.get(skip..)?.get(..len)?))
         })
+    }
+
+    /// The stretches of `range` that the dump itself captured, in order of address.
+    pub fn from_dump(&self, range: AddrRange) -> impl Iterator<Item = AddrRange> {
+        let first = self.pieces.partition_point(|p| p.end <= range.start.0);
+        let cut = move |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
+        self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter(|p| p.source == 0).map(cut)
     }
 
     /// Whether the byte at `address` comes from the dump itself and not from a file beside it.

@@ -11,7 +11,7 @@ fn memory_of(bytes: Vec<u8>, ranges: &[(u64, u64, u64)], shape: Shape) -> Memory
         ranges.iter().enumerate().map(|(i, r)| (i, Piece { start: r.0, end: r.0 + r.1, source: 0, offset: r.2 })).collect();
     let mut wanted = wanted;
     wanted.sort_by_key(|(i, p)| (p.start, *i));
-    Memory { shape, sources: vec![Arc::new(Bytes::Owned(bytes))], pieces: join(without_overlaps(wanted)) }
+    Memory { shape, sources: vec![Arc::new(Bytes::Owned(bytes))], pieces: join(without_overlaps(wanted)), recorder: None }
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod statics;
 mod strings;
 mod survival;
 mod thread;
+mod trim;
 mod types;
 mod walk;
 
@@ -62,5 +63,6 @@ pub use survival::{
     UnreachableReport, WhatifComponent, WhatifReport, WhatifWeak,
 };
 pub use thread::{ThreadModel, ThreadsReport};
+pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
 pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

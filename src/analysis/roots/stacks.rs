@@ -108,6 +108,7 @@ fn scan(
         range = AddrRange::new(range.start, range.start.plus(process.limits.stack_bytes));
         cut = true;
     }
+    memory.scan(range);
     cut |= memory.captured(range) < range.len();
     lacks.cut = lacks.cut.saturating_add(u64::from(cut));
     let Ok(step) = usize::try_from(word) else { return };

@@ -19,6 +19,7 @@ mod statics;
 mod strings;
 mod survival;
 mod threads;
+mod trim;
 mod types;
 
 use std::path::{Path, PathBuf};
@@ -33,6 +34,7 @@ pub use roots::RootsArgs;
 pub use stat::StatArgs;
 pub use strings::StringsArgs;
 pub use survival::{BridgeArgs, SimulateArgs, UnreachableArgs, WhatifArgs};
+pub use trim::TrimArgs;
 
 use anyhow::{Context, Result};
 
@@ -89,12 +91,19 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
             statics::run(config, dump, &options, streams)
         }
         Command::Type { name, dump } => types::run(config, name, dump, streams),
+        Command::Trim(args) => trim::run(config, args, streams),
         Command::Contracts { check, dump } => contracts::run(config, dump, *check, streams),
     }
 }
 
 /// Opens the dump that is meant, with everything that the options say.
 fn open(config: &Config, dump: &DumpArg, streams: &mut Streams<'_>) -> Result<Process> {
+    let (path, opening, options) = prepare(config, dump, streams)?;
+    Ok(Process::open(&path, &opening, &options)?)
+}
+
+/// Which dump is meant, and how to open it.
+fn prepare(config: &Config, dump: &DumpArg, streams: &mut Streams<'_>) -> Result<(PathBuf, OpenOptions, Options)> {
     let variable = std::env::var_os("GCDUMP_DUMP").map(PathBuf::from);
     let picked = pick(dump.dump.as_deref(), variable, Path::new("."))?;
     if let Some(remark) = &picked.remark {
@@ -109,13 +118,14 @@ fn open(config: &Config, dump: &DumpArg, streams: &mut Streams<'_>) -> Result<Pr
         overlays: config.overlay.iter().map(|p| overlay(p)).collect::<Result<_>>()?,
         search: FileSearch { modules: config.modules.clone(), sysroot: config.sysroot.clone(), recorded_paths: !config.no_local_files },
         limits,
+        record: false,
     };
     for dir in config.modules.iter().chain(&config.sysroot) {
         if !dir.is_dir() {
             return Err(UsageError(format!("{} is not a folder", dir.display())).into());
         }
     }
-    Ok(Process::open(&picked.path, &opening, &options)?)
+    Ok((picked.path, opening, options))
 }
 
 fn overlay(path: &Path) -> Result<Overlay> {

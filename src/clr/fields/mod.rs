@@ -13,7 +13,7 @@ pub(crate) use resolve::{VALUE_TYPE, is_reference};
 
 use super::method_table::MethodTableInfo;
 use super::type_names::TypeNames;
-use crate::base::Addr;
+use crate::base::{Addr, AddrRange};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -183,6 +183,7 @@ impl<'a> Fields<'a> {
     /// The content of the string object at `address`, at most `cap` characters.
     pub fn string(&self, address: Addr, cap: u32) -> Option<String> {
         let length = self.string_length(address)?.min(cap);
+        self.holds_text(address, u64::from(length));
         self.memory.utf16(address.plus(self.string.first), u64::from(length) * 2, u64::from(cap) * 2).ok()
     }
 
@@ -210,9 +211,15 @@ impl<'a> Fields<'a> {
         Some((text, length))
     }
 
+    fn holds_text(&self, string: Addr, length: u64) {
+        let first = string.plus(self.string.first);
+        self.memory.holds_text(AddrRange::new(first, first.plus(length.saturating_mul(2))));
+    }
+
     /// The UTF-16 units of the string object at `address`, at most `cap`; unlike [`Fields::string`], also those behind a NUL.
     pub(super) fn string_units(&self, address: Addr, cap: u32) -> Option<Vec<u16>> {
         let length = u64::from(self.string_length(address)?.min(cap));
+        self.holds_text(address, length);
         let bytes = self.memory.bytes(address.plus(self.string.first), length.checked_mul(2)?).ok()?;
         let shape = self.memory.shape();
         Some(bytes.as_chunks::<2>().0.iter().filter_map(|c| u16::try_from(shape.number(c)).ok()).collect())

@@ -26,6 +26,7 @@ fn memory_of(bytes: Vec<u8>) -> Memory {
         truncated_bytes: 0,
         minidump_flags: None,
         uncaptured_mappings: 0,
+        trimmed: None,
         oddities: vec![],
     };
     let dump = Dump {

@@ -19,6 +19,7 @@ mod statics;
 mod strings;
 mod survival;
 mod threads;
+mod trim;
 mod types;
 
 /// The two methods that every report has in common.

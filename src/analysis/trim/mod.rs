@@ -1,0 +1,170 @@
+//! Smaller copies of a dump: the parts of its memory that the readers of this program look at.
+//!
+//! What is kept is found by reading: every question that a command could ask is asked while the memory records what is
+//! read. So a reader that looks at something new needs no change here.
+
+mod ranges;
+mod readers;
+mod redact;
+mod sink;
+
+use std::io::{self, Write};
+
+use crate::base::{Addr, AddrRange};
+use crate::contract::Process;
+use crate::dump::{Container, Layout, WriteError, lay_out};
+use crate::gc::Gc;
+use crate::memory::Memory;
+use crate::model::{RedactionModel, TrimKind, TrimPart};
+use ranges::{bytes, intersect, subtract, union};
+use redact::Redaction;
+use sink::Sink;
+
+/// Most ranges of an ELF core: readers that do not know how to count beyond 65 534 exist.
+const MOST_RANGES: usize = 60_000;
+
+/// What the commands read of a process's memory.
+#[derive(Clone, Debug, Default)]
+pub struct Reads {
+    /// Read piece by piece.
+    read: Vec<AddrRange>,
+    /// Searched through as a whole.
+    scanned: Vec<AddrRange>,
+    /// Characters of managed strings; may overlap.
+    texts: Vec<AddrRange>,
+}
+
+impl Reads {
+    /// Asks everything of `process`, which was opened with [`Options::record`](crate::contract::Options::record).
+    pub fn of(process: &Process) -> Reads {
+        readers::read_everything(process);
+        let Some(recorder) = process.memory.recorder() else { return Reads::default() };
+        Reads { read: recorder.read(), scanned: union(recorder.scanned(), 0), texts: recorder.texts() }
+    }
+
+    /// Both together: what is read with and without the module files at hand.
+    #[must_use]
+    pub fn and(self, other: Reads) -> Reads {
+        let both = |a: Vec<AddrRange>, b: Vec<AddrRange>| union(a.into_iter().chain(b).collect(), 0);
+        let texts = self.texts.into_iter().chain(other.texts).collect();
+        Reads { read: both(self.read, other.read), scanned: both(self.scanned, other.scanned), texts }
+    }
+}
+
+/// A copy that is about to be written.
+#[derive(Debug)]
+pub struct Trim<'p> {
+    process: &'p Process,
+    reads: Reads,
+    redact: bool,
+    layout: Layout,
+}
+
+/// All captured memory of the dump itself.
+fn captured(memory: &Memory) -> Vec<AddrRange> {
+    union(memory.from_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0)
+}
+
+impl<'p> Trim<'p> {
+    /// Plans a copy of `process`'s dump that holds what was read.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub fn new(process: &'p Process, reads: Reads, redact: bool) -> Result<Trim<'p>, WriteError> {
+        let captured = captured(&process.memory);
+        let mut gap = match process.dump.facts.container {
+            // About what the entry of one more range takes.
+            Container::ElfCore => 64,
+            Container::Minidump => 16,
+        };
+        let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).copied().collect();
+        let mut ranges = intersect(&union(wanted.clone(), gap), &captured);
+        while ranges.len() > MOST_RANGES && process.dump.facts.container == Container::ElfCore && gap < 1 << 16 {
+            gap = gap.saturating_mul(2);
+            ranges = intersect(&union(wanted.clone(), gap), &captured);
+        }
+        let addresses = Addresses::of(process);
+        let is_address = |value: u64| addresses.contains(value);
+        let layout = lay_out(&process.dump, &ranges, redact.then_some(&is_address))?;
+        Ok(Trim { process, reads, redact, layout })
+    }
+
+    /// Bytes of the new file.
+    pub fn file_bytes(&self) -> u64 {
+        self.layout.file_bytes
+    }
+
+    /// Stretches of memory in it.
+    pub fn ranges(&self) -> u64 {
+        u64::try_from(self.layout.ranges.len()).unwrap_or(u64::MAX)
+    }
+
+    /// Writes it. With redaction, returns what was overwritten.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, mut out: impl Write) -> io::Result<Option<RedactionModel>> {
+        out.write_all(&self.layout.head)?;
+        let mut sink = Sink::new(out, &self.layout.ranges);
+        let mut redacted = None;
+        if self.redact {
+            redacted = Some(Redaction::new(self.process, &self.reads).write(&mut sink)?);
+        } else {
+            for range in &self.layout.ranges {
+                sink.copy(&self.process.memory, AddrRange::new(range.start, range.start.plus(range.len)))?;
+            }
+        }
+        sink.finish()?.flush()?;
+        Ok(redacted)
+    }
+
+    /// Bytes of each kind of memory before and after.
+    pub fn parts(&self) -> Vec<TrimPart> {
+        let process = self.process;
+        let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
+        let mut left = (captured(&process.memory), union(kept, 0));
+        let before = process.dump.facts.file_bytes.saturating_sub(process.dump.facts.captured_bytes);
+        let head = self.layout.file_bytes.saturating_sub(bytes(&left.1));
+        let mut parts = vec![TrimPart { kind: TrimKind::Headers, bytes: before, kept_bytes: head }];
+        for (kind, of) in places(process) {
+            let (captured, kept) = (intersect(&left.0, &of), intersect(&left.1, &of));
+            parts.push(TrimPart { kind, bytes: bytes(&captured), kept_bytes: bytes(&kept) });
+            left = (subtract(&left.0, &of), subtract(&left.1, &of));
+        }
+        parts.push(TrimPart { kind: TrimKind::Runtime, bytes: bytes(&left.0), kept_bytes: bytes(&left.1) });
+        parts
+    }
+}
+
+/// Where memory of each kind lies. What is in several of them counts as the first.
+fn places(process: &Process) -> [(TrimKind, Vec<AddrRange>); 3] {
+    let mut heap = Vec::new();
+    for runtime in process.runtimes.iter().flatten() {
+        let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits);
+        heap.extend(gc.iter().flat_map(Gc::segments).map(|s| AddrRange::new(s.start, s.reserved)));
+    }
+    let dump = &process.dump;
+    let stacks = dump.threads.iter().filter_map(|t| {
+        let around = |sp: Addr| dump.regions.iter().find(|r| r.range.contains(sp)).map(|r| r.range);
+        t.stack.or_else(|| around(t.stack_pointer?))
+    });
+    let images = dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
+    [(TrimKind::Heap, union(heap, 0)), (TrimKind::Stacks, union(stacks.collect(), 0)), (TrimKind::Images, union(images.collect(), 0))]
+}
+
+/// What counts as an address: a place that was mapped or captured.
+struct Addresses(Vec<AddrRange>);
+
+impl Addresses {
+    fn of(process: &Process) -> Addresses {
+        let mut all = captured(&process.memory);
+        all.extend(process.dump.regions.iter().map(|r| r.range));
+        all.extend(process.dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))));
+        Addresses(union(all, 0))
+    }
+
+    fn contains(&self, value: u64) -> bool {
+        let i = self.0.partition_point(|r| r.end.0 <= value);
+        self.0.get(i).is_some_and(|r| r.start.0 <= value)
+    }
+}

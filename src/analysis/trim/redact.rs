@@ -1,0 +1,395 @@
+//! Copies without what the program had written down: strings, arrays of numbers, free memory.
+//!
+//! Everything is left out that is not known to be needed. On the heap these are the objects: their headers, method tables,
+//! lengths and fields. Elsewhere it is what was read piece by piece, and of stacks and variables that were searched
+//! through, the addresses.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::ranges::{subtract, union};
+use super::sink::Sink;
+use super::{Addresses, Reads};
+use crate::analysis::roots::{RootOptions, collect_roots};
+use crate::analysis::{self, Namer};
+use crate::base::{Addr, AddrRange, Endian, NoteKind, Silent};
+use crate::clr::exceptions::Exceptions;
+use crate::clr::fields::{Storage, Types};
+use crate::contract::{Process, Runtime};
+use crate::gc::{Gc, Heap, ObjectType};
+use crate::memory::Memory;
+use crate::model::{RedactionModel, SegmentModel, WalkModel};
+
+/// Objects that are looked for from roots where the heap is not whole.
+const MAX_STRAY: usize = 1 << 20;
+/// How deep structures lie in each other.
+const MAX_DEPTH: u32 = 16;
+
+/// What is done with a stretch of memory.
+enum Act {
+    /// Copied.
+    Copy,
+    /// Copied word by word where it looks like an address.
+    Addresses,
+    /// Overwritten with letters.
+    Letters,
+    /// A segment: number of the heap, number of the segment.
+    Segment(usize, usize),
+}
+
+/// Copies without contents.
+pub(super) struct Redaction<'p> {
+    process: &'p Process,
+    addresses: Addresses,
+    heaps: Vec<RedactedHeap<'p>>,
+    acts: Vec<(AddrRange, Act)>,
+}
+
+impl<'p> Redaction<'p> {
+    pub(super) fn new(process: &'p Process, reads: &Reads) -> Redaction<'p> {
+        let heaps: Vec<RedactedHeap<'p>> =
+            process.runtimes.iter().flatten().filter_map(|runtime| RedactedHeap::open(process, runtime)).collect();
+        let mut acts = Vec::new();
+        let mut segments = Vec::new();
+        for (i, heap) in heaps.iter().enumerate() {
+            for (j, segment) in heap.heap.segments().iter().enumerate() {
+                let range = AddrRange::new(segment.start, segment.reserved.max(segment.allocated));
+                segments.push(range);
+                acts.push((range, Act::Segment(i, j)));
+            }
+        }
+        let segments = union(segments, 0);
+        let outside = subtract(&reads.read, &segments);
+        // A damaged pointer leads to what is no string: its length would take structures of the runtime away.
+        let strings = reads.texts.iter().copied().filter(|t| heaps.is_empty() || heaps.iter().any(|h| h.is_text(*t)));
+        let texts = subtract(&union(strings.collect(), 0), &segments);
+        let searched = subtract(&subtract(&reads.scanned, &segments), &outside);
+        acts.extend(subtract(&outside, &texts).into_iter().map(|r| (r, Act::Copy)));
+        acts.extend(subtract(&searched, &texts).into_iter().map(|r| (r, Act::Addresses)));
+        acts.extend(texts.into_iter().map(|r| (r, Act::Letters)));
+        acts.sort_by_key(|(range, _)| range.start);
+        Redaction { process, addresses: Addresses::of(process), heaps, acts }
+    }
+
+    /// Writes everything into `sink`.
+    pub(super) fn write<W: Write>(&self, sink: &mut Sink<'_, W>) -> io::Result<RedactionModel> {
+        let memory = &self.process.memory;
+        let mut counts = RedactionModel::default();
+        for (range, act) in &self.acts {
+            match act {
+                Act::Copy => sink.copy(memory, *range)?,
+                Act::Addresses => self.copy_addresses(sink, *range)?,
+                Act::Letters => sink.fill(*range, letter(memory))?,
+                Act::Segment(heap, segment) => {
+                    let Some(heap) = self.heaps.get(*heap) else { continue };
+                    let Some(segment) = heap.heap.segments().get(*segment) else { continue };
+                    heap.write(segment, &self.addresses, sink, &mut counts)?;
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    fn copy_addresses<W: Write>(&self, sink: &mut Sink<'_, W>, range: AddrRange) -> io::Result<()> {
+        let memory = &self.process.memory;
+        let word = memory.ptr_bytes();
+        let step = usize::try_from(word).unwrap_or(8);
+        for (start, bytes) in memory.stretches(range) {
+            let first = start.0.checked_next_multiple_of(word).unwrap_or(start.0);
+            let skip = usize::try_from(first.saturating_sub(start.0)).unwrap_or(0);
+            let mut at = Addr(first);
+            for chunk in bytes.get(skip..).unwrap_or_default().chunks_exact(step) {
+                if self.addresses.contains(memory.shape().number(chunk)) {
+                    sink.put(at, chunk)?;
+                }
+                at = at.plus(word);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The letter that stands for every character.
+fn letter(memory: &Memory) -> [u8; 2] {
+    match memory.shape().endian {
+        Endian::Little => [b'x', 0],
+        Endian::Big => [0, b'x'],
+    }
+}
+
+/// What of the objects of a type is copied.
+enum Keep {
+    /// Everything but these parts, offset and length: room for characters or numbers that is no field of its own.
+    AllBut(Vec<(u64, u64)>),
+    /// Method table and length; letters follow.
+    String,
+    /// Method table and length, of arrays also their dimensions.
+    Head,
+    /// Elements as wide as the first number, each without these parts.
+    Elements(u64, Vec<(u64, u64)>),
+}
+
+struct RedactedHeap<'p> {
+    heap: Heap<'p>,
+    namer: Namer<'p>,
+    /// Where the characters of a string begin.
+    first_char: u64,
+    /// Bytes of the header in front of an object that mean something.
+    header: u64,
+    /// Byte arrays that are stack traces of exceptions: addresses, no text.
+    traces: FxHashSet<Addr>,
+    /// Objects that walks do not reach, where parts of the heap are not in the dump. Sorted.
+    strays: Vec<Addr>,
+    walks: FxHashMap<usize, WalkModel>,
+}
+
+impl<'p> RedactedHeap<'p> {
+    fn open(process: &'p Process, runtime: &'p Runtime) -> Option<RedactedHeap<'p>> {
+        let (memory, d) = (&process.memory, &runtime.descriptor);
+        let gc = Gc::bind(memory, d, &process.notes, &process.limits).ok()?;
+        let heap = analysis::open_heap(process, runtime, &gc).ok()?;
+        let namer = Namer::new(process, runtime);
+        let mut traces = FxHashSet::default();
+        if let (Ok(reader), Some(names)) = (Exceptions::bind(memory, d), namer.types()) {
+            let exceptions = analysis::objects_of(process, &heap, |mt| reader.is_exception(names, mt));
+            traces.extend(exceptions.into_iter().filter_map(|(object, _)| reader.trace_bytes(names, object)));
+        }
+        let mut out = RedactedHeap {
+            first_char: d.offset("String", "m_FirstChar").ok().unwrap_or_else(|| memory.ptr_bytes().saturating_add(4)),
+            header: d.number("SyncBlockValueToObjectOffset").unwrap_or(4),
+            heap,
+            namer,
+            traces,
+            strays: Vec::new(),
+            walks: FxHashMap::default(),
+        };
+        out.walks = out.heap.walk(&Silent, || Nothing).segments.into_iter().collect();
+        if out.walks.values().any(|w| !w.complete || w.skipped_bytes > 0) {
+            out.strays = out.strays(process, runtime, &gc);
+        }
+        Some(out)
+    }
+
+    /// Whether the characters of a string begin where `range` does.
+    fn is_text(&self, range: AddrRange) -> bool {
+        range.start.minus(self.first_char).and_then(|at| self.heap.object(at)).is_some_and(|(kind, _)| kind.is_string)
+    }
+
+    /// Objects that roots lead to and that no walk meets.
+    fn strays(&mut self, process: &Process, runtime: &Runtime, gc: &Gc<'_>) -> Vec<Addr> {
+        let memory = &process.memory;
+        let index = analysis::index(process, &self.heap);
+        let options = RootOptions { kinds: Vec::new(), weak: true };
+        let namer = Namer::new(process, runtime);
+        let roots = collect_roots(process, runtime, gc, &self.heap, &namer, Some(&index), &options);
+        let mut queue: Vec<Addr> = roots.roots.iter().map(|r| r.object).collect();
+        queue.extend(roots.dependents.iter().flat_map(|(a, b)| [*a, *b]));
+        let reader = Exceptions::bind(memory, &runtime.descriptor).ok();
+        let mut seen = FxHashSet::default();
+        while let Some(object) = queue.pop() {
+            if seen.len() >= MAX_STRAY {
+                let what = "objects that are only found from roots: the rest is left out";
+                process.notes.add(NoteKind::LimitHit, None, format!("more than {MAX_STRAY} {what}"));
+                break;
+            }
+            if index.id_of(object).is_some() || !seen.insert(object) {
+                continue;
+            }
+            let Some((kind, size)) = self.heap.object(object) else { continue };
+            if let (Some(reader), Some(names)) = (&reader, self.namer.types())
+                && reader.is_exception(names, kind.method_table)
+            {
+                self.traces.extend(reader.trace_bytes(names, object));
+            }
+            kind.references.places(size, memory.ptr_bytes(), |offset| {
+                queue.extend(memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null()));
+            });
+        }
+        let mut strays: Vec<Addr> = seen.into_iter().collect();
+        strays.sort_unstable();
+        strays
+    }
+
+    /// Writes the objects of a segment. Everything between them stays zero.
+    fn write<W: Write>(
+        &self,
+        segment: &SegmentModel,
+        addresses: &Addresses,
+        sink: &mut Sink<'_, W>,
+        counts: &mut RedactionModel,
+    ) -> io::Result<()> {
+        let memory = self.heap.memory();
+        let end = segment.reserved.max(segment.allocated);
+        let mut keeps: FxHashMap<u32, Keep> = FxHashMap::default();
+        let mut strays = self.strays.iter().copied().filter(|a| segment.start <= *a && *a < end).peekable();
+        let walk = self.heap.segments().iter().position(|s| s.address == segment.address).and_then(|i| self.walks.get(&i));
+        let mut gaps = walk.iter().flat_map(|w| &w.gaps).filter(|g| g.kind == "corrupt").map(|g| g.range).peekable();
+        let mut between = segment.allocated_bytes;
+        let mut result = Ok(());
+        let mut before = |at: Addr, sink: &mut Sink<'_, W>, keeps: &mut FxHashMap<u32, Keep>, counts: &mut RedactionModel| {
+            loop {
+                let gap = gaps.peek().map_or(at, |g| g.start);
+                let stray = strays.peek().copied().unwrap_or(at);
+                if gap.min(stray) >= at {
+                    return Ok(());
+                }
+                if gap <= stray {
+                    gaps.next();
+                    self.damage(gap, addresses, sink)?;
+                } else {
+                    strays.next();
+                    if let Some((kind, size)) = self.heap.object(stray) {
+                        self.object(stray, &kind, size, sink, keeps, counts)?;
+                    }
+                }
+            }
+        };
+        self.heap.visit(
+            &Silent,
+            |s| s.address == segment.address,
+            |o| {
+                between = between.saturating_sub(o.size.next_multiple_of(memory.ptr_bytes()));
+                result = before(o.address, sink, &mut keeps, counts)
+                    .and_then(|()| self.object(o.address, o.kind, o.size, sink, &mut keeps, counts));
+                if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            },
+        );
+        result?;
+        before(end, sink, &mut keeps, counts)?;
+        counts.free_bytes = counts.free_bytes.saturating_add(between);
+        Ok(())
+    }
+
+    /// The first word of something that is no object: it stays something that is no object.
+    fn damage<W: Write>(&self, at: Addr, addresses: &Addresses, sink: &mut Sink<'_, W>) -> io::Result<()> {
+        let memory = self.heap.memory();
+        let Ok(word) = memory.word(at) else { return Ok(()) };
+        if word != 0 && !addresses.contains(word) {
+            return sink.fill(AddrRange::new(at, at.plus(memory.ptr_bytes())), [0xff; 2]);
+        }
+        // A method table, perhaps, with a length that cannot be.
+        sink.copy(memory, AddrRange::new(at, at.plus(memory.ptr_bytes()).plus(4)))
+    }
+
+    fn object<W: Write>(
+        &self,
+        at: Addr,
+        kind: &ObjectType,
+        size: u64,
+        sink: &mut Sink<'_, W>,
+        keeps: &mut FxHashMap<u32, Keep>,
+        counts: &mut RedactionModel,
+    ) -> io::Result<()> {
+        let memory = self.heap.memory();
+        let word = memory.ptr_bytes();
+        let part = |from: u64, to: u64| AddrRange::new(at.plus(from), at.plus(to.max(from)));
+        let add = |n: &mut u64, more: u64| *n = n.saturating_add(more);
+        if let Some(header) = at.minus(self.header) {
+            sink.copy(memory, AddrRange::new(header, at))?;
+        }
+        // The size counts the header word, which lies in front.
+        let end = size.saturating_sub(word);
+        let head = kind.base_size.saturating_sub(word);
+        if kind.is_free {
+            add(&mut counts.free_blocks, 1);
+            add(&mut counts.free_bytes, size);
+            return sink.copy(memory, part(0, word.saturating_mul(2).min(end)));
+        }
+        if self.traces.contains(&at) {
+            return sink.copy(memory, part(0, end));
+        }
+        match keeps.entry(kind.index).or_insert_with(|| self.keep(kind)) {
+            Keep::String => {
+                sink.copy(memory, part(0, self.first_char))?;
+                // Behind the characters is a NUL.
+                let length = size.saturating_sub(kind.base_size);
+                add(&mut counts.strings, 1);
+                add(&mut counts.string_bytes, length);
+                sink.fill(part(self.first_char, self.first_char.saturating_add(length)), letter(memory))
+            }
+            Keep::Head => {
+                add(&mut counts.arrays, 1);
+                add(&mut counts.array_bytes, end.saturating_sub(head));
+                sink.copy(memory, part(0, head))
+            }
+            Keep::AllBut(holes) => self.without(at, 0, end, holes, sink),
+            Keep::Elements(stride, holes) => {
+                sink.copy(memory, part(0, head))?;
+                let mut from = head;
+                while from < end && *stride > 0 {
+                    let to = from.saturating_add(*stride).min(end);
+                    self.without(at, from, to, holes, sink)?;
+                    from = to;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies the bytes `from` to `to` of the object at `at`, without `holes`, which count from `from`.
+    fn without<W: Write>(&self, at: Addr, from: u64, to: u64, holes: &[(u64, u64)], sink: &mut Sink<'_, W>) -> io::Result<()> {
+        let mut next = from;
+        for (offset, len) in holes {
+            let hole = from.saturating_add(*offset);
+            sink.copy(self.heap.memory(), AddrRange::new(at.plus(next), at.plus(hole.max(next).min(to))))?;
+            next = next.max(hole.saturating_add(*len));
+        }
+        sink.copy(self.heap.memory(), AddrRange::new(at.plus(next.min(to)), at.plus(to)))
+    }
+
+    fn keep(&self, kind: &ObjectType) -> Keep {
+        if kind.is_string {
+            return Keep::String;
+        }
+        let word = self.heap.memory().ptr_bytes();
+        let types = self.namer.layouts().ok();
+        let info = self.heap.tables().read(kind.method_table).ok();
+        let references = info.as_ref().is_some_and(|i| i.contains_pointers);
+        if kind.component_size > 0 && !references {
+            return Keep::Head;
+        }
+        let mut holes = Vec::new();
+        if kind.is_array {
+            let element = self.heap.tables().element_type(kind.method_table).ok();
+            if let (Some(types), Some(element)) = (types, element.filter(|_| kind.component_size > word)) {
+                // Offsets of a structure's fields count from its box.
+                add_holes(types, element, 0, word, 0, &mut holes);
+            }
+        } else if let Some(types) = types {
+            add_holes(types, kind.method_table, 0, 0, 0, &mut holes);
+        }
+        holes.sort_unstable();
+        match (kind.is_array, holes.is_empty()) {
+            (true, false) => Keep::Elements(kind.component_size, holes),
+            _ => Keep::AllBut(holes),
+        }
+    }
+}
+
+struct Nothing;
+
+impl crate::gc::Visitor for Nothing {
+    fn object(&mut self, _object: &crate::gc::Object<'_>) {}
+}
+
+/// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures with one field of a plain type that
+/// are longer than it. The fields begin at `before`, less `shift`.
+fn add_holes(types: &Types<'_>, mt: Addr, before: u64, shift: u64, depth: u32, out: &mut Vec<(u64, u64)>) {
+    let Some(list) = types.instance_fields(mt).filter(|_| depth <= MAX_DEPTH) else { return };
+    for field in list.iter().filter(|f| f.storage == Storage::Instance && f.is_structure()) {
+        let Some(inner) = field.method_table else { continue };
+        let offset = before.saturating_add(field.offset).saturating_sub(shift);
+        let Ok(info) = types.names().method_tables().read(inner) else { continue };
+        let word = types.pointer_bytes();
+        // The base size counts the header word and the method table of the box.
+        let bytes = u64::from(info.base_size).saturating_sub(word.saturating_mul(2));
+        let fields = types.instance_fields(inner);
+        match fields.as_deref().map(Vec::as_slice) {
+            Some([one]) if !info.contains_pointers && !one.is_structure() && bytes > word => out.push((offset, bytes)),
+            Some(_) => add_holes(types, inner, offset, word, depth.saturating_add(1), out),
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Writes the bytes of ranges one behind the other.
+
+use std::io::{self, Write};
+
+use crate::base::{Addr, AddrRange};
+use crate::dump::CapturedRange;
+use crate::memory::Memory;
+
+/// Bytes written at a time.
+const STEP: usize = 64 << 10;
+
+/// Takes bytes by address, in rising order, and writes those that lie in the ranges of the new dump. What it is not given is
+/// written as zeros: nothing gets into the file that nobody put there.
+pub(super) struct Sink<'r, W> {
+    out: W,
+    ranges: std::slice::Iter<'r, CapturedRange>,
+    /// What is left of the range that is being written.
+    rest: AddrRange,
+}
+
+impl<'r, W: Write> Sink<'r, W> {
+    pub(super) fn new(out: W, ranges: &'r [CapturedRange]) -> Sink<'r, W> {
+        let mut sink = Sink { out, ranges: ranges.iter(), rest: AddrRange::default() };
+        sink.next_range();
+        sink
+    }
+
+    fn next_range(&mut self) -> bool {
+        match self.ranges.next() {
+            Some(r) => {
+                self.rest = AddrRange::new(r.start, r.start.plus(r.len));
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn zeros(&mut self, mut count: u64) -> io::Result<()> {
+        static ZEROS: [u8; STEP] = [0; STEP];
+        while count > 0 {
+            let part = usize::try_from(count).unwrap_or(STEP).min(STEP);
+            self.out.write_all(ZEROS.get(..part).unwrap_or_default())?;
+            count = count.saturating_sub(u64::try_from(part).unwrap_or(count));
+        }
+        Ok(())
+    }
+
+    /// Fills up to `address` with zeros.
+    fn advance(&mut self, address: Addr) -> io::Result<()> {
+        loop {
+            let to = address.min(self.rest.end);
+            if let Some(skipped) = to.since(self.rest.start).filter(|n| *n > 0) {
+                self.zeros(skipped)?;
+                self.rest.start = to;
+            }
+            if address < self.rest.end || !self.next_range() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Puts `bytes` at `address`. What lies before the last byte put, or in no range, is left out.
+    pub(super) fn put(&mut self, address: Addr, bytes: &[u8]) -> io::Result<()> {
+        let (mut at, mut bytes) = (address, bytes);
+        while !bytes.is_empty() {
+            self.advance(at)?;
+            let before = self.rest.start.since(at).unwrap_or(0);
+            let skip = usize::try_from(before).unwrap_or(usize::MAX).min(bytes.len());
+            let later = bytes.get(skip..).unwrap_or_default();
+            let room = usize::try_from(self.rest.len()).unwrap_or(usize::MAX).min(later.len());
+            if room == 0 {
+                return Ok(());
+            }
+            let (now, rest) = later.split_at_checked(room).unwrap_or((later, &[]));
+            self.out.write_all(now)?;
+            self.rest.start = self.rest.start.plus(u64::try_from(room).unwrap_or(0));
+            at = self.rest.start;
+            bytes = rest;
+        }
+        Ok(())
+    }
+
+    /// Puts what was captured of `range`.
+    pub(super) fn copy(&mut self, memory: &Memory, range: AddrRange) -> io::Result<()> {
+        memory.stretches(range).try_for_each(|(at, bytes)| self.put(at, bytes))
+    }
+
+    /// Puts `unit` again and again into `range`.
+    pub(super) fn fill(&mut self, range: AddrRange, unit: [u8; 2]) -> io::Result<()> {
+        let block = unit.repeat(STEP / 2);
+        let mut at = range.start;
+        while let Some(left) = range.end.since(at).filter(|n| *n > 0) {
+            let part = usize::try_from(left).unwrap_or(STEP).min(STEP);
+            self.put(at, block.get(..part).unwrap_or_default())?;
+            at = at.plus(u64::try_from(part).unwrap_or(left));
+        }
+        Ok(())
+    }
+
+    /// Writes what is left, as zeros, and hands the writer back.
+    pub(super) fn finish(mut self) -> io::Result<W> {
+        self.advance(Addr(u64::MAX))?;
+        Ok(self.out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_put_gets_into_the_ranges() {
+        let range = |start: u64, len: u64| CapturedRange { start: Addr(start), len, offset: 0 };
+        let ranges = [range(10, 4), range(20, 6), range(40, 2)];
+        let mut sink = Sink::new(Vec::new(), &ranges);
+        sink.put(Addr(8), b"abcd").unwrap();
+        sink.put(Addr(9), b"wxyz").unwrap();
+        sink.put(Addr(15), b"nowhere").unwrap();
+        sink.fill(AddrRange::new(Addr(23), Addr(25)), *b"!?").unwrap();
+        sink.put(Addr(30), b"nowhere").unwrap();
+        assert_eq!(sink.finish().unwrap(), b"cdz\0re\0!?\0\0\0");
+    }
+}

@@ -1,0 +1,169 @@
+//! ELF cores: header, program headers, notes.
+
+use super::super::elf_core::{self, PN_XNUM};
+use super::super::elf_notes::{NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, TRIM_OWNER, process_at, registers_at};
+use super::super::fields::Fields;
+use super::super::{Dump, MappedRegion};
+use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
+use crate::base::{AddrRange, PtrSize, Shape};
+
+use goblin::elf::program_header::PT_NOTE;
+
+const PT_LOAD: u32 = 1;
+
+pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
+    let path = &dump.facts.path;
+    let header = elf_core::header(&dump.bytes, path)?;
+    let shape = dump.facts.shape.unwrap_or(Shape::LE64);
+    let file = Fields::new(&dump.bytes, shape.endian);
+    let headers = elf_core::program_headers(&file, &header, shape, path, &mut Vec::new())?;
+    let mut notes = Out::new(shape.endian);
+    for segment in headers.iter().filter(|h| h.p_type == PT_NOTE) {
+        copy_notes(Fields::new(file.clamped(segment.p_offset, segment.p_filesz), shape.endian), shape, redact, &mut notes)?;
+    }
+    trim_note(dump, redact.is_some(), &mut notes)?;
+
+    let (header_bytes, entry_bytes, section_bytes) = match shape.ptr {
+        PtrSize::Four => (52u16, 32u16, 40u16),
+        PtrSize::Eight => (64, 56, 64),
+    };
+    let count = u64::try_from(ranges.len()).unwrap_or(u64::MAX).saturating_add(1);
+    // Too many for the 16-bit count: the true one stands in a section header, as kernels write it.
+    let extended = count >= u64::from(PN_XNUM);
+    let table_end = u64::from(header_bytes).saturating_add(count.saturating_mul(u64::from(entry_bytes)));
+    let notes_at = table_end.saturating_add(if extended { u64::from(section_bytes) } else { 0 });
+    let (placed, file_bytes) = place(ranges, notes_at.saturating_add(notes.at()).next_multiple_of(16));
+
+    let mut out = Out::new(shape.endian);
+    out.raw(&header.e_ident);
+    out.u16(header.e_type);
+    out.u16(header.e_machine);
+    out.u32(header.e_version);
+    out.word(0, shape.ptr)?;
+    out.word(u64::from(header_bytes), shape.ptr)?;
+    out.word(if extended { table_end } else { 0 }, shape.ptr)?;
+    out.u32(header.e_flags);
+    out.u16(header_bytes);
+    out.u16(entry_bytes);
+    out.u16(u16::try_from(count).unwrap_or(PN_XNUM));
+    out.u16(if extended { section_bytes } else { 0 });
+    out.u16(u16::from(extended));
+    out.u16(0);
+
+    program_header(&mut out, shape, PT_NOTE, 0, notes_at, AddrRange::default(), notes.at())?;
+    // Both are sorted: the region of a range is found without looking at all of them.
+    let mut regions: Vec<&MappedRegion> = dump.regions.iter().collect();
+    regions.sort_by_key(|r| r.range.start);
+    for range in &placed {
+        let last = regions.partition_point(|r| r.range.start <= range.start).checked_sub(1).and_then(|i| regions.get(i));
+        let region = last.filter(|r| r.range.contains(range.start));
+        let flags = region.map_or(4, |r| flags_of(r));
+        program_header(&mut out, shape, PT_LOAD, flags, range.offset, AddrRange::new(range.start, range.start.plus(range.len)), range.len)?;
+    }
+    if extended {
+        // sh_info is the seventh field: name, type, flags, address, offset, size and link lie before it.
+        let before = u64::from(section_bytes).min(match shape.ptr {
+            PtrSize::Four => 28,
+            PtrSize::Eight => 44,
+        });
+        let at = out.at();
+        out.bytes.resize(out.bytes.len().saturating_add(usize::from(section_bytes)), 0);
+        out.patch32(at.saturating_add(before), u32::try_from(count).map_err(|_| WriteError::TooLarge("so many ranges"))?);
+    }
+    out.raw(&notes.bytes);
+    out.align(16);
+    Ok(Layout { head: out.bytes, ranges: placed, file_bytes })
+}
+
+fn flags_of(region: &MappedRegion) -> u32 {
+    u32::from(region.read) << 2 | u32::from(region.write) << 1 | u32::from(region.execute)
+}
+
+fn program_header(
+    out: &mut Out,
+    shape: Shape,
+    kind: u32,
+    flags: u32,
+    offset: u64,
+    range: AddrRange,
+    file_bytes: u64,
+) -> Result<(), WriteError> {
+    out.u32(kind);
+    if shape.ptr == PtrSize::Eight {
+        out.u32(flags);
+    }
+    for n in [offset, range.start.0, 0, file_bytes, range.len()] {
+        out.word(n, shape.ptr)?;
+    }
+    if shape.ptr == PtrSize::Four {
+        out.u32(flags);
+    }
+    // Neither is aligned to pages: the places in the file follow one another.
+    out.word(1, shape.ptr)
+}
+
+fn note(out: &mut Out, owner: &[u8], kind: u32, desc: &[u8]) -> Result<(), WriteError> {
+    let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(|_| WriteError::TooLarge("its notes"));
+    out.u32(length(owner)?);
+    out.u32(length(desc)?);
+    out.u32(kind);
+    out.raw(owner);
+    out.align(4);
+    out.raw(desc);
+    out.align(4);
+    Ok(())
+}
+
+/// Copies the notes that [`super::super::elf_notes`] reads: no vector registers, no build ids of other tools.
+fn copy_notes(data: Fields<'_>, shape: Shape, redact: Option<RedactRegisters<'_>>, out: &mut Out) -> Result<(), WriteError> {
+    let mut at = 0u64;
+    while let (Some(name_len), Some(desc_len), Some(kind)) = (data.u32(at), data.u32(at.saturating_add(4)), data.u32(at.saturating_add(8)))
+    {
+        let name_at = at.saturating_add(12);
+        let desc_at = name_at.saturating_add(u64::from(name_len).next_multiple_of(4));
+        at = desc_at.saturating_add(u64::from(desc_len).next_multiple_of(4));
+        let wanted = matches!(kind, NT_PRSTATUS | NT_PRPSINFO | NT_AUXV | NT_SIGINFO | NT_FILE);
+        let (Some(b"CORE"), true) = (data.slice(name_at, 4), wanted) else { continue };
+        let mut desc = data.clamped(desc_at, u64::from(desc_len)).to_vec();
+        if let Some(address) = redact {
+            redact_note(kind, &mut desc, shape, address);
+        }
+        note(out, b"CORE\0", kind, &desc)?;
+    }
+    Ok(())
+}
+
+/// Overwrites the arguments of the command line, and registers that hold no addresses.
+fn redact_note(kind: u32, desc: &mut [u8], shape: Shape, address: RedactRegisters<'_>) {
+    let len = u64::try_from(desc.len()).unwrap_or(u64::MAX);
+    let from = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    let word = from(shape.ptr.bytes());
+    match kind {
+        NT_PRSTATUS => {
+            if let Some(registers) = desc.get_mut(from(registers_at(shape))..) {
+                redact_words(registers, word, shape.endian, 0..0, address);
+            }
+        }
+        NT_PRPSINFO => {
+            let (_, name) = process_at(shape, len);
+            if let Some(arguments) = desc.get_mut(from(name.saturating_add(16))..) {
+                arguments.fill(0);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What readers need to know of the dump that this one was made of.
+fn trim_note(dump: &Dump, redacted: bool, out: &mut Out) -> Result<(), WriteError> {
+    let mut desc = Out::new(out.endian);
+    let before = dump.facts.trimmed.is_some_and(|t| t.redacted);
+    desc.u64(u64::from(redacted || before));
+    desc.u64(dump.facts.uncaptured_mappings);
+    for region in &dump.regions {
+        desc.u64(region.range.start.0);
+        desc.u64(region.range.end.0);
+        desc.u64(u64::from(flags_of(region)));
+    }
+    note(out, TRIM_OWNER, NT_TRIM, &desc.bytes)
+}

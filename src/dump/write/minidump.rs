@@ -1,0 +1,248 @@
+//! Minidumps: header, directory, streams.
+
+use rustc_hash::FxHashMap;
+
+use super::super::Dump;
+use super::super::fields::Fields;
+use super::super::minidump::{Reading, stream};
+use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
+use crate::base::{AddrRange, Arch, Endian, Limits};
+
+/// Longest processor context that is copied. Those with vector registers have some kilobytes.
+const MAX_CONTEXT: u64 = 64 << 10;
+/// The part of the miscellaneous information that holds the process id; behind it are names of time zones and builds.
+const MISC_BYTES: u64 = 24;
+
+/// What is being copied.
+struct Copy<'a, 'r> {
+    from: Reading<'a>,
+    out: Out,
+    redact: Option<RedactRegisters<'r>>,
+    arch: Arch,
+    strings: FxHashMap<(u64, bool), u32>,
+    /// Where thread records say where their stacks lie in the file, and the stacks' addresses.
+    stacks: Vec<(u64, u64)>,
+}
+
+pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
+    const HEADER: u64 = 32;
+    const ENTRY: u64 = 12;
+    let limits = Limits::default();
+    let endian = if dump.bytes.starts_with(b"PMDM") { Endian::Big } else { Endian::Little };
+    let from = Reading::begin(Fields::new(&dump.bytes, endian), &dump.facts.path, &limits)?;
+    let header = from.file.clamped(0, HEADER);
+    let mut copy = Copy { from, out: Out::new(endian), redact, arch: dump.facts.arch, strings: FxHashMap::default(), stacks: Vec::new() };
+    copy.out.raw(header);
+
+    type Writer<'a, 'r> = fn(&mut Copy<'a, 'r>) -> Result<Option<(u64, u64)>, WriteError>;
+    let writers: [(u32, Writer<'_, '_>); 7] = [
+        (stream::SYSTEM, Copy::system),
+        (stream::MISC, Copy::misc),
+        (stream::MODULES, Copy::modules),
+        (stream::THREADS, Copy::threads),
+        (stream::THREAD_NAMES, Copy::thread_names),
+        (stream::EXCEPTION, Copy::exception),
+        (stream::MEMORY_INFO, Copy::memory_info),
+    ];
+    // Room for them, the mark of gcdump and the list of memory.
+    let room = ENTRY.saturating_mul(9);
+    copy.out.bytes.resize(usize::try_from(HEADER.saturating_add(room)).unwrap_or(0), 0);
+    let mut directory = Out::new(endian);
+    let mut count = 0u32;
+    let mut add = |kind: u32, (at, len): (u64, u64)| -> Result<(), WriteError> {
+        directory.u32(kind);
+        directory.u32(u32::try_from(len).map_err(|_| WriteError::TooLarge("its streams"))?);
+        directory.u32(u32::try_from(at).map_err(|_| WriteError::TooLarge("its streams"))?);
+        count = count.saturating_add(1);
+        Ok(())
+    };
+    for (kind, write) in writers {
+        copy.out.align(8);
+        if let Some(place) = write(&mut copy)? {
+            add(kind, place)?;
+        }
+    }
+    copy.out.align(8);
+    let before = dump.facts.trimmed.is_some_and(|t| t.redacted);
+    add(stream::TRIM, (copy.out.at(), 4))?;
+    copy.out.u32(u32::from(redact.is_some() || before));
+
+    copy.out.align(8);
+    let list = copy.out.at();
+    let list_len = u64::try_from(ranges.len()).unwrap_or(u64::MAX).saturating_mul(16).saturating_add(16);
+    add(stream::MEMORY64, (list, list_len))?;
+    let (placed, file_bytes) = place(ranges, list.saturating_add(list_len));
+    copy.out.u64(u64::try_from(ranges.len()).unwrap_or(u64::MAX));
+    copy.out.u64(list.saturating_add(list_len));
+    for range in &placed {
+        copy.out.u64(range.start.0);
+        copy.out.u64(range.len);
+    }
+    for (at, stack) in &copy.stacks {
+        // Beyond 4 GiB there is no way to say it; readers take the list of memory.
+        let last = placed.partition_point(|r| r.start.0 <= *stack).checked_sub(1).and_then(|i| placed.get(i));
+        let inside = last.filter(|r| stack.saturating_sub(r.start.0) < r.len);
+        let offset = inside.and_then(|r| u32::try_from(r.offset.saturating_add(stack.saturating_sub(r.start.0))).ok());
+        copy.out.patch32(*at, offset.unwrap_or(0));
+    }
+    copy.out.patch(HEADER, &directory.bytes);
+    copy.out.patch32(8, count);
+    copy.out.patch32(12, u32::try_from(HEADER).unwrap_or(0));
+    // The checksum, which nobody writes.
+    copy.out.patch32(16, 0);
+    Ok(Layout { head: copy.out.bytes, ranges: placed, file_bytes })
+}
+
+impl Copy<'_, '_> {
+    /// Appends the first `most` bytes of a stream as they are.
+    fn plain(&mut self, kind: u32, most: u64) -> Option<(u64, u64)> {
+        let stream = self.from.stream(kind, "stream")?;
+        let at = self.out.at();
+        self.out.raw(stream.clamped(0, most));
+        Some((at, self.out.at().saturating_sub(at)))
+    }
+
+    fn system(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
+        const SERVICE_PACK: u64 = 24;
+        let Some(stream) = self.from.stream(stream::SYSTEM, "system information") else { return Ok(None) };
+        let place = self.plain(stream::SYSTEM, u64::MAX);
+        let name = stream.u32(SERVICE_PACK).map_or(Ok(0), |at| self.string(u64::from(at), false))?;
+        if let Some((at, _)) = place {
+            self.out.patch32(at.saturating_add(SERVICE_PACK), name);
+        }
+        Ok(place)
+    }
+
+    fn misc(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
+        let place = self.plain(stream::MISC, MISC_BYTES);
+        // It begins with its own size.
+        if let Some((at, len)) = place.filter(|(_, len)| *len >= 4) {
+            self.out.patch32(at, u32::try_from(len).unwrap_or(0));
+        }
+        Ok(place)
+    }
+
+    fn memory_info(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
+        Ok(self.plain(stream::MEMORY_INFO, u64::MAX))
+    }
+
+    /// Copies the records of a list that begins with a 32-bit count, and returns where each of them was and is.
+    fn list(&mut self, kind: u32, entry: u64, name: &str) -> Result<Option<List>, WriteError> {
+        let Some(stream) = self.from.stream(kind, name) else { return Ok(None) };
+        let (start, count) = self.from.list(stream, entry, name);
+        let at = self.out.at();
+        self.out.u32(u32::try_from(count).map_err(|_| WriteError::TooLarge("its lists"))?);
+        let mut records = Vec::new();
+        for i in 0..count {
+            let from = stream.clamped(start.saturating_add(i.saturating_mul(entry)), entry);
+            records.push((self.out.at(), from.to_vec()));
+            self.out.raw(from);
+        }
+        Ok(Some(List { place: (at, self.out.at().saturating_sub(at)), records }))
+    }
+
+    fn modules(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
+        const ENTRY: u64 = 108;
+        let Some(list) = self.list(stream::MODULES, ENTRY, "list of modules")? else { return Ok(None) };
+        for (at, record) in &list.records {
+            let record = Fields::new(record, self.out.endian);
+            let name = record.u32(20).map_or(Ok(0), |n| self.string(u64::from(n), false))?;
+            self.out.patch32(at.saturating_add(20), name);
+            let (len, from) = (record.u32(76).unwrap_or(0), record.u32(80).unwrap_or(0));
+            let bytes = self.from.file.slice(u64::from(from), u64::from(len)).filter(|b| b.len() <= 4096).unwrap_or_default();
+            self.out.align(4);
+            let place = self.out.at32()?;
+            self.out.raw(bytes);
+            self.out.patch32(at.saturating_add(76), u32::try_from(bytes.len()).unwrap_or(0));
+            self.out.patch32(at.saturating_add(80), place);
+            // The second, older record of debug information.
+            self.out.patch(at.saturating_add(84), &[0; 8]);
+        }
+        Ok(Some(list.place))
+    }
+
+    fn threads(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
+        const ENTRY: u64 = 48;
+        let Some(list) = self.list(stream::THREADS, ENTRY, "list of threads")? else { return Ok(None) };
+        for (at, record) in &list.records {
+            let record = Fields::new(record, self.out.endian);
+            if let Some(stack) = record.u64(24) {
+                self.stacks.push((at.saturating_add(36), self.from.addr(stack).0));
+            }
+            self.context(at.saturating_add(40), record.u32(40), record.u32(44))?;
+        }
+        Ok(Some(list.place))
+    }
+
+    /// Copies a processor context and puts its size and place where `at` is.
+    fn context(&mut self, at: u64, len: Option<u32>, from: Option<u32>) -> Result<(), WriteError> {
+        let bytes = from.zip(len).and_then(|(from, len)| self.from.file.slice(u64::from(from), u64::from(len)));
+        let mut bytes = bytes.filter(|b| u64::try_from(b.len()).is_ok_and(|n| n <= MAX_CONTEXT)).unwrap_or_default().to_vec();
+        if let Some(address) = self.redact {
+            // The flags that say which parts of the context are there.
+            let (word, flags) = match self.arch {
+                Arch::X64 => (8, 0x30..0x38),
+                Arch::X86 | Arch::Arm | Arch::Ppc => (4, 0..4),
+                _ => (8, 0..8),
+            };
+            redact_words(&mut bytes, word, self.out.endian, flags, address);
+        }
+        self.out.align(16);
+        let place = self.out.at32()?;
+        self.out.raw(&bytes);
+        self.out.patch32(at, u32::try_from(bytes.len()).unwrap_or(0));
+        self.out.patch32(at.saturating_add(4), place);
+        Ok(())
+    }
+
+    fn thread_names(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
+        const ENTRY: u64 = 12;
+        let Some(list) = self.list(stream::THREAD_NAMES, ENTRY, "list of thread names")? else { return Ok(None) };
+        for (at, record) in &list.records {
+            let name = Fields::new(record, self.out.endian).u64(4).map_or(Ok(0), |n| self.string(n, true))?;
+            let place = if self.out.endian == Endian::Little { u64::from(name).to_le_bytes() } else { u64::from(name).to_be_bytes() };
+            self.out.patch(at.saturating_add(4), &place);
+        }
+        Ok(Some(list.place))
+    }
+
+    fn exception(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
+        const BYTES: u64 = 168;
+        const CONTEXT: u64 = 160;
+        let Some(stream) = self.from.stream(stream::EXCEPTION, "exception") else { return Ok(None) };
+        let place = self.plain(stream::EXCEPTION, BYTES);
+        if let Some((at, BYTES)) = place {
+            self.context(at.saturating_add(CONTEXT), stream.u32(CONTEXT), stream.u32(CONTEXT.saturating_add(4)))?;
+        }
+        Ok(place)
+    }
+
+    /// Copies the string at `from` of the file, once however often it is named. `secret` ones come from the program.
+    fn string(&mut self, from: u64, secret: bool) -> Result<u32, WriteError> {
+        if let Some(at) = self.strings.get(&(from, secret)) {
+            return Ok(*at);
+        }
+        let announced = self.from.file.u32(from).unwrap_or(0);
+        let bytes = self.from.file.clamped(from.saturating_add(4), u64::from(announced).min(self.from.limits.string_bytes) & !1);
+        self.out.align(4);
+        let at = self.out.at32()?;
+        self.out.u32(u32::try_from(bytes.len()).unwrap_or(0));
+        for unit in bytes.as_chunks::<2>().0 {
+            if secret && self.redact.is_some() {
+                self.out.u16(u16::from(b'x'));
+            } else {
+                self.out.raw(unit);
+            }
+        }
+        self.out.u16(0);
+        self.strings.insert((from, secret), at);
+        Ok(at)
+    }
+}
+
+/// A list that was copied.
+struct List {
+    place: (u64, u64),
+    /// Where each record begins, and what it was.
+    records: Vec<(u64, Vec<u8>)>,
+}

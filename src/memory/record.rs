@@ -1,0 +1,169 @@
+//! What was read: a memory that records keeps a bit for every eight bytes that anybody asked for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::Memory;
+use crate::base::{Addr, AddrRange};
+
+/// Bytes behind one bit: no structure is aligned to less than its pointers, and the strings between them are short.
+const GRAIN: u64 = 8;
+/// Bytes behind one block of bits. Blocks come into being where something is read, so a dump of any size costs what is
+/// read of it.
+const BLOCK: u64 = 1 << 16;
+const WORDS: usize = 128;
+
+type Bits = Box<[AtomicU64; WORDS]>;
+
+/// A record of reads. Shared between threads.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    read: RwLock<FxHashMap<u64, Bits>>,
+    scanned: Mutex<FxHashSet<(u64, u64)>>,
+    texts: Mutex<FxHashSet<(u64, u64)>>,
+}
+
+impl Recorder {
+    /// Marks `len` bytes at `address` as read.
+    pub(super) fn mark(&self, address: Addr, len: u64) {
+        let Some(last) = len.checked_sub(1).map(|n| address.0.saturating_add(n)) else { return };
+        let mut at = address.0;
+        while at <= last {
+            let block_end = (at | (BLOCK - 1)).min(last);
+            self.mark_block(at / BLOCK, (at % BLOCK) / GRAIN, (block_end % BLOCK) / GRAIN);
+            match block_end.checked_add(1) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+    }
+
+    fn mark_block(&self, block: u64, from: u64, to: u64) {
+        if let Some(bits) = self.read.read().unwrap_or_else(PoisonError::into_inner).get(&block) {
+            return set(bits, from, to);
+        }
+        let mut blocks = self.read.write().unwrap_or_else(PoisonError::into_inner);
+        set(blocks.entry(block).or_insert_with(|| Box::new(std::array::from_fn(|_| AtomicU64::new(0)))), from, to);
+    }
+
+    pub(super) fn scan(&self, range: AddrRange) {
+        self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
+    }
+
+    pub(super) fn text(&self, range: AddrRange) {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
+    }
+
+    /// The stretches that were read one by one, rounded to eight bytes, in order of address, none touching the next.
+    pub fn read(&self) -> Vec<AddrRange> {
+        let blocks = self.read.read().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers: Vec<u64> = blocks.keys().copied().collect();
+        numbers.sort_unstable();
+        let mut out: Vec<AddrRange> = Vec::new();
+        for number in numbers {
+            let Some(bits) = blocks.get(&number) else { continue };
+            let start = number.saturating_mul(BLOCK);
+            for (word, base) in bits.iter().zip((0u64..).step_by(64)) {
+                let word = word.load(Ordering::Relaxed);
+                for bit in (0..64u64).filter(|b| word >> b & 1 == 1) {
+                    let at = Addr(start.saturating_add(base.saturating_add(bit).saturating_mul(GRAIN)));
+                    match out.last_mut() {
+                        Some(last) if last.end == at => last.end = at.plus(GRAIN),
+                        _ => out.push(AddrRange::new(at, at.plus(GRAIN))),
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// The stretches that were searched through as a whole: stacks, data of images, heap segments. In order of address;
+    /// they may overlap.
+    pub fn scanned(&self) -> Vec<AddrRange> {
+        sorted(&self.scanned)
+    }
+
+    /// Where the characters of managed strings were read. In order of address; they may overlap.
+    pub fn texts(&self) -> Vec<AddrRange> {
+        sorted(&self.texts)
+    }
+}
+
+fn sorted(set: &Mutex<FxHashSet<(u64, u64)>>) -> Vec<AddrRange> {
+    let mut list: Vec<(u64, u64)> = set.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+    list.sort_unstable();
+    list.into_iter().map(|(from, to)| AddrRange::new(Addr(from), Addr(to))).collect()
+}
+
+/// Sets the bits `from` to `to`, both included.
+fn set(bits: &[AtomicU64; WORDS], from: u64, to: u64) {
+    for word in from / 64..=to / 64 {
+        let low = if word == from / 64 { from % 64 } else { 0 };
+        let high = if word == to / 64 { to % 64 } else { 63 };
+        let mask = (u64::MAX >> (63 - high)) & (u64::MAX << low);
+        if let Some(bits) = usize::try_from(word).ok().and_then(|i| bits.get(i))
+            && bits.load(Ordering::Relaxed) & mask != mask
+        {
+            bits.fetch_or(mask, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Memory {
+    /// Begins to record what is read. What was read before is not known.
+    pub fn start_recording(&mut self) {
+        self.recorder = Some(Box::default());
+    }
+
+    /// The record, where one is kept.
+    pub fn recorder(&self) -> Option<&Recorder> {
+        self.recorder.as_deref()
+    }
+
+    /// Records that `len` bytes at `address` were read.
+    #[inline]
+    pub(super) fn record(&self, address: Addr, len: u64) {
+        if let Some(recorder) = &self.recorder {
+            recorder.mark(address, len);
+        }
+    }
+
+    /// Says that `range` was read, where that happened without one of the methods that record it.
+    pub fn touch(&self, range: AddrRange) {
+        self.record(range.start, range.len());
+    }
+
+    /// Says that the answer depends on every byte of `range` that was captured, and on which ones were: for searches through
+    /// whole stretches, which are not recorded read by read.
+    pub fn scan(&self, range: AddrRange) {
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
+            recorder.scan(range);
+        }
+    }
+
+    /// Says that `range` holds the characters of a managed string.
+    pub fn holds_text(&self, range: AddrRange) {
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
+            recorder.text(range);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_rounded_and_joined_across_blocks() {
+        let r = Recorder::default();
+        r.mark(Addr(0x1_0003), 1);
+        r.mark(Addr(0x1_fff9), 16);
+        r.mark(Addr(0x1_0008), 0);
+        r.mark(Addr(0x3_0000), 0x2_0000);
+        r.mark(Addr(u64::MAX), 9);
+        let read: Vec<(u64, u64)> = r.read().iter().map(|r| (r.start.0, r.end.0)).collect();
+        assert_eq!(read, [(0x1_0000, 0x1_0008), (0x1_fff8, 0x2_0010), (0x3_0000, 0x5_0000), (u64::MAX - 7, u64::MAX)]);
+    }
+}
