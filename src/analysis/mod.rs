@@ -21,6 +21,7 @@ mod statics;
 mod strings;
 mod survival;
 mod threads;
+mod verify;
 mod walk;
 
 pub use contracts::contracts;
@@ -42,4 +43,5 @@ pub use statics::{StaticsOptions, StaticsReader};
 pub use strings::{StringSort, StringsQuery, strings};
 pub use survival::{BridgeQuery, Contracted, UnreachableQuery, WhatifError, WhatifQuery, bridge, collect, contract, unreachable, whatif};
 pub use threads::threads;
+pub use verify::{VerifyQuery, verify};
 pub use walk::{index, objects_of, open_heap, walked_segments};

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cmd::{
     BridgeArgs, FinalizersArgs, FragmentationArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, SimulateArgs, StatArgs,
-    StringsArgs, UnreachableArgs, WhatifArgs,
+    StringsArgs, UnreachableArgs, VerifyArgs, WhatifArgs,
 };
 use super::select::address;
 use crate::base::Addr;
@@ -304,6 +304,10 @@ pub enum Command {
         #[command(flatten)]
         dump: DumpArg,
     },
+
+    /// What is wrong with the heap: objects, references, locks, handles, segments. Exit code 1 if something is broken.
+    #[command(visible_alias = "verifyheap")]
+    Verify(VerifyArgs),
 
     /// What the runtime says about itself: contracts, types, fields, globals, each with its origin.
     Contracts {

@@ -26,6 +26,7 @@ mod strings;
 mod survival;
 mod thread;
 mod types;
+mod verify;
 mod walk;
 
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
@@ -63,4 +64,5 @@ pub use survival::{
 };
 pub use thread::{ThreadModel, ThreadsReport};
 pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
+pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyReport, VerifyTotals};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

@@ -20,6 +20,7 @@ mod strings;
 mod survival;
 mod threads;
 mod types;
+mod verify;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ pub use roots::RootsArgs;
 pub use stat::StatArgs;
 pub use strings::StringsArgs;
 pub use survival::{BridgeArgs, SimulateArgs, UnreachableArgs, WhatifArgs};
+pub use verify::VerifyArgs;
 
 use anyhow::{Context, Result};
 
@@ -89,6 +91,7 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
             statics::run(config, dump, &options, streams)
         }
         Command::Type { name, dump } => types::run(config, name, dump, streams),
+        Command::Verify(args) => verify::run(config, args, streams),
         Command::Contracts { check, dump } => contracts::run(config, dump, *check, streams),
     }
 }

@@ -147,6 +147,19 @@ impl<'a> Heap<'a> {
         &self.segments
     }
 
+    /// Leaves out the segments that `keep` refuses: damaged ones, where there are no objects to be found.
+    pub fn retain(&mut self, keep: impl Fn(&SegmentModel) -> bool) {
+        self.segments.retain(keep);
+        self.by_address = (0..self.segments.len()).collect();
+        self.by_address.sort_by_key(|i| self.segments.get(*i).map(|s| s.start));
+    }
+
+    /// Whether `address` lies in an allocation context or in the unformatted room behind it.
+    pub fn in_context(&self, address: Addr) -> bool {
+        let room = self.memory.ptr_bytes().saturating_mul(3);
+        self.contexts.iter().any(|c| c.pointer <= address && address < c.limit.plus(room))
+    }
+
     /// The types that walks met so far.
     pub fn types(&self) -> &ObjectTypes {
         &self.types

@@ -206,12 +206,32 @@ impl Heap<'_> {
                 Err(_) => return false,
                 Ok(word) => word,
             };
-            let Some(kind) = self.type_at(Addr(word & !self.unmask)) else { return false };
-            let count = || self.memory.u32(at.plus(self.memory.ptr_bytes())).ok();
-            let Some(size) = size_of(&kind, count) else { return false };
-            let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align);
-            let Some(rounded) = rounded.filter(|_| rules.end.since(at).is_some_and(|room| size <= room)) else { return false };
-            at = at.plus(rounded);
+            let Some(next) = self.behind(at, word, rules) else { return false };
+            at = next;
+        }
+        true
+    }
+
+    /// Where the object at `at`, whose first word is `word`, ends; `None` where it cannot be an object.
+    fn behind(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
+        let kind = self.type_at(Addr(word & !self.unmask))?;
+        let size = size_of(&kind, || self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
+        let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align)?;
+        rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
+    }
+
+    /// Whether an object begins at `at` in `segment` and others follow it up to `to` or beyond, where nothing is asked of
+    /// more than `most` of them.
+    pub fn objects_reach(&self, segment: &SegmentModel, at: Addr, to: Addr, most: u32) -> bool {
+        let rules = self.rules(segment);
+        let mut here = at;
+        for _ in 0..most {
+            if here >= to && here > at {
+                return true;
+            }
+            let next = self.memory.word(here).ok().and_then(|word| self.behind(here, word, rules));
+            let Some(next) = next.filter(|_| here.is_aligned(self.memory.ptr_bytes())) else { return false };
+            here = next;
         }
         true
     }

@@ -20,6 +20,7 @@ mod strings;
 mod survival;
 mod threads;
 mod types;
+mod verify;
 
 /// The two methods that every report has in common.
 macro_rules! completeness {

@@ -1,0 +1,70 @@
+//! What lies at an address that is no start of an object.
+
+use crate::base::Addr;
+use crate::gc::{Heap, ObjectStarts};
+use crate::model::{SegmentModel, WalkModel};
+
+/// Objects in a row that prove that a stretch holds objects.
+pub(super) const PROOF: u32 = 16;
+/// Gaps that a walk lists; what lies in others is not known.
+pub(super) const MOST_GAPS: usize = 64;
+
+/// What a reference, a handle or an entry leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Not in the dump, or in a part of the heap that could not be read.
+    Unknown,
+    /// A stretch without objects, where something is damaged: where it begins.
+    Gap(Addr),
+    /// An object inside of another one: the other one's size is wrong.
+    Swallowed(Addr),
+    Unaligned,
+    Outside,
+    /// Into the object that begins there.
+    Middle(Addr),
+    Free,
+    Unused,
+}
+
+/// The heap as the first walk has found it.
+pub(super) struct Ground<'h, 'p> {
+    pub(super) heap: &'h Heap<'p>,
+    pub(super) starts: &'h ObjectStarts,
+    /// By number of the segment.
+    pub(super) walks: &'h [(usize, WalkModel)],
+    /// Whether all segments of the process are known.
+    pub(super) all_segments: bool,
+}
+
+impl Ground<'_, '_> {
+    /// What lies at `target`, where no object begins.
+    pub(super) fn look(&self, target: Addr) -> Target {
+        let memory = self.heap.memory();
+        if !target.is_aligned(memory.ptr_bytes()) {
+            // Also an unaligned one may lead to where nothing is known.
+            return if self.heap.segment_of(target).is_none() && !self.all_segments { Target::Unknown } else { Target::Unaligned };
+        }
+        let Some((index, segment)) = self.heap.segment_of(target) else {
+            return if self.all_segments { Target::Outside } else { Target::Unknown };
+        };
+        let Some((_, walk)) = self.walks.get(index).filter(|_| self.starts.of_segment(index).is_some()) else { return Target::Unknown };
+        if let Some(gap) = walk.gaps.iter().find(|g| g.range.contains(target)) {
+            return if gap.kind == "absent" { Target::Unknown } else { Target::Gap(gap.range.start) };
+        }
+        let lost = walk.gaps.len() >= MOST_GAPS || (walk.stopped_at.is_some_and(|at| target >= at) && walk.gaps.is_empty());
+        if lost || memory.word(target).is_err() {
+            return Target::Unknown;
+        }
+        if let Some((_, object)) = self.starts.containing(self.heap, target) {
+            return if self.swallowed(segment, object, target) { Target::Swallowed(object) } else { Target::Middle(object) };
+        }
+        if self.heap.in_context(target) { Target::Unused } else { Target::Free }
+    }
+
+    /// Whether objects that lie inside of `object` begin at `at`: then its size is wrong.
+    pub(super) fn swallowed(&self, segment: &SegmentModel, object: Addr, at: Addr) -> bool {
+        let Some((kind, size)) = self.heap.object(object) else { return false };
+        // Only a length can be wrong; a size comes from the type.
+        kind.component_size != 0 && self.heap.objects_reach(segment, at, object.plus(size), PROOF)
+    }
+}
