@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ground::{Ground, Target};
+use super::ground::{Ground, Target, certain};
 use super::sink::{Found, Sink};
 use crate::base::{Addr, AddrRange};
 use crate::clr::header::{HeaderUse, Headers};
@@ -64,8 +64,6 @@ impl Age {
 pub(super) struct Before {
     pub(super) address: Addr,
     pub(super) size: u64,
-    pub(super) method_table: Addr,
-    pub(super) free: bool,
     pub(super) string: bool,
     /// Whether its size comes from a length.
     pub(super) sized: bool,
@@ -136,6 +134,8 @@ pub(super) struct Checker<'h, 'p> {
     segment: Option<&'h SegmentModel>,
     gaps: Vec<AddrRange>,
     next_gap: usize,
+    /// Up to where the places of the segment's objects are certain.
+    certain: Addr,
     last: Option<Before>,
     hint: usize,
     header_window: Window<'p>,
@@ -157,6 +157,8 @@ pub(super) struct Absent {
     pub(super) cards: u64,
     pub(super) marks: u64,
     pub(super) layouts: u64,
+    /// Objects behind memory that is not in the dump.
+    pub(super) behind: u64,
 }
 
 fn one(n: &mut u64) {
@@ -171,6 +173,7 @@ impl<'h, 'p> Checker<'h, 'p> {
             segment: None,
             gaps: Vec::new(),
             next_gap: 0,
+            certain: Addr::NULL,
             last: None,
             hint: 0,
             header_window: window.clone(),
@@ -306,8 +309,9 @@ impl Visitor for Checker<'_, '_> {
         self.last = None;
         self.next_gap = 0;
         self.segment = self.tools.ground.heap.segments().get(index);
-        let gaps = self.tools.ground.walks.get(index).map(|(_, walk)| walk.gaps.as_slice()).unwrap_or_default();
-        self.gaps = gaps.iter().filter(|g| g.kind != "absent").map(|g| g.range).collect();
+        let walk = self.tools.ground.walks.get(index).map(|(_, walk)| walk);
+        self.certain = walk.map_or(Addr::NULL, certain);
+        self.gaps = walk.into_iter().flat_map(|w| &w.gaps).filter(|g| g.range.start < self.certain).map(|g| g.range).collect();
         true
     }
 
@@ -318,8 +322,6 @@ impl Visitor for Checker<'_, '_> {
             self.last = Some(Before {
                 address: object.address,
                 size: object.size,
-                method_table: kind.method_table,
-                free: kind.is_free,
                 string: kind.is_string,
                 sized: kind.component_size != 0,
                 references: kind.is_array && matches!(kind.references, References::Runs(_)),
@@ -327,6 +329,9 @@ impl Visitor for Checker<'_, '_> {
         }
         if object.kind.is_free {
             return;
+        }
+        if object.address >= self.certain {
+            return one(&mut self.absent.behind);
         }
         one(&mut self.totals.objects);
         if let (Some(sweep), Some(segment)) = (&self.tools.sweep, self.segment) {

@@ -36,6 +36,12 @@ pub(super) struct Ground<'h, 'p> {
     pub(super) all_segments: bool,
 }
 
+/// Up to where it is certain where the objects of a segment begin. Behind memory that is not in the dump a walk goes on with
+/// the first thing that looks like an object, and what looks wrong from there on need not be.
+pub(super) fn certain(walk: &WalkModel) -> Addr {
+    walk.stopped_at.unwrap_or(Addr(u64::MAX))
+}
+
 impl Ground<'_, '_> {
     /// What lies at `target`, where no object begins.
     pub(super) fn look(&self, target: Addr) -> Target {
@@ -48,11 +54,13 @@ impl Ground<'_, '_> {
             return if self.all_segments { Target::Outside } else { Target::Unknown };
         };
         let Some((_, walk)) = self.walks.get(index).filter(|_| self.starts.of_segment(index).is_some()) else { return Target::Unknown };
-        if let Some(gap) = walk.gaps.iter().find(|g| g.range.contains(target)) {
-            return if gap.kind == "absent" { Target::Unknown } else { Target::Gap(gap.range.start) };
+        if target >= certain(walk) {
+            return Target::Unknown;
         }
-        let lost = walk.gaps.len() >= MOST_GAPS || (walk.stopped_at.is_some_and(|at| target >= at) && walk.gaps.is_empty());
-        if lost || memory.word(target).is_err() {
+        if let Some(gap) = walk.gaps.iter().find(|g| g.range.contains(target)) {
+            return Target::Gap(gap.range.start);
+        }
+        if walk.gaps.len() >= MOST_GAPS {
             return Target::Unknown;
         }
         if let Some((_, object)) = self.starts.containing(self.heap, target) {

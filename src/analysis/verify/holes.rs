@@ -5,7 +5,7 @@
 //! around it say which of the two.
 
 use super::check::{Before, Folded, Hits, Tools};
-use super::ground::PROOF;
+use super::ground::{PROOF, certain};
 use super::sink::{Found, Sink};
 use crate::base::{Addr, AddrRange};
 use crate::model::{FindingId, Generation, SegmentModel, WalkGap};
@@ -28,7 +28,7 @@ pub(super) fn judge(tools: &Tools<'_, '_>, before: &[(Addr, Option<Before>)], fo
     let heap = tools.ground.heap;
     for (index, walk) in tools.ground.walks {
         let Some(segment) = heap.segments().get(*index) else { continue };
-        for gap in walk.gaps.iter().filter(|g| g.kind != "absent") {
+        for gap in walk.gaps.iter().filter(|g| g.range.start < certain(walk)) {
             let at = gap.range.start;
             let in_front = before.iter().find(|(start, _)| *start == at).and_then(|(_, b)| *b);
             let hits = folded.gaps.get(&at).copied().unwrap_or_default();
@@ -111,7 +111,7 @@ fn holds_objects(tools: &Tools<'_, '_>, segment: &SegmentModel, before: &Before,
     while at < gap.start && *left > 0 {
         *left = left.saturating_sub(1);
         let table = heap.memory().word(at).unwrap_or(0);
-        if table != 0 && heap.objects_reach(segment, at, beyond, u32::MAX.min(PROOF)) {
+        if table != 0 && heap.objects_reach(segment, at, beyond, PROOF) {
             return true;
         }
         at = at.plus(word);

@@ -125,7 +125,7 @@ fn tools<'h, 'p>(
     let headers = Headers::bind(&process.memory, &runtime.descriptor, &process.limits).ok();
     let sync_end = headers.as_ref().and_then(Headers::sync_end);
     if sync_end.is_none() {
-        let why = if headers.is_none() { "the descriptor does not describe object headers" } else { "the sync table is not in the dump" };
+        let why = if headers.is_none() { "the descriptor does not describe object headers" } else { "the sync table is not in the dump, or not described" };
         unavailable.add("sync-blocks", why);
     }
     let ids: FxHashSet<u32> = threads.iter().filter_map(|t| t.id).collect();
@@ -175,6 +175,7 @@ fn objects(
     entries.sync_blocks();
     holes::judge(tools, &before, &mut folded, sink);
     let left_out = [
+        ("objects", absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
         ("cards", absent.cards, "cards are not in the dump"),
         ("sweep", absent.marks, "objects whose marks are not in the dump were left out"),
         ("references", absent.layouts, "objects whose type does not say where it holds references"),
@@ -250,5 +251,6 @@ impl Absent {
         add(&mut self.cards, other.cards);
         add(&mut self.marks, other.marks);
         add(&mut self.layouts, other.layouts);
+        add(&mut self.behind, other.behind);
     }
 }
