@@ -57,18 +57,27 @@ impl Gc<'_> {
         let soh = self.facts().max_generation.unwrap_or(2).min(self.facts().total_generations);
         // The segments build hangs all small-object segments on the list of generation 2.
         let first = if self.facts().regions { 0 } else { soh };
-        let mut out = Vec::new();
+        let mut places = Vec::new();
         for heap in &self.facts().heaps {
             for generation in first..self.facts().total_generations {
                 let Some(kind) = kind_of(generation, soh) else { continue };
                 let Some(entry) = self.generation_entry(*heap, generation) else { continue };
-                out.push(self.segment_list(*heap, kind, entry.plus(self.generation.start_segment), &mut seen));
+                places.push((*heap, kind, entry.plus(self.generation.start_segment)));
             }
         }
-        out
+        // A link to the first segment of a list is wrong, the list is not.
+        let heads: HashSet<Addr> = places.iter().filter_map(|(.., link)| self.memory.ptr(*link).ok()).collect();
+        places.into_iter().map(|(heap, kind, link)| self.segment_list(heap, kind, link, &heads, &mut seen)).collect()
     }
 
-    fn segment_list(&self, heap: HeapId, generation: Generation, link: Addr, seen: &mut HashSet<Addr>) -> SegmentList {
+    fn segment_list(
+        &self,
+        heap: HeapId,
+        generation: Generation,
+        link: Addr,
+        heads: &HashSet<Addr>,
+        seen: &mut HashSet<Addr>,
+    ) -> SegmentList {
         let mut list = SegmentList { heap: heap.index, generation, segments: Vec::new(), end: ListEnd::End, link, target: Addr::NULL };
         list.end = loop {
             let Ok(target) = self.memory.ptr(list.link) else { break ListEnd::Absent };
@@ -88,7 +97,7 @@ impl Gc<'_> {
             if raw.mem.is_null() || order.iter().filter(|fits| !**fits).count() > 2 {
                 break ListEnd::NoSegment;
             }
-            if !seen.insert(target) {
+            if (list.link != link && heads.contains(&target)) || !seen.insert(target) {
                 break ListEnd::Seen;
             }
             list.segments.push(target);

@@ -73,6 +73,20 @@ impl Ground<'_, '_> {
     pub(super) fn swallowed(&self, segment: &SegmentModel, object: Addr, at: Addr) -> bool {
         let Some((kind, size)) = self.heap.object(object) else { return false };
         // Only a length can be wrong; a size comes from the type.
-        kind.component_size != 0 && self.heap.objects_reach(segment, at, object.plus(size), PROOF)
+        kind.component_size != 0 && self.holds_objects(segment, at, object.plus(size))
+    }
+
+    /// Whether objects begin at `at` that lead to `to` or beyond, and there to what the walk knows to be an object: a pointer
+    /// to a method table alone may be anything.
+    pub(super) fn holds_objects(&self, segment: &SegmentModel, at: Addr, to: Addr) -> bool {
+        let memory = self.heap.memory();
+        let word = memory.ptr_bytes();
+        // On 64-bit targets the half word in front of the header is always zero.
+        if word == 8 && !at.minus(word).is_some_and(|before| memory.u32(before).is_ok_and(|n| n == 0)) {
+            return false;
+        }
+        let Some(end) = self.heap.objects_reach(segment, at, to, PROOF) else { return false };
+        let free = || self.heap.tables().free.is_some() && self.heap.method_table(end) == self.heap.tables().free;
+        end < to || end >= segment.allocated || self.starts.is_start(end, &mut 0) || self.heap.in_context(end) || free()
     }
 }

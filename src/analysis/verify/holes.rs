@@ -5,7 +5,7 @@
 //! around it say which of the two.
 
 use super::check::{Before, Folded, Hits, Tools};
-use super::ground::{PROOF, certain};
+use super::ground::certain;
 use super::sink::{Found, Sink};
 use crate::base::{Addr, AddrRange};
 use crate::model::{FindingId, Generation, SegmentModel, WalkGap};
@@ -64,6 +64,11 @@ fn verdict(
 ) -> Verdict {
     let heap = tools.ground.heap;
     let at = gap.range.start;
+    // An object whose first words are not all in the dump is no damage.
+    let needed = heap.memory().ptr_bytes().saturating_mul(2);
+    if heap.memory().captured(AddrRange::new(at, at.plus(needed))) < needed {
+        return Verdict::Fine;
+    }
     if heap.method_table(at).is_some_and(|mt| heap.type_at(mt).is_some()) {
         return Verdict::Size(at);
     }
@@ -111,7 +116,7 @@ fn holds_objects(tools: &Tools<'_, '_>, segment: &SegmentModel, before: &Before,
     while at < gap.start && *left > 0 {
         *left = left.saturating_sub(1);
         let table = heap.memory().word(at).unwrap_or(0);
-        if table != 0 && heap.objects_reach(segment, at, beyond, PROOF) {
+        if table != 0 && tools.ground.holds_objects(segment, at, beyond) {
             return true;
         }
         at = at.plus(word);

@@ -133,7 +133,7 @@ impl<'a> Heap<'a> {
         Ok(Heap {
             memory: gc.memory,
             tables: MethodTables::new(gc.memory, gc.descriptor)?,
-            types: ObjectTypes::default(),
+            types: ObjectTypes::new(&segments),
             segments,
             by_address,
             contexts: usable(&gc.contexts(threads)),

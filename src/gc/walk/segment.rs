@@ -220,20 +220,19 @@ impl Heap<'_> {
         rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
     }
 
-    /// Whether an object begins at `at` in `segment` and others follow it up to `to` or beyond, where nothing is asked of
-    /// more than `most` of them.
-    pub fn objects_reach(&self, segment: &SegmentModel, at: Addr, to: Addr, most: u32) -> bool {
+    /// Where the objects end that follow each other from `at` in `segment` up to `to` or beyond, or where `most` of them
+    /// end; `None` where one of them is no object.
+    pub fn objects_reach(&self, segment: &SegmentModel, at: Addr, to: Addr, most: u32) -> Option<Addr> {
         let rules = self.rules(segment);
         let mut here = at;
         for _ in 0..most {
             if here >= to && here > at {
-                return true;
+                break;
             }
-            let next = self.memory.word(here).ok().and_then(|word| self.behind(here, word, rules));
-            let Some(next) = next.filter(|_| here.is_aligned(self.memory.ptr_bytes())) else { return false };
-            here = next;
+            let word = self.memory.word(here).ok().filter(|_| here.is_aligned(self.memory.ptr_bytes()))?;
+            here = self.behind(here, word, rules)?;
         }
-        true
+        Some(here)
     }
 
     fn all_zero(&self, range: AddrRange) -> bool {

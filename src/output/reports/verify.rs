@@ -79,6 +79,8 @@ impl Report for VerifyReport {
             page.line("What each means: docs/findings.md")?;
         } else if let Some(object) = self.object {
             page.line(&format!("Nothing found that concerns the object at {object}."))?;
+        } else if !self.complete {
+            page.line("Nothing found in what could be checked.")?;
         } else {
             page.line("Nothing found.")?;
         }
