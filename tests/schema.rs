@@ -203,8 +203,8 @@ fn every_answer_about_the_shared_dumps_fits() {
             let ran = run(&args);
             if ran.out.is_empty() {
                 // Some commands have nothing to work with in some dumps. They must say why.
-                let nothing_there =
-                    matches!(asked[0], "object" | "verify" | "near" | "retained" | "objsize" | "path" | "whatif") && ran.exit == Exit::Negative;
+                let nothing_there = matches!(asked[0], "object" | "verify" | "near" | "retained" | "objsize" | "path" | "whatif")
+                    && ran.exit == Exit::Negative;
                 assert!(
                     (ran.exit == Exit::NoRuntime || nothing_there) && ran.err.starts_with("gcdump: "),
                     "{} {asked:?}: {}",

@@ -81,11 +81,8 @@ fn nothing_is_found_where_clrmd_finds_nothing() {
 #[test]
 fn every_finding_is_explained() {
     let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/findings.md")).unwrap();
-    let explained: BTreeMap<&str, &str> = page
-        .split("\n### ")
-        .skip(1)
-        .map(|part| (part.lines().next().unwrap().trim_matches('`'), part))
-        .collect();
+    let explained: BTreeMap<&str, &str> =
+        page.split("\n### ").skip(1).map(|part| (part.lines().next().unwrap().trim_matches('`'), part)).collect();
     let ids: BTreeSet<&str> = FindingId::ALL.iter().map(|id| id.name()).collect();
     assert_eq!(explained.keys().copied().collect::<BTreeSet<_>>(), ids);
     for id in FindingId::ALL {
@@ -250,7 +247,8 @@ fn a_method_table_that_is_overwritten() {
         if garbage == 0 && !referred {
             continue;
         }
-        let data = patient.names(&format!("{garbage:#x} in {o:?}"), &[patient.put(o.at, garbage)], &[(FindingId::ObjectBadMethodTable, o.at)]);
+        let data =
+            patient.names(&format!("{garbage:#x} in {o:?}"), &[patient.put(o.at, garbage)], &[(FindingId::ObjectBadMethodTable, o.at)]);
         let also = data["findings"][0]["also"].as_u64().unwrap();
         assert!(also > 0 || !referred, "{data}");
         named += 1;
@@ -380,7 +378,8 @@ fn segments_and_contexts() {
     let patient = Patient::real();
     let (_, data) = patient.ask(&["segments"]);
     let segments = list(&data, "segments");
-    let of = |generation: &str| segments.iter().filter(|s| s["generation"] == generation).map(|s| number(&s["address"])).collect::<Vec<_>>();
+    let of =
+        |generation: &str| segments.iter().filter(|s| s["generation"] == generation).map(|s| number(&s["address"])).collect::<Vec<_>>();
     let next = patient.offset("HeapSegment", "Next");
     let (gen2, loh) = (of("gen2")[0], of("loh")[0]);
     let object = number(&segments.iter().find(|s| s["generation"] == "gen2").unwrap()["start"]);
@@ -612,9 +611,10 @@ fn what_is_not_in_the_dump_is_not_damage() {
                 let patient = Patient::new(&cut.to_elf_core());
                 let (exit, data) = patient.ask(&["verify"]);
                 let ids: Vec<String> = found(&data).into_iter().map(|(id, _)| id).collect();
-                assert_eq!((exit, ids), (Exit::Negative, vec!["handle-bad-object".to_string()]), "{shape:?} {segment}");
-                assert_eq!(data["complete"], false);
-                assert!(data["coverage"]["absent_bytes"].as_u64() > Some(0));
+                assert_eq!((exit, ids), (Exit::Negative, vec!["handle-bad-object".to_string()]), "{shape:?} {segment} {data:#}");
+                // An object that is there but for its end is walked; what it refers to is not known.
+                let inside = || list(&data, "unavailable").iter().any(|u| u["check"] == "references");
+                assert!((data["complete"] == false && data["coverage"]["absent_bytes"].as_u64() > Some(0)) || inside(), "{data}");
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::segments::kind_of;
 use super::{Gc, HeapId};
-use crate::base::Addr;
+use crate::base::{Addr, AddrRange};
 use crate::model::Generation;
 
 /// How a list of segments ends.
@@ -50,10 +50,18 @@ pub struct HeapClaims {
     pub starts: Option<(Addr, Addr)>,
 }
 
+/// What is known while the lists are followed.
+struct Known {
+    /// The first segments of all lists.
+    heads: HashSet<Addr>,
+    /// Where objects lie that belong to these.
+    taken: Vec<AddrRange>,
+    seen: HashSet<Addr>,
+}
+
 impl Gc<'_> {
     /// Every list of segments. Nothing is noted.
     pub fn segment_lists(&self) -> Vec<SegmentList> {
-        let mut seen = HashSet::new();
         let soh = self.facts().max_generation.unwrap_or(2).min(self.facts().total_generations);
         // The segments build hangs all small-object segments on the list of generation 2.
         let first = if self.facts().regions { 0 } else { soh };
@@ -67,17 +75,19 @@ impl Gc<'_> {
         }
         // A link to the first segment of a list is wrong, the list is not.
         let heads: HashSet<Addr> = places.iter().filter_map(|(.., link)| self.memory.ptr(*link).ok()).collect();
-        places.into_iter().map(|(heap, kind, link)| self.segment_list(heap, kind, link, &heads, &mut seen)).collect()
+        let taken = heads.iter().filter_map(|at| self.objects_of_segment(*at)).collect();
+        let mut known = Known { heads, taken, seen: HashSet::new() };
+        places.into_iter().map(|(heap, kind, link)| self.segment_list(heap, kind, link, &mut known)).collect()
     }
 
-    fn segment_list(
-        &self,
-        heap: HeapId,
-        generation: Generation,
-        link: Addr,
-        heads: &HashSet<Addr>,
-        seen: &mut HashSet<Addr>,
-    ) -> SegmentList {
+    /// Where the objects of the segment at `at` lie, if its bounds make sense.
+    fn objects_of_segment(&self, at: Addr) -> Option<AddrRange> {
+        let raw = self.raw_segment(at).ok()?;
+        (raw.mem <= raw.allocated && raw.allocated <= raw.committed && raw.committed <= raw.reserved)
+            .then(|| AddrRange::new(raw.mem, raw.committed))
+    }
+
+    fn segment_list(&self, heap: HeapId, generation: Generation, link: Addr, known: &mut Known) -> SegmentList {
         let mut list = SegmentList { heap: heap.index, generation, segments: Vec::new(), end: ListEnd::End, link, target: Addr::NULL };
         list.end = loop {
             let Ok(target) = self.memory.ptr(list.link) else { break ListEnd::Absent };
@@ -88,7 +98,8 @@ impl Gc<'_> {
             if list.segments.len() >= self.limits.segments_per_list {
                 break ListEnd::TooLong;
             }
-            if !target.is_aligned(self.memory.ptr_bytes()) {
+            // No segment's structure lies among objects.
+            if !target.is_aligned(self.memory.ptr_bytes()) || known.taken.iter().any(|r| r.contains(target)) {
                 break ListEnd::NoSegment;
             }
             let Ok(raw) = self.raw_segment(target) else { break ListEnd::Absent };
@@ -97,7 +108,7 @@ impl Gc<'_> {
             if raw.mem.is_null() || order.iter().filter(|fits| !**fits).count() > 2 {
                 break ListEnd::NoSegment;
             }
-            if (list.link != link && heads.contains(&target)) || !seen.insert(target) {
+            if (list.link != link && known.heads.contains(&target)) || !known.seen.insert(target) {
                 break ListEnd::Seen;
             }
             list.segments.push(target);

@@ -553,20 +553,12 @@ impl Builder {
         }
         assert_eq!(fill_pointers.len(), fill_count);
         let step = index * 0x100;
-        let (marks, lowest, highest) =
-            if self.spec.sweeping { (self.marks(), 0, u64::from(u32::MAX) << 16) } else { (0x1_1000 + step, 0x1_3000 + step, 0x1_4000 + step) };
-        let values = [
-            marks,
-            0x1_2000 + step,
-            lowest,
-            highest,
-            end,
-            ephemeral,
-            0x1_5000 + step,
-            queue,
-            0x1_6000 + step,
-            0x1_7000 + step,
-        ];
+        let (marks, lowest, highest) = if self.spec.sweeping {
+            (self.marks(), 0, u64::from(u32::MAX) << 16)
+        } else {
+            (0x1_1000 + step, 0x1_3000 + step, 0x1_4000 + step)
+        };
+        let values = [marks, 0x1_2000 + step, lowest, highest, end, ephemeral, 0x1_5000 + step, queue, 0x1_6000 + step, 0x1_7000 + step];
         let names = [
             "mark_array",
             "next_sweep_object",
@@ -879,9 +871,11 @@ impl Builder {
     fn facts(&mut self) {
         let busy = self.spec.gc_in_progress;
         let server = self.spec.server.is_some();
-        for (name, value) in
-            [("MaxGeneration", 2), ("StructureInvalidCount", u64::from(busy)), ("CurrentGCState", if busy || self.spec.sweeping { 1 } else { 2 })]
-        {
+        for (name, value) in [
+            ("MaxGeneration", 2),
+            ("StructureInvalidCount", u64::from(busy)),
+            ("CurrentGCState", if busy || self.spec.sweeping { 1 } else { 2 }),
+        ] {
             let at = self.number_var(value);
             self.gc_slot(name, at);
         }

@@ -89,6 +89,12 @@ pub fn verify(
                 unavailable.add(check, "no part of the heap is in the dump");
             }
         }
+        let sums =
+            heap.segments().iter().fold((0u64, 0u64), |n, s| (n.0.saturating_add(s.allocated_bytes), n.1.saturating_add(s.captured_bytes)));
+        let inside = sums.0.saturating_sub(sums.1).saturating_sub(coverage.absent_bytes);
+        if inside > 0 {
+            unavailable.add("references", format!("{inside} bytes inside of objects are not in the dump"));
+        }
         let ground = Ground { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all };
         let tools = tools(process, runtime, gc, ground, &threads, all_threads, &mut unavailable);
         objects(process, gc, &tools, &mut sink, &mut totals, &mut unavailable);
@@ -125,7 +131,11 @@ fn tools<'h, 'p>(
     let headers = Headers::bind(&process.memory, &runtime.descriptor, &process.limits).ok();
     let sync_end = headers.as_ref().and_then(Headers::sync_end);
     if sync_end.is_none() {
-        let why = if headers.is_none() { "the descriptor does not describe object headers" } else { "the sync table is not in the dump, or not described" };
+        let why = if headers.is_none() {
+            "the descriptor does not describe object headers"
+        } else {
+            "the sync table is not in the dump, or not described"
+        };
         unavailable.add("sync-blocks", why);
     }
     let ids: FxHashSet<u32> = threads.iter().filter_map(|t| t.id).collect();

@@ -37,7 +37,9 @@ fn message(f: &Found, type_name: Option<&str>) -> String {
     };
     let reference = |what: &str| format!("{object} refers at {at} to {related}, {what}");
     let mut text = match f.id {
-        FindingId::ObjectBadMethodTable => format!("{object} has {related} where its method table should be; {number} bytes hold no object"),
+        FindingId::ObjectBadMethodTable => {
+            format!("{object} has {related} where its method table should be; {number} bytes hold no object")
+        }
         FindingId::ObjectBadSize => format!("{object} has a length of {number}, which does not fit what lies behind it"),
         FindingId::TypeBadReferences => format!("what lies before the method table {at} does not say where {object} holds references"),
         FindingId::ReferenceUnaligned => reference("which is no multiple of the pointer size"),
@@ -53,12 +55,16 @@ fn message(f: &Found, type_name: Option<&str>) -> String {
         FindingId::HandleBadObject => format!("the handle {at} leads to {related}, {name}"),
         FindingId::HandleBadSecondary => format!("the secondary value of the dependent handle {at} is {related}, {name}"),
         FindingId::FinalizerBadObject => format!("the finalization queue's entry at {at} leads to {related}, {name}"),
-        FindingId::SegmentBadBounds => format!("the segment at {at} has its ends out of order at {related}; its objects were not looked for"),
+        FindingId::SegmentBadBounds => {
+            format!("the segment at {at} has its ends out of order at {related}; its objects were not looked for")
+        }
         FindingId::SegmentBadLink => format!("the list of segments leads from {at} to {related}: {name}"),
         FindingId::SegmentNotListed => format!("heap {number} allocates from the segment at {at}, which is on none of its lists"),
         FindingId::SegmentOverlap => format!("the segment at {at} shares memory with the one at {related}"),
         FindingId::SegmentWrongHeap => format!("the segment at {at} is on a list of heap {number} but says that it belongs to {related}"),
-        FindingId::GenerationBadStart => format!("heap {number}: generations inside of the ephemeral segment at {at} are out of order at {related}"),
+        FindingId::GenerationBadStart => {
+            format!("heap {number}: generations inside of the ephemeral segment at {at} are out of order at {related}")
+        }
         FindingId::ContextBadBounds => format!("the allocation context at {at} of thread {number} ends at {related}, which cannot be"),
         FindingId::ContextOutsideGen0 => format!("the allocation context at {at} of thread {number} does not lie in generation 0"),
         FindingId::ContextOverlap => format!("the allocation context at {at} of thread {number} lies inside of the one at {related}"),

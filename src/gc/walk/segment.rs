@@ -169,7 +169,7 @@ impl Heap<'_> {
         // An object in allocation (space taken and cleared, its method table not yet written, 44 of 188 dumps of a busy
         // heap) is zeros up to the next object, Free included.
         let first = self.memory.word(at).unwrap_or(1);
-        let next = self.resync(at, rules, if first == 0 { 1 } else { CHAIN });
+        let next = self.resync(at, rules, CHAIN);
         let range = AddrRange::new(at, next);
         let in_allocation = first == 0 && self.all_zero(range);
         let sum = if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes };
