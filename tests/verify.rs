@@ -241,6 +241,10 @@ fn a_method_table_that_is_overwritten() {
     let all = objects(&patient);
     let mut named = 0;
     for (n, o) in all.iter().enumerate().filter(|(n, o)| n % 23 == 0 && o.name != "Free") {
+        // It holds a method table itself, and with many of them in a row each passes for an object.
+        if o.name == "System.RuntimeType" {
+            continue;
+        }
         let garbage = [0x4141_4141_4141_4141, 0, 0x10, o.at, 0xffff_ffff_ffff_fff8][n / 23 % 5];
         // Nothing but zeros that nobody refers to may as well be an object in allocation.
         let referred = all.iter().any(|other| other.refs.iter().any(|(_, to)| *to == o.at));
@@ -553,7 +557,9 @@ fn fake(patient: &Patient, expected: &Value, shape: Shape, regions: bool) {
     }
     let context = number(&list(expected, "threads")[0]["alloc_pointer"]);
     let at = context_of(patient, context);
-    patient.names("context", &[patient.put(at, loh_start + 1)], &[(FindingId::ContextOutsideGen0, loh_start + 1)]);
+    let limit_at = at + patient.offset("GCAllocContext", "Limit") - patient.offset("GCAllocContext", "Pointer");
+    let writes = [patient.put(at, loh_start + 1), patient.put(limit_at, loh_start + 9)];
+    patient.names("context", &writes, &[(FindingId::ContextOutsideGen0, loh_start + 1)]);
 }
 
 #[test]
