@@ -67,7 +67,7 @@ impl Gc<'_> {
     /// What of it cannot be read.
     pub fn sweep(&self) -> Option<Result<Sweep, &'static str>> {
         (self.facts.state == Some(PLANNING)).then(|| {
-            let heaps = self.facts.heaps.iter().map(|heap| {
+            let heaps = self.facts.heaps.iter().map(|heap| -> Result<HeapSweep, &'static str> {
                 let read = |place: Option<Place>| self.memory.ptr(place?.of(heap.address)?).ok();
                 let p = &self.places;
                 let absent = "a background collection was sweeping, and which objects it found alive is not in the dump";

@@ -191,7 +191,7 @@ impl<'h, 'p> Checker<'h, 'p> {
     /// The gaps of the segment that end before `address` have the object in front of them that they will ever have.
     fn pass_gaps(&mut self, address: Option<Addr>) {
         while let Some(gap) = self.gaps.get(self.next_gap).filter(|g| address.is_none_or(|a| g.start < a)) {
-            self.before.push((gap.start, self.last.filter(|b| !b.end(self.tools).is_some_and(|end| end < gap.start))));
+            self.before.push((gap.start, self.last.filter(|b| b.end(self.tools).is_none_or(|end| end >= gap.start))));
             self.next_gap = self.next_gap.saturating_add(1);
         }
     }
