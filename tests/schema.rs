@@ -19,7 +19,8 @@ use gcdump::cli::Exit;
 use gcdump::model::{
     BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
     HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
-    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, WhatifReport,
+    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, VerifyReport,
+    WhatifReport,
     WhereReport,
 };
 use gcdump::output::SCHEMA;
@@ -83,6 +84,8 @@ const ASKED: &[&[&str]] = &[
     &["unreachable"],
     &["unreachable", "--objects", "--top", "7"],
     &["simulate", "collect", "--generation", "2"],
+    &["verify"],
+    &["verify", "--object", EVERYTHING],
     &["contracts"],
     &["contracts", "--check"],
 ];
@@ -126,6 +129,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("unreachable", schema::<UnreachableReport>("unreachable", "objects that no root reaches")),
         ("simulate", schema::<CollectReport>("simulate", "what a collection would free now")),
         ("trim", schema::<TrimReport>("trim", "what a smaller copy of a dump holds")),
+        ("verify", schema::<VerifyReport>("verify", "what is wrong with the heap")),
         ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
     ])
 }
@@ -201,8 +205,8 @@ fn every_answer_about_the_shared_dumps_fits() {
             let ran = run(&args);
             if ran.out.is_empty() {
                 // Some commands have nothing to work with in some dumps. They must say why.
-                let nothing_there =
-                    matches!(asked[0], "object" | "near" | "retained" | "objsize" | "path" | "whatif") && ran.exit == Exit::Negative;
+                let nothing_there = matches!(asked[0], "object" | "verify" | "near" | "retained" | "objsize" | "path" | "whatif")
+                    && ran.exit == Exit::Negative;
                 assert!(
                     (ran.exit == Exit::NoRuntime || nothing_there) && ran.err.starts_with("gcdump: "),
                     "{} {asked:?}: {}",
@@ -398,6 +402,10 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
             let (types, totals) = (records("freed", list(&freed["types"]), &none), records("totals", [totals], &none));
             [types, all("generation", "generations"), totals, all("coverage", "coverage")].concat()
         }
+        "verify" => {
+            let last = ["totals", "coverage"].map(|kind| records(kind, [data[kind].clone()], &json!({})));
+            [all("finding", "findings"), all("count", "summary"), all("unavailable", "unavailable"), last.concat()].concat()
+        }
         "contracts" => {
             [all("origin", "origins"), all("contract", "contracts"), all("type", "types"), all("global", "globals"), all("check", "checks")]
                 .concat()
@@ -450,6 +458,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["unreachable"] => "count,bytes,method_table,type,class",
         ["unreachable", ..] => "address,method_table,bytes,generation,class,type",
         ["simulate", ..] => "count,bytes,method_table,type",
+        ["verify", ..] => "severity,finding,address,object,related,also,type,message",
         ["contracts", ..] => "kind,name,type,value,origin",
         other => panic!("no columns known of {other:?}"),
     }
@@ -495,6 +504,7 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["whatif", ..] => n(&data["survivors"]["types"]) + n(&data["freed"]["types"]),
         ["unreachable", ..] => n(&data["types"]) + n(&data["objects"]),
         ["simulate", ..] => n(&data["freed"]["types"]),
+        ["verify", ..] => n(&data["findings"]),
         _ => {
             let fields: usize = list(&data["types"]).iter().map(|t| 1 + n(&t["fields"])).sum();
             n(&data["contracts"]) + fields + n(&data["globals"])

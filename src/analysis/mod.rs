@@ -22,6 +22,7 @@ mod strings;
 mod survival;
 mod threads;
 mod trim;
+mod verify;
 mod walk;
 
 pub use contracts::contracts;
@@ -44,4 +45,5 @@ pub use strings::{StringSort, StringsQuery, strings};
 pub use survival::{BridgeQuery, Contracted, UnreachableQuery, WhatifError, WhatifQuery, bridge, collect, contract, unreachable, whatif};
 pub use threads::threads;
 pub use trim::{Reads, Trim};
+pub use verify::{VerifyQuery, verify};
 pub use walk::{index, objects_of, open_heap, walked_segments};

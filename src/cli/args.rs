@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::cmd::{
     BridgeArgs, FinalizersArgs, FragmentationArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, SimulateArgs, StatArgs,
-    StringsArgs, TrimArgs, UnreachableArgs, WhatifArgs,
+    StringsArgs, TrimArgs, UnreachableArgs, VerifyArgs, WhatifArgs,
 };
 use super::select::address;
 use crate::base::Addr;
@@ -307,6 +307,9 @@ pub enum Command {
 
     /// Writes a smaller dump that answers the same: only the memory that some command reads. With --redact, without contents.
     Trim(TrimArgs),
+    /// What is wrong with the heap: objects, references, locks, handles, segments. Exit code 1 if something is broken.
+    #[command(visible_alias = "verifyheap")]
+    Verify(VerifyArgs),
 
     /// What the runtime says about itself: contracts, types, fields, globals, each with its origin.
     Contracts {

@@ -24,6 +24,12 @@ pub(super) fn translate(mut args: Vec<OsString>) -> Vec<OsString> {
             let known = ["-nofields", "-nostacks", "-all", "-MD", "-md", "-detail"];
             args.retain(|a| a.to_str().is_none_or(|a| !known.contains(&a)));
         }
+        "verifyobj" => {
+            if let Some(name) = args.get_mut(1) {
+                *name = "verify".into();
+            }
+            args.insert(2, "--object".into());
+        }
         // A dump alone: say what it is.
         path if !path.starts_with('-') && (path.contains(['.', '/', '\\'])) && Path::new(path).exists() => args.insert(1, "info".into()),
         _ => {}
@@ -75,6 +81,7 @@ mod tests {
         assert_eq!(t(&["gcdump", "gchandles", "-type", "Pinned", "-stat"]), ["gcdump", "gchandles", "--type", "Pinned", "--stat"]);
         assert_eq!(t(&["gcdump", "./Cargo.toml"]), ["gcdump", "info", "./Cargo.toml"]);
         assert_eq!(t(&["gcdump", "heap", "-gc"]), ["gcdump", "heap", "-gc"]);
+        assert_eq!(t(&["gcdump", "verifyobj", "0x10", "x.dmp"]), ["gcdump", "verify", "--object", "0x10", "x.dmp"]);
         assert_eq!(t(&["gcdump"]), ["gcdump"]);
         assert_eq!(t(&["gcdump", "dumpheap", "-stat", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);
         assert_eq!(t(&["gcdump", "dumpheap", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);

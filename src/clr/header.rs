@@ -60,6 +60,32 @@ struct Table {
     block: Option<BlockLayout>,
 }
 
+/// What the header word of an object is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeaderUse {
+    /// For nothing, or for flags only.
+    None,
+    /// A lock without waiters: the managed id of the thread that holds it.
+    ThinLock(u32),
+    /// A hash code.
+    Hash,
+    /// The number of a sync block.
+    SyncBlock(u32),
+}
+
+impl HeaderUse {
+    /// What `word` says.
+    #[inline]
+    pub fn of(word: u32) -> HeaderUse {
+        match (word & HASH_OR_INDEX != 0, word & IS_HASH != 0) {
+            (false, _) if word & THIN_OWNER == 0 => HeaderUse::None,
+            (false, _) => HeaderUse::ThinLock(word & THIN_OWNER),
+            (true, true) => HeaderUse::Hash,
+            (true, false) => HeaderUse::SyncBlock(word & HASH_OR_INDEX_MASK),
+        }
+    }
+}
+
 /// Reads object headers.
 #[derive(Clone, Debug)]
 pub struct Headers<'a> {
@@ -99,6 +125,33 @@ impl<'a> Headers<'a> {
             thread: ThreadLayout::bind(d).ok(),
             limit: limits.sync_blocks,
         })
+    }
+
+    /// Bytes from the header word to the object behind it.
+    pub fn before(&self) -> u64 {
+        self.before
+    }
+
+    /// The first number that no sync block has yet; `None` where the table is not in the dump.
+    pub fn sync_end(&self) -> Option<u32> {
+        let (cache, layout) = self.cache.as_ref()?;
+        self.table.as_ref()?.entry.object?;
+        self.memory.u32(cache.plus(layout.first_free)).ok().map(|n| n.min(HASH_OR_INDEX_MASK))
+    }
+
+    /// The entry of the sync table with this number: where it lies, and the object that it belongs to, null for none.
+    /// `None` where it is not in the dump.
+    pub fn sync_entry(&self, index: u32) -> Option<(Addr, Addr)> {
+        let table = self.table.as_ref()?;
+        let entry = table.at.element(u64::from(index), table.entry_bytes);
+        let object = self.memory.ptr(entry.plus(table.entry.object?)).ok()?;
+        // Free entries hold the number of the next free one, with bit 0 set.
+        Some((entry, if object.0 & 1 == 0 { object } else { Addr::NULL }))
+    }
+
+    /// Most places of the sync table that are looked at.
+    pub fn sync_limit(&self) -> u32 {
+        u32::try_from(self.limit).unwrap_or(u32::MAX)
     }
 
     /// The header of the object at `object`; `None` where it is not in the dump.

@@ -200,6 +200,32 @@ impl ObjectStarts {
         self.len == 0
     }
 
+    /// Whether an object begins exactly at `address`. `hint` is for the caller to keep: references lead to the same few
+    /// segments again and again.
+    #[inline]
+    pub fn is_start(&self, address: Addr, hint: &mut usize) -> bool {
+        let inside = |p: &&Part| p.start <= address.0 && address.0 < p.end;
+        let part = match self.parts.get(*hint).filter(inside) {
+            Some(part) => part,
+            None => match self.place_of(address) {
+                Some((index, part)) => {
+                    *hint = index;
+                    part
+                }
+                None => return false,
+            },
+        };
+        let offset = address.0.wrapping_sub(part.start);
+        match &part.starts {
+            Starts::Bits { words, .. } => {
+                let bit = offset >> self.shift;
+                let word = usize::try_from(bit / 64).ok().and_then(|i| words.get(i)).copied().unwrap_or(0);
+                word >> (bit % 64) & 1 != 0 && bit << self.shift == offset
+            }
+            Starts::List(list) => list.binary_search(&address.0).is_ok(),
+        }
+    }
+
     /// The number of the object that begins exactly at `address`.
     pub fn id_of(&self, address: Addr) -> Option<u32> {
         let part = self.part_of(address)?;
@@ -221,11 +247,16 @@ impl ObjectStarts {
     }
 
     fn part_of(&self, address: Addr) -> Option<&Part> {
+        self.place_of(address).map(|(_, part)| part)
+    }
+
+    fn place_of(&self, address: Addr) -> Option<(usize, &Part)> {
         if address.0 < self.lowest || address.0 >= self.highest {
             return None;
         }
         let place = self.by_address.partition_point(|i| self.parts.get(*i).is_some_and(|p| p.start <= address.0)).checked_sub(1)?;
-        self.parts.get(*self.by_address.get(place)?).filter(|p| address.0 < p.end)
+        let index = *self.by_address.get(place)?;
+        self.parts.get(index).filter(|p| address.0 < p.end).map(|p| (index, p))
     }
 
     /// Where the object with this number begins.

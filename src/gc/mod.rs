@@ -3,6 +3,8 @@
 //! Source: `docs/design/datacontracts/GC.md` (contract `c1`) with the corrections of `docs/gc-in-dumps.md` §2.6, which are
 //! marked where they matter. Names are bound to offsets once, in [`Gc::bind`].
 
+mod audit;
+mod cards;
 mod facts;
 mod finalizers;
 mod handles;
@@ -13,13 +15,17 @@ mod names;
 mod oom;
 mod regions;
 mod segments;
+mod sweep;
 mod walk;
 
+pub use audit::{HeapClaims, ListEnd, SegmentList};
+pub use cards::Cards;
 pub use facts::Facts;
 pub use finalizers::{FinalizerEntry, FinalizerQueue};
 pub use handles::HandleFilter;
 pub use index::{ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
+pub use sweep::Sweep;
 pub use walk::{Heap, Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked};
 
 use crate::base::{Addr, Limits, NoteKind, Notes};

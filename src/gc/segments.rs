@@ -13,12 +13,12 @@ use crate::model::{Generation, SegmentModel, SegmentPart};
 const PAGE: u64 = 4096;
 
 /// A `heap_segment` as it lies in memory.
-struct RawSegment {
-    allocated: Addr,
-    committed: Addr,
-    reserved: Addr,
+pub(super) struct RawSegment {
+    pub(super) allocated: Addr,
+    pub(super) committed: Addr,
+    pub(super) reserved: Addr,
     used: Option<Addr>,
-    mem: Addr,
+    pub(super) mem: Addr,
     flags: u64,
     next: Addr,
     background_allocated: Option<Addr>,
@@ -126,7 +126,7 @@ impl Gc<'_> {
         }
     }
 
-    fn raw_segment(&self, address: Addr) -> Result<RawSegment, ReadError> {
+    pub(super) fn raw_segment(&self, address: Addr) -> Result<RawSegment, ReadError> {
         let l = &self.segment;
         let ptr = |offset: u64| self.memory.ptr(address.plus(offset));
         let optional = |offset: Option<u64>| offset.and_then(|o| ptr(o).ok());
@@ -219,7 +219,7 @@ impl Gc<'_> {
 }
 
 /// Kind of the list of a generation's number: those above the oldest small-object generation are LOH, then POH.
-fn kind_of(generation: u64, oldest: u64) -> Option<Generation> {
+pub(super) fn kind_of(generation: u64, oldest: u64) -> Option<Generation> {
     Some(match generation.checked_sub(oldest) {
         Some(1) => Generation::Loh,
         Some(2) => Generation::Poh,

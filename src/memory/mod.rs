@@ -9,11 +9,13 @@ mod image;
 mod pe_image;
 mod record;
 mod text;
+mod window;
 
 pub use diag_page::{DiagPage, diag_page};
 pub use files::{FileSearch, Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};
 pub use record::Recorder;
+pub use window::Window;
 
 use std::borrow::Cow;
 use std::sync::Arc;

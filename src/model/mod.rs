@@ -27,6 +27,7 @@ mod survival;
 mod thread;
 mod trim;
 mod types;
+mod verify;
 mod walk;
 
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
@@ -65,4 +66,5 @@ pub use survival::{
 pub use thread::{ThreadModel, ThreadsReport};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
 pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
+pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyReport, VerifyTotals};
 pub use walk::{CoverageModel, WalkGap, WalkModel};

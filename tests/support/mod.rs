@@ -61,6 +61,8 @@ pub struct Spec {
     pub export: bool,
     /// A collection is rearranging the heap.
     pub gc_in_progress: bool,
+    /// A background collection is sweeping: all objects are marked, no segment is swept.
+    pub sweeping: bool,
     /// The GC's part.
     pub gc: GcPart,
     /// Harm.
@@ -80,6 +82,7 @@ impl Spec {
             typed: false,
             export: true,
             gc_in_progress: false,
+            sweeping: false,
             gc: GcPart::Normal,
             hostile: Hostile::No,
         }

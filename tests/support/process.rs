@@ -58,8 +58,8 @@ struct Builder {
     region_at: u64,
     vm: Globals,
     gc: Globals,
-    /// Free, Object, String.
-    tables: [u64; 3],
+    /// Free, Object, String, and a class with one reference.
+    tables: [u64; 4],
     /// Address and method table.
     objects: Vec<(u64, u64)>,
     segments: Vec<Value>,
@@ -238,7 +238,7 @@ pub fn build(spec: &Spec) -> Target {
         region_at: low,
         vm: Vec::new(),
         gc: Vec::new(),
-        tables: [0; 3],
+        tables: [0; 4],
         objects: Vec::new(),
         segments: Vec::new(),
         handles: Vec::new(),
@@ -248,6 +248,9 @@ pub fn build(spec: &Spec) -> Target {
     b.mem.map(native, 0x8000, true);
     b.method_tables();
     let (heaps, holes) = b.heaps();
+    if spec.sweeping {
+        b.mark_all();
+    }
     let strong = b.handle_tables();
     let threads = b.threads(&strong, &holes);
     b.bookkeeping();
@@ -297,21 +300,31 @@ impl Builder {
     fn method_tables(&mut self) {
         let p = self.p;
         // Base size, flags with component size.
-        let list = [("FreeObject", 3 * p, 0x8000_0001), ("Object", 3 * p, 0), ("String", 2 * p + 6, 0x8000_0002u64)];
+        let list =
+            [("FreeObject", 3 * p, 0x8000_0001), ("Object", 3 * p, 0), ("String", 2 * p + 6, 0x8000_0002u64), ("", 3 * p, 0x0100_0000)];
         let module = self.native(0x40);
         for (i, (name, base, flags)) in list.into_iter().enumerate() {
+            // Where the references are: one run of one, behind the method table's pointer.
+            let runs = self.native(4 * p);
             let (mt, class) = (self.make("MethodTable"), self.make("EEClass"));
+            if name.is_empty() {
+                assert_eq!(mt, runs + 4 * p);
+                let series = [(3, (p.wrapping_sub(base)) & (u64::MAX >> (64 - 8 * p))), (2, p), (1, 1)];
+                series.into_iter().for_each(|(words, value)| self.mem.p(mt - words * p, value));
+            }
             self.set(mt, "MethodTable", "BaseSize", base);
             self.set(mt, "MethodTable", "MTFlags", flags);
             self.set(mt, "MethodTable", "MTFlags2", (i as u64 + 2) << 8);
             self.set(mt, "MethodTable", "EEClassOrCanonMT", class);
             self.set(mt, "MethodTable", "Module", module);
-            let parent = if i == 2 { self.tables[1] } else { 0 };
+            let parent = if i > 1 { self.tables[1] } else { 0 };
             self.set(mt, "MethodTable", "ParentMethodTable", parent);
             self.set(class, "EEClass", "MethodTable", mt);
             self.tables[i] = mt;
-            let at = self.pointer_var(mt);
-            self.vm_slot(&format!("{name}MethodTable"), at);
+            if !name.is_empty() {
+                let at = self.pointer_var(mt);
+                self.vm_slot(&format!("{name}MethodTable"), at);
+            }
         }
         let unmask = if p == 8 { 7 } else { 3 };
         self.vm.push(("ObjectToMethodTableUnmask".into(), Global::Number(unmask, "uint8")));
@@ -325,9 +338,10 @@ impl Builder {
         let mut n = self.objects.len();
         while at < end {
             let room = end - at;
-            let (kind, count, size) = match n % 3 {
+            let (kind, count, size) = match n % 4 {
                 0 => (1, None, 3 * p),
                 1 => (2, Some(5), 2 * p + 6 + 10),
+                2 => (3, None, 3 * p),
                 _ => (0, Some(9), free + 9),
             };
             let size = size.next_multiple_of(align);
@@ -338,6 +352,9 @@ impl Builder {
             self.mem.p(at, mt | mark);
             if let Some(count) = count {
                 self.mem.put(at + p, 4, count);
+            }
+            if kind == 3 {
+                self.mem.p(at + p, self.objects.last().map_or(0, |o| o.0));
             }
             if kind != 0 {
                 self.objects.push((at, mt));
@@ -368,7 +385,7 @@ impl Builder {
             ("Used", end + 0x80),
             ("Mem", mem),
             ("Flags", flags),
-            ("BackgroundAllocated", 0xdead_beef),
+            ("BackgroundAllocated", if self.spec.sweeping { reserved } else { 0xdead_beef }),
         ];
         for (field, value) in list {
             self.set(at, "HeapSegment", field, value);
@@ -488,6 +505,29 @@ impl Builder {
         (expected, holes)
     }
 
+    /// The mark array as it is stored: where the word of address 0 would be.
+    fn marks(&self) -> u64 {
+        let low = self.spec.shape.pick(0x7e00_1000_0000, 0x2000_0000);
+        self.spec.shape.pick(0x7d00_0000_0000, 0x1000_0000) - low / (64 * self.p) * 4
+    }
+
+    /// Where the mark of an object lies: its word, and the bit.
+    fn mark_of(&self, object: u64) -> (u64, u64) {
+        let mark = object / (2 * self.p);
+        (self.marks() + mark / 32 * 4, mark % 32)
+    }
+
+    fn mark_all(&mut self) {
+        let start = self.spec.shape.pick(0x7d00_0000_0000, 0x1000_0000);
+        self.mem.map(start, 0x80_0000 / (64 * self.p) * 4, true);
+        let mut words = std::collections::BTreeMap::new();
+        for (object, _) in &self.objects {
+            let (word, bit) = self.mark_of(*object);
+            *words.entry(word).or_insert(0) |= 1u64 << bit;
+        }
+        words.into_iter().for_each(|(word, bits)| self.mem.put(word, 4, bits));
+    }
+
     /// One heap's own items.
     fn heap(&mut self, heap: (u64, u64), starts: [u64; 5], allocation_starts: [u64; 5], ephemeral: u64, end: u64) -> Value {
         let (index, address) = heap;
@@ -513,18 +553,12 @@ impl Builder {
         }
         assert_eq!(fill_pointers.len(), fill_count);
         let step = index * 0x100;
-        let values = [
-            0x1_1000 + step,
-            0x1_2000 + step,
-            0x1_3000 + step,
-            0x1_4000 + step,
-            end,
-            ephemeral,
-            0x1_5000 + step,
-            queue,
-            0x1_6000 + step,
-            0x1_7000 + step,
-        ];
+        let (marks, lowest, highest) = if self.spec.sweeping {
+            (self.marks(), 0, u64::from(u32::MAX) << 16)
+        } else {
+            (0x1_1000 + step, 0x1_3000 + step, 0x1_4000 + step)
+        };
+        let values = [marks, 0x1_2000 + step, lowest, highest, end, ephemeral, 0x1_5000 + step, queue, 0x1_6000 + step, 0x1_7000 + step];
         let names = [
             "mark_array",
             "next_sweep_object",
@@ -837,9 +871,11 @@ impl Builder {
     fn facts(&mut self) {
         let busy = self.spec.gc_in_progress;
         let server = self.spec.server.is_some();
-        for (name, value) in
-            [("MaxGeneration", 2), ("StructureInvalidCount", u64::from(busy)), ("CurrentGCState", if busy { 1 } else { 2 })]
-        {
+        for (name, value) in [
+            ("MaxGeneration", 2),
+            ("StructureInvalidCount", u64::from(busy)),
+            ("CurrentGCState", if busy || self.spec.sweeping { 1 } else { 2 }),
+        ] {
             let at = self.number_var(value);
             self.gc_slot(name, at);
         }

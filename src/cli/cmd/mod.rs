@@ -21,6 +21,7 @@ mod survival;
 mod threads;
 mod trim;
 mod types;
+mod verify;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +36,7 @@ pub use stat::StatArgs;
 pub use strings::StringsArgs;
 pub use survival::{BridgeArgs, SimulateArgs, UnreachableArgs, WhatifArgs};
 pub use trim::TrimArgs;
+pub use verify::VerifyArgs;
 
 use anyhow::{Context, Result};
 
@@ -92,6 +94,7 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         }
         Command::Type { name, dump } => types::run(config, name, dump, streams),
         Command::Trim(args) => trim::run(config, args, streams),
+        Command::Verify(args) => verify::run(config, args, streams),
         Command::Contracts { check, dump } => contracts::run(config, dump, *check, streams),
     }
 }

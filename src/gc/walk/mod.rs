@@ -135,11 +135,11 @@ impl<'a> Heap<'a> {
         Ok(Heap {
             memory: gc.memory,
             tables: MethodTables::new(gc.memory, gc.descriptor)?,
-            types: ObjectTypes::default(),
             holes: segments.iter().any(|s| {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
             }),
+            types: ObjectTypes::new(&segments),
             segments,
             by_address,
             contexts: usable(&gc.contexts(threads)),
@@ -151,6 +151,19 @@ impl<'a> Heap<'a> {
     /// The segments, in the order of heaps and generations.
     pub fn segments(&self) -> &[SegmentModel] {
         &self.segments
+    }
+
+    /// Leaves out the segments that `keep` refuses: damaged ones, where there are no objects to be found.
+    pub fn retain(&mut self, keep: impl Fn(&SegmentModel) -> bool) {
+        self.segments.retain(keep);
+        self.by_address = (0..self.segments.len()).collect();
+        self.by_address.sort_by_key(|i| self.segments.get(*i).map(|s| s.start));
+    }
+
+    /// Whether `address` lies in an allocation context or in the unformatted room behind it.
+    pub fn in_context(&self, address: Addr) -> bool {
+        let room = self.memory.ptr_bytes().saturating_mul(3);
+        self.contexts.iter().any(|c| c.pointer <= address && address < c.limit.plus(room))
     }
 
     /// The types that walks met so far.

@@ -169,7 +169,7 @@ impl Heap<'_> {
         // An object in allocation (space taken and cleared, its method table not yet written, 44 of 188 dumps of a busy
         // heap) is zeros up to the next object, Free included.
         let first = self.memory.word(at).unwrap_or(1);
-        let next = self.resync(at, rules, if first == 0 { 1 } else { CHAIN });
+        let next = self.resync(at, rules, CHAIN);
         let range = AddrRange::new(at, next);
         // A dump that lacks pages of the heap lacks method tables as well: then the object may be sound.
         let mt = Addr(first & !self.unmask);
@@ -217,14 +217,33 @@ impl Heap<'_> {
                 Err(_) => return false,
                 Ok(word) => word,
             };
-            let Some(kind) = self.type_at(Addr(word & !self.unmask)) else { return false };
-            let count = || self.memory.u32(at.plus(self.memory.ptr_bytes())).ok();
-            let Some(size) = size_of(&kind, count) else { return false };
-            let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align);
-            let Some(rounded) = rounded.filter(|_| rules.end.since(at).is_some_and(|room| size <= room)) else { return false };
-            at = at.plus(rounded);
+            let Some(next) = self.behind(at, word, rules) else { return false };
+            at = next;
         }
         true
+    }
+
+    /// Where the object at `at`, whose first word is `word`, ends; `None` where it cannot be an object.
+    fn behind(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
+        let kind = self.type_at(Addr(word & !self.unmask))?;
+        let size = size_of(&kind, || self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
+        let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align)?;
+        rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
+    }
+
+    /// Where the objects end that follow each other from `at` in `segment` up to `to` or beyond, or where `most` of them
+    /// end; `None` where one of them is no object.
+    pub fn objects_reach(&self, segment: &SegmentModel, at: Addr, to: Addr, most: u32) -> Option<Addr> {
+        let rules = self.rules(segment);
+        let mut here = at;
+        for _ in 0..most {
+            if here >= to && here > at {
+                break;
+            }
+            let word = self.memory.word(here).ok().filter(|_| here.is_aligned(self.memory.ptr_bytes()))?;
+            here = self.behind(here, word, rules)?;
+        }
+        Some(here)
     }
 
     fn all_zero(&self, range: AddrRange) -> bool {

@@ -5,9 +5,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::references::References;
-use crate::base::Addr;
+use crate::base::{Addr, AddrRange};
 use crate::clr::method_table::MethodTables;
 use crate::memory::Memory;
+use crate::model::SegmentModel;
 
 /// A type as the walk knows it.
 #[derive(Clone, Debug)]
@@ -38,6 +39,8 @@ pub struct ObjectType {
 #[derive(Debug, Default)]
 pub struct ObjectTypes {
     known: RwLock<Known>,
+    /// The memory of objects, sorted, without overlaps: no method table lies there.
+    heap: Vec<AddrRange>,
 }
 
 #[derive(Debug, Default)]
@@ -50,6 +53,27 @@ struct Known {
 const MAX_MISSES: usize = 1 << 20;
 
 impl ObjectTypes {
+    /// Types of a heap with these segments. Where objects refer to each other in circles, one of them can pass for a method
+    /// table; segments whose bounds make no sense cannot tell.
+    pub(super) fn new(segments: &[SegmentModel]) -> ObjectTypes {
+        let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
+        let mut heap: Vec<AddrRange> = segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect();
+        heap.sort_unstable();
+        heap.dedup_by(|b, a| {
+            let touches = b.start <= a.end;
+            if touches {
+                a.end = a.end.max(b.end);
+            }
+            touches
+        });
+        ObjectTypes { known: RwLock::default(), heap }
+    }
+
+    fn in_heap(&self, address: Addr) -> bool {
+        let before = self.heap.partition_point(|r| r.start <= address).checked_sub(1);
+        before.and_then(|i| self.heap.get(i)).is_some_and(|r| r.contains(address))
+    }
+
     /// The types that were met, by their numbers.
     pub fn list(&self) -> Vec<Arc<ObjectType>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).list.clone()
@@ -60,7 +84,7 @@ impl ObjectTypes {
         if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_address.get(&mt.0) {
             return known.clone();
         }
-        let made = make(memory, tables, mt);
+        let made = if self.in_heap(mt) { None } else { make(memory, tables, mt) };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = known.by_address.get(&mt.0) {
             // Another thread was faster: its number counts.

@@ -21,6 +21,7 @@ mod survival;
 mod threads;
 mod trim;
 mod types;
+mod verify;
 
 /// The two methods that every report has in common.
 macro_rules! completeness {

@@ -1,0 +1,360 @@
+//! The second walk: every object's header and references.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::ground::{Ground, Target, certain};
+use super::sink::{Found, Sink};
+use crate::base::{Addr, AddrRange};
+use crate::clr::header::{HeaderUse, Headers};
+use crate::gc::{Cards, Object, References, Sweep, Visitor};
+use crate::memory::Window;
+use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
+
+/// Places in front of a bad reference that may be the start of a swallowed object: header words before it are no nulls.
+const LOOK_AHEAD: u64 = 32;
+
+/// What the objects are checked with.
+pub(super) struct Tools<'h, 'p> {
+    pub(super) ground: Ground<'h, 'p>,
+    pub(super) headers: Option<Headers<'p>>,
+    /// End of the sync table, where it is known.
+    pub(super) sync_end: Option<u32>,
+    /// Managed ids, where all threads are known.
+    pub(super) threads: Option<FxHashSet<u32>>,
+    pub(super) cards: Option<Cards>,
+    pub(super) sweep: Option<Sweep>,
+    /// By number of the segment.
+    pub(super) ages: Vec<Age>,
+}
+
+/// How old the objects of a segment are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Age {
+    /// 0, 1 or 2: also large and pinned objects are collected with generation 2.
+    All(u8),
+    /// Several generations in one segment.
+    Mixed,
+    /// Objects that no collection asks about.
+    Frozen,
+}
+
+impl Age {
+    pub(super) fn of(generation: Generation) -> Age {
+        match generation {
+            Generation::Gen0 => Age::All(0),
+            Generation::Gen1 => Age::All(1),
+            Generation::Gen2 | Generation::Loh | Generation::Poh => Age::All(2),
+            Generation::Ephemeral => Age::Mixed,
+            Generation::Frozen => Age::Frozen,
+        }
+    }
+
+    fn number(self) -> Option<u8> {
+        match self {
+            Age::All(n) => Some(n),
+            _ => None,
+        }
+    }
+}
+
+/// The object in front of a gap, as it says itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    pub(super) address: Addr,
+    pub(super) size: u64,
+    pub(super) string: bool,
+    /// Whether its size comes from a length.
+    pub(super) sized: bool,
+    /// Whether its elements are references.
+    pub(super) references: bool,
+}
+
+/// What leads into a gap.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hits {
+    pub(super) count: u64,
+    /// Whether something leads exactly to the gap's start.
+    pub(super) exact: bool,
+}
+
+/// What leads where it should not, and is told with the damage that it leads to.
+#[derive(Debug, Default)]
+pub(super) struct Folded {
+    pub(super) gaps: FxHashMap<Addr, Hits>,
+    /// Objects whose size is wrong, with the number of what leads to the objects inside.
+    pub(super) sizes: BTreeMap<Addr, u64>,
+}
+
+impl Folded {
+    /// Puts `target` to what it belongs to. `None` where it is a finding of its own, with the kind that it has as a reference.
+    pub(super) fn fold(&mut self, ground: &Ground<'_, '_>, target: Addr, unknown: &mut u64) -> Option<(FindingId, Option<Addr>)> {
+        Some(match ground.look(target) {
+            Target::Unknown => {
+                *unknown = unknown.saturating_add(1);
+                return None;
+            }
+            Target::Gap(start) => {
+                let hits = self.gaps.entry(start).or_default();
+                hits.count = hits.count.saturating_add(1);
+                hits.exact |= start == target;
+                return None;
+            }
+            Target::Swallowed(object) => {
+                self.size(object, 1);
+                return None;
+            }
+            Target::Unaligned => (FindingId::ReferenceUnaligned, None),
+            Target::Outside => (FindingId::ReferenceOutsideHeap, None),
+            Target::Middle(object) => (FindingId::ReferenceToMiddle, Some(object)),
+            Target::Free => (FindingId::ReferenceToFree, None),
+            Target::Unused => (FindingId::ReferenceToUnused, None),
+        })
+    }
+
+    fn size(&mut self, object: Addr, also: u64) {
+        let n = self.sizes.entry(object).or_default();
+        *n = n.saturating_add(also);
+    }
+
+    pub(super) fn merge(&mut self, other: Folded) {
+        for (start, hits) in other.gaps {
+            let into = self.gaps.entry(start).or_default();
+            into.count = into.count.saturating_add(hits.count);
+            into.exact |= hits.exact;
+        }
+        other.sizes.into_iter().for_each(|(object, n)| self.size(object, n));
+    }
+}
+
+/// The visitor of one thread.
+pub(super) struct Checker<'h, 'p> {
+    tools: &'h Tools<'h, 'p>,
+    segment: Option<&'h SegmentModel>,
+    gaps: Vec<AddrRange>,
+    next_gap: usize,
+    /// Up to where the places of the segment's objects are certain.
+    certain: Addr,
+    last: Option<Before>,
+    hint: usize,
+    header_window: Window<'p>,
+    card_window: Window<'p>,
+    mark_window: Window<'p>,
+    pub(super) before: Vec<(Addr, Option<Before>)>,
+    pub(super) folded: Folded,
+    pub(super) sink: Sink,
+    pub(super) totals: VerifyTotals,
+    /// Method tables whose references are not known although they are in the dump, each with its first object.
+    pub(super) bad_types: BTreeMap<Addr, Addr>,
+    /// Cards and marks that are not in the dump.
+    pub(super) absent: Absent,
+}
+
+/// What was asked for and is not in the dump.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Absent {
+    pub(super) cards: u64,
+    pub(super) marks: u64,
+    pub(super) layouts: u64,
+    /// Objects behind memory that is not in the dump.
+    pub(super) behind: u64,
+}
+
+fn one(n: &mut u64) {
+    *n = n.wrapping_add(1);
+}
+
+impl<'h, 'p> Checker<'h, 'p> {
+    pub(super) fn new(tools: &'h Tools<'h, 'p>, sink: Sink) -> Checker<'h, 'p> {
+        let window = Window::new(tools.ground.heap.memory());
+        Checker {
+            tools,
+            segment: None,
+            gaps: Vec::new(),
+            next_gap: 0,
+            certain: Addr::NULL,
+            last: None,
+            hint: 0,
+            header_window: window.clone(),
+            card_window: window.clone(),
+            mark_window: window,
+            before: Vec::new(),
+            folded: Folded::default(),
+            sink,
+            totals: VerifyTotals::default(),
+            bad_types: BTreeMap::new(),
+            absent: Absent::default(),
+        }
+    }
+
+    /// The gaps of the segment that end before `address` have the object in front of them that they will ever have.
+    fn pass_gaps(&mut self, address: Option<Addr>) {
+        while let Some(gap) = self.gaps.get(self.next_gap).filter(|g| address.is_none_or(|a| g.start < a)) {
+            self.before.push((gap.start, self.last.filter(|b| b.end(self.tools).is_none_or(|end| end >= gap.start))));
+            self.next_gap = self.next_gap.saturating_add(1);
+        }
+    }
+
+    /// The last segment is at its end.
+    pub(super) fn close(&mut self) {
+        self.pass_gaps(None);
+    }
+
+    fn header(&mut self, address: Addr) {
+        let Some(headers) = &self.tools.headers else { return };
+        let Some(word) = address.minus(headers.before()).and_then(|at| self.header_window.u32(at)) else { return };
+        one(&mut self.totals.headers);
+        match HeaderUse::of(word) {
+            HeaderUse::None | HeaderUse::Hash => {}
+            HeaderUse::ThinLock(id) => {
+                if self.tools.threads.as_ref().is_some_and(|known| !known.contains(&id)) {
+                    self.sink.add(Found::new(FindingId::ThinLockNoThread, address).object(address).number(id.into()));
+                }
+            }
+            HeaderUse::SyncBlock(index) => {
+                let Some(end) = self.tools.sync_end else { return };
+                let found = |id| Found::new(id, address).object(address).number(index.into());
+                if index == 0 || index >= end {
+                    self.sink.add(found(FindingId::SyncBlockBadIndex));
+                } else if let Some((_, owner)) = headers.sync_entry(index).filter(|(_, owner)| *owner != address) {
+                    self.sink.add(found(FindingId::SyncBlockWrongObject).related(owner));
+                }
+            }
+        }
+    }
+
+    /// A reference that leads to no start of an object. Returns whether the rest of the object can be trusted.
+    #[cold]
+    fn bad(&mut self, object: &Object<'_>, offset: u64, target: Addr) -> bool {
+        let place = object.address.plus(offset);
+        let Some((id, inside)) = self.folded.fold(&self.tools.ground, target, &mut self.totals.unknown_references) else { return true };
+        if object.kind.component_size != 0 && self.ends_early(object, offset) {
+            self.folded.size(object.address, 0);
+            return false;
+        }
+        let found = Found::new(id, place).object(object.address).related(target);
+        self.sink.add(inside.map_or(found.clone(), |o| found.number(o.0)));
+        true
+    }
+
+    /// Whether other objects begin inside of this one, at `offset` or a little behind.
+    fn ends_early(&self, object: &Object<'_>, offset: u64) -> bool {
+        let ground = &self.tools.ground;
+        let word = ground.heap.memory().ptr_bytes();
+        let Some(segment) = self.segment else { return false };
+        (0..LOOK_AHEAD)
+            .map(|i| offset.saturating_add(i.saturating_mul(word)))
+            .take_while(|o| *o < object.size)
+            .any(|o| ground.swallowed(segment, object.address, object.address.plus(o)))
+    }
+
+    /// The references of an object of the `age`.
+    fn references(&mut self, object: &Object<'_>, age: Option<u8>) {
+        let tools = self.tools;
+        let starts = tools.ground.starts;
+        let old = age.filter(|a| *a > 0 && tools.cards.is_some());
+        let (mut trusted, mut covered) = (true, None);
+        object.references(|offset, target| {
+            one(&mut self.totals.references);
+            if !starts.is_start(target, &mut self.hint) {
+                if trusted {
+                    trusted = self.bad(object, offset, target);
+                }
+            } else if let Some(age) = old {
+                let age_there = match tools.ages.get(self.hint) {
+                    Some(Age::Mixed) => tools.ground.heap.generation_of(target).and_then(|g| Age::of(g).number()),
+                    Some(there) => there.number(),
+                    None => None,
+                };
+                if age_there.is_some_and(|there| there < age) {
+                    self.card(object, offset, target, &mut covered);
+                }
+            }
+        });
+    }
+
+    /// An older object refers to a younger one.
+    fn card(&mut self, object: &Object<'_>, offset: u64, target: Addr, covered: &mut Option<bool>) {
+        let (Some(cards), Some(segment)) = (&self.tools.cards, self.segment) else { return };
+        let place = object.address.plus(offset);
+        let set = match cards.is_set(&mut self.card_window, segment.heap, place) {
+            None => return one(&mut self.absent.cards),
+            Some(true) => true,
+            // Of a large object any card counts.
+            Some(false) if matches!(segment.generation, Generation::Loh | Generation::Poh) => *covered.get_or_insert_with(|| {
+                let step = usize::try_from(cards.card_bytes()).unwrap_or(256).max(1);
+                let window = &mut self.card_window;
+                (0..object.size).step_by(step).any(|at| cards.is_set(window, segment.heap, object.address.plus(at)) == Some(true))
+            }),
+            Some(false) => false,
+        };
+        one(&mut self.totals.cards);
+        if !set {
+            self.sink.add(Found::new(FindingId::CardClear, place).object(object.address).related(target));
+        }
+    }
+}
+
+impl Before {
+    fn end(&self, tools: &Tools<'_, '_>) -> Option<Addr> {
+        // Large objects are aligned to 8 bytes on 32-bit targets as well.
+        self.size.checked_next_multiple_of(tools.ground.heap.memory().ptr_bytes().max(8)).map(|n| self.address.plus(n))
+    }
+}
+
+impl Visitor for Checker<'_, '_> {
+    fn segment(&mut self, index: usize, _segment: &SegmentModel) -> bool {
+        self.close();
+        self.last = None;
+        self.next_gap = 0;
+        self.segment = self.tools.ground.heap.segments().get(index);
+        let walk = self.tools.ground.walks.get(index).map(|(_, walk)| walk);
+        self.certain = walk.map_or(Addr::NULL, certain);
+        self.gaps = walk.into_iter().flat_map(|w| &w.gaps).filter(|g| g.range.start < self.certain).map(|g| g.range).collect();
+        true
+    }
+
+    fn object(&mut self, object: &Object<'_>) {
+        if self.next_gap < self.gaps.len() {
+            self.pass_gaps(Some(object.address));
+            let kind = object.kind;
+            self.last = Some(Before {
+                address: object.address,
+                size: object.size,
+                string: kind.is_string,
+                sized: kind.component_size != 0,
+                references: kind.is_array && matches!(kind.references, References::Runs(_)),
+            });
+        }
+        if object.kind.is_free {
+            return;
+        }
+        if object.address >= self.certain {
+            return one(&mut self.absent.behind);
+        }
+        one(&mut self.totals.objects);
+        if let (Some(sweep), Some(segment)) = (&self.tools.sweep, self.segment) {
+            match sweep.is_live(&mut self.mark_window, segment, object.address) {
+                Some(true) => {}
+                Some(false) => return one(&mut self.totals.dead_objects),
+                // Whether its references mean anything is not known.
+                None => return one(&mut self.absent.marks),
+            }
+        }
+        self.header(object.address);
+        match &object.kind.references {
+            References::None => {}
+            References::Unknown => {
+                let table = object.kind.method_table;
+                let memory = self.tools.ground.heap.memory();
+                one(&mut self.absent.layouts);
+                if table.minus(memory.ptr_bytes()).is_some_and(|at| memory.has(at)) {
+                    let first = self.bad_types.entry(table).or_insert(object.address);
+                    *first = (*first).min(object.address);
+                }
+            }
+            _ => self.references(object, Age::of(object.generation).number()),
+        }
+    }
+}

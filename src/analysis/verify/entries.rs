@@ -1,0 +1,85 @@
+//! What leads to objects from outside of the heap: sync blocks, handles, finalization queues.
+
+use super::check::{Folded, Tools};
+use super::sink::{Found, Sink};
+use crate::base::Addr;
+use crate::clr::header::HeaderUse;
+use crate::gc::{Gc, HandleFilter};
+use crate::model::{FindingId, HandleKind, VerifyTotals};
+
+/// Checks entries of tables one after the other.
+pub(super) struct Entries<'h, 'p> {
+    pub(super) tools: &'h Tools<'h, 'p>,
+    pub(super) folded: &'h mut Folded,
+    pub(super) sink: &'h mut Sink,
+    pub(super) totals: &'h mut VerifyTotals,
+    pub(super) hint: usize,
+}
+
+fn what(id: FindingId) -> &'static str {
+    match id {
+        FindingId::ReferenceUnaligned => "which is no multiple of the pointer size",
+        FindingId::ReferenceToMiddle => "which lies inside of an object",
+        FindingId::ReferenceToFree => "which is free space",
+        FindingId::ReferenceToUnused => "which is not yet filled with objects",
+        _ => "which lies in no segment of the heap",
+    }
+}
+
+impl Entries<'_, '_> {
+    /// The entry at `address` should lead to an object.
+    fn entry(&mut self, id: FindingId, address: Addr, target: Addr) -> Option<Found> {
+        let ground = &self.tools.ground;
+        if ground.starts.is_start(target, &mut self.hint) {
+            return None;
+        }
+        let mut unknown = 0;
+        let (wrong, _) = self.folded.fold(ground, target, &mut unknown)?;
+        Some(Found::new(id, address).related(target).name(what(wrong)))
+    }
+
+    pub(super) fn handles(&mut self, gc: &Gc<'_>) {
+        let mut handles = 0u64;
+        gc.walk_handles(&HandleFilter::default(), |h| {
+            handles = handles.saturating_add(1);
+            let mut found = vec![self.entry(FindingId::HandleBadObject, h.address, h.object)];
+            // The other secondary values are no objects.
+            if let Some(secondary) = h.secondary.filter(|s| h.kind == HandleKind::Dependent && !s.is_null()) {
+                found.push(self.entry(FindingId::HandleBadSecondary, h.address, secondary));
+            }
+            found.into_iter().flatten().for_each(|f| self.sink.add(f));
+        });
+        self.totals.handles = handles;
+    }
+
+    pub(super) fn finalizers(&mut self, gc: &Gc<'_>) {
+        for queue in gc.finalizer_queues() {
+            for entry in &queue.entries {
+                self.totals.finalizers = self.totals.finalizers.saturating_add(1);
+                if let Some(found) = self.entry(FindingId::FinalizerBadObject, entry.address, entry.object) {
+                    self.sink.add(found);
+                }
+            }
+        }
+    }
+
+    /// Each sync block's object should know of it. An object whose header has another number was told of already.
+    pub(super) fn sync_blocks(&mut self) {
+        let (Some(headers), Some(end)) = (&self.tools.headers, self.tools.sync_end) else { return };
+        let memory = self.tools.ground.heap.memory();
+        for index in 1..end.min(headers.sync_limit()) {
+            let Some((place, object)) = headers.sync_entry(index).filter(|(_, object)| !object.is_null()) else { continue };
+            self.totals.sync_blocks = self.totals.sync_blocks.saturating_add(1);
+            if !self.tools.ground.starts.is_start(object, &mut self.hint) {
+                if let Some(found) = self.entry(FindingId::SyncBlockBadObject, place, object) {
+                    self.sink.add(found);
+                }
+                continue;
+            }
+            let word = object.minus(headers.before()).and_then(|at| memory.u32(at).ok());
+            if word.is_some_and(|w| !matches!(HeaderUse::of(w), HeaderUse::SyncBlock(_))) {
+                self.sink.add(Found::new(FindingId::SyncBlockNotInHeader, object).object(object).related(place).number(index.into()));
+            }
+        }
+    }
+}

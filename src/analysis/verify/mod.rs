@@ -1,0 +1,266 @@
+//! What is wrong with the heap. One thing that is broken is told once: what else goes wrong because of it is counted with
+//! it. What is not in the dump is not wrong; it is told apart, as coverage.
+
+mod check;
+mod entries;
+mod ground;
+mod holes;
+mod sink;
+mod structure;
+mod words;
+
+use rustc_hash::FxHashSet;
+
+use super::Namer;
+use super::walk::{coverage, note};
+use crate::base::{Addr, AddrRange, NoteKind, Notes};
+use crate::clr::header::Headers;
+use crate::clr::threads::{Thread, Threads};
+use crate::contract::{ContractError, Process, Runtime};
+use crate::gc::{Gc, Heap, ObjectStarts};
+use crate::model::{FindingCount, FindingId, UnavailableCheck, VerifyReport, VerifyTotals, WalkModel};
+use check::{Absent, Age, Checker, Folded, Tools};
+use entries::Entries;
+use ground::Ground;
+use sink::{Found, Sink};
+
+/// What `verify` is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VerifyQuery {
+    /// Only what concerns the object around this address.
+    pub object: Option<Addr>,
+    /// Findings to list, 0 for all.
+    pub top: usize,
+}
+
+/// Checks that cannot be made, in the order in which they are told.
+#[derive(Default)]
+struct Unavailable(Vec<UnavailableCheck>);
+
+impl Unavailable {
+    fn add(&mut self, check: &str, reason: impl Into<String>) {
+        self.0.push(UnavailableCheck { check: check.into(), reason: reason.into() });
+    }
+}
+
+/// Checks the heap of `runtime`. `None` where an object is asked for and there is none.
+///
+/// # Errors
+/// [`ContractError`] where the descriptor lacks what sizes objects.
+pub fn verify(
+    process: &Process,
+    runtime: &Runtime,
+    gc: &Gc<'_>,
+    namer: &Namer<'_>,
+    query: VerifyQuery,
+) -> Result<Option<VerifyReport>, ContractError> {
+    let quiet = Notes::new();
+    let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).map(|t| t.list());
+    let all_threads = threads.is_ok() && !quiet.partial();
+    let threads = threads.unwrap_or_default();
+    let mut heap = Heap::new(gc, &threads)?;
+    let mut totals = VerifyTotals::default();
+    let mut unavailable = Unavailable::default();
+    let mut structural = Sink::new(query.top, None);
+    let structure = structure::segments(gc, heap.segments(), &mut structural, &mut totals);
+    heap.retain(|s| structure.usable.contains(&s.address));
+
+    let (starts, walks) = ObjectStarts::build(&heap, &*process.progress, &process.notes);
+    note_walks(process, &heap, &walks);
+    let moving = gc.facts().structures_valid == Some(false);
+    let coverage = coverage(&heap, &walks);
+    let mut only = None;
+    if let Some(address) = query.object {
+        only = extent(process, runtime, &heap, &starts, &walks, address);
+        if only.is_none() {
+            return Ok(None);
+        }
+    }
+    let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
+    if moving {
+        let why = "a garbage collection was rearranging the heap";
+        for check in ["objects", "references", "sync-blocks", "thin-locks", "handles", "finalizers", "contexts", "cards"] {
+            unavailable.add(check, why);
+        }
+    } else {
+        structure::contexts(gc, &threads, heap.segments(), structure.all, &mut structural, &mut totals);
+        if coverage.allocated_bytes > 0 && coverage.walked_bytes == 0 {
+            for check in ["objects", "references"] {
+                unavailable.add(check, "no part of the heap is in the dump");
+            }
+        }
+        let sums =
+            heap.segments().iter().fold((0u64, 0u64), |n, s| (n.0.saturating_add(s.allocated_bytes), n.1.saturating_add(s.captured_bytes)));
+        let inside = sums.0.saturating_sub(sums.1).saturating_sub(coverage.absent_bytes);
+        if inside > 0 {
+            unavailable.add("references", format!("{inside} bytes inside of objects are not in the dump"));
+        }
+        let ground = Ground { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all };
+        let tools = tools(process, runtime, gc, ground, &threads, all_threads, &mut unavailable);
+        objects(process, gc, &tools, &mut sink, &mut totals, &mut unavailable);
+    }
+    if query.object.is_none() {
+        sink.merge(structural);
+    }
+    Ok(Some(report(&heap, namer, query, only.map(|(object, _)| object), sink, totals, unavailable, coverage)))
+}
+
+/// Notes what was not walked. What is damaged is found.
+fn note_walks(process: &Process, heap: &Heap<'_>, walks: &[(usize, WalkModel)]) {
+    let sound: Vec<(usize, WalkModel)> = walks
+        .iter()
+        .map(|(i, walk)| {
+            let mut walk = walk.clone();
+            walk.gaps.retain(|g| g.kind != "corrupt");
+            (*i, walk)
+        })
+        .collect();
+    note(process, heap, &sound);
+}
+
+/// What the objects are checked with, and what is missing of it.
+fn tools<'h, 'p>(
+    process: &'p Process,
+    runtime: &Runtime,
+    gc: &Gc<'_>,
+    ground: Ground<'h, 'p>,
+    threads: &[Thread],
+    all_threads: bool,
+    unavailable: &mut Unavailable,
+) -> Tools<'h, 'p> {
+    let headers = Headers::bind(&process.memory, &runtime.descriptor, &process.limits).ok();
+    let sync_end = headers.as_ref().and_then(Headers::sync_end);
+    if sync_end.is_none() {
+        let why = if headers.is_none() {
+            "the descriptor does not describe object headers"
+        } else {
+            "the sync table is not in the dump, or not described"
+        };
+        unavailable.add("sync-blocks", why);
+    }
+    let ids: FxHashSet<u32> = threads.iter().filter_map(|t| t.id).collect();
+    let known = (all_threads && headers.is_some() && ids.len() == threads.len() && !ids.is_empty()).then_some(ids);
+    if known.is_none() {
+        unavailable.add("thin-locks", "the managed threads are not all known");
+    }
+    let cards = gc.cards().map_err(|why| unavailable.add("cards", why)).ok();
+    let sweep = gc.sweep().and_then(|s| s.map_err(|why| unavailable.add("sweep", why)).ok());
+    let ages = ground.heap.segments().iter().map(|s| Age::of(s.generation)).collect();
+    Tools { headers, sync_end, threads: known, cards, sweep, ages, ground }
+}
+
+/// The second walk, and what depends on it.
+fn objects(
+    process: &Process,
+    gc: &Gc<'_>,
+    tools: &Tools<'_, '_>,
+    sink: &mut Sink,
+    totals: &mut VerifyTotals,
+    unavailable: &mut Unavailable,
+) {
+    let empty = sink.clone();
+    let walked = tools.ground.heap.walk_once(&*process.progress, || Checker::new(tools, empty.clone()));
+    let mut folded = Folded::default();
+    let mut before = Vec::new();
+    let mut absent = Absent::default();
+    let mut types = std::collections::BTreeMap::new();
+    for mut checker in walked.visitors {
+        checker.close();
+        before.append(&mut checker.before);
+        folded.merge(checker.folded);
+        sink.merge(checker.sink);
+        totals.take(&checker.totals);
+        absent.take(checker.absent);
+        for (table, object) in checker.bad_types {
+            let first = types.entry(table).or_insert(object);
+            *first = (*first).min(object);
+        }
+    }
+    for (table, object) in types {
+        sink.add(Found::new(FindingId::TypeBadReferences, table).object(object));
+    }
+    let mut entries = Entries { tools, folded: &mut folded, sink, totals, hint: 0 };
+    entries.handles(gc);
+    entries.finalizers(gc);
+    entries.sync_blocks();
+    holes::judge(tools, &before, &mut folded, sink);
+    let left_out = [
+        ("objects", absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
+        ("cards", absent.cards, "cards are not in the dump"),
+        ("sweep", absent.marks, "objects whose marks are not in the dump were left out"),
+        ("references", absent.layouts, "objects whose type does not say where it holds references"),
+    ];
+    for (check, n, why) in left_out.into_iter().filter(|(_, n, _)| *n > 0) {
+        unavailable.add(check, format!("{n} {why}"));
+    }
+    for (index, walk) in &tools.ground.walks.iter().filter(|(_, w)| w.gaps.len() >= ground::MOST_GAPS).collect::<Vec<_>>() {
+        let segment = tools.ground.heap.segments().get(*index).map_or(walk.segment, |s| s.address);
+        process.notes.add(NoteKind::LimitHit, segment, format!("the segment at {segment} has more gaps than are looked at"));
+    }
+}
+
+/// The stretch that belongs to the object around `address`, its header included, and where the object begins.
+fn extent(
+    process: &Process,
+    runtime: &Runtime,
+    heap: &Heap<'_>,
+    starts: &ObjectStarts,
+    walks: &[(usize, WalkModel)],
+    address: Addr,
+) -> Option<(Addr, AddrRange)> {
+    let header = Headers::bind(&process.memory, &runtime.descriptor, &process.limits).map_or(0, |h| h.before());
+    let gap = walks.iter().flat_map(|(_, w)| &w.gaps).find(|g| g.range.contains(address)).map(|g| (g.range.start, g.range.end));
+    let object = || {
+        let (_, start) = starts.containing(heap, address)?;
+        let (_, size) = heap.object(start)?;
+        // The size counts the header word, which lies in front.
+        Some((start, start.plus(size.checked_sub(heap.memory().ptr_bytes())?)))
+    };
+    let (start, end) = gap.or_else(object)?;
+    Some((start, AddrRange::new(start.minus(header).unwrap_or(start), end)))
+}
+
+#[allow(clippy::too_many_arguments)] // One call; a struct would only rename the arguments.
+fn report(
+    heap: &Heap<'_>,
+    namer: &Namer<'_>,
+    query: VerifyQuery,
+    object: Option<Addr>,
+    sink: Sink,
+    mut totals: VerifyTotals,
+    unavailable: Unavailable,
+    coverage: crate::model::CoverageModel,
+) -> VerifyReport {
+    let summary: Vec<FindingCount> =
+        sink.counts().iter().map(|(id, count)| FindingCount { id: *id, severity: id.severity(), count: *count }).collect();
+    for row in &summary {
+        let sum = if row.severity == crate::model::Severity::Error { &mut totals.errors } else { &mut totals.suspicious };
+        *sum = sum.saturating_add(row.count);
+    }
+    let most = if query.top == 0 { usize::MAX } else { query.top };
+    let findings = sink.into_kept().iter().take(most).map(|f| words::model(heap, namer, f)).collect();
+    VerifyReport { complete: true, object, findings, summary, totals, unavailable: unavailable.0, coverage }
+}
+
+impl VerifyTotals {
+    /// Adds what one thread has counted.
+    fn take(&mut self, other: &VerifyTotals) {
+        let add = |to: &mut u64, n: u64| *to = to.saturating_add(n);
+        add(&mut self.objects, other.objects);
+        add(&mut self.dead_objects, other.dead_objects);
+        add(&mut self.references, other.references);
+        add(&mut self.unknown_references, other.unknown_references);
+        add(&mut self.headers, other.headers);
+        add(&mut self.cards, other.cards);
+    }
+}
+
+impl Absent {
+    fn take(&mut self, other: Absent) {
+        let add = |to: &mut u64, n: u64| *to = to.saturating_add(n);
+        add(&mut self.cards, other.cards);
+        add(&mut self.marks, other.marks);
+        add(&mut self.layouts, other.layouts);
+        add(&mut self.behind, other.behind);
+    }
+}

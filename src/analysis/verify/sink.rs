@@ -1,0 +1,115 @@
+//! Findings on their way into the report: counted all, kept as many as are asked for, those at the lowest addresses.
+
+use std::collections::{BTreeMap, BinaryHeap};
+
+use crate::base::{Addr, AddrRange};
+use crate::model::FindingId;
+
+/// Findings of one kind that are kept where all are asked for: more than anybody reads, and some MB.
+const MOST: usize = 1 << 16;
+
+/// A finding before it is put into words. Orders by address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Found {
+    pub(super) address: Addr,
+    pub(super) id: FindingId,
+    /// The object that it is in or about.
+    pub(super) object: Option<Addr>,
+    pub(super) related: Option<Addr>,
+    /// What leads into the same damage.
+    pub(super) also: u64,
+    /// What only some kinds have: a number, a name.
+    pub(super) detail: Detail,
+}
+
+/// What a message says beside the addresses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Detail {
+    None,
+    Number(u64),
+    Name(&'static str),
+}
+
+impl Found {
+    pub(super) fn new(id: FindingId, address: Addr) -> Found {
+        Found { address, id, object: None, related: None, also: 0, detail: Detail::None }
+    }
+
+    pub(super) fn object(self, object: Addr) -> Found {
+        Found { object: Some(object), ..self }
+    }
+
+    pub(super) fn related(self, related: Addr) -> Found {
+        Found { related: Some(related), ..self }
+    }
+
+    pub(super) fn number(self, number: u64) -> Found {
+        Found { detail: Detail::Number(number), ..self }
+    }
+
+    pub(super) fn name(self, name: &'static str) -> Found {
+        Found { detail: Detail::Name(name), ..self }
+    }
+}
+
+/// The findings of one thread, or of all of them.
+#[derive(Clone, Debug)]
+pub(super) struct Sink {
+    most: usize,
+    /// Only what concerns this stretch: an object, its header included.
+    only: Option<AddrRange>,
+    counts: BTreeMap<FindingId, u64>,
+    kept: BTreeMap<FindingId, BinaryHeap<Found>>,
+}
+
+impl Sink {
+    /// `top` findings of each kind are kept, 0 for (nearly) all.
+    pub(super) fn new(top: usize, only: Option<AddrRange>) -> Sink {
+        let most = if top == 0 { MOST } else { top };
+        Sink { most, only, counts: BTreeMap::new(), kept: BTreeMap::new() }
+    }
+
+    pub(super) fn add(&mut self, found: Found) {
+        let inside = |range: AddrRange| {
+            let places = [Some(found.address), found.object, found.related];
+            places.into_iter().flatten().any(|a| range.contains(a))
+        };
+        if self.only.is_some_and(|range| !inside(range)) {
+            return;
+        }
+        let count = self.counts.entry(found.id).or_default();
+        *count = count.saturating_add(1);
+        self.keep(found);
+    }
+
+    fn keep(&mut self, found: Found) {
+        let kept = self.kept.entry(found.id).or_default();
+        if kept.len() >= self.most {
+            match kept.peek() {
+                Some(last) if *last > found => drop(kept.pop()),
+                _ => return,
+            }
+        }
+        kept.push(found);
+    }
+
+    pub(super) fn merge(&mut self, other: Sink) {
+        for (id, n) in other.counts {
+            let count = self.counts.entry(id).or_default();
+            *count = count.saturating_add(n);
+        }
+        other.kept.into_values().flatten().for_each(|found| self.keep(found));
+    }
+
+    /// The numbers of all kinds that were found.
+    pub(super) fn counts(&self) -> &BTreeMap<FindingId, u64> {
+        &self.counts
+    }
+
+    /// What was kept: errors first, then by address.
+    pub(super) fn into_kept(self) -> Vec<Found> {
+        let mut out: Vec<Found> = self.kept.into_values().flatten().collect();
+        out.sort_by(|a, b| (a.id.severity(), a).cmp(&(b.id.severity(), b)));
+        out
+    }
+}

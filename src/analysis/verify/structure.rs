@@ -1,0 +1,138 @@
+//! Segments, their lists, and allocation contexts.
+
+use std::collections::HashSet;
+
+use super::check::Age;
+use super::sink::{Found, Sink};
+use crate::base::Addr;
+use crate::clr::threads::Thread;
+use crate::gc::{Gc, ListEnd};
+use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
+
+/// What is known of the segments.
+pub(super) struct Structure {
+    /// Segments whose objects can be looked for.
+    pub(super) usable: HashSet<Addr>,
+    /// Whether these are all that the process had.
+    pub(super) all: bool,
+}
+
+/// Checks the segments and their lists.
+pub(super) fn segments(gc: &Gc<'_>, segments: &[SegmentModel], sink: &mut Sink, totals: &mut VerifyTotals) -> Structure {
+    let listed = lists(gc, segments, sink);
+    let mut out = Structure { usable: HashSet::new(), all: listed.all };
+    let mut sound: Vec<&SegmentModel> = Vec::new();
+    for s in segments.iter().filter(|s| listed.usable.contains(&s.address)) {
+        totals.segments = totals.segments.saturating_add(1);
+        let order = [s.start, s.allocated, s.committed, s.reserved];
+        if let Some(wrong) = order.windows(2).find(|w| matches!(w, [a, b] if a > b)) {
+            sink.add(Found { related: wrong.last().copied(), ..Found::new(FindingId::SegmentBadBounds, s.address) });
+            out.all = false;
+            continue;
+        }
+        out.usable.insert(s.address);
+        sound.push(s);
+        let heap = gc.facts().heaps.iter().find(|h| h.index == s.heap).and_then(|h| h.address);
+        if let (Some(heap), Some(owner)) = (heap, gc.segment_owner(s.address))
+            && heap != owner
+            && gc.facts().structures_valid != Some(false)
+        {
+            sink.add(Found::new(FindingId::SegmentWrongHeap, s.address).related(owner).number(s.heap));
+        }
+    }
+    sound.sort_by_key(|s| (s.start, s.address));
+    for pair in sound.windows(2) {
+        if let [a, b] = pair
+            && a.reserved > b.start
+        {
+            sink.add(Found::new(FindingId::SegmentOverlap, b.address).related(a.address));
+        }
+    }
+    claims(gc, &sound, listed.all, sink);
+    out
+}
+
+/// Follows the lists.
+fn lists(gc: &Gc<'_>, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
+    let mut out = Structure { usable: HashSet::new(), all: true };
+    let lists = gc.segment_lists();
+    out.usable.extend(lists.iter().flat_map(|l| l.segments.iter().copied()));
+    // A dump that holds every object holds the structures as well: what is not there was never there.
+    let known = || segments.iter().filter(|s| out.usable.contains(&s.address));
+    let whole = known().count() > 0 && known().all(|s| s.captured_bytes == s.allocated_bytes);
+    for list in lists {
+        if list.end == ListEnd::End {
+            continue;
+        }
+        out.all = false;
+        if list.end == ListEnd::Absent && (list.target.is_null() || !whole) {
+            continue;
+        }
+        let place = list.segments.last().copied().unwrap_or(list.link);
+        let what = match list.end {
+            ListEnd::Seen => "a segment that is on a list already",
+            ListEnd::TooLong => "more segments than there can be",
+            _ => "something that is no segment",
+        };
+        sink.add(Found::new(FindingId::SegmentBadLink, place).related(list.target).name(what));
+    }
+    out.all &= !segments.is_empty();
+    out
+}
+
+/// What the heaps say about their segments.
+fn claims(gc: &Gc<'_>, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
+    for claim in gc.heap_claims() {
+        let Some(ephemeral) = claim.ephemeral else { continue };
+        let Some(segment) = sound.iter().find(|s| s.address == ephemeral) else {
+            if all && sound.iter().any(|s| s.heap == claim.heap) {
+                sink.add(Found::new(FindingId::SegmentNotListed, ephemeral).number(claim.heap));
+            }
+            continue;
+        };
+        if gc.facts().regions {
+            continue;
+        }
+        if let Some((gen0, gen1)) = claim.starts
+            && !(segment.start <= gen1 && gen1 <= gen0 && gen0 <= segment.allocated)
+        {
+            let wrong = if gen1 < segment.start || gen1 > segment.allocated { gen1 } else { gen0 };
+            sink.add(Found::new(FindingId::GenerationBadStart, ephemeral).related(wrong).number(claim.heap));
+        }
+    }
+}
+
+/// Checks the allocation contexts of the threads and the global one. Those of generations mean something inside of a
+/// collection only.
+pub(super) fn contexts(gc: &Gc<'_>, threads: &[Thread], segments: &[SegmentModel], all: bool, sink: &mut Sink, totals: &mut VerifyTotals) {
+    let mut contexts = gc.contexts(threads);
+    contexts.retain(|c| c.owner != "generation");
+    contexts.sort_by_key(|c| (c.pointer, c.limit));
+    let mut before: Option<(Addr, Addr)> = None;
+    for c in &contexts {
+        totals.contexts = totals.contexts.saturating_add(1);
+        let found = |id| Found::new(id, c.pointer).related(c.limit).number(c.owner_id.unwrap_or(0));
+        if c.pointer > c.limit {
+            sink.add(found(FindingId::ContextBadBounds));
+            continue;
+        }
+        let Some(segment) = segments.iter().find(|s| s.start <= c.pointer && c.pointer <= s.reserved) else {
+            if all {
+                sink.add(found(FindingId::ContextOutsideGen0));
+            }
+            continue;
+        };
+        let older = segment.parts.iter().any(|p| p.generation != Generation::Gen0 && c.pointer < p.end && p.start <= c.pointer);
+        if older || !matches!(Age::of(segment.generation), Age::All(0) | Age::Mixed) {
+            sink.add(found(FindingId::ContextOutsideGen0));
+        } else if c.limit > segment.committed {
+            sink.add(found(FindingId::ContextBadBounds));
+        } else if let Some((pointer, limit)) = before
+            && c.pointer < limit
+        {
+            sink.add(Found::new(FindingId::ContextOverlap, c.pointer).related(pointer).number(c.owner_id.unwrap_or(0)));
+        } else {
+            before = Some((c.pointer, c.limit));
+        }
+    }
+}

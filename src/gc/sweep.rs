@@ -1,0 +1,100 @@
+//! Which objects are alive while a background collection sweeps: dead ones that it has not come to yet may hold references
+//! to memory that is already free.
+//!
+//! Source: `gc_heap::background_object_marked` and what is around it in gc.cpp; peers.md §3.4. A bit of the mark array
+//! stands for 16 bytes on 64-bit targets and for 8 on 32-bit ones, 32 bits to a word.
+
+use super::Gc;
+use super::layouts::Place;
+use crate::base::Addr;
+use crate::memory::Window;
+use crate::model::{Generation, SegmentModel};
+
+/// `c_gc_state` of a background collection that sweeps.
+const PLANNING: u64 = 1;
+/// Flag of a segment that this collection has swept already (`heap_segment_flags_swept`).
+const SWEPT: u64 = 0x10;
+const WORD_BITS: u64 = 32;
+const WORD_BYTES: u64 = 4;
+
+#[derive(Clone, Copy, Debug)]
+struct HeapSweep {
+    heap: u64,
+    marks: Addr,
+    next: Addr,
+    saved: (Addr, Addr),
+    saved_segment: Option<Addr>,
+    saved_start: Option<Addr>,
+}
+
+/// A background sweep that is half done.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    heaps: Vec<HeapSweep>,
+    /// Bytes that one mark stands for.
+    pitch: u64,
+}
+
+impl Sweep {
+    /// Whether the object at `address` in `segment` counts as alive; `None` where its mark is not in the dump.
+    pub fn is_live(&self, window: &mut Window<'_>, segment: &SegmentModel, address: Addr) -> Option<bool> {
+        let born = segment.background_allocated.unwrap_or(Addr::NULL);
+        if segment.generation == Generation::Frozen || segment.flags_value & SWEPT != 0 || born.is_null() {
+            return Some(true);
+        }
+        let heap = self.heaps.iter().find(|h| h.heap == segment.heap)?;
+        let swept = segment.start <= heap.next && heap.next <= segment.reserved && address < heap.next;
+        let young = heap.saved_segment == Some(segment.address) && heap.saved_start.is_some_and(|start| address >= start);
+        let outside = address < heap.saved.0 || address >= heap.saved.1;
+        if swept || young || address >= born || outside {
+            return Some(true);
+        }
+        let (word, bit) = mark_place(heap.marks, self.pitch, address)?;
+        Some(window.u32(word)? >> bit & 1 != 0)
+    }
+}
+
+/// Where the mark of `address` lies: its word, and the bit in it.
+fn mark_place(marks: Addr, pitch: u64, address: Addr) -> Option<(Addr, u32)> {
+    let mark = address.0.checked_div(pitch)?;
+    Some((marks.element(mark / WORD_BITS, WORD_BYTES), u32::try_from(mark % WORD_BITS).ok()?))
+}
+
+impl Gc<'_> {
+    /// The background sweep that was going on; `None` where there was none.
+    ///
+    /// # Errors
+    /// What of it cannot be read.
+    pub fn sweep(&self) -> Option<Result<Sweep, &'static str>> {
+        (self.facts.state == Some(PLANNING)).then(|| {
+            let heaps = self.facts.heaps.iter().map(|heap| -> Result<HeapSweep, &'static str> {
+                let read = |place: Option<Place>| self.memory.ptr(place?.of(heap.address)?).ok();
+                let p = &self.places;
+                let absent = "a background collection was sweeping, and which objects it found alive is not in the dump";
+                Ok(HeapSweep {
+                    heap: heap.index,
+                    marks: read(p.mark_array).filter(|a| !a.is_null()).ok_or(absent)?,
+                    next: read(p.next_sweep_object).ok_or(absent)?,
+                    saved: read(p.background_saved_lowest).zip(read(p.background_saved_highest)).ok_or(absent)?,
+                    saved_segment: read(p.saved_sweep_segment).filter(|a| !a.is_null()),
+                    saved_start: read(p.saved_sweep_start),
+                })
+            });
+            Ok(Sweep { heaps: heaps.collect::<Result<_, _>>()?, pitch: self.memory.ptr_bytes().saturating_mul(2) })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_stands_for_two_words() {
+        // 64-bit: 16 bytes a bit, so 512 bytes a word.
+        assert_eq!(mark_place(Addr(0x1000), 16, Addr(0x400)), Some((Addr(0x1008), 0)));
+        assert_eq!(mark_place(Addr(0x1000), 16, Addr(0x418)), Some((Addr(0x1008), 1)));
+        // 32-bit: 8 bytes a bit.
+        assert_eq!(mark_place(Addr(0x1000), 8, Addr(0x418)), Some((Addr(0x1010), 3)));
+    }
+}
