@@ -53,6 +53,7 @@ const ASKED: &[(&[&str], bool)] = &[
     (&["simulate", "collect"], true),
     (&["bridge"], true),
     (&["contracts"], true),
+    (&["verify"], true),
     (&["type", "*"], true),
     (&["retained", "--tree"], true),
     (&["retained", "--suspects"], true),

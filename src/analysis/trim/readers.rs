@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::fields::{layout, loaded_types};
 use crate::analysis::roots::{RootOptions, RootsQuery, collect_roots, finalizers, roots_report};
-use crate::analysis::{self, ExceptionReader, Namer, ObjectOptions, StaticsOptions, StaticsReader, object_limits};
+use crate::analysis::{self, ExceptionReader, Namer, ObjectOptions, StaticsOptions, StaticsReader, VerifyQuery, object_limits};
 use crate::base::Addr;
 use crate::clr::header::Headers;
 use crate::clr::statics::Statics;
@@ -70,6 +70,7 @@ fn read_runtime(process: &Process, runtime: &Runtime) {
     let objects = analysis::objects_of(process, &heap, |mt| exceptions.is_exception(mt));
     exceptions.report(objects.into_iter(), &threads, false);
     read_objects(process, runtime, &heap, &namer);
+    let _ = analysis::verify(process, runtime, &gc, &namer, VerifyQuery::default());
 }
 
 /// Objects of every type with their fields, and everything about their types.
