@@ -154,8 +154,14 @@ impl HeapGraph {
         }
         let roots = collect_roots(process, runtime, gc, heap, namer, Some(&index), &options.roots);
         let extra = extra(heap, namer, &index, &roots);
-        let walked =
-            heap.walk_once(&*process.progress, || Builder { index: &index, extra: &extra, segment: 0, id: 0, parts: Vec::new(), dangling: 0 });
+        let walked = heap.walk_once(&*process.progress, || Builder {
+            index: &index,
+            extra: &extra,
+            segment: 0,
+            id: 0,
+            parts: Vec::new(),
+            dangling: 0,
+        });
         note(process, heap, &walked.segments);
         let dangling = walked.visitors.iter().fold(0u64, |n, v| n.saturating_add(v.dangling));
         if dangling > 0 {

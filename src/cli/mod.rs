@@ -51,9 +51,14 @@ pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -
         Ok(cli) => cli,
         Err(e) => return usage(&e, &mut streams),
     };
+    run_parsed(&cli, streams)
+}
+
+/// Runs a command line that was parsed before, as [`run`] does.
+pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
     let result = match cli.config.output.clone() {
-        None => cmd::run(&cli, &mut streams),
-        Some(path) => to_file(&cli, &path, &mut streams),
+        None => cmd::run(cli, &mut streams),
+        Some(path) => to_file(cli, &path, &mut streams),
     };
     let flushed = streams.out.flush();
     match result {
