@@ -234,9 +234,11 @@ fn addresses(value: &Value, out: &mut BTreeSet<u64>) {
     }
 }
 
+type Container = (&'static str, fn(&Target) -> Vec<u8>);
+
 /// Fake processes on four kinds of machines, in both containers.
 pub fn synthetic() -> Vec<Base> {
-    let containers: [(&str, fn(&Target) -> Vec<u8>); 2] = [("core", Target::to_elf_core), ("minidump", Target::to_minidump)];
+    let containers: [Container; 2] = [("core", Target::to_elf_core), ("minidump", Target::to_minidump)];
     let mut out = Vec::new();
     for shape in Shape::ALL {
         for (i, (name, make)) in containers.iter().enumerate() {
