@@ -2,25 +2,68 @@
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 
-use gcdump::cli::{self, Streams};
+use gcdump::cli::{self, Cli, Exit, Streams};
+
+/// As much as the main thread of a Linux process has.
+const STACK: usize = 8 << 20;
 
 fn main() -> ExitCode {
-    let stdout = io::stdout();
-    let stderr = io::stderr();
-    let out_is_terminal = stdout.is_terminal();
-    let err_is_terminal = stderr.is_terminal();
     // Without the handler the shell ends the process as well, but leaves half a progress bar. Nothing has to be undone:
     // dumps are only read, and temporary files have no names, but for the unfinished copy of `trim`, which says what it is.
-    let _ = ctrlc::set_handler(move || {
-        if err_is_terminal {
-            let _ = io::stderr().write_all(b"\r\x1b[2K");
-        }
+    let _ = ctrlc::set_handler(|| {
+        clear_line();
         #[allow(clippy::exit)] // This is `main`'s.
         std::process::exit(130);
     });
+    let cli = with_streams(|mut streams| cli::parse(std::env::args_os(), &mut streams));
+    let exit = match cli {
+        Err(exit) => exit,
+        Ok(cli) if cli.config.timeout.is_none() => with_streams(|streams| cli::run_parsed(&cli, streams)),
+        Ok(cli) => in_time(cli),
+    };
+    ExitCode::from(exit.code())
+}
+
+fn with_streams<R>(work: impl FnOnce(Streams<'_>) -> R) -> R {
+    let stdout = io::stdout();
+    // Not locked: who runs out of time has to be told while the work still goes on.
+    let mut err = io::stderr();
+    let (out_is_terminal, err_is_terminal) = (stdout.is_terminal(), err.is_terminal());
     let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
-    let mut err = stderr.lock();
-    let streams = Streams { out: &mut out, err: &mut err, out_is_terminal, err_is_terminal };
-    ExitCode::from(cli::run(std::env::args_os(), streams).code())
+    work(Streams { out: &mut out, err: &mut err, out_is_terminal, err_is_terminal })
+}
+
+/// Runs the command on a thread of its own, which the end of the process ends where it takes longer than `--timeout` allows.
+fn in_time(cli: Cli) -> Exit {
+    let (done, answer) = mpsc::channel();
+    let (timeout, work) = (cli.config.timeout.unwrap_or_default(), cli.clone());
+    let worker = thread::Builder::new().stack_size(STACK).spawn(move || {
+        let exit = with_streams(|streams| cli::run_parsed(&work, streams));
+        let _ = done.send(exit);
+    });
+    match worker.map(|w| (w, answer.recv_timeout(timeout))) {
+        Ok((_, Ok(exit))) => exit,
+        Ok((_, Err(RecvTimeoutError::Timeout))) => {
+            clear_line();
+            cli::out_of_time(&cli, &mut io::stderr())
+        }
+        // The worker panicked, and its message is printed.
+        Ok((worker, Err(RecvTimeoutError::Disconnected))) => match worker.join() {
+            Ok(()) => Exit::BadDump,
+            Err(panic) => std::panic::resume_unwind(panic),
+        },
+        // No thread to be had: without a watch, then.
+        Err(_) => with_streams(|streams| cli::run_parsed(&cli, streams)),
+    }
+}
+
+/// Takes half a progress bar away.
+fn clear_line() {
+    let mut err = io::stderr();
+    if err.is_terminal() {
+        let _ = err.write_all(b"\r\x1b[2K");
+    }
 }

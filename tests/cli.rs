@@ -310,3 +310,20 @@ fn an_answer_can_go_to_a_file() {
     assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
     assert_eq!(fs::read(&dump).unwrap(), fs::read(own_dump()).unwrap());
 }
+
+#[test]
+fn a_timeout_ends_politely() {
+    let gcdump = |args: &[&str]| {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_gcdump"));
+        c.args(args).args(["--no-local-files"]).arg(own_dump()).output().unwrap()
+    };
+    // Decompressing alone takes longer than this.
+    let cut = gcdump(&["objects", "--json", "--timeout", "1ms"]);
+    assert_eq!(cut.status.code(), Some(6), "{}", String::from_utf8_lossy(&cut.stderr));
+    assert!(String::from_utf8_lossy(&cut.stderr).contains("not done after 1ms (--timeout)"));
+    assert!(serde_json::from_slice::<serde_json::Value>(&cut.stdout).is_err(), "half an answer looks like a whole one");
+    let whole = gcdump(&["heap", "--json", "--timeout", "10m"]);
+    assert_eq!(whole.status.code(), Some(0), "{}", String::from_utf8_lossy(&whole.stderr));
+    assert!(serde_json::from_slice::<serde_json::Value>(&whole.stdout).is_ok());
+    assert_eq!(gcdump(&["heap", "--timeout", "5 parsecs"]).status.code(), Some(2));
+}

@@ -1,5 +1,6 @@
 //! What went less than perfectly: collected while reading, shown once at the end.
 
+use std::collections::HashSet;
 use std::sync::Mutex;
 
 use serde::Serialize;
@@ -44,7 +45,7 @@ impl NoteKind {
 }
 
 /// One thing to tell the user beside the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 pub struct Note {
     /// What it is about.
     pub kind: NoteKind,
@@ -54,10 +55,19 @@ pub struct Note {
     pub address: Option<Addr>,
 }
 
+/// Most notes that are kept. A hostile dump could make one for each of a million threads; nobody reads that many.
+const MOST_NOTES: usize = 10_000;
+
 /// The collector. Shared by reference; every reader may add to it.
 #[derive(Debug, Default)]
 pub struct Notes {
-    list: Mutex<Vec<Note>>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    list: Vec<Note>,
+    seen: HashSet<Note>,
 }
 
 impl Notes {
@@ -69,19 +79,39 @@ impl Notes {
     /// Adds a note unless the same one is there already.
     pub fn add(&self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
         let note = Note { kind, message: message.into(), address: address.into() };
-        let mut list = self.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if !list.contains(&note) {
-            list.push(note);
+        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if kept.list.len() == MOST_NOTES && !kept.seen.contains(&note) {
+            let message = format!("more than {MOST_NOTES} notes; the rest is left out");
+            kept.list.push(Note { kind: NoteKind::LimitHit, message, address: None });
+        }
+        if kept.list.len() < MOST_NOTES && kept.seen.insert(note.clone()) {
+            kept.list.push(note);
         }
     }
 
     /// Everything collected so far, in the order of arrival.
     pub fn all(&self) -> Vec<Note> {
-        self.list.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).list.clone()
     }
 
     /// Whether any note so far means that the answer is partial.
     pub fn partial(&self) -> bool {
         self.all().iter().any(|n| n.kind.makes_partial())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_note_once_and_not_without_end() {
+        let notes = Notes::new();
+        for i in 0..50_000u64 {
+            notes.add(NoteKind::UnreadableStream, Addr(i / 2), "the same");
+        }
+        let all = notes.all();
+        assert_eq!(all.len(), MOST_NOTES + 1);
+        assert!(all.last().unwrap().message.contains("left out") && notes.partial());
     }
 }

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -17,7 +18,7 @@ use crate::output::Format;
 ///
 /// Reads Windows minidumps and ELF cores (createdump, kernel, gcore), also compressed ones (.zst, .gz), of .NET 8 and
 /// later, on any machine: no .NET, no debugger and no DAC needed.
-#[derive(Debug, Parser)]
+#[derive(Clone, Debug, Parser)]
 #[command(
     name = "gcdump",
     version,
@@ -29,7 +30,7 @@ use crate::output::Format;
                   gcdump handles --json crash.dmp | jq '.data.counts'\n\n\
                   The dump may be left out: then it is $GCDUMP_DUMP, or the only dump in the current folder.\n\
                   Exit codes: 0 answered, 1 the answer is bad or none, 2 wrong usage, 3 no readable dump,\n\
-                  4 no readable .NET runtime in it, 5 partial answer."
+                  4 no readable .NET runtime in it, 5 partial answer, 6 out of time."
 )]
 pub struct Cli {
     /// What to do.
@@ -81,6 +82,10 @@ pub struct Config {
     /// Refuse what would take more memory than this, beside the dump itself (K, M, G may follow).
     #[arg(long, value_name = "BYTES", value_parser = size, global = true)]
     pub max_memory: Option<u64>,
+
+    /// Give up after this time, with exit code 6: 30s, 2m, 1h; a plain number means seconds.
+    #[arg(long, value_name = "DURATION", value_parser = duration, global = true)]
+    pub timeout: Option<Duration>,
 
     /// Threads to walk the heap with [default: one per processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), global = true)]
@@ -362,6 +367,21 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     number.checked_shl(shift).filter(|n| n >> shift == number).ok_or_else(|| "too large".to_string())
 }
 
+/// A time: `30`, `30s`, `500ms`, `2m`, `1h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at_checked(digits).ok_or("not a time")?;
+    let number: u64 = number.parse().map_err(|_| "a whole number is wanted, like 30s or 2m".to_string())?;
+    let milliseconds: u64 = match unit.trim() {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err(format!("unknown unit {unit:?}; ms, s, m or h are known")),
+    };
+    number.checked_mul(milliseconds).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(|| "too long, or no time at all".to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -371,6 +391,12 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn times() {
+        assert_eq!(["30", "30s", "500ms", "2m", "1h"].map(|t| duration(t).unwrap().as_millis()), [30_000, 30_000, 500, 120_000, 3_600_000]);
+        assert!(["", "0", "s", "5d", "-1s", "99999999999999999h"].iter().all(|t| duration(t).is_err()));
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum Exit {
     NoRuntime,
     /// The answer is partial: the dump lacks something that it needs.
     Partial,
+    /// The time that `--timeout` allows is over.
+    Timeout,
 }
 
 impl Exit {
@@ -27,6 +29,7 @@ impl Exit {
             Exit::BadDump => 3,
             Exit::NoRuntime => 4,
             Exit::Partial => 5,
+            Exit::Timeout => 6,
         }
     }
 }

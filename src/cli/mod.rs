@@ -44,16 +44,29 @@ impl Streams<'_> {
     }
 }
 
-/// Runs a command line and says how it ended. Never ends the process itself.
+/// Runs a command line and says how it ended. Never ends the process itself, and takes the time that it takes: who keeps
+/// `--timeout` is the caller, who alone can leave the work behind.
 pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -> Exit {
+    match parse(args, &mut streams) {
+        Ok(cli) => run_parsed(&cli, streams),
+        Err(exit) => exit,
+    }
+}
+
+/// Parses a command line. Where it is a wrong one, or asks for help, that is printed, and the run has ended.
+///
+/// # Errors
+/// How the run ended.
+pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
     let args = sos::translate(args.into_iter().collect());
-    let cli = match Cli::try_parse_from(&args) {
-        Ok(cli) => cli,
-        Err(e) => return usage(&e, &mut streams),
-    };
+    Cli::try_parse_from(&args).map_err(|e| usage(&e, streams))
+}
+
+/// Runs a parsed command line, as [`run`] does.
+pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
     let result = match cli.config.output.clone() {
-        None => cmd::run(&cli, &mut streams),
-        Some(path) => to_file(&cli, &path, &mut streams),
+        None => cmd::run(cli, &mut streams),
+        Some(path) => to_file(cli, &path, &mut streams),
     };
     let flushed = streams.out.flush();
     match result {
@@ -99,6 +112,17 @@ fn broken_pipe(e: &anyhow::Error) -> bool {
         let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
         io == Some(io::ErrorKind::BrokenPipe) || json == Some(io::ErrorKind::BrokenPipe)
     })
+}
+
+/// Says on `err` that the time of `--timeout` is over.
+pub fn out_of_time(cli: &Cli, err: &mut dyn Write) -> Exit {
+    let after = cli.config.timeout.unwrap_or_default();
+    let kept = match &cli.config.output {
+        Some(path) => format!("; {} is not complete", crate::output::sanitize(&path.display().to_string())),
+        None => String::new(),
+    };
+    let _ = writeln!(err, "gcdump: not done after {after:?} (--timeout){kept}");
+    Exit::Timeout
 }
 
 fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {

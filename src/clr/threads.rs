@@ -265,7 +265,12 @@ impl<'a> Threads<'a> {
         let (Some(tracker), Some(layout)) = (self.thread.tracker, self.tracker.as_ref()) else { return out };
         let mut at = self.memory.ptr(thread.plus(tracker)).ok().filter(|t| !t.is_null());
         let mut seen = HashSet::new();
-        while let Some(info) = at.filter(|i| seen.insert(*i) && out.len() < MAX_NESTED) {
+        while let Some(info) = at {
+            if !seen.insert(info) || out.len() >= MAX_NESTED {
+                let what = format!("the exceptions in flight of the thread at {thread} run in a circle or past their limit");
+                self.notes.add(NoteKind::LimitHit, info, what);
+                break;
+            }
             let handle = self.memory.ptr(info.plus(layout.thrown)).ok().filter(|h| !h.is_null());
             out.push((handle, handle.and_then(|h| self.memory.ptr(h).ok()).filter(|o| !o.is_null())));
             at = layout.previous.and_then(|o| self.memory.ptr(info.plus(o)).ok()).filter(|t| !t.is_null());

@@ -103,9 +103,9 @@ impl Gc<'_> {
         let Some(mut at) = self.needed("bookkeeping", self.memory.ptr(start)) else { return };
         let info_size = self.descriptor.number("CardTableInfoSize").unwrap_or(0);
         let mut seen = HashSet::new();
-        while !at.is_null() && seen.insert(at) {
-            if seen.len() > self.limits.bookkeeping_regions {
-                self.notes.add(NoteKind::LimitHit, at, "the list of bookkeeping regions is past its limit");
+        while !at.is_null() {
+            if !seen.insert(at) || seen.len() > self.limits.bookkeeping_regions {
+                self.notes.add(NoteKind::LimitHit, at, "the list of bookkeeping regions runs in a circle or past its limit");
                 return;
             }
             let recount = self.needed("bookkeeping", self.memory.u32(at.plus(layout.recount)));

@@ -96,10 +96,12 @@ impl Gc<'_> {
     ) {
         let mut address = first;
         let mut count = 0usize;
+        let mut here = HashSet::new();
         while !address.is_null() {
+            let circle = !here.insert(address);
             if !seen.insert(address) {
                 // Seen before in the same list is a circle; in another one it is the tail that two lists share.
-                if out.iter().any(|s| s.address == address && s.generation == kind) {
+                if circle {
                     let what = format!("heap {}: the segment list of {kind} runs in a circle", heap.index);
                     self.notes.add(NoteKind::LimitHit, address, what);
                 }

@@ -110,6 +110,7 @@ fn prepare(config: &Config, dump: &DumpArg, streams: &mut Streams<'_>) -> Result
     let variable = std::env::var_os("GCDUMP_DUMP").map(PathBuf::from);
     let picked = pick(dump.dump.as_deref(), variable, Path::new("."))?;
     if let Some(remark) = &picked.remark {
+        let remark = if streams.err_is_terminal { output::sanitize(remark) } else { remark.as_str().into() };
         writeln!(streams.err, "gcdump: {remark}")?;
     }
     let limits = Limits { decompressed_bytes: config.max_decompressed, ..Limits::default() };

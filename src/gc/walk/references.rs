@@ -53,16 +53,29 @@ impl References {
 
     /// Calls `visit` with the offset of every place in an object of `size` bytes (not rounded) that holds a reference.
     #[inline]
-    pub fn places(&self, size: u64, word: u64, mut visit: impl FnMut(u64)) {
+    pub fn places(&self, size: u64, word: u64, visit: impl FnMut(u64)) {
+        self.places_in(size, word, (0, size), visit);
+    }
+
+    /// Like [`References::places`], but only those of the object's bytes `from..to`, without a step for each one before.
+    #[inline]
+    pub fn places_in(&self, size: u64, word: u64, (from, to): (u64, u64), mut visit: impl FnMut(u64)) {
         match self {
             References::None | References::Unknown => {}
             References::Runs(runs) => {
+                // Runs do not overlap. A damaged list may have a thousand times the same one.
+                let mut left = to.saturating_sub(from).checked_div(word).unwrap_or(0).saturating_add(1);
                 for run in runs {
                     // Both bounded by the object: a run beyond it is damage.
                     let bytes = size.checked_add_signed(run.less).unwrap_or(0);
-                    let end = run.start.saturating_add(bytes).min(size);
-                    let mut at = run.start;
+                    let end = run.start.saturating_add(bytes).min(size).min(to);
+                    let skipped = from.saturating_sub(run.start).checked_next_multiple_of(word).unwrap_or(u64::MAX);
+                    let mut at = run.start.saturating_add(skipped);
                     while at < end {
+                        if left == 0 {
+                            return;
+                        }
+                        left = left.wrapping_sub(1);
                         visit(at);
                         at = at.saturating_add(word);
                     }
@@ -70,8 +83,10 @@ impl References {
             }
             References::Pattern { start, items } => {
                 // The header word counts for the size but lies before the object.
-                let end = size.saturating_sub(word);
-                let mut at = *start;
+                let end = size.saturating_sub(word).min(to);
+                let whole = items.iter().fold(0u64, |n, i| n.saturating_add(i.references.saturating_mul(word)).saturating_add(i.skip));
+                let before = from.saturating_sub(*start).checked_div(whole).unwrap_or(0);
+                let mut at = start.saturating_add(before.saturating_mul(whole));
                 while at < end {
                     let before = at;
                     for item in items {
@@ -79,7 +94,9 @@ impl References {
                             if at >= end {
                                 return;
                             }
-                            visit(at);
+                            if at >= from {
+                                visit(at);
+                            }
                             at = at.saturating_add(word);
                         }
                         at = at.saturating_add(item.skip);
@@ -113,7 +130,7 @@ fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<References> {
         return sane.then_some(References::Runs(runs));
     }
     let start = memory.word(before(2)?).ok()?;
-    let mut items = Vec::new();
+    let mut items: Vec<Item> = Vec::new();
     for k in 0..count.unsigned_abs() {
         let packed = memory.word(before(k.checked_add(3)?)?).ok()?;
         // Half a word each: number of references, bytes to skip.
@@ -122,7 +139,11 @@ fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<References> {
         let (low, high) = (packed & mask, packed >> half & mask);
         // In memory the count comes first: on big-endian targets that is the high half.
         let (references, skip) = if memory.shape().endian == Endian::Little { (low, high) } else { (high, low) };
-        items.push(Item { references, skip });
+        match items.last_mut() {
+            // Items without references come in damage only; left alone, a pattern of them takes a step for every byte.
+            Some(Item { skip: behind, .. }) if references == 0 => *behind = behind.saturating_add(skip),
+            _ => items.push(Item { references, skip }),
+        }
     }
     (start >= word).then_some(References::Pattern { start, items })
 }
@@ -130,4 +151,47 @@ fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<References> {
 fn signed(memory: &Memory, at: Addr) -> Option<i64> {
     let value = memory.word(at).ok()?;
     if memory.ptr_bytes() == 4 { u32::try_from(value).ok().map(|v| i64::from(v.cast_signed())) } else { Some(value.cast_signed()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn places(references: &References, size: u64, part: (u64, u64)) -> Vec<u64> {
+        let mut out = Vec::new();
+        references.places_in(size, 8, part, |at| out.push(at));
+        out
+    }
+
+    #[test]
+    fn a_part_has_the_places_of_the_whole() {
+        let all = [
+            References::Runs(vec![Run { start: 16, less: -24 }]),
+            References::Runs(vec![Run { start: 40, less: -900 }, Run { start: 8, less: -990 }]),
+            References::Pattern { start: 16, items: vec![Item { references: 2, skip: 8 }, Item { references: 1, skip: 24 }] },
+        ];
+        for references in all {
+            let whole = places(&references, 1000, (0, 1000));
+            assert!(whole.len() > 2, "{references:?}");
+            for cut in [0, 8, 16, 24, 40, 64, 100, 504, 992, 1000] {
+                let (mut parts, behind) = (places(&references, 1000, (0, cut)), places(&references, 1000, (cut, 1000)));
+                parts.extend(behind);
+                parts.sort_unstable();
+                let mut sorted = whole.clone();
+                sorted.sort_unstable();
+                assert_eq!(parts, sorted, "{references:?} at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn damage_costs_no_more_than_the_object() {
+        let same = References::Runs(vec![Run { start: 8, less: -16 }; 60_000]);
+        assert!(places(&same, 1 << 20, (0, 1 << 20)).len() <= (1 << 17) + 1);
+        // Terabytes that were never captured are stepped over.
+        let huge = References::Runs(vec![Run { start: 16, less: -24 }]);
+        assert_eq!(places(&huge, 1 << 44, ((1 << 44) - 24, 1 << 44)), [(1 << 44) - 24, (1 << 44) - 16]);
+        let pattern = References::Pattern { start: 16, items: vec![Item { references: 1, skip: 8 }] };
+        assert_eq!(places(&pattern, 1 << 44, ((1 << 44) - 40, 1 << 44)), [(1 << 44) - 32, (1 << 44) - 16]);
+    }
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::completeness;
 use super::survival::coverage;
 use crate::model::{BridgeClass, BridgeReport, BridgeScc};
+use crate::output::sanitize::is_hostile;
 use crate::output::{Cell, Column, Grid, Page, Report, count, record};
 
 fn rows(scc: &BridgeScc) -> impl Iterator<Item = Vec<Cell>> + '_ {
@@ -28,7 +29,7 @@ fn quoted(text: &str) -> String {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            c if c.is_control() => out.push('?'),
+            c if is_hostile(c) => out.push('?'),
             c => out.push(c),
         }
     }

@@ -1,0 +1,266 @@
+//! Undamaged dumps, and where in them damage hurts.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+
+use gcdump::dump::{self, OpenOptions};
+use serde_json::Value;
+
+use crate::common;
+use crate::support::{Shape, Spec, Target};
+
+/// xorshift64*: the same numbers on every machine.
+#[derive(Clone)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Rng {
+        let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        rng.next();
+        rng
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.next() >> 8) as usize % n.max(1)
+    }
+
+    pub fn pick<'a, T>(&mut self, list: &'a [T]) -> Option<&'a T> {
+        if list.is_empty() { None } else { Some(&list[self.below(list.len())]) }
+    }
+}
+
+/// Every command. `OBJECT` stands for the address of an object, `HANDLE` for one of a handle, `ANY` for any address.
+pub const COMMANDS: [&[&str]; 37] = [
+    &["info"],
+    &["contracts"],
+    &["contracts", "--check"],
+    &["heap", "--detail"],
+    &["segments", "--free", "--walk"],
+    &["stat"],
+    &["stat", "--by", "generation"],
+    &["stat", "--by", "assembly"],
+    &["objects", "--refs", "--count", "0"],
+    &["object", "OBJECT"],
+    &["object", "ANY"],
+    &["where", "ANY"],
+    &["near", "OBJECT"],
+    &["type", "*"],
+    &["statics", "--all"],
+    &["statics", "--thread-statics"],
+    &["strings", "--top", "0"],
+    &["strings", "--longest"],
+    &["fragmentation"],
+    &["handles"],
+    &["handles", "--by", "object-type"],
+    &["roots", "--weak"],
+    &["finalizers", "--objects"],
+    &["path", "OBJECT", "--all-roots", "--weak"],
+    &["path", "--type", "*"],
+    &["retained"],
+    &["retained", "--tree", "--depth", "20", "--stacks", "all"],
+    &["retained", "--suspects"],
+    &["objsize", "OBJECT"],
+    &["unreachable", "--objects"],
+    &["bridge", "--bridged", "*", "--all"],
+    &["bridge", "--all", "--dot"],
+    &["whatif", "--alive", "OBJECT", "--dead", "HANDLE"],
+    &["simulate", "collect", "--generation", "1"],
+    &["exceptions"],
+    &["threads"],
+    &["oom"],
+];
+
+/// A place in the file that answers come from.
+pub struct Group {
+    /// File offsets.
+    pub places: Vec<usize>,
+    /// Bytes behind each that belong to it.
+    pub reach: usize,
+}
+
+/// An undamaged dump.
+pub struct Base {
+    pub name: String,
+    pub bytes: Vec<u8>,
+    pub shape: Shape,
+    /// Where captured memory lies: address, bytes, file offset.
+    pub ranges: Vec<(u64, u64, usize)>,
+    /// Bytes in front of the memory: the container's own structures.
+    pub head: usize,
+    /// File offsets that each command's answer names, and other structures.
+    pub groups: Vec<Group>,
+    /// File offsets of words that are pointers.
+    pub pointers: Vec<usize>,
+    /// Addresses that answers name.
+    pub addresses: Vec<u64>,
+    objects: Vec<u64>,
+    handles: Vec<u64>,
+}
+
+impl Base {
+    /// A copy of it in a file.
+    pub fn file(&self) -> tempfile::NamedTempFile {
+        let mut file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+        file.write_all(&self.bytes).unwrap();
+        file.flush().unwrap();
+        file
+    }
+
+    /// A command with its addresses filled in.
+    pub fn command(&self, command: &[&str], rng: &mut Rng) -> Vec<String> {
+        let mut address = |list: &[u64]| {
+            let at = rng.pick(list).copied().unwrap_or(0x1000);
+            // One in four leads into the thing.
+            format!("{:#x}", if rng.below(4) == 0 { at.wrapping_add(9) } else { at })
+        };
+        command
+            .iter()
+            .map(|a| match *a {
+                "OBJECT" => address(&self.objects),
+                "HANDLE" => address(&self.handles),
+                "ANY" => address(&self.addresses),
+                other => other.to_string(),
+            })
+            .collect()
+    }
+
+    /// The file offset of an address.
+    pub fn offset(&self, address: u64) -> Option<usize> {
+        let i = self.ranges.partition_point(|r| r.0 <= address).checked_sub(1)?;
+        let (start, len, offset) = self.ranges[i];
+        (address - start < len).then(|| offset + (address - start) as usize)
+    }
+
+    pub fn word(&self, at: usize) -> Option<u64> {
+        let bytes = self.bytes.get(at..at + self.shape.ptr as usize)?;
+        let fold = |n: u64, b: &u8| n << 8 | u64::from(*b);
+        Some(if self.shape.big { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) })
+    }
+
+    fn new(name: &str, bytes: Vec<u8>, shape: Shape) -> Base {
+        let mut base = Base {
+            name: name.into(),
+            bytes,
+            shape,
+            ranges: Vec::new(),
+            head: 0,
+            groups: Vec::new(),
+            pointers: Vec::new(),
+            addresses: Vec::new(),
+            objects: Vec::new(),
+            handles: Vec::new(),
+        };
+        let file = base.file();
+        let dump = dump::open(file.path(), &OpenOptions::default()).unwrap();
+        base.ranges = dump.ranges.iter().map(|r| (r.start.0, r.len, r.offset as usize)).collect();
+        base.ranges.sort_unstable();
+        base.head = base.ranges.iter().map(|r| r.2).min().unwrap();
+        base.harvest(file.path());
+        base.find_pointers();
+        base
+    }
+
+    /// Takes every address that an answer names.
+    fn harvest(&mut self, path: &Path) {
+        let (mut all, mut rng) = (BTreeSet::new(), Rng::new(1));
+        for command in COMMANDS.iter().filter(|c| !c.contains(&"--dot")) {
+            let args = self.command(command, &mut rng);
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            let mut args = [args.as_slice(), &["--json", "--no-local-files"]].concat();
+            args.push(path.to_str().unwrap());
+            let ran = common::run(&args);
+            assert!(matches!(ran.exit.code(), 0 | 1 | 4 | 5), "{}: {args:?}: {:?} {}", self.name, ran.exit, ran.err);
+            let Ok(answer) = serde_json::from_str::<Value>(&ran.out) else { continue };
+            let mut found = BTreeSet::new();
+            addresses(&answer, &mut found);
+            let list = |key: &str| {
+                let rows = answer["data"][key].as_array().into_iter().flatten();
+                rows.filter_map(|r| address(r["address"].as_str()?)).collect::<Vec<u64>>()
+            };
+            match command[0] {
+                "objects" => self.objects = list("objects"),
+                "handles" if command.len() == 1 => self.handles = list("handles"),
+                _ => {}
+            }
+            let places = found.iter().filter_map(|a| self.offset(a & !(self.shape.ptr - 1))).collect();
+            self.groups.push(Group { places, reach: 256 });
+            all.extend(found);
+        }
+        self.addresses = all.into_iter().collect();
+        let found = |mark: &[u8]| memchr::memmem::find_iter(&self.bytes, mark).collect::<Vec<usize>>();
+        // The header of metadata and the tables behind it; the descriptor's text.
+        self.groups.push(Group { places: found(b"BSJB"), reach: 0x4000 });
+        self.groups.push(Group { places: found(b"DNCCDAC\0"), reach: 64 });
+        self.groups.push(Group { places: found(b"{\"version\""), reach: 0x3000 });
+        self.groups.push(Group { places: vec![0], reach: self.head });
+        self.groups.retain(|g| !g.places.is_empty());
+    }
+
+    fn find_pointers(&mut self) {
+        let word = self.shape.ptr as usize;
+        let mut found = BTreeSet::new();
+        for group in self.groups.iter().filter(|g| g.reach == 256) {
+            for place in group.places.iter().take(2000) {
+                for at in (place.saturating_sub(64)..place + 256).step_by(word).filter(|at| *at >= self.head) {
+                    if self.word(at).and_then(|w| self.offset(w)).is_some() {
+                        found.insert(at);
+                    }
+                }
+            }
+        }
+        self.pointers = found.into_iter().collect();
+        assert!(self.pointers.len() > 20, "{}", self.name);
+    }
+}
+
+fn address(text: &str) -> Option<u64> {
+    u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
+}
+
+fn addresses(value: &Value, out: &mut BTreeSet<u64>) {
+    match value {
+        Value::String(text) => out.extend(address(text)),
+        Value::Array(list) => list.iter().for_each(|v| addresses(v, out)),
+        Value::Object(map) => map.values().for_each(|v| addresses(v, out)),
+        _ => {}
+    }
+}
+
+type Container = (&'static str, fn(&Target) -> Vec<u8>);
+
+/// Fake processes on four kinds of machines, in both containers.
+pub fn synthetic() -> Vec<Base> {
+    let containers: [Container; 2] = [("core", Target::to_elf_core), ("minidump", Target::to_minidump)];
+    let mut out = Vec::new();
+    for shape in Shape::ALL {
+        for (i, (name, make)) in containers.iter().enumerate() {
+            for regions in [true, false] {
+                let server = ((i == usize::from(shape.big)) == regions).then_some(2);
+                let target = Spec { server, cpus: 3, regions, ..Spec::standard(shape) }.build();
+                out.push(Base::new(&format!("{shape:?} {name} regions {regions} server {server:?}"), make(&target), shape));
+            }
+        }
+    }
+    out
+}
+
+/// The dump in the repository, and some of the shared ones where they are.
+pub fn real() -> Vec<Base> {
+    let shape = Shape { ptr: 8, big: false };
+    let own = zstd::decode_all(std::fs::File::open(common::own_dump()).unwrap()).unwrap();
+    let mut out = vec![Base::new("net10-wks-basics-heap", own, shape)];
+    for name in ["win-net10-wks-basics-mini", "win-net10-wks-crash-heap"] {
+        if let Ok(bytes) = std::fs::read(common::unpacked().join(format!("{name}.dmp"))) {
+            out.push(Base::new(name, bytes, shape));
+        }
+    }
+    out
+}
