@@ -117,11 +117,15 @@ impl Watched {
 /// Runs every command on the dump in `path`.
 fn all_commands(base: &Base, path: &str, number: u64, totals: &Totals, watched: &Watched, before: usize) {
     let mut rng = Rng::new(number ^ 0xabcd);
+    let copy = format!("{path}.trimmed");
     for (i, command) in base::COMMANDS.iter().enumerate() {
         let args = base.command(command, &mut rng);
         let format = FORMATS[(number as usize + i) % FORMATS.len()];
         let mut all: Vec<&str> = args.iter().map(String::as_str).collect();
         all.extend(["--no-local-files", "--format", format, path]);
+        if command[0] == "trim" {
+            all.push(&copy);
+        }
         if all.contains(&"--dot") {
             all.retain(|a| *a != "--format" && *a != format);
         }
@@ -148,6 +152,7 @@ fn all_commands(base: &Base, path: &str, number: u64, totals: &Totals, watched: 
         totals.commands.fetch_add(1, Ordering::Relaxed);
         totals.slowest_us.fetch_max(took.as_micros() as u64, Ordering::Relaxed);
     }
+    let _ = std::fs::remove_file(copy);
     watched.case.lock().unwrap().1 = None;
     totals.dumps.fetch_add(1, Ordering::Relaxed);
 }

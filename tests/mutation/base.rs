@@ -38,7 +38,7 @@ impl Rng {
 }
 
 /// Every command. `OBJECT` stands for the address of an object, `HANDLE` for one of a handle, `ANY` for any address.
-pub const COMMANDS: [&[&str]; 37] = [
+pub const COMMANDS: [&[&str]; 40] = [
     &["info"],
     &["contracts"],
     &["contracts", "--check"],
@@ -76,6 +76,9 @@ pub const COMMANDS: [&[&str]; 37] = [
     &["exceptions"],
     &["threads"],
     &["oom"],
+    &["verify"],
+    &["verify", "--object", "OBJECT"],
+    &["trim", "--redact", "--force"],
 ];
 
 /// A place in the file that answers come from.
@@ -171,7 +174,7 @@ impl Base {
     /// Takes every address that an answer names.
     fn harvest(&mut self, path: &Path) {
         let (mut all, mut rng) = (BTreeSet::new(), Rng::new(1));
-        for command in COMMANDS.iter().filter(|c| !c.contains(&"--dot")) {
+        for command in COMMANDS.iter().filter(|c| !c.contains(&"--dot") && c[0] != "trim") {
             let args = self.command(command, &mut rng);
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
             let mut args = [args.as_slice(), &["--json", "--no-local-files"]].concat();
