@@ -20,8 +20,7 @@ use gcdump::model::{
     BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
     HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
     SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, VerifyReport,
-    WhatifReport,
-    WhereReport,
+    WhatifReport, WhereReport,
 };
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;

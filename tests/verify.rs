@@ -399,6 +399,16 @@ fn segments_and_contexts() {
     let writes = [patient.put(committed, number(&above["start"]) + 0x100)];
     patient.names("reserved beyond the next", &writes, &[(FindingId::SegmentOverlap, number(&above["address"]))]);
 
+    // All that segment's memory belongs to the next one as well: it is walked once.
+    let end = number(&above["start"]) + 0x100;
+    let fields = ["Allocated", "Committed", "Reserved"].map(|f| patient.put(gen2 + patient.offset("HeapSegment", f), end));
+    let whole = patient.ask(&["stat"]).1["totals"]["count"].as_u64().unwrap();
+    let (exit, twice) = patient.with(&fields, || patient.ask(&["stat"]));
+    assert_eq!(exit, Exit::Partial);
+    assert!(twice["totals"]["count"].as_u64().unwrap() <= whole, "{}", twice["totals"]);
+    let absent = twice["coverage"]["absent_bytes"].as_u64().unwrap();
+    assert!(absent >= number(&above["allocated"]) - number(&above["start"]), "{}", twice["coverage"]);
+
     let context = &patient.ask(&["heap"]).1["allocation_contexts"][0];
     let (pointer, limit) = (number(&context["pointer"]), number(&context["limit"]));
     let at = context_of(&patient, pointer);

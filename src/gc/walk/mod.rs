@@ -115,6 +115,8 @@ pub struct Heap<'a> {
     segments: Vec<SegmentModel>,
     /// Numbers of the segments, by address.
     by_address: Vec<usize>,
+    /// Numbers of the segments whose memory another one claims as well, sorted.
+    claimed_twice: Vec<usize>,
     contexts: Vec<Context>,
     /// Bits of an object's first word that are not part of the method table pointer.
     unmask: u64,
@@ -139,8 +141,7 @@ impl<'a> Heap<'a> {
     /// [`ContractError`] where the descriptor lacks what sizes objects.
     pub fn new(gc: &Gc<'a>, threads: &[Thread]) -> Result<Heap<'a>, ContractError> {
         let segments = gc.segments();
-        let mut by_address: Vec<usize> = (0..segments.len()).collect();
-        by_address.sort_by_key(|i| segments.get(*i).map(|s| s.start));
+        let (by_address, claimed_twice) = order(&segments);
         Ok(Heap {
             memory: gc.memory,
             tables: MethodTables::new(gc.memory, gc.descriptor)?,
@@ -151,6 +152,7 @@ impl<'a> Heap<'a> {
             types: ObjectTypes::new(&segments),
             segments,
             by_address,
+            claimed_twice,
             contexts: usable(&gc.contexts(threads)),
             unmask: gc.unmask,
             moving: gc.facts.structures_valid == Some(false),
@@ -165,8 +167,7 @@ impl<'a> Heap<'a> {
     /// Leaves out the segments that `keep` refuses: damaged ones, where there are no objects to be found.
     pub fn retain(&mut self, keep: impl Fn(&SegmentModel) -> bool) {
         self.segments.retain(keep);
-        self.by_address = (0..self.segments.len()).collect();
-        self.by_address.sort_by_key(|i| self.segments.get(*i).map(|s| s.start));
+        (self.by_address, self.claimed_twice) = order(&self.segments);
     }
 
     /// Whether `address` lies in an allocation context or in the unformatted room behind it.
@@ -227,9 +228,11 @@ impl<'a> Heap<'a> {
                         let i = next.fetch_add(1, Ordering::Relaxed);
                         let Some(segment) = self.segments.get(i) else { break };
                         if visitor.segment(i, segment) {
-                            let model = self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
-                                visitor.object(o);
-                                ControlFlow::Continue(())
+                            let model = self.refused(i, segment).unwrap_or_else(|| {
+                                self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
+                                    visitor.object(o);
+                                    ControlFlow::Continue(())
+                                })
                             });
                             mine.push((i, model));
                         }
@@ -260,10 +263,12 @@ impl<'a> Heap<'a> {
         let mut out = Vec::new();
         let mut stop = false;
         for (i, segment) in picked {
-            let model = self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
-                let flow = visit(o);
-                stop |= flow.is_break();
-                flow
+            let model = self.refused(i, segment).unwrap_or_else(|| {
+                self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
+                    let flow = visit(o);
+                    stop |= flow.is_break();
+                    flow
+                })
             });
             out.push((i, model));
             if stop {
@@ -272,6 +277,19 @@ impl<'a> Heap<'a> {
         }
         progress.finish();
         out
+    }
+
+    /// What is said of a segment that is not walked because another one has its memory. Without this a dump whose segments
+    /// all claim the same memory would take as many walks of it as there are segments.
+    fn refused(&self, number: usize, segment: &SegmentModel) -> Option<WalkModel> {
+        self.claimed_twice.binary_search(&number).ok()?;
+        Some(WalkModel {
+            segment: segment.address,
+            absent_bytes: segment.allocated.since(segment.start).unwrap_or(0),
+            stopped_at: Some(segment.start),
+            stopped_because: Some("another segment claims the same memory".into()),
+            ..WalkModel::default()
+        })
     }
 
     /// The segment whose objects `address` lies between, with its number.
@@ -286,6 +304,22 @@ impl<'a> Heap<'a> {
     pub fn generation_of(&self, address: Addr) -> Option<Generation> {
         self.segment_of(address).map(|(_, s)| segment::generation_at(s, address).0)
     }
+}
+
+/// The numbers of `segments` by address, and those whose objects begin before those of the one before end.
+fn order(segments: &[SegmentModel]) -> (Vec<usize>, Vec<usize>) {
+    let mut by_address: Vec<usize> = (0..segments.len()).collect();
+    by_address.sort_by_key(|i| segments.get(*i).map(|s| s.start));
+    let (mut claimed_twice, mut end) = (Vec::new(), Addr::NULL);
+    for i in &by_address {
+        let Some(s) = segments.get(*i).filter(|s| s.allocated > s.start) else { continue };
+        if s.start < end {
+            claimed_twice.push(*i);
+        }
+        end = end.max(s.allocated);
+    }
+    claimed_twice.sort_unstable();
+    (by_address, claimed_twice)
 }
 
 /// Contexts that hide memory, sorted. A *thread's* context with pointer = limit counts as well: the unformatted room
