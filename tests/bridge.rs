@@ -90,6 +90,9 @@ fn without_what_holds_it_an_object_dies_and_its_weak_handle_is_cleared() {
         let row = rows(&data["weak_handles"]).iter().find(|w| w["address"] == weak["address"]).unwrap();
         assert_eq!((&row["survives"], &row["reached_now"]), (&json!(false), &json!(true)));
     }
+    let (_, strict) = ask(&dump.path, &["unreachable", "--objects", "--stacks", "none"]);
+    let dog = rows(&strict["data"]["objects"]).iter().find(|o| o["address"] == weak["object"]).unwrap();
+    assert_eq!(dog["class"], "weak-only");
     // What nothing holds but a weak handle lives when it is taken for alive.
     let (_, garbage) = ask(&dump.path, &["unreachable", "--objects"]);
     let lost = rows(&garbage["data"]["objects"]).iter().find(|o| o["class"] == "weak-only").unwrap();

@@ -170,6 +170,8 @@ pub struct UnreachableReport {
     /// How well this dump answers for each kind of roots. Where one is not complete, some of this may be reached after all;
     /// where one is conservative, more may be unreachable.
     pub coverage: Vec<RootCoverageModel>,
+    /// Whether words of stacks and registers counted as roots: `all` or `none`.
+    pub stacks: String,
 }
 
 /// Garbage of one class.

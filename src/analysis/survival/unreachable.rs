@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::graph::{BitSet, Csr};
-use super::super::{HeapGraph, Namer, RootFlags};
+use super::super::{HeapGraph, Namer, RootFlags, Stacks};
 use super::{ByType, collected_by, generation, generations, outside, reach, registered};
 use crate::base::Addr;
 use crate::gc::{Gc, Heap};
@@ -16,6 +16,8 @@ pub struct UnreachableQuery {
     pub objects: bool,
     /// Rows to list, 0 for all.
     pub top: usize,
+    /// Whether words of stacks and registers count as roots.
+    pub stacks: Stacks,
 }
 
 /// Garbage, sorted: each object that is not `live` is of one class.
@@ -55,7 +57,7 @@ impl<'g> Garbage<'g> {
 
 /// The garbage of `graph`, which must have weak roots.
 pub fn unreachable(gc: &Gc<'_>, heap: &Heap<'_>, graph: &HeapGraph, namer: &Namer<'_>, query: &UnreachableQuery) -> UnreachableReport {
-    let live = reach(&graph.edges, graph.held.iter().copied().chain(graph.frozen.iter().copied()), |_, _| true);
+    let live = reach(&graph.edges, graph.starts(query.stacks), |_, _| true);
     let of = generations(heap, graph);
     let level = |id: u32| collected_by(generation(&of, id));
     let weak = graph.roots.roots.iter().filter(|r| r.flags.has(RootFlags::WEAK));
@@ -111,5 +113,6 @@ pub fn unreachable(gc: &Gc<'_>, heap: &Heap<'_>, graph: &HeapGraph, namer: &Name
         objects: query.objects.then_some(objects),
         shown: (all > most).then(|| u64::try_from(most).unwrap_or(u64::MAX)),
         coverage: graph.roots.coverage.clone(),
+        stacks: query.stacks.name().into(),
     }
 }

@@ -8,7 +8,7 @@ use super::super::exit::NothingThere;
 use super::super::select::{address, type_pattern};
 use super::retained::graph;
 use super::{Exit, Streams, UsageError, finish, gc, open};
-use crate::analysis::{self, BridgeQuery, HeapGraph, Namer, TypePattern, UnreachableQuery, WhatifQuery};
+use crate::analysis::{self, BridgeQuery, HeapGraph, Namer, Stacks, TypePattern, UnreachableQuery, WhatifQuery};
 use crate::base::Addr;
 use crate::contract::{Process, Runtime};
 use crate::gc::{Gc, Heap};
@@ -74,8 +74,22 @@ pub struct UnreachableArgs {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
+    /// Whether words of stacks and registers count as roots. Each may be a leftover: without them, what only such words hold
+    /// is listed as well.
+    #[arg(long, value_enum, default_value_t = StackWords::All)]
+    stacks: StackWords,
+
     #[command(flatten)]
     dump: DumpArg,
+}
+
+/// Whether words of stacks and registers count.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum StackWords {
+    /// Like all other roots.
+    All,
+    /// Not at all.
+    None,
 }
 
 /// What `simulate` is asked.
@@ -162,7 +176,11 @@ pub(super) fn whatif(config: &Config, args: &WhatifArgs, streams: &mut Streams<'
 
 /// `gcdump unreachable`.
 pub(super) fn unreachable(config: &Config, args: &UnreachableArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let query = UnreachableQuery { objects: args.objects, top: most(config, args.top, streams) };
+    let stacks = match args.stacks {
+        StackWords::All => Stacks::All,
+        StackWords::None => Stacks::None,
+    };
+    let query = UnreachableQuery { objects: args.objects, top: most(config, args.top, streams), stacks };
     ask(config, "unreachable", &args.dump, streams, |_, gc, heap, graph, namer| Ok(analysis::unreachable(gc, heap, graph, namer, &query)))
 }
 
