@@ -235,9 +235,9 @@ fn wanted(variable: &str, default: u64) -> u64 {
 fn every_command_survives_every_damage() {
     let (small, real) = (base::synthetic(), base::real());
     let repeat = std::env::var("GCDUMP_MUTATION_CASE").unwrap_or_default();
-    let mutations = wanted("GCDUMP_MUTATIONS", 1_500);
+    let mutations = wanted("GCDUMP_MUTATIONS", 1_000);
     // A real dump takes five times as long; there types have names, fields and statics.
-    let of_real = wanted("GCDUMP_REAL_MUTATIONS", 250);
+    let of_real = wanted("GCDUMP_REAL_MUTATIONS", 120);
     let truncations = wanted("GCDUMP_TRUNCATIONS", 400);
     let wants = |kind: &str| repeat.is_empty() || repeat.starts_with(kind);
     if wants("s") {
