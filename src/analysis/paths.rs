@@ -6,7 +6,6 @@ use super::Namer;
 use super::graph::{Bfs, BitSet, paths_to_roots};
 use super::heap_graph::HeapGraph;
 use super::roots::{Root, RootFlags};
-use crate::base::AddrRange;
 use crate::gc::{Gc, Heap};
 use crate::model::{PathModel, PathNode, PathStep, PathsReport};
 
@@ -117,19 +116,13 @@ impl<'g, 'p> Paths<'g, 'p> {
     fn field(&self, from: u32, to: u32) -> Option<String> {
         let kind = self.graph.kind(from)?;
         let (address, target) = (self.graph.address(from), self.graph.address(to));
-        let (memory, word) = (self.heap.memory(), self.heap.memory().ptr_bytes());
+        let memory = self.heap.memory();
         let mut found = None;
-        let size = self.graph.size(from);
-        // Only what was captured: a damaged length claims terabytes.
-        for (start, bytes) in memory.stretches(AddrRange::new(address, address.plus(size))) {
-            let first = start.since(address).unwrap_or(0);
-            let last = first.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-            kind.references.places_in(size, word, (first, last), |offset| {
-                if found.is_none() && memory.ptr(address.plus(offset)).ok() == Some(target) {
-                    found = Some(offset);
-                }
-            });
-        }
+        kind.references.captured(memory, address, self.graph.size(from), |offset| {
+            if found.is_none() && memory.ptr(address.plus(offset)).ok() == Some(target) {
+                found = Some(offset);
+            }
+        });
         let offset = found?;
         Some(self.namer.path_at(kind.method_table, offset).unwrap_or_else(|| format!("+{offset:#x}")))
     }

@@ -346,4 +346,4 @@ fn join(sorted: Vec<Piece>) -> Vec<Piece> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::base::{Endian, PtrSize};
 
-fn memory_of(bytes: Vec<u8>, ranges: &[(u64, u64, u64)], shape: Shape) -> Memory {
+pub(crate) fn memory_of(bytes: Vec<u8>, ranges: &[(u64, u64, u64)], shape: Shape) -> Memory {
     let wanted: Vec<(usize, Piece)> =
         ranges.iter().enumerate().map(|(i, r)| (i, Piece { start: r.0, end: r.0 + r.1, source: 0, offset: r.2 })).collect();
     let mut wanted = wanted;

@@ -203,7 +203,7 @@ impl<'p> RedactedHeap<'p> {
             {
                 self.traces.extend(reader.trace_bytes(names, object));
             }
-            kind.references.places(size, memory.ptr_bytes(), |offset| {
+            kind.references.captured(memory, object, size, |offset| {
                 queue.extend(memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null()));
             });
         }

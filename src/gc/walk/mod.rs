@@ -46,7 +46,7 @@ impl<'o> Object<'o> {
     /// Calls `visit` with the offset and the target of every reference that the object holds; null ones are left out.
     pub fn references(&self, mut visit: impl FnMut(u64, Addr)) {
         let word = self.memory.ptr_bytes();
-        let mut place = |offset: u64| {
+        let place = |offset: u64| {
             if let Some(target) = self.word(offset).filter(|t| *t != 0) {
                 visit(offset, Addr(target));
             }
@@ -54,12 +54,7 @@ impl<'o> Object<'o> {
         if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
             return self.kind.references.places(self.size, word, place);
         }
-        // The work is that of what was captured: a damaged length claims terabytes.
-        for (start, bytes) in self.memory.stretches(AddrRange::new(self.address, self.address.plus(self.size))) {
-            let from = start.since(self.address).unwrap_or(0);
-            let to = from.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-            self.kind.references.places_in(self.size, word, (from, to), &mut place);
-        }
+        self.kind.references.captured(self.memory, self.address, self.size, place);
     }
 
     /// The word at `offset`; `None` where it is not in the dump.

@@ -2,7 +2,7 @@
 //!
 //! Source: `gcdesc.h` of the runtime; reference §5, verified on 100 658 references.
 
-use crate::base::{Addr, Endian};
+use crate::base::{Addr, AddrRange, Endian};
 use crate::memory::Memory;
 
 /// Series of one type. A class has one per run of reference fields; a thousand is far beyond any compiler's output.
@@ -55,6 +55,16 @@ impl References {
     #[inline]
     pub fn places(&self, size: u64, word: u64, visit: impl FnMut(u64)) {
         self.places_in(size, word, (0, size), visit);
+    }
+
+    /// Like [`References::places`], but of an object at `address` and only where it was captured: a damaged length claims
+    /// terabytes, and the work is that of what is there.
+    pub fn captured(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64)) {
+        for (start, bytes) in memory.stretches(AddrRange::new(address, address.plus(size))) {
+            let from = start.since(address).unwrap_or(0);
+            let to = from.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+            self.places_in(size, memory.ptr_bytes(), (from, to), &mut visit);
+        }
     }
 
     /// Like [`References::places`], but only those of the object's bytes `from..to`, without a step for each one before.
@@ -182,6 +192,17 @@ mod tests {
                 assert_eq!(parts, sorted, "{references:?} at {cut}");
             }
         }
+    }
+
+    /// Seen: `trim --redact` of a dump in which an array that only a root leads to claims gigabytes.
+    #[test]
+    fn only_what_was_captured_is_looked_at() {
+        let memory = crate::memory::tests::memory_of(vec![0; 64], &[(0x1000, 32, 0), (1 << 40, 32, 32)], crate::base::Shape::LE64);
+        let array = References::Runs(vec![Run { start: 16, less: -24 }]);
+        let mut found = Vec::new();
+        array.captured(&memory, Addr(0x1000), 1 << 44, |at| found.push(at));
+        let far = (1u64 << 40) - 0x1000;
+        assert_eq!(found, [16, 24, far, far + 8, far + 16, far + 24]);
     }
 
     #[test]
