@@ -177,7 +177,7 @@ impl HeapGraph {
         let mut graph = HeapGraph {
             edges: CsrBuilder::default().finish()?,
             types: heap.types().list(),
-            held: held(&index, &roots),
+            held: held(&index, &roots, |r| !r.flags.has(RootFlags::WEAK)),
             frozen: frozen(heap, &index),
             roots,
             dangling,
@@ -198,6 +198,11 @@ impl HeapGraph {
         }
         graph.edges = rows.finish()?;
         Ok(graph)
+    }
+
+    /// Numbers of the objects that those roots hold that `counts` picks, ascending, each once.
+    pub fn held_by(&self, counts: impl Fn(&Root) -> bool) -> Vec<u32> {
+        held(&self.index, &self.roots, counts)
     }
 
     /// Number of objects.
@@ -265,7 +270,7 @@ impl HeapGraph {
     }
 }
 
-/// Numbers of the objects that roots hold.
+/// Numbers of the objects that no collection frees.
 fn frozen(heap: &Heap<'_>, index: &ObjectStarts) -> Vec<u32> {
     let frozen = heap.segments().iter().enumerate().filter(|(_, s)| s.generation == Generation::Frozen);
     let mut ids: Vec<u32> = frozen.filter_map(|(i, _)| index.of_segment(i)).flat_map(|(first, n)| first..first.saturating_add(n)).collect();
@@ -273,9 +278,10 @@ fn frozen(heap: &Heap<'_>, index: &ObjectStarts) -> Vec<u32> {
     ids
 }
 
-fn held(index: &ObjectStarts, roots: &Roots) -> Vec<u32> {
-    let strong = roots.roots.iter().filter(|r| !r.flags.has(RootFlags::WEAK));
-    let mut ids: Vec<u32> = strong.filter_map(|r| index.id_of(r.object)).collect();
+/// Numbers of the objects that those roots hold that `counts` picks, ascending, each once.
+fn held(index: &ObjectStarts, roots: &Roots, counts: impl Fn(&Root) -> bool) -> Vec<u32> {
+    let picked = roots.roots.iter().filter(|r| counts(r));
+    let mut ids: Vec<u32> = picked.filter_map(|r| index.id_of(r.object)).collect();
     ids.sort_unstable();
     ids.dedup();
     ids

@@ -40,14 +40,8 @@ impl HeapGraph {
             all.dedup();
             return all;
         }
-        let strong = |r: &&Root| !r.flags.has(RootFlags::WEAK);
-        let ids = |conservative: bool| {
-            let roots = self.roots.roots.iter().filter(strong).filter(move |r| r.flags.has(RootFlags::CONSERVATIVE) == conservative);
-            let mut ids: Vec<u32> = roots.filter_map(|r| self.index.id_of(r.object)).collect();
-            ids.sort_unstable();
-            ids.dedup();
-            ids
-        };
+        let ids =
+            |conservative: bool| self.held_by(|r| !r.flags.has(RootFlags::WEAK) && r.flags.has(RootFlags::CONSERVATIVE) == conservative);
         let mut precise = ids(false);
         precise.extend(&self.frozen);
         precise.sort_unstable();

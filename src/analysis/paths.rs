@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::Namer;
 use super::graph::{Bfs, BitSet, paths_to_roots};
 use super::heap_graph::HeapGraph;
-use super::roots::{Root, RootFlags};
+use super::roots::RootFlags;
 use crate::gc::{Gc, Heap};
 use crate::model::{PathModel, PathNode, PathStep, PathsReport};
 
@@ -44,11 +44,8 @@ impl<'g, 'p> Paths<'g, 'p> {
 
     /// Numbers of the objects that roots hold; with `precise`, those of conservative roots left out.
     fn starts(&self, precise: bool) -> Vec<u32> {
-        let counts = |r: &&Root| (self.options.weak || !r.flags.has(RootFlags::WEAK)) && !(precise && r.flags.has(RootFlags::CONSERVATIVE));
-        let mut ids: Vec<u32> = self.graph.roots.roots.iter().filter(counts).filter_map(|r| self.graph.index.id_of(r.object)).collect();
-        ids.sort_unstable();
-        ids.dedup();
-        ids
+        let weak = self.options.weak;
+        self.graph.held_by(|r| (weak || !r.flags.has(RootFlags::WEAK)) && !(precise && r.flags.has(RootFlags::CONSERVATIVE)))
     }
 
     /// Shortest paths to each of `targets`; with `merged`, all of them merged by type as well.

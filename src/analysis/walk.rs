@@ -16,7 +16,8 @@ pub fn open_heap<'p>(process: &'p Process, runtime: &'p Runtime, gc: &Gc<'p>) ->
     Heap::new(gc, &threads.map(|t| t.list()).unwrap_or_default())
 }
 
-struct Nothing;
+/// For walks of which only the segments' sums are wanted.
+pub(super) struct Nothing;
 
 impl Visitor for Nothing {
     fn object(&mut self, _object: &Object<'_>) {}

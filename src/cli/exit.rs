@@ -32,6 +32,11 @@ impl Exit {
             Exit::Timeout => 6,
         }
     }
+
+    /// Of an answer in full that is "bad" or "none".
+    pub(super) const fn negative_if(self, bad: bool) -> Exit {
+        if bad && matches!(self, Exit::Ok) { Exit::Negative } else { self }
+    }
 }
 
 /// A command line that parses but cannot be meant: exit code 2.

@@ -13,6 +13,11 @@ pub fn count(n: u64) -> String {
     out
 }
 
+/// A number and what it counts: `1 object`, `2 objects`.
+pub fn plural(n: u64, what: &str) -> String {
+    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
+}
+
 /// A number of bytes in the largest unit that leaves a digit before the point.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];

@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use grid::{Align, Cell, Column, Grid};
-pub use human::{bytes, count};
+pub use human::{bytes, count, plural};
 pub use page::Page;
 pub use sanitize::sanitize;
 pub use stream::{Head, Stream};

@@ -120,13 +120,18 @@ pub fn nearest_root(reversed: &Csr, targets: &[u32], is_root: impl Fn(u32) -> bo
 
 /// Every node that the roots reach, themselves included. One bit per node and two levels of the search.
 pub fn reachable(graph: &Csr, roots: &[u32]) -> BitSet {
+    reach(graph, roots.iter().copied(), |_, _| true)
+}
+
+/// Like [`reachable`], but only along references for which `open` says so.
+pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u32, u32) -> bool) -> BitSet {
     let mut seen = BitSet::new(graph.nodes());
     // Level by level and not with a stack: the reads of one level do not wait for each other, which is three times as fast.
-    let mut level: Vec<u32> = roots.iter().copied().filter(|root| seen.set(*root)).collect();
+    let mut level: Vec<u32> = starts.into_iter().filter(|start| seen.set(*start)).collect();
     let mut next = Vec::new();
     while !level.is_empty() {
         for node in level.drain(..) {
-            next.extend(graph.successors(node).iter().copied().filter(|target| seen.set(*target)));
+            next.extend(graph.successors(node).iter().copied().filter(|target| open(node, *target) && seen.set(*target)));
         }
         std::mem::swap(&mut level, &mut next);
     }

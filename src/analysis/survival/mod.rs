@@ -16,25 +16,11 @@ pub use contract::{Contracted, contract};
 pub use unreachable::{UnreachableQuery, unreachable};
 pub use whatif::{WhatifError, WhatifQuery, whatif};
 
-use super::graph::{BitSet, Csr};
+use super::graph::{BitSet, reach};
 use super::{HeapGraph, Namer};
 use crate::base::Addr;
 use crate::gc::{Gc, Heap};
 use crate::model::{FinalizerState, Generation, ObjectSum, ObjectsByType, TypeBytes};
-
-/// Every node that `starts` reach over the edges that `open` lets through, themselves included.
-fn reach(edges: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u32, u32) -> bool) -> BitSet {
-    let mut seen = BitSet::new(edges.nodes());
-    let mut level: Vec<u32> = starts.into_iter().filter(|s| seen.set(*s)).collect();
-    let mut next = Vec::new();
-    while !level.is_empty() {
-        for node in level.drain(..) {
-            next.extend(edges.successors(node).iter().copied().filter(|target| open(node, *target) && seen.set(*target)));
-        }
-        std::mem::swap(&mut level, &mut next);
-    }
-    seen
-}
 
 /// The generation of each object, by its number.
 fn generations(heap: &Heap<'_>, graph: &HeapGraph) -> Vec<Generation> {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::graph::{BitSet, Csr};
+use super::super::graph::{BitSet, Csr, reach, reachable};
 use super::super::{HeapGraph, Namer, RootFlags, Stacks};
-use super::{ByType, collected_by, generation, generations, outside, reach, registered};
+use super::{ByType, collected_by, generation, generations, outside, registered};
 use crate::base::Addr;
 use crate::gc::{Gc, Heap};
 use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, UnreachableReport};
@@ -57,7 +57,7 @@ impl<'g> Garbage<'g> {
 
 /// The garbage of `graph`, which must have weak roots.
 pub fn unreachable(gc: &Gc<'_>, heap: &Heap<'_>, graph: &HeapGraph, namer: &Namer<'_>, query: &UnreachableQuery) -> UnreachableReport {
-    let live = reach(&graph.edges, graph.starts(query.stacks), |_, _| true);
+    let live = reachable(&graph.edges, &graph.starts(query.stacks));
     let of = generations(heap, graph);
     let level = |id: u32| collected_by(generation(&of, id));
     let weak = graph.roots.roots.iter().filter(|r| r.flags.has(RootFlags::WEAK));

@@ -2,8 +2,8 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::graph::{BitSet, Components, Csr};
-use super::super::{HeapGraph, Namer, RootFlags};
+use super::super::graph::{BitSet, Components, Csr, reachable};
+use super::super::{HeapGraph, Namer, RootFlags, Stacks};
 use super::{by_type, reach, registered};
 use crate::base::Addr;
 use crate::gc::{Gc, HandleFilter, Heap};
@@ -69,7 +69,7 @@ pub fn whatif(
     let cut = cut_edges(&graph.edges, pairs);
 
     let always = &graph.frozen;
-    let before = reach(&graph.edges, graph.held.iter().chain(always).copied(), |_, _| true);
+    let before = reachable(&graph.edges, &graph.starts(Stacks::All));
     let stays = |r: &&crate::analysis::Root| !r.flags.has(RootFlags::WEAK) && r.address.is_none_or(|a| !gone.contains(&a));
     let roots = graph.roots.roots.iter().filter(stays).filter_map(|r| graph.index.id_of(r.object));
     let after = reach(&graph.edges, roots.chain(always.iter().copied()).chain(added), |from, to| !cut.contains(&(from, to)));

@@ -13,6 +13,7 @@ use super::ranges::{subtract, union};
 use super::sink::Sink;
 use super::{Addresses, Reads};
 use crate::analysis::roots::{RootOptions, collect_roots};
+use crate::analysis::walk::Nothing;
 use crate::analysis::{self, Namer};
 use crate::base::{Addr, AddrRange, Endian, NoteKind, Silent};
 use crate::clr::exceptions::Exceptions;
@@ -366,12 +367,6 @@ impl<'p> RedactedHeap<'p> {
             _ => Keep::AllBut(holes),
         }
     }
-}
-
-struct Nothing;
-
-impl crate::gc::Visitor for Nothing {
-    fn object(&mut self, _object: &crate::gc::Object<'_>) {}
 }
 
 /// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures with one field of a plain type that

@@ -3,9 +3,8 @@ use clap::Args;
 
 use super::super::args::{Config, DumpArg};
 use super::super::select::type_pattern;
-use super::{Exit, Streams, finish, gc, open};
+use super::{Exit, Streams, finish, gc, open, rows};
 use crate::analysis::{self, Namer, TypePattern};
-use crate::output::Format;
 
 /// What `finalizers` is asked.
 #[derive(Clone, Debug, Args)]
@@ -34,10 +33,10 @@ pub(super) fn run(config: &Config, args: &FinalizersArgs, streams: &mut Streams<
     let runtime = process.runtime(config.runtime)?;
     let gc = gc(&process, runtime)?;
     let namer = Namer::new(&process, runtime);
-    let top = args.top.unwrap_or_else(|| if config.format() == Format::Table { streams.rows() } else { 0 });
+    let top = rows(config, args.top, streams);
     let report = analysis::finalizers(&process, runtime, &gc, &namer, &args.types, args.objects, top);
     namer.note(&process.notes);
     let nothing = report.types.is_empty() && !args.types.is_empty();
     let exit = finish(config, "finalizers", &process, Some(runtime), report, streams)?;
-    Ok(if nothing && exit == Exit::Ok { Exit::Negative } else { exit })
+    Ok(exit.negative_if(nothing))
 }

@@ -2,8 +2,9 @@ use anyhow::Result;
 use clap::Args;
 
 use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, gc, open};
-use crate::analysis::{self, FragmentationQuery, Namer};
+use super::on_heap::OnHeap;
+use super::{Exit, Streams, open};
+use crate::analysis::{self, FragmentationQuery};
 
 /// What `fragmentation` is asked.
 #[derive(Clone, Debug, Args)]
@@ -27,12 +28,8 @@ pub struct FragmentationArgs {
 /// `gcdump fragmentation`.
 pub(super) fn run(config: &Config, args: &FragmentationArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let process = open(config, &args.dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
-    let namer = Namer::new(&process, runtime);
+    let on = OnHeap::open(&process, config)?;
     let query = FragmentationQuery { heaps: args.heaps, segments: args.segments, top: args.top };
-    let report = analysis::fragmentation(&process, &gc, &heap, &namer, query);
-    namer.note(&process.notes);
-    finish(config, "fragmentation", &process, Some(runtime), report, streams)
+    let report = analysis::fragmentation(&process, &on.gc, &on.heap, &on.namer, query);
+    on.finish(config, "fragmentation", report, streams)
 }

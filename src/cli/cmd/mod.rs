@@ -9,6 +9,7 @@ mod heap;
 mod info;
 mod object;
 mod objects;
+mod on_heap;
 mod oom;
 mod place;
 mod retained;
@@ -155,6 +156,11 @@ fn threads_of(process: &Process, runtime: &Runtime) -> Vec<Thread> {
     let quiet = Notes::new();
     let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits);
     threads.map(|t| t.list()).unwrap_or_default()
+}
+
+/// Rows to list: as many as asked for, else what fits a screen in a table and all (0) in other formats.
+fn rows(config: &Config, top: Option<usize>, streams: &Streams<'_>) -> usize {
+    top.unwrap_or_else(|| if config.format() == Format::Table { streams.rows() } else { 0 })
 }
 
 /// What every answer begins with.

@@ -4,8 +4,9 @@ use clap::Args;
 use super::super::args::{Config, DumpArg};
 use super::super::select::Select;
 use super::super::show_notes;
-use super::{Exit, Streams, gc, head, open};
-use crate::analysis::{self, Namer, ObjectsPage};
+use super::on_heap::OnHeap;
+use super::{Exit, Streams, head, open};
+use crate::analysis::{self, ObjectsPage};
 use crate::base::NoteKind;
 use crate::model::ObjectBrief;
 use crate::output::{Cell, Column, Format, Stream, count};
@@ -51,10 +52,7 @@ fn cells(o: &ObjectBrief) -> Vec<Cell> {
 /// `gcdump objects`.
 pub(super) fn run(config: &Config, args: &ObjectsArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let process = open(config, &args.dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
-    let namer = Namer::new(&process, runtime);
+    let on = OnHeap::open(&process, config)?;
     let format = config.format();
     let fitting = if format == Format::Table { u64::try_from(streams.rows())? } else { 0 };
     let most = Some(args.count.unwrap_or(fitting)).filter(|n| *n > 0).unwrap_or(u64::MAX);
@@ -70,10 +68,10 @@ pub(super) fn run(config: &Config, args: &ObjectsArgs, streams: &mut Streams<'_>
         columns.push(Column::text("refs", 1));
     }
     let selection = args.select.selection();
-    let head = head(&process, Some(runtime), "objects");
+    let head = head(&process, Some(on.runtime), "objects");
     let mut stream = Stream::begin(&mut *streams.out, (format, streams.out_is_terminal), &head, ("objects", "object"), columns)?;
-    let mut tail = analysis::objects(&process, &heap, &namer, &selection, page, |o| stream.row(o, cells))?;
-    namer.note(&process.notes);
+    let mut tail = analysis::objects(&process, &on.heap, &on.namer, &selection, page, |o| stream.row(o, cells))?;
+    on.namer.note(&process.notes);
     let partial = process.notes.partial();
     tail.complete = !partial;
     let warnings = process.notes.all();

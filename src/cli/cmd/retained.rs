@@ -7,13 +7,13 @@ use clap::{Args, ValueEnum};
 use super::super::args::{Config, DumpArg};
 use super::super::exit::{NothingThere, UsageError};
 use super::super::select::{address, type_pattern};
-use super::{Exit, Streams, finish, gc, open};
+use super::on_heap::{OnHeap, no_object};
+use super::{Exit, Streams, open};
 use crate::analysis::{
-    self, GraphOptions, HeapGraph, HeapGraphError, Namer, PathOptions, Paths, Retained, RetainedQuery, RootOptions, Stacks, TypePattern,
+    GraphOptions, HeapGraph, HeapGraphError, PathOptions, Paths, Retained, RetainedQuery, RootOptions, Stacks, TypePattern,
 };
 use crate::base::Addr;
-use crate::contract::{Process, Runtime};
-use crate::gc::{Gc, Heap};
+use crate::gc::Heap;
 use crate::output::Format;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -91,17 +91,9 @@ pub struct PathArgs {
 }
 
 /// Builds the graph, or says why not.
-pub(super) fn graph<'p>(
-    config: &Config,
-    process: &'p Process,
-    runtime: &Runtime,
-    gc: &Gc<'_>,
-    heap: &Heap<'_>,
-    namer: &Namer<'p>,
-    weak: bool,
-) -> Result<HeapGraph> {
+pub(super) fn graph(on: &OnHeap<'_>, config: &Config, weak: bool) -> Result<HeapGraph> {
     let options = GraphOptions { roots: RootOptions { kinds: Vec::new(), weak }, max_memory: config.max_memory };
-    HeapGraph::build(process, runtime, gc, heap, namer, &options).map_err(|e| match e {
+    HeapGraph::build(on.process, on.runtime, &on.gc, &on.heap, &on.namer, &options).map_err(|e| match e {
         HeapGraphError::Memory { .. } => UsageError(e.to_string()).into(),
         HeapGraphError::Graph(_) => anyhow::Error::new(e),
     })
@@ -110,19 +102,16 @@ pub(super) fn graph<'p>(
 /// The number of the object at `at`, or around it.
 pub(super) fn object_id(graph: &HeapGraph, heap: &Heap<'_>, at: Addr) -> Result<u32> {
     let found = graph.index.containing(heap, at).map(|(id, _)| id);
-    found.ok_or_else(|| NothingThere(format!("there is no object at {at}; `gcdump where {at}` says what is there")).into())
+    found.ok_or_else(|| no_object(at).into())
 }
 
 /// `gcdump retained`.
 pub(super) fn run(config: &Config, args: &RetainedArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let process = open(config, &args.dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
-    let namer = Namer::new(&process, runtime);
-    let graph = graph(config, &process, runtime, &gc, &heap, &namer, false)?;
+    let on = OnHeap::open(&process, config)?;
+    let graph = graph(&on, config, false)?;
     let query = match (args.object, args.tree, args.suspects) {
-        (Some(at), ..) => RetainedQuery::Object(object_id(&graph, &heap, at)?),
+        (Some(at), ..) => RetainedQuery::Object(object_id(&graph, &on.heap, at)?),
         (_, true, _) => RetainedQuery::Tree { depth: args.depth, threshold: args.threshold.unwrap_or(1.0) / 100.0 },
         (_, _, true) => RetainedQuery::Suspects(args.threshold.unwrap_or(10.0) / 100.0),
         _ => RetainedQuery::Top,
@@ -133,23 +122,18 @@ pub(super) fn run(config: &Config, args: &RetainedArgs, streams: &mut Streams<'_
         StacksArg::None => Stacks::None,
     };
     let retained = Retained::compute(&graph, stacks, &*process.progress);
-    let report = retained.report(&gc, &namer, &query, &args.types, args.top);
-    namer.note(&process.notes);
-    finish(config, "retained", &process, Some(runtime), report, streams)
+    let report = retained.report(&on.gc, &on.namer, &query, &args.types, args.top);
+    on.finish(config, "retained", report, streams)
 }
 
 /// `gcdump objsize`.
 pub(super) fn objsize(config: &Config, dump: &DumpArg, at: Addr, streams: &mut Streams<'_>) -> Result<Exit> {
     let process = open(config, dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
-    let namer = Namer::new(&process, runtime);
-    let graph = graph(config, &process, runtime, &gc, &heap, &namer, false)?;
-    let id = object_id(&graph, &heap, at)?;
-    let report = Retained::compute(&graph, Stacks::Fallback, &*process.progress).objsize(&namer, id);
-    namer.note(&process.notes);
-    finish(config, "objsize", &process, Some(runtime), report, streams)
+    let on = OnHeap::open(&process, config)?;
+    let graph = graph(&on, config, false)?;
+    let id = object_id(&graph, &on.heap, at)?;
+    let report = Retained::compute(&graph, Stacks::Fallback, &*process.progress).objsize(&on.namer, id);
+    on.finish(config, "objsize", report, streams)
 }
 
 /// `gcdump path`.
@@ -165,14 +149,11 @@ pub(super) fn path(config: &Config, args: &PathArgs, streams: &mut Streams<'_>) 
     };
     let at = at.map(|a| address(&a.to_string_lossy())).transpose().map_err(UsageError)?;
     let process = open(config, &DumpArg { dump: dump.map(PathBuf::from) }, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
-    let namer = Namer::new(&process, runtime);
-    let graph = graph(config, &process, runtime, &gc, &heap, &namer, args.weak)?;
+    let on = OnHeap::open(&process, config)?;
+    let graph = graph(&on, config, args.weak)?;
     let targets = match at {
-        Some(at) => vec![object_id(&graph, &heap, at)?],
-        None => graph.of_types(&namer, &args.types),
+        Some(at) => vec![object_id(&graph, &on.heap, at)?],
+        None => graph.of_types(&on.namer, &args.types),
     };
     if targets.is_empty() {
         return Err(NothingThere("no object is of that type".into()).into());
@@ -185,9 +166,8 @@ pub(super) fn path(config: &Config, args: &PathArgs, streams: &mut Streams<'_>) 
         depth: 12,
         lines,
     };
-    let report = Paths::new(&graph, &gc, &heap, &namer, options).report(&targets, by_type);
+    let report = Paths::new(&graph, &on.gc, &on.heap, &on.namer, options).report(&targets, by_type);
     let nothing = report.reachable == 0;
-    namer.note(&process.notes);
-    let exit = finish(config, "path", &process, Some(runtime), report, streams)?;
-    Ok(if nothing && exit == Exit::Ok { Exit::Negative } else { exit })
+    let exit = on.finish(config, "path", report, streams)?;
+    Ok(exit.negative_if(nothing))
 }

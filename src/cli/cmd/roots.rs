@@ -3,10 +3,10 @@ use clap::Args;
 
 use super::super::args::{Config, DumpArg, root_kind};
 use super::super::select::type_pattern;
-use super::{Exit, Streams, finish, gc, open};
-use crate::analysis::{self, Namer, RootOptions, RootsQuery, TypePattern};
+use super::on_heap::OnHeap;
+use super::{Exit, Streams, open, rows};
+use crate::analysis::{self, RootOptions, RootsQuery, TypePattern};
 use crate::model::RootKind;
-use crate::output::Format;
 
 /// What `roots` is asked.
 #[derive(Clone, Debug, Args)]
@@ -40,18 +40,14 @@ pub struct RootsArgs {
 /// `gcdump roots`.
 pub(super) fn run(config: &Config, args: &RootsArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let process = open(config, &args.dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
+    let on = OnHeap::open(&process, config)?;
     let options = RootOptions { kinds: args.kinds.clone(), weak: args.weak };
-    let index = options.needs_index().then(|| analysis::index(&process, &heap));
-    let namer = Namer::new(&process, runtime);
-    let roots = analysis::collect_roots(&process, runtime, &gc, &heap, &namer, index.as_ref(), &options);
-    let top = args.top.unwrap_or_else(|| if config.format() == Format::Table { streams.rows() } else { 0 });
+    let index = options.needs_index().then(|| analysis::index(&process, &on.heap));
+    let roots = analysis::collect_roots(&process, on.runtime, &on.gc, &on.heap, &on.namer, index.as_ref(), &options);
+    let top = rows(config, args.top, streams);
     let query = RootsQuery { types: args.types.clone(), stat: args.stat, top };
-    let report = analysis::roots_report(&roots, &gc, &namer, &options, &query);
-    namer.note(&process.notes);
+    let report = analysis::roots_report(&roots, &on.gc, &on.namer, &options, &query);
     let nothing = report.total == 0 && !args.types.is_empty();
-    let exit = finish(config, "roots", &process, Some(runtime), report, streams)?;
-    Ok(if nothing && exit == Exit::Ok { Exit::Negative } else { exit })
+    let exit = on.finish(config, "roots", report, streams)?;
+    Ok(exit.negative_if(nothing))
 }

@@ -3,10 +3,10 @@ use clap::{Args, ValueEnum};
 
 use super::super::args::{Config, DumpArg};
 use super::super::select::Select;
-use super::{Exit, Streams, finish, gc, open};
-use crate::analysis::{self, Namer};
+use super::on_heap::OnHeap;
+use super::{Exit, Streams, open, rows};
+use crate::analysis;
 use crate::model::{StatBy, StatReport};
-use crate::output::Format;
 
 /// What `stat` is asked.
 #[derive(Clone, Debug, Args)]
@@ -53,10 +53,7 @@ enum Sort {
 /// `gcdump stat`.
 pub(super) fn run(config: &Config, args: &StatArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let process = open(config, &args.dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
-    let namer = Namer::new(&process, runtime);
+    let on = OnHeap::open(&process, config)?;
     let by = match args.by {
         By::Type => StatBy::Type,
         By::Generation => StatBy::Generation,
@@ -67,14 +64,13 @@ pub(super) fn run(config: &Config, args: &StatArgs, streams: &mut Streams<'_>) -
         By::Size => StatBy::Size,
     };
     let selection = args.select.selection();
-    let mut report = analysis::stat(&process, &heap, &namer, &selection, by);
-    namer.note(&process.notes);
+    let mut report = analysis::stat(&process, &on.heap, &on.namer, &selection, by);
     let nothing = report.totals.count == 0 && !selection.is_everything();
     sort(&mut report, args.sort);
-    let top = args.top.unwrap_or_else(|| if config.format() == Format::Table { streams.rows() } else { 0 });
+    let top = rows(config, args.top, streams);
     cut(&mut report, top);
-    let exit = finish(config, "stat", &process, Some(runtime), report, streams)?;
-    Ok(if nothing && exit == Exit::Ok { Exit::Negative } else { exit })
+    let exit = on.finish(config, "stat", report, streams)?;
+    Ok(exit.negative_if(nothing))
 }
 
 fn sort(report: &mut StatReport, by: Sort) {

@@ -3,8 +3,9 @@ use clap::{Args, ValueEnum};
 
 use super::super::args::{Config, DumpArg};
 use super::super::select::Select;
-use super::{Exit, Streams, finish, gc, open};
-use crate::analysis::{self, Namer, StringSort, StringsQuery};
+use super::on_heap::OnHeap;
+use super::{Exit, Streams, open, rows};
+use crate::analysis::{self, StringSort, StringsQuery};
 use crate::output::Format;
 
 /// What `strings` is asked.
@@ -57,10 +58,7 @@ enum Sort {
 /// `gcdump strings`.
 pub(super) fn run(config: &Config, args: &StringsArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let process = open(config, &args.dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
-    let namer = Namer::new(&process, runtime);
+    let on = OnHeap::open(&process, config)?;
     let table = config.format() == Format::Table;
     let query = StringsQuery {
         like: args.like.clone(),
@@ -72,13 +70,12 @@ pub(super) fn run(config: &Config, args: &StringsArgs, streams: &mut Streams<'_>
             Sort::Length => StringSort::Length,
             Sort::Bytes => StringSort::Bytes,
         },
-        top: args.top.unwrap_or_else(|| if table { streams.rows() } else { 0 }),
+        top: rows(config, args.top, streams),
         max_chars: args.max_chars.unwrap_or(if table { 100 } else { 1024 }),
     };
     let selection = args.select.selection();
-    let report = analysis::strings(&process, &heap, &namer, &selection, &query)?;
-    namer.note(&process.notes);
+    let report = analysis::strings(&process, &on.heap, &on.namer, &selection, &query)?;
     let nothing = report.totals.strings == 0 && !(selection.is_everything() && args.like.is_none());
-    let exit = finish(config, "strings", &process, Some(runtime), report, streams)?;
-    Ok(if nothing && exit == Exit::Ok { Exit::Negative } else { exit })
+    let exit = on.finish(config, "strings", report, streams)?;
+    Ok(exit.negative_if(nothing))
 }

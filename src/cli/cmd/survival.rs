@@ -6,12 +6,11 @@ use clap::{Args, Subcommand};
 use super::super::args::{Config, DumpArg};
 use super::super::exit::NothingThere;
 use super::super::select::{address, type_pattern};
+use super::on_heap::OnHeap;
 use super::retained::graph;
-use super::{Exit, Streams, UsageError, finish, gc, open};
-use crate::analysis::{self, BridgeQuery, HeapGraph, Namer, Stacks, TypePattern, UnreachableQuery, WhatifQuery};
+use super::{Exit, Streams, UsageError, open, rows};
+use crate::analysis::{self, BridgeQuery, HeapGraph, Stacks, TypePattern, UnreachableQuery, WhatifQuery};
 use crate::base::Addr;
-use crate::contract::{Process, Runtime};
-use crate::gc::{Gc, Heap};
 use crate::output::{Format, Report};
 
 /// What `bridge` is asked.
@@ -121,21 +120,13 @@ fn ask<R: Report>(
     command: &str,
     dump: &DumpArg,
     streams: &mut Streams<'_>,
-    question: impl FnOnce(&Process, &Gc<'_>, &Heap<'_>, &HeapGraph, &Namer<'_>) -> Result<R>,
+    question: impl FnOnce(&OnHeap<'_>, &HeapGraph) -> Result<R>,
 ) -> Result<Exit> {
     let process = open(config, dump, streams)?;
-    let runtime: &Runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
-    let namer = Namer::new(&process, runtime);
-    let graph = graph(config, &process, runtime, &gc, &heap, &namer, true)?;
-    let report = question(&process, &gc, &heap, &graph, &namer)?;
-    namer.note(&process.notes);
-    finish(config, command, &process, Some(runtime), report, streams)
-}
-
-fn most(config: &Config, top: Option<usize>, streams: &Streams<'_>) -> usize {
-    top.unwrap_or_else(|| if config.format() == Format::Table { streams.rows() } else { 0 })
+    let on = OnHeap::open(&process, config)?;
+    let graph = graph(&on, config, true)?;
+    let report = question(&on, &graph)?;
+    on.finish(config, command, report, streams)
 }
 
 fn cut<T>(rows: &mut Vec<T>, most: usize) {
@@ -156,15 +147,15 @@ pub(super) fn bridge(config: &Config, args: &BridgeArgs, streams: &mut Streams<'
         all: args.all,
         dot: args.dot,
     };
-    ask(config, "bridge", &args.dump, streams, |process, gc, _, graph, namer| Ok(analysis::bridge(process, gc, graph, namer, &query)?))
+    ask(config, "bridge", &args.dump, streams, |on, graph| Ok(analysis::bridge(on.process, &on.gc, graph, &on.namer, &query)?))
 }
 
 /// `gcdump whatif`.
 pub(super) fn whatif(config: &Config, args: &WhatifArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let query = WhatifQuery { alive: args.alive.clone(), dead: args.dead.clone() };
-    let most = most(config, args.top, streams);
-    ask(config, "whatif", &args.dump, streams, |_, gc, heap, graph, namer| {
-        let mut report = analysis::whatif(gc, heap, graph, namer, &query).map_err(|e| NothingThere(e.to_string()))?;
+    let most = rows(config, args.top, streams);
+    ask(config, "whatif", &args.dump, streams, |on, graph| {
+        let mut report = analysis::whatif(&on.gc, &on.heap, graph, &on.namer, &query).map_err(|e| NothingThere(e.to_string()))?;
         cut(&mut report.survivors.types, most);
         cut(&mut report.freed.types, most);
         if config.format() == Format::Table {
@@ -180,16 +171,16 @@ pub(super) fn unreachable(config: &Config, args: &UnreachableArgs, streams: &mut
         StackWords::All => Stacks::All,
         StackWords::None => Stacks::None,
     };
-    let query = UnreachableQuery { objects: args.objects, top: most(config, args.top, streams), stacks };
-    ask(config, "unreachable", &args.dump, streams, |_, gc, heap, graph, namer| Ok(analysis::unreachable(gc, heap, graph, namer, &query)))
+    let query = UnreachableQuery { objects: args.objects, top: rows(config, args.top, streams), stacks };
+    ask(config, "unreachable", &args.dump, streams, |on, graph| Ok(analysis::unreachable(&on.gc, &on.heap, graph, &on.namer, &query)))
 }
 
 /// `gcdump simulate`.
 pub(super) fn simulate(config: &Config, args: &SimulateArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let Simulate::Collect { generation, top, dump } = &args.what;
-    let most = most(config, *top, streams);
-    ask(config, "simulate", dump, streams, |_, gc, heap, graph, namer| {
-        let mut report = analysis::collect(gc, heap, graph, namer, *generation);
+    let most = rows(config, *top, streams);
+    ask(config, "simulate", dump, streams, |on, graph| {
+        let mut report = analysis::collect(&on.gc, &on.heap, graph, &on.namer, *generation);
         cut(&mut report.freed.types, most);
         Ok(report)
     })

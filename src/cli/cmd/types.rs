@@ -36,7 +36,7 @@ pub(super) fn run(config: &Config, wanted: &str, dump: &DumpArg, streams: &mut S
     let none = found.is_empty();
     let report = TypesReport { complete: true, pattern: wanted.into(), types: found, layout };
     let exit = finish(config, "type", &process, Some(runtime), report, streams)?;
-    Ok(if none && exit == Exit::Ok { Exit::Negative } else { exit })
+    Ok(exit.negative_if(none))
 }
 
 /// The loaded types that fit a name or a pattern, by name; the one at an address.

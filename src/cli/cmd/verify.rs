@@ -2,8 +2,8 @@ use anyhow::Result;
 use clap::Args;
 
 use super::super::args::{Config, DumpArg};
-use super::super::exit::NothingThere;
 use super::super::select::address;
+use super::on_heap::no_object;
 use super::{Exit, Streams, finish, gc, open};
 use crate::analysis::{self, Namer, VerifyQuery};
 use crate::base::Addr;
@@ -30,10 +30,8 @@ pub(super) fn run(config: &Config, args: &VerifyArgs, streams: &mut Streams<'_>)
     let gc = gc(&process, runtime)?;
     let namer = Namer::new(&process, runtime);
     let query = VerifyQuery { object: args.object, top: args.top };
-    let Some(report) = analysis::verify(&process, runtime, &gc, &namer, query)? else {
-        let what = args.object.map_or_else(String::new, |a| format!("there is no object at {a}; `gcdump where {a}` says what is there"));
-        return Err(NothingThere(what).into());
-    };
+    let report = analysis::verify(&process, runtime, &gc, &namer, query)?;
+    let report = report.ok_or_else(|| no_object(args.object.unwrap_or_default()))?;
     namer.note(&process.notes);
     let broken = report.totals.errors > 0;
     let exit = finish(config, "verify", &process, Some(runtime), report, streams)?;

@@ -6,7 +6,7 @@ use super::completeness;
 use crate::model::{
     CoverageKind, ObjSizeReport, PathsReport, RetainedObject, RetainedReport, RetainedType, RootCoverageModel, RootModel, Suspect, TreeRow,
 };
-use crate::output::{Align, Cell, Column, Grid, Page, Report, bytes, count, record};
+use crate::output::{Align, Cell, Column, Grid, Page, Report, bytes, count, plural, record};
 
 const SHARE: Column = Column { name: "share", align: Align::Right, width: 7 };
 
@@ -304,9 +304,4 @@ impl Report for PathsReport {
         }
         root_coverage(page, &self.coverage)
     }
-}
-
-/// A number and what it counts: `1 object`, `2 objects`.
-fn plural(n: u64, what: &str) -> String {
-    format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }

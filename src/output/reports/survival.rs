@@ -7,7 +7,7 @@ use crate::model::{
     CollectGeneration, CollectReport, GarbageObject, GarbageType, ObjectSum, ObjectsByType, RootCoverageModel, TypeBytes,
     UnreachableReport, WhatifReport, WhatifWeak,
 };
-use crate::output::{Cell, Column, Grid, Page, Report, bytes, count, record};
+use crate::output::{Cell, Column, Grid, Page, Report, bytes, count, plural, record};
 
 /// How well the dump answers for each kind of roots. Never left out: what was not found may be absent from the dump only.
 pub(super) fn coverage(page: &mut Page<'_>, coverage: &[RootCoverageModel]) -> io::Result<()> {
@@ -20,7 +20,7 @@ pub(super) fn coverage(page: &mut Page<'_>, coverage: &[RootCoverageModel]) -> i
 }
 
 fn objects(n: u64, b: u64) -> String {
-    format!("{} {}, {} ({} bytes)", count(n), if n == 1 { "object" } else { "objects" }, bytes(b), count(b))
+    format!("{}, {} ({} bytes)", plural(n, "object"), bytes(b), count(b))
 }
 
 fn sum(s: &ObjectSum) -> String {
