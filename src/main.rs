@@ -11,10 +11,11 @@ use gcdump::cli::{self, Cli, Exit, Streams};
 const STACK: usize = 8 << 20;
 
 fn main() -> ExitCode {
-    // Without the handler the shell ends the process as well, but leaves half a progress bar. Nothing has to be undone:
-    // dumps are only read, and temporary files have no names, but for the unfinished copy of `trim`, which says what it is.
+    // Without the handler the shell ends the process as well, but leaves half a progress bar. Only what was being
+    // written has to be undone: dumps are only read, and temporary files have no names.
     let _ = ctrlc::set_handler(|| {
         clear_line();
+        cli::remove_unfinished();
         #[allow(clippy::exit)] // This is `main`'s.
         std::process::exit(130);
     });

@@ -303,6 +303,18 @@ fn an_answer_can_go_to_a_file() {
     assert_eq!(answer["command"], "heap");
     let ran = run(&["heap", "-o", "/does/not/exist/x", DUMP]);
     assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+    // An answer that cannot be had does not cost the one that is there, and leaves nothing behind.
+    let ran = run(&["object", "0x1", "-o", path.to_str().unwrap(), DUMP]);
+    assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
+    let late = ["heap", "--timeout", "1ms", "-o", path.to_str().unwrap(), DUMP];
+    let late = Command::new(env!("CARGO_BIN_EXE_gcdump")).args(late).output().unwrap();
+    assert_eq!(late.status.code(), Some(6));
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&fs::read(&path).unwrap()).unwrap(), answer);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    // Devices are written to as they are.
+    let ran = run(&["heap", "-o", "/dev/null", DUMP]);
+    assert_eq!((ran.exit, ran.err.as_str()), (Exit::Ok, ""));
+    assert!(!Path::new("/dev/null").is_file());
     // The dump itself is never overwritten.
     let dump = folder.path().join("precious");
     fs::copy(own_dump(), &dump).unwrap();

@@ -28,7 +28,7 @@ use gcdump::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::gc::{Gc, HandleFilter};
 use support::{Shape, Spec, Target};
 
-const COMMANDS: [&[&str]; 11] = [
+const COMMANDS: [&[&str]; 12] = [
     &["info"],
     &["heap", "--detail"],
     &["segments", "--free"],
@@ -38,6 +38,7 @@ const COMMANDS: [&[&str]; 11] = [
     &["handles", "--by", "generation"],
     &["roots", "--weak"],
     &["finalizers", "--objects"],
+    &["verify"],
     &["contracts"],
     &["contracts", "--check"],
 ];

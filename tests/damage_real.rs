@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use common::{own_dump, run};
 
-const COMMANDS: [&[&str]; 8] = [
+const COMMANDS: [&[&str]; 9] = [
     &["info"],
     &["heap", "--detail"],
     &["segments", "--free", "--walk"],
@@ -27,6 +27,7 @@ const COMMANDS: [&[&str]; 8] = [
     &["threads"],
     &["roots", "--weak"],
     &["finalizers", "--objects"],
+    &["verify"],
 ];
 
 fn survive(path: &Path, command: &[&str], what: &str) {

@@ -27,19 +27,11 @@ fn number(v: &Value) -> u64 {
     u64::from_str_radix(v.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
 
-fn word(target: &Target, at: u64) -> Option<u64> {
-    let (start, range) = target.memory.ranges.range(..=at).next_back()?;
-    let (from, p) = ((at - start) as usize, target.memory.shape.ptr as usize);
-    let bytes = range.bytes.get(from..from + p)?;
-    let fold = |n: u64, b: &u8| n << 8 | u64::from(*b);
-    Some(if target.memory.shape.big { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) })
-}
-
 /// The word in `from..end` that leads into the `reach` bytes behind `to`: where it is, and how far behind `to` it leads.
 fn link(target: &Target, from: u64, end: u64, to: u64, reach: u64) -> Option<(u64, u64)> {
     let p = target.memory.shape.ptr;
     (0..(end - from) / p).map(|i| from + i * p).find_map(|at| {
-        let offset = word(target, at)?.checked_sub(to)?;
+        let offset = target.memory.word(at)?.checked_sub(to)?;
         (offset < reach).then_some((at, offset))
     })
 }
@@ -92,7 +84,8 @@ fn a_circle_in_every_list_is_told() {
         assert!(bent(&target, &of("free"), 1, &["segments", "--free"], "regions") >= 2, "{shape:?}");
         // A card table that is no longer used stands between the two, and is not listed: the link of the first leads there.
         let first = number(&of("bookkeeping")[0]["address"]);
-        let next = (0..0x50 / shape.ptr).map(|i| first + i * shape.ptr).find(|at| word(&target, *at).is_some_and(|w| w > first - 0x1000));
+        let next =
+            (0..0x50 / shape.ptr).map(|i| first + i * shape.ptr).find(|at| target.memory.word(*at).is_some_and(|w| w > first - 0x1000));
         let mut copy = target.clone();
         copy.memory.p(next.unwrap(), first + 0x50);
         let (exit, answer) = ask(&copy, &["segments", "--free"]);

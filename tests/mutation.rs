@@ -8,7 +8,7 @@
 //! CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true cargo test --release --test mutation -- --nocapture
 //! ```
 //!
-//! `GCDUMP_MUTATION_CASE=s123` repeats one case: `s` of a synthetic dump, `r` of a real one, `t` and `u` their truncations. A
+//! `GCDUMP_MUTATION_FROM=1000` leaves the first cases out, `GCDUMP_MUTATION_CASE=s123` repeats one: `s` of a synthetic dump, `r` of a real one, `t` and `u` their truncations. A
 //! case that ends the whole process is named in the file that the campaign prints at its start.
 #![allow(
     clippy::unwrap_used,
@@ -68,21 +68,23 @@ struct Totals {
     answered: AtomicU64,
     partial: AtomicU64,
     refused: AtomicU64,
-    slowest_us: AtomicU64,
+    /// How long the slowest command took, in microseconds, and which one it was.
+    slowest: Mutex<(u64, String)>,
 }
 
 impl Totals {
     fn print(&self, what: &str, started: Instant, before: usize) {
         let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
+        let (slowest, which) = self.slowest.lock().unwrap().clone();
         println!(
-            "{what}: {} dumps, {} commands ({} answered in full or with none, {} partial, {} refused), slowest {} ms, \
+            "{what}: {} dumps, {} commands ({} answered in full or with none, {} partial, {} refused), slowest {} ms ({which}), \
              at most {} KiB allocated at a time, {} s",
             n(&self.dumps),
             n(&self.commands),
             n(&self.answered),
             n(&self.partial),
             n(&self.refused),
-            n(&self.slowest_us) / 1000,
+            slowest / 1000,
             allocations::peak().saturating_sub(before) >> 10,
             started.elapsed().as_secs()
         );
@@ -150,7 +152,10 @@ fn all_commands(base: &Base, path: &str, number: u64, totals: &Totals, watched: 
         };
         counter.fetch_add(1, Ordering::Relaxed);
         totals.commands.fetch_add(1, Ordering::Relaxed);
-        totals.slowest_us.fetch_max(took.as_micros() as u64, Ordering::Relaxed);
+        let mut slowest = totals.slowest.lock().unwrap();
+        if took.as_micros() as u64 > slowest.0 {
+            *slowest = (took.as_micros() as u64, format!("case {number}: {}", args.join(" ")));
+        }
     }
     let _ = std::fs::remove_file(copy);
     watched.case.lock().unwrap().1 = None;
@@ -160,7 +165,8 @@ fn all_commands(base: &Base, path: &str, number: u64, totals: &Totals, watched: 
 /// Does the cases `0..count` of `bases`, shared among the workers, each with a file of its own for every base.
 fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &File) -> Vec<damage::Undo> + Sync) {
     let only = std::env::var("GCDUMP_MUTATION_CASE").ok().and_then(|n| n.trim_start_matches(char::is_alphabetic).parse().ok());
-    let (from, to) = only.map_or((0, count), |n: u64| (n, n + 1));
+    let first = wanted("GCDUMP_MUTATION_FROM", 0).min(count);
+    let (from, to) = only.map_or((first, count), |n: u64| (n, n + 1));
     let (next, totals, started) = (AtomicU64::new(from), Totals::default(), Instant::now());
     let watched: Vec<Watched> = (0..WORKERS).map(|_| Watched::default()).collect();
     let last = tempfile::Builder::new().prefix("gcdump-case-").tempfile().unwrap();
@@ -240,10 +246,10 @@ fn every_command_survives_every_damage() {
     let of_real = wanted("GCDUMP_REAL_MUTATIONS", 120);
     let truncations = wanted("GCDUMP_TRUNCATIONS", 400);
     let wants = |kind: &str| repeat.is_empty() || repeat.starts_with(kind);
-    if wants("s") {
+    if wants("s") && mutations > 0 {
         campaign("mutations of synthetic dumps", &small, mutations, damage::mutate);
     }
-    if wants("r") {
+    if wants("r") && of_real > 0 {
         campaign("mutations of real dumps", &real, of_real, damage::mutate);
     }
     if wants("t") {

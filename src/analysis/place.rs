@@ -8,6 +8,7 @@ use super::objects::{TypeNames, brief};
 use crate::base::{Addr, AddrRange, Silent};
 use crate::clr::threads::Thread;
 use crate::contract::Process;
+use crate::dump::Stacks;
 use crate::gc::{Gc, Heap};
 use crate::model::{NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
 
@@ -136,14 +137,8 @@ impl<'h, 'p> Places<'h, 'p> {
 
     fn stack(&self, blank: &WhereReport) -> Option<WhereReport> {
         let dump = &self.process.dump;
-        // ELF cores do not say where a stack is: it is the mapping around the stack pointer, from there upwards.
-        let mapping = |sp: Addr| dump.regions.iter().find(|r| r.range.contains(sp)).map(|r| AddrRange::new(sp, r.range.end));
-        let captured = |sp: Addr| {
-            let range = dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).find(|r| r.contains(sp))?;
-            Some(AddrRange::new(sp, range.end))
-        };
-        let stack = |t: &crate::dump::OsThread| t.stack.or_else(|| t.stack_pointer.and_then(|sp| mapping(sp).or_else(|| captured(sp))));
-        let found = dump.threads.iter().find_map(|t| Some((t, stack(t).filter(|r| r.contains(blank.address))?)));
+        let stacks = Stacks::new(dump);
+        let found = dump.threads.iter().find_map(|t| Some((t, stacks.of(t).filter(|r| r.contains(blank.address))?)));
         let (thread, range) = found?;
         let managed = self.threads.iter().find(|m| m.os_id == Some(u64::from(thread.id))).and_then(|m| m.id);
         let named = managed.map_or_else(|| "a native thread".to_string(), |id| format!("thread {id}"));

@@ -4,6 +4,7 @@ use super::{ExceptionReader, Namer};
 use crate::base::{Addr, Notes};
 use crate::clr::threads::{Threads, state_names};
 use crate::contract::{ContractError, Process, Runtime};
+use crate::dump::Stacks;
 use crate::gc::Gc;
 use crate::model::{ThreadModel, ThreadsReport};
 
@@ -27,12 +28,13 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
         let object = object?;
         namer.string_field(object, method_table(object)?, "_name").filter(|n| !n.is_empty())
     };
+    let stacks = Stacks::new(&process.dump);
     let list: Vec<ThreadModel> = reader
         .list()
         .into_iter()
         .map(|t| {
             let os_id = t.os_id.filter(|id| *id != 0);
-            let native = process.dump.threads.iter().find(|n| os_id == Some(u64::from(n.id)));
+            let native = os_id.and_then(|id| stacks.thread(id));
             ThreadModel {
                 managed_id: t.id,
                 os_id,

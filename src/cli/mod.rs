@@ -7,6 +7,7 @@ mod pick;
 mod progress;
 mod select;
 mod sos;
+mod write;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,6 +17,7 @@ use clap::Parser;
 
 pub use args::Cli;
 pub use exit::Exit;
+pub use write::remove_unfinished;
 
 use crate::base::{Note, NoteKind};
 use crate::contract::{ContractError, RuntimeError};
@@ -94,15 +96,22 @@ fn usage(e: &clap::Error, streams: &mut Streams<'_>) -> Exit {
 
 fn to_file(cli: &Cli, path: &std::path::Path, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     use anyhow::Context;
-    // Creating the file empties it: `gcdump heap -o crash.dmp` must not cost anybody their dump.
+    // `gcdump heap -o crash.dmp` must not cost anybody their dump.
     if pick::could_be_dump(path) {
         return Err(UsageError(format!("{} may be a dump; it is not overwritten", path.display())).into());
     }
-    let file = File::create(path).map_err(|e| UsageError(format!("cannot write {}: {e}", path.display())))?;
-    let mut out = BufWriter::new(file);
+    let cannot = |e: io::Error| UsageError(format!("cannot write {}: {e}", path.display()));
+    // Pipes and devices are written to as they are.
+    let special = path.metadata().is_ok_and(|m| !m.is_file());
+    let draft = if special { None } else { Some(write::Draft::of(path, true).map_err(cannot)?) };
+    let file = match &draft {
+        Some(draft) => draft.file().try_clone(),
+        None => File::options().write(true).open(path),
+    };
+    let mut out = BufWriter::new(file.map_err(cannot)?);
     let inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };
     let exit = cmd::run(cli, &mut { inner })?;
-    out.flush().with_context(|| format!("writing {}", path.display()))?;
+    out.flush().and_then(|()| draft.map_or(Ok(()), |d| d.finish(true))).with_context(|| format!("writing {}", path.display()))?;
     Ok(exit)
 }
 
@@ -117,11 +126,8 @@ fn broken_pipe(e: &anyhow::Error) -> bool {
 /// Says on `err` that the time of `--timeout` is over.
 pub fn out_of_time(cli: &Cli, err: &mut dyn Write) -> Exit {
     let after = cli.config.timeout.unwrap_or_default();
-    let kept = match &cli.config.output {
-        Some(path) => format!("; {} is not complete", crate::output::sanitize(&path.display().to_string())),
-        None => String::new(),
-    };
-    let _ = writeln!(err, "gcdump: not done after {after:?} (--timeout){kept}");
+    remove_unfinished();
+    let _ = writeln!(err, "gcdump: not done after {after:?} (--timeout)");
     Exit::Timeout
 }
 

@@ -20,6 +20,7 @@ mod open;
 mod real_tests;
 mod registers;
 mod sniff;
+mod stacks;
 mod write;
 
 use std::path::PathBuf;
@@ -29,6 +30,7 @@ pub use bytes::Bytes;
 pub use error::DumpError;
 pub use open::{OpenOptions, open, open_bytes};
 pub use sniff::{FileKind, sniff};
+pub use stacks::Stacks;
 pub use write::{Layout, RedactRegisters, WriteError, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape};

@@ -159,7 +159,6 @@ impl Memory {
     pub fn read(&self, address: Addr, buffer: &mut [u8]) -> Result<(), ReadError> {
         let len = u64::try_from(buffer.len()).unwrap_or(u64::MAX);
         let error = ReadError { address, len };
-        self.record(address, len);
         let mut at = address;
         let mut rest = buffer;
         while !rest.is_empty() {
@@ -173,6 +172,8 @@ impl Memory {
                 return Err(error);
             }
         }
+        // What is absent stays absent in a copy: only what was found is worth a record.
+        self.record(address, len);
         Ok(())
     }
 
@@ -268,8 +269,16 @@ impl Memory {
 
     /// Whether the byte at `address` was captured.
     pub fn has(&self, address: Addr) -> bool {
-        self.record(address, 1);
-        self.piece(address).is_some()
+        let found = self.piece(address).is_some();
+        if found {
+            self.record(address, 1);
+        }
+        found
+    }
+
+    /// Bytes of the dump, decompressed: honest dumps never show more memory than that.
+    pub fn dump_bytes(&self) -> u64 {
+        self.sources.first().and_then(|s| u64::try_from(s.len()).ok()).unwrap_or(0)
     }
 
     /// How many bytes of `range` were captured.

@@ -122,7 +122,7 @@ impl Memory {
         self.recorder.as_deref()
     }
 
-    /// Records that `len` bytes at `address` were read.
+    /// Records that `len` bytes at `address` were read. They are in the dump: a record takes memory for what is there only.
     #[inline]
     pub(super) fn record(&self, address: Addr, len: u64) {
         if let Some(recorder) = &self.recorder {
@@ -132,7 +132,9 @@ impl Memory {
 
     /// Says that `range` was read, where that happened without one of the methods that record it.
     pub fn touch(&self, range: AddrRange) {
-        self.record(range.start, range.len());
+        if self.recorder.is_some() {
+            self.stretches(range).for_each(|(at, bytes)| self.record(at, u64::try_from(bytes.len()).unwrap_or(0)));
+        }
     }
 
     /// Says that the answer depends on every byte of `range` that was captured, and on which ones were: for searches through

@@ -20,9 +20,11 @@ impl<'a> Window<'a> {
     /// The 32-bit number at `address`; `None` where it is not in the dump.
     #[inline]
     pub fn u32(&mut self, address: Addr) -> Option<u32> {
-        self.memory.record(address, 4);
         match self.chunk(address) {
-            Some(bytes) => u32::try_from(self.memory.shape().number(bytes)).ok(),
+            Some(bytes) => {
+                self.memory.record(address, 4);
+                u32::try_from(self.memory.shape().number(bytes)).ok()
+            }
             None => self.elsewhere(address),
         }
     }

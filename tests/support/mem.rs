@@ -67,6 +67,15 @@ impl Mem {
         self.bytes(at, &bytes);
     }
 
+    /// Reads a pointer; `None` where nothing is captured.
+    pub fn word(&self, at: u64) -> Option<u64> {
+        let (start, range) = self.ranges.range(..=at).next_back()?;
+        let from = (at - start) as usize;
+        let bytes = range.bytes.get(from..from + self.shape.ptr as usize)?;
+        let fold = |n: u64, b: &u8| n << 8 | u64::from(*b);
+        Some(if self.shape.big { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) })
+    }
+
     /// Writes a pointer.
     pub fn p(&mut self, at: u64, value: u64) {
         self.put(at, self.shape.ptr, value);

@@ -7,7 +7,7 @@ use super::{Origin, Root, RootFlags, RootOptions, Roots};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::clr::threads::Thread;
 use crate::contract::Process;
-use crate::dump::OsThread;
+use crate::dump::{OsThread, Stacks};
 use crate::gc::{Heap, ObjectStarts};
 use crate::model::{CoverageKind, RootKind};
 
@@ -44,14 +44,16 @@ pub(super) fn stack_roots(
         }
         return;
     };
+    let stacks = Stacks::new(&process.dump);
+    // Stacks do not share memory: all of them together cannot be longer than the dump, unless it was forged.
+    let (mut budget, mut forged) = (process.memory.dump_bytes(), None);
     for (thread, number) in threads.iter().zip(0u32..) {
         let Some(os_id) = thread.os_id.filter(|id| *id != 0) else { continue };
         if thread.state.is_some_and(|s| s & WITHOUT_STACK != 0) {
             continue;
         }
         lacks.threads = lacks.threads.saturating_add(1);
-        let native = process.dump.threads.iter().find(|t| u64::from(t.id) == os_id);
-        let Some(native) = native.filter(|t| t.stack_pointer.is_some() && !t.registers.is_empty()) else {
+        let Some(native) = stacks.thread(os_id).filter(|t| t.stack_pointer.is_some() && !t.registers.is_empty()) else {
             lacks.no_registers = lacks.no_registers.saturating_add(1);
             continue;
         };
@@ -66,8 +68,24 @@ pub(super) fn stack_roots(
             }
         }
         if options.wants(RootKind::Stack) {
-            scan(process, heap, index, (thread, number), native, roots, &mut lacks);
+            let Some(range) = stack_of(process, &stacks, thread, native) else {
+                lacks.no_stack = lacks.no_stack.saturating_add(1);
+                continue;
+            };
+            lacks.scanned = lacks.scanned.saturating_add(1);
+            let captured = process.memory.captured(range);
+            if captured > budget {
+                forged = forged.or(Some(range.start));
+                lacks.cut = lacks.cut.saturating_add(1);
+                continue;
+            }
+            budget = budget.saturating_sub(captured);
+            let cut = scan(process, heap, index, (thread, number), range, roots);
+            lacks.cut = lacks.cut.saturating_add(u64::from(cut || captured < range.len()));
         }
+    }
+    if let Some(at) = forged {
+        process.notes.add(NoteKind::Invalid, at, "the stacks of the threads have more bytes than the dump: not all are scanned");
     }
     for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
         let missing = lacks.missing(kind);
@@ -85,22 +103,17 @@ fn object_at(heap: &Heap<'_>, index: &ObjectStarts, address: Addr) -> Option<(Ad
     Some((object, RootFlags::CONSERVATIVE.with(interior)))
 }
 
+/// Looks at every word of `range`. Returns whether that is only a part of it.
 fn scan(
     process: &Process,
     heap: &Heap<'_>,
     index: &ObjectStarts,
     (thread, number): (&Thread, u32),
-    native: &OsThread,
+    mut range: AddrRange,
     roots: &mut Roots,
-    lacks: &mut Lacks,
-) {
+) -> bool {
     let memory = &process.memory;
     let word = memory.ptr_bytes();
-    let Some(mut range) = stack_of(process, thread, native) else {
-        lacks.no_stack = lacks.no_stack.saturating_add(1);
-        return;
-    };
-    lacks.scanned = lacks.scanned.saturating_add(1);
     let mut cut = false;
     if range.len() > process.limits.stack_bytes {
         let what = format!("the stack of the thread at {} is scanned for {} bytes only", thread.address, process.limits.stack_bytes);
@@ -109,16 +122,14 @@ fn scan(
         cut = true;
     }
     memory.scan(range);
-    cut |= memory.captured(range) < range.len();
-    lacks.cut = lacks.cut.saturating_add(u64::from(cut));
-    let Ok(step) = usize::try_from(word) else { return };
+    let Ok(step) = usize::try_from(word) else { return cut };
     for (start, bytes) in memory.stretches(range) {
         let Some(first) = start.0.checked_next_multiple_of(word).map(Addr) else { continue };
         let skip = first.since(start).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         let mut at = first;
         for chunk in bytes.get(skip..).unwrap_or_default().chunks_exact(step) {
             if roots.roots.len() > process.limits.roots {
-                return;
+                return true;
             }
             let value = Addr(memory.shape().number(chunk));
             if let Some((object, flags)) = object_at(heap, index, value) {
@@ -128,20 +139,14 @@ fn scan(
             at = at.plus(word);
         }
     }
+    cut
 }
 
 /// The used part of a thread's stack: from its stack pointer to its end.
-fn stack_of(process: &Process, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
-    let dump = &process.dump;
+fn stack_of(process: &Process, stacks: &Stacks<'_>, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
     let sp = native.stack_pointer?;
     let from = Addr(sp.0.checked_next_multiple_of(process.memory.ptr_bytes())?);
-    let recorded = || native.stack.filter(|s| s.contains(sp)).map(|s| s.end);
-    let mapped = || dump.regions.iter().find(|r| r.range.contains(sp)).map(|r| r.range.end);
-    let captured = || {
-        let around = |start: Addr, len: u64| AddrRange::new(start, start.plus(len));
-        dump.ranges.iter().map(|r| around(r.start, r.len)).find(|r| r.contains(sp)).map(|r| r.end)
-    };
-    let mut end = recorded().or_else(mapped).or_else(captured)?;
+    let mut end = stacks.of(native)?.end;
     // The kernel joins neighbouring mappings: what the runtime or the C library knows of the stack's end is closer.
     for closer in [thread.stack_base, native.thread_base].into_iter().flatten() {
         if from < closer && closer < end {

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 
 use crate::base::{Addr, AddrRange};
 use crate::contract::Process;
-use crate::dump::{Container, Layout, WriteError, lay_out};
+use crate::dump::{Container, Layout, Stacks, WriteError, lay_out};
 use crate::gc::Gc;
 use crate::memory::Memory;
 use crate::model::{RedactionModel, TrimKind, TrimPart};
@@ -144,10 +144,8 @@ fn places(process: &Process) -> [(TrimKind, Vec<AddrRange>); 3] {
         heap.extend(gc.iter().flat_map(Gc::segments).map(|s| AddrRange::new(s.start, s.reserved)));
     }
     let dump = &process.dump;
-    let stacks = dump.threads.iter().filter_map(|t| {
-        let around = |sp: Addr| dump.regions.iter().find(|r| r.range.contains(sp)).map(|r| r.range);
-        t.stack.or_else(|| around(t.stack_pointer?))
-    });
+    let index = Stacks::new(dump);
+    let stacks = dump.threads.iter().filter_map(|t| t.stack.or_else(|| index.around(t.stack_pointer?)));
     let images = dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
     [(TrimKind::Heap, union(heap, 0)), (TrimKind::Stacks, union(stacks.collect(), 0)), (TrimKind::Images, union(images.collect(), 0))]
 }

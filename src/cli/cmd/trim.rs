@@ -1,11 +1,12 @@
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use tempfile::NamedTempFile;
 
 use super::super::args::{Config, DumpArg};
+use super::super::write::Draft;
 use super::{Exit, Streams, UsageError, finish, prepare};
 use crate::analysis::{Reads, Trim};
 use crate::base::Notes;
@@ -89,23 +90,19 @@ struct Written {
     redacted: Option<crate::model::RedactionModel>,
 }
 
-/// Writes the copy beside its place and then moves it there: nobody meets half a dump.
 fn write(trim: &Trim<'_>, out: &Path, force: bool) -> Result<Written> {
-    let folder = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let context = || format!("writing {}", out.display());
-    let cannot = |e: std::io::Error| UsageError(format!("cannot write in {}: {e}", folder.display()));
-    let file = tempfile::Builder::new().prefix(".gcdump-trim-").tempfile_in(folder).map_err(cannot)?;
+    let draft = Draft::of(out, false).map_err(|e| UsageError(format!("cannot write {}: {e}", out.display())))?;
     let compressed = out.extension().is_some_and(|e| e.eq_ignore_ascii_case("zst"));
-    let redacted = fill(trim, &file, compressed).with_context(context)?;
-    let file_bytes = file.as_file().metadata().with_context(context)?.len();
-    file.as_file().sync_all().with_context(context)?;
-    let moved = if force { file.persist(out) } else { file.persist_noclobber(out) };
-    moved.map_err(|e| e.error).with_context(context)?;
+    let redacted = fill(trim, draft.file(), compressed).with_context(context)?;
+    let file_bytes = draft.file().metadata().with_context(context)?.len();
+    draft.file().sync_all().with_context(context)?;
+    draft.finish(force).with_context(context)?;
     Ok(Written { file_bytes, redacted })
 }
 
-fn fill(trim: &Trim<'_>, file: &NamedTempFile, compressed: bool) -> Result<Option<crate::model::RedactionModel>> {
-    let mut out = BufWriter::with_capacity(1 << 20, file.as_file());
+fn fill(trim: &Trim<'_>, file: &File, compressed: bool) -> Result<Option<crate::model::RedactionModel>> {
+    let mut out = BufWriter::with_capacity(1 << 20, file);
     if !compressed {
         let redacted = trim.write(&mut out)?;
         out.flush()?;

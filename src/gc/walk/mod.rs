@@ -9,6 +9,7 @@ mod types;
 mod words;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -110,8 +111,8 @@ pub struct Heap<'a> {
     segments: Vec<SegmentModel>,
     /// Numbers of the segments, by address.
     by_address: Vec<usize>,
-    /// Numbers of the segments whose memory another one claims as well, sorted.
-    claimed_twice: Vec<usize>,
+    /// Segments that are not walked, by number, and why.
+    refused: BTreeMap<usize, &'static str>,
     contexts: Vec<Context>,
     /// Bits of an object's first word that are not part of the method table pointer.
     unmask: u64,
@@ -136,7 +137,7 @@ impl<'a> Heap<'a> {
     /// [`ContractError`] where the descriptor lacks what sizes objects.
     pub fn new(gc: &Gc<'a>, threads: &[Thread]) -> Result<Heap<'a>, ContractError> {
         let segments = gc.segments();
-        let (by_address, claimed_twice) = order(&segments);
+        let (by_address, refused) = order(&segments, gc.memory);
         Ok(Heap {
             memory: gc.memory,
             tables: MethodTables::new(gc.memory, gc.descriptor)?,
@@ -147,7 +148,7 @@ impl<'a> Heap<'a> {
             types: ObjectTypes::new(&segments),
             segments,
             by_address,
-            claimed_twice,
+            refused,
             contexts: usable(&gc.contexts(threads)),
             unmask: gc.unmask,
             moving: gc.facts.structures_valid == Some(false),
@@ -162,7 +163,7 @@ impl<'a> Heap<'a> {
     /// Leaves out the segments that `keep` refuses: damaged ones, where there are no objects to be found.
     pub fn retain(&mut self, keep: impl Fn(&SegmentModel) -> bool) {
         self.segments.retain(keep);
-        (self.by_address, self.claimed_twice) = order(&self.segments);
+        (self.by_address, self.refused) = order(&self.segments, self.memory);
     }
 
     /// Whether `address` lies in an allocation context or in the unformatted room behind it.
@@ -274,15 +275,14 @@ impl<'a> Heap<'a> {
         out
     }
 
-    /// What is said of a segment that is not walked because another one has its memory. Without this a dump whose segments
-    /// all claim the same memory would take as many walks of it as there are segments.
+    /// What is said of a segment that is not walked.
     fn refused(&self, number: usize, segment: &SegmentModel) -> Option<WalkModel> {
-        self.claimed_twice.binary_search(&number).ok()?;
+        let why = *self.refused.get(&number)?;
         Some(WalkModel {
             segment: segment.address,
             absent_bytes: segment.allocated.since(segment.start).unwrap_or(0),
             stopped_at: Some(segment.start),
-            stopped_because: Some("another segment claims the same memory".into()),
+            stopped_because: Some(why.into()),
             ..WalkModel::default()
         })
     }
@@ -301,20 +301,25 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// The numbers of `segments` by address, and those whose objects begin before those of the one before end.
-fn order(segments: &[SegmentModel]) -> (Vec<usize>, Vec<usize>) {
+/// The numbers of `segments` by address, and which of them are not walked: a dump whose segments all claim the same memory, or
+/// the same bytes of the file at different addresses, would take as many walks of it as there are segments.
+fn order(segments: &[SegmentModel], memory: &Memory) -> (Vec<usize>, BTreeMap<usize, &'static str>) {
     let mut by_address: Vec<usize> = (0..segments.len()).collect();
     by_address.sort_by_key(|i| segments.get(*i).map(|s| s.start));
-    let (mut claimed_twice, mut end) = (Vec::new(), Addr::NULL);
+    let (mut refused, mut end, mut budget) = (BTreeMap::new(), Addr::NULL, memory.dump_bytes());
     for i in &by_address {
         let Some(s) = segments.get(*i).filter(|s| s.allocated > s.start) else { continue };
+        let captured = memory.captured(AddrRange::new(s.start, s.allocated));
         if s.start < end {
-            claimed_twice.push(*i);
+            refused.insert(*i, "another segment claims the same memory");
+        } else if captured > budget {
+            refused.insert(*i, "the segments have more bytes than the dump");
+        } else {
+            budget = budget.saturating_sub(captured);
         }
         end = end.max(s.allocated);
     }
-    claimed_twice.sort_unstable();
-    (by_address, claimed_twice)
+    (by_address, refused)
 }
 
 /// Contexts that hide memory, sorted. A *thread's* context with pointer = limit counts as well: the unformatted room

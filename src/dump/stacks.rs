@@ -1,0 +1,69 @@
+//! Where the stacks of threads lie, and which thread has which id: indexed, because dumps have ten thousand of both.
+
+use std::collections::HashMap;
+
+use super::{Dump, OsThread};
+use crate::base::{Addr, AddrRange};
+
+/// The threads of a dump by id, and what lies around their stack pointers.
+#[derive(Debug)]
+pub struct Stacks<'d> {
+    threads: HashMap<u64, &'d OsThread>,
+    /// By start.
+    mapped: Vec<AddrRange>,
+    /// By start.
+    captured: Vec<AddrRange>,
+    /// Sorted.
+    pointers: Vec<Addr>,
+}
+
+impl<'d> Stacks<'d> {
+    /// Indexes the threads, regions and ranges of `dump`. Where two threads have the same id, the first counts.
+    pub fn new(dump: &'d Dump) -> Stacks<'d> {
+        let mut threads = HashMap::with_capacity(dump.threads.len());
+        for thread in &dump.threads {
+            threads.entry(u64::from(thread.id)).or_insert(thread);
+        }
+        let sorted = |mut list: Vec<AddrRange>| {
+            list.sort_unstable_by_key(|r| (r.start, r.end));
+            list
+        };
+        let mut pointers: Vec<Addr> = dump.threads.iter().filter_map(|t| t.stack_pointer).collect();
+        pointers.sort_unstable();
+        Stacks {
+            threads,
+            pointers,
+            mapped: sorted(dump.regions.iter().map(|r| r.range).collect()),
+            captured: sorted(dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect()),
+        }
+    }
+
+    /// The thread with the operating system's `id`.
+    pub fn thread(&self, id: u64) -> Option<&'d OsThread> {
+        self.threads.get(&id).copied()
+    }
+
+    /// What is mapped around `pointer`, or else what is captured around it. The kernel joins neighbouring mappings: more
+    /// than the stack may be in it.
+    pub fn around(&self, pointer: Addr) -> Option<AddrRange> {
+        at(&self.mapped, pointer).or_else(|| at(&self.captured, pointer))
+    }
+
+    /// The stack of `thread`: as the dump records it, or else from its stack pointer to the end of what is around that, but not
+    /// into another thread's. ELF cores do not say where a stack is.
+    pub fn of(&self, thread: &OsThread) -> Option<AddrRange> {
+        let pointer = thread.stack_pointer;
+        let recorded = thread.stack.filter(|s| pointer.is_none_or(|sp| s.contains(sp)));
+        recorded.or_else(|| {
+            let sp = pointer?;
+            let end = self.around(sp)?.end;
+            let next = self.pointers.get(self.pointers.partition_point(|p| *p <= sp));
+            Some(AddrRange::new(sp, next.map_or(end, |n| end.min(*n))))
+        })
+    }
+}
+
+fn at(sorted: &[AddrRange], address: Addr) -> Option<AddrRange> {
+    let last = sorted.partition_point(|r| r.start <= address).checked_sub(1)?;
+    sorted.get(last).copied().filter(|r| r.contains(address))
+}
