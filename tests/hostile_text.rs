@@ -8,6 +8,8 @@ use std::path::PathBuf;
 
 use common::{Ran, own_dump, run};
 use gcdump::cli::{self, Streams};
+use gcdump::contract::{Options, Process};
+use gcdump::dump::{self, OpenOptions};
 use memchr::memmem;
 
 /// As many bytes as `Cache`: a cursor move, and what separates and quotes in CSV.
@@ -43,6 +45,19 @@ fn hostile() -> (tempfile::TempDir, PathBuf) {
     let mut new = old.clone();
     new[..7].copy_from_slice(&[0x1b, 0x9b, 0x202e, u16::from(b'"'), u16::from(b','), u16::from(b'\n'), 0xd800]);
     assert!(replace(&mut bytes, &units(&old), &units(&new)) > 0, "{text}");
+    fs::write(&path, &bytes).unwrap();
+    // An exception has it for its message.
+    let listed = |command: &str| run(&[command, "--json", "--no-local-files", path.to_str().unwrap()]).json()["data"].clone();
+    let address = |row: &serde_json::Value| u64::from_str_radix(row["address"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+    let strings = listed("strings");
+    let string = strings["strings"].as_array().unwrap().iter().find(|s| s["value"].as_str().unwrap().starts_with("\u{1b}\u{9b}\u{202e}"));
+    let (string, exception) = (address(string.unwrap()), address(&listed("exceptions")["exceptions"][0]));
+    let dump = dump::open(&path, &OpenOptions::default()).unwrap();
+    let process = Process::of(dump.clone(), &Options::default());
+    let message = process.runtime(0).unwrap().descriptor.offset("Exception", "_message").unwrap() + exception;
+    let range = dump.ranges.iter().find(|r| r.start.0 <= message && message < r.start.0 + r.len).unwrap();
+    let place = usize::try_from(range.offset + message - range.start.0).unwrap();
+    bytes[place..place + 8].copy_from_slice(&string.to_le_bytes());
     fs::write(&path, &bytes).unwrap();
     (folder, path)
 }
@@ -98,6 +113,9 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
             assert!(!text.contains(moves), "{command:?}: {:?}", text.lines().find(|l| l.contains(moves)));
         }
         assert!(!shown.out.is_empty(), "{command:?}: {}", shown.err);
+        if command == ["exceptions"] {
+            assert!(shown.out.contains("\\u{1b}\\u{9b}\\u{202e}"), "the message: {}", shown.out);
+        }
         on_screen += usize::from(shown.out.contains("\\u{1b}") || shown.out.contains("\\u{202e}"));
         if command.contains(&"--dot") {
             // A piped graph has to stay one: no line of it comes from a name.

@@ -136,6 +136,9 @@ impl<'p> Namer<'p> {
         if let Some(names) = &self.names {
             note_modules(names, notes);
         }
+        for (at, what) in self.types.iter().flat_map(|t| t.loader().circles()) {
+            notes.add(NoteKind::LimitHit, at, format!("{what} runs in a circle or past its limit"));
+        }
     }
 }
 

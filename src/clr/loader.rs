@@ -5,7 +5,10 @@
 //! Measured on .NET 8 to 10: a list of .NET 10 and older holds `DomainAssembly`, a newer one `Assembly`; the first three
 //! words of a bucket array are its length, the next array while it grows, and the mark that ends chains.
 
-use rustc_hash::FxHashSet;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::fields::Types;
 use crate::base::{Addr, Limits};
@@ -14,15 +17,19 @@ use crate::contract::descriptor::layout;
 use crate::memory::Memory;
 
 /// Blocks of the assembly list. The runtime makes the first one with 32 places and doubles from there.
-const MAX_BLOCKS: u32 = 64;
+const MAX_BLOCKS: usize = 64;
 /// Maps in the chain of one table: the runtime doubles their size each time it adds one.
 const MAX_MAPS: u32 = 64;
+/// Circles that are remembered: one may be met in every lookup.
+const MAX_CIRCLES: usize = 256;
 /// Rows of a metadata table.
 const MAX_ROWS: u64 = 1 << 24;
 /// Entries of one hash table of instances.
 const MAX_ENTRIES: usize = 4 << 20;
 /// Bucket arrays of one hash table: two while it grows.
 const MAX_ARRAYS: u32 = 4;
+/// What the table of a module's types is called in notes.
+const A_MAP: &str = "a table of a module's types";
 /// Words at the start of a bucket array that are no buckets: length, next array, end mark.
 const SPECIAL_SLOTS: u64 = 3;
 /// Bit of a chain that marks its end.
@@ -121,6 +128,7 @@ pub struct Loader<'a> {
     allocator: Option<AllocatorLayout>,
     unmask: u64,
     most_modules: usize,
+    circles: Arc<Mutex<BTreeMap<Addr, &'static str>>>,
 }
 
 /// The generic instances, arrays and pointers that a module's table holds.
@@ -144,6 +152,19 @@ impl<'a> Loader<'a> {
             allocator: AllocatorLayout::bind(d).ok(),
             unmask: super::method_table::object_unmask(memory, d),
             most_modules: limits.modules,
+            circles: Arc::default(),
+        }
+    }
+
+    /// Lists of the loader that were left because they run in a circle or past their limit: where that was seen, and which.
+    pub fn circles(&self) -> Vec<(Addr, &'static str)> {
+        self.circles.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(at, what)| (*at, *what)).collect()
+    }
+
+    fn circle(&self, at: Addr, what: &'static str) {
+        let mut circles = self.circles.lock().unwrap_or_else(PoisonError::into_inner);
+        if circles.len() < MAX_CIRCLES {
+            circles.insert(at, what);
         }
     }
 
@@ -162,8 +183,12 @@ impl<'a> Loader<'a> {
         let list = self.pointer(a.domain)?.plus(a.list);
         let mut left = usize::try_from(self.memory.u32(list.plus(a.layout.count)).ok()?).ok()?.min(self.most_modules);
         let mut block = list.plus(a.layout.first);
-        let (mut out, mut seen) = (Vec::new(), FxHashSet::default());
-        for _ in 0..MAX_BLOCKS {
+        let (mut out, mut seen, mut blocks) = (Vec::new(), FxHashSet::default(), FxHashSet::default());
+        loop {
+            if !blocks.insert(block) || blocks.len() > MAX_BLOCKS {
+                self.circle(block, "the list of assemblies");
+                break;
+            }
             let size = usize::try_from(self.memory.u32(block.plus(a.block.size)).ok()?).ok()?.min(left);
             for i in (0..u64::MAX).take(size) {
                 let module = self.module_of(a, block.plus(a.block.items).element(i, self.memory.ptr_bytes()));
@@ -212,6 +237,7 @@ impl<'a> Loader<'a> {
             index = index.saturating_sub(count);
             map = self.pointer(map.plus(l.next))?;
         }
+        self.circle(map, A_MAP);
         None
     }
 
@@ -230,10 +256,10 @@ impl<'a> Loader<'a> {
         let l = self.map.as_ref()?;
         let mut map = module.plus(self.module.as_ref()?.type_defs?);
         let flags = self.flags(map);
-        let (mut out, mut before) = (Vec::new(), 0u64);
+        let (mut out, mut before, mut seen) = (Vec::new(), 0u64, FxHashSet::default());
         for _ in 0..MAX_MAPS {
             let count = u64::from(self.memory.u32(map.plus(l.count)).ok()?);
-            if before.saturating_add(count) > MAX_ROWS {
+            if !seen.insert(map) || before.saturating_add(count) > MAX_ROWS {
                 break;
             }
             if let Some(table) = self.pointer(map.plus(l.table)) {
@@ -245,9 +271,10 @@ impl<'a> Loader<'a> {
                 }
             }
             before = before.saturating_add(count);
-            let Some(next) = self.pointer(map.plus(l.next)) else { break };
+            let Some(next) = self.pointer(map.plus(l.next)) else { return Some(out) };
             map = next;
         }
+        self.circle(map, A_MAP);
         Some(out)
     }
 
@@ -276,7 +303,7 @@ impl<'a> Loader<'a> {
         let table = self.pointer(module.plus(self.module.as_ref()?.instances?))?;
         let mut out = Instances { handles: Vec::new(), count: self.memory.u32(table.plus(l.count)).ok()? };
         let most = usize::try_from(out.count).ok()?.min(MAX_ENTRIES);
-        let mut seen = FxHashSet::default();
+        let (mut seen, mut chain) = (FxHashMap::default(), 0u64);
         let mut array = self.pointer(table.plus(l.buckets));
         for _ in 0..MAX_ARRAYS {
             let Some(buckets) = array else { break };
@@ -285,7 +312,15 @@ impl<'a> Loader<'a> {
             let length = length.min(u64::try_from(MAX_ENTRIES).ok()?);
             for i in 0..length {
                 let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else { break };
-                while !entry.is_null() && entry.0 & END == 0 && out.handles.len() < most && seen.insert(entry) {
+                chain = chain.saturating_add(1);
+                while !entry.is_null() && entry.0 & END == 0 && out.handles.len() < most {
+                    // While the table grows, a chain may lead over into one that was there before: no circle.
+                    if let Some(before) = seen.insert(entry, chain) {
+                        if before == chain {
+                            self.circle(entry, "a table of generic instances");
+                        }
+                        break;
+                    }
                     let Ok(value) = self.memory.word(entry.plus(l.value)) else { break };
                     out.handles.push(Addr(value & !ENTRY_FLAG));
                     let Ok(next) = self.memory.ptr(entry.plus(l.next)) else { break };
