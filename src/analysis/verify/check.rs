@@ -12,6 +12,8 @@ use crate::gc::{Cards, Object, References, Sweep, Visitor};
 use crate::memory::Window;
 use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
 
+/// References of an object in front of a gap that wait for what is found out about the gap.
+const MOST_DOUBTFUL: usize = 64;
 /// Places in front of a bad reference that may be the start of a swallowed object: header words before it are no nulls.
 const LOOK_AHEAD: u64 = 32;
 
@@ -142,6 +144,9 @@ pub(super) struct Checker<'h, 'p> {
     card_window: Window<'p>,
     mark_window: Window<'p>,
     pub(super) before: Vec<(Addr, Option<Before>)>,
+    /// Bad references of the object in front of a gap, with the gap's start: where the object has the method table of another
+    /// type, they are none.
+    pub(super) doubtful: Vec<(Addr, Found)>,
     pub(super) folded: Folded,
     pub(super) sink: Sink,
     pub(super) totals: VerifyTotals,
@@ -180,6 +185,7 @@ impl<'h, 'p> Checker<'h, 'p> {
             card_window: window.clone(),
             mark_window: window,
             before: Vec::new(),
+            doubtful: Vec::new(),
             folded: Folded::default(),
             sink,
             totals: VerifyTotals::default(),
@@ -224,17 +230,31 @@ impl<'h, 'p> Checker<'h, 'p> {
         }
     }
 
+    /// Whether a zero stands behind the last character of a string, as always.
+    fn terminated(&self, object: &Object<'_>) -> bool {
+        let word = self.tools.ground.heap.memory().ptr_bytes();
+        // The size counts the header word, which lies in front.
+        let last = object.size.checked_sub(word.saturating_add(2)).and_then(|at| object.part(at, 2));
+        last.is_none_or(|c| c.iter().all(|b| *b == 0))
+    }
+
     /// A reference that leads to no start of an object. Returns whether the rest of the object can be trusted.
     #[cold]
     fn bad(&mut self, object: &Object<'_>, offset: u64, target: Addr) -> bool {
         let place = object.address.plus(offset);
         let Some((id, inside)) = self.folded.fold(&self.tools.ground, target, &mut self.totals.unknown_references) else { return true };
-        if object.kind.component_size != 0 && self.ends_early(object, offset) {
+        if self.ends_early(object, offset) {
             self.folded.size(object.address, 0);
             return false;
         }
         let found = Found::new(id, place).object(object.address).related(target);
-        self.sink.add(inside.map_or(found.clone(), |o| found.number(o.0)));
+        let found = inside.map_or(found.clone(), |o| found.number(o.0));
+        let gap = self.gaps.get(self.next_gap).map(|g| g.start).filter(|start| *start > object.address);
+        let end = rounded(object.size, self.tools).map(|n| object.address.plus(n));
+        match gap.filter(|start| end.is_some_and(|end| end >= *start) && self.doubtful.len() < MOST_DOUBTFUL) {
+            Some(start) => self.doubtful.push((start, found)),
+            None => self.sink.add(found),
+        }
         true
     }
 
@@ -298,9 +318,14 @@ impl<'h, 'p> Checker<'h, 'p> {
 
 impl Before {
     fn end(&self, tools: &Tools<'_, '_>) -> Option<Addr> {
-        // Large objects are aligned to 8 bytes on 32-bit targets as well.
-        self.size.checked_next_multiple_of(tools.ground.heap.memory().ptr_bytes().max(8)).map(|n| self.address.plus(n))
+        rounded(self.size, tools).map(|n| self.address.plus(n))
     }
+}
+
+/// Bytes from one object to the next, or a few more.
+fn rounded(size: u64, tools: &Tools<'_, '_>) -> Option<u64> {
+    // Large objects are aligned to 8 bytes on 32-bit targets as well.
+    size.checked_next_multiple_of(tools.ground.heap.memory().ptr_bytes().max(8))
 }
 
 impl Visitor for Checker<'_, '_> {
@@ -343,6 +368,9 @@ impl Visitor for Checker<'_, '_> {
             }
         }
         self.header(object.address);
+        if object.kind.is_string && !self.terminated(object) {
+            self.folded.size(object.address, 0);
+        }
         match &object.kind.references {
             References::None => {}
             References::Unknown => {

@@ -34,6 +34,8 @@ pub(super) struct Ground<'h, 'p> {
     pub(super) walks: &'h [(usize, WalkModel)],
     /// Whether all segments of the process are known.
     pub(super) all_segments: bool,
+    /// Whether all allocation contexts are known, and make sense.
+    pub(super) all_contexts: bool,
 }
 
 /// Up to where it is certain where the objects of a segment begin. Behind memory that is not in the dump a walk goes on with
@@ -71,9 +73,7 @@ impl Ground<'_, '_> {
 
     /// Whether objects that lie inside of `object` begin at `at`: then its size is wrong.
     pub(super) fn swallowed(&self, segment: &SegmentModel, object: Addr, at: Addr) -> bool {
-        let Some((kind, size)) = self.heap.object(object) else { return false };
-        // Only a length can be wrong; a size comes from the type.
-        kind.component_size != 0 && self.holds_objects(segment, at, object.plus(size))
+        self.heap.object(object).is_some_and(|(_, size)| self.holds_objects(segment, at, object.plus(size)))
     }
 
     /// Whether objects begin at `at` that lead to `to` or beyond, and there to what the walk knows to be an object: a pointer

@@ -6,7 +6,7 @@
 
 use super::check::{Before, Folded, Hits, Tools};
 use super::ground::certain;
-use super::sink::{Found, Sink};
+use super::sink::{Detail, Found, Sink};
 use crate::base::{Addr, AddrRange};
 use crate::model::{FindingId, Generation, SegmentModel, WalkGap};
 
@@ -16,14 +16,21 @@ const SEARCH: u64 = 1 << 23;
 enum Verdict {
     /// An object in allocation: nothing is wrong.
     Fine,
-    /// The object that begins there has a wrong size.
+    /// The object that begins there has a wrong size: a wrong length, or the method table of another type.
     Size(Addr),
-    /// The object that begins there has no method table.
-    Table,
+    /// The object that begins there has no method table. Where nothing leads to it, that may as well be the end of the one in
+    /// front, whose length is wrong.
+    Table(Option<Addr>),
 }
 
 /// Judges every gap, and tells of every object with a wrong size once.
-pub(super) fn judge(tools: &Tools<'_, '_>, before: &[(Addr, Option<Before>)], folded: &mut Folded, sink: &mut Sink) {
+pub(super) fn judge(
+    tools: &Tools<'_, '_>,
+    before: &[(Addr, Option<Before>)],
+    mut doubtful: Vec<(Addr, Found)>,
+    folded: &mut Folded,
+    sink: &mut Sink,
+) {
     let mut left = SEARCH;
     let heap = tools.ground.heap;
     for (index, walk) in tools.ground.walks {
@@ -32,36 +39,56 @@ pub(super) fn judge(tools: &Tools<'_, '_>, before: &[(Addr, Option<Before>)], fo
             let at = gap.range.start;
             let in_front = before.iter().find(|(start, _)| *start == at).and_then(|(_, b)| *b);
             let hits = folded.gaps.get(&at).copied().unwrap_or_default();
-            match verdict(tools, segment, gap, in_front, hits, folded, &mut left) {
+            let (of_gap, others): (Vec<_>, Vec<_>) = doubtful.into_iter().partition(|(start, _)| *start == at);
+            doubtful = others;
+            let look = Look { segment, gap, before: in_front, hits, doubtful: !of_gap.is_empty() };
+            let verdict = verdict(tools, look, folded, &mut left);
+            let wrong = |f: &Found| matches!(verdict, Verdict::Size(object) if f.object == Some(object));
+            let of_gap = of_gap.into_iter().map(|(_, f)| f).filter(|f| !wrong(f));
+            of_gap.for_each(|f| sink.add(f));
+            match verdict {
                 Verdict::Fine => {}
                 Verdict::Size(object) => {
                     let also = folded.sizes.entry(object).or_default();
                     *also = also.saturating_add(hits.count);
                 }
-                Verdict::Table => {
+                Verdict::Table(length_of) => {
                     let table = heap.method_table(at);
                     let found = Found { also: hits.count, related: table, ..Found::new(FindingId::ObjectBadMethodTable, at) };
-                    sink.add(found.object(at).number(gap.bytes));
+                    sink.add(Found { detail: Detail::Gap(gap.bytes, length_of), ..found.object(at) });
                 }
             }
         }
     }
     for (object, also) in &folded.sizes {
-        let length = heap.memory().u32(object.plus(heap.memory().ptr_bytes())).unwrap_or(0);
-        let found = Found { also: *also, ..Found::new(FindingId::ObjectBadSize, *object) };
-        sink.add(found.object(*object).number(length.into()));
+        let (id, related, detail) = match heap.object(*object) {
+            // Its size comes from the type alone.
+            Some((kind, size)) if kind.component_size == 0 => {
+                (FindingId::ObjectBadMethodTable, Some(kind.method_table), Detail::Ends(object.plus(size)))
+            }
+            _ => {
+                let length = heap.memory().u32(object.plus(heap.memory().ptr_bytes())).unwrap_or(0);
+                (FindingId::ObjectBadSize, None, Detail::Number(length.into()))
+            }
+        };
+        let found = Found { also: *also, related, detail, ..Found::new(id, *object) };
+        sink.add(found.object(*object));
     }
 }
 
-fn verdict(
-    tools: &Tools<'_, '_>,
-    segment: &SegmentModel,
-    gap: &WalkGap,
+/// A gap, and what is known around it.
+struct Look<'g> {
+    segment: &'g SegmentModel,
+    gap: &'g WalkGap,
+    /// The object in front of it.
     before: Option<Before>,
     hits: Hits,
-    folded: &Folded,
-    left: &mut u64,
-) -> Verdict {
+    /// Whether references of the object in front make no sense.
+    doubtful: bool,
+}
+
+fn verdict(tools: &Tools<'_, '_>, look: Look<'_>, folded: &Folded, left: &mut u64) -> Verdict {
+    let Look { segment, gap, before, hits, doubtful } = look;
     let heap = tools.ground.heap;
     let at = gap.range.start;
     // An object whose first words are not all in the dump is no damage.
@@ -73,21 +100,30 @@ fn verdict(
         return Verdict::Size(at);
     }
     if gap.kind == "in-allocation" && !hits.exact {
-        // Only the youngest generation and the large-object heaps are allocated in.
+        // Large and pinned objects get their memory cleared before their method table. What lies in the youngest generation is
+        // cut off the front of a thread's context, which then begins behind it, or is a context that is not known.
         let generation = heap.generation_of(at).unwrap_or(segment.generation);
-        if !matches!(generation, Generation::Gen1 | Generation::Gen2 | Generation::Frozen) {
+        let large = matches!(generation, Generation::Loh | Generation::Poh);
+        if large || generation == Generation::Gen0 && (!tools.ground.all_contexts || heap.in_context(gap.range.end)) {
             return Verdict::Fine;
         }
     }
-    let Some(before) = before.filter(|b| b.sized) else { return Verdict::Table };
+    let Some(before) = before else { return Verdict::Table(None) };
     if folded.sizes.contains_key(&before.address) {
         return Verdict::Size(before.address);
     }
-    // What something refers to is where an object begins.
-    if !hits.exact && (holds_more(tools, &before, at) || holds_objects(tools, segment, &before, gap.range, left)) {
+    // What something refers to is where an object begins, and none is smaller than three words.
+    let smallest = heap.memory().ptr_bytes().saturating_mul(3);
+    let mut ends_wrongly = || {
+        gap.bytes < smallest ||
+            !before.sized && doubtful ||
+            // The end of an array that is filled with nothing, rather than an object that lost all it had.
+            before.sized && gap.kind == "in-allocation" || holds_more(tools, &before, at) || holds_objects(tools, segment, &before, gap.range, left)
+    };
+    if !hits.exact && ends_wrongly() {
         return Verdict::Size(before.address);
     }
-    Verdict::Table
+    Verdict::Table((before.sized && !hits.exact).then_some(before.address))
 }
 
 /// Whether the object goes on behind its end: its length is too small.

@@ -95,7 +95,9 @@ pub fn verify(
         if inside > 0 {
             unavailable.add("references", format!("{inside} bytes inside of objects are not in the dump"));
         }
-        let ground = Ground { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all };
+        let bad = [FindingId::ContextBadBounds, FindingId::ContextOutsideGen0, FindingId::ContextOverlap];
+        let all_contexts = all_threads && !bad.iter().any(|id| structural.counts().contains_key(id));
+        let ground = Ground { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all, all_contexts };
         let tools = tools(process, runtime, gc, ground, &threads, all_threads, &mut unavailable);
         objects(process, gc, &tools, &mut sink, &mut totals, &mut unavailable);
     }
@@ -161,12 +163,13 @@ fn objects(
     let empty = sink.clone();
     let walked = tools.ground.heap.walk_once(&*process.progress, || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
-    let mut before = Vec::new();
+    let (mut before, mut doubtful) = (Vec::new(), Vec::new());
     let mut absent = Absent::default();
     let mut types = std::collections::BTreeMap::new();
     for mut checker in walked.visitors {
         checker.close();
         before.append(&mut checker.before);
+        doubtful.append(&mut checker.doubtful);
         folded.merge(checker.folded);
         sink.merge(checker.sink);
         totals.take(&checker.totals);
@@ -183,7 +186,7 @@ fn objects(
     entries.handles(gc);
     entries.finalizers(gc);
     entries.sync_blocks();
-    holes::judge(tools, &before, &mut folded, sink);
+    holes::judge(tools, &before, doubtful, &mut folded, sink);
     let left_out = [
         ("objects", absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
         ("cards", absent.cards, "cards are not in the dump"),

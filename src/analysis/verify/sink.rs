@@ -28,6 +28,10 @@ pub(super) enum Detail {
     None,
     Number(u64),
     Name(&'static str),
+    /// Bytes that hold no object, and the object in front whose length may be wrong instead.
+    Gap(u64, Option<Addr>),
+    /// Where an object of the type would end.
+    Ends(Addr),
 }
 
 impl Found {

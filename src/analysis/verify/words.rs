@@ -28,6 +28,8 @@ fn message(f: &Found, type_name: Option<&str>) -> String {
     let (number, name) = match f.detail {
         Detail::Number(n) => (n, ""),
         Detail::Name(name) => (0, name),
+        Detail::Gap(n, _) => (n, ""),
+        Detail::Ends(at) => (at.0, ""),
         Detail::None => (0, ""),
     };
     let object = match (f.object, type_name) {
@@ -38,7 +40,12 @@ fn message(f: &Found, type_name: Option<&str>) -> String {
     let reference = |what: &str| format!("{object} refers at {at} to {related}, {what}");
     let mut text = match f.id {
         FindingId::ObjectBadMethodTable => {
-            format!("{object} has {related} where its method table should be; {number} bytes hold no object")
+            let why = match f.detail {
+                Detail::Ends(end) => format!("an object of that type would end at {end}, which does not fit what lies there"),
+                Detail::Gap(_, Some(before)) => format!("{number} bytes hold no object, or the length of the one at {before} is wrong"),
+                _ => format!("{number} bytes hold no object"),
+            };
+            format!("{object} has {related} where its method table should be; {why}")
         }
         FindingId::ObjectBadSize => format!("{object} has a length of {number}, which does not fit what lies behind it"),
         FindingId::TypeBadReferences => format!("what lies before the method table {at} does not say where {object} holds references"),
