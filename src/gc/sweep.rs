@@ -49,6 +49,16 @@ impl Sweep {
         if swept || young || address >= born || outside {
             return Some(true);
         }
+        self.marked(window, heap, address)
+    }
+
+    /// Whether the collection found the object at `address` in `segment` alive; `None` where its mark is not in the dump.
+    /// Objects without a mark may be alive as well: those that were made since.
+    pub fn is_marked(&self, window: &mut Window<'_>, segment: &SegmentModel, address: Addr) -> Option<bool> {
+        self.marked(window, self.heaps.iter().find(|h| h.heap == segment.heap)?, address)
+    }
+
+    fn marked(&self, window: &mut Window<'_>, heap: &HeapSweep, address: Addr) -> Option<bool> {
         let (word, bit) = mark_place(heap.marks, self.pitch, address)?;
         Some(window.u32(word)? >> bit & 1 != 0)
     }

@@ -56,6 +56,8 @@ struct Rules {
     end: Addr,
     align: u64,
     smallest: u64,
+    /// Whether these are large or pinned objects.
+    large: bool,
 }
 
 /// How the stretch of objects ended.
@@ -148,8 +150,9 @@ impl Heap<'_> {
     fn rules(&self, segment: &SegmentModel) -> Rules {
         let word = self.memory.ptr_bytes();
         // Large and pinned objects are aligned to 8 bytes also on 32-bit targets.
-        let align = if matches!(segment.generation, Generation::Loh | Generation::Poh) { 8 } else { word };
-        Rules { end: segment.allocated, align, smallest: word.saturating_mul(3) }
+        let large = matches!(segment.generation, Generation::Loh | Generation::Poh);
+        let align = if large { 8 } else { word };
+        Rules { end: segment.allocated, align, smallest: word.saturating_mul(3), large }
     }
 
     /// Where the walk goes on behind memory that is not in the dump. The next object is only known from this one's size,
@@ -185,7 +188,9 @@ impl Heap<'_> {
             add_gap(w, range, "absent");
             return next;
         }
-        let in_allocation = first == 0 && range.len() >= rules.smallest && self.all_zero(range);
+        // Large objects are cleared without a lock: of one that is half done only the beginning is zeros.
+        let cleared = if rules.large { AddrRange::new(at, at.plus(rules.smallest)) } else { range };
+        let in_allocation = first == 0 && range.len() >= rules.smallest && self.all_zero(cleared);
         let sum = if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes };
         *sum = sum.saturating_add(range.len());
         add_gap(w, range, if in_allocation { "in-allocation" } else { "corrupt" });
@@ -233,9 +238,9 @@ impl Heap<'_> {
     /// Whether what lies around `at` looks like one object of its type. Fields hold method tables as well (`RuntimeType`, the
     /// activator's cache, the cache of casts), and what follows them may pass for objects by chance.
     fn looks_whole(&self, at: Addr, rules: Rules) -> bool {
-        let Some(kind) = self.method_table(at).and_then(|mt| self.type_at(mt)) else { return false };
+        let Some(mt) = self.method_table(at) else { return false };
         // In front of what was made free lies what was there before.
-        if kind.is_free {
+        if Some(mt) == self.tables.free {
             return true;
         }
         // On 64-bit targets half of the word in front is padding, and zero: in all objects of 70 dumps.
@@ -244,6 +249,7 @@ impl Heap<'_> {
         if padding.is_some_and(|p| p != 0) {
             return false;
         }
+        let Some(kind) = self.type_at(mt) else { return false };
         let Some(size) = size_of(&kind, || self.memory.u32(at.plus(word)).ok()) else { return false };
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
         kind.references.places_in(size, word, (0, looked_at), |offset| {
@@ -307,7 +313,7 @@ impl Run<'_, '_> {
     ) -> Stop {
         let memory = self.heap.memory;
         let (unmask, word) = (self.heap.unmask, shape.ptr.bytes());
-        let Rules { end, align, smallest } = self.rules;
+        let Rules { end, align, smallest, .. } = self.rules;
         let round = align.saturating_sub(1);
         let word_size = usize::try_from(word).unwrap_or(8);
         let (from, mut objects) = (*at, 0u64);
