@@ -3,7 +3,7 @@ use std::io;
 use serde_json::Value;
 
 use super::completeness;
-use super::survival::coverage;
+use super::retained::root_coverage;
 use crate::model::{BridgeClass, BridgeReport, BridgeScc};
 use crate::output::sanitize::is_hostile;
 use crate::output::{Cell, Column, Grid, Page, Report, count, record};
@@ -120,6 +120,7 @@ impl Report for BridgeReport {
             number(self.sccs.len()),
             number(self.xrefs.len())
         ))?;
-        coverage(page, &self.coverage)
+        page.gap()?;
+        root_coverage(page, &self.coverage)
     }
 }

@@ -3,24 +3,16 @@ use std::io;
 use serde_json::{Value, json};
 
 use super::completeness;
+use super::retained::root_coverage;
 use crate::model::{
-    CollectGeneration, CollectReport, GarbageObject, GarbageType, ObjectSum, ObjectsByType, RootCoverageModel, TypeBytes,
-    UnreachableReport, WhatifReport, WhatifWeak,
+    CollectGeneration, CollectReport, GarbageObject, GarbageType, ObjectSum, ObjectsByType, TypeBytes, UnreachableReport, WhatifReport,
+    WhatifWeak,
 };
 use crate::output::{Cell, Column, Grid, Page, Report, bytes, count, plural, record};
 
-/// How well the dump answers for each kind of roots. Never left out: what was not found may be absent from the dump only.
-pub(super) fn coverage(page: &mut Page<'_>, coverage: &[RootCoverageModel]) -> io::Result<()> {
-    let columns = vec![Column::text("roots", 19), Column::text("coverage", 12), Column::text("because", 60)];
-    let row = |c: &RootCoverageModel| {
-        vec![Cell::Text(c.kind.name().into()), Cell::Text(c.coverage.name().into()), Cell::some(c.reason.clone(), Cell::Text)]
-    };
-    page.gap()?;
-    page.grid(&Grid::new(columns, || coverage.iter().map(row)), None)
-}
-
 fn objects(n: u64, b: u64) -> String {
-    format!("{}, {} ({} bytes)", plural(n, "object"), bytes(b), count(b))
+    let (human, exact) = (bytes(b), format!("{} bytes", count(b)));
+    if human == exact { format!("{}, {exact}", plural(n, "object")) } else { format!("{}, {human} ({exact})", plural(n, "object")) }
 }
 
 fn sum(s: &ObjectSum) -> String {
@@ -141,7 +133,8 @@ impl Report for WhatifReport {
             ("weak handles", format!("{} of {} would be cleared", count(self.weak_cleared), count(self.weak_total))),
         ];
         page.facts(&facts)?;
-        coverage(page, &self.coverage)
+        page.gap()?;
+        root_coverage(page, &self.coverage)
     }
 }
 
@@ -211,7 +204,8 @@ impl Report for UnreachableReport {
         let classes: Vec<(&str, String)> = self.classes.iter().map(|c| (c.class.name(), objects(c.count, c.bytes))).collect();
         page.facts(&classes)?;
         page.facts(&[("together       ", sum(&self.unreachable)), ("reached        ", sum(&self.reached))])?;
-        coverage(page, &self.coverage)
+        page.gap()?;
+        root_coverage(page, &self.coverage)
     }
 }
 
@@ -265,6 +259,7 @@ impl Report for CollectReport {
             ("not looked at", sum(&self.untouched)),
         ];
         page.facts(&facts)?;
-        coverage(page, &self.coverage)
+        page.gap()?;
+        root_coverage(page, &self.coverage)
     }
 }
