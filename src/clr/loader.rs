@@ -329,6 +329,9 @@ impl<'a> Loader<'a> {
             }
             array = self.pointer(buckets.plus(word)).filter(|a| a.0 & END == 0);
         }
+        if let Some(more) = array {
+            self.circle(more, "a table of generic instances");
+        }
         Some(out)
     }
 }

@@ -143,10 +143,11 @@ pub(super) struct Checker<'h, 'p> {
     header_window: Window<'p>,
     card_window: Window<'p>,
     mark_window: Window<'p>,
-    pub(super) before: Vec<(Addr, Option<Before>)>,
-    /// Bad references of the object in front of a gap, with the gap's start: where the object has the method table of another
-    /// type, they are none.
-    pub(super) doubtful: Vec<(Addr, Found)>,
+    /// The objects in front of gaps, by the gap's start.
+    pub(super) before: FxHashMap<Addr, Before>,
+    /// Bad references of these objects, by the gap's start: where such an object has the method table of another type, they are
+    /// none.
+    pub(super) doubtful: FxHashMap<Addr, Vec<Found>>,
     pub(super) folded: Folded,
     pub(super) sink: Sink,
     pub(super) totals: VerifyTotals,
@@ -184,8 +185,8 @@ impl<'h, 'p> Checker<'h, 'p> {
             header_window: window.clone(),
             card_window: window.clone(),
             mark_window: window,
-            before: Vec::new(),
-            doubtful: Vec::new(),
+            before: FxHashMap::default(),
+            doubtful: FxHashMap::default(),
             folded: Folded::default(),
             sink,
             totals: VerifyTotals::default(),
@@ -197,7 +198,9 @@ impl<'h, 'p> Checker<'h, 'p> {
     /// The gaps of the segment that end before `address` have the object in front of them that they will ever have.
     fn pass_gaps(&mut self, address: Option<Addr>) {
         while let Some(gap) = self.gaps.get(self.next_gap).filter(|g| address.is_none_or(|a| g.start < a)) {
-            self.before.push((gap.start, self.last.filter(|b| b.end(self.tools).is_none_or(|end| end >= gap.start))));
+            if let Some(before) = self.last.filter(|b| b.end(self.tools).is_none_or(|end| end >= gap.start)) {
+                self.before.insert(gap.start, before);
+            }
             self.next_gap = self.next_gap.saturating_add(1);
         }
     }
@@ -257,8 +260,9 @@ impl<'h, 'p> Checker<'h, 'p> {
         let found = inside.map_or(found.clone(), |o| found.number(o.0));
         let gap = self.gaps.get(self.next_gap).map(|g| g.start).filter(|start| *start > object.address);
         let end = rounded(object.size, self.tools).map(|n| object.address.plus(n));
-        match gap.filter(|start| end.is_some_and(|end| end >= *start) && self.doubtful.len() < MOST_DOUBTFUL) {
-            Some(start) => self.doubtful.push((start, found)),
+        let waiting = gap.filter(|start| end.is_some_and(|end| end >= *start)).map(|start| self.doubtful.entry(start).or_default());
+        match waiting.filter(|list| list.len() < MOST_DOUBTFUL) {
+            Some(list) => list.push(found),
             None => self.sink.add(found),
         }
         true

@@ -4,6 +4,8 @@
 //! lost its method table, or where the one in front has a wrong length. The types, what leads to the place, and what is
 //! around it say which of the two.
 
+use rustc_hash::FxHashMap;
+
 use super::check::{Before, Folded, Hits, Tools};
 use super::ground::certain;
 use super::sink::{Detail, Found, Sink};
@@ -26,8 +28,8 @@ enum Verdict {
 /// Judges every gap, and tells of every object with a wrong size once.
 pub(super) fn judge(
     tools: &Tools<'_, '_>,
-    before: &[(Addr, Option<Before>)],
-    mut doubtful: Vec<(Addr, Found)>,
+    before: &FxHashMap<Addr, Before>,
+    mut doubtful: FxHashMap<Addr, Vec<Found>>,
     folded: &mut Folded,
     sink: &mut Sink,
 ) {
@@ -37,15 +39,13 @@ pub(super) fn judge(
         let Some(segment) = heap.segments().get(*index) else { continue };
         for gap in walk.gaps.iter().filter(|g| g.range.start < certain(walk)) {
             let at = gap.range.start;
-            let in_front = before.iter().find(|(start, _)| *start == at).and_then(|(_, b)| *b);
+            let in_front = before.get(&at).copied();
             let hits = folded.gaps.get(&at).copied().unwrap_or_default();
-            let (of_gap, others): (Vec<_>, Vec<_>) = doubtful.into_iter().partition(|(start, _)| *start == at);
-            doubtful = others;
+            let of_gap = doubtful.remove(&at).unwrap_or_default();
             let look = Look { segment, gap, before: in_front, hits, doubtful: !of_gap.is_empty() };
             let verdict = verdict(tools, look, folded, &mut left);
             let wrong = |f: &Found| matches!(verdict, Verdict::Size(object) if f.object == Some(object));
-            let of_gap = of_gap.into_iter().map(|(_, f)| f).filter(|f| !wrong(f));
-            of_gap.for_each(|f| sink.add(f));
+            of_gap.into_iter().filter(|f| !wrong(f)).for_each(|f| sink.add(f));
             match verdict {
                 Verdict::Fine => {}
                 Verdict::Size(object) => {
@@ -60,6 +60,7 @@ pub(super) fn judge(
             }
         }
     }
+    doubtful.into_values().flatten().for_each(|f| sink.add(f));
     for (object, also) in &folded.sizes {
         let (id, related, detail) = match heap.object(*object) {
             // Its size comes from the type alone.
@@ -114,11 +115,13 @@ fn verdict(tools: &Tools<'_, '_>, look: Look<'_>, folded: &Folded, left: &mut u6
     }
     // What something refers to is where an object begins, and none is smaller than three words.
     let smallest = heap.memory().ptr_bytes().saturating_mul(3);
+    // A cleared gap is the end of an array that is filled with nothing, rather than an object that lost all it had.
+    let cleared = gap.kind == "in-allocation";
     let mut ends_wrongly = || {
-        gap.bytes < smallest ||
-            !before.sized && doubtful ||
-            // The end of an array that is filled with nothing, rather than an object that lost all it had.
-            before.sized && gap.kind == "in-allocation" || holds_more(tools, &before, at) || holds_objects(tools, segment, &before, gap.range, left)
+        gap.bytes < smallest
+            || if before.sized { cleared } else { doubtful }
+            || holds_more(tools, &before, at)
+            || holds_objects(tools, segment, &before, gap.range, left)
     };
     if !hits.exact && ends_wrongly() {
         return Verdict::Size(before.address);

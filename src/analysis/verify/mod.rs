@@ -9,7 +9,7 @@ mod sink;
 mod structure;
 mod words;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Namer;
 use super::walk::{coverage, note};
@@ -163,13 +163,14 @@ fn objects(
     let empty = sink.clone();
     let walked = tools.ground.heap.walk_once(&*process.progress, || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
-    let (mut before, mut doubtful) = (Vec::new(), Vec::new());
+    // A segment is checked by one thread, so nothing is there twice.
+    let (mut before, mut doubtful) = (FxHashMap::default(), FxHashMap::default());
     let mut absent = Absent::default();
     let mut types = std::collections::BTreeMap::new();
     for mut checker in walked.visitors {
         checker.close();
-        before.append(&mut checker.before);
-        doubtful.append(&mut checker.doubtful);
+        before.extend(checker.before);
+        doubtful.extend(checker.doubtful);
         folded.merge(checker.folded);
         sink.merge(checker.sink);
         totals.take(&checker.totals);
