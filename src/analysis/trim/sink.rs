@@ -87,7 +87,9 @@ impl<'r, W: Write> Sink<'r, W> {
 
     /// Puts `unit` again and again into `range`.
     pub(super) fn fill(&mut self, range: AddrRange, unit: [u8; 2]) -> io::Result<()> {
-        let block = unit.repeat(STEP / 2);
+        // Most strings are short, and there are millions of them.
+        let longest = usize::try_from(range.len()).unwrap_or(STEP).min(STEP);
+        let block = unit.repeat(longest.div_ceil(2));
         let mut at = range.start;
         while let Some(left) = range.end.since(at).filter(|n| *n > 0) {
             let part = usize::try_from(left).unwrap_or(STEP).min(STEP);
