@@ -163,6 +163,10 @@ fn a_method_table_of_another_type() {
     let (mut planted, mut exact) = (0, 0);
     for (n, (o, _)) in followed(&all).enumerate().filter(|(n, (o, _))| n % 17 == 0 && o.name != "Free") {
         let (table, like) = types[n * 7 % types.len()];
+        // On these heaps zeros behind an object may be another one in allocation.
+        if matches!(o.generation.as_str(), "loh" | "poh") {
+            continue;
+        }
         // An object as large as before may be what it says.
         if like.size.div_ceil(8) == o.size.div_ceil(8) {
             continue;
