@@ -13,6 +13,7 @@
 mod common;
 mod support;
 
+use common::number;
 use gcdump::analysis::{self, Namer, RootOptions};
 use gcdump::base::{Addr, AddrRange, NoteKind, Silent};
 use gcdump::contract::{Options, Process};
@@ -27,10 +28,6 @@ fn open(target: &Target) -> Dump {
 
 fn whole(dump: &Dump) -> u64 {
     dump.bytes.len() as u64
-}
-
-fn number(text: &serde_json::Value) -> u64 {
-    u64::from_str_radix(text.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
 
 /// Shows the whole file `times` times behind `at`. Returns where that ends.
@@ -80,12 +77,12 @@ fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
         let mut dump = open(&target);
         let free = dump.ranges.iter().map(|r| r.start.0 + r.len).max().unwrap().next_multiple_of(0x1000);
         let end = repeat(&mut dump, free, 2);
-        let count = dump.threads.len() as u64;
+        let (count, len) = (dump.threads.len(), whole(&dump));
         // All threads have the same stack, which is almost as long as the file.
         for thread in &mut dump.threads {
             thread.registers = vec![Register { name: "r0", value: 0 }];
             thread.stack_pointer = Some(Addr(free + 0x1000));
-            thread.stack = Some(AddrRange::new(Addr(free), Addr(end).min(Addr(free + whole_of(&target)))));
+            thread.stack = Some(AddrRange::new(Addr(free), Addr(end).min(Addr(free + len))));
         }
         assert!(count > 2, "{shape:?}");
         let process = Process::of(dump, &Options::default());
@@ -102,8 +99,4 @@ fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
         let covered = roots.coverage.iter().find(|c| c.kind == RootKind::Stack).unwrap();
         assert_eq!(covered.coverage, CoverageKind::Partial, "{shape:?}");
     }
-}
-
-fn whole_of(target: &Target) -> u64 {
-    target.to_elf_core().len() as u64
 }

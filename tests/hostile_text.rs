@@ -6,7 +6,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 
-use common::{Ran, own_dump, run};
+use common::{Ran, number, own_dump, run};
 use gcdump::cli::{self, Streams};
 use gcdump::contract::{Options, Process};
 use gcdump::dump::{self, OpenOptions};
@@ -48,10 +48,9 @@ fn hostile() -> (tempfile::TempDir, PathBuf) {
     fs::write(&path, &bytes).unwrap();
     // An exception has it for its message.
     let listed = |command: &str| run(&[command, "--json", "--no-local-files", path.to_str().unwrap()]).json()["data"].clone();
-    let address = |row: &serde_json::Value| u64::from_str_radix(row["address"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
     let strings = listed("strings");
     let string = strings["strings"].as_array().unwrap().iter().find(|s| s["value"].as_str().unwrap().starts_with("\u{1b}\u{9b}\u{202e}"));
-    let (string, exception) = (address(string.unwrap()), address(&listed("exceptions")["exceptions"][0]));
+    let (string, exception) = (number(&string.unwrap()["address"]), number(&listed("exceptions")["exceptions"][0]["address"]));
     let dump = dump::open(&path, &OpenOptions::default()).unwrap();
     let process = Process::of(dump.clone(), &Options::default());
     let message = process.runtime(0).unwrap().descriptor.offset("Exception", "_message").unwrap() + exception;

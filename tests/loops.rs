@@ -13,6 +13,7 @@
 mod common;
 mod support;
 
+use common::number;
 use gcdump::base::{Addr, Limits};
 use gcdump::cli::Exit;
 use gcdump::clr::loader::Loader;
@@ -25,10 +26,6 @@ fn ask(target: &Target, command: &[&str]) -> (Exit, Value) {
     let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
     std::fs::write(file.path(), target.to_elf_core()).unwrap();
     common::ask(file.path(), command)
-}
-
-fn number(v: &Value) -> u64 {
-    u64::from_str_radix(v.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
 }
 
 /// The word in `from..end` that leads into the `reach` bytes behind `to`: where it is, and how far behind `to` it leads.

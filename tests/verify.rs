@@ -22,12 +22,12 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use common::{answered, ask, run};
+use common::{answered, ask, number, run};
 use gcdump::base::{Addr, Notes};
 use gcdump::cli::Exit;
 use gcdump::clr::threads::Threads;
 use gcdump::model::FindingId;
-use patient::{Found, Obj, Patient, Write, found, list, number, objects};
+use patient::{Found, Obj, Patient, Write, found, list, objects};
 use serde_json::Value;
 use support::{Shape, Spec};
 

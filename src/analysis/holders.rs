@@ -34,18 +34,18 @@ impl HeapGraph {
     /// Numbers of the objects that roots hold, ascending, as `stacks` says, and of the frozen ones: these live on whoever
     /// holds them, so nothing retains them.
     pub fn starts(&self, stacks: Stacks) -> Vec<u32> {
+        let and_frozen = |mut ids: Vec<u32>| {
+            ids.extend(&self.frozen);
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
         if stacks == Stacks::All {
-            let mut all = [self.held.as_slice(), &self.frozen].concat();
-            all.sort_unstable();
-            all.dedup();
-            return all;
+            return and_frozen(self.held.clone());
         }
         let ids =
             |conservative: bool| self.held_by(|r| !r.flags.has(RootFlags::WEAK) && r.flags.has(RootFlags::CONSERVATIVE) == conservative);
-        let mut precise = ids(false);
-        precise.extend(&self.frozen);
-        precise.sort_unstable();
-        precise.dedup();
+        let mut precise = and_frozen(ids(false));
         if stacks == Stacks::Fallback {
             let reached: BitSet = reachable(&self.edges, &precise);
             precise.extend(ids(true).into_iter().filter(|id| !reached.test(*id)));

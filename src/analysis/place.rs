@@ -8,7 +8,7 @@ use super::objects::{TypeNames, brief};
 use crate::base::{Addr, AddrRange, Silent};
 use crate::clr::threads::Thread;
 use crate::contract::Process;
-use crate::dump::Stacks;
+use crate::dump::ThreadStacks;
 use crate::gc::{Gc, Heap};
 use crate::model::{NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
 
@@ -137,7 +137,7 @@ impl<'h, 'p> Places<'h, 'p> {
 
     fn stack(&self, blank: &WhereReport) -> Option<WhereReport> {
         let dump = &self.process.dump;
-        let stacks = Stacks::new(dump);
+        let stacks = ThreadStacks::new(dump);
         let found = dump.threads.iter().find_map(|t| Some((t, stacks.of(t).filter(|r| r.contains(blank.address))?)));
         let (thread, range) = found?;
         let managed = self.threads.iter().find(|m| m.os_id == Some(u64::from(thread.id))).and_then(|m| m.id);

@@ -4,7 +4,7 @@ use super::{ExceptionReader, Namer};
 use crate::base::{Addr, Notes};
 use crate::clr::threads::{Threads, state_names};
 use crate::contract::{ContractError, Process, Runtime};
-use crate::dump::Stacks;
+use crate::dump::ThreadStacks;
 use crate::gc::Gc;
 use crate::model::{ThreadModel, ThreadsReport};
 
@@ -28,7 +28,7 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<Th
         let object = object?;
         namer.string_field(object, method_table(object)?, "_name").filter(|n| !n.is_empty())
     };
-    let stacks = Stacks::new(&process.dump);
+    let stacks = ThreadStacks::new(&process.dump);
     let list: Vec<ThreadModel> = reader
         .list()
         .into_iter()

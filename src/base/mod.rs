@@ -6,6 +6,7 @@ mod glob;
 mod limits;
 mod notes;
 mod progress;
+pub mod ranges;
 mod shape;
 
 pub use addr::{Addr, AddrRange};

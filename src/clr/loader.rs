@@ -6,7 +6,7 @@
 //! words of a bucket array are its length, the next array while it grows, and the mark that ends chains.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -118,7 +118,7 @@ impl Assemblies {
 }
 
 /// Reads the loader's tables.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Loader<'a> {
     memory: &'a Memory,
     assemblies: Option<Assemblies>,
@@ -128,7 +128,7 @@ pub struct Loader<'a> {
     allocator: Option<AllocatorLayout>,
     unmask: u64,
     most_modules: usize,
-    circles: Arc<Mutex<BTreeMap<Addr, &'static str>>>,
+    circles: Mutex<BTreeMap<Addr, &'static str>>,
 }
 
 /// The generic instances, arrays and pointers that a module's table holds.
@@ -152,7 +152,7 @@ impl<'a> Loader<'a> {
             allocator: AllocatorLayout::bind(d).ok(),
             unmask: super::method_table::object_unmask(memory, d),
             most_modules: limits.modules,
-            circles: Arc::default(),
+            circles: Mutex::default(),
         }
     }
 

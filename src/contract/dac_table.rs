@@ -4,7 +4,7 @@
 //! (`dacvars.h`). One of them leads to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
 
 use super::overlay::Overlay;
-use crate::base::{Addr, AddrRange, PtrSize};
+use crate::base::{Addr, AddrRange};
 use crate::memory::{Image, Memory};
 
 /// Entries that are looked at when the size of the table is unknown; the longest seen has 170.
@@ -137,17 +137,5 @@ fn words<'m>(memory: &'m Memory, image: &Image) -> impl Iterator<Item = (Addr, &
     if ranges.is_empty() {
         ranges.push(image.range);
     }
-    ranges.into_iter().flat_map(move |range| {
-        let range = AddrRange::new(range.start.align_down(word), range.end);
-        memory.stretches(range).flat_map(move |(start, bytes)| {
-            let step = if memory.shape().ptr == PtrSize::Eight { 8 } else { 4 };
-            let skip = start.0.next_multiple_of(word).saturating_sub(start.0);
-            let skip = usize::try_from(skip).unwrap_or(0);
-            let bytes = bytes.get(skip..).unwrap_or_default();
-            bytes.chunks_exact(step).enumerate().map(move |(i, chunk)| {
-                let at = start.plus(u64::try_from(skip).unwrap_or(0)).element(u64::try_from(i).unwrap_or(0), word);
-                (at, chunk)
-            })
-        })
-    })
+    ranges.into_iter().flat_map(move |range| memory.words(AddrRange::new(range.start.align_down(word), range.end)))
 }

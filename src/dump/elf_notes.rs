@@ -70,27 +70,46 @@ struct SignalInfo {
     address: Option<Addr>,
 }
 
-/// Reads one segment of notes; what an earlier segment said is kept.
-pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Limits, out: &mut CoreNotes) {
+/// One note of a segment of them.
+pub(super) struct RawNote<'a> {
+    owner: &'a [u8],
+    pub(super) kind: u32,
+    /// Cut off where the file is.
+    pub(super) desc: &'a [u8],
+    /// Bytes that the description should have.
+    desc_len: u64,
+    /// Whether it has the name "CORE". "GNU" type 3 is a build id and "LINUX" has register sets.
+    pub(super) core: bool,
+}
+
+/// The notes of one segment.
+pub(super) fn raw_notes<'a>(data: &Fields<'a>) -> impl Iterator<Item = RawNote<'a>> {
+    let data = *data;
     let mut at = 0u64;
-    while let (Some(name_len), Some(desc_len), Some(kind)) = (data.u32(at), data.u32(at.saturating_add(4)), data.u32(at.saturating_add(8)))
-    {
+    std::iter::from_fn(move || {
+        let (name_len, desc_len) = (u64::from(data.u32(at)?), u64::from(data.u32(at.saturating_add(4))?));
+        let kind = data.u32(at.saturating_add(8))?;
         // Names and descriptions are padded to 4 bytes, also in 64-bit cores.
         let name_at = at.saturating_add(12);
-        let desc_at = name_at.saturating_add(u64::from(name_len).next_multiple_of(4));
-        let desc_len = u64::from(desc_len);
+        let desc_at = name_at.saturating_add(name_len.next_multiple_of(4));
         at = desc_at.saturating_add(desc_len.next_multiple_of(4));
-        // "GNU" type 3 is a build id and "LINUX" has register sets; all that is read here is by the name of "CORE".
-        let own = kind == NT_TRIM && data.slice(name_at, u64::from(name_len)) == Some(TRIM_OWNER);
-        if own && out.trimmed.is_none() {
-            out.trimmed = TrimNote::read(Fields::new(data.clamped(desc_at, desc_len), data.endian));
+        let core = data.slice(name_at, 4) == Some(b"CORE");
+        Some(RawNote { owner: data.clamped(name_at, name_len), kind, desc: data.clamped(desc_at, desc_len), desc_len, core })
+    })
+}
+
+/// Reads one segment of notes; what an earlier segment said is kept.
+pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Limits, out: &mut CoreNotes) {
+    for note in raw_notes(&data) {
+        let desc = Fields::new(note.desc, data.endian);
+        if note.kind == NT_TRIM && note.owner == TRIM_OWNER && out.trimmed.is_none() {
+            out.trimmed = TrimNote::read(desc);
         }
-        if data.slice(name_at, 4) != Some(b"CORE") {
+        if !note.core {
             continue;
         }
-        let bytes = data.clamped(desc_at, desc_len);
-        let desc = Fields::new(bytes, data.endian);
-        if desc.len() < desc_len {
+        let kind = note.kind;
+        if desc.len() < note.desc_len {
             out.oddities.push(format!("note {kind:#x} is cut off"));
         }
         match kind {

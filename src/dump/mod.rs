@@ -30,7 +30,7 @@ pub use bytes::Bytes;
 pub use error::DumpError;
 pub use open::{OpenOptions, open, open_bytes};
 pub use sniff::{FileKind, sniff};
-pub use stacks::Stacks;
+pub use stacks::ThreadStacks;
 pub use write::{Layout, RedactRegisters, WriteError, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape};

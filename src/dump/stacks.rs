@@ -7,7 +7,7 @@ use crate::base::{Addr, AddrRange};
 
 /// The threads of a dump by id, and what lies around their stack pointers.
 #[derive(Debug)]
-pub struct Stacks<'d> {
+pub struct ThreadStacks<'d> {
     threads: HashMap<u64, &'d OsThread>,
     /// By start.
     mapped: Vec<AddrRange>,
@@ -17,9 +17,9 @@ pub struct Stacks<'d> {
     pointers: Vec<Addr>,
 }
 
-impl<'d> Stacks<'d> {
+impl<'d> ThreadStacks<'d> {
     /// Indexes the threads, regions and ranges of `dump`. Where two threads have the same id, the first counts.
-    pub fn new(dump: &'d Dump) -> Stacks<'d> {
+    pub fn new(dump: &'d Dump) -> ThreadStacks<'d> {
         let mut threads = HashMap::with_capacity(dump.threads.len());
         for thread in &dump.threads {
             threads.entry(u64::from(thread.id)).or_insert(thread);
@@ -30,7 +30,7 @@ impl<'d> Stacks<'d> {
         };
         let mut pointers: Vec<Addr> = dump.threads.iter().filter_map(|t| t.stack_pointer).collect();
         pointers.sort_unstable();
-        Stacks {
+        ThreadStacks {
             threads,
             pointers,
             mapped: sorted(dump.regions.iter().map(|r| r.range).collect()),

@@ -305,6 +305,19 @@ impl Memory {
         })
     }
 
+    /// The captured pointer-sized words of `range` that are aligned, with their addresses.
+    pub fn words(&self, range: AddrRange) -> impl Iterator<Item = (Addr, &[u8])> {
+        let word = self.ptr_bytes();
+        let step = usize::try_from(word).unwrap_or(8);
+        self.stretches(range).flat_map(move |(start, bytes)| {
+            let first = start.0.checked_next_multiple_of(word).map(Addr);
+            let skip = first.and_then(|f| f.since(start)).and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+            let first = first.unwrap_or(start);
+            let places = (0u64..).map(move |i| first.element(i, word));
+            places.zip(bytes.get(skip..).unwrap_or_default().chunks_exact(step))
+        })
+    }
+
     /// The stretches of `range` that the dump itself captured, in order of address.
     pub fn from_dump(&self, range: AddrRange) -> impl Iterator<Item = AddrRange> {
         let first = self.pieces.partition_point(|p| p.end <= range.start.0);

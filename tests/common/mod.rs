@@ -159,3 +159,8 @@ pub fn answered() -> Vec<Answered> {
     }
     out
 }
+
+/// An address as answers print it.
+pub fn number(v: &Value) -> u64 {
+    v.as_str().and_then(|s| u64::from_str_radix(s.strip_prefix("0x")?, 16).ok()).unwrap_or_else(|| panic!("{v} is no address"))
+}

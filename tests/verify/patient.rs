@@ -12,11 +12,7 @@ use gcdump::gc::Gc;
 use gcdump::model::{FindingId, Severity};
 use serde_json::Value;
 
-use crate::common::{ask, own_dump};
-
-pub fn number(v: &Value) -> u64 {
-    v.as_str().and_then(|s| u64::from_str_radix(s.strip_prefix("0x")?, 16).ok()).unwrap_or_else(|| panic!("{v} is no address"))
-}
+use crate::common::{ask, number, own_dump};
 
 pub fn list<'v>(v: &'v Value, key: &str) -> &'v Vec<Value> {
     v[key].as_array().unwrap_or_else(|| panic!("no {key}"))

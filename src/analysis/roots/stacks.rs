@@ -7,7 +7,7 @@ use super::{Origin, Root, RootFlags, RootOptions, Roots};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::clr::threads::Thread;
 use crate::contract::Process;
-use crate::dump::{OsThread, Stacks};
+use crate::dump::{OsThread, ThreadStacks};
 use crate::gc::{Heap, ObjectStarts};
 use crate::model::{CoverageKind, RootKind};
 
@@ -44,8 +44,8 @@ pub(super) fn stack_roots(
         }
         return;
     };
-    let stacks = Stacks::new(&process.dump);
-    // Stacks do not share memory: all of them together cannot be longer than the dump, unless it was forged.
+    let stacks = ThreadStacks::new(&process.dump);
+    // ThreadStacks do not share memory: all of them together cannot be longer than the dump, unless it was forged.
     let (mut budget, mut forged) = (process.memory.dump_bytes(), None);
     for (thread, number) in threads.iter().zip(0u32..) {
         let Some(os_id) = thread.os_id.filter(|id| *id != 0) else { continue };
@@ -113,7 +113,6 @@ fn scan(
     roots: &mut Roots,
 ) -> bool {
     let memory = &process.memory;
-    let word = memory.ptr_bytes();
     let mut cut = false;
     if range.len() > process.limits.stack_bytes {
         let what = format!("the stack of the thread at {} is scanned for {} bytes only", thread.address, process.limits.stack_bytes);
@@ -122,28 +121,20 @@ fn scan(
         cut = true;
     }
     memory.scan(range);
-    let Ok(step) = usize::try_from(word) else { return cut };
-    for (start, bytes) in memory.stretches(range) {
-        let Some(first) = start.0.checked_next_multiple_of(word).map(Addr) else { continue };
-        let skip = first.since(start).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
-        let mut at = first;
-        for chunk in bytes.get(skip..).unwrap_or_default().chunks_exact(step) {
-            if roots.roots.len() > process.limits.roots {
-                return true;
-            }
-            let value = Addr(memory.shape().number(chunk));
-            if let Some((object, flags)) = object_at(heap, index, value) {
-                let origin = Origin::Stack(number);
-                roots.roots.push(Root { kind: RootKind::Stack, address: Some(at), object, flags, origin });
-            }
-            at = at.plus(word);
+    for (at, bytes) in memory.words(range) {
+        if roots.roots.len() > process.limits.roots {
+            return true;
+        }
+        if let Some((object, flags)) = object_at(heap, index, Addr(memory.shape().number(bytes))) {
+            let origin = Origin::Stack(number);
+            roots.roots.push(Root { kind: RootKind::Stack, address: Some(at), object, flags, origin });
         }
     }
     cut
 }
 
 /// The used part of a thread's stack: from its stack pointer to its end.
-fn stack_of(process: &Process, stacks: &Stacks<'_>, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
+fn stack_of(process: &Process, stacks: &ThreadStacks<'_>, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
     let sp = native.stack_pointer?;
     let from = Addr(sp.0.checked_next_multiple_of(process.memory.ptr_bytes())?);
     let mut end = stacks.of(native)?.end;

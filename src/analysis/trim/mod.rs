@@ -3,20 +3,19 @@
 //! What is kept is found by reading: every question that a command could ask is asked while the memory records what is
 //! read. So a reader that looks at something new needs no change here.
 
-mod ranges;
 mod readers;
 mod redact;
 mod sink;
 
 use std::io::{self, Write};
 
+use crate::base::ranges::{bytes, intersect, subtract, union};
 use crate::base::{Addr, AddrRange};
 use crate::contract::Process;
-use crate::dump::{Container, Layout, Stacks, WriteError, lay_out};
+use crate::dump::{Container, Layout, ThreadStacks, WriteError, lay_out};
 use crate::gc::Gc;
 use crate::memory::Memory;
 use crate::model::{RedactionModel, TrimKind, TrimPart};
-use ranges::{bytes, intersect, subtract, union};
 use redact::Redaction;
 use sink::Sink;
 
@@ -144,7 +143,7 @@ fn places(process: &Process) -> [(TrimKind, Vec<AddrRange>); 3] {
         heap.extend(gc.iter().flat_map(Gc::segments).map(|s| AddrRange::new(s.start, s.reserved)));
     }
     let dump = &process.dump;
-    let index = Stacks::new(dump);
+    let index = ThreadStacks::new(dump);
     let stacks = dump.threads.iter().filter_map(|t| t.stack.or_else(|| index.around(t.stack_pointer?)));
     let images = dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
     [(TrimKind::Heap, union(heap, 0)), (TrimKind::Stacks, union(stacks.collect(), 0)), (TrimKind::Images, union(images.collect(), 0))]

@@ -9,19 +9,19 @@ use std::ops::ControlFlow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ranges::{subtract, union};
 use super::sink::Sink;
 use super::{Addresses, Reads};
 use crate::analysis::roots::{RootOptions, collect_roots};
 use crate::analysis::walk::Nothing;
 use crate::analysis::{self, Namer};
+use crate::base::ranges::{subtract, union};
 use crate::base::{Addr, AddrRange, Endian, NoteKind, Silent};
 use crate::clr::exceptions::Exceptions;
 use crate::clr::fields::{Storage, Types};
 use crate::contract::{Process, Runtime};
 use crate::gc::{Gc, Heap, ObjectType};
 use crate::memory::Memory;
-use crate::model::{RedactionModel, SegmentModel, WalkModel};
+use crate::model::{RedactionModel, WalkModel};
 
 /// Objects that are looked for from roots where the heap is not whole.
 const MAX_STRAY: usize = 1 << 20;
@@ -85,8 +85,7 @@ impl<'p> Redaction<'p> {
                 Act::Letters => sink.fill(*range, letter(memory))?,
                 Act::Segment(heap, segment) => {
                     let Some(heap) = self.heaps.get(*heap) else { continue };
-                    let Some(segment) = heap.heap.segments().get(*segment) else { continue };
-                    heap.write(segment, &self.addresses, sink, &mut counts)?;
+                    heap.write(*segment, &self.addresses, sink, &mut counts)?;
                 }
             }
         }
@@ -95,17 +94,9 @@ impl<'p> Redaction<'p> {
 
     fn copy_addresses<W: Write>(&self, sink: &mut Sink<'_, W>, range: AddrRange) -> io::Result<()> {
         let memory = &self.process.memory;
-        let word = memory.ptr_bytes();
-        let step = usize::try_from(word).unwrap_or(8);
-        for (start, bytes) in memory.stretches(range) {
-            let first = start.0.checked_next_multiple_of(word).unwrap_or(start.0);
-            let skip = usize::try_from(first.saturating_sub(start.0)).unwrap_or(0);
-            let mut at = Addr(first);
-            for chunk in bytes.get(skip..).unwrap_or_default().chunks_exact(step) {
-                if self.addresses.contains(memory.shape().number(chunk)) {
-                    sink.put(at, chunk)?;
-                }
-                at = at.plus(word);
+        for (at, bytes) in memory.words(range) {
+            if self.addresses.contains(memory.shape().number(bytes)) {
+                sink.put(at, bytes)?;
             }
         }
         Ok(())
@@ -179,12 +170,11 @@ impl<'p> RedactedHeap<'p> {
     }
 
     /// Objects that roots lead to and that no walk meets.
-    fn strays(&mut self, process: &Process, runtime: &Runtime, gc: &Gc<'_>) -> Vec<Addr> {
+    fn strays(&mut self, process: &'p Process, runtime: &'p Runtime, gc: &Gc<'_>) -> Vec<Addr> {
         let memory = &process.memory;
         let index = analysis::index(process, &self.heap);
         let options = RootOptions { kinds: Vec::new(), weak: true };
-        let namer = Namer::new(process, runtime);
-        let roots = collect_roots(process, runtime, gc, &self.heap, &namer, Some(&index), &options);
+        let roots = collect_roots(process, runtime, gc, &self.heap, &self.namer, Some(&index), &options);
         let mut queue: Vec<Addr> = roots.roots.iter().map(|r| r.object).collect();
         queue.extend(roots.dependents.iter().flat_map(|(a, b)| [*a, *b]));
         let reader = Exceptions::bind(memory, &runtime.descriptor).ok();
@@ -213,20 +203,15 @@ impl<'p> RedactedHeap<'p> {
         strays
     }
 
-    /// Writes the objects of a segment. Everything between them stays zero.
-    fn write<W: Write>(
-        &self,
-        segment: &SegmentModel,
-        addresses: &Addresses,
-        sink: &mut Sink<'_, W>,
-        counts: &mut RedactionModel,
-    ) -> io::Result<()> {
+    /// Writes the objects of the segment with that number. Everything between them stays zero.
+    fn write<W: Write>(&self, number: usize, addresses: &Addresses, sink: &mut Sink<'_, W>, counts: &mut RedactionModel) -> io::Result<()> {
         let memory = self.heap.memory();
+        let Some(segment) = self.heap.segments().get(number) else { return Ok(()) };
         let end = segment.reserved.max(segment.allocated);
         let mut keeps: FxHashMap<u32, Keep> = FxHashMap::default();
         let mut strays = self.strays.iter().copied().filter(|a| segment.start <= *a && *a < end).peekable();
-        let walk = self.heap.segments().iter().position(|s| s.address == segment.address).and_then(|i| self.walks.get(&i));
-        let mut gaps = walk.iter().flat_map(|w| &w.gaps).filter(|g| g.kind == "corrupt").map(|g| g.range).peekable();
+        let mut gaps =
+            self.walks.get(&number).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == "corrupt").map(|g| g.range).peekable();
         let mut between = segment.allocated_bytes;
         let mut result = Ok(());
         let mut before = |at: Addr, sink: &mut Sink<'_, W>, keeps: &mut FxHashMap<u32, Keep>, counts: &mut RedactionModel| {

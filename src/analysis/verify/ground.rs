@@ -79,10 +79,7 @@ impl Ground<'_, '_> {
     /// Whether objects begin at `at` that lead to `to` or beyond, and there to what the walk knows to be an object: a pointer
     /// to a method table alone may be anything.
     pub(super) fn holds_objects(&self, segment: &SegmentModel, at: Addr, to: Addr) -> bool {
-        let memory = self.heap.memory();
-        let word = memory.ptr_bytes();
-        // On 64-bit targets the half word in front of the header is always zero.
-        if word == 8 && !at.minus(word).is_some_and(|before| memory.u32(before).is_ok_and(|n| n == 0)) {
+        if self.heap.padded(at) != Some(true) {
             return false;
         }
         let Some(end) = self.heap.objects_reach(segment, at, to, PROOF) else { return false };

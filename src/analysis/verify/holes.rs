@@ -141,8 +141,7 @@ fn holds_more(tools: &Tools<'_, '_>, before: &Before, end: Addr) -> bool {
     if before.references && memory.ptr(end).is_ok_and(|target| tools.ground.starts.is_start(target, &mut 0)) {
         return true;
     }
-    // On 64-bit targets a word half of which is always zero lies in front of an object.
-    word == 8 && end.minus(word).is_some_and(|at| memory.u32(at).is_ok_and(|n| n != 0))
+    tools.ground.heap.padded(end) == Some(false)
 }
 
 /// Whether objects begin inside of the object and go on behind its end: its length is too large.

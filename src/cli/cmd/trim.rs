@@ -48,10 +48,10 @@ pub(super) fn run(config: &Config, args: &TrimArgs, streams: &mut Streams<'_>) -
     process.runtime(config.runtime)?;
     let opened = process.notes.all();
     let mut reads = Reads::of(&process);
-    let files = |p: &Process| p.dump.modules.iter().any(|m| !options.search.candidates(&m.path, p.dump.facts.os).is_empty());
-    if files(&process) {
+    let dump = &process.dump;
+    if dump.modules.iter().any(|m| !options.search.candidates(&m.path, dump.facts.os).is_empty()) {
         let options = Options { record: true, ..options.clone() };
-        reads = reads.and(Reads::of(&Process::of(process.dump.clone(), &options)));
+        reads = reads.and(Reads::of(&Process::of(dump.clone(), &options)));
     }
     let trim = Trim::new(&process, reads, args.redact)?;
     let written = write(&trim, &args.out, args.force)?;

@@ -1,7 +1,9 @@
 //! ELF cores: header, program headers, notes.
 
 use super::super::elf_core::{self, PN_XNUM};
-use super::super::elf_notes::{NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, TRIM_OWNER, process_at, registers_at};
+use super::super::elf_notes::{
+    NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, TRIM_OWNER, process_at, raw_notes, registers_at,
+};
 use super::super::fields::Fields;
 use super::super::{Dump, MappedRegion};
 use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
@@ -116,19 +118,13 @@ fn note(out: &mut Out, owner: &[u8], kind: u32, desc: &[u8]) -> Result<(), Write
 
 /// Copies the notes that [`super::super::elf_notes`] reads: no vector registers, no build ids of other tools.
 fn copy_notes(data: Fields<'_>, shape: Shape, redact: Option<RedactRegisters<'_>>, out: &mut Out) -> Result<(), WriteError> {
-    let mut at = 0u64;
-    while let (Some(name_len), Some(desc_len), Some(kind)) = (data.u32(at), data.u32(at.saturating_add(4)), data.u32(at.saturating_add(8)))
-    {
-        let name_at = at.saturating_add(12);
-        let desc_at = name_at.saturating_add(u64::from(name_len).next_multiple_of(4));
-        at = desc_at.saturating_add(u64::from(desc_len).next_multiple_of(4));
-        let wanted = matches!(kind, NT_PRSTATUS | NT_PRPSINFO | NT_AUXV | NT_SIGINFO | NT_FILE);
-        let (Some(b"CORE"), true) = (data.slice(name_at, 4), wanted) else { continue };
-        let mut desc = data.clamped(desc_at, u64::from(desc_len)).to_vec();
+    let wanted = |kind: u32| matches!(kind, NT_PRSTATUS | NT_PRPSINFO | NT_AUXV | NT_SIGINFO | NT_FILE);
+    for raw in raw_notes(&data).filter(|n| n.core && wanted(n.kind)) {
+        let mut desc = raw.desc.to_vec();
         if let Some(address) = redact {
-            redact_note(kind, &mut desc, shape, address);
+            redact_note(raw.kind, &mut desc, shape, address);
         }
-        note(out, b"CORE\0", kind, &desc)?;
+        note(out, b"CORE\0", raw.kind, &desc)?;
     }
     Ok(())
 }

@@ -243,12 +243,10 @@ impl Heap<'_> {
         if Some(mt) == self.tables.free {
             return true;
         }
-        // On 64-bit targets half of the word in front is padding, and zero: in all objects of 70 dumps.
-        let word = self.memory.ptr_bytes();
-        let padding = Some(at.0.wrapping_sub(word)).filter(|_| word == 8).and_then(|a| self.memory.u32(Addr(a)).ok());
-        if padding.is_some_and(|p| p != 0) {
+        if self.padded(at) == Some(false) {
             return false;
         }
+        let word = self.memory.ptr_bytes();
         let Some(kind) = self.type_at(mt) else { return false };
         let Some(size) = size_of(&kind, || self.memory.u32(at.plus(word)).ok()) else { return false };
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
@@ -259,6 +257,15 @@ impl Heap<'_> {
             sound &= target.is_null() || target.is_aligned(word) && leads_to_type();
         });
         sound
+    }
+
+    /// Whether the padding in front of `at` is as it is in front of every object; `None` where it is not in the dump. On 64-bit
+    /// targets half of the word in front is padding, and zero: in all objects of 70 dumps. Others have none.
+    pub fn padded(&self, at: Addr) -> Option<bool> {
+        match self.memory.ptr_bytes() {
+            8 => Some(self.memory.u32(at.minus(8)?).ok()? == 0),
+            _ => Some(true),
+        }
     }
 
     /// Where the object at `at`, whose first word is `word`, ends; `None` where it cannot be an object.

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::references::References;
+use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange};
 use crate::clr::method_table::MethodTables;
 use crate::memory::Memory;
@@ -57,15 +58,7 @@ impl ObjectTypes {
     /// table; segments whose bounds make no sense cannot tell.
     pub(super) fn new(segments: &[SegmentModel]) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
-        let mut heap: Vec<AddrRange> = segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect();
-        heap.sort_unstable();
-        heap.dedup_by(|b, a| {
-            let touches = b.start <= a.end;
-            if touches {
-                a.end = a.end.max(b.end);
-            }
-            touches
-        });
+        let heap = union(segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect(), 0);
         ObjectTypes { known: RwLock::default(), heap }
     }
 

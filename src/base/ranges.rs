@@ -1,9 +1,9 @@
 //! Sums and differences of lists of ranges. All lists here are sorted and their ranges neither overlap nor touch.
 
-use crate::base::AddrRange;
+use super::AddrRange;
 
 /// The places that are in any range of `list`, which may be in any order and overlap. Gaps of at most `gap` bytes are closed.
-pub(super) fn union(mut list: Vec<AddrRange>, gap: u64) -> Vec<AddrRange> {
+pub fn union(mut list: Vec<AddrRange>, gap: u64) -> Vec<AddrRange> {
     list.retain(|r| !r.is_empty());
     list.sort_unstable_by_key(|r| (r.start, r.end));
     let mut out: Vec<AddrRange> = Vec::with_capacity(list.len());
@@ -17,7 +17,7 @@ pub(super) fn union(mut list: Vec<AddrRange>, gap: u64) -> Vec<AddrRange> {
 }
 
 /// The places that are in both.
-pub(super) fn intersect(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
+pub fn intersect(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
     let mut out = Vec::new();
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
     while let (Some(x), Some(y)) = (a.peek(), b.peek()) {
@@ -36,7 +36,7 @@ pub(super) fn intersect(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
 }
 
 /// The places that are in `a` and not in `b`.
-pub(super) fn subtract(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
+pub fn subtract(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
     let mut out = Vec::new();
     let mut first = 0usize;
     for range in a {
@@ -58,7 +58,7 @@ pub(super) fn subtract(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
 }
 
 /// Bytes of all ranges together.
-pub(super) fn bytes(list: &[AddrRange]) -> u64 {
+pub fn bytes(list: &[AddrRange]) -> u64 {
     list.iter().fold(0, |n, r| n.saturating_add(r.len()))
 }
 
