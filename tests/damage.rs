@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gcdump::base::Notes;
+use gcdump::base::SharedNotes;
 use gcdump::clr::threads::Threads;
 use gcdump::contract::{Options, Process};
 use gcdump::dump::{Bytes, OpenOptions, open_bytes};
@@ -64,7 +64,7 @@ impl Rng {
 fn read_all(bytes: Vec<u8>) -> bool {
     let Ok(dump) = open_bytes(Bytes::Owned(bytes), Path::new("damaged.dmp"), &OpenOptions::default()) else { return false };
     let process = Process::of(dump, &Options::default());
-    let notes = Notes::new();
+    let notes = SharedNotes::new();
     serde_json::to_string(&gcdump::analysis::info(&process, 0, &notes)).unwrap();
     let Ok(runtime) = process.runtime(0) else { return false };
     serde_json::to_string(&gcdump::analysis::contracts(&process, runtime)).unwrap();

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use common::{Answered, answered, ask};
 use gcdump::analysis::{ExceptionReader, Namer};
-use gcdump::base::{Addr, AddrRange, Notes, Os, Shape};
+use gcdump::base::{Addr, AddrRange, Os, Shape, SharedNotes};
 use gcdump::clr::exceptions::Exceptions;
 use gcdump::clr::fields::Fields;
 use gcdump::clr::methods::Methods;
@@ -360,7 +360,7 @@ fn damage(path: &Path, clrmd: &Value) {
     let dump = open(path, &OpenOptions::default()).unwrap();
     // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
     let mut memory = Memory::new(&dump, Shape::LE64);
-    let runtimes = contract::open_runtimes(&dump, &mut memory, &Options::default(), &Notes::new()).unwrap();
+    let runtimes = contract::open_runtimes(&dump, &mut memory, &Options::default(), &SharedNotes::new()).unwrap();
     let descriptor = &runtimes[0].descriptor;
     let thrown = clrmd["threads"]["threads"].as_array().unwrap().iter().find(|t| !t["exception"].is_null()).unwrap()["exception"].clone();
     let exception = address(&thrown["address"]);
@@ -431,7 +431,7 @@ fn a_circle_of_inner_exceptions_ends() {
     let damaged = open_bytes(Bytes::Owned(bytes), &path, &OpenOptions::default()).unwrap();
     let process = Process::of(damaged, &Options::default());
     let runtime = process.runtime(0).unwrap();
-    let (notes, namer) = (Notes::new(), Namer::new(&process, runtime));
+    let (notes, namer) = (SharedNotes::new(), Namer::new(&process, runtime));
     let model = ExceptionReader::new(&process, runtime, &namer, &notes).model(outer, true);
     let again = model.inner.unwrap().inner.unwrap();
     assert_eq!((again.address, again.message.as_deref(), again.inner), (outer, None, None));

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use gcdump::base::{Addr, AddrRange, Limits, Notes, Shape};
+use gcdump::base::{Addr, AddrRange, Limits, Shape, SharedNotes};
 use gcdump::clr::modules::MetadataOrigin;
 use gcdump::clr::type_names::{NameQuality, TypeNames};
 use gcdump::contract::{self, Options};
@@ -116,7 +116,7 @@ fn with_names<T>(path: &Path, search: Option<FileSearch>, f: impl FnOnce(&Memory
 
 fn with_names_of<T>(dump: &Dump, search: Option<FileSearch>, f: impl FnOnce(&Memory, &TypeNames<'_>) -> T) -> T {
     let mut memory = Memory::new(dump, dump.facts.shape.unwrap_or(Shape::LE64));
-    let notes = Notes::new();
+    let notes = SharedNotes::new();
     let runtimes = contract::open_runtimes(dump, &mut memory, &Options::default(), &notes).unwrap();
     let names = TypeNames::new(&memory, &runtimes[0].descriptor, dump.facts.os, search, &Limits::default()).unwrap();
     f(&memory, &names)
@@ -295,7 +295,7 @@ fn damaged_type_structures_never_panic_or_hang() {
     let found = with_names_of(&dump, None, scan);
     // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
     let mut memory = Memory::new(&dump, Shape::LE64);
-    let runtimes = contract::open_runtimes(&dump, &mut memory, &Options::default(), &Notes::new()).unwrap();
+    let runtimes = contract::open_runtimes(&dump, &mut memory, &Options::default(), &SharedNotes::new()).unwrap();
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut random = move |n: usize| {
         state ^= state >> 12;

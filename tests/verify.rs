@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use common::{answered, ask, number, run};
-use gcdump::base::{Addr, Notes};
+use gcdump::base::{Addr, SharedNotes};
 use gcdump::cli::Exit;
 use gcdump::clr::threads::Threads;
 use gcdump::model::FindingId;
@@ -303,7 +303,7 @@ fn segments_and_contexts() {
 /// Where the thread keeps the pointer of its allocation context.
 fn context_of(patient: &Patient, pointer: u64) -> u64 {
     let runtime = patient.process.runtime(0).unwrap();
-    let notes = Notes::new();
+    let notes = SharedNotes::new();
     let threads = Threads::bind(&patient.process.memory, &runtime.descriptor, &notes, &patient.process.limits).unwrap().list();
     let thread = threads.iter().find(|t| t.context.is_some_and(|c| c.pointer.0 == pointer)).unwrap();
     let locals = patient.word(thread.address.0 + patient.offset("Thread", "RuntimeThreadLocals"));

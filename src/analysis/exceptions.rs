@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rustc_hash::FxHashMap;
 
 use super::Namer;
-use crate::base::{Addr, Limits, NoteKind, Notes};
+use crate::base::{Addr, Limits, NoteKind, SharedNotes};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
 use crate::clr::method_table::object_unmask;
 use crate::clr::methods::Methods;
@@ -23,12 +23,12 @@ pub struct ExceptionReader<'r, 'p> {
     /// Bits of an object's first word that are not part of the method table pointer.
     unmask: u64,
     limits: &'p Limits,
-    notes: &'r Notes,
+    notes: &'r SharedNotes,
 }
 
 impl<'r, 'p> ExceptionReader<'r, 'p> {
     /// A reader for `runtime`; one that reads nothing where its descriptor lacks the layouts.
-    pub fn new(process: &'p Process, runtime: &Runtime, namer: &'r Namer<'p>, notes: &'r Notes) -> ExceptionReader<'r, 'p> {
+    pub fn new(process: &'p Process, runtime: &Runtime, namer: &'r Namer<'p>, notes: &'r SharedNotes) -> ExceptionReader<'r, 'p> {
         ExceptionReader {
             namer,
             objects: Exceptions::bind(&process.memory, &runtime.descriptor).ok(),

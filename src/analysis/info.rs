@@ -1,6 +1,6 @@
 //! What a dump is, and what it can answer.
 
-use crate::base::Notes;
+use crate::base::SharedNotes;
 use crate::clr::threads::Threads;
 use crate::contract::{Process, Runtime, Source};
 use crate::dump::{Container, Trimmed};
@@ -74,7 +74,7 @@ struct Probe {
 }
 
 /// Reads what `info` shows. `index` is the runtime to look at.
-pub fn info(process: &Process, index: usize, notes: &Notes) -> InfoReport {
+pub fn info(process: &Process, index: usize, notes: &SharedNotes) -> InfoReport {
     let f = &process.dump.facts;
     let runtime = process.runtime(index);
     let probe = runtime.as_ref().map(|r| probe(process, r, notes)).unwrap_or_default();
@@ -134,10 +134,10 @@ fn brief(r: &Runtime) -> RuntimeBrief {
     }
 }
 
-fn probe(process: &Process, runtime: &Runtime, notes: &Notes) -> Probe {
+fn probe(process: &Process, runtime: &Runtime, notes: &SharedNotes) -> Probe {
     let mut out = Probe::default();
     let (memory, limits, d) = (&process.memory, &process.limits, &runtime.descriptor);
-    let mut answer = |command: &str, some: bool, quiet: &Notes, error: Option<String>| {
+    let mut answer = |command: &str, some: bool, quiet: &SharedNotes, error: Option<String>| {
         let first = quiet.all().into_iter().find(|n| n.kind.makes_partial()).map(|n| n.message);
         let reason = error.or(first);
         let answer = match (&reason, some) {
@@ -150,11 +150,11 @@ fn probe(process: &Process, runtime: &Runtime, notes: &Notes) -> Probe {
     match Gc::bind(memory, d, notes, limits) {
         Err(e) => {
             for command in ["heap", "segments", "handles", "oom"] {
-                answer(command, false, &Notes::new(), Some(e.to_string()));
+                answer(command, false, &SharedNotes::new(), Some(e.to_string()));
             }
         }
         Ok(gc) => {
-            let quiet = Notes::new();
+            let quiet = SharedNotes::new();
             if let Ok(gc) = Gc::bind(memory, d, &quiet, limits) {
                 out.segments = gc.segments();
             }
@@ -165,18 +165,18 @@ fn probe(process: &Process, runtime: &Runtime, notes: &Notes) -> Probe {
             let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
             let lacking = (captured < allocated || out.segments.is_empty())
                 .then(|| format!("{captured} of the {allocated} bytes of objects are in the dump"));
-            answer("objects", captured > 0, &Notes::new(), lacking);
-            let quiet = Notes::new();
+            answer("objects", captured > 0, &SharedNotes::new(), lacking);
+            let quiet = SharedNotes::new();
             let found = Gc::bind(memory, d, &quiet, limits).map(|gc| gc.probe_handles());
             let nothing = (found == Ok((0, 0))).then(|| "no handle table was found".to_string());
             answer("handles", found.is_ok_and(|f| f.1 > 0), &quiet, nothing.filter(|_| !quiet.partial()));
-            let quiet = Notes::new();
+            let quiet = SharedNotes::new();
             let oom = Gc::bind(memory, d, &quiet, limits).map(|gc| gc.oom());
             answer("oom", oom.is_ok_and(|o| !o.heaps.is_empty()), &quiet, None);
             out.gc = Some(gc_model(&gc));
         }
     }
-    let quiet = Notes::new();
+    let quiet = SharedNotes::new();
     match Threads::bind(memory, d, &quiet, limits) {
         Err(e) => answer("threads", false, &quiet, Some(e.to_string())),
         Ok(threads) => {

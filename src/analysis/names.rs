@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, NoteKind, Notes};
+use crate::base::{Addr, NoteKind, SharedNotes};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
 use crate::clr::modules::MetadataOrigin;
@@ -131,8 +131,8 @@ impl<'p> Namer<'p> {
         fields.string(text, LONGEST)
     }
 
-    /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
-    pub fn note(&self, notes: &Notes) {
+    /// SharedNotes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
+    pub fn note(&self, notes: &SharedNotes) {
         if let Some(names) = &self.names {
             note_modules(names, notes);
         }
@@ -142,8 +142,8 @@ impl<'p> Namer<'p> {
     }
 }
 
-/// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
-pub(super) fn note_modules(names: &TypeNames<'_>, notes: &Notes) {
+/// SharedNotes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
+pub(super) fn note_modules(names: &TypeNames<'_>, notes: &SharedNotes) {
     let mut nameless = Vec::new();
     for module in names.modules().seen() {
         let name = module.simple_name().unwrap_or("a module").to_string();

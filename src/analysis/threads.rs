@@ -1,7 +1,7 @@
 //! The managed threads, joined with what the container knows of the operating system's.
 
 use super::{ExceptionReader, Namer};
-use crate::base::{Addr, Notes};
+use crate::base::{Addr, SharedNotes};
 use crate::clr::threads::{Threads, state_names};
 use crate::contract::{ContractError, Process, Runtime};
 use crate::dump::ThreadStacks;
@@ -12,12 +12,12 @@ use crate::model::{ThreadModel, ThreadsReport};
 ///
 /// # Errors
 /// [`ContractError`] where the descriptor lacks the thread list.
-pub fn threads(process: &Process, runtime: &Runtime, notes: &Notes) -> Result<ThreadsReport, ContractError> {
+pub fn threads(process: &Process, runtime: &Runtime, notes: &SharedNotes) -> Result<ThreadsReport, ContractError> {
     let reader = Threads::bind(&process.memory, &runtime.descriptor, notes, &process.limits)?;
     let finalizer = reader.finalizer();
     let crashed = process.dump.crash.as_ref().and_then(|c| c.thread);
     // Without a readable GC part, method tables stay unknown; everything else is independent of it.
-    let quiet = Notes::new();
+    let quiet = SharedNotes::new();
     let gc = Gc::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).ok();
     let method_table = |object: Addr| gc.as_ref().and_then(|gc| gc.method_table(object));
     let namer = Namer::new(process, runtime);

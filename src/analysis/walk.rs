@@ -1,6 +1,6 @@
 //! Prepares walks through the heap, and says what did not add up.
 
-use crate::base::{Addr, NoteKind, Notes};
+use crate::base::{Addr, NoteKind, SharedNotes};
 use crate::clr::threads::Threads;
 use crate::contract::{ContractError, Process, Runtime};
 use crate::gc::{Gc, Heap, Object, ObjectStarts, Visitor};
@@ -11,7 +11,7 @@ use crate::model::{CoverageModel, SegmentModel, WalkModel};
 /// # Errors
 /// [`ContractError`] where the descriptor lacks what sizes objects.
 pub fn open_heap<'p>(process: &'p Process, runtime: &'p Runtime, gc: &Gc<'p>) -> Result<Heap<'p>, ContractError> {
-    let quiet = Notes::new();
+    let quiet = SharedNotes::new();
     let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits);
     Heap::new(gc, &threads.map(|t| t.list()).unwrap_or_default())
 }
@@ -79,7 +79,7 @@ pub fn objects_of(process: &Process, heap: &Heap<'_>, wanted: impl Fn(Addr) -> b
     found.into_iter().map(|(_, address, mt)| (address, mt)).collect()
 }
 
-/// Notes where walks met something else than objects.
+/// SharedNotes where walks met something else than objects.
 pub(super) fn note(process: &Process, heap: &Heap<'_>, walks: &[(usize, WalkModel)]) {
     for (i, walk) in walks {
         let Some(segment) = heap.segments().get(*i) else { continue };

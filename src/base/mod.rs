@@ -1,6 +1,7 @@
 //! Floor 0: the words everything else is written in: addresses, sizes of pointers, named limits, warnings.
 
 mod addr;
+mod answer;
 mod flags;
 mod glob;
 mod limits;
@@ -10,9 +11,10 @@ pub mod ranges;
 mod shape;
 
 pub use addr::{Addr, AddrRange};
+pub use answer::Answer;
 pub use flags::flag_names;
 pub use glob::glob;
 pub use limits::Limits;
-pub use notes::{Note, NoteKind, Notes};
+pub use notes::{Note, NoteKind, Notes, SharedNotes};
 pub use progress::{Progress, Silent};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};

@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Mutex;
 
+use indexmap::IndexMap;
+use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 
 use super::Addr;
@@ -55,12 +57,73 @@ pub struct Note {
     pub address: Option<Addr>,
 }
 
-/// Most notes that are kept. A hostile dump could make one for each of a million threads; nobody reads that many.
-const MOST_NOTES: usize = 10_000;
+/// Most notes that one answer keeps. A hostile dump could make one for each of a million threads; nobody reads that many.
+const MAX_NOTES: usize = 10_000;
+
+/// The notes of one answer: an ordered set, each with how often it was added.
+///
+/// Whoever reads makes one, and hands it on with what was read (see [`Answer`](super::Answer)): what went wrong belongs to the
+/// value that lost something by it, not to a log that others write to as well.
+#[derive(Clone, Debug, Default)]
+#[must_use]
+pub struct Notes {
+    list: IndexMap<Note, u64, FxBuildHasher>,
+}
+
+impl Notes {
+    /// No notes.
+    pub fn new() -> Notes {
+        Notes::default()
+    }
+
+    /// Adds a note. The same one again only counts.
+    pub fn add(&mut self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
+        self.insert(Note { kind, message: message.into(), address: address.into() }, 1);
+    }
+
+    fn insert(&mut self, note: Note, times: u64) {
+        if let Some(n) = self.list.get_mut(&note) {
+            *n = n.saturating_add(times);
+        } else if self.list.len() < MAX_NOTES {
+            self.list.insert(note, times);
+        } else {
+            let message = format!("more than {MAX_NOTES} notes; the rest is left out");
+            let n = self.list.entry(Note { kind: NoteKind::LimitHit, message, address: None }).or_default();
+            *n = n.saturating_add(times);
+        }
+    }
+
+    /// Adds all of `other`, behind those that are here.
+    pub fn extend(&mut self, other: &Notes) {
+        for (note, times) in &other.list {
+            self.insert(note.clone(), *times);
+        }
+    }
+
+    /// The notes, in the order in which each was first added.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Note> {
+        self.list.keys()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Whether no note means that the answer lacks something that the process had.
+    pub fn complete(&self) -> bool {
+        !self.iter().any(|n| n.kind.makes_partial())
+    }
+
+    /// The first reason why the answer is partial.
+    pub fn first_loss(&self) -> Option<&Note> {
+        self.iter().find(|n| n.kind.makes_partial())
+    }
+}
 
 /// The collector. Shared by reference; every reader may add to it.
 #[derive(Debug, Default)]
-pub struct Notes {
+pub struct SharedNotes {
     kept: Mutex<Kept>,
 }
 
@@ -70,21 +133,21 @@ struct Kept {
     seen: HashSet<Note>,
 }
 
-impl Notes {
+impl SharedNotes {
     /// An empty collector.
-    pub fn new() -> Notes {
-        Notes::default()
+    pub fn new() -> SharedNotes {
+        SharedNotes::default()
     }
 
     /// Adds a note unless the same one is there already.
     pub fn add(&self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
         let note = Note { kind, message: message.into(), address: address.into() };
         let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if kept.list.len() == MOST_NOTES && !kept.seen.contains(&note) {
-            let message = format!("more than {MOST_NOTES} notes; the rest is left out");
+        if kept.list.len() == MAX_NOTES && !kept.seen.contains(&note) {
+            let message = format!("more than {MAX_NOTES} notes; the rest is left out");
             kept.list.push(Note { kind: NoteKind::LimitHit, message, address: None });
         }
-        if kept.list.len() < MOST_NOTES && kept.seen.insert(note.clone()) {
+        if kept.list.len() < MAX_NOTES && kept.seen.insert(note.clone()) {
             kept.list.push(note);
         }
     }
@@ -105,13 +168,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_note_once_with_its_count() {
+        let mut notes = Notes::new();
+        for i in 0..50_000u64 {
+            notes.add(NoteKind::UnreadableStream, Addr(i / 2), "the same");
+        }
+        assert!(notes.iter().len() == MAX_NOTES + 1 && !notes.complete());
+        assert!(notes.first_loss().unwrap().message.contains("left out"));
+        let mut both = Notes::new();
+        both.extend(&notes);
+        both.extend(&notes);
+        assert!(both.iter().eq(notes.iter()));
+    }
+
+    #[test]
     fn each_note_once_and_not_without_end() {
-        let notes = Notes::new();
+        let notes = SharedNotes::new();
         for i in 0..50_000u64 {
             notes.add(NoteKind::UnreadableStream, Addr(i / 2), "the same");
         }
         let all = notes.all();
-        assert_eq!(all.len(), MOST_NOTES + 1);
+        assert_eq!(all.len(), MAX_NOTES + 1);
         assert!(all.last().unwrap().message.contains("left out") && notes.partial());
     }
 }

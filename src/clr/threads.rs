@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::base::{Addr, Limits, NoteKind, Notes, flag_names};
+use crate::base::{Addr, Limits, NoteKind, SharedNotes, flag_names};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -151,7 +151,7 @@ pub fn state_names(state: u32) -> Vec<String> {
 /// Reader of the thread list.
 pub struct Threads<'a> {
     memory: &'a Memory,
-    notes: &'a Notes,
+    notes: &'a SharedNotes,
     thread: ThreadLayout,
     store: StoreLayout,
     context: Option<ContextLayout>,
@@ -168,7 +168,7 @@ impl<'a> Threads<'a> {
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks the thread list.
-    pub fn bind(memory: &'a Memory, d: &Descriptor, notes: &'a Notes, limits: &Limits) -> Result<Threads<'a>, ContractError> {
+    pub fn bind(memory: &'a Memory, d: &Descriptor, notes: &'a SharedNotes, limits: &Limits) -> Result<Threads<'a>, ContractError> {
         // .NET 10 and later wrap the GC's context in one of the VM's; .NET 9 has it bare.
         let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
         let in_locals = d.offset("RuntimeThreadLocals", "AllocContext").ok();

@@ -10,7 +10,7 @@ use super::json::RawValue;
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
 use super::{support, synthesis};
-use crate::base::{Addr, AddrRange, Limits, NoteKind, Notes};
+use crate::base::{Addr, AddrRange, Limits, NoteKind, SharedNotes};
 use crate::dump::Dump;
 use crate::memory::{FileSearch, Memory, hex};
 
@@ -151,7 +151,7 @@ pub enum RuntimeError {
 ///
 /// # Errors
 /// [`RuntimeError`] where not one can be read.
-pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes: &Notes) -> Result<Vec<Runtime>, RuntimeError> {
+pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes: &SharedNotes) -> Result<Vec<Runtime>, RuntimeError> {
     let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
     let mut runtimes = Vec::new();
     let mut failure = None;
@@ -182,7 +182,7 @@ struct Opener<'a> {
     dump: &'a Dump,
     memory: &'a Memory,
     options: &'a Options,
-    notes: &'a Notes,
+    notes: &'a SharedNotes,
     site: &'a Site,
 }
 

@@ -1,4 +1,4 @@
-//! Notes of an ELF core: threads, file mappings, the auxiliary vector, the signal.
+//! SharedNotes of an ELF core: threads, file mappings, the auxiliary vector, the signal.
 
 use super::fields::Fields;
 

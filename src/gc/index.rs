@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::walk::{Heap, Object, ObjectType, Visitor};
-use crate::base::{Addr, NoteKind, Notes, Progress};
+use crate::base::{Addr, NoteKind, Progress, SharedNotes};
 use crate::model::{SegmentModel, WalkModel};
 
 /// Bits between two counts of the objects before.
@@ -164,7 +164,7 @@ impl Part {
 
 impl ObjectStarts {
     /// Joins what the visitors of a walk of `heap` collected. Objects beyond 4 billion have no number, and a note says so.
-    pub fn new(heap: &Heap<'_>, visitors: impl IntoIterator<Item = StartsVisitor>, notes: &Notes) -> ObjectStarts {
+    pub fn new(heap: &Heap<'_>, visitors: impl IntoIterator<Item = StartsVisitor>, notes: &SharedNotes) -> ObjectStarts {
         let mut parts: Vec<(usize, Part)> = visitors.into_iter().flat_map(|v| v.parts).collect();
         parts.sort_by_key(|(i, _)| *i);
         let mut out: Vec<Part> = Vec::with_capacity(parts.len());
@@ -185,7 +185,7 @@ impl ObjectStarts {
     }
 
     /// Walks `heap` and returns where its objects begin, and what the walk found out about each segment.
-    pub fn build(heap: &Heap<'_>, progress: &dyn Progress, notes: &Notes) -> (ObjectStarts, Vec<(usize, WalkModel)>) {
+    pub fn build(heap: &Heap<'_>, progress: &dyn Progress, notes: &SharedNotes) -> (ObjectStarts, Vec<(usize, WalkModel)>) {
         let walked = heap.walk_once(progress, || StartsVisitor::new(heap));
         (ObjectStarts::new(heap, walked.visitors, notes), walked.segments)
     }

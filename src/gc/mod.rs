@@ -28,7 +28,7 @@ pub use names::segment_flags;
 pub use sweep::Sweep;
 pub use walk::{Heap, Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked};
 
-use crate::base::{Addr, Limits, NoteKind, Notes};
+use crate::base::{Addr, Limits, NoteKind, SharedNotes};
 use crate::clr::method_table::object_unmask;
 use crate::clr::threads::ContextLayout;
 use crate::contract::{ContractError, Descriptor};
@@ -39,7 +39,7 @@ use layouts::{GenerationLayout, HandleLayouts, Places, SegmentLayout};
 pub struct Gc<'a> {
     memory: &'a Memory,
     descriptor: &'a Descriptor,
-    notes: &'a Notes,
+    notes: &'a SharedNotes,
     limits: &'a Limits,
     places: Places,
     segment: SegmentLayout,
@@ -66,7 +66,12 @@ impl<'a> Gc<'a> {
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks something without which no heap can be read.
-    pub fn bind(memory: &'a Memory, descriptor: &'a Descriptor, notes: &'a Notes, limits: &'a Limits) -> Result<Gc<'a>, ContractError> {
+    pub fn bind(
+        memory: &'a Memory,
+        descriptor: &'a Descriptor,
+        notes: &'a SharedNotes,
+        limits: &'a Limits,
+    ) -> Result<Gc<'a>, ContractError> {
         let facts = Facts::read(memory, descriptor, notes, limits)?;
         let unmask = object_unmask(memory, descriptor);
         Ok(Gc {

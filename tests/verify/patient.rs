@@ -5,7 +5,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use gcdump::base::{Addr, Notes};
+use gcdump::base::{Addr, SharedNotes};
 use gcdump::cli::Exit;
 use gcdump::contract::{Options, Process};
 use gcdump::gc::Gc;
@@ -69,7 +69,7 @@ impl Patient {
     }
 
     pub fn gc(&self, test: impl FnOnce(&Gc<'_>, &Process)) {
-        let notes = Notes::new();
+        let notes = SharedNotes::new();
         let runtime = self.process.runtime(0).unwrap();
         test(&Gc::bind(&self.process.memory, &runtime.descriptor, &notes, &self.process.limits).unwrap(), &self.process);
     }

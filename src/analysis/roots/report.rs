@@ -6,7 +6,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::{Namer, TypePattern};
 use super::{Root, RootOptions, Roots};
-use crate::base::{Addr, Notes};
+use crate::base::{Addr, SharedNotes};
 use crate::clr::threads::Threads;
 use crate::contract::{Process, Runtime};
 use crate::gc::{FinalizerEntry, Gc};
@@ -224,7 +224,7 @@ pub fn finalizers(
 
 fn finalizer_thread(process: &Process, runtime: &Runtime) -> Option<FinalizerThread> {
     // The queues are the answer; a broken thread list is no reason to call it partial.
-    let quiet = Notes::new();
+    let quiet = SharedNotes::new();
     let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).ok()?;
     let address = threads.finalizer()?;
     let thread = threads.list().into_iter().find(|t| t.address == address);

@@ -13,7 +13,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Namer;
 use super::walk::{coverage, note};
-use crate::base::{Addr, AddrRange, NoteKind, Notes};
+use crate::base::{Addr, AddrRange, NoteKind, SharedNotes};
 use crate::clr::header::Headers;
 use crate::clr::threads::{Thread, Threads};
 use crate::contract::{ContractError, Process, Runtime};
@@ -54,7 +54,7 @@ pub fn verify(
     namer: &Namer<'_>,
     query: VerifyQuery,
 ) -> Result<Option<VerifyReport>, ContractError> {
-    let quiet = Notes::new();
+    let quiet = SharedNotes::new();
     let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).map(|t| t.list());
     let all_threads = threads.is_ok() && !quiet.partial();
     let threads = threads.unwrap_or_default();
@@ -107,7 +107,7 @@ pub fn verify(
     Ok(Some(report(&heap, namer, query, only.map(|(object, _)| object), sink, totals, unavailable, coverage)))
 }
 
-/// Notes what was not walked. What is damaged is found.
+/// SharedNotes what was not walked. What is damaged is found.
 fn note_walks(process: &Process, heap: &Heap<'_>, walks: &[(usize, WalkModel)]) {
     let sound: Vec<(usize, WalkModel)> = walks
         .iter()

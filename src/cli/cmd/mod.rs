@@ -47,7 +47,7 @@ use super::pick::pick;
 use super::progress::Bar;
 use super::{Streams, show_notes};
 use crate::analysis;
-use crate::base::{Limits, NoteKind, Notes};
+use crate::base::{Limits, NoteKind, SharedNotes};
 use crate::clr::threads::{Thread, Threads};
 use crate::contract::{ContractError, Options, Overlay, Process, Runtime};
 use crate::dump::OpenOptions;
@@ -153,7 +153,7 @@ fn gc<'p>(process: &'p Process, runtime: &'p Runtime) -> Result<Gc<'p>, Contract
 
 /// The managed threads, for answers that are still answers without them.
 fn threads_of(process: &Process, runtime: &Runtime) -> Vec<Thread> {
-    let quiet = Notes::new();
+    let quiet = SharedNotes::new();
     let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits);
     threads.map(|t| t.list()).unwrap_or_default()
 }

@@ -9,7 +9,7 @@ use super::super::args::{Config, DumpArg};
 use super::super::write::Draft;
 use super::{Exit, Streams, UsageError, finish, prepare};
 use crate::analysis::{Reads, Trim};
-use crate::base::Notes;
+use crate::base::SharedNotes;
 use crate::contract::{Options, Process};
 use crate::memory::FileSearch;
 use crate::model::TrimReport;
@@ -66,7 +66,7 @@ pub(super) fn run(config: &Config, args: &TrimArgs, streams: &mut Streams<'_>) -
         redacted: written.redacted,
     };
     // What the dump lacks makes its answers partial, not the copy.
-    process.notes = Notes::new();
+    process.notes = SharedNotes::new();
     opened.into_iter().for_each(|n| process.notes.add(n.kind, n.address, n.message));
     finish(config, "trim", &process, process.runtime(config.runtime).ok(), report, streams)
 }
