@@ -16,9 +16,9 @@ use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel,
 
 /// Reads exceptions of one runtime and names their frames.
 pub struct ExceptionReader<'r, 'p> {
-    namer: &'r Namer<'p>,
-    objects: Option<Exceptions<'p>>,
-    methods: Option<Methods<'p>>,
+    namer: &'r Namer,
+    objects: Option<Exceptions>,
+    methods: Option<Methods>,
     memory: &'p Memory,
     /// Bits of an object's first word that are not part of the method table pointer.
     unmask: u64,
@@ -28,7 +28,7 @@ pub struct ExceptionReader<'r, 'p> {
 
 impl<'r, 'p> ExceptionReader<'r, 'p> {
     /// A reader for `runtime`; one that reads nothing where its descriptor lacks the layouts.
-    pub fn new(process: &'p Process, runtime: &Runtime, namer: &'r Namer<'p>, notes: &'r SharedNotes) -> ExceptionReader<'r, 'p> {
+    pub fn new(process: &'p Process, runtime: &Runtime, namer: &'r Namer, notes: &'r SharedNotes) -> ExceptionReader<'r, 'p> {
         ExceptionReader {
             namer,
             objects: Exceptions::bind(&process.memory, &runtime.descriptor).ok(),

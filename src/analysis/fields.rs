@@ -14,7 +14,7 @@ const MAX_DEPTH: u32 = 16;
 
 /// Method tables of all loaded types: those of every module by token, then the generic instances. Generic types without
 /// arguments are among them.
-pub fn loaded_types(types: &Types<'_>) -> Vec<Addr> {
+pub fn loaded_types(types: &Types) -> Vec<Addr> {
     let tables = types.names().method_tables();
     let mut out = Vec::new();
     for module in types.modules() {
@@ -25,13 +25,13 @@ pub fn loaded_types(types: &Types<'_>) -> Vec<Addr> {
 }
 
 /// Name, module and token of a type.
-pub fn brief(types: &Types<'_>, mt: Addr) -> TypeBrief {
+pub fn brief(types: &Types, mt: Addr) -> TypeBrief {
     let name = types.names().name(mt);
     TypeBrief { name: name.name.clone(), method_table: mt, module: name.module.clone(), token: name.token.map(|t| format!("{t:#010x}")) }
 }
 
 /// The layout of the type at `mt`, without its statics; `None` where it cannot be read.
-pub fn layout(types: &Types<'_>, mt: Addr) -> Option<TypeLayout> {
+pub fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
     let tables = types.names().method_tables();
     let info = tables.read(mt).ok()?;
     let brief = brief(types, mt);
@@ -75,7 +75,7 @@ pub fn layout(types: &Types<'_>, mt: Addr) -> Option<TypeLayout> {
     })
 }
 
-fn category(types: &Types<'_>, info: &MethodTableInfo) -> &'static str {
+fn category(types: &Types, info: &MethodTableInfo) -> &'static str {
     let tables = types.names().method_tables();
     match info.category {
         Category::Interface => "interface",
@@ -89,7 +89,7 @@ fn category(types: &Types<'_>, info: &MethodTableInfo) -> &'static str {
     }
 }
 
-fn bases(types: &Types<'_>, info: &MethodTableInfo) -> Vec<String> {
+fn bases(types: &Types, info: &MethodTableInfo) -> Vec<String> {
     let tables = types.names().method_tables();
     let mut out = Vec::new();
     let mut at = info.parent;
@@ -102,7 +102,7 @@ fn bases(types: &Types<'_>, info: &MethodTableInfo) -> Vec<String> {
 }
 
 /// Offsets of references, those of nested structures included. `before` is where the list begins in the object.
-fn add_references(types: &Types<'_>, list: &[Field], before: u64, depth: u32, out: &mut Vec<u64>) {
+fn add_references(types: &Types, list: &[Field], before: u64, depth: u32, out: &mut Vec<u64>) {
     for f in list.iter().filter(|f| f.storage == Storage::Instance) {
         let offset = before.saturating_add(f.offset);
         if out.len() >= MAX_REFERENCES || depth > MAX_DEPTH {

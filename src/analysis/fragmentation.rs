@@ -163,7 +163,7 @@ impl Visitor for Finder<'_> {
 }
 
 /// The pinned objects in the order of their addresses, each with the first of its handles; and the number of handles.
-fn pins(gc: &Gc<'_>) -> (Vec<(Addr, Addr)>, u64) {
+fn pins(gc: &Gc) -> (Vec<(Addr, Addr)>, u64) {
     let supported = gc.supported_handles();
     let kinds: Vec<_> = [HandleKind::Pinned, HandleKind::AsyncPinned].into_iter().filter(|k| supported.contains(k)).collect();
     let (mut pins, mut handles) = (Vec::new(), 0u64);
@@ -244,7 +244,7 @@ fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
 }
 
 /// Finds the free space of the heap.
-pub fn fragmentation(process: &Process, gc: &Gc<'_>, heap: &Heap<'_>, namer: &Namer<'_>, query: FragmentationQuery) -> FragmentationReport {
+pub fn fragmentation(process: &Process, gc: &Gc, heap: &Heap, namer: &Namer, query: FragmentationQuery) -> FragmentationReport {
     let (pins, pinned_handles) = pins(gc);
     let walked = heap.walk_once(&*process.progress, || Finder {
         pins: &pins,
@@ -315,7 +315,7 @@ pub fn fragmentation(process: &Process, gc: &Gc<'_>, heap: &Heap<'_>, namer: &Na
     }
 }
 
-fn block_model(heap: &Heap<'_>, namer: &Namer<'_>, b: &Block) -> FreeBlockModel {
+fn block_model(heap: &Heap, namer: &Namer, b: &Block) -> FreeBlockModel {
     let neighbour = |n: &Neighbour| NeighbourModel {
         address: n.address,
         type_name: if n.free { "Free".into() } else { namer.name_or_address(n.method_table) },
@@ -331,7 +331,7 @@ fn block_model(heap: &Heap<'_>, namer: &Namer<'_>, b: &Block) -> FreeBlockModel 
     }
 }
 
-fn pinned_models(namer: &Namer<'_>, pinned: &BTreeMap<Addr, Pinned>) -> Vec<PinnedTypeModel> {
+fn pinned_models(namer: &Namer, pinned: &BTreeMap<Addr, Pinned>) -> Vec<PinnedTypeModel> {
     let mut rows: Vec<PinnedTypeModel> = pinned
         .iter()
         .map(|(mt, p)| PinnedTypeModel {

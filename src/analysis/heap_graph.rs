@@ -144,9 +144,9 @@ impl HeapGraph {
     pub fn build<'p>(
         process: &'p Process,
         runtime: &Runtime,
-        gc: &Gc<'_>,
-        heap: &Heap<'_>,
-        namer: &Namer<'p>,
+        gc: &Gc,
+        heap: &Heap,
+        namer: &Namer,
         options: &GraphOptions,
     ) -> Result<HeapGraph, HeapGraphError> {
         let index = index(process, heap);
@@ -240,18 +240,18 @@ impl HeapGraph {
     }
 
     /// Name of an object's type.
-    pub fn type_name(&self, namer: &Namer<'_>, id: u32) -> String {
+    pub fn type_name(&self, namer: &Namer, id: u32) -> String {
         self.kind(id).map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table))
     }
 
     /// Which types `patterns` mean, by their numbers.
-    pub fn wanted_types(&self, namer: &Namer<'_>, patterns: &[TypePattern]) -> Vec<bool> {
+    pub fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern]) -> Vec<bool> {
         let wanted = |t: &Arc<ObjectType>| patterns.iter().any(|p| p.matches(t.method_table, || namer.name_or_address(t.method_table)));
         self.types.iter().map(|t| !t.is_free && wanted(t)).collect()
     }
 
     /// Numbers of the objects of the types that `patterns` mean, ascending.
-    pub fn of_types(&self, namer: &Namer<'_>, patterns: &[TypePattern]) -> Vec<u32> {
+    pub fn of_types(&self, namer: &Namer, patterns: &[TypePattern]) -> Vec<u32> {
         let wanted = self.wanted_types(namer, patterns);
         let is = |id: &u32| usize::try_from(self.type_index(*id)).ok().and_then(|i| wanted.get(i)).copied().unwrap_or(false);
         (0..self.len()).filter(is).collect()
@@ -271,7 +271,7 @@ impl HeapGraph {
 }
 
 /// Numbers of the objects that no collection frees.
-fn frozen(heap: &Heap<'_>, index: &ObjectStarts) -> Vec<u32> {
+fn frozen(heap: &Heap, index: &ObjectStarts) -> Vec<u32> {
     let frozen = heap.segments().iter().enumerate().filter(|(_, s)| s.generation == Generation::Frozen);
     let mut ids: Vec<u32> = frozen.filter_map(|(i, _)| index.of_segment(i)).flat_map(|(first, n)| first..first.saturating_add(n)).collect();
     ids.sort_unstable();
@@ -287,7 +287,7 @@ fn held(index: &ObjectStarts, roots: &Roots, counts: impl Fn(&Root) -> bool) -> 
     ids
 }
 
-fn extra(heap: &Heap<'_>, namer: &Namer<'_>, index: &ObjectStarts, roots: &Roots) -> Extra {
+fn extra(heap: &Heap, namer: &Namer, index: &ObjectStarts, roots: &Roots) -> Extra {
     let mut extra = Extra::default();
     for (primary, secondary) in &roots.dependents {
         if let (Some(from), Some(to)) = (index.id_of(*primary), index.id_of(*secondary)) {

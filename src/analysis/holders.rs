@@ -55,7 +55,7 @@ impl HeapGraph {
     }
 
     /// The roots that hold an object, for people: precise and named ones first, at most `most`.
-    pub fn root_models(&self, gc: &Gc<'_>, namer: &Namer<'_>, id: u32, weak: bool, most: usize) -> Vec<RootModel> {
+    pub fn root_models(&self, gc: &Gc, namer: &Namer, id: u32, weak: bool, most: usize) -> Vec<RootModel> {
         let mut roots: Vec<&Root> = self.roots_of(id, weak).collect();
         // A static field says more than the handle of the array that it lies in, and any of them more than a stack word.
         let rank = |r: &&Root| (r.flags.has(RootFlags::WEAK), r.flags.has(RootFlags::CONSERVATIVE), !is_named(r.kind));
@@ -64,7 +64,7 @@ impl HeapGraph {
         roots.into_iter().map(|r| self.root_model(gc, namer, r)).collect()
     }
 
-    fn root_model(&self, gc: &Gc<'_>, namer: &Namer<'_>, root: &Root) -> RootModel {
+    fn root_model(&self, gc: &Gc, namer: &Namer, root: &Root) -> RootModel {
         let method_table = gc.method_table(root.object);
         RootModel {
             kind: root.kind,

@@ -188,7 +188,7 @@ fn probe(process: &Process, runtime: &Runtime, notes: &SharedNotes) -> Probe {
     out
 }
 
-fn gc_model(gc: &Gc<'_>) -> GcModel {
+fn gc_model(gc: &Gc) -> GcModel {
     let f = gc.facts();
     GcModel {
         kind: Some(if f.server { GcKind::Server } else { GcKind::Workstation }),

@@ -20,16 +20,16 @@ const MAX_DEPTH: u32 = 16;
 type Paths = FxHashMap<(Addr, u64), Option<Arc<str>>>;
 
 /// Names types and fields of one runtime.
-pub struct Namer<'p> {
-    names: Option<Arc<TypeNames<'p>>>,
-    types: Result<Types<'p>, ContractError>,
+pub struct Namer {
+    names: Option<Arc<TypeNames>>,
+    types: Result<Types, ContractError>,
     paths: Mutex<Paths>,
     memory: &'p Memory,
 }
 
-impl<'p> Namer<'p> {
+impl<'p> Namer {
     /// A namer for `runtime`; one that names nothing where its descriptor lacks what names need.
-    pub fn new(process: &'p Process, runtime: &Runtime) -> Namer<'p> {
+    pub fn new(process: &'p Process, runtime: &Runtime) -> Namer {
         let search = Some(process.search.clone());
         let (memory, d) = (&process.memory, &runtime.descriptor);
         let names = TypeNames::new(memory, d, process.dump.facts.os, search, &process.limits).map(Arc::new);
@@ -38,7 +38,7 @@ impl<'p> Namer<'p> {
     }
 
     /// The names of types; `None` where the descriptor lacks what they need.
-    pub fn types(&self) -> Option<&TypeNames<'p>> {
+    pub fn types(&self) -> Option<&TypeNames> {
         self.names.as_deref()
     }
 
@@ -46,12 +46,12 @@ impl<'p> Namer<'p> {
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what they need.
-    pub fn layouts(&self) -> Result<&Types<'p>, ContractError> {
+    pub fn layouts(&self) -> Result<&Types, ContractError> {
         self.types.as_ref().map_err(Clone::clone)
     }
 
     /// The offsets of fields, where the descriptor has what they need.
-    pub fn fields(&self) -> Option<&Fields<'p>> {
+    pub fn fields(&self) -> Option<&Fields> {
         self.types.as_ref().ok().map(Types::fields)
     }
 
@@ -143,7 +143,7 @@ impl<'p> Namer<'p> {
 }
 
 /// SharedNotes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
-pub(super) fn note_modules(names: &TypeNames<'_>, notes: &SharedNotes) {
+pub(super) fn note_modules(names: &TypeNames, notes: &SharedNotes) {
     let mut nameless = Vec::new();
     for module in names.modules().seen() {
         let name = module.simple_name().unwrap_or("a module").to_string();

@@ -28,7 +28,7 @@ pub fn object_limits() -> ValueLimits {
 }
 
 /// The object that starts at `address`; `None` where no valid method table is there.
-pub fn object(values: &Values<'_, '_>, address: Addr, options: &ObjectOptions) -> Option<ObjectReport> {
+pub fn object(values: &Values, address: Addr, options: &ObjectOptions) -> Option<ObjectReport> {
     let mt = values.method_table(address)?;
     let names = values.types().names();
     let info = names.method_tables().read(mt).ok()?;

@@ -27,8 +27,8 @@ pub struct ObjectsPage {
 /// What `row` returns.
 pub fn objects(
     process: &Process,
-    heap: &Heap<'_>,
-    namer: &Namer<'_>,
+    heap: &Heap,
+    namer: &Namer,
     selection: &Selection,
     page: ObjectsPage,
     mut row: impl FnMut(&ObjectBrief) -> io::Result<()>,
@@ -79,7 +79,7 @@ pub fn objects(
 pub(super) struct TypeNames(Vec<Option<String>>);
 
 impl TypeNames {
-    pub(super) fn get(&mut self, namer: &Namer<'_>, object: &Object<'_>) -> String {
+    pub(super) fn get(&mut self, namer: &Namer, object: &Object<'_>) -> String {
         let make = || if object.kind.is_free { "Free".into() } else { namer.name_or_address(object.kind.method_table) };
         let Ok(index) = usize::try_from(object.kind.index) else { return make() };
         if self.0.len() <= index {
@@ -90,7 +90,7 @@ impl TypeNames {
 }
 
 /// An object in brief.
-pub(super) fn brief(heap: &Heap<'_>, namer: &Namer<'_>, names: &mut TypeNames, object: &Object<'_>, refs: bool) -> ObjectBrief {
+pub(super) fn brief(heap: &Heap, namer: &Namer, names: &mut TypeNames, object: &Object<'_>, refs: bool) -> ObjectBrief {
     let references = || {
         let mut list = Vec::new();
         object.references(|offset, to| list.push(ReferenceModel { offset, to, field: namer.field_at(object, offset) }));

@@ -30,15 +30,15 @@ pub struct PathOptions {
 /// Finds paths in one heap.
 pub struct Paths<'g, 'p> {
     graph: &'g HeapGraph,
-    gc: &'g Gc<'p>,
-    heap: &'g Heap<'p>,
-    namer: &'g Namer<'p>,
+    gc: &'g Gc,
+    heap: &'g Heap,
+    namer: &'g Namer,
     options: PathOptions,
 }
 
 impl<'g, 'p> Paths<'g, 'p> {
     /// Prepares to find.
-    pub fn new(graph: &'g HeapGraph, gc: &'g Gc<'p>, heap: &'g Heap<'p>, namer: &'g Namer<'p>, options: PathOptions) -> Paths<'g, 'p> {
+    pub fn new(graph: &'g HeapGraph, gc: &'g Gc, heap: &'g Heap, namer: &'g Namer, options: PathOptions) -> Paths<'g, 'p> {
         Paths { graph, gc, heap, namer, options }
     }
 

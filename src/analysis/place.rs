@@ -13,7 +13,7 @@ use crate::gc::{Gc, Heap};
 use crate::model::{NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
 
 /// The object or free space of the heap that `address` lies in: in its header word, its fields or its elements.
-pub fn containing(heap: &Heap<'_>, namer: &Namer<'_>, address: Addr) -> Option<ObjectBrief> {
+pub fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<ObjectBrief> {
     let (_, segment) = heap.segment_of(address)?;
     let mut names = TypeNames::default();
     let mut found = None;
@@ -36,7 +36,7 @@ pub fn containing(heap: &Heap<'_>, namer: &Namer<'_>, address: Addr) -> Option<O
 }
 
 /// Where in the heap `address` lies.
-pub fn heap_place(heap: &Heap<'_>, address: Addr) -> Option<SegmentPlace> {
+pub fn heap_place(heap: &Heap, address: Addr) -> Option<SegmentPlace> {
     heap.segment_of(address).map(|(_, s)| segment_place(s, address))
 }
 
@@ -54,15 +54,15 @@ fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
 /// What is where, of one runtime.
 pub struct Places<'h, 'p> {
     process: &'p Process,
-    gc: &'h Gc<'p>,
-    heap: &'h Heap<'p>,
-    namer: &'h Namer<'p>,
+    gc: &'h Gc,
+    heap: &'h Heap,
+    namer: &'h Namer,
     threads: &'h [Thread],
 }
 
 impl<'h, 'p> Places<'h, 'p> {
     /// Prepares to answer. `threads` are the managed threads, as far as they can be read.
-    pub fn new(process: &'p Process, gc: &'h Gc<'p>, heap: &'h Heap<'p>, namer: &'h Namer<'p>, threads: &'h [Thread]) -> Places<'h, 'p> {
+    pub fn new(process: &'p Process, gc: &'h Gc, heap: &'h Heap, namer: &'h Namer, threads: &'h [Thread]) -> Places<'h, 'p> {
         Places { process, gc, heap, namer, threads }
     }
 
@@ -178,14 +178,7 @@ impl<'h, 'p> Places<'h, 'p> {
 
 /// The objects around `address`: up to `before` in front of what it lies in, up to `after` behind it, gaps named. `None`
 /// where the address is not in the heap.
-pub fn near(
-    gc: &Gc<'_>,
-    heap: &Heap<'_>,
-    namer: &Namer<'_>,
-    threads: &[Thread],
-    address: Addr,
-    (before, after): (usize, usize),
-) -> Option<NearReport> {
+pub fn near(gc: &Gc, heap: &Heap, namer: &Namer, threads: &[Thread], address: Addr, (before, after): (usize, usize)) -> Option<NearReport> {
     let (_, segment) = heap.segment_of(address)?;
     let mut rows: VecDeque<NearRow> = VecDeque::new();
     let word = heap.memory().ptr_bytes();

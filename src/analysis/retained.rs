@@ -70,7 +70,7 @@ impl<'g> Retained<'g> {
         usize::try_from(id).ok().and_then(|i| self.retained.get(i)).copied().unwrap_or(0)
     }
 
-    fn model(&self, namer: &Namer<'_>, id: u32) -> RetainedObject {
+    fn model(&self, namer: &Namer, id: u32) -> RetainedObject {
         let retained = self.of(id);
         RetainedObject {
             address: self.graph.address(id),
@@ -88,7 +88,7 @@ impl<'g> Retained<'g> {
     }
 
     /// Answers `query`; `top` objects and types, all for 0.
-    pub fn report(&self, gc: &Gc<'_>, namer: &Namer<'_>, query: &RetainedQuery, patterns: &[TypePattern], top: usize) -> RetainedReport {
+    pub fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, patterns: &[TypePattern], top: usize) -> RetainedReport {
         let most = if top == 0 { usize::MAX } else { top };
         let mut report = RetainedReport {
             complete: true,
@@ -114,7 +114,7 @@ impl<'g> Retained<'g> {
         report
     }
 
-    fn top_objects(&self, namer: &Namer<'_>, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedObject> {
+    fn top_objects(&self, namer: &Namer, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedObject> {
         let is = |id: &u32| wanted.is_none_or(|w| usize::try_from(self.graph.type_index(*id)).ok().and_then(|i| w.get(i)) == Some(&true));
         let mut ids: Vec<u32> = (0..self.graph.len()).filter(|id| self.tree.is_reachable(*id)).filter(is).collect();
         let key = |id: &u32| (std::cmp::Reverse(self.of(*id)), *id);
@@ -127,7 +127,7 @@ impl<'g> Retained<'g> {
         ids.into_iter().map(|id| self.model(namer, id)).collect()
     }
 
-    fn top_types(&self, namer: &Namer<'_>, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedType> {
+    fn top_types(&self, namer: &Namer, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedType> {
         let kinds = u32::try_from(self.graph.types.len()).unwrap_or(u32::MAX);
         let retained = self.tree.retained_by_group(|id| self.graph.type_index(id), kinds, &self.retained);
         let mut own: Vec<(u64, u64)> = vec![(0, 0); self.graph.types.len()];
@@ -154,7 +154,7 @@ impl<'g> Retained<'g> {
         rows
     }
 
-    fn detail(&self, namer: &Namer<'_>, id: u32) -> RetainedDetail {
+    fn detail(&self, namer: &Namer, id: u32) -> RetainedDetail {
         let children = self.tree.children_sorted(Some(id), &self.retained);
         RetainedDetail {
             object: self.model(namer, id),
@@ -165,7 +165,7 @@ impl<'g> Retained<'g> {
         }
     }
 
-    fn below(&self, namer: &Namer<'_>, children: &[u32]) -> Vec<BelowType> {
+    fn below(&self, namer: &Namer, children: &[u32]) -> Vec<BelowType> {
         let mut groups: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
         for child in children {
             let (count, retained) = groups.entry(self.graph.type_index(*child)).or_default();
@@ -182,7 +182,7 @@ impl<'g> Retained<'g> {
         rows
     }
 
-    fn rows(&self, namer: &Namer<'_>, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
+    fn rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
         let mut out = Vec::new();
         let shown = |children: &[u32]| {
             let large = children.iter().take_while(|c| share(self.of(**c), self.totals.reachable_bytes) >= threshold).count();
@@ -223,7 +223,7 @@ impl<'g> Retained<'g> {
         (at, self.tree.children_sorted(Some(at), &self.retained))
     }
 
-    fn suspects(&self, gc: &Gc<'_>, namer: &Namer<'_>, least: f64) -> Vec<Suspect> {
+    fn suspects(&self, gc: &Gc, namer: &Namer, least: f64) -> Vec<Suspect> {
         let total = self.totals.reachable_bytes;
         let mut out = Vec::new();
         let mut told: Vec<u32> = Vec::new();
@@ -302,7 +302,7 @@ impl<'g> Retained<'g> {
     }
 
     /// Everything that an object leads to, and how much of that it retains.
-    pub fn objsize(&self, namer: &Namer<'_>, id: u32) -> ObjSizeReport {
+    pub fn objsize(&self, namer: &Namer, id: u32) -> ObjSizeReport {
         let all = closure(&self.graph.edges, &[id], |n| self.graph.size(n));
         let object = self.model(namer, id);
         ObjSizeReport {

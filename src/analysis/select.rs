@@ -65,14 +65,14 @@ impl Selection {
 /// Decides about objects. Each thread has its own: it remembers its decisions about types.
 pub struct Picker<'s, 'p> {
     selection: &'s Selection,
-    namer: &'s Namer<'p>,
+    namer: &'s Namer,
     all: bool,
     types: Vec<Option<bool>>,
 }
 
 impl<'s, 'p> Picker<'s, 'p> {
     /// A picker that names types with `namer`.
-    pub fn new(selection: &'s Selection, namer: &'s Namer<'p>) -> Picker<'s, 'p> {
+    pub fn new(selection: &'s Selection, namer: &'s Namer) -> Picker<'s, 'p> {
         Picker { selection, namer, all: selection.takes_all(), types: Vec::new() }
     }
 

@@ -114,7 +114,7 @@ fn ordinal(generation: Generation) -> u64 {
 }
 
 /// Counts the objects that `selection` means.
-pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &Selection, by: StatBy) -> StatReport {
+pub fn stat(process: &Process, heap: &Heap, namer: &Namer, selection: &Selection, by: StatBy) -> StatReport {
     let split = match by {
         StatBy::Type | StatBy::Assembly | StatBy::Namespace => Split::Nothing,
         StatBy::Generation => Split::Generation,
@@ -191,7 +191,7 @@ pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &S
     report
 }
 
-fn segment_at<'h>(heap: &'h Heap<'_>, index: u64) -> Option<&'h SegmentModel> {
+fn segment_at<'h>(heap: &'h Heap, index: u64) -> Option<&'h SegmentModel> {
     heap.segments().get(usize::try_from(index).ok()?)
 }
 
@@ -211,7 +211,7 @@ fn group(key: String, both: Both, total: u64) -> GroupStat {
 }
 
 /// Rows by type, the largest first.
-fn type_rows(namer: &Namer<'_>, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64) -> Vec<TypeStat> {
+fn type_rows(namer: &Namer, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64) -> Vec<TypeStat> {
     let mut rows: Vec<TypeStat> = by_type
         .iter()
         .map(|(mt, (sum, free))| TypeStat {

@@ -24,16 +24,16 @@ pub struct StaticsOptions<'o> {
 
 /// Reads static fields.
 pub struct StaticsReader<'t, 'a> {
-    types: &'t Types<'a>,
-    values: &'t Values<'t, 'a>,
-    statics: &'t Statics<'t, 'a>,
+    types: &'t Types,
+    values: &'t Values,
+    statics: &'t Statics,
     /// The managed threads, for thread statics.
     threads: &'t [Thread],
 }
 
 impl<'t, 'a> StaticsReader<'t, 'a> {
     /// A reader over what the caller has bound.
-    pub fn new(types: &'t Types<'a>, values: &'t Values<'t, 'a>, statics: &'t Statics<'t, 'a>, threads: &'t [Thread]) -> Self {
+    pub fn new(types: &'t Types, values: &'t Values, statics: &'t Statics, threads: &'t [Thread]) -> Self {
         StaticsReader { types, values, statics, threads }
     }
 

@@ -188,8 +188,8 @@ impl<K: Ord, F: Fn(&Row) -> K> Best<F> {
 /// [`ContractError`] where the descriptor lacks what reading strings needs.
 pub fn strings(
     process: &Process,
-    heap: &Heap<'_>,
-    namer: &Namer<'_>,
+    heap: &Heap,
+    namer: &Namer,
     selection: &Selection,
     query: &StringsQuery,
 ) -> Result<StringsReport, ContractError> {
@@ -269,7 +269,7 @@ pub fn strings(
     })
 }
 
-fn model(fields: &Fields<'_>, row: &Row, max_chars: u32, (bytes, waste): (u64, u64)) -> StringModel {
+fn model(fields: &Fields, row: &Row, max_chars: u32, (bytes, waste): (u64, u64)) -> StringModel {
     let (value, _) = fields.string_text(row.group.first, max_chars).unwrap_or_default();
     StringModel {
         value,

@@ -10,7 +10,7 @@ use crate::model::{CoverageModel, SegmentModel, WalkModel};
 ///
 /// # Errors
 /// [`ContractError`] where the descriptor lacks what sizes objects.
-pub fn open_heap<'p>(process: &'p Process, runtime: &'p Runtime, gc: &Gc<'p>) -> Result<Heap<'p>, ContractError> {
+pub fn open_heap<'p>(process: &'p Process, runtime: &'p Runtime, gc: &Gc) -> Result<Heap, ContractError> {
     let quiet = SharedNotes::new();
     let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits);
     Heap::new(gc, &threads.map(|t| t.list()).unwrap_or_default())
@@ -24,7 +24,7 @@ impl Visitor for Nothing {
 }
 
 /// The segments of `heap`, each with what a walk through its objects met.
-pub fn walked_segments(process: &Process, heap: &Heap<'_>) -> Vec<SegmentModel> {
+pub fn walked_segments(process: &Process, heap: &Heap) -> Vec<SegmentModel> {
     let mut segments = heap.segments().to_vec();
     let walked = heap.walk_once(&*process.progress, || Nothing);
     note(process, heap, &walked.segments);
@@ -37,7 +37,7 @@ pub fn walked_segments(process: &Process, heap: &Heap<'_>) -> Vec<SegmentModel> 
 }
 
 /// Where the objects of `heap` begin.
-pub fn index(process: &Process, heap: &Heap<'_>) -> ObjectStarts {
+pub fn index(process: &Process, heap: &Heap) -> ObjectStarts {
     let (index, walks) = ObjectStarts::build(heap, &*process.progress, &process.notes);
     note(process, heap, &walks);
     index
@@ -70,7 +70,7 @@ impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
 }
 
 /// The objects whose method table is wanted, with it, in the order of the heap.
-pub fn objects_of(process: &Process, heap: &Heap<'_>, wanted: impl Fn(Addr) -> bool + Sync) -> Vec<(Addr, Addr)> {
+pub fn objects_of(process: &Process, heap: &Heap, wanted: impl Fn(Addr) -> bool + Sync) -> Vec<(Addr, Addr)> {
     let wanted = &wanted;
     let walked = heap.walk_once(&*process.progress, || OfTypes { wanted, known: Vec::new(), segment: 0, found: Vec::new() });
     note(process, heap, &walked.segments);
@@ -80,7 +80,7 @@ pub fn objects_of(process: &Process, heap: &Heap<'_>, wanted: impl Fn(Addr) -> b
 }
 
 /// SharedNotes where walks met something else than objects.
-pub(super) fn note(process: &Process, heap: &Heap<'_>, walks: &[(usize, WalkModel)]) {
+pub(super) fn note(process: &Process, heap: &Heap, walks: &[(usize, WalkModel)]) {
     for (i, walk) in walks {
         let Some(segment) = heap.segments().get(*i) else { continue };
         let name = format!("{} segment {} of heap {}", segment.generation, segment.address, segment.heap);
@@ -99,7 +99,7 @@ pub(super) fn note(process: &Process, heap: &Heap<'_>, walks: &[(usize, WalkMode
 }
 
 /// How much of what the walked segments had allocated was walked.
-pub(super) fn coverage(heap: &Heap<'_>, walks: &[(usize, WalkModel)]) -> CoverageModel {
+pub(super) fn coverage(heap: &Heap, walks: &[(usize, WalkModel)]) -> CoverageModel {
     let mut c = CoverageModel::default();
     let add = |to: &mut u64, n: u64| *to = to.saturating_add(n);
     for (i, walk) in walks {

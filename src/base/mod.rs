@@ -15,6 +15,6 @@ pub use answer::Answer;
 pub use flags::flag_names;
 pub use glob::glob;
 pub use limits::Limits;
-pub use notes::{Note, NoteKind, Notes, SharedNotes};
+pub use notes::{Collector, Note, NoteKind, Notes};
 pub use progress::{Progress, Silent};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};

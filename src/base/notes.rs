@@ -1,13 +1,12 @@
 //! What went less than perfectly: collected while reading, shown once at the end.
 
-use std::collections::HashSet;
-use std::sync::Mutex;
+use std::cell::RefCell;
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 
-use super::Addr;
+use super::{Addr, Answer};
 
 /// What a [`Note`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
@@ -121,45 +120,41 @@ impl Notes {
     }
 }
 
-/// The collector. Shared by reference; every reader may add to it.
+/// Collects the notes of one answer while it is read: for readers whose methods take `&self`.
 #[derive(Debug, Default)]
-pub struct SharedNotes {
-    kept: Mutex<Kept>,
+pub struct Collector {
+    notes: RefCell<Notes>,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    list: Vec<Note>,
-    seen: HashSet<Note>,
-}
-
-impl SharedNotes {
+impl Collector {
     /// An empty collector.
-    pub fn new() -> SharedNotes {
-        SharedNotes::default()
+    pub fn new() -> Collector {
+        Collector::default()
     }
 
-    /// Adds a note unless the same one is there already.
+    /// Adds a note: see [`Notes::add`].
     pub fn add(&self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
-        let note = Note { kind, message: message.into(), address: address.into() };
-        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if kept.list.len() == MAX_NOTES && !kept.seen.contains(&note) {
-            let message = format!("more than {MAX_NOTES} notes; the rest is left out");
-            kept.list.push(Note { kind: NoteKind::LimitHit, message, address: None });
-        }
-        if kept.list.len() < MAX_NOTES && kept.seen.insert(note.clone()) {
-            kept.list.push(note);
-        }
+        self.notes.borrow_mut().add(kind, address, message);
     }
 
-    /// Everything collected so far, in the order of arrival.
-    pub fn all(&self) -> Vec<Note> {
-        self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).list.clone()
+    /// The data of a part of the answer; its notes are added to those of the whole.
+    pub fn take<T>(&self, part: Answer<T>) -> T {
+        part.into_part(&mut self.notes.borrow_mut())
     }
 
-    /// Whether any note so far means that the answer is partial.
-    pub fn partial(&self) -> bool {
-        self.all().iter().any(|n| n.kind.makes_partial())
+    /// Adds all of `notes`.
+    pub fn extend(&self, notes: &Notes) {
+        self.notes.borrow_mut().extend(notes);
+    }
+
+    /// What was collected.
+    pub fn into_notes(self) -> Notes {
+        self.notes.into_inner()
+    }
+
+    /// The answer: `data`, with what was collected.
+    pub fn finish<T>(self, data: T) -> Answer<T> {
+        Answer::new(data, self.into_notes())
     }
 }
 
@@ -179,16 +174,5 @@ mod tests {
         both.extend(&notes);
         both.extend(&notes);
         assert!(both.iter().eq(notes.iter()));
-    }
-
-    #[test]
-    fn each_note_once_and_not_without_end() {
-        let notes = SharedNotes::new();
-        for i in 0..50_000u64 {
-            notes.add(NoteKind::UnreadableStream, Addr(i / 2), "the same");
-        }
-        let all = notes.all();
-        assert_eq!(all.len(), MAX_NOTES + 1);
-        assert!(all.last().unwrap().message.contains("left out") && notes.partial());
     }
 }

@@ -3,7 +3,7 @@
 //! Source: `docs/design/datacontracts/Exception.md`; `object.h` of the runtime for `StackTraceArrayHeader` and
 //! `StackTraceElement`, measured on .NET 8, 9 and 10 against ClrMD.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
@@ -105,8 +105,8 @@ pub struct Exception {
 }
 
 /// Reads exception objects. Shared between threads.
-pub struct Exceptions<'a> {
-    memory: &'a Memory,
+pub struct Exceptions {
+    memory: Arc<Memory>,
     layout: ExceptionLayout,
     header: Option<(HeaderLayout, u64)>,
     element: Option<(ElementLayout, u64)>,
@@ -119,15 +119,15 @@ pub struct Exceptions<'a> {
     inners: Mutex<FxHashMap<Addr, Option<u64>>>,
 }
 
-impl<'a> Exceptions<'a> {
+impl Exceptions {
     /// Binds to a runtime.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks the layout of exceptions.
-    pub fn bind(memory: &'a Memory, d: &Descriptor) -> Result<Exceptions<'a>, ContractError> {
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Exceptions, ContractError> {
         let base = d.pointer("ExceptionMethodTable").ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
         Ok(Exceptions {
-            memory,
+            memory: Arc::clone(memory),
             layout: ExceptionLayout::bind(d)?,
             header: HeaderLayout::bind(d).ok().zip(d.size_of("StackTraceArrayHeader").ok()),
             element: ElementLayout::bind(d).ok().zip(d.size_of("StackTraceElement").ok().filter(|n| *n > 0)),
@@ -149,13 +149,13 @@ impl<'a> Exceptions<'a> {
     }
 
     /// The types from `mt` up to `System.Object`.
-    fn parents(names: &TypeNames<'_>, mt: Addr) -> impl Iterator<Item = Addr> {
+    fn parents(names: &TypeNames, mt: Addr) -> impl Iterator<Item = Addr> {
         let next = |mt: &Addr| names.method_tables().read(*mt).ok().map(|i| i.parent).filter(|p| !p.is_null());
         std::iter::successors(Some(mt), next).take(MAX_PARENTS)
     }
 
     /// Whether objects of this type are exceptions. Remembered per type.
-    pub fn is_exception(&self, names: &TypeNames<'_>, mt: Addr) -> bool {
+    pub fn is_exception(&self, names: &TypeNames, mt: Addr) -> bool {
         let known = self.derived.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).copied();
         if let Some(known) = known {
             return known;
@@ -170,7 +170,7 @@ impl<'a> Exceptions<'a> {
     }
 
     /// Reads the exception at `object`; `None` where there is no exception object there, or where it is not in the dump.
-    pub fn read(&self, names: &TypeNames<'_>, fields: Option<&Fields<'_>>, object: Addr) -> Option<Exception> {
+    pub fn read(&self, names: &TypeNames, fields: Option<&Fields>, object: Addr) -> Option<Exception> {
         let method_table = self.method_table(object)?;
         self.is_exception(names, method_table).then_some(())?;
         let reference = |offset: u64| self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null());
@@ -191,7 +191,7 @@ impl<'a> Exceptions<'a> {
         })
     }
 
-    fn inners_offset(&self, names: &TypeNames<'_>, fields: &Fields<'_>, mt: Addr) -> Option<u64> {
+    fn inners_offset(&self, names: &TypeNames, fields: &Fields, mt: Addr) -> Option<u64> {
         let known = self.inners.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).copied();
         if let Some(known) = known {
             return known;
@@ -224,18 +224,18 @@ impl<'a> Exceptions<'a> {
     }
 
     /// The frames behind `_stackTrace`, and whether some are missing.
-    fn stack(&self, names: &TypeNames<'_>, trace: Addr) -> (Vec<StackFrame>, bool) {
+    fn stack(&self, names: &TypeNames, trace: Addr) -> (Vec<StackFrame>, bool) {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
     }
 
     /// The byte array that holds the frames of the exception at `object`.
-    pub fn trace_bytes(&self, names: &TypeNames<'_>, object: Addr) -> Option<Addr> {
+    pub fn trace_bytes(&self, names: &TypeNames, object: Addr) -> Option<Addr> {
         let trace = self.memory.ptr(object.plus(self.layout.stack?)).ok().filter(|a| !a.is_null())?;
         self.trace_array(names, trace)
     }
 
     /// The byte array behind `_stackTrace`.
-    fn trace_array(&self, names: &TypeNames<'_>, trace: Addr) -> Option<Addr> {
+    fn trace_array(&self, names: &TypeNames, trace: Addr) -> Option<Addr> {
         // .NET 9 and later: an array of objects, the bytes first, behind them what keeps collectible methods alive.
         let info = names.method_tables().read(self.method_table(trace)?).ok()?;
         info.is_array.then_some(())?;
@@ -244,7 +244,7 @@ impl<'a> Exceptions<'a> {
         (info.is_array && info.component_size == 1).then_some(bytes)
     }
 
-    fn frames(&self, names: &TypeNames<'_>, trace: Addr) -> Option<(Vec<StackFrame>, bool)> {
+    fn frames(&self, names: &TypeNames, trace: Addr) -> Option<(Vec<StackFrame>, bool)> {
         let ((header, header_bytes), (element, element_bytes)) = (self.header.as_ref()?, self.element.as_ref()?);
         let bytes = self.trace_array(names, trace)?;
         let (length, first) = self.elements(bytes)?;

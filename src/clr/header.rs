@@ -3,6 +3,8 @@
 //! Source: `syncblk.h` of the runtime, `docs/design/datacontracts/Object.md` and `SyncBlock.md`; offsets of `SyncBlock`
 //! measured on .NET 8, 9 and 10 (fallback-8-9-10.md §5, net8-overlay.md §8).
 
+use std::sync::Arc;
+
 use crate::base::{Addr, Limits};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
@@ -88,8 +90,8 @@ impl HeaderUse {
 
 /// Reads object headers.
 #[derive(Clone, Debug)]
-pub struct Headers<'a> {
-    memory: &'a Memory,
+pub struct Headers {
+    memory: Arc<Memory>,
     /// Bytes from the header word to the object.
     before: u64,
     table: Option<Table>,
@@ -98,12 +100,12 @@ pub struct Headers<'a> {
     limit: u64,
 }
 
-impl<'a> Headers<'a> {
+impl Headers {
     /// Binds to a runtime.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor does not say where the header word lies.
-    pub fn bind(memory: &'a Memory, d: &Descriptor, limits: &Limits) -> Result<Headers<'a>, ContractError> {
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Headers, ContractError> {
         let table = || {
             Some(Table {
                 // A variable that holds the address of the table.
@@ -118,7 +120,7 @@ impl<'a> Headers<'a> {
             Some((at, CacheLayout::bind(d).ok()?))
         };
         Ok(Headers {
-            memory,
+            memory: Arc::clone(memory),
             before: d.number("SyncBlockValueToObjectOffset")?,
             table: table(),
             cache: cache(),

@@ -6,7 +6,7 @@
 //! words of a bucket array are its length, the next array while it grows, and the mark that ends chains.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -119,8 +119,8 @@ impl Assemblies {
 
 /// Reads the loader's tables.
 #[derive(Debug)]
-pub struct Loader<'a> {
-    memory: &'a Memory,
+pub struct Loader {
+    memory: Arc<Memory>,
     assemblies: Option<Assemblies>,
     map: Option<MapLayout>,
     hash: Option<HashLayout>,
@@ -140,11 +140,11 @@ pub struct Instances {
     pub count: u32,
 }
 
-impl<'a> Loader<'a> {
+impl Loader {
     /// Binds to a runtime. Tables whose layout the descriptor lacks are empty.
-    pub fn new(memory: &'a Memory, d: &Descriptor, limits: &Limits) -> Loader<'a> {
+    pub fn new(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Loader {
         Loader {
-            memory,
+            memory: Arc::clone(memory),
             assemblies: Assemblies::bind(d),
             map: MapLayout::bind(d).ok(),
             hash: HashLayout::bind(d).ok(),
@@ -286,7 +286,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The array of references that the managed `LoaderAllocator` of a collectible module keeps for its statics (.NET 8).
-    pub fn allocator_slots(&self, module: Addr, types: &Types<'_>) -> Option<Addr> {
+    pub fn allocator_slots(&self, module: Addr, types: &Types) -> Option<Addr> {
         let object = self.allocator_object(module)?;
         let mt = Addr(self.memory.word(object).ok()? & !self.unmask);
         self.pointer(object.plus(types.fields().offset(types.names(), mt, "m_slots")?))

@@ -2,6 +2,8 @@
 //!
 //! Source: `docs/design/datacontracts/RuntimeTypeSystem.md`; `methodtable.h` of .NET 8 for its packed form.
 
+use std::sync::Arc;
+
 use crate::base::Addr;
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
@@ -165,8 +167,8 @@ pub struct MethodTableInfo {
 
 /// Reads method tables.
 #[derive(Clone, Debug)]
-pub struct MethodTables<'a> {
-    memory: &'a Memory,
+pub struct MethodTables {
+    memory: Arc<Memory>,
     layout: Layout,
     class: ClassLayout,
     identity: Identity,
@@ -181,17 +183,17 @@ pub struct MethodTables<'a> {
     pub object: Option<Addr>,
 }
 
-impl<'a> MethodTables<'a> {
+impl MethodTables {
     /// Binds to a runtime.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks an offset.
-    pub fn new(memory: &'a Memory, descriptor: &Descriptor) -> Result<MethodTables<'a>, ContractError> {
+    pub fn new(memory: &Arc<Memory>, descriptor: &Descriptor) -> Result<MethodTables, ContractError> {
         let layout = Layout::bind(descriptor)?;
         let well_known = |name| descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
         let collectible = descriptor.number("MethodTableFlagCollectible").ok().and_then(|n| u32::try_from(n).ok());
         Ok(MethodTables {
-            memory,
+            memory: Arc::clone(memory),
             class: ClassLayout::bind(descriptor)?,
             identity: Identity::bind(descriptor)?,
             loader: descriptor.offset("MethodTableAuxiliaryData", "LoaderModule").ok(),

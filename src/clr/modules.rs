@@ -105,7 +105,7 @@ pub enum MetadataOrigin {
 
 /// A module of the runtime.
 #[derive(Clone, Debug)]
-pub struct Module<'a> {
+pub struct Module {
     /// The runtime's structure.
     pub address: Addr,
     /// Path of its file, as the process knew it. Empty for emitted modules and in single-file programs.
@@ -113,14 +113,14 @@ pub struct Module<'a> {
     /// Name for people: file name, or assembly name where there is no file.
     pub name: Option<String>,
     /// Its metadata.
-    pub metadata: Option<Metadata<'a>>,
+    pub metadata: Option<Metadata>,
     /// Where the metadata comes from.
     pub origin: MetadataOrigin,
     /// Files that were found but are not the one that the process had loaded, with the reason.
     pub rejected: Vec<(PathBuf, String)>,
 }
 
-impl Module<'_> {
+impl Module {
     /// The name without `.dll` or `.exe`, as debuggers write it before `!`.
     pub fn simple_name(&self) -> Option<&str> {
         let name = self.name.as_deref()?;
@@ -138,8 +138,8 @@ struct LoadedImage {
 
 /// Finds modules and keeps what it found. Shared between threads.
 #[derive(Debug)]
-pub struct Modules<'a> {
-    memory: &'a Memory,
+pub struct Modules {
+    memory: Arc<Memory>,
     os: Os,
     search: Option<FileSearch>,
     string_bytes: u64,
@@ -152,14 +152,14 @@ pub struct Modules<'a> {
     path: Option<PathLayout>,
     map: Option<LookupMapLayout>,
     most: usize,
-    cache: Mutex<FxHashMap<Addr, Arc<Module<'a>>>>,
+    cache: Mutex<FxHashMap<Addr, Arc<Module>>>,
 }
 
-impl<'a> Modules<'a> {
+impl Modules {
     /// Binds to a runtime. `search` tells where module files may be taken from; `None` for nowhere.
-    pub fn new(memory: &'a Memory, descriptor: &Descriptor, os: Os, search: Option<FileSearch>, limits: &Limits) -> Modules<'a> {
+    pub fn new(memory: &Arc<Memory>, descriptor: &Descriptor, os: Os, search: Option<FileSearch>, limits: &Limits) -> Modules {
         Modules {
-            memory,
+            memory: Arc::clone(memory),
             os,
             search,
             string_bytes: limits.string_bytes,
@@ -177,7 +177,7 @@ impl<'a> Modules<'a> {
     }
 
     /// The module at `address`. Always answers; what cannot be read is absent from the answer.
-    pub fn get(&self, address: Addr) -> Arc<Module<'a>> {
+    pub fn get(&self, address: Addr) -> Arc<Module> {
         let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&address).map(Arc::clone);
         if let Some(module) = known {
             return module;
@@ -192,14 +192,14 @@ impl<'a> Modules<'a> {
     }
 
     /// Every module that was asked for so far and has a name or metadata, in order of address.
-    pub fn seen(&self) -> Vec<Arc<Module<'a>>> {
+    pub fn seen(&self) -> Vec<Arc<Module>> {
         let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen: Vec<_> = cache.values().filter(|m| m.name.is_some() || m.metadata.is_some()).map(Arc::clone).collect();
         seen.sort_by_key(|m| m.address);
         seen
     }
 
-    fn read(&self, address: Addr) -> Module<'a> {
+    fn read(&self, address: Addr) -> Module {
         let path = self.path_of(address);
         let mut module = Module {
             address,
@@ -279,7 +279,7 @@ impl<'a> Modules<'a> {
     }
 
     /// The blob that the runtime saved of an emitted module.
-    fn saved(&self, module: Addr) -> Option<Metadata<'a>> {
+    fn saved(&self, module: Addr) -> Option<Metadata> {
         let layout = self.module.as_ref()?;
         let (base, len) = if let (Some(blob), Some(l)) = (self.pointer(module, layout.dynamic), self.dynamic.as_ref()) {
             (blob.plus(l.data), self.memory.u32(blob.plus(l.size)).ok()?)
@@ -289,16 +289,16 @@ impl<'a> Modules<'a> {
         } else {
             return None;
         };
-        Metadata::open(Source::Memory { memory: self.memory, base, len: u64::from(len) }).ok()
+        Metadata::open(Source::Memory { memory: Arc::clone(&self.memory), base, len: u64::from(len) }).ok()
     }
 
-    fn in_memory(&self, base: Addr) -> Option<Metadata<'a>> {
-        let image = Source::Memory { memory: self.memory, base, len: MAX_IMAGE };
+    fn in_memory(&self, base: Addr) -> Option<Metadata> {
+        let image = Source::Memory { memory: Arc::clone(&self.memory), base, len: MAX_IMAGE };
         let place = pe::Headers::read(&image)?.metadata(&image)?;
-        Metadata::open(Source::Memory { memory: self.memory, base: base.plus(place.offset), len: place.len }).ok()
+        Metadata::open(Source::Memory { memory: Arc::clone(&self.memory), base: base.plus(place.offset), len: place.len }).ok()
     }
 
-    fn search_files(&self, module: &mut Module<'a>, image: Option<LoadedImage>) {
+    fn search_files(&self, module: &mut Module, image: Option<LoadedImage>) {
         let Some(search) = &self.search else { return };
         // Single-file programs record no path, only the assembly's name.
         let by_name = || module.name.as_ref().map(|n| if n.ends_with(".dll") { n.clone() } else { format!("{n}.dll") });
@@ -323,7 +323,7 @@ impl<'a> Modules<'a> {
         }
     }
 
-    fn try_file(&self, module: Addr, image: Option<LoadedImage>, path: &Path) -> Result<(Metadata<'a>, Proof), String> {
+    fn try_file(&self, module: Addr, image: Option<LoadedImage>, path: &Path) -> Result<(Metadata, Proof), String> {
         let bytes = Arc::new(Bytes::map_path(path).map_err(|e| e.to_string())?);
         let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         let file = Source::File { bytes: Arc::clone(&bytes), offset: 0, len };
@@ -343,15 +343,8 @@ impl<'a> Modules<'a> {
     }
 
     /// Compares a file with what the dump holds of the image.
-    fn compare(
-        &self,
-        image: LoadedImage,
-        file: &pe::Headers,
-        metadata: &Metadata<'_>,
-        place: pe::Place,
-        len: u64,
-    ) -> Result<Proof, String> {
-        let loaded = Source::Memory { memory: self.memory, base: image.base, len: MAX_IMAGE };
+    fn compare(&self, image: LoadedImage, file: &pe::Headers, metadata: &Metadata, place: pe::Place, len: u64) -> Result<Proof, String> {
+        let loaded = Source::Memory { memory: Arc::clone(&self.memory), base: image.base, len: MAX_IMAGE };
         if let Some(headers) = pe::Headers::read(&loaded) {
             let same = (headers.timestamp, headers.size_of_image) == (file.timestamp, file.size_of_image);
             return if same { Ok(Proof::Proven) } else { Err("its time stamp and size are not those that the process had loaded".into()) };

@@ -41,7 +41,7 @@ pub(super) struct Place {
 
 impl Headers {
     /// Reads the headers at the start of `image`.
-    pub(super) fn read(image: &Source<'_>) -> Option<Headers> {
+    pub(super) fn read(image: &Source) -> Option<Headers> {
         if image.u16(0)? != u16::from_le_bytes(*b"MZ") {
             return None;
         }
@@ -81,12 +81,12 @@ impl Headers {
     }
 
     /// Whether `image` lies in memory as in its file: its metadata is found there, and not where the loader would map it.
-    pub(super) fn is_flat(&self, image: &Source<'_>) -> bool {
+    pub(super) fn is_flat(&self, image: &Source) -> bool {
         self.cli != 0 && find(image, self.cli, &|rva| Some(rva)).is_none() && find(image, self.cli, &|rva| self.file_offset(rva)).is_some()
     }
 
     /// Finds the metadata of `image`: as mapped first, then as in the file.
-    pub(super) fn metadata(&self, image: &Source<'_>) -> Option<Place> {
+    pub(super) fn metadata(&self, image: &Source) -> Option<Place> {
         if self.cli == 0 {
             return None;
         }
@@ -96,7 +96,7 @@ impl Headers {
     }
 }
 
-fn find(image: &Source<'_>, cli: u32, offset_of: &dyn Fn(u32) -> Option<u32>) -> Option<Place> {
+fn find(image: &Source, cli: u32, offset_of: &dyn Fn(u32) -> Option<u32>) -> Option<Place> {
     let header = u64::from(offset_of(cli)?);
     if image.u32(header)? != COR20_BYTES {
         return None;

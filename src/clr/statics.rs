@@ -5,6 +5,8 @@
 //!
 //! .NET 8 keeps statics in tables of the module; .NET 9 and later beside the method table.
 
+use std::sync::Arc;
+
 use super::fields::{Field, Storage, Types, VALUE_TYPE, is_reference};
 use super::metadata::Source;
 use super::metadata::signature::Primitive;
@@ -128,9 +130,9 @@ struct Tables {
 
 /// Finds the values of static fields.
 #[derive(Debug)]
-pub struct Statics<'t, 'a> {
-    memory: &'a Memory,
-    types: &'t Types<'a>,
+pub struct Statics {
+    memory: Arc<Memory>,
+    types: Arc<Types>,
     modern: Option<Modern>,
     tables: Option<Tables>,
     thread: Option<ThreadLayout>,
@@ -138,9 +140,9 @@ pub struct Statics<'t, 'a> {
     array_data: Option<u64>,
 }
 
-impl<'t, 'a> Statics<'t, 'a> {
+impl Statics {
     /// Binds to a runtime; where the descriptor lacks a part, its fields are [`StaticPlace::Unknown`].
-    pub fn new(memory: &'a Memory, d: &Descriptor, types: &'t Types<'a>) -> Statics<'t, 'a> {
+    pub fn new(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>) -> Statics {
         let modern = || {
             let thread = || {
                 let size = d.size_of("ThreadStaticsInfo").ok()?;
@@ -166,8 +168,8 @@ impl<'t, 'a> Statics<'t, 'a> {
             })
         };
         Statics {
-            memory,
-            types,
+            memory: Arc::clone(memory),
+            types: Arc::clone(types),
             modern: modern(),
             tables: tables(),
             thread: ThreadLayout::bind(d).ok(),
@@ -342,7 +344,7 @@ impl<'t, 'a> Statics<'t, 'a> {
             // A handle with bit 0 set points to the reference itself.
             return self.memory.ptr(Addr(handle & !1)).ok().filter(|o| !o.is_null());
         }
-        let slots = self.types.loader().allocator_slots(module, self.types)?;
+        let slots = self.types.loader().allocator_slots(module, &self.types)?;
         let n = (handle >> 1).checked_sub(1)?;
         self.memory.ptr(slots.plus(self.array_data?).element(n, self.memory.ptr_bytes())).ok().filter(|o| !o.is_null())
     }
@@ -451,7 +453,7 @@ impl<'t, 'a> Statics<'t, 'a> {
         let rva = in_desc().or_else(in_metadata)?;
         let mapped = base.plus(rva.into());
         // Assemblies without native code lie in memory as in their file, where sections are packed.
-        let image = Source::Memory { memory: self.memory, base, len: 1 << 32 };
+        let image = Source::Memory { memory: Arc::clone(&self.memory), base, len: 1 << 32 };
         let flat = || {
             let headers = pe::Headers::read(&image)?;
             headers.is_flat(&image).then(|| headers.file_offset(rva))?

@@ -3,9 +3,11 @@
 //! Source: `docs/design/datacontracts/Thread.md`, with one dereference of `ThreadStore` that the document forgets
 //! (measured). State bits: `threads.h` of the runtime.
 
+use std::sync::Arc;
+
 use std::collections::HashSet;
 
-use crate::base::{Addr, Limits, NoteKind, SharedNotes, flag_names};
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind, flag_names};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -149,9 +151,8 @@ pub fn state_names(state: u32) -> Vec<String> {
 }
 
 /// Reader of the thread list.
-pub struct Threads<'a> {
-    memory: &'a Memory,
-    notes: &'a SharedNotes,
+pub struct Threads {
+    memory: Arc<Memory>,
     thread: ThreadLayout,
     store: StoreLayout,
     context: Option<ContextLayout>,
@@ -163,18 +164,17 @@ pub struct Threads<'a> {
     limit: usize,
 }
 
-impl<'a> Threads<'a> {
+impl Threads {
     /// Binds the contract.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks the thread list.
-    pub fn bind(memory: &'a Memory, d: &Descriptor, notes: &'a SharedNotes, limits: &Limits) -> Result<Threads<'a>, ContractError> {
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Threads, ContractError> {
         // .NET 10 and later wrap the GC's context in one of the VM's; .NET 9 has it bare.
         let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
         let in_locals = d.offset("RuntimeThreadLocals", "AllocContext").ok();
         Ok(Threads {
-            memory,
-            notes,
+            memory: Arc::clone(memory),
             thread: ThreadLayout::bind(d)?,
             store: StoreLayout::bind(d)?,
             context: ContextLayout::bind(d).ok(),
@@ -198,31 +198,37 @@ impl<'a> Threads<'a> {
     }
 
     /// All threads of the list. Where the list breaks, what was read so far, and a note.
-    pub fn list(&self) -> Vec<Thread> {
+    pub fn list(&self) -> Answer<Vec<Thread>> {
+        let notes = Collector::new();
+        let list = self.read_list(&notes);
+        notes.finish(list)
+    }
+
+    fn read_list(&self, notes: &Collector) -> Vec<Thread> {
         let mut out = Vec::new();
         let mut seen = HashSet::new();
         let head = self.memory.ptr(self.store_at).and_then(|store| self.memory.ptr(store.plus(self.store.first)));
         let mut link = match head {
             Ok(link) => link,
             Err(e) => {
-                self.notes.add(NoteKind::Missing, e.address, format!("the thread list cannot be read: {e}"));
+                notes.add(NoteKind::Missing, e.address, format!("the thread list cannot be read: {e}"));
                 return out;
             }
         };
         while !link.is_null() {
             if !seen.insert(link) || out.len() >= self.limit {
-                self.notes.add(NoteKind::LimitHit, link, "the thread list runs in a circle or past its limit");
+                notes.add(NoteKind::LimitHit, link, "the thread list runs in a circle or past its limit");
                 break;
             }
             let Some(address) = link.minus(self.thread.link) else {
-                self.notes.add(NoteKind::Invalid, link, "the thread list leads to an impossible address");
+                notes.add(NoteKind::Invalid, link, "the thread list leads to an impossible address");
                 break;
             };
-            out.push(self.thread(address));
+            out.push(self.thread(address, notes));
             link = match self.memory.ptr(link) {
                 Ok(next) => next,
                 Err(e) => {
-                    self.notes.add(NoteKind::Missing, link, format!("the thread list stops after {} threads: {e}", out.len()));
+                    notes.add(NoteKind::Missing, link, format!("the thread list stops after {} threads: {e}", out.len()));
                     // The thread at the broken link could not be read either.
                     out.pop();
                     break;
@@ -232,10 +238,10 @@ impl<'a> Threads<'a> {
         out
     }
 
-    fn thread(&self, address: Addr) -> Thread {
+    fn thread(&self, address: Addr, notes: &Collector) -> Thread {
         let at = |offset: Option<u64>| offset.map(|o| address.plus(o));
-        let m = self.memory;
-        let thrown = self.in_flight(address);
+        let m = &self.memory;
+        let thrown = self.in_flight(address, notes);
         let exception_handles = thrown.iter().filter_map(|(handle, object)| (*handle).zip(*object)).collect();
         let mut thrown = thrown.into_iter().map(|(_, object)| object);
         // The youngest tracker belongs to the exception in flight, even where its object cannot be read.
@@ -260,7 +266,7 @@ impl<'a> Threads<'a> {
     }
 
     /// The exceptions in flight of a thread, the youngest first: handles and objects.
-    fn in_flight(&self, thread: Addr) -> Vec<(Option<Addr>, Option<Addr>)> {
+    fn in_flight(&self, thread: Addr, notes: &Collector) -> Vec<(Option<Addr>, Option<Addr>)> {
         let mut out = Vec::new();
         let (Some(tracker), Some(layout)) = (self.thread.tracker, self.tracker.as_ref()) else { return out };
         let mut at = self.memory.ptr(thread.plus(tracker)).ok().filter(|t| !t.is_null());
@@ -268,7 +274,7 @@ impl<'a> Threads<'a> {
         while let Some(info) = at {
             if !seen.insert(info) || out.len() >= MAX_NESTED {
                 let what = format!("the exceptions in flight of the thread at {thread} run in a circle or past their limit");
-                self.notes.add(NoteKind::LimitHit, info, what);
+                notes.add(NoteKind::LimitHit, info, what);
                 break;
             }
             let handle = self.memory.ptr(info.plus(layout.thrown)).ok().filter(|h| !h.is_null());
@@ -293,6 +299,6 @@ impl<'a> Threads<'a> {
             }
             _ => return None,
         };
-        self.context.as_ref()?.read(self.memory, at)
+        self.context.as_ref()?.read(&self.memory, at)
     }
 }

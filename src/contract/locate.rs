@@ -2,7 +2,7 @@
 
 use super::dac_table::DacTable;
 use super::header::{self, Header};
-use crate::base::{Addr, AddrRange, Limits, NoteKind, SharedNotes};
+use crate::base::{Addr, AddrRange, Limits, NoteKind, Collector};
 use crate::dump::{Dump, Module};
 use crate::memory::{FileSearch, Filled, Image, Memory, fill_module};
 
@@ -59,7 +59,7 @@ fn foreign(module: &Module) -> Option<&'static str> {
 }
 
 /// Finds every place where a runtime may be, and tops their images up from matching files.
-pub fn find(dump: &Dump, memory: &mut Memory, search: &FileSearch, limits: &Limits, notes: &SharedNotes) -> (Vec<Site>, Seen) {
+pub fn find(dump: &Dump, memory: &mut Memory, search: &FileSearch, limits: &Limits, notes: &Collector) -> (Vec<Site>, Seen) {
     let mut seen = Seen::default();
     let mut sites = Vec::new();
     let (named, others): (Vec<&Module>, Vec<&Module>) = dump.modules.iter().partition(|m| is_runtime_name(m));
@@ -90,7 +90,7 @@ pub fn find(dump: &Dump, memory: &mut Memory, search: &FileSearch, limits: &Limi
     (sites, seen)
 }
 
-fn top_up(dump: &Dump, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &SharedNotes, single_file: bool) -> Filled {
+fn top_up(dump: &Dump, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Collector, single_file: bool) -> Filled {
     let image = Image::at(memory, module.base);
     // Kernels dump written pages of private mappings only; createdump without a DAC, as with single-file programs, too.
     // Where nothing writable of the image was captured, it is a mini dump: what the file says would be stale.

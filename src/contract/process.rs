@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Options, Runtime, RuntimeError, open_runtimes};
-use crate::base::{Limits, NoteKind, Progress, Shape, SharedNotes, Silent};
+use crate::base::{Limits, NoteKind, Progress, Shape, Collector, Silent};
 use crate::dump::{self, Dump, DumpError, OpenOptions};
 use crate::memory::{FileSearch, Memory};
 
@@ -18,7 +18,7 @@ pub struct Process {
     /// Its runtimes; never an empty list.
     pub runtimes: Result<Vec<Runtime>, RuntimeError>,
     /// What went less than perfectly so far.
-    pub notes: SharedNotes,
+    pub notes: Collector,
     /// Caps in force.
     pub limits: Limits,
     /// Where module files may be looked for.
@@ -42,7 +42,7 @@ impl Process {
 
     /// Finds the runtimes of an open dump.
     pub fn of(dump: Dump, options: &Options) -> Process {
-        let notes = SharedNotes::new();
+        let notes = Collector::new();
         if dump.facts.truncated_bytes > 0 {
             let what = format!("the dump is cut off: {} bytes of the memory that it announces are missing", dump.facts.truncated_bytes);
             notes.add(NoteKind::TruncatedDump, None, what);

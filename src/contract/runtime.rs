@@ -10,7 +10,7 @@ use super::json::RawValue;
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
 use super::{support, synthesis};
-use crate::base::{Addr, AddrRange, Limits, NoteKind, SharedNotes};
+use crate::base::{Addr, AddrRange, Limits, NoteKind, Collector};
 use crate::dump::Dump;
 use crate::memory::{FileSearch, Memory, hex};
 
@@ -151,7 +151,7 @@ pub enum RuntimeError {
 ///
 /// # Errors
 /// [`RuntimeError`] where not one can be read.
-pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes: &SharedNotes) -> Result<Vec<Runtime>, RuntimeError> {
+pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Runtime>, RuntimeError> {
     let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
     let mut runtimes = Vec::new();
     let mut failure = None;
@@ -182,7 +182,7 @@ struct Opener<'a> {
     dump: &'a Dump,
     memory: &'a Memory,
     options: &'a Options,
-    notes: &'a SharedNotes,
+    notes: &'a Collector,
     site: &'a Site,
 }
 

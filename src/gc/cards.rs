@@ -44,7 +44,7 @@ impl Cards {
     }
 }
 
-impl Gc<'_> {
+impl Gc {
     /// The card tables.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Gc<'_> {
     /// Where the only card table in use begins. After it has grown there is an older one until the next collection, and
     /// what is set in that one counts as well: then no card says anything alone.
     fn first_card_word(&self) -> Result<Addr, &'static str> {
-        let layout = CardTableInfoLayout::bind(self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
+        let layout = CardTableInfoLayout::bind(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let header = self.descriptor.number("CardTableInfoSize").map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let variable = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null());
         let start = variable.and_then(|at| self.memory.ptr(at).ok()).filter(|a| !a.is_null());

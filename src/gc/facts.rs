@@ -1,7 +1,7 @@
 //! What kind of garbage collector, and in which state.
 
 use super::HeapId;
-use crate::base::{Addr, Limits, NoteKind, SharedNotes};
+use crate::base::{Addr, Limits, NoteKind, Collector};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 
@@ -37,7 +37,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub(super) fn read(memory: &Memory, d: &Descriptor, notes: &SharedNotes, limits: &Limits) -> Result<Facts, ContractError> {
+    pub(super) fn read(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits) -> Result<Facts, ContractError> {
         // The source joins with ", " and may leave a dangling comma: empty items are dropped.
         let text = d.text("GCIdentifiers")?;
         let identifiers: Vec<String> = text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(Into::into).collect();
@@ -114,7 +114,7 @@ impl Facts {
     }
 }
 
-fn heaps(memory: &Memory, d: &Descriptor, notes: &SharedNotes, limits: &Limits, count: Option<u64>) -> Result<Vec<HeapId>, ContractError> {
+fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, count: Option<u64>) -> Result<Vec<HeapId>, ContractError> {
     let variable = d.pointer("Heaps")?;
     let Some(count) = count else {
         notes.add(NoteKind::Missing, d.pointer("NumHeaps").ok(), "the number of GC heaps is not in the dump");

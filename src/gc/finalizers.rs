@@ -5,7 +5,7 @@
 //! not tell; no object of the pinned heap has ever been in it. Collections move objects between the parts;
 //! what is registered anew from a finalizer starts over in generation 0, wherever the object lies by then.
 
-use super::{Gc, HeapId};
+use super::{Reading, HeapId};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::model::{FinalizerState, Generation};
 
@@ -33,9 +33,9 @@ pub struct FinalizerQueue {
     pub complete: bool,
 }
 
-impl Gc<'_> {
+impl Reading<'_> {
     /// The finalization queue of every heap. What cannot be read is noted.
-    pub fn finalizer_queues(&self) -> Vec<FinalizerQueue> {
+    pub(super) fn finalizer_queues(&self) -> Vec<FinalizerQueue> {
         self.facts.heaps.iter().map(|heap| self.finalizer_queue(*heap)).collect()
     }
 

@@ -26,21 +26,25 @@ pub use handles::HandleFilter;
 pub use index::{ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use sweep::Sweep;
-pub use walk::{Heap, Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked};
+pub use walk::{Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked, Walker};
 
-use crate::base::{Addr, Limits, NoteKind, SharedNotes};
+use std::ops::Deref;
+use std::sync::Arc;
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
 use crate::clr::method_table::object_unmask;
-use crate::clr::threads::ContextLayout;
+use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
+use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use layouts::{GenerationLayout, HandleLayouts, Places, SegmentLayout};
 
 /// Reader of the GC contract of one runtime.
-pub struct Gc<'a> {
-    memory: &'a Memory,
-    descriptor: &'a Descriptor,
-    notes: &'a SharedNotes,
-    limits: &'a Limits,
+///
+/// Each reader returns what it read together with the notes about it: asked twice, it says the same twice.
+pub struct Gc {
+    memory: Arc<Memory>,
+    descriptor: Arc<Descriptor>,
+    limits: Arc<Limits>,
     places: Places,
     segment: SegmentLayout,
     generation: GenerationLayout,
@@ -52,33 +56,34 @@ pub struct Gc<'a> {
     facts: Facts,
 }
 
-/// A heap: its number and, with server GC, the address of its `gc_heap`.
+impl std::fmt::Debug for Gc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gc").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+/// A GC heap: its index and, with server GC, the address of its `gc_heap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapId {
-    /// Its number.
+    /// Its index.
     pub index: u64,
     /// Address of the structure; `None` for the one workstation heap.
     pub address: Option<Addr>,
 }
 
-impl<'a> Gc<'a> {
+impl Gc {
     /// Binds the contract and reads the facts that everything else depends on.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks something without which no heap can be read.
-    pub fn bind(
-        memory: &'a Memory,
-        descriptor: &'a Descriptor,
-        notes: &'a SharedNotes,
-        limits: &'a Limits,
-    ) -> Result<Gc<'a>, ContractError> {
-        let facts = Facts::read(memory, descriptor, notes, limits)?;
+    pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Arc<Limits>) -> Result<Answer<Gc>, ContractError> {
+        let notes = Collector::new();
+        let facts = Facts::read(memory, descriptor, &notes, limits)?;
         let unmask = object_unmask(memory, descriptor);
-        Ok(Gc {
-            memory,
-            descriptor,
-            notes,
-            limits,
+        Ok(notes.finish(Gc {
+            memory: Arc::clone(memory),
+            descriptor: Arc::clone(descriptor),
+            limits: Arc::clone(limits),
             places: Places::bind(descriptor, facts.server),
             segment: SegmentLayout::bind(descriptor)?,
             generation: GenerationLayout::bind(descriptor)?,
@@ -87,7 +92,7 @@ impl<'a> Gc<'a> {
             handles: HandleLayouts::bind(descriptor).ok(),
             unmask,
             facts,
-        })
+        }))
     }
 
     /// The facts.
@@ -103,7 +108,74 @@ impl<'a> Gc<'a> {
         self.memory.word(object).ok().map(|w| Addr(w & !self.unmask))
     }
 
-    /// A value that an answer needs: noted as missing where it is absent.
+    /// Every segment of every heap, ordered by heap and generation, each once.
+    pub fn segments(&self) -> Answer<Vec<SegmentModel>> {
+        self.read(|r| r.segments())
+    }
+
+    /// What the GC holds outside of the segments in use: free and freeable regions, bookkeeping, handle tables.
+    pub fn regions(&self) -> Answer<Vec<RegionModel>> {
+        self.read(|r| r.regions())
+    }
+
+    /// Calls `visit` for every handle of the wanted types, in the order of the tables. Returns the number of tables.
+    pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
+        self.read(|r| r.walk_handles(filter, visit))
+    }
+
+    /// Reads everything that leads to the handles but not the handles: (tables, segments).
+    pub fn probe_handles(&self) -> Answer<(usize, usize)> {
+        self.read(|r| r.probe_handles())
+    }
+
+    /// The finalization queue of every heap.
+    pub fn finalizer_queues(&self) -> Answer<Vec<FinalizerQueue>> {
+        self.read(|r| r.finalizer_queues())
+    }
+
+    /// The out-of-memory history: the last failed allocation of each heap.
+    pub fn oom(&self) -> Answer<Vec<OomModel>> {
+        self.read(|r| r.oom())
+    }
+
+    /// Every allocation context: of threads, of generations, and the global one. Empty ones are left out.
+    pub fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
+        self.read(|r| r.contexts(threads)).data
+    }
+
+    /// Everything else that the GC publishes about a heap (`GetHeapData`).
+    pub fn detail(&self, heap: HeapId) -> Answer<HeapDetail> {
+        self.read(|r| r.detail(heap))
+    }
+
+    /// Mechanisms counted for the whole process; only by workstation builds with `GC_CONFIG_DRIVEN`.
+    pub fn global_mechanisms(&self) -> Answer<Option<Vec<NamedCount>>> {
+        self.read(|r| r.global_mechanisms())
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Reading<'_>) -> T) -> Answer<T> {
+        let reading = Reading { gc: self, notes: Collector::new() };
+        let data = read(&reading);
+        reading.notes.finish(data)
+    }
+}
+
+/// One answer in the making: the GC, and what could not be read of it so far.
+struct Reading<'g> {
+    gc: &'g Gc,
+    notes: Collector,
+}
+
+impl Deref for Reading<'_> {
+    type Target = Gc;
+
+    fn deref(&self) -> &Gc {
+        self.gc
+    }
+}
+
+impl Reading<'_> {
+    /// A value that the answer needs: noted as missing where it is absent.
     fn needed<T>(&self, what: &str, value: Result<T, ReadError>) -> Option<T> {
         value.map_err(|e| self.notes.add(NoteKind::Missing, e.address, format!("{what}: {e}"))).ok()
     }

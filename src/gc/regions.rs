@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::layouts::{CardTableInfoLayout, Place};
-use super::{Gc, HeapId};
+use super::{Reading, HeapId};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::model::{RegionListModel, RegionModel};
 
@@ -13,11 +13,11 @@ const PAGE: u64 = 4096;
 /// Size classes of free regions, in the order of their lists (`free_region_kind`, gcpriv.h).
 const SIZE_CLASSES: [&str; 3] = ["basic", "large", "huge"];
 
-impl Gc<'_> {
+impl Reading<'_> {
     /// All of it, list by list.
-    pub fn regions(&self) -> Vec<RegionModel> {
+    pub(super) fn regions(&self) -> Vec<RegionModel> {
         let mut out = Vec::new();
-        let d = self.descriptor;
+        let d = &self.descriptor;
         let kinds = d.number("CountFreeRegionKinds").unwrap_or(0).min(16);
         let stride = d.size_of("RegionFreeList").ok();
         let head = d.offset("RegionFreeList", "HeadFreeRegion").ok();
@@ -98,7 +98,7 @@ impl Gc<'_> {
 
     /// Card tables and what is allocated with them. The pointer to the next one leads just *behind* its info block.
     fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
-        let Ok(layout) = CardTableInfoLayout::bind(self.descriptor) else { return };
+        let Ok(layout) = CardTableInfoLayout::bind(&self.descriptor) else { return };
         let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };
         let Some(mut at) = self.needed("bookkeeping", self.memory.ptr(start)) else { return };
         let info_size = self.descriptor.number("CardTableInfoSize").unwrap_or(0);

@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::{Gc, HeapId, names};
+use super::{Gc, HeapId, Reading, names};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
@@ -31,9 +31,34 @@ struct Youngest {
     alloc_allocated: Option<Addr>,
 }
 
-impl Gc<'_> {
+impl Gc {
+    /// Address of the generation table's entry.
+    pub(super) fn generation_entry(&self, heap: HeapId, generation: u64) -> Option<Addr> {
+        let table = self.places.generation_table?.of(heap.address)?;
+        Some(table.element(generation, self.generation_size))
+    }
+
+    pub(super) fn raw_segment(&self, address: Addr) -> Result<RawSegment, ReadError> {
+        let l = &self.segment;
+        let ptr = |offset: u64| self.memory.ptr(address.plus(offset));
+        let optional = |offset: Option<u64>| offset.and_then(|o| ptr(o).ok());
+        Ok(RawSegment {
+            allocated: ptr(l.allocated)?,
+            committed: ptr(l.committed)?,
+            reserved: ptr(l.reserved)?,
+            used: optional(l.used),
+            mem: ptr(l.mem)?,
+            flags: self.memory.word(address.plus(l.flags))?,
+            next: ptr(l.next)?,
+            background_allocated: optional(l.background_allocated),
+            heap: optional(l.heap),
+        })
+    }
+}
+
+impl Reading<'_> {
     /// Every segment of every heap, ordered by heap and generation, each once.
-    pub fn segments(&self) -> Vec<SegmentModel> {
+    pub(super) fn segments(&self) -> Vec<SegmentModel> {
         let mut seen = HashSet::new();
         let mut out = Vec::new();
         for heap in &self.facts.heaps {
@@ -43,12 +68,6 @@ impl Gc<'_> {
             out.extend(own);
         }
         out
-    }
-
-    /// Address of the generation table's entry.
-    pub(super) fn generation_entry(&self, heap: HeapId, generation: u64) -> Option<Addr> {
-        let table = self.places.generation_table?.of(heap.address)?;
-        Some(table.element(generation, self.generation_size))
     }
 
     fn segments_of(&self, heap: HeapId, seen: &mut HashSet<Addr>) -> Vec<SegmentModel> {
@@ -126,23 +145,6 @@ impl Gc<'_> {
             out.push(self.segment_model(heap, kind, address, &raw, youngest));
             address = next;
         }
-    }
-
-    pub(super) fn raw_segment(&self, address: Addr) -> Result<RawSegment, ReadError> {
-        let l = &self.segment;
-        let ptr = |offset: u64| self.memory.ptr(address.plus(offset));
-        let optional = |offset: Option<u64>| offset.and_then(|o| ptr(o).ok());
-        Ok(RawSegment {
-            allocated: ptr(l.allocated)?,
-            committed: ptr(l.committed)?,
-            reserved: ptr(l.reserved)?,
-            used: optional(l.used),
-            mem: ptr(l.mem)?,
-            flags: self.memory.word(address.plus(l.flags))?,
-            next: ptr(l.next)?,
-            background_allocated: optional(l.background_allocated),
-            heap: optional(l.heap),
-        })
     }
 
     fn segment_model(&self, heap: HeapId, list: Generation, address: Addr, raw: &RawSegment, youngest: &Youngest) -> SegmentModel {

@@ -70,7 +70,7 @@ fn mark_place(marks: Addr, pitch: u64, address: Addr) -> Option<(Addr, u32)> {
     Some((marks.element(mark / WORD_BITS, WORD_BYTES), u32::try_from(mark % WORD_BITS).ok()?))
 }
 
-impl Gc<'_> {
+impl Gc {
     /// The background sweep that was going on; `None` where there was none.
     ///
     /// # Errors

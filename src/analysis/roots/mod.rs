@@ -188,9 +188,9 @@ impl Roots {
 pub fn collect_roots<'p>(
     process: &'p Process,
     runtime: &Runtime,
-    gc: &Gc<'_>,
-    heap: &Heap<'_>,
-    namer: &Namer<'p>,
+    gc: &Gc,
+    heap: &Heap,
+    namer: &Namer,
     index: Option<&ObjectStarts>,
     options: &RootOptions,
 ) -> Roots {
@@ -255,7 +255,7 @@ fn root_of_handle(kind: HandleKind) -> Option<(RootKind, RootFlags)> {
     })
 }
 
-fn handle_roots(process: &Process, gc: &Gc<'_>, threads: &[Thread], options: &RootOptions, roots: &mut Roots) {
+fn handle_roots(process: &Process, gc: &Gc, threads: &[Thread], options: &RootOptions, roots: &mut Roots) {
     let numbered = || threads.iter().zip(0u32..);
     let last: FxHashMap<Addr, u32> = numbered().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
     let in_flight: FxHashMap<Addr, u32> = numbered().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
@@ -326,7 +326,7 @@ fn handle_roots(process: &Process, gc: &Gc<'_>, threads: &[Thread], options: &Ro
     }
 }
 
-fn finalizer_roots(gc: &Gc<'_>, roots: &mut Roots) {
+fn finalizer_roots(gc: &Gc, roots: &mut Roots) {
     let queues = gc.finalizer_queues();
     let complete = queues.iter().filter(|q| q.complete).count();
     for entry in queues.iter().flat_map(|q| &q.entries).filter(|e| e.state != FinalizerState::Registered) {

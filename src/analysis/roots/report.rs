@@ -28,8 +28,8 @@ pub struct RootsQuery {
 
 /// Method tables of objects, and their names; each looked at once.
 struct Objects<'n, 'g, 'p> {
-    gc: &'n Gc<'g>,
-    namer: &'n Namer<'p>,
+    gc: &'n Gc,
+    namer: &'n Namer,
     names: FxHashMap<Addr, String>,
 }
 
@@ -67,7 +67,7 @@ fn number(n: usize) -> u64 {
 }
 
 /// The roots as an answer.
-pub fn roots_report(roots: &Roots, gc: &Gc<'_>, namer: &Namer<'_>, options: &RootOptions, query: &RootsQuery) -> RootsReport {
+pub fn roots_report(roots: &Roots, gc: &Gc, namer: &Namer, options: &RootOptions, query: &RootsQuery) -> RootsReport {
     let mut objects = Objects { gc, namer, names: FxHashMap::default() };
     let mut known: FxHashMap<Option<Addr>, bool> = FxHashMap::default();
     let mut picked: Vec<(&Root, Option<Addr>)> = Vec::new();
@@ -160,8 +160,8 @@ impl States {
 pub fn finalizers(
     process: &Process,
     runtime: &Runtime,
-    gc: &Gc<'_>,
-    namer: &Namer<'_>,
+    gc: &Gc,
+    namer: &Namer,
     types: &[TypePattern],
     with_objects: bool,
     top: usize,

@@ -31,7 +31,7 @@ struct Lacks {
 /// Adds what the stacks and registers of `threads` lead to.
 pub(super) fn stack_roots(
     process: &Process,
-    heap: &Heap<'_>,
+    heap: &Heap,
     index: Option<&ObjectStarts>,
     threads: &[Thread],
     options: &RootOptions,
@@ -97,7 +97,7 @@ pub(super) fn stack_roots(
     }
 }
 
-fn object_at(heap: &Heap<'_>, index: &ObjectStarts, address: Addr) -> Option<(Addr, RootFlags)> {
+fn object_at(heap: &Heap, index: &ObjectStarts, address: Addr) -> Option<(Addr, RootFlags)> {
     let (_, object) = index.containing(heap, address)?;
     let interior = if object == address { RootFlags::NONE } else { RootFlags::INTERIOR };
     Some((object, RootFlags::CONSERVATIVE.with(interior)))
@@ -106,7 +106,7 @@ fn object_at(heap: &Heap<'_>, index: &ObjectStarts, address: Addr) -> Option<(Ad
 /// Looks at every word of `range`. Returns whether that is only a part of it.
 fn scan(
     process: &Process,
-    heap: &Heap<'_>,
+    heap: &Heap,
     index: &ObjectStarts,
     (thread, number): (&Thread, u32),
     mut range: AddrRange,
@@ -160,7 +160,7 @@ impl Lacks {
         reasons
     }
 
-    fn coverage(&self, kind: RootKind, heap: &Heap<'_>) -> (CoverageKind, String) {
+    fn coverage(&self, kind: RootKind, heap: &Heap) -> (CoverageKind, String) {
         let mut reasons = self.missing(kind);
         let whole = heap.segments().iter().all(|s| s.captured_bytes >= s.allocated_bytes);
         let none = self.threads == 0 || self.no_registers == self.threads || kind == RootKind::Stack && self.scanned == 0;

@@ -13,7 +13,7 @@ use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 pub(super) fn static_roots<'p>(
     process: &'p Process,
     runtime: &Runtime,
-    namer: &Namer<'p>,
+    namer: &Namer,
     threads: &[Thread],
     options: &RootOptions,
     roots: &mut Roots,

@@ -29,13 +29,7 @@ pub struct BridgeQuery {
 ///
 /// # Errors
 /// [`GraphError`], which cannot happen for a part of a graph that could be built.
-pub fn bridge(
-    process: &Process,
-    gc: &Gc<'_>,
-    graph: &HeapGraph,
-    namer: &Namer<'_>,
-    query: &BridgeQuery,
-) -> Result<BridgeReport, GraphError> {
+pub fn bridge(process: &Process, gc: &Gc, graph: &HeapGraph, namer: &Namer, query: &BridgeQuery) -> Result<BridgeReport, GraphError> {
     let mut handles: FxHashMap<u32, (Addr, Option<Addr>)> = FxHashMap::default();
     gc.walk_handles(&HandleFilter { kinds: vec![HandleKind::CrossReference] }, |h: HandleModel| {
         if let Some(id) = graph.index.id_of(h.object) {

@@ -9,7 +9,7 @@ use crate::model::{CollectGeneration, CollectReport, Generation, ObjectSum};
 
 /// What a collection of generation `oldest` (0, 1 or 2) would free. Objects of older generations start the search as roots do,
 /// as if every reference of theirs were known.
-pub fn collect(gc: &Gc<'_>, heap: &Heap<'_>, graph: &HeapGraph, namer: &Namer<'_>, oldest: u8) -> CollectReport {
+pub fn collect(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, oldest: u8) -> CollectReport {
     let of = generations(heap, graph);
     let condemned = |id: u32| collected_by(generation(&of, id)).is_some_and(|g| g <= oldest);
     let starts = (0..graph.len()).filter(|id| !condemned(*id)).chain(graph.held.iter().copied());

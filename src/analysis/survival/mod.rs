@@ -23,7 +23,7 @@ use crate::gc::{Gc, Heap};
 use crate::model::{FinalizerState, Generation, ObjectSum, ObjectsByType, TypeBytes};
 
 /// The generation of each object, by its number.
-fn generations(heap: &Heap<'_>, graph: &HeapGraph) -> Vec<Generation> {
+fn generations(heap: &Heap, graph: &HeapGraph) -> Vec<Generation> {
     let mut of = vec![Generation::Ephemeral; usize::try_from(graph.len()).unwrap_or(0)];
     for (number, segment) in heap.segments().iter().enumerate() {
         let Some((first, count)) = graph.index.of_segment(number) else { continue };
@@ -57,7 +57,7 @@ fn collected_by(generation: Generation) -> Option<u8> {
 }
 
 /// Numbers of the objects whose finalizer has not been found due.
-fn registered(gc: &Gc<'_>, graph: &HeapGraph) -> Vec<u32> {
+fn registered(gc: &Gc, graph: &HeapGraph) -> Vec<u32> {
     let queues = gc.finalizer_queues();
     let entries = queues.iter().flat_map(|q| &q.entries).filter(|e| e.state == FinalizerState::Registered);
     entries.filter_map(|e| graph.index.id_of(e.object)).collect()
@@ -85,7 +85,7 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
     }
 
     /// The most bytes first.
-    fn rows(self, graph: &HeapGraph, namer: &Namer<'_>) -> Vec<(K, TypeBytes)> {
+    fn rows(self, graph: &HeapGraph, namer: &Namer) -> Vec<(K, TypeBytes)> {
         let row = |((key, index), sum): ((K, u32), ObjectSum)| {
             let kind = usize::try_from(index).ok().and_then(|i| graph.types.get(i));
             let method_table = kind.map_or(Addr::NULL, |k| k.method_table);
@@ -100,7 +100,7 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
 }
 
 /// The sums over `ids`, by type.
-fn by_type(graph: &HeapGraph, namer: &Namer<'_>, ids: impl IntoIterator<Item = u32>) -> ObjectsByType {
+fn by_type(graph: &HeapGraph, namer: &Namer, ids: impl IntoIterator<Item = u32>) -> ObjectsByType {
     let (mut total, mut types) = (ObjectSum::default(), ByType::default());
     for id in ids {
         total.add(graph.size(id));

@@ -56,7 +56,7 @@ impl<'g> Garbage<'g> {
 }
 
 /// The garbage of `graph`, which must have weak roots.
-pub fn unreachable(gc: &Gc<'_>, heap: &Heap<'_>, graph: &HeapGraph, namer: &Namer<'_>, query: &UnreachableQuery) -> UnreachableReport {
+pub fn unreachable(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query: &UnreachableQuery) -> UnreachableReport {
     let live = reachable(&graph.edges, &graph.starts(query.stacks));
     let of = generations(heap, graph);
     let level = |id: u32| collected_by(generation(&of, id));

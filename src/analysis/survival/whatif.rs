@@ -33,13 +33,7 @@ pub enum WhatifError {
 ///
 /// # Errors
 /// [`WhatifError`] for an address that does not fit.
-pub fn whatif(
-    gc: &Gc<'_>,
-    heap: &Heap<'_>,
-    graph: &HeapGraph,
-    namer: &Namer<'_>,
-    query: &WhatifQuery,
-) -> Result<WhatifReport, WhatifError> {
+pub fn whatif(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query: &WhatifQuery) -> Result<WhatifReport, WhatifError> {
     let id_of = |a: &Addr| graph.index.containing(heap, *a).map(|(id, _)| id).ok_or(WhatifError::NoObject(*a));
     let added: Vec<u32> = query.alive.iter().map(id_of).collect::<Result<_, _>>()?;
     let mut handles: FxHashMap<Addr, HandleModel> = FxHashMap::default();
@@ -121,7 +115,7 @@ pub(super) fn cut_edges(edges: &Csr, pairs: impl Iterator<Item = (u32, u32)>) ->
     count.into_iter().filter_map(all_gone).collect()
 }
 
-fn components(graph: &HeapGraph, namer: &Namer<'_>, before: &BitSet, after: &BitSet, bridged: &BitSet) -> Vec<WhatifComponent> {
+fn components(graph: &HeapGraph, namer: &Namer, before: &BitSet, after: &BitSet, bridged: &BitSet) -> Vec<WhatifComponent> {
     let found = Components::compute_where(&graph.edges, |id| before.test(id) != after.test(id));
     let sizes = found.sizes();
     let size = |c: u32| usize::try_from(c).ok().and_then(|i| sizes.get(i)).copied().unwrap_or(0);

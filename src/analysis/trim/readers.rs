@@ -74,7 +74,7 @@ fn read_runtime(process: &Process, runtime: &Runtime) {
 }
 
 /// Objects of every type with their fields, and everything about their types.
-fn read_objects<'p>(process: &'p Process, runtime: &'p Runtime, heap: &Heap<'p>, namer: &Namer<'p>) {
+fn read_objects<'p>(process: &'p Process, runtime: &'p Runtime, heap: &Heap, namer: &Namer) {
     let mut objects: Vec<Addr> = Vec::new();
     let mut met: FxHashMap<u32, u32> = FxHashMap::default();
     heap.visit(

@@ -124,8 +124,8 @@ enum Keep {
 }
 
 struct RedactedHeap<'p> {
-    heap: Heap<'p>,
-    namer: Namer<'p>,
+    heap: Heap,
+    namer: Namer,
     /// Where the characters of a string begin.
     first_char: u64,
     /// Bytes of the header in front of an object that mean something.
@@ -170,7 +170,7 @@ impl<'p> RedactedHeap<'p> {
     }
 
     /// Objects that roots lead to and that no walk meets.
-    fn strays(&mut self, process: &'p Process, runtime: &'p Runtime, gc: &Gc<'_>) -> Vec<Addr> {
+    fn strays(&mut self, process: &'p Process, runtime: &'p Runtime, gc: &Gc) -> Vec<Addr> {
         let memory = &process.memory;
         let index = analysis::index(process, &self.heap);
         let options = RootOptions { kinds: Vec::new(), weak: true };
@@ -356,7 +356,7 @@ impl<'p> RedactedHeap<'p> {
 
 /// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures with one field of a plain type that
 /// are longer than it. The fields begin at `before`, less `shift`.
-fn add_holes(types: &Types<'_>, mt: Addr, before: u64, shift: u64, depth: u32, out: &mut Vec<(u64, u64)>) {
+fn add_holes(types: &Types, mt: Addr, before: u64, shift: u64, depth: u32, out: &mut Vec<(u64, u64)>) {
     let Some(list) = types.instance_fields(mt).filter(|_| depth <= MAX_DEPTH) else { return };
     for field in list.iter().filter(|f| f.storage == Storage::Instance && f.is_structure()) {
         let Some(inner) = field.method_table else { continue };

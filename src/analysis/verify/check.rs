@@ -20,7 +20,7 @@ const LOOK_AHEAD: u64 = 32;
 /// What the objects are checked with.
 pub(super) struct Tools<'h, 'p> {
     pub(super) ground: Ground<'h, 'p>,
-    pub(super) headers: Option<Headers<'p>>,
+    pub(super) headers: Option<Headers>,
     /// End of the sync table, where it is known.
     pub(super) sync_end: Option<u32>,
     /// Managed ids, where all threads are known.

@@ -38,7 +38,7 @@ impl Entries<'_, '_> {
         Some(Found::new(id, address).related(target).name(what(wrong)))
     }
 
-    pub(super) fn handles(&mut self, gc: &Gc<'_>) {
+    pub(super) fn handles(&mut self, gc: &Gc) {
         let mut handles = 0u64;
         gc.walk_handles(&HandleFilter::default(), |h| {
             handles = handles.saturating_add(1);
@@ -52,7 +52,7 @@ impl Entries<'_, '_> {
         self.totals.handles = handles;
     }
 
-    pub(super) fn finalizers(&mut self, gc: &Gc<'_>) {
+    pub(super) fn finalizers(&mut self, gc: &Gc) {
         for queue in gc.finalizer_queues() {
             for entry in &queue.entries {
                 self.totals.finalizers = self.totals.finalizers.saturating_add(1);

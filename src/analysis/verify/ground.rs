@@ -28,7 +28,7 @@ pub(super) enum Target {
 
 /// The heap as the first walk has found it.
 pub(super) struct Ground<'h, 'p> {
-    pub(super) heap: &'h Heap<'p>,
+    pub(super) heap: &'h Heap,
     pub(super) starts: &'h ObjectStarts,
     /// By number of the segment.
     pub(super) walks: &'h [(usize, WalkModel)],

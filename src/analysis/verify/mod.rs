@@ -50,8 +50,8 @@ impl Unavailable {
 pub fn verify(
     process: &Process,
     runtime: &Runtime,
-    gc: &Gc<'_>,
-    namer: &Namer<'_>,
+    gc: &Gc,
+    namer: &Namer,
     query: VerifyQuery,
 ) -> Result<Option<VerifyReport>, ContractError> {
     let quiet = SharedNotes::new();
@@ -108,7 +108,7 @@ pub fn verify(
 }
 
 /// SharedNotes what was not walked. What is damaged is found.
-fn note_walks(process: &Process, heap: &Heap<'_>, walks: &[(usize, WalkModel)]) {
+fn note_walks(process: &Process, heap: &Heap, walks: &[(usize, WalkModel)]) {
     let sound: Vec<(usize, WalkModel)> = walks
         .iter()
         .map(|(i, walk)| {
@@ -124,7 +124,7 @@ fn note_walks(process: &Process, heap: &Heap<'_>, walks: &[(usize, WalkModel)]) 
 fn tools<'h, 'p>(
     process: &'p Process,
     runtime: &Runtime,
-    gc: &Gc<'_>,
+    gc: &Gc,
     ground: Ground<'h, 'p>,
     threads: &[Thread],
     all_threads: bool,
@@ -152,14 +152,7 @@ fn tools<'h, 'p>(
 }
 
 /// The second walk, and what depends on it.
-fn objects(
-    process: &Process,
-    gc: &Gc<'_>,
-    tools: &Tools<'_, '_>,
-    sink: &mut Sink,
-    totals: &mut VerifyTotals,
-    unavailable: &mut Unavailable,
-) {
+fn objects(process: &Process, gc: &Gc, tools: &Tools<'_, '_>, sink: &mut Sink, totals: &mut VerifyTotals, unavailable: &mut Unavailable) {
     let empty = sink.clone();
     let walked = tools.ground.heap.walk_once(&*process.progress, || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
@@ -207,7 +200,7 @@ fn objects(
 fn extent(
     process: &Process,
     runtime: &Runtime,
-    heap: &Heap<'_>,
+    heap: &Heap,
     starts: &ObjectStarts,
     walks: &[(usize, WalkModel)],
     address: Addr,
@@ -226,8 +219,8 @@ fn extent(
 
 #[allow(clippy::too_many_arguments)] // One call; a struct would only rename the arguments.
 fn report(
-    heap: &Heap<'_>,
-    namer: &Namer<'_>,
+    heap: &Heap,
+    namer: &Namer,
     query: VerifyQuery,
     object: Option<Addr>,
     sink: Sink,

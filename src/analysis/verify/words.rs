@@ -7,7 +7,7 @@ use crate::gc::Heap;
 use crate::model::{FindingId, FindingModel};
 
 /// The finding as it is told.
-pub(super) fn model(heap: &Heap<'_>, namer: &Namer<'_>, found: &Found) -> FindingModel {
+pub(super) fn model(heap: &Heap, namer: &Namer, found: &Found) -> FindingModel {
     let name = |object: Addr| heap.object(object).map(|(kind, _)| namer.name_or_address(kind.method_table));
     let type_name = found.object.and_then(name);
     FindingModel {

@@ -146,7 +146,7 @@ fn overlay(path: &Path) -> Result<Overlay> {
 }
 
 /// Binds the GC contract of `runtime`, saying which of the three failures it is where that is not possible.
-fn gc<'p>(process: &'p Process, runtime: &'p Runtime) -> Result<Gc<'p>, ContractError> {
+fn gc<'p>(process: &'p Process, runtime: &'p Runtime) -> Result<Gc, ContractError> {
     runtime.require("GC")?;
     Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits)
 }

@@ -15,9 +15,9 @@ use crate::output::Report;
 pub(super) struct OnHeap<'p> {
     pub(super) process: &'p Process,
     pub(super) runtime: &'p Runtime,
-    pub(super) gc: Gc<'p>,
-    pub(super) heap: Heap<'p>,
-    pub(super) namer: Namer<'p>,
+    pub(super) gc: Gc,
+    pub(super) heap: Heap,
+    pub(super) namer: Namer,
 }
 
 impl<'p> OnHeap<'p> {

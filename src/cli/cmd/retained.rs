@@ -100,7 +100,7 @@ pub(super) fn graph(on: &OnHeap<'_>, config: &Config, weak: bool) -> Result<Heap
 }
 
 /// The number of the object at `at`, or around it.
-pub(super) fn object_id(graph: &HeapGraph, heap: &Heap<'_>, at: Addr) -> Result<u32> {
+pub(super) fn object_id(graph: &HeapGraph, heap: &Heap, at: Addr) -> Result<u32> {
     let found = graph.index.containing(heap, at).map(|(id, _)| id);
     found.ok_or_else(|| no_object(at).into())
 }

@@ -40,7 +40,7 @@ pub(super) fn run(config: &Config, wanted: &str, dump: &DumpArg, streams: &mut S
 }
 
 /// The loaded types that fit a name or a pattern, by name; the one at an address.
-fn find(types: &Types<'_>, wanted: &str) -> Vec<TypeBrief> {
+fn find(types: &Types, wanted: &str) -> Vec<TypeBrief> {
     let hex = wanted.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Addr);
     if let Some(mt) = hex {
         let valid = types.names().method_tables().is_valid(mt) == Ok(true);

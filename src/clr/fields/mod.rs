@@ -2,6 +2,8 @@
 //!
 //! Source: `RuntimeTypeSystem.md` (FieldDesc), net8-overlay §5 and fallback-8-9-10 §5, measured on .NET 8 to 10.
 
+use std::sync::Arc;
+
 mod index;
 mod list;
 mod names;
@@ -85,8 +87,8 @@ pub(super) struct OwnFields {
 
 /// Finds fields.
 #[derive(Clone, Debug)]
-pub struct Fields<'a> {
-    memory: &'a Memory,
+pub struct Fields {
+    memory: Arc<Memory>,
     desc: FieldDescLayout,
     desc_bytes: u64,
     class: ClassLayout,
@@ -94,14 +96,14 @@ pub struct Fields<'a> {
     string: StringLayout,
 }
 
-impl<'a> Fields<'a> {
+impl Fields {
     /// Binds to a runtime.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what fields need: .NET 9 and 10 publish no FieldDesc, the overlays add it.
-    pub fn bind(memory: &'a Memory, d: &Descriptor) -> Result<Fields<'a>, ContractError> {
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Fields, ContractError> {
         Ok(Fields {
-            memory,
+            memory: Arc::clone(memory),
             desc: FieldDescLayout::bind(d)?,
             desc_bytes: d.size_of("FieldDesc")?,
             class: ClassLayout::bind(d)?,
@@ -148,7 +150,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The fields that a type declares itself: instance fields first, as the runtime keeps them.
-    pub(super) fn own(&self, names: &TypeNames<'_>, info: &MethodTableInfo) -> Option<OwnFields> {
+    pub(super) fn own(&self, names: &TypeNames, info: &MethodTableInfo) -> Option<OwnFields> {
         let tables = names.method_tables();
         let class = tables.class(info.address).ok()?;
         let inherited = if info.parent.is_null() { 0 } else { self.counts(tables.class(info.parent).ok()?)?.0 };
@@ -170,7 +172,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Offset from the start of the object of the field `name` that the type itself declares.
-    pub fn offset(&self, names: &TypeNames<'_>, mt: Addr, name: &str) -> Option<u64> {
+    pub fn offset(&self, names: &TypeNames, mt: Addr, name: &str) -> Option<u64> {
         let tables = names.method_tables();
         let info = tables.read(mt).ok()?;
         let module = names.module(tables.module(&info).ok()?);

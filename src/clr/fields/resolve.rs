@@ -54,11 +54,11 @@ type Lists = FxHashMap<Addr, Option<Arc<Vec<Field>>>>;
 
 /// Types and their fields. Shared between threads.
 #[derive(Debug)]
-pub struct Types<'a> {
-    pub(super) memory: &'a Memory,
-    names: Arc<TypeNames<'a>>,
-    fields: Fields<'a>,
-    loader: Loader<'a>,
+pub struct Types {
+    pub(super) memory: Arc<Memory>,
+    names: Arc<TypeNames>,
+    fields: Fields,
+    loader: Loader,
     index: OnceLock<Index>,
     by_name: Mutex<FxHashMap<Addr, Arc<FxHashMap<String, u32>>>>,
     references: Mutex<FxHashMap<(Addr, u32), Option<Definition>>>,
@@ -70,14 +70,14 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'a> Types<'a> {
+impl Types {
     /// Binds to a runtime.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what fields need.
-    pub fn new(memory: &'a Memory, d: &Descriptor, names: Arc<TypeNames<'a>>, limits: &Limits) -> Result<Types<'a>, ContractError> {
+    pub fn new(memory: &Arc<Memory>, d: &Descriptor, names: Arc<TypeNames>, limits: &Limits) -> Result<Types, ContractError> {
         Ok(Types {
-            memory,
+            memory: Arc::clone(memory),
             names,
             fields: Fields::bind(memory, d)?,
             loader: Loader::new(memory, d, limits),
@@ -95,17 +95,17 @@ impl<'a> Types<'a> {
     }
 
     /// The names of types.
-    pub fn names(&self) -> &TypeNames<'a> {
+    pub fn names(&self) -> &TypeNames {
         &self.names
     }
 
     /// The reader of field descriptors and strings.
-    pub fn fields(&self) -> &Fields<'a> {
+    pub fn fields(&self) -> &Fields {
         &self.fields
     }
 
     /// The loader's tables.
-    pub fn loader(&self) -> &Loader<'a> {
+    pub fn loader(&self) -> &Loader {
         &self.loader
     }
 
@@ -412,7 +412,7 @@ fn may_share(sig: &TypeSig) -> bool {
 }
 
 /// Name of the assembly that a TypeRef, or the type around it, refers to.
-fn assembly_of(metadata: &crate::clr::metadata::Metadata<'_>, row: u32, depth: u32) -> Option<String> {
+fn assembly_of(metadata: &crate::clr::metadata::Metadata, row: u32, depth: u32) -> Option<String> {
     let reference = metadata.type_ref(row)?;
     match reference.scope & 3 {
         2 => metadata.assembly_ref(reference.scope >> 2),

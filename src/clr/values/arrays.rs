@@ -44,7 +44,7 @@ impl ArrayShape {
     }
 }
 
-impl Values<'_, '_> {
+impl Values {
     /// The shape of the array at `address`. `None` where it is no array, or what tells is absent or contradicts itself.
     pub fn array(&self, info: &MethodTableInfo, address: Addr) -> Option<ArrayShape> {
         info.is_array.then_some(())?;

@@ -1,5 +1,7 @@
 //! From a place in memory to a value.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::enums::Enums;
@@ -71,9 +73,9 @@ pub(super) struct Budget {
 
 /// Reads values.
 #[derive(Debug)]
-pub struct Values<'t, 'a> {
-    pub(super) types: &'t Types<'a>,
-    pub(super) memory: &'a Memory,
+pub struct Values {
+    pub(super) types: Arc<Types>,
+    pub(super) memory: Arc<Memory>,
     pub(super) limits: ValueLimits,
     pub(super) array_length: Option<u64>,
     pub(super) array_bytes: Option<u64>,
@@ -81,12 +83,12 @@ pub struct Values<'t, 'a> {
     unmask: u64,
 }
 
-impl<'t, 'a> Values<'t, 'a> {
+impl Values {
     /// Binds to a runtime.
-    pub fn new(memory: &'a Memory, d: &Descriptor, types: &'t Types<'a>, limits: ValueLimits) -> Values<'t, 'a> {
+    pub fn new(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>, limits: ValueLimits) -> Values {
         Values {
-            types,
-            memory,
+            types: Arc::clone(types),
+            memory: Arc::clone(memory),
             limits,
             array_length: d.offset("Array", "m_NumComponents").ok(),
             array_bytes: d.size_of("Array").ok(),
@@ -97,8 +99,8 @@ impl<'t, 'a> Values<'t, 'a> {
     }
 
     /// The types that values are read with.
-    pub fn types(&self) -> &'t Types<'a> {
-        self.types
+    pub fn types(&self) -> &Arc<Types> {
+        &self.types
     }
 
     /// The caps in force.
@@ -297,7 +299,7 @@ impl<'t, 'a> Values<'t, 'a> {
             None => place.definition.is_some_and(|d| !self.types.is_primitive_definition(d)),
         };
         if is_enum && let (Some(definition), Some(number)) = (place.definition, self.number(element, bits)) {
-            return Some(Decoded::new(ValueKind::Enum, self.enums.name(self.types, definition, bits, width, &number)));
+            return Some(Decoded::new(ValueKind::Enum, self.enums.name(&self.types, definition, bits, width, &number)));
         }
         Some(match element {
             0x02 if bits > 1 => Decoded::new(ValueKind::Bool, Text { value: true.into(), text: format!("true ({bits})") }),

@@ -12,13 +12,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use references::{Item, References, Run};
 pub use types::{ObjectType, ObjectTypes};
 
 use super::Gc;
-use crate::base::{Addr, AddrRange, Progress};
+use crate::base::{Addr, AddrRange, Answer, Progress};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -55,7 +55,7 @@ impl<'o> Object<'o> {
         if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
             return self.kind.references.places(self.size, word, place);
         }
-        self.kind.references.captured(self.memory, self.address, self.size, place);
+        self.kind.references.captured(&self.memory, self.address, self.size, place);
     }
 
     /// The word at `offset`; `None` where it is not in the dump.
@@ -104,9 +104,9 @@ pub trait Visitor: Send {
 }
 
 /// The heap of one runtime, ready to be walked.
-pub struct Heap<'a> {
-    memory: &'a Memory,
-    tables: MethodTables<'a>,
+pub struct Walker {
+    memory: Arc<Memory>,
+    tables: MethodTables,
     types: ObjectTypes,
     segments: Vec<SegmentModel>,
     /// Numbers of the segments, by address.
@@ -130,17 +130,17 @@ pub struct Walked<V> {
     pub visitors: Vec<V>,
 }
 
-impl<'a> Heap<'a> {
+impl Walker {
     /// Prepares the walk of `gc`'s heap. `threads` gives the allocation contexts.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what sizes objects.
-    pub fn new(gc: &Gc<'a>, threads: &[Thread]) -> Result<Heap<'a>, ContractError> {
-        let segments = gc.segments();
-        let (by_address, refused) = order(&segments, gc.memory);
-        Ok(Heap {
-            memory: gc.memory,
-            tables: MethodTables::new(gc.memory, gc.descriptor)?,
+    pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
+        let Answer { data: segments, notes } = gc.segments();
+        let (by_address, refused) = order(&segments, &gc.memory);
+        let walker = Walker {
+            memory: Arc::clone(&gc.memory),
+            tables: MethodTables::new(&gc.memory, &gc.descriptor)?,
             holes: segments.iter().any(|s| {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
@@ -152,7 +152,8 @@ impl<'a> Heap<'a> {
             contexts: usable(&gc.contexts(threads)),
             unmask: gc.unmask,
             moving: gc.facts.structures_valid == Some(false),
-        })
+        };
+        Ok(Answer::new(walker, notes))
     }
 
     /// The segments, in the order of heaps and generations.
@@ -163,7 +164,7 @@ impl<'a> Heap<'a> {
     /// Leaves out the segments that `keep` refuses: damaged ones, where there are no objects to be found.
     pub fn retain(&mut self, keep: impl Fn(&SegmentModel) -> bool) {
         self.segments.retain(keep);
-        (self.by_address, self.refused) = order(&self.segments, self.memory);
+        (self.by_address, self.refused) = order(&self.segments, &self.memory);
     }
 
     /// Whether `address` lies in an allocation context or in the unformatted room behind it.
@@ -178,13 +179,13 @@ impl<'a> Heap<'a> {
     }
 
     /// The reader of method tables.
-    pub fn tables(&self) -> &MethodTables<'a> {
+    pub fn tables(&self) -> &MethodTables {
         &self.tables
     }
 
     /// The memory that the heap lies in.
-    pub fn memory(&self) -> &'a Memory {
-        self.memory
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
     }
 
     /// The method table of the object at `address`, mark bits cleared. `None` where the object is not in the dump.
@@ -193,8 +194,8 @@ impl<'a> Heap<'a> {
     }
 
     /// The type whose method table is at `mt`; `None` where there is none that could have objects.
-    pub fn type_at(&self, mt: Addr) -> Option<std::sync::Arc<ObjectType>> {
-        self.types.get(self.memory, &self.tables, mt)
+    pub fn type_at(&self, mt: Addr) -> Option<Arc<ObjectType>> {
+        self.types.get(&self.memory, &self.tables, mt)
     }
 
     /// Walks the segments, several at a time, each thread with a visitor of its own.
@@ -202,7 +203,7 @@ impl<'a> Heap<'a> {
         self.walk_parts(progress, false, visitor)
     }
 
-    /// Like [`Heap::walk`], for who reads the heap once: the pages behind the walk leave this process at once, so that a
+    /// Like [`Walker::walk`], for who reads the heap once: the pages behind the walk leave this process at once, so that a
     /// dump of any size needs little resident memory, and the end of the process is not spent on them.
     pub fn walk_once<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
         self.walk_parts(progress, true, visitor)
@@ -218,7 +219,7 @@ impl<'a> Heap<'a> {
             for _ in 0..rayon::current_num_threads().min(self.segments.len()).max(1) {
                 scope.spawn(|_| {
                     let mut visitor = visitor();
-                    let mut cache = Cache::new(&self.types, self.memory, &self.tables);
+                    let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
                     let mut mine = Vec::new();
                     loop {
                         let i = next.fetch_add(1, Ordering::Relaxed);
@@ -255,7 +256,7 @@ impl<'a> Heap<'a> {
         let picked: Vec<(usize, &SegmentModel)> = self.segments.iter().enumerate().filter(|(_, s)| wanted(s)).collect();
         progress.start("walking the heap", Some(picked.iter().fold(0u64, |n, (_, s)| n.saturating_add(s.allocated_bytes))));
         let meter = segment::Meter::new(progress, false);
-        let mut cache = Cache::new(&self.types, self.memory, &self.tables);
+        let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
         let mut out = Vec::new();
         let mut stop = false;
         for (i, segment) in picked {

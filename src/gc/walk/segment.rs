@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::Cache;
-use super::{Heap, Object, ObjectType, words};
+use super::{Walker, Object, ObjectType, words};
 use crate::base::{Addr, AddrRange, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, WalkGap, WalkModel};
@@ -79,7 +79,7 @@ struct Counts {
     free_bytes: u64,
 }
 
-impl Heap<'_> {
+impl Walker {
     /// Walks one segment from `from`, where an object begins, and calls `visit` for each object, free space included.
     pub(super) fn walk_segment(
         &self,
@@ -101,7 +101,7 @@ impl Heap<'_> {
         let mut reported = from;
         while at < end {
             if at.since(reported).is_some_and(|n| n >= STEP) {
-                meter.add(self.memory, AddrRange::new(reported, at));
+                meter.add(&self.memory, AddrRange::new(reported, at));
                 reported = at;
             }
             while contexts.next_if(|c| c.pointer < at).is_some() {}
@@ -139,7 +139,7 @@ impl Heap<'_> {
                 Stop::NoObject => at = self.across_no_object(at, rules, &mut w),
             }
         }
-        meter.add(self.memory, AddrRange::new(reported, segment.allocated));
+        meter.add(&self.memory, AddrRange::new(reported, segment.allocated));
         (w.objects, w.bytes, w.free_objects, w.free_bytes) = (counts.objects, counts.bytes, counts.free_objects, counts.free_bytes);
         // A segment's end need not be aligned.
         let exact = at == end || (at > end && at.since(end).is_some_and(|over| over < rules.align));
@@ -297,8 +297,8 @@ impl Heap<'_> {
 }
 
 /// Objects one behind the other in one captured stretch.
-struct Run<'r, 'h> {
-    heap: &'r Heap<'h>,
+struct Run<'r> {
+    heap: &'r Walker,
     rules: Rules,
     generation: Generation,
     /// What was captured, from where the run begins.
@@ -308,7 +308,7 @@ struct Run<'r, 'h> {
     counts: &'r mut Counts,
 }
 
-impl Run<'_, '_> {
+impl Run<'_> {
     /// Walks from `at` to the next event. Nothing in here allocates or searches.
     #[inline(always)]
     fn objects(
