@@ -9,16 +9,16 @@ use std::path::Path;
 use common::known_dumps;
 use gcdump::base::{Addr, AddrRange};
 use gcdump::contract::{Options, Process, RuntimeError, Source};
-use gcdump::dump::{self, CapturedRange, Dump, OpenOptions};
+use gcdump::dump::{self, CapturedRange, DumpFile, OpenOptions};
 use gcdump::gc::{Gc, HandleFilter};
 use gcdump::memory::Image;
 
-fn open(path: &Path) -> Dump {
+fn open(path: &Path) -> DumpFile {
     dump::open(path, &OpenOptions::default()).unwrap()
 }
 
 /// Takes `gone` out of the captured memory.
-fn without(dump: &mut Dump, gone: &[AddrRange]) {
+fn without(dump: &mut DumpFile, gone: &[AddrRange]) {
     for hole in gone {
         let mut left = Vec::new();
         for r in &dump.ranges {

@@ -46,7 +46,7 @@ impl Bound<'_> {
     }
 }
 
-fn process(dump: dump::Dump) -> Process {
+fn process(dump: dump::DumpFile) -> Process {
     let search = FileSearch { recorded_paths: false, ..FileSearch::default() };
     Process::of(dump, &Options { search, ..Options::default() })
 }

@@ -17,21 +17,21 @@ use common::number;
 use gcdump::analysis::{self, Namer, RootOptions};
 use gcdump::base::{Addr, AddrRange, NoteKind, Silent};
 use gcdump::contract::{Options, Process};
-use gcdump::dump::{self, Bytes, CapturedRange, Dump, OpenOptions, Register};
+use gcdump::dump::{self, Bytes, CapturedRange, DumpFile, OpenOptions, Register};
 use gcdump::gc::Gc;
 use gcdump::model::{CoverageKind, RootKind};
 use support::{Shape, Spec, Target};
 
-fn open(target: &Target) -> Dump {
+fn open(target: &Target) -> DumpFile {
     dump::open_bytes(Bytes::Owned(target.to_elf_core()), "forged.dmp".as_ref(), &OpenOptions::default()).unwrap()
 }
 
-fn whole(dump: &Dump) -> u64 {
+fn whole(dump: &DumpFile) -> u64 {
     dump.bytes.len() as u64
 }
 
 /// Shows the whole file `times` times behind `at`. Returns where that ends.
-fn repeat(dump: &mut Dump, at: u64, times: u64) -> u64 {
+fn repeat(dump: &mut DumpFile, at: u64, times: u64) -> u64 {
     let len = whole(dump);
     dump.ranges.extend((0..times).map(|i| CapturedRange { start: Addr(at + i * len), len, offset: 0 }));
     at + times * len

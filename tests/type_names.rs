@@ -17,7 +17,7 @@ use gcdump::base::{Addr, AddrRange, Limits, Shape, SharedNotes};
 use gcdump::clr::modules::MetadataOrigin;
 use gcdump::clr::type_names::{NameQuality, TypeNames};
 use gcdump::contract::{self, Options};
-use gcdump::dump::{Bytes, CapturedRange, Dump, OpenOptions, open, open_bytes};
+use gcdump::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open, open_bytes};
 use gcdump::memory::{FileSearch, Memory};
 use serde_json::Value;
 
@@ -114,7 +114,7 @@ fn with_names<T>(path: &Path, search: Option<FileSearch>, f: impl FnOnce(&Memory
     with_names_of(&open(path, &OpenOptions::default()).unwrap(), search, f)
 }
 
-fn with_names_of<T>(dump: &Dump, search: Option<FileSearch>, f: impl FnOnce(&Memory, &TypeNames<'_>) -> T) -> T {
+fn with_names_of<T>(dump: &DumpFile, search: Option<FileSearch>, f: impl FnOnce(&Memory, &TypeNames<'_>) -> T) -> T {
     let mut memory = Memory::new(dump, dump.facts.shape.unwrap_or(Shape::LE64));
     let notes = SharedNotes::new();
     let runtimes = contract::open_runtimes(dump, &mut memory, &Options::default(), &notes).unwrap();
@@ -248,7 +248,7 @@ fn files_of_another_version_are_refused() {
 }
 
 /// Takes `range` out of what a dump captured.
-fn drop_range(dump: &mut Dump, range: AddrRange) {
+fn drop_range(dump: &mut DumpFile, range: AddrRange) {
     let mut kept = Vec::new();
     for r in &dump.ranges {
         let (start, end) = (r.start.0, r.start.0 + r.len);
@@ -266,7 +266,7 @@ fn a_file_is_proven_by_headers_or_by_the_version_id() {
     let Some(search) = lab_files() else { return println!("skipped: no module files") };
     let reversed = FileSearch { modules: search.modules.iter().rev().cloned().collect(), ..search };
     for (name, path, _) in cases().into_iter().filter(|c| c.0 == "net10-wks-basics-heap") {
-        let base = |dump: &Dump| {
+        let base = |dump: &DumpFile| {
             dump.files.iter().filter(|m| m.path.ends_with("/lab.dll") && m.file_offset == 0).map(|m| m.range).collect::<Vec<_>>()
         };
         for headers in [true, false] {

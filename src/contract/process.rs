@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::{Options, Runtime, RuntimeError, open_runtimes};
 use crate::base::{Limits, NoteKind, Progress, Shape, Collector, Silent};
-use crate::dump::{self, Dump, DumpError, OpenOptions};
+use crate::dump::{self, DumpError, DumpFile, OpenOptions};
 use crate::memory::{FileSearch, Memory};
 
 /// A dumped process.
 #[derive(Debug)]
 pub struct Process {
     /// The dump as its container describes it.
-    pub dump: Dump,
+    pub dump: DumpFile,
     /// Its memory, topped up from matching module files.
     pub memory: Memory,
     /// Its runtimes; never an empty list.
@@ -41,7 +41,7 @@ impl Process {
     }
 
     /// Finds the runtimes of an open dump.
-    pub fn of(dump: Dump, options: &Options) -> Process {
+    pub fn of(dump: DumpFile, options: &Options) -> Process {
         let notes = Collector::new();
         if dump.facts.truncated_bytes > 0 {
             let what = format!("the dump is cut off: {} bytes of the memory that it announces are missing", dump.facts.truncated_bytes);

@@ -11,7 +11,7 @@ use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
 use super::{support, synthesis};
 use crate::base::{Addr, AddrRange, Limits, NoteKind, Collector};
-use crate::dump::Dump;
+use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Memory, hex};
 
 /// What the caller chose.
@@ -151,7 +151,7 @@ pub enum RuntimeError {
 ///
 /// # Errors
 /// [`RuntimeError`] where not one can be read.
-pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Runtime>, RuntimeError> {
+pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Runtime>, RuntimeError> {
     let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
     let mut runtimes = Vec::new();
     let mut failure = None;
@@ -165,7 +165,7 @@ pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes:
     if runtimes.is_empty() { Err(failure.unwrap_or_else(|| nothing(dump, seen))) } else { Ok(runtimes) }
 }
 
-fn nothing(dump: &Dump, seen: Seen) -> RuntimeError {
+fn nothing(dump: &DumpFile, seen: Seen) -> RuntimeError {
     if let Some(m) = seen.native_aot.into_iter().next() {
         return RuntimeError::NativeAot { path: m.path };
     }
@@ -179,7 +179,7 @@ fn nothing(dump: &Dump, seen: Seen) -> RuntimeError {
 }
 
 struct Opener<'a> {
-    dump: &'a Dump,
+    dump: &'a DumpFile,
     memory: &'a Memory,
     options: &'a Options,
     notes: &'a Collector,

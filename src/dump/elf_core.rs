@@ -10,14 +10,14 @@ use goblin::elf::{Elf, ProgramHeader};
 
 use super::elf_notes::{CoreNotes, read_notes};
 use super::fields::Fields;
-use super::{Bytes, CapturedRange, Container, Dump, DumpError, DumpFacts, MappedRegion, Trimmed, elf_modules};
+use super::{Bytes, CapturedRange, Container, DumpError, DumpFacts, DumpFile, MappedRegion, Trimmed, elf_modules};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
 
 /// Value of `e_phnum` that says: the true count is in `sh_info` of section header 0.
 pub(super) const PN_XNUM: u16 = 0xffff;
 
 /// Reads an ELF core.
-pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Dump, DumpError> {
+pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<DumpFile, DumpError> {
     let header = header(&bytes, path)?;
     let class = if header.e_ident.get(4) == Some(&1) { PtrSize::Four } else { PtrSize::Eight };
     let endian = if header.e_ident.get(5) == Some(&2) { Endian::Big } else { Endian::Little };
@@ -84,7 +84,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         trimmed: notes.trimmed.map(|t| Trimmed { redacted: t.redacted }),
         oddities,
     };
-    Ok(Dump {
+    Ok(DumpFile {
         facts,
         ranges: memory.ranges,
         regions: memory.regions,

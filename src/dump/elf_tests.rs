@@ -160,7 +160,7 @@ pub(in crate::dump) fn small_core(ptr: PtrSize, endian: Endian, machine: u16) ->
     core.build()
 }
 
-fn open(bytes: Vec<u8>) -> Result<Dump, DumpError> {
+fn open(bytes: Vec<u8>) -> Result<DumpFile, DumpError> {
     read(Arc::new(Bytes::Owned(bytes)), Path::new("test.core"), &Limits::default())
 }
 

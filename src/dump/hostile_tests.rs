@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::elf_core::tests::{BE, LE, small_core};
 use super::minidump::tests::small_mini;
-use super::{Bytes, Compression, Dump, DumpError, FileKind, OpenOptions, open, open_bytes};
+use super::{Bytes, Compression, DumpError, DumpFile, FileKind, OpenOptions, open, open_bytes};
 use crate::base::Progress;
 use crate::base::{Limits, PtrSize};
 
-fn open_vec(bytes: Vec<u8>) -> Result<Dump, DumpError> {
+fn open_vec(bytes: Vec<u8>) -> Result<DumpFile, DumpError> {
     open_bytes(Bytes::Owned(bytes), Path::new("some/file"), &OpenOptions::default())
 }
 
@@ -40,7 +40,7 @@ fn samples() -> Vec<Vec<u8>> {
 }
 
 /// What every opened dump must obey: ranges lie in the file and in the address space.
-fn check(dump: &Dump) {
+fn check(dump: &DumpFile) {
     for range in &dump.ranges {
         assert!(range.len > 0 && dump.bytes.range(range.offset, range.len).is_some());
         assert!(range.start.0.checked_add(range.len).is_some());

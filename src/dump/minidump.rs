@@ -16,7 +16,7 @@ use super::fields::Fields;
 use super::minidump_info::{Strings, modules, process_id, thread_names};
 use super::minidump_memory::{memory_lists, memory_regions};
 use super::registers::{ARM, ARM64, named};
-use super::{Bytes, Container, Crash, Dump, DumpError, DumpFacts, OsThread, Trimmed};
+use super::{Bytes, Container, Crash, DumpError, DumpFacts, DumpFile, OsThread, Trimmed};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
 
 /// Stream types that are read.
@@ -91,7 +91,7 @@ impl<'a> Reading<'a> {
 }
 
 /// Reads a minidump.
-pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Dump, DumpError> {
+pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<DumpFile, DumpError> {
     let endian = if bytes.starts_with(b"PMDM") { Endian::Big } else { Endian::Little };
     let file = Fields::new(&bytes, endian);
     let mut reading = Reading::begin(file, path, limits)?;
@@ -135,7 +135,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         trimmed,
         oddities: reading.oddities,
     };
-    Ok(Dump { facts, ranges: memory.ranges, regions, modules, files: Vec::new(), threads, crash, auxv: Vec::new(), bytes })
+    Ok(DumpFile { facts, ranges: memory.ranges, regions, modules, files: Vec::new(), threads, crash, auxv: Vec::new(), bytes })
 }
 
 /// Finds the streams. Where a type occurs twice, the first counts.

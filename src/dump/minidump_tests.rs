@@ -112,7 +112,7 @@ pub(in crate::dump) fn small_mini(endian: Endian) -> Vec<u8> {
     mini.build(&[0x33; 0x180])
 }
 
-fn open(bytes: Vec<u8>) -> Result<Dump, DumpError> {
+fn open(bytes: Vec<u8>) -> Result<DumpFile, DumpError> {
     read(Arc::new(Bytes::Owned(bytes)), Path::new("test.dmp"), &Limits::default())
 }
 

@@ -1,6 +1,6 @@
 //! Floor 1: turns a file into ranges of captured memory, modules, threads and facts. Knows nothing of .NET.
 //!
-//! Every container reduces to one table, *(target address, length, file offset)*: [`Dump::ranges`]. Memory that was
+//! Every container reduces to one table, *(target address, length, file offset)*: [`DumpFile::ranges`]. Memory that was
 //! mapped but not captured is simply not in that table; nothing here ever stands in for it.
 
 mod bytes;
@@ -37,7 +37,7 @@ use crate::base::{Addr, AddrRange, Arch, Os, Shape};
 
 /// One dump, parsed: where its memory lies in the file, and what the container says about the process.
 #[derive(Clone, Debug)]
-pub struct Dump {
+pub struct DumpFile {
     /// The file's bytes, mapped.
     pub bytes: Arc<Bytes>,
     /// What the container says about the process and itself.
@@ -129,7 +129,7 @@ pub struct CapturedRange {
     pub start: Addr,
     /// Bytes captured, already clamped to the file's end.
     pub len: u64,
-    /// Where they lie in [`Dump::bytes`].
+    /// Where they lie in [`DumpFile::bytes`].
     pub offset: u64,
 }
 

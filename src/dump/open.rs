@@ -1,11 +1,11 @@
-//! The way in: a path becomes a [`Dump`].
+//! The way in: a path becomes a [`DumpFile`].
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::sniff::SNIFF_BYTES;
-use super::{Bytes, Compression, Dump, DumpError, FileKind, compressed, elf_core, minidump, sniff};
+use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, minidump, sniff};
 use crate::base::{Limits, Progress};
 
 /// Oddities that are listed one by one.
@@ -28,7 +28,7 @@ pub struct OpenOptions {
 /// Where the file cannot be read, is no dump, or is damaged so early that nothing of it can be read. Damage further on
 /// is no error: what can be had is had, and [`DumpFacts::oddities`](super::DumpFacts::oddities) and
 /// [`DumpFacts::truncated_bytes`](super::DumpFacts::truncated_bytes) tell.
-pub fn open(path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
+pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let io = |source| DumpError::Io { path: path.to_owned(), source };
     // Before opening: opening a pipe that nobody writes to would wait for ever.
     let kind = fs::metadata(path).map_err(io)?;
@@ -46,7 +46,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
 ///
 /// # Errors
 /// As [`open`].
-pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
+pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let compression = match kind_of(&bytes) {
         FileKind::Zstd => Compression::Zstd,
         FileKind::Gzip => Compression::Gzip,
@@ -86,7 +86,7 @@ fn kind_of(bytes: &Bytes) -> FileKind {
     sniff(first, u64::try_from(bytes.len()).unwrap_or(u64::MAX))
 }
 
-fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
+fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let mut dump = match kind {
         FileKind::ElfCore => elf_core::read(Arc::new(bytes), path, &options.limits),
         FileKind::Minidump => minidump::read(Arc::new(bytes), path, &options.limits),

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use super::{Compression, Container, Dump, OpenOptions, open};
+use super::{Compression, Container, DumpFile, OpenOptions, open};
 use crate::base::{Arch, Os, Shape};
 
 pub(super) fn folder() -> PathBuf {
@@ -12,7 +12,7 @@ pub(super) fn folder() -> PathBuf {
         .map_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/gcdump-dumps"), PathBuf::from)
 }
 
-fn dump(name: &str) -> Option<Dump> {
+fn dump(name: &str) -> Option<DumpFile> {
     let path = folder().join(format!("{name}.dmp"));
     if !path.is_file() {
         println!("skipped: {} is not there", path.display());

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Dump, OsThread};
+use super::{DumpFile, OsThread};
 use crate::base::{Addr, AddrRange};
 
 /// The threads of a dump by id, and what lies around their stack pointers.
@@ -19,7 +19,7 @@ pub struct ThreadStacks<'d> {
 
 impl<'d> ThreadStacks<'d> {
     /// Indexes the threads, regions and ranges of `dump`. Where two threads have the same id, the first counts.
-    pub fn new(dump: &'d Dump) -> ThreadStacks<'d> {
+    pub fn new(dump: &'d DumpFile) -> ThreadStacks<'d> {
         let mut threads = HashMap::with_capacity(dump.threads.len());
         for thread in &dump.threads {
             threads.entry(u64::from(thread.id)).or_insert(thread);

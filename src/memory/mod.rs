@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::base::{Addr, AddrRange, Shape};
-use crate::dump::{Bytes, Dump};
+use crate::dump::{Bytes, DumpFile};
 
 /// Memory that was asked for is not there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,7 +56,7 @@ pub struct Memory {
 
 impl Memory {
     /// Indexes the captured ranges of `dump`. Where ranges overlap, the first in the file wins.
-    pub fn new(dump: &Dump, shape: Shape) -> Memory {
+    pub fn new(dump: &DumpFile, shape: Shape) -> Memory {
         let mut wanted: Vec<Piece> = dump
             .ranges
             .iter()

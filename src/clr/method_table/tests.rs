@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::base::{Arch, Os, Shape};
-use crate::dump::{Bytes, CapturedRange, Container, Dump, DumpFacts};
+use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
 
 const BASE: Addr = Addr(0x1_0000);
 
@@ -29,7 +29,7 @@ fn memory_of(bytes: Vec<u8>) -> Memory {
         trimmed: None,
         oddities: vec![],
     };
-    let dump = Dump {
+    let dump = DumpFile {
         bytes: Arc::new(Bytes::Owned(bytes)),
         facts,
         ranges: vec![CapturedRange { start: BASE, len, offset: 0 }],

@@ -5,7 +5,7 @@ use super::super::elf_notes::{
     NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, TRIM_OWNER, process_at, raw_notes, registers_at,
 };
 use super::super::fields::Fields;
-use super::super::{Dump, MappedRegion};
+use super::super::{DumpFile, MappedRegion};
 use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
 use crate::base::{AddrRange, PtrSize, Shape};
 
@@ -13,7 +13,7 @@ use goblin::elf::program_header::PT_NOTE;
 
 const PT_LOAD: u32 = 1;
 
-pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
+pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
     let path = &dump.facts.path;
     let header = elf_core::header(&dump.bytes, path)?;
     let shape = dump.facts.shape.unwrap_or(Shape::LE64);
@@ -151,7 +151,7 @@ fn redact_note(kind: u32, desc: &mut [u8], shape: Shape, address: RedactRegister
 }
 
 /// What readers need to know of the dump that this one was made of.
-fn trim_note(dump: &Dump, redacted: bool, out: &mut Out) -> Result<(), WriteError> {
+fn trim_note(dump: &DumpFile, redacted: bool, out: &mut Out) -> Result<(), WriteError> {
     let mut desc = Out::new(out.endian);
     let before = dump.facts.trimmed.is_some_and(|t| t.redacted);
     desc.u64(u64::from(redacted || before));

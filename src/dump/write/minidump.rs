@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::Dump;
+use super::super::DumpFile;
 use super::super::fields::Fields;
 use super::super::minidump::{Reading, stream};
 use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
@@ -24,7 +24,7 @@ struct Copy<'a, 'r> {
     stacks: Vec<(u64, u64)>,
 }
 
-pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
+pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
     const HEADER: u64 = 32;
     const ENTRY: u64 = 12;
     let limits = Limits::default();

@@ -5,7 +5,7 @@
 mod elf;
 mod minidump;
 
-use super::{CapturedRange, Container, Dump, DumpError};
+use super::{CapturedRange, Container, DumpError, DumpFile};
 use crate::base::{AddrRange, Endian, PtrSize};
 
 /// Which register values may stay in a redacted dump: addresses. Whatever else lies in registers may be a piece of text.
@@ -38,7 +38,7 @@ pub enum WriteError {
 ///
 /// # Errors
 /// [`WriteError`].
-pub fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
+pub fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
     match dump.facts.container {
         Container::ElfCore => elf::lay_out(dump, ranges, redact),
         Container::Minidump => minidump::lay_out(dump, ranges, redact),
