@@ -1,7 +1,7 @@
 //! Reads the garbage-collected heap of a dumped .NET process.
 //!
 //! Floors, each using only those below it: [`base`], [`model`] → [`dump`] → [`memory`] → [`contract`] → [`clr`] → [`gc`] → [`analysis`]
-//! → [`output`] → [`cli`]. `tests/floors.rs` fails on an upward import.
+//! → [`output`] → [`cli`]. `tests/it/floors.rs` fails on an upward import.
 
 pub mod analysis;
 pub mod base;

@@ -2,7 +2,7 @@
 //! on the command line hold of metadata, descriptions and headers.
 #![allow(dead_code)]
 
-#[path = "../../tests/support/mod.rs"]
+#[path = "../../tests/it/support/mod.rs"]
 mod support;
 
 use std::fs;

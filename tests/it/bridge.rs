@@ -1,0 +1,166 @@
+//! `bridge`, `whatif`, `unreachable` and `simulate` on real dumps, against what the programs noted.
+
+use std::collections::BTreeSet;
+
+use crate::common::{Known, ask, known_dumps, own_dump, run, shared};
+use gcdump::cli::Exit;
+use serde_json::{Value, json};
+
+fn dump(name: &str) -> Option<Known> {
+    shared()?;
+    let (mut dumps, _) = known_dumps(|row| row["name"] == name);
+    if dumps.is_empty() {
+        println!("skipped: {name} is not unpacked");
+    }
+    dumps.pop()
+}
+
+fn n(v: &Value) -> u64 {
+    v.as_u64().unwrap()
+}
+
+fn rows(v: &Value) -> &[Value] {
+    v.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn texts<'v>(rows: &'v [Value], key: &str) -> BTreeSet<&'v str> {
+    rows.iter().map(|r| r[key].as_str().unwrap()).collect()
+}
+
+fn addresses(v: &Value) -> BTreeSet<&str> {
+    rows(v).iter().map(|a| a.as_str().unwrap()).collect()
+}
+
+#[test]
+fn components_of_peers_are_the_rings_that_the_program_made() {
+    let Some(dump) = dump("net10-wks-bridge-heap") else { return };
+    let truth = dump.truth.as_ref().unwrap();
+    let (exit, answer) = ask(&dump.path, &["bridge", "--bridged", "Lab.Peer", "--all"]);
+    let data = &answer["data"];
+    assert_eq!((exit, n(&data["bridged"]), n(&data["dead"])), (Exit::Ok, 9, 0));
+    let sccs: Vec<BTreeSet<&str>> = rows(&data["sccs"]).iter().map(|s| texts(rows(&s["objects"]), "address")).collect();
+    let alone: BTreeSet<&str> = [truth["alone"].as_str().unwrap()].into();
+    assert_eq!(sccs, [addresses(&truth["ring_a"]), addresses(&truth["ring_b"]), alone]);
+    // a → b → alone, and nothing from a to alone: that way leads through b.
+    assert_eq!(data["xrefs"], json!([{ "src": 0, "dst": 1 }, { "src": 1, "dst": 2 }]));
+    assert!(rows(&data["sccs"]).iter().all(|s| s["alive"] == true));
+    // Lists between the peers belong to the rings.
+    assert!(n(&data["sccs"][0]["members"]) > 3);
+
+    // All of them are held by handles and lists: none is dead.
+    let (_, answer) = ask(&dump.path, &["bridge", "--bridged", "Lab.Peer"]);
+    assert_eq!(answer["data"]["sccs"], json!([]));
+    // Not looked into, every peer is for itself.
+    let (_, answer) = ask(&dump.path, &["bridge", "--bridged", "Lab.Peer", "--all", "--opaque", "Lab.*"]);
+    assert_eq!((rows(&answer["data"]["sccs"]).len(), rows(&answer["data"]["xrefs"]).len()), (9, 0));
+    assert_eq!(answer["data"]["classes"][0]["kind"], "opaque-bridge");
+    let same = ["bridge", "--bridged", "Lab.Peer", "--all", "--opaque", "Lab.*", "--transparent", "Lab.Peer*"];
+    assert_eq!(ask(&dump.path, &same).1["data"]["sccs"], data["sccs"]);
+    // The lists are what the references run through.
+    let lists = ["bridge", "--bridged", "Lab.Peer", "--all", "--opaque", "System.Collections.Generic.List<*"];
+    assert_eq!(rows(&ask(&dump.path, &lists).1["data"]["sccs"]).len(), 9);
+
+    let path = dump.path.to_str().unwrap();
+    let ran = run(&["bridge", "--bridged", "Lab.Peer", "--all", "--dot", path]);
+    assert!(ran.out.starts_with("digraph bridge {") && ran.out.contains("s0 -> s1;") && ran.out.contains("s1 -> s2;"), "{}", ran.out);
+    assert!(!ran.out.contains("s0 -> s2;"));
+    assert_eq!(run(&["bridge", "--dot", "--json", path]).exit, Exit::Usage);
+}
+
+#[test]
+fn without_what_holds_it_an_object_dies_and_its_weak_handle_is_cleared() {
+    let Some(dump) = dump("net10-wks-roots-heap") else { return };
+    let truth = dump.truth.as_ref().unwrap();
+    // The temporary slot of the unoptimised frame still holds the dog that the program meant to be held weakly only: it
+    // survived the program's own collections. Without every root of it, it is gone, and so is its weak handle.
+    let (_, weak) = ask(&dump.path, &["roots", "--kind", "weak", "--type", "Lab.Dog"]);
+    let weak = &rows(&weak["data"]["roots"])[0];
+    let (_, roots) = ask(&dump.path, &["roots", "--type", "Lab.Dog"]);
+    let own: Vec<&Value> = rows(&roots["data"]["roots"]).iter().filter(|r| r["object"] == weak["object"]).collect();
+    if own.iter().all(|r| r["address"].is_string()) {
+        let places: Vec<&str> = own.iter().map(|r| r["address"].as_str().unwrap()).collect();
+        let (exit, answer) = ask(&dump.path, &["whatif", "--dead", &places.join(",")]);
+        let data = &answer["data"];
+        assert_eq!(exit, Exit::Ok);
+        let dogs = rows(&data["freed"]["types"]).iter().find(|t| t["type"] == "Lab.Dog").unwrap();
+        assert_eq!(n(&dogs["count"]), 1);
+        let row = rows(&data["weak_handles"]).iter().find(|w| w["address"] == weak["address"]).unwrap();
+        assert_eq!((&row["survives"], &row["reached_now"]), (&json!(false), &json!(true)));
+    }
+    let (_, strict) = ask(&dump.path, &["unreachable", "--objects", "--stacks", "none"]);
+    let dog = rows(&strict["data"]["objects"]).iter().find(|o| o["address"] == weak["object"]).unwrap();
+    assert_eq!(dog["class"], "weak-only");
+    // What nothing holds but a weak handle lives when it is taken for alive.
+    let (_, garbage) = ask(&dump.path, &["unreachable", "--objects"]);
+    let lost = rows(&garbage["data"]["objects"]).iter().find(|o| o["class"] == "weak-only").unwrap();
+    let address = lost["address"].as_str().unwrap();
+    let (_, answer) = ask(&dump.path, &["whatif", "--alive", address]);
+    let data = &answer["data"];
+    assert!(n(&data["survivors"]["count"]) > 0 && n(&data["freed"]["count"]) == 0);
+    let row = rows(&data["weak_handles"]).iter().find(|w| w["object"] == address).unwrap();
+    assert_eq!((&row["survives"], &row["reached_now"]), (&json!(true), &json!(false)));
+    // A root gone whose objects others hold changes nothing; no handle is no answer.
+    let handle = truth["handle"].as_str().unwrap();
+    assert_eq!(ask(&dump.path, &["whatif", "--dead", handle]).0, Exit::Ok);
+    let path = dump.path.to_str().unwrap();
+    assert_eq!(run(&["whatif", "--dead", "0x10", path]).exit, Exit::Negative);
+    assert_eq!(run(&["whatif", "--alive", "0x10", path]).exit, Exit::Negative);
+    assert_eq!(run(&["whatif", path]).exit, Exit::Usage);
+    // Everything that the program noted as held is reached.
+    let garbage = texts(rows(&garbage["data"]["objects"]), "address");
+    for key in ["static_deep", "stack", "via_stack", "via_handle", "dependent", "thread_static"] {
+        assert!(!garbage.contains(truth[key].as_str().unwrap()), "{key}");
+    }
+}
+
+#[test]
+fn sums_of_garbage_and_of_collections_add_up() {
+    let (dumps, _) = known_dumps(|row| {
+        matches!(row["kind"].as_str(), Some("heap")) && row["name"].as_str().is_some_and(|n| n.contains("seg") || n.contains("wks"))
+    });
+    let mut paths: Vec<std::path::PathBuf> = dumps.into_iter().map(|d| d.path).collect();
+    paths.push(own_dump());
+    let mut checked = 0;
+    for path in &paths {
+        let what = path.display();
+        let (exit, garbage) = ask(path, &["unreachable"]);
+        if exit != Exit::Ok {
+            continue;
+        }
+        let data = &garbage["data"];
+        let (_, stat) = ask(path, &["stat"]);
+        let totals = &stat["data"]["totals"];
+        for (key, free) in [("count", "free_count"), ("bytes", "free_bytes")] {
+            let all = n(&data["reached"][key]) + n(&data["unreachable"][key]);
+            assert_eq!(all, n(&totals[key]) - n(&totals[free]), "{what}");
+            for part in ["classes", "types"] {
+                assert_eq!(rows(&data[part]).iter().map(|r| n(&r[key])).sum::<u64>(), n(&data["unreachable"][key]), "{what} {part}");
+            }
+        }
+        assert!(!rows(&data["coverage"]).is_empty());
+        let finalizer_only = &rows(&data["classes"])[2];
+        let mut before = 0;
+        for generation in ["0", "1", "2"] {
+            let (exit, answer) = ask(path, &["simulate", "collect", "--generation", generation]);
+            assert_eq!(exit, Exit::Ok, "{what}");
+            let c = &answer["data"];
+            for key in ["count", "bytes"] {
+                let parts = n(&c["freed"][key]) + n(&c["survivors"][key]) + n(&c["resurrected"][key]) + n(&c["untouched"][key]);
+                assert_eq!(parts, n(&totals[key]) - n(&totals[if key == "count" { "free_count" } else { "free_bytes" }]), "{what}");
+                for part in ["freed", "survivors", "resurrected"] {
+                    assert_eq!(rows(&c["generations"]).iter().map(|g| n(&g[part][key])).sum::<u64>(), n(&c[part][key]), "{what} {part}");
+                }
+            }
+            // An older collection frees at least as much.
+            assert!(n(&c["freed"]["count"]) + n(&c["resurrected"]["count"]) >= before, "{what}");
+            before = n(&c["freed"]["count"]) + n(&c["resurrected"]["count"]);
+            if generation == "2" {
+                assert_eq!(before, n(&data["unreachable"]["count"]), "{what}");
+                assert_eq!(n(&c["resurrected"]["count"]), n(&finalizer_only["count"]), "{what}");
+            }
+        }
+        checked += 1;
+    }
+    println!("{checked} dumps add up");
+    assert!(checked > 0);
+}

@@ -1,0 +1,339 @@
+//! The command line as a person and a script meet it: what is printed where, and how it ends.
+
+use crate::common;
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::{own_dump, run};
+use clap::CommandFactory;
+use gcdump::cli::Exit;
+
+/// The dump by the relative path that the README uses. Tests run in the package's folder.
+const DUMP: &str = "dumps/net10-wks-basics-heap.dmp.zst";
+
+macro_rules! shows {
+    ($name:ident, $($arg:literal),+) => {
+        #[test]
+        fn $name() {
+            let ran = run(&[$($arg),+, "--no-local-files", DUMP]);
+            assert_eq!(ran.exit, Exit::Ok, "{}", ran.err);
+            assert_eq!(ran.err, "");
+            insta::assert_snapshot!(ran.out);
+        }
+    };
+}
+
+shows!(info_shows_what_the_dump_is, "info");
+shows!(heap_shows_generations, "heap");
+shows!(heap_detail_shows_everything, "heap", "--detail");
+shows!(segments_shows_regions, "segments");
+shows!(segments_free_and_walk, "segments", "--free", "--walk");
+shows!(handles_shows_objects, "handles");
+shows!(handles_stat_counts, "handles", "--stat");
+shows!(oom_says_none, "oom");
+shows!(threads_shows_state, "threads");
+shows!(stat_shows_types, "stat", "--top", "12");
+shows!(stat_by_generation, "stat", "--by", "generation");
+shows!(objects_with_references, "objects", "--type", "Lab.Dog", "--refs", "--count", "3");
+shows!(object_shows_fields, "object", "0x7f316dc27908");
+shows!(object_finds_what_an_interior_pointer_points_into, "object", "0x7f316dc2790c");
+shows!(where_in_the_heap, "where", "0x7f316dc27910");
+shows!(near_shows_neighbours, "near", "0x7f316dc27908");
+shows!(contracts_check_shows_facts, "contracts", "--check");
+shows!(csv_of_handles, "handles", "--type", "pinned", "--format", "csv");
+
+#[test]
+fn help_is_on_stdout_and_names_every_command() {
+    let ran = run(&["--help"]);
+    assert_eq!((ran.exit, ran.err.as_str()), (Exit::Ok, ""));
+    for command in [
+        "info",
+        "heap",
+        "segments",
+        "handles",
+        "oom",
+        "threads",
+        "contracts",
+        "stat",
+        "objects",
+        "object",
+        "where",
+        "near",
+        "statics",
+        "type",
+        "exceptions",
+        "eeheap",
+        "gchandles",
+        "roots",
+        "finalizers",
+        "finalizequeue",
+        "analyzeoom",
+        "clrthreads",
+    ] {
+        assert!(ran.out.contains(command), "{command}");
+    }
+    let none: [&str; 0] = [];
+    let ran = run(&none);
+    assert_eq!((ran.exit, ran.out.as_str()), (Exit::Usage, ""));
+    assert!(ran.err.contains("Usage"));
+}
+
+/// The help text in docs/cli.md is the program's.
+#[test]
+fn the_manual_holds_the_help_text() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
+    let old = fs::read_to_string(&path).unwrap();
+    let mut help = run(&["--help"]).out;
+    let commands: Vec<String> = gcdump::cli::Cli::command().get_subcommands().map(|c| c.get_name().to_string()).collect();
+    for command in commands.iter().filter(|c| *c != "help") {
+        let text = run(&[command.as_str(), "--help"]).out;
+        // The options that every command has are shown once.
+        let own = text.split("Options of every command:").next().unwrap().trim_end();
+        help.push_str(&format!("\n$ gcdump {command} --help\n{own}\n"));
+    }
+    let (head, rest) = old.split_once("<!-- help -->\n").unwrap();
+    let (_, tail) = rest.split_once("<!-- end of help -->").unwrap();
+    let new = format!("{head}<!-- help -->\n```text\n$ gcdump --help\n{}\n```\n<!-- end of help -->{tail}", help.trim_end());
+    if std::env::var_os("GCDUMP_BLESS").is_some() {
+        fs::write(&path, &new).unwrap();
+    } else {
+        assert!(old == new, "docs/cli.md is outdated; GCDUMP_BLESS=1 cargo test --test it cli:: rewrites it");
+    }
+}
+
+/// (file name, content, part of the message)
+const NO_DUMPS: &[(&str, &[u8], &str)] = &[
+    ("empty.dmp", b"", "is empty"),
+    ("notes.dmp", b"just some text\nof two lines\n", "text"),
+    ("trace.gcdump", b"\x14\0\0\0!FastSerialization.1 and more bytes of it", "dotnet-gcdump"),
+    ("trace.nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1", "nettrace"),
+    ("app.exe", b"MZ\x90\0\x03\0\0\0\x04\0\0\0\xff\xff\0\0 and so on, a whole program", "PE"),
+    ("data.json", b"{\"a\": 1, \"b\": [2, 3]}", "JSON"),
+    ("short.dmp", b"MDMP", "cut off"),
+    ("mac.core", b"\xcf\xfa\xed\xfe\x07\0\0\x01\x03\0\0\0\x04\0\0\0 and the load commands of it", "macOS"),
+];
+
+#[test]
+fn what_is_no_dump_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content, message) in NO_DUMPS {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let ran = run(&["heap", path.to_str().unwrap()]);
+        assert_eq!((ran.exit, ran.out.as_str()), (Exit::BadDump, ""), "{name}: {}", ran.err);
+        assert!(ran.err.to_lowercase().contains(&message.to_lowercase()), "{name}: {}", ran.err);
+        assert!(ran.err.contains(name) && ran.err.lines().count() <= 3, "{name}: {}", ran.err);
+    }
+    for path in [folder.path().join("absent.dmp"), folder.path().to_path_buf()] {
+        let ran = run(&["heap", path.to_str().unwrap()]);
+        assert_eq!(ran.exit, Exit::BadDump, "{}", ran.err);
+        assert!(ran.err.contains(path.to_str().unwrap()), "{}", ran.err);
+    }
+}
+
+#[test]
+fn wrong_usage_is_exit_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("no-overlay.json");
+    fs::write(&text, "{\"types\": {}}").unwrap();
+    let cases: &[&[&str]] = &[
+        &["handles", "--type", "nonsense", DUMP],
+        &["heap", "--json", "--format", "csv", DUMP],
+        &["heap", "--nonsense", DUMP],
+        &["nonsense", DUMP],
+        &["heap", "--modules", "/does/not/exist", DUMP],
+        &["heap", "--overlay", text.to_str().unwrap(), DUMP],
+        &["heap", "--overlay", "/does/not/exist.json", DUMP],
+    ];
+    for args in cases {
+        let ran = run(args);
+        assert_eq!((ran.exit, ran.out.as_str()), (Exit::Usage, ""), "{args:?}: {}", ran.err);
+        assert!(!ran.err.is_empty());
+    }
+    let ran = run(&["heap", "--runtime", "7", DUMP]);
+    assert_eq!(ran.exit, Exit::NoRuntime, "{}", ran.err);
+}
+
+#[test]
+fn a_handle_type_that_the_runtime_lacks_is_wrong_usage() {
+    let (dumps, _) = common::known_dumps(|r| r["name"] == "net9-wks-basics-heap");
+    let Some(dump) = dumps.first() else { return println!("skipped: net9-wks-basics-heap is not unpacked") };
+    let ran = run(&["handles", "--type", "cross-reference", dump.path.to_str().unwrap()]);
+    assert_eq!(ran.exit, Exit::Usage);
+    assert!(ran.err.contains("weak-interior-pointer"), "{}", ran.err);
+}
+
+#[test]
+fn what_a_mini_dump_lacks_is_named_and_the_exit_code_says_partial() {
+    let (dumps, _) = common::known_dumps(|r| r["kind"] == "mini" || r["kind"] == "triage");
+    for dump in &dumps {
+        for command in ["info", "handles"] {
+            let ran = run(&[command, "--no-local-files", dump.path.to_str().unwrap()]);
+            assert_eq!(ran.exit, Exit::Partial, "{command} on {}: {}", dump.name, ran.err);
+            assert!(!ran.out.is_empty());
+        }
+        let ran = run(&["handles", "--json", "--no-local-files", dump.path.to_str().unwrap()]).json();
+        assert_eq!((&ran["data"]["complete"], &ran["data"]["total"]), (&false.into(), &0.into()), "{}", dump.name);
+        assert!(ran["warnings"].as_array().unwrap().iter().any(|w| w["kind"] == "missing"));
+    }
+    println!("mini dumps: {} checked", dumps.len());
+}
+
+#[test]
+fn strict_makes_any_warning_count() {
+    let (dumps, _) = common::known_dumps(|r| r["name"] == "net10-wks-wait-gcore");
+    let folder = tempfile::tempdir().unwrap();
+    let whole = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
+    let cut = folder.path().join("cut.dmp");
+    // The last range of the dump is lost; the heap is not in it.
+    fs::write(&cut, &whole[..whole.len() - 4096]).unwrap();
+    let plain = run(&["oom", "--no-local-files", cut.to_str().unwrap()]);
+    assert_eq!(plain.exit, Exit::Ok, "{}", plain.err);
+    assert!(plain.err.contains("cut off"), "{}", plain.err);
+    let strict = run(&["oom", "--strict", "--no-local-files", cut.to_str().unwrap()]);
+    assert_eq!(strict.exit, Exit::Partial);
+    drop(dumps);
+}
+
+#[test]
+fn compressed_dumps_give_the_same_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
+    let plain = folder.path().join("plain.dmp");
+    fs::write(&plain, &whole).unwrap();
+    let gzip = folder.path().join("dump.gz");
+    let mut encoder = flate2::write::GzEncoder::new(fs::File::create(&gzip).unwrap(), flate2::Compression::fast());
+    encoder.write_all(&whole).unwrap();
+    encoder.finish().unwrap();
+    for command in ["heap", "segments", "handles", "threads"] {
+        let of = |p: &Path| run(&[command, "--json", "--no-local-files", p.to_str().unwrap()]).json()["data"].clone();
+        let expected = of(&plain);
+        assert_eq!(of(&gzip), expected, "{command}");
+        assert_eq!(of(&own_dump()), expected, "{command}");
+    }
+    let refused = run(&["heap", "--max-decompressed", "1M", own_dump().to_str().unwrap()]);
+    assert_eq!((refused.exit, refused.out.as_str()), (Exit::BadDump, ""), "{}", refused.err);
+}
+
+#[test]
+fn sos_spellings_are_aliases() {
+    for (sos, own) in [
+        (vec!["eeheap", "-gc"], vec!["heap"]),
+        (vec!["gchandles", "-type", "Pinned", "-stat"], vec!["handles", "--type", "pinned", "--stat"]),
+        (vec!["analyzeoom"], vec!["oom"]),
+        (vec!["clrthreads"], vec!["threads"]),
+    ] {
+        let ask = |args: Vec<&str>| run(&[args, vec![DUMP]].concat()).out;
+        assert_eq!(ask(sos), ask(own));
+    }
+    assert_eq!(run(&[DUMP]).out, run(&["info", DUMP]).out);
+}
+
+fn binary() -> Command {
+    let mut c = Command::new(env!("CARGO_BIN_EXE_gcdump"));
+    c.env_remove("GCDUMP_DUMP");
+    c
+}
+
+#[test]
+fn a_closed_pipe_is_success() {
+    let mut child =
+        binary().args(["contracts", "--format", "ndjson"]).arg(own_dump()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut first = [0u8; 16];
+    let mut out = child.stdout.take().unwrap();
+    out.read_exact(&mut first).unwrap();
+    drop(out);
+    let ended = child.wait_with_output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
+fn the_first_object_is_there_at_once() {
+    for format in ["json", "ndjson", "csv", "table"] {
+        let dump = own_dump();
+        let mut child = binary()
+            .args(["objects", "--format", format, "--count", "0"])
+            .arg(&dump)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+        assert!(!line.is_empty(), "{format}");
+        drop(out);
+        let ended = child.wait_with_output().unwrap();
+        assert!(ended.status.success(), "{format}: {ended:?}");
+        assert!(ended.stderr.is_empty(), "{format}: {}", String::from_utf8_lossy(&ended.stderr));
+    }
+}
+
+#[test]
+fn the_dump_may_be_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let none = binary().arg("heap").current_dir(folder.path()).output().unwrap();
+    assert_eq!(none.status.code(), Some(2));
+    fs::copy(own_dump(), folder.path().join("crash.dmp.zst")).unwrap();
+    let only = binary().arg("heap").current_dir(folder.path()).output().unwrap();
+    assert_eq!(only.status.code(), Some(0));
+    assert!(String::from_utf8_lossy(&only.stderr).contains("using crash.dmp.zst"), "{only:?}");
+    assert!(String::from_utf8_lossy(&only.stdout).contains("gen2"));
+    fs::copy(own_dump(), folder.path().join("other.dmp.zst")).unwrap();
+    let two = binary().arg("heap").current_dir(folder.path()).output().unwrap();
+    assert_eq!(two.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&two.stderr).contains("other.dmp.zst"));
+    let named = binary().arg("heap").current_dir(folder.path()).env("GCDUMP_DUMP", "other.dmp.zst").output().unwrap();
+    assert_eq!(named.status.code(), Some(0));
+    assert_eq!(named.stdout, only.stdout);
+}
+
+#[test]
+fn an_answer_can_go_to_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("heap.json");
+    let ran = run(&["heap", "--json", "-o", path.to_str().unwrap(), DUMP]);
+    assert_eq!((ran.exit, ran.out.as_str()), (Exit::Ok, ""));
+    let answer: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(answer["command"], "heap");
+    let ran = run(&["heap", "-o", "/does/not/exist/x", DUMP]);
+    assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+    // An answer that cannot be had does not cost the one that is there, and leaves nothing behind.
+    let ran = run(&["object", "0x1", "-o", path.to_str().unwrap(), DUMP]);
+    assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
+    let late = ["heap", "--timeout", "1ms", "-o", path.to_str().unwrap(), DUMP];
+    let late = Command::new(env!("CARGO_BIN_EXE_gcdump")).args(late).output().unwrap();
+    assert_eq!(late.status.code(), Some(6));
+    assert_eq!(serde_json::from_slice::<serde_json::Value>(&fs::read(&path).unwrap()).unwrap(), answer);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    // Devices are written to as they are.
+    let ran = run(&["heap", "-o", "/dev/null", DUMP]);
+    assert_eq!((ran.exit, ran.err.as_str()), (Exit::Ok, ""));
+    assert!(!Path::new("/dev/null").is_file());
+    // The dump itself is never overwritten.
+    let dump = folder.path().join("precious");
+    fs::copy(own_dump(), &dump).unwrap();
+    let ran = run(&["heap", "-o", dump.to_str().unwrap(), dump.to_str().unwrap()]);
+    assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+    assert_eq!(fs::read(&dump).unwrap(), fs::read(own_dump()).unwrap());
+}
+
+#[test]
+fn a_timeout_ends_politely() {
+    let gcdump = |args: &[&str]| {
+        let mut c = Command::new(env!("CARGO_BIN_EXE_gcdump"));
+        c.args(args).args(["--no-local-files"]).arg(own_dump()).output().unwrap()
+    };
+    // Decompressing alone takes longer than this.
+    let cut = gcdump(&["objects", "--json", "--timeout", "1ms"]);
+    assert_eq!(cut.status.code(), Some(6), "{}", String::from_utf8_lossy(&cut.stderr));
+    assert!(String::from_utf8_lossy(&cut.stderr).contains("not done after 1ms (--timeout)"));
+    assert!(serde_json::from_slice::<serde_json::Value>(&cut.stdout).is_err(), "half an answer looks like a whole one");
+    let whole = gcdump(&["heap", "--json", "--timeout", "10m"]);
+    assert_eq!(whole.status.code(), Some(0), "{}", String::from_utf8_lossy(&whole.stderr));
+    assert!(serde_json::from_slice::<serde_json::Value>(&whole.stdout).is_ok());
+    assert_eq!(gcdump(&["heap", "--timeout", "5 parsecs"]).status.code(), Some(2));
+}

@@ -1,0 +1,165 @@
+//! What the integration tests share: running the program in process, and finding the real dumps.
+
+use std::path::{Path, PathBuf};
+
+use gcdump::cli::{self, Exit, Streams};
+use serde_json::Value;
+
+/// What a run left behind.
+pub struct Ran {
+    pub exit: Exit,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// The answer as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
+    }
+}
+
+/// Runs `gcdump` with `args`, as if piped.
+pub fn run<S: AsRef<str>>(args: &[S]) -> Ran {
+    let args = std::iter::once("gcdump".into()).chain(args.iter().map(|a| a.as_ref().into()));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = cli::run(args, Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
+    Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+/// Runs a command on a dump and returns its envelope. No module files of this machine take part: answers must not
+/// depend on what happens to be installed.
+pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
+    let mut args: Vec<&str> = command.to_vec();
+    args.extend(["--json", "--no-local-files"]);
+    let path = dump.to_str().unwrap();
+    args.push(path);
+    let ran = run(&args);
+    assert!(!ran.out.is_empty(), "{command:?} on {path}: {:?} {}", ran.exit, ran.err);
+    (ran.exit, ran.json())
+}
+
+/// The small dump that lies in the repository.
+pub fn own_dump() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/net10-wks-basics-heap.dmp.zst")
+}
+
+/// Folder with the manifest of the shared dumps, where there is one: `GCDUMP_TEST_SHARED`, else `../shared/dumps`.
+pub fn shared() -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/dumps");
+    let path = std::env::var_os("GCDUMP_TEST_SHARED").map_or_else(beside, PathBuf::from);
+    path.join("manifest.json").is_file().then_some(path)
+}
+
+/// Folder with the unpacked dumps: `GCDUMP_TEST_DUMPS`, else `~/.cache/gcdump-dumps`.
+pub fn unpacked() -> PathBuf {
+    let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache/gcdump-dumps"));
+    std::env::var_os("GCDUMP_TEST_DUMPS").map(PathBuf::from).or_else(home).unwrap_or_else(|| "dumps".into())
+}
+
+/// Folder with the lab's programs: `GCDUMP_TEST_LAB`, else `~/.cache/gcdump-lab`.
+pub fn lab() -> Option<PathBuf> {
+    let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".cache/gcdump-lab"));
+    let lab = std::env::var_os("GCDUMP_TEST_LAB").map(PathBuf::from).or_else(home)?;
+    lab.join("net10/lab").is_file().then_some(lab)
+}
+
+/// A dump of the manifest with the answers that lie beside it.
+pub struct Known {
+    pub name: String,
+    pub path: PathBuf,
+    pub runtime: String,
+    pub gc: String,
+    pub scenario: String,
+    pub kind: String,
+    pub truth: Option<Value>,
+    pub clrmd: Option<Value>,
+    pub expect: Option<Value>,
+}
+
+/// The dumps of the manifest that are unpacked, and the names of those that are not.
+pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) {
+    let (mut have, mut lack) = (Vec::new(), Vec::new());
+    let Some(shared) = shared() else { return (have, lack) };
+    let manifest: Value = serde_json::from_slice(&std::fs::read(shared.join("manifest.json")).unwrap()).unwrap();
+    for row in manifest["dumps"].as_array().unwrap().iter().filter(|r| wanted(r)) {
+        let text = |key: &str| row[key].as_str().map(ToString::to_string);
+        let name = text("name").unwrap();
+        let path = unpacked().join(format!("{name}.dmp"));
+        if path.metadata().map(|m| m.len()).ok() != row["bytes"].as_u64() {
+            lack.push(name);
+            continue;
+        }
+        let beside = |key: &str| -> Option<Value> {
+            let bytes = std::fs::read(shared.join(text(key)?)).unwrap();
+            let bytes = if bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) { zstd::decode_all(bytes.as_slice()).unwrap() } else { bytes };
+            Some(serde_json::from_slice(&bytes).unwrap())
+        };
+        have.push(Known {
+            truth: beside("truth"),
+            clrmd: beside("clrmd"),
+            expect: beside("expect"),
+            path,
+            name,
+            runtime: text("runtime").unwrap(),
+            gc: text("gc").unwrap(),
+            scenario: text("scenario").unwrap(),
+            kind: text("kind").unwrap(),
+        });
+    }
+    (have, lack)
+}
+
+/// A dump with ClrMD's answer about it.
+pub struct Answered {
+    /// Name without `.dmp`.
+    pub name: String,
+    /// The unpacked dump.
+    pub path: PathBuf,
+    /// What ClrMD said.
+    pub clrmd: Value,
+    /// What the dumped program knew about itself.
+    pub truth: Option<Value>,
+}
+
+fn json_file(path: &Path) -> Option<Value> {
+    let bytes = std::fs::read(path).ok()?;
+    let bytes = if path.extension().is_some_and(|e| e == "zst") { zstd::decode_all(bytes.as_slice()).unwrap() } else { bytes };
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Every unpacked dump with an answer of ClrMD, and those of the folder `GCDUMP_TEST_EXTRA`. `GCDUMP_TEST_ONLY` selects by a
+/// part of the name. Empty, with a remark, where there are none.
+pub fn answered() -> Vec<Answered> {
+    let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
+    let mut out = Vec::new();
+    let mut add = |name: &str, dumps: &Path, answers: &Path| {
+        let path = dumps.join(format!("{name}.dmp"));
+        let answer = ["clrmd.json.zst", "clrmd.json"].iter().find_map(|e| json_file(&answers.join(format!("{name}.{e}"))));
+        if let Some(clrmd) = answer.filter(|_| path.is_file() && name.contains(&only)) {
+            out.push(Answered { name: name.into(), path, clrmd, truth: json_file(&answers.join(format!("{name}.truth.json"))) });
+        }
+    };
+    if let Some(shared) = shared() {
+        let manifest = json_file(&shared.join("manifest.json")).unwrap();
+        manifest["dumps"].as_array().unwrap().iter().for_each(|e| add(e["name"].as_str().unwrap(), &unpacked(), &shared));
+    }
+    if let Some(extra) = std::env::var_os("GCDUMP_TEST_EXTRA").map(PathBuf::from) {
+        let mut names: Vec<String> = std::fs::read_dir(&extra)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .filter(|n| n.ends_with(".dmp"))
+            .collect();
+        names.sort();
+        names.iter().for_each(|n| add(n.trim_end_matches(".dmp"), &extra, &extra));
+    }
+    if out.is_empty() {
+        println!("skipped: no dumps with answers at hand");
+    }
+    out
+}
+
+/// An address as answers print it.
+pub fn number(v: &Value) -> u64 {
+    v.as_str().and_then(|s| u64::from_str_radix(s.strip_prefix("0x")?, 16).ok()).unwrap_or_else(|| panic!("{v} is no address"))
+}

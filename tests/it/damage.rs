@@ -1,0 +1,203 @@
+//! gcdump on damaged dumps of four kinds of machines: no panic, no hang, an honest exit code.
+
+use crate::common;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::support::{Shape, Spec, Target};
+use gcdump::base::SharedNotes;
+use gcdump::clr::threads::Threads;
+use gcdump::contract::{Options, Process};
+use gcdump::dump::{Bytes, OpenOptions, open_bytes};
+use gcdump::gc::{Gc, HandleFilter};
+
+const COMMANDS: [&[&str]; 12] = [
+    &["info"],
+    &["heap", "--detail"],
+    &["segments", "--free"],
+    &["handles"],
+    &["oom"],
+    &["threads"],
+    &["handles", "--by", "generation"],
+    &["roots", "--weak"],
+    &["finalizers", "--objects"],
+    &["verify"],
+    &["contracts"],
+    &["contracts", "--check"],
+];
+const FORMATS: [&str; 4] = ["table", "json", "ndjson", "csv"];
+
+/// xorshift64*: the same numbers on every machine.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+}
+
+/// Opens the copy and runs every reader. Returns whether a runtime was found.
+fn read_all(bytes: Vec<u8>) -> bool {
+    let Ok(dump) = open_bytes(Bytes::Owned(bytes), Path::new("damaged.dmp"), &OpenOptions::default()) else { return false };
+    let process = Process::of(dump, &Options::default());
+    let notes = SharedNotes::new();
+    serde_json::to_string(&gcdump::analysis::info(&process, 0, &notes)).unwrap();
+    let Ok(runtime) = process.runtime(0) else { return false };
+    serde_json::to_string(&gcdump::analysis::contracts(&process, runtime)).unwrap();
+    let threads = Threads::bind(&process.memory, &runtime.descriptor, &notes, &process.limits).map(|t| t.list()).unwrap_or_default();
+    let _ = gcdump::analysis::threads(&process, runtime, &notes);
+    if let Ok(gc) = Gc::bind(&process.memory, &runtime.descriptor, &notes, &process.limits) {
+        serde_json::to_string(&gc.heap_report(&threads, true)).unwrap();
+        serde_json::to_string(&(gc.segments(), gc.regions(), gc.oom())).unwrap();
+        gc.walk_handles(&HandleFilter::default(), |_| {});
+    }
+    true
+}
+
+/// Runs one command on the copy, as a user would, in one of the formats.
+fn run_one(bytes: &[u8], n: usize) {
+    let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    let (command, format) = (COMMANDS[n % COMMANDS.len()], FORMATS[n / COMMANDS.len() % FORMATS.len()]);
+    let ran = common::run(&[command, &["--no-local-files", "--format", format, file.path().to_str().unwrap()]].concat());
+    assert!(matches!(ran.exit.code(), 0 | 1 | 3 | 4 | 5), "{command:?}: {:?} {}", ran.exit, ran.err);
+    assert!(!ran.err.is_empty() || !ran.out.is_empty(), "{command:?} said nothing");
+}
+
+/// Does `work`; a panic or a hang is told with what led to it.
+fn survives(what: &str, work: impl FnOnce()) {
+    let started = Instant::now();
+    assert!(catch_unwind(AssertUnwindSafe(work)).is_ok(), "gcdump panicked on: {what}");
+    let took = started.elapsed();
+    assert!(took < Duration::from_secs(10), "gcdump took {took:?} on: {what}");
+}
+
+type Container = (&'static str, fn(&Target) -> Vec<u8>);
+const CONTAINERS: [Container; 2] = [("core", Target::to_elf_core), ("minidump", Target::to_minidump)];
+
+/// Calls `test` for each kind of machine and each container, two at a time.
+fn everywhere(test: impl Fn(&Target, &Container, &str) + Sync) {
+    let test = &test;
+    for shapes in Shape::ALL.chunks(2) {
+        std::thread::scope(|scope| {
+            for shape in shapes {
+                scope.spawn(move || {
+                    for (i, container) in CONTAINERS.iter().enumerate() {
+                        let server = (i == usize::from(shape.big)).then_some(2);
+                        let target = Spec { server, cpus: 3, regions: shape.ptr == 8, ..Spec::standard(*shape) }.build();
+                        test(&target, container, &format!("{shape:?} {} server {server:?}", container.0));
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn cut_off_anywhere() {
+    everywhere(|target, (_, make), name| {
+        let whole = make(target);
+        for n in 0..200usize {
+            // Half of the points lie in the first 4 KiB, where the container's own structures are.
+            let at = if n < 100 { n * 4096 / 100 } else { (n - 100) * whole.len() / 100 };
+            survives(&format!("{name}, cut at {at}"), || {
+                read_all(whole[..at].to_vec());
+                run_one(&whole[..at], n);
+            });
+        }
+    });
+}
+
+#[test]
+fn bytes_flipped_anywhere() {
+    /// Copies per container and flipped bytes per copy: 8 × 625 × 4 = 20 000.
+    const COPIES: usize = 625;
+    const FLIPS: usize = 4;
+    everywhere(|target, (_, make), name| {
+        let whole = make(target);
+        let mut found = 0;
+        for seed in 1..=COPIES as u64 {
+            let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let mut copy = whole.clone();
+            for _ in 0..FLIPS {
+                // A third in the container's structures, the rest anywhere.
+                let span = if rng.below(3) == 0 { 2048 } else { whole.len() };
+                let at = rng.below(span);
+                copy[at] = match rng.below(4) {
+                    0 => 0,
+                    1 => 0xff,
+                    2 => copy[at] ^ 1 << rng.below(8),
+                    _ => rng.next() as u8,
+                };
+            }
+            survives(&format!("{name}, flips of seed {seed}"), || {
+                if seed % 5 == 0 {
+                    run_one(&copy, seed as usize / 5);
+                }
+                found += usize::from(read_all(copy));
+            });
+        }
+        // Most damage does not hide the runtime; else the test would test nothing.
+        assert!(found * 4 > COPIES, "{name}: {found} of {COPIES}");
+    });
+}
+
+#[test]
+fn words_of_live_structures_replaced() {
+    everywhere(|target, (_, make), name| {
+        let mut rng = Rng(0x1234_5678_9abc_def1);
+        let ranges = target.ranges();
+        let addresses: Vec<u64> = ranges.iter().map(|r| r.0).collect();
+        for n in 0..250usize {
+            let mut copy = target.clone();
+            for _ in 0..3 {
+                // Pointers that lead somewhere else, cycles, ends of the address space.
+                let (start, range) = copy.memory.ranges.iter().nth(rng.below(ranges.len() - 1)).map(|(a, r)| (*a, r.bytes.len())).unwrap();
+                let p = copy.memory.shape.ptr;
+                let at = start + rng.below(range / p as usize) as u64 * p;
+                let value = match rng.below(5) {
+                    0 => u64::MAX,
+                    1 => at,
+                    2 => u64::MAX - 7,
+                    3 => addresses[rng.below(addresses.len())],
+                    _ => rng.next(),
+                };
+                let value = if p == 4 { value & 0xffff_ffff } else { value };
+                copy.memory.p(at, value);
+            }
+            survives(&format!("{name}, words of round {n}"), || {
+                let bytes = make(&copy);
+                if n % 5 == 0 {
+                    run_one(&bytes, n / 5);
+                }
+                read_all(bytes);
+            });
+        }
+    });
+}
+
+#[test]
+fn every_range_left_out() {
+    everywhere(|target, (_, make), name| {
+        for (n, (start, len)) in target.ranges().into_iter().enumerate() {
+            // The whole range, and each quarter of a page of it.
+            let parts = (0..len.div_ceil(0x400)).map(|i| (start + i * 0x400, 0x400));
+            for (from, bytes) in std::iter::once((start, len)).chain(parts) {
+                let cut = target.without(from, bytes);
+                survives(&format!("{name}, without {bytes:#x} bytes at {from:#x}"), || {
+                    let file = make(&cut);
+                    run_one(&file, n);
+                    read_all(file);
+                });
+            }
+        }
+    });
+}

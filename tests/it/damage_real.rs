@@ -1,0 +1,82 @@
+//! Damage to a real dump: cut off anywhere, bytes flipped where they hurt. Never a panic, a hang, or an invented answer.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use crate::common::{own_dump, run};
+
+const COMMANDS: [&[&str]; 9] = [
+    &["info"],
+    &["heap", "--detail"],
+    &["segments", "--free", "--walk"],
+    &["handles"],
+    &["oom"],
+    &["threads"],
+    &["roots", "--weak"],
+    &["finalizers", "--objects"],
+    &["verify"],
+];
+
+fn survive(path: &Path, command: &[&str], what: &str) {
+    let started = Instant::now();
+    let args = [command, &["--json", "--no-local-files", path.to_str().unwrap()]].concat();
+    let ran = catch_unwind(AssertUnwindSafe(|| run(&args))).unwrap_or_else(|_| panic!("{command:?} panicked: {what}"));
+    assert!(started.elapsed() < Duration::from_secs(10), "{command:?} took {:?}: {what}", started.elapsed());
+    assert!([0, 1, 3, 4, 5].contains(&ran.exit.code()), "{command:?} ended with {:?}: {what}: {}", ran.exit, ran.err);
+    // An answer or a message, never both missing.
+    assert!(!ran.out.is_empty() || !ran.err.is_empty(), "{command:?} said nothing: {what}");
+}
+
+fn copy() -> (tempfile::TempDir, std::path::PathBuf, u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("damaged.dmp");
+    let whole = zstd::decode_all(File::open(own_dump()).unwrap()).unwrap();
+    fs::write(&path, &whole).unwrap();
+    (folder, path, whole.len() as u64)
+}
+
+#[test]
+fn a_real_dump_cut_off_at_200_points() {
+    let (_folder, path, len) = copy();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    for i in 0..200u64 {
+        // From the end to the very beginning; the last ones fall into the headers.
+        let at = if i < 150 { len - len / 151 * (i + 1) } else { (200 - i) * 300 };
+        file.set_len(at).unwrap();
+        for command in COMMANDS {
+            survive(&path, command, &format!("cut at {at} of {len}"));
+        }
+    }
+}
+
+#[test]
+fn a_real_dump_with_flipped_bytes() {
+    let (_folder, path, len) = copy();
+    let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+    let mut seed = 0x2545_f491_4f6c_dd1du64;
+    let mut random = move || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed
+    };
+    for round in 0..400u64 {
+        // Fifty bytes a round: half of them in headers and notes, half anywhere; restored afterwards.
+        let mut undo = Vec::new();
+        for i in 0..50u64 {
+            let at = if i % 2 == 0 { random() % (len / 200) } else { random() % len };
+            let mut old = [0u8];
+            file.read_exact_at(&mut old, at).unwrap();
+            undo.push((at, old));
+            let new = [old[0] ^ (1 << (random() % 8))];
+            file.write_all_at(&new, at).unwrap();
+        }
+        survive(&path, COMMANDS[(round % 8) as usize], &format!("round {round}"));
+        for (at, old) in undo.iter().rev() {
+            file.write_all_at(old, *at).unwrap();
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! Exceptions, their stack traces and the names of methods against ClrMD's, over every dump at hand.
+//!
+//! `GCDUMP_TEST_EXTRA` may name a folder with further dumps: `NAME.dmp`, `NAME.clrmd.json`, `NAME.truth.json`.
+
+use crate::common;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use crate::common::{Answered, answered, ask};
+use gcdump::analysis::{ExceptionReader, Namer};
+use gcdump::base::{Addr, AddrRange, Os, Shape, SharedNotes};
+use gcdump::clr::exceptions::Exceptions;
+use gcdump::clr::fields::Fields;
+use gcdump::clr::methods::Methods;
+use gcdump::clr::type_names::{NameQuality, TypeNames};
+use gcdump::contract::{self, Options, Process};
+use gcdump::dump::{Bytes, OpenOptions, open, open_bytes};
+use gcdump::memory::Memory;
+use serde_json::{Value, json};
+
+fn file_name(v: &Value) -> Value {
+    v.as_str().map_or(Value::Null, |p| p.rsplit(['/', '\\']).next().unwrap().into())
+}
+
+fn address(v: &Value) -> Addr {
+    Addr(u64::from_str_radix(v.as_str().unwrap().trim_start_matches("0x"), 16).unwrap())
+}
+
+/// ClrMD hands through the runtime's form of generic types, `` List`1[[System.Int32, System.Private.CoreLib]] `` for types
+/// and `` List`1<Int32> `` for parameters. Ours is `List<System.Int32>` and `List<Int32>`.
+fn in_our_form(text: &str) -> String {
+    let mut out = String::new();
+    let mut depth = 0;
+    let mut skip = false;
+    let bytes = text.as_bytes();
+    let mut i = 0;
+    while i < bytes.len() {
+        let rest = text.get(i..).unwrap();
+        if skip && !rest.starts_with(']') {
+            i += 1;
+        } else if rest.starts_with("[[") {
+            let digits = out.rsplit_once('`').filter(|(_, d)| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit())).map(|(h, _)| h.len());
+            out.truncate(digits.unwrap_or(out.len()));
+            out.push('<');
+            depth += 1;
+            i += 2;
+        } else if depth > 0 && rest.starts_with("],[") {
+            out.push_str(", ");
+            (skip, i) = (false, i + 3);
+        } else if depth > 0 && rest.starts_with("]]") && (skip || !rest.starts_with("]],")) {
+            out.push('>');
+            depth -= 1;
+            (skip, i) = (false, i + 2);
+        } else if depth > 0 && rest.starts_with(", ") {
+            skip = true;
+        } else if rest.starts_with('<') && out.rsplit_once('`').is_some_and(|(_, d)| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))
+        {
+            out.truncate(out.rfind('`').unwrap());
+            out.push('<');
+            i += 1;
+        } else {
+            let c = rest.chars().next().unwrap();
+            out.push(c);
+            i += c.len_utf8();
+        }
+    }
+    out
+}
+
+#[test]
+fn the_form_of_the_runtime_becomes_ours() {
+    assert_eq!(in_our_form("A.B(System.Span`1<Byte>, Int32)"), "A.B(System.Span<Byte>, Int32)");
+    assert_eq!(in_our_form("A.C[[System.__Canon, System.Private.CoreLib]]()"), "A.C<System.__Canon>()");
+    assert_eq!(in_our_form("D`2[[A.B, x],[C+E, y]]..ctor()"), "D<A.B, C+E>..ctor()");
+    assert_eq!(in_our_form("P+<>c.<Main>b__1()"), "P+<>c.<Main>b__1()");
+}
+
+/// What both know of an exception.
+fn theirs(e: &Value) -> Value {
+    if e.is_null() {
+        return Value::Null;
+    }
+    let stack = e["stack"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|f| json!([f["ip"], f["sp"], f["md"], in_our_form(f["method"].as_str().unwrap()), file_name(&f["module"])]));
+    json!([e["address"], e["type"], e["message"], e["hresult"], stack.collect::<Vec<_>>(), theirs(&e["inner"])])
+}
+
+fn ours(e: &Value) -> Value {
+    if e.is_null() {
+        return Value::Null;
+    }
+    let stack = e["stack"].as_array().unwrap().iter().map(|f| json!([f["ip"], f["sp"], f["method_desc"], f["method"], f["module"]]));
+    json!([e["address"], e["type"], e["message"], e["hresult"], stack.collect::<Vec<_>>(), ours(&e["inner"])])
+}
+
+#[test]
+fn exceptions_of_threads_are_those_of_clrmd() {
+    let (mut exceptions, mut frames) = (0, 0);
+    for Answered { name, path, clrmd, .. } in answered() {
+        let list = clrmd["threads"]["threads"].as_array().into_iter().flatten();
+        let wanted: Vec<Value> = list.map(|t| theirs(&t["exception"])).filter(|e| !e.is_null()).collect();
+        if wanted.is_empty() {
+            continue;
+        }
+        let (_, answer) = ask(&path, &["threads"]);
+        let rows = answer["data"]["threads"].as_array().unwrap();
+        let own: Vec<Value> = rows.iter().filter(|t| t["exception"]["current"] == true).map(|t| ours(&t["exception"])).collect();
+        assert_eq!(own, wanted, "{name}");
+        exceptions += own.len();
+        frames += own.iter().map(|e| e[4].as_array().unwrap().len()).sum::<usize>();
+        println!("{name}: {} exceptions", own.len());
+        if name.contains("crash") {
+            let page = common::run(&["threads", "--no-local-files", path.to_str().unwrap()]).out;
+            for line in [
+                "System.ApplicationException: the lab crashes on purpose (0x",
+                "HResult 0x80131600)\n   at Lab.Program.Crash()\n   at Lab.Program.Main(System.String[])\n---> System.InvalidOperationException: inner trouble of the lab",
+            ] {
+                assert!(page.contains(line), "{name}: {page}");
+            }
+        }
+    }
+    println!("{exceptions} exceptions, {frames} frames equal");
+}
+
+/// Every method that ClrMD names on any stack, and what we call it.
+#[test]
+fn names_of_methods_are_those_of_clrmd() {
+    let mut distinct = BTreeSet::new();
+    let (mut equal, mut bad) = (0, Vec::new());
+    for Answered { name, path, clrmd, .. } in answered().into_iter().filter(|a| !a.name.ends_with("kernel") && !a.name.ends_with("gcore")) {
+        let mut wanted = BTreeMap::new();
+        for t in clrmd["threads"]["threads"].as_array().into_iter().flatten() {
+            for f in t["frames"].as_array().into_iter().flatten().chain(t["exception"]["stack"].as_array().into_iter().flatten()) {
+                if let Some(method) = f["method"].as_str().filter(|m| !m.ends_with("!Unknown")) {
+                    wanted.insert(address(&f["md"]), (in_our_form(method), file_name(&f["module"])));
+                }
+            }
+        }
+        if wanted.is_empty() {
+            continue;
+        }
+        let process = Process::open(&path, &OpenOptions::default(), &Options::default()).unwrap();
+        let runtime = process.runtime(0).unwrap();
+        let names = TypeNames::new(&process.memory, &runtime.descriptor, process.dump.facts.os, None, &process.limits).unwrap();
+        let methods = Methods::bind(&process.memory, &runtime.descriptor, &process.limits).unwrap();
+        for (md, wanted) in wanted {
+            let own = methods.name(&names, md).map(|m| (m.name, m.module.map_or(Value::Null, Value::from), m.quality));
+            if own == Some((wanted.0.clone(), wanted.1.clone(), NameQuality::Exact)) {
+                equal += 1;
+                distinct.insert(wanted.0);
+            } else {
+                bad.push(format!("{name} {md}: ours {own:?}, theirs {wanted:?}"));
+            }
+        }
+    }
+    println!("{equal} methods equal, {} distinct names; {} different", distinct.len(), bad.len());
+    bad.iter().for_each(|b| println!("    {b}"));
+    assert!(bad.is_empty());
+}
+
+/// Instances of generic methods lie in chunks of their own, one each; methods made at run time in some of theirs.
+#[test]
+fn generic_and_dynamic_methods_have_names() {
+    let mut samples: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for Answered { name, path, clrmd, .. } in answered().into_iter().filter(|a| a.name.ends_with("heap") || a.name.starts_with("win")) {
+        let frames =
+            clrmd["threads"]["threads"].as_array().into_iter().flatten().flat_map(|t| t["frames"].as_array().into_iter().flatten());
+        let known: Vec<Addr> = frames.filter(|f| f["method"].is_string()).map(|f| address(&f["md"])).filter(|a| !a.is_null()).collect();
+        if known.is_empty() {
+            continue;
+        }
+        let process = Process::open(&path, &OpenOptions::default(), &Options::default()).unwrap();
+        let (memory, runtime) = (&process.memory, process.runtime(0).unwrap());
+        let d = &runtime.descriptor;
+        let names = TypeNames::new(memory, d, process.dump.facts.os, None, &process.limits).unwrap();
+        let methods = Methods::bind(memory, d, &process.limits).unwrap();
+        let header = d.size_of("MethodDescChunk").unwrap();
+        let (mut seen, mut generic, mut weak, mut dynamic) = (BTreeSet::new(), 0, Vec::new(), 0);
+        for near in known {
+            // Those made at run time lie anywhere.
+            let around = if name.contains("dynamic") { u64::MAX } else { 0x20000 };
+            let range = AddrRange::new(Addr(near.0.saturating_sub(around)), near.plus(around));
+            if seen.len() > 10_000_000 {
+                break;
+            }
+            for (start, bytes) in memory.stretches(range) {
+                for chunk in (0..bytes.len() as u64 / 8).map(|i| start.align_down(8).element(i, 8)) {
+                    let Ok(mt) = memory.ptr(chunk) else { continue };
+                    if !seen.insert(chunk) || names.method_tables().is_valid(mt) != Ok(true) {
+                        continue;
+                    }
+                    let md = chunk.plus(header);
+                    let kind = memory.u16(md.plus(6)).unwrap_or(0) & 7;
+                    let (Ok(next), Ok(size), Ok(count), Ok(0)) =
+                        (memory.ptr(chunk.plus(8)), memory.u8(chunk.plus(16)), memory.u8(chunk.plus(17)), memory.u8(md.plus(2)))
+                    else {
+                        continue;
+                    };
+                    let next_fits = next.is_null() || memory.ptr(next) == Ok(mt);
+                    if !next_fits || !(3..=6).contains(&size) && kind == 5 || size < count {
+                        continue;
+                    }
+                    match (kind, methods.name(&names, md)) {
+                        (5, Some(m)) if count == 0 => {
+                            if m.quality == NameQuality::Exact && m.token.is_some() {
+                                generic += usize::from(m.name.contains(">("));
+                                samples.entry(name.split('-').next().unwrap().into()).or_default().insert(m.name);
+                            } else {
+                                weak.push(m.name);
+                            }
+                        }
+                        (7, Some(m)) if m.quality == NameQuality::Exact => {
+                            dynamic += 1;
+                            assert!(m.name.starts_with("DynamicClass.") || m.name.starts_with("ILStubClass."), "{}", m.name);
+                            samples.entry(name.split('-').next().unwrap().into()).or_default().insert(m.name);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        assert!(weak.is_empty() && (generic > 0 || name.contains("crash")), "{name}: {weak:?}");
+        // `new DynamicMethod("dyn", typeof(int), new[] { typeof(int) })`
+        assert!(!name.contains("dynamic") || samples.values().flatten().any(|n| n == "DynamicClass.dyn(Int32)"), "{name}");
+        println!("{name}: {generic} generic, {} weak {:?}, {dynamic} dynamic", weak.len(), weak.first());
+    }
+    let all: BTreeSet<&String> = samples.values().flatten().collect();
+    println!("{} names", all.len());
+    if !samples.is_empty() {
+        for wanted in [
+            "System.ArgumentOutOfRangeException.ThrowIfNegative<System.Int32>(Int32, System.String)",
+            "System.Runtime.CompilerServices.Unsafe.As<System.Char, System.Byte>(Char ByRef)",
+        ] {
+            assert!(all.iter().any(|n| *n == wanted), "{wanted}");
+        }
+    }
+}
+
+/// Every MethodDesc that lies in the chunks around those of stacks: its token must be one of its type's.
+#[test]
+fn every_method_belongs_to_its_type() {
+    for Answered { name, path, clrmd, .. } in answered().into_iter().filter(|a| a.name.ends_with("heap") || a.name.starts_with("win")) {
+        let frames =
+            clrmd["threads"]["threads"].as_array().into_iter().flatten().flat_map(|t| t["frames"].as_array().into_iter().flatten());
+        let known: Vec<Addr> = frames.filter(|f| f["method"].is_string()).map(|f| address(&f["md"])).filter(|a| !a.is_null()).collect();
+        if known.is_empty() {
+            continue;
+        }
+        let process = Process::open(&path, &OpenOptions::default(), &Options::default()).unwrap();
+        let (memory, runtime) = (&process.memory, process.runtime(0).unwrap());
+        let d = &runtime.descriptor;
+        let names = TypeNames::new(memory, d, process.dump.facts.os, None, &process.limits).unwrap();
+        let methods = Methods::bind(memory, d, &process.limits).unwrap();
+        let header = d.size_of("MethodDescChunk").unwrap();
+        let (mut chunks, mut right, mut wrong, mut seen) = (0, 0, Vec::new(), BTreeSet::new());
+        for near in known {
+            let range = AddrRange::new(Addr(near.0.saturating_sub(0x10000)), near.plus(0x10000));
+            let words: Vec<Addr> =
+                memory.stretches(range).flat_map(|(s, b)| (0..b.len() as u64 / 8).map(move |i| s.align_down(8).element(i, 8))).collect();
+            for chunk in words.into_iter().filter(|a| seen.insert(*a)) {
+                let Ok(mt) = memory.ptr(chunk) else { continue };
+                if names.method_tables().is_valid(mt) != Ok(true) {
+                    continue;
+                }
+                let (Ok(size), Ok(count)) = (memory.u8(chunk.plus(16)), memory.u8(chunk.plus(17))) else { continue };
+                // A chunk: as many methods as it says have their own place in the byte that tells it, and the first is at 0.
+                let places = (0..=u64::from(size)).filter(|i| memory.u8(chunk.plus(header + i * 8 + 2)) == Ok(*i as u8) && *i > 0);
+                let next = memory.ptr(chunk.plus(8)).unwrap_or_default();
+                let next_fits = next.is_null() || memory.ptr(next) == Ok(mt);
+                let mut places: Vec<u64> = places.collect();
+                places.insert(0, 0);
+                if size < count
+                    || size > 254
+                    || !next_fits
+                    || memory.u8(chunk.plus(header + 2)) != Ok(0)
+                    || places.len() != usize::from(count) + 1
+                    || count < 3
+                {
+                    continue;
+                }
+                chunks += 1;
+                let info = names.method_tables().read(mt).unwrap();
+                let module = names.module(names.method_tables().module(&info).unwrap());
+                let Some(metadata) = module.metadata.as_ref() else { continue };
+                let own: BTreeSet<u32> = metadata.methods_of(names.method_tables().rid(&info).unwrap()).into_iter().collect();
+                for place in places {
+                    let md = chunk.plus(header + place * 8);
+                    match methods.name(&names, md) {
+                        Some(m) if m.token.is_none() => {}
+                        Some(m) if m.declaring_type == mt && own.contains(&(m.token.unwrap() & 0xff_ffff)) => right += 1,
+                        other => wrong.push(format!("{md}: {other:?}")),
+                    }
+                }
+            }
+        }
+        println!("{name}: {chunks} chunks, {right} methods belong to their type, {} do not", wrong.len());
+        wrong.iter().take(3).for_each(|w| println!("    {w}"));
+        // What looks like a chunk need not be one.
+        assert!(right > 20 && wrong.len() * 100 <= right, "{name}");
+    }
+}
+
+#[test]
+fn the_exceptions_of_the_heap_are_those_that_clrmd_counts() {
+    let mut total = 0;
+    for Answered { name, path, clrmd, .. } in answered() {
+        let heap = ["heap", "full", "after", "before"].iter().any(|k| name.ends_with(k));
+        let types = clrmd["stat"]["types_table"].as_array().into_iter().flatten();
+        let wanted: BTreeMap<String, u64> = types
+            .filter(|t| t["name"].as_str().is_some_and(|n| n.ends_with("Exception")))
+            .map(|t| (t["name"].as_str().unwrap().to_string(), t["count"].as_u64().unwrap()))
+            .collect();
+        if !heap || wanted.is_empty() {
+            continue;
+        }
+        let (_, answer) = ask(&path, &["exceptions"]);
+        let mut own: BTreeMap<String, u64> = BTreeMap::new();
+        let list = answer["data"]["exceptions"].as_array().unwrap();
+        for e in list {
+            *own.entry(e["type"].as_str().unwrap().into()).or_default() += 1;
+        }
+        assert_eq!(own, wanted, "{name}");
+        let groups = answer["data"]["groups"].as_array().unwrap();
+        assert_eq!(groups.iter().map(|g| g["count"].as_u64().unwrap()).sum::<u64>(), list.len() as u64, "{name}");
+        // Each thread's exception is in the list, with its thread.
+        for t in clrmd["threads"]["threads"].as_array().into_iter().flatten().filter(|t| !t["exception"].is_null()) {
+            let found = list.iter().find(|e| e["address"] == t["exception"]["address"]).unwrap();
+            assert_eq!((&found["thread"], &found["thread_role"]), (&t["managed_id"], &"in-flight".into()), "{name}");
+            assert_eq!(found["inner"], t["exception"]["inner"]["address"], "{name}");
+        }
+        total += list.len();
+    }
+    println!("{total} exception objects");
+}
+
+#[test]
+fn damaged_exceptions_never_panic_or_hang() {
+    for name in ["net8-wks-crash-mini", "net9-wks-crash-mini"] {
+        let Some(Answered { path, clrmd, .. }) = answered().into_iter().find(|c| c.name == name) else { continue };
+        damage(&path, &clrmd);
+    }
+}
+
+fn damage(path: &Path, clrmd: &Value) {
+    let plain = std::fs::read(path).unwrap();
+    let dump = open(path, &OpenOptions::default()).unwrap();
+    // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
+    let mut memory = Memory::new(&dump, Shape::LE64);
+    let runtimes = contract::open_runtimes(&dump, &mut memory, &Options::default(), &SharedNotes::new()).unwrap();
+    let descriptor = &runtimes[0].descriptor;
+    let thrown = clrmd["threads"]["threads"].as_array().unwrap().iter().find(|t| !t["exception"].is_null()).unwrap()["exception"].clone();
+    let exception = address(&thrown["address"]);
+    let mut hot = vec![exception, address(&thrown["inner"]["address"])];
+    for i in 0..16 {
+        hot.extend(memory.ptr(exception.element(i, 8)).ok().filter(|a| memory.has(*a)));
+    }
+    let methods: Vec<Addr> = thrown["stack"].as_array().unwrap().iter().map(|f| address(&f["md"])).collect();
+    hot.extend(&methods);
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move |n: usize| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
+    };
+    let place = |a: Addr| {
+        dump.ranges.iter().find(|r| r.start <= a && a.0 + 8 <= r.start.0 + r.len).map(|r| (r.offset + (a.0 - r.start.0)) as usize)
+    };
+    let mut read = 0;
+    for _ in 0..150 {
+        let mut bytes = plain.clone();
+        for _ in 0..1 + random(12) {
+            let at = Addr((hot[random(hot.len())].0 & !7).saturating_sub(32)).element(random(24) as u64, 8);
+            let word = match random(4) {
+                0 => random(1 << 31) as u64 | (random(1 << 31) as u64) << 32,
+                1 => u64::MAX,
+                _ => hot[random(hot.len())].0,
+            };
+            if let Some(at) = place(at) {
+                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        let damaged = open_bytes(Bytes::Owned(bytes), path, &OpenOptions::default()).unwrap();
+        let memory = Memory::new(&damaged, Shape::LE64);
+        let limits = gcdump::base::Limits::default();
+        let names = TypeNames::new(&memory, descriptor, Os::Linux, None, &limits).unwrap();
+        let (reader, namer) = (Exceptions::bind(&memory, descriptor).unwrap(), Methods::bind(&memory, descriptor, &limits).unwrap());
+        let fields = Fields::bind(&memory, descriptor).ok();
+        for a in &hot {
+            if let Some(e) = reader.read(&names, fields.as_ref(), *a) {
+                read += 1;
+                for f in e.stack.iter().take(100) {
+                    drop(namer.name(&names, f.method));
+                }
+            }
+            for i in 0..16 {
+                drop(namer.name(&names, a.element(i, 4)));
+            }
+        }
+    }
+    println!("{read} exceptions read in spite of it");
+}
+
+/// Inner exceptions that lead round in a circle end.
+#[test]
+fn a_circle_of_inner_exceptions_ends() {
+    let Some(Answered { path, clrmd, .. }) = answered().into_iter().find(|c| c.name == "net9-wks-crash-mini") else { return };
+    let mut bytes = std::fs::read(&path).unwrap();
+    let dump = open(&path, &OpenOptions::default()).unwrap();
+    let thrown = clrmd["threads"]["threads"].as_array().unwrap().iter().find(|t| !t["exception"].is_null()).unwrap()["exception"].clone();
+    let (outer, inner) = (address(&thrown["address"]), address(&thrown["inner"]["address"]));
+    let process = Process::open(&path, &OpenOptions::default(), &Options::default()).unwrap();
+    let at = inner.plus(process.runtime(0).unwrap().descriptor.offset("Exception", "_innerException").unwrap());
+    let r = dump.ranges.iter().find(|r| r.start <= at && at.0 + 8 <= r.start.0 + r.len).unwrap();
+    let place = (r.offset + (at.0 - r.start.0)) as usize;
+    bytes[place..place + 8].copy_from_slice(&outer.0.to_le_bytes());
+    let damaged = open_bytes(Bytes::Owned(bytes), &path, &OpenOptions::default()).unwrap();
+    let process = Process::of(damaged, &Options::default());
+    let runtime = process.runtime(0).unwrap();
+    let (notes, namer) = (SharedNotes::new(), Namer::new(&process, runtime));
+    let model = ExceptionReader::new(&process, runtime, &namer, &notes).model(outer, true);
+    let again = model.inner.unwrap().inner.unwrap();
+    assert_eq!((again.address, again.message.as_deref(), again.inner), (outer, None, None));
+}

@@ -1,0 +1,555 @@
+//! Fields, elements and statics against what the dumped programs wrote down about themselves, and against ClrMD.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::{Known, known_dumps};
+use gcdump::analysis::{Namer, ObjectOptions, StaticsOptions, StaticsReader, fields, object};
+use gcdump::base::Addr;
+use gcdump::clr::fields::Types;
+use gcdump::clr::method_table::Generics;
+use gcdump::clr::statics::Statics;
+use gcdump::clr::threads::{Thread, Threads};
+use gcdump::clr::values::{ValueLimits, Values};
+use gcdump::contract::{Options, Process};
+use gcdump::dump::{self, Bytes, OpenOptions};
+use gcdump::memory::FileSearch;
+use gcdump::model::{FieldValue, ObjectReport, StaticModel, StaticsReport, ValueKind};
+use serde_json::{Value, json};
+
+/// Everything that is bound to the runtime of one dump.
+struct Bound<'p> {
+    process: &'p Process,
+    types: &'p Types<'p>,
+    values: &'p Values<'p, 'p>,
+    statics: &'p Statics<'p, 'p>,
+    threads: Vec<Thread>,
+}
+
+impl Bound<'_> {
+    fn object(&self, address: Addr) -> ObjectReport {
+        object(self.values, address, &ObjectOptions::default()).unwrap_or_else(|| panic!("no object at {address}"))
+    }
+
+    fn all(&self, more: &[Addr], thread_statics: bool) -> StaticsReport {
+        let options = StaticsOptions { thread_statics, ..StaticsOptions::default() };
+        StaticsReader::new(self.types, self.values, self.statics, &self.threads).all(more, &options)
+    }
+}
+
+fn process(dump: dump::DumpFile) -> Process {
+    let search = FileSearch { recorded_paths: false, ..FileSearch::default() };
+    Process::of(dump, &Options { search, ..Options::default() })
+}
+
+fn with(process: &Process, f: impl FnOnce(&Bound<'_>)) {
+    let runtime = process.runtime(0).unwrap();
+    let namer = Namer::new(process, runtime);
+    let types = namer.layouts().unwrap();
+    let values = Values::new(&process.memory, &runtime.descriptor, types, ValueLimits::default());
+    let statics = Statics::new(&process.memory, &runtime.descriptor, types);
+    let threads = Threads::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap().list();
+    f(&Bound { process, types, values: &values, statics: &statics, threads });
+}
+
+fn with_dump(known: &Known, f: impl FnOnce(&Bound<'_>)) {
+    with(&process(dump::open(&known.path, &OpenOptions::default()).unwrap()), f);
+}
+
+fn cases(wanted: impl Fn(&Value) -> bool) -> Vec<Known> {
+    let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
+    let (have, lack) = known_dumps(|row| wanted(row) && row["name"].as_str().unwrap().contains(&only));
+    if have.is_empty() {
+        println!("skipped: no dumps");
+    }
+    if !lack.is_empty() {
+        println!("not unpacked: {}", lack.join(", "));
+    }
+    have
+}
+
+fn hex(value: &Value) -> Addr {
+    Addr(u64::from_str_radix(value.as_str().unwrap_or_else(|| panic!("{value}")).trim_start_matches("0x"), 16).unwrap())
+}
+
+fn field<'f>(list: &'f [FieldValue], name: &str) -> &'f FieldValue {
+    list.iter().find(|f| f.name == name).unwrap_or_else(|| panic!("no field {name}"))
+}
+
+/// Compares one field: kind, value, declared type.
+fn same(list: &[FieldValue], name: &str, kind: ValueKind, value: Value, type_name: &str) {
+    let f = field(list, name);
+    assert_eq!((f.kind, &f.value, f.type_name.as_str()), (kind, &value, type_name), "{name}: {f:?}");
+}
+
+#[test]
+fn everything_has_the_values_that_the_program_gave_it() {
+    use ValueKind as K;
+    let list = cases(|row| row["scenario"] == "basics" && !matches!(row["kind"].as_str(), Some("mini" | "triage")));
+    let mut done = 0;
+    for known in list {
+        let Some(truth) = &known.truth else { continue };
+        let samples = truth["samples"].clone();
+        with_dump(&known, |b| {
+            let o = b.object(hex(&samples["everything"]));
+            assert_eq!((o.type_name.as_deref(), o.complete), (Some("Lab.Everything"), true), "{}", known.name);
+            let f = &o.fields;
+            assert_eq!(f.len(), 31);
+            same(f, "B", K::Bool, json!(true), "System.Boolean");
+            same(f, "U8", K::Int, json!(200), "System.Byte");
+            same(f, "I8", K::Int, json!(-100), "System.SByte");
+            same(f, "I16", K::Int, json!(-30000), "System.Int16");
+            same(f, "U16", K::Int, json!(60000), "System.UInt16");
+            same(f, "I32", K::Int, json!(-2_000_000_000), "System.Int32");
+            same(f, "U32", K::Int, json!(4_000_000_000u32), "System.UInt32");
+            same(f, "I64", K::Int, json!(i64::MIN + 1), "System.Int64");
+            same(f, "U64", K::Int, json!(u64::MAX - 1), "System.UInt64");
+            same(f, "F32", K::Float, json!(1.5), "System.Single");
+            same(f, "F64", K::Float, json!(std::f64::consts::E), "System.Double");
+            same(f, "C", K::Char, json!("Ω"), "System.Char");
+            same(f, "NI", K::Nint, json!("0xfffffffffffffff9"), "System.IntPtr");
+            same(f, "NU", K::Nint, json!("0x7"), "System.UIntPtr");
+            same(f, "Colour", K::Enum, json!("Blue"), "Lab.Color");
+            same(f, "Money", K::Decimal, json!("12345.6789"), "System.Decimal");
+            same(f, "When", K::DateTime, json!("2026-01-02T03:04:05Z"), "System.DateTime");
+            same(f, "Id", K::Guid, json!("00112233-4455-6677-8899-aabbccddeeff"), "System.Guid");
+            same(f, "MaybeSet", K::Int, json!(99), "System.Nullable<System.Int32>");
+            same(f, "MaybeUnset", K::Null, Value::Null, "System.Nullable<System.Int32>");
+            same(f, "Text", K::String, json!("héllo wörld \u{1F600}"), "System.String");
+            assert_eq!(field(f, "Text").object, Some(hex(&samples["everything_text"])));
+            same(f, "Boxed", K::Object, Value::Null, "System.Object");
+            let boxed = b.object(field(f, "Boxed").object.unwrap());
+            assert_eq!(boxed.type_name.as_deref(), Some("System.Double"));
+            assert_eq!(boxed.boxed.unwrap().value, json!(3.25));
+            for (name, declared, actual) in [
+                ("Numbers", "System.Int32[]", "System.Int32[]"),
+                ("Words", "System.String[]", "System.String[]"),
+                ("Many", "Lab.Tagged[]", "Lab.Tagged[]"),
+                ("Grid", "System.Int32[,]", "System.Int32[,]"),
+                ("Jagged", "System.Int32[][]", "System.Int32[][]"),
+                ("Act", "System.Action", "System.Action"),
+                ("Generic", "Lab.Pair<System.Int32, System.String>", "Lab.Pair<System.Int32, System.String>"),
+                ("AType", "System.Type", "System.RuntimeType"),
+            ] {
+                same(f, name, K::Object, Value::Null, declared);
+                assert_eq!(field(f, name).object_type.as_deref(), Some(actual));
+            }
+            inline(field(f, "Inline"));
+            arrays(b, f, &samples);
+            let pair = b.object(field(f, "Generic").object.unwrap());
+            same(&pair.fields, "First", K::Int, json!(1), "System.Int32");
+            same(&pair.fields, "Second", K::String, json!("g"), "System.String");
+            inherited(b, hex(&samples["dog0"]));
+            nested(b, hex(&samples["outer"]));
+            assert_eq!(b.object(hex(&samples["bigstring"])).length, Some(60_000));
+            println!("{}: Lab.Everything is right", known.name);
+        });
+        done += 1;
+    }
+    println!("{done} dumps");
+}
+
+fn inline(f: &FieldValue) {
+    use ValueKind as K;
+    assert_eq!((f.kind, f.type_name.as_str()), (K::Struct, "Lab.Tagged"));
+    same(&f.fields, "Id", K::Int, json!(5), "System.Int32");
+    same(&f.fields, "Name", K::String, json!("inline"), "System.String");
+    assert_eq!(field(&f.fields, "Payload").object_type.as_deref(), Some("System.Object"));
+    let at = field(&f.fields, "At");
+    for (name, value) in [("X", 1.0), ("Y", 2.0), ("Z", 3.0)] {
+        same(&at.fields, name, K::Float, json!(value), "System.Double");
+    }
+}
+
+fn arrays(b: &Bound<'_>, f: &[FieldValue], samples: &Value) {
+    use ValueKind as K;
+    let elements = |name: &str| b.object(field(f, name).object.unwrap());
+    let numbers = elements("Numbers");
+    assert_eq!(numbers.length, Some(6));
+    assert_eq!(numbers.elements.iter().map(|e| e.value.clone()).collect::<Vec<_>>(), [1, 2, 3, 5, 8, 13].map(|n| json!(n)));
+    let words = elements("Words");
+    let kinds: Vec<_> = words.elements.iter().map(|e| (e.name.as_str(), e.kind, e.value.clone())).collect();
+    assert_eq!(kinds, [("[0]", K::String, json!("alpha")), ("[1]", K::Null, Value::Null), ("[2]", K::String, json!("gamma"))]);
+    let grid = elements("Grid");
+    assert_eq!((grid.address, grid.length, grid.elements.len()), (hex(&samples["grid"]), Some(12), 12));
+    assert_eq!(grid.dimensions.iter().map(|d| (d.length, d.lower_bound)).collect::<Vec<_>>(), [(3, 0), (4, 0)]);
+    for e in &grid.elements {
+        assert_eq!(e.value, json!(if e.name == "[2,3]" { 23 } else { 0 }), "{}", e.name);
+    }
+    assert_eq!(grid.elements[5].name, "[1,1]");
+    let many = elements("Many");
+    assert_eq!((many.address, many.elements.len()), (hex(&samples["many"]), 10));
+    for (i, e) in many.elements.iter().enumerate() {
+        assert_eq!(e.kind, K::Struct);
+        same(&e.fields, "Id", K::Int, json!(i), "System.Int32");
+        same(&e.fields, "Name", K::String, json!(format!("many{i}")), "System.String");
+        let payload = b.object(field(&e.fields, "Payload").object.unwrap());
+        assert_eq!((payload.type_name.as_deref(), payload.boxed.unwrap().value), (Some("System.Int32"), json!(i)));
+    }
+    let jagged = elements("Jagged");
+    let second = b.object(jagged.elements[1].object.unwrap());
+    assert_eq!(second.elements.iter().map(|e| e.value.clone()).collect::<Vec<_>>(), [json!(2), json!(3)]);
+    let shape = ObjectOptions { start: 2, count: 3 };
+    let part = object(b.values, numbers.address, &shape).unwrap();
+    assert_eq!(part.elements.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["[2]", "[3]", "[4]"]);
+    assert_eq!(part.truncated, ["elements"]);
+}
+
+fn inherited(b: &Bound<'_>, dog: Addr) {
+    let o = b.object(dog);
+    let names: Vec<_> = o.fields.iter().map(|f| (f.declaring_type.as_deref().unwrap(), f.name.as_str())).collect();
+    assert_eq!(names, [("Lab.Animal", "_name"), ("Lab.Animal", "_age"), ("Lab.Dog", "Friend"), ("Lab.Dog", "_tag")]);
+    same(&o.fields, "_name", ValueKind::String, json!("dog0"), "System.String");
+    assert_eq!(field(&o.fields, "Friend").object_type.as_deref(), Some("Lab.Dog"));
+}
+
+fn nested(b: &Bound<'_>, outer: Addr) {
+    let o = b.object(outer);
+    same(&o.fields, "One", ValueKind::Object, Value::Null, "Lab.Outer+Inner<System.Int32>");
+    let one = b.object(field(&o.fields, "One").object.unwrap());
+    same(&one.fields, "Value", ValueKind::Int, json!(42), "System.Int32");
+    let two = b.object(field(&o.fields, "Two").object.unwrap());
+    same(&two.fields, "Value", ValueKind::String, json!("inner"), "System.String");
+    assert_eq!(field(&two.fields, "Owner").object, Some(outer));
+}
+
+/// Static fields by declaring type, name and thread.
+fn by_name(report: &StaticsReport) -> BTreeMap<(String, String, Option<u32>), &StaticModel> {
+    let key = |s: &StaticModel| (s.field.declaring_type.clone().unwrap(), s.field.name.clone(), s.thread.and_then(|t| t.managed_id));
+    report.statics.iter().map(|s| (key(s), s)).collect()
+}
+
+#[test]
+fn statics_of_the_probe_are_where_it_saw_them() {
+    for known in cases(|row| row["name"].as_str().unwrap().contains("probe")) {
+        let truth = known.truth.clone().unwrap();
+        with_dump(&known, |b| {
+            let report = b.all(&[], false);
+            let ours = by_name(&report);
+            let mut compared = 0;
+            let mut check = |what: &str, have: Option<Addr>, wanted: &Value| {
+                assert_eq!(have, Some(hex(wanted)), "{what}");
+                compared += 1;
+            };
+            let of = |t: &str, f: &str| &ours[&(format!("Probe.{t}"), f.to_string(), None)].field;
+            // The copy of the types in the collectible context has the same names: the last one of a name is taken by the
+            // map, so the two are told apart by their values below.
+            let places = &truth["statics"];
+            for f in ["I", "Lg", "By", "D", "S", "O", "St", "Dt"] {
+                check(f, of("Statics", f).address, &places[f]);
+            }
+            let (int, text) = ("GenStatics<System.Int32>", "GenStatics<System.String>");
+            for (t, f, key) in [(int, "GI", "GI_int"), (int, "GO", "GO_int"), (text, "GO", "GO_str"), (text, "GT", "GT_str")] {
+                check(key, of(t, f).address, &places[key]);
+            }
+            check("WithCctor_O", of("WithCctor", "O").address, &places["WithCctor_O"]);
+            check("WithCctor_I", of("WithCctor", "I").address, &places["WithCctor_I"]);
+            let values = &truth["static_values"];
+            check("S", of("Statics", "S").object, &values["S"]);
+            check("O", of("Statics", "O").object, &values["O"]);
+            check("St.O", field(&of("Statics", "St").fields, "O").object, &values["St.O"]);
+            for (t, f, key) in [(int, "GO", "GO_int"), (text, "GO", "GO_str"), (text, "GT", "GT_str"), ("WithCctor", "O", "WithCctor_O")] {
+                check(key, of(t, f).object, &values[key]);
+            }
+            let collectible = &truth["coll2_statics"];
+            check("S2", of("ForCollect2", "S2").object, &collectible["S2"]);
+            check("Str2", of("ForCollect2", "Str2").object, &collectible["Str2"]);
+            check("genc_int_GS", of("GenC<System.Int32>", "GS").object, &collectible["genc_int_GS"]);
+            check("genc_struct_GS", of("GenC<Probe.CStruct>", "GS").object, &collectible["genc_struct_GS"]);
+            check("genc_ref_GS", of("GenC<Probe.ForCollect>", "GS").object, &collectible["genc_ref_GS"]);
+            check("collectible_static", of("ForCollect", "S").object, &truth["collectible_static"]);
+            for (t, f, wanted) in [
+                ("Statics", "I", json!(11)),
+                ("Statics", "Lg", json!(0x1122_3344_5566_7788u64)),
+                ("Statics", "By", json!(7)),
+                ("Statics", "D", json!(1.25)),
+                ("Statics", "S", json!("static string")),
+                ("Statics", "E", json!("X")),
+                ("Statics", "Dt", json!("2020-01-01T00:00:00")),
+                (int, "GI", json!(21)),
+                (int, "GT", json!(31)),
+                ("WithCctor", "I", json!(77)),
+                ("ForCollect", "SI", json!(5)),
+                ("ForCollect2", "SI2", json!(6)),
+                ("GenC<System.Int32>", "GI", json!(8)),
+            ] {
+                assert_eq!(of(t, f).value, wanted, "{t}.{f}");
+            }
+            let threads = b.all(&[], true);
+            let ours = by_name(&threads);
+            let mut list = vec![truth["thread_statics_main"].clone()];
+            list.extend(truth["thread_statics_other"].as_array().unwrap().iter().filter(|t| t.get("TI").is_some()).cloned());
+            assert_eq!(list.len(), 4);
+            for t in &list {
+                let id = t["managed"].as_u64().map(|n| n as u32);
+                let v = t["os"].as_u64().unwrap();
+                let of = |t: &str, f: &str| &ours[&(format!("Probe.{t}"), f.to_string(), id)].field;
+                check("TI", of("Statics", "TI").address, &t["TI_addr"]);
+                check("TL", of("Statics", "TL").address, &t["TL_addr"]);
+                check("TS", of("Statics", "TS").address, &t["TS_addr"]);
+                check("TS", of("Statics", "TS").object, &t["TS"]);
+                check("TO", of("Statics", "TO").address, &t["TO_addr"]);
+                check("TO", of("Statics", "TO").object, &t["TO"]);
+                check("TStO", field(&of("Statics", "TSt").fields, "O").object, &t["TStO"]);
+                check("GTI", of(int, "GTI").address, &t["GTI_int"]);
+                check("GTO", of(int, "GTO").address, &t["GTO_int_addr"]);
+                check("GTO", of(int, "GTO").object, &t["GTO_int"]);
+                check("GTO", of(text, "GTO").address, &t["GTO_str_addr"]);
+                check("GTO", of(text, "GTO").object, &t["GTO_str"]);
+                assert_eq!(of("Statics", "TI").value, t["TI"]);
+                assert_eq!(of("Statics", "TL").value, json!(0x70_0000_0000u64 + v));
+                assert_eq!(of("Statics", "TS").value, json!(format!("ts{v}")));
+                assert_eq!(of(int, "GTI").value, json!(2000 + v));
+                assert_eq!(of(text, "GTI").value, json!(3000 + v));
+            }
+            let main = Some(1);
+            check("TO2", ours[&("Probe.ForCollect2".into(), "TO2".into(), main)].field.object, &collectible["TO2"]);
+            assert_eq!(ours[&("Probe.ForCollect2".into(), "TI2".into(), main)].field.value, json!(4242));
+            assert_eq!(ours[&("Probe.ForCollect".into(), "TO".into(), main)].field.value, json!("collectible thread static"));
+            probe_fields(b, hex(&truth["fields"]));
+            println!("{}: {compared} addresses of statics are right", known.name);
+        });
+    }
+}
+
+fn probe_fields(b: &Bound<'_>, address: Addr) {
+    use ValueKind as K;
+    let o = b.object(address);
+    let f = &o.fields;
+    same(f, "B", K::Bool, json!(true), "System.Boolean");
+    same(f, "U8", K::Int, json!(9), "System.Byte");
+    same(f, "I16", K::Int, json!(-3), "System.Int16");
+    same(f, "I32", K::Int, json!(123_456), "System.Int32");
+    same(f, "I64", K::Int, json!(-9), "System.Int64");
+    same(f, "S", K::String, json!("f"), "System.String");
+    same(f, "E", K::Enum, json!("X"), "Probe.Big");
+    same(f, "P", K::Nint, json!("0x63"), "System.IntPtr");
+    same(f, "Arr", K::Object, Value::Null, "System.Int32[]");
+    same(f, "Next", K::Null, Value::Null, "Probe.Fields");
+    same(f, "M", K::Decimal, json!("3.5"), "System.Decimal");
+    same(f, "C", K::Char, json!("q"), "System.Char");
+    same(f, "D", K::Float, json!(2.5), "System.Double");
+    let st = field(f, "St");
+    same(&st.fields, "A", K::Int, json!(4), "System.Int64");
+    same(&st.fields, "O", K::String, json!("so"), "System.Object");
+    same(&st.fields, "B", K::Int, json!(6), "System.Int32");
+    let n = field(f, "N");
+    assert_eq!((n.kind, n.type_name.as_str()), (K::Struct, "System.Nullable<Probe.Str3>"));
+    same(&n.fields, "A", K::Int, json!(1), "System.Int64");
+    assert_eq!(field(f, "O").declaring_type.as_deref(), Some("Probe.Fields2"));
+    assert_eq!(field(f, "S").declaring_type.as_deref(), Some("Probe.Fields"));
+}
+
+/// Static fields as ClrMD lists them: method table and name, address.
+fn theirs(list: &Value) -> BTreeSet<(Addr, String, Option<u64>, Addr)> {
+    let rows = list.as_array().unwrap().iter();
+    rows.map(|s| (hex(&s["mt"]), s["field"].as_str().unwrap().to_string(), s["managed_thread"].as_u64(), hex(&s["address"]))).collect()
+}
+
+/// Why ClrMD's address of a static is not ours, where that is its fault or a difference of meaning.
+fn fault(b: &Bound<'_>, runtime: &str, mt: Addr, thread_static: bool, ours: Option<&StaticModel>, theirs: Addr) -> Option<&'static str> {
+    let info = b.types.names().method_tables().read(mt).unwrap();
+    // A generic type without arguments has no statics.
+    if info.generics == Generics::Definition {
+        return Some("generic type without arguments");
+    }
+    // ClrMD gives the slot of a structure whose box has not been made.
+    if ours.is_none() && b.process.memory.ptr(theirs) == Ok(Addr::NULL) {
+        return Some("no box");
+    }
+    // ClrMD looks for the thread statics of generic instances of .NET 8 where those of ordinary types lie, and finds what is
+    // there: ours holds an object of the very type of the field.
+    let right = |f: &FieldValue| f.kind == ValueKind::Object && f.object_type.as_deref() == Some(f.type_name.as_str());
+    let generic = runtime.contains('8') && thread_static && info.generics == Generics::Instance;
+    (generic && ours.is_some_and(|s| right(&s.field))).then_some("thread static of a generic instance")
+}
+
+#[test]
+fn statics_are_those_of_clrmd() {
+    let mut failures = Vec::new();
+    // Without metadata, which gcore and kernel dumps lack, ClrMD lists none.
+    for known in cases(|row| !matches!(row["kind"].as_str(), Some("gcore" | "kernel"))) {
+        let Some(answer) = known.clrmd.as_ref().map(|c| &c["statics"]).filter(|s| s["statics"].is_array()) else { continue };
+        with_dump(&known, |b| {
+            let mut bad = Vec::new();
+            let mut counts = Vec::new();
+            for thread_statics in [false, true] {
+                let theirs = theirs(&answer[if thread_statics { "thread_statics" } else { "statics" }]);
+                let more: Vec<Addr> = theirs.iter().map(|t| t.0).collect();
+                let report = b.all(&more, thread_statics);
+                // ClrMD gives the slot of a structure, we what is in the box.
+                let memory = &b.process.memory;
+                let ours: BTreeMap<_, _> = report
+                    .statics
+                    .iter()
+                    .map(|s| {
+                        let thread = s.thread.and_then(|t| t.managed_id).map(u64::from);
+                        ((s.method_table, s.field.name.clone(), thread), s)
+                    })
+                    .collect();
+                let (mut equal, mut boxes, mut faults) = (0, 0, BTreeMap::new());
+                let mut matched = BTreeSet::new();
+                for (mt, name, thread, address) in &theirs {
+                    let key = (*mt, name.clone(), *thread);
+                    matched.insert(key.clone());
+                    let have = ours.get(&key).and_then(|s| s.field.address);
+                    if have == Some(*address) {
+                        equal += 1;
+                    } else if have.is_some() && memory.ptr(*address).ok().map(|b| b.plus(8)) == have {
+                        boxes += 1;
+                    } else if let Some(fault) = fault(b, &known.runtime, *mt, thread_statics, ours.get(&key).copied(), *address) {
+                        *faults.entry(fault).or_insert(0u32) += 1;
+                    } else {
+                        bad.push(format!("{mt} {} {name} {thread:?}: theirs {address}, ours {have:?}", b.types.names().name(*mt).name));
+                    }
+                }
+                // What ClrMD leaves out, of types that it lists something of.
+                let listed: BTreeSet<_> = theirs.iter().map(|t| (t.0, t.2)).collect();
+                let extra: Vec<_> =
+                    ours.iter().filter(|((mt, _, t), _)| listed.contains(&(*mt, *t))).filter(|(k, _)| !matched.contains(*k)).collect();
+                let surplus = extra.iter().map(|(_, s)| format!("only here: {:?} {}", s.field.declaring_type, s.field.name));
+                bad.extend(surplus);
+                // Types that ClrMD lists nothing of: it knows generic instances from the heap only, no function pointers, and no
+                // fields that have a value although their class has not been initialised (`String.Empty`).
+                let unknown =
+                    ours.values().filter(|s| !listed.contains(&(s.method_table, s.thread.and_then(|t| t.managed_id).map(u64::from))));
+                let unexplained = unknown.filter(|s| {
+                    let info = b.types.names().method_tables().read(s.method_table).unwrap();
+                    let empty = matches!(s.field.kind, ValueKind::Null | ValueKind::Absent)
+                        || s.field.value == json!(0)
+                        || s.field.value == json!(false);
+                    info.generics != Generics::Instance && !s.field.type_name.contains('(') && empty
+                });
+                if !matches!(known.kind.as_str(), "mini" | "triage") {
+                    bad.extend(unexplained.map(|s| format!("only here: {:?} {} {}", s.field.declaring_type, s.field.name, s.field.text)));
+                }
+                counts.push(format!(
+                    "{equal} equal, {boxes} boxes, faults of ClrMD {faults:?}, {} more here, {} in all",
+                    extra.len(),
+                    ours.len()
+                ));
+            }
+            println!("{}: statics {}; thread statics {}", known.name, counts[0], counts[1]);
+            bad.iter().take(5).for_each(|b| println!("    {b}"));
+            failures.extend(bad);
+        });
+    }
+    assert!(failures.is_empty(), "{} differences", failures.len());
+}
+
+#[test]
+fn damaged_memory_never_panics() {
+    for known in cases(|row| matches!(row["name"].as_str(), Some("net9-wks-crash-mini" | "net10-wks-basics-heap" | "net8-wks-basics-heap")))
+    {
+        let plain = std::fs::read(&known.path).unwrap();
+        let sound = dump::open(&known.path, &OpenOptions::default()).unwrap();
+        let process = process(sound);
+        let runtime = process.runtime(0).unwrap().clone();
+        let mut found = Vec::new();
+        with(&process, |b| found = fields::loaded_types(b.types));
+        let place = |a: Addr| {
+            let inside = |r: &&dump::CapturedRange| r.start <= a && a.0 + 8 <= r.start.0 + r.len;
+            process.dump.ranges.iter().find(inside).map(|r| (r.offset + (a.0 - r.start.0)) as usize)
+        };
+        let mut state = 0x9e37_79b9_7f4a_7c15u64;
+        let mut random = move |n: usize| {
+            state ^= state >> 12;
+            state ^= state << 25;
+            state ^= state >> 27;
+            (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
+        };
+        let samples: Vec<Addr> = known
+            .truth
+            .iter()
+            .flat_map(|t| t["samples"].as_object().into_iter().flatten())
+            .filter(|(_, v)| v.is_string())
+            .map(|(_, v)| hex(v))
+            .collect();
+        let started = std::time::Instant::now();
+        for _ in 0..6 {
+            let mut bytes = plain.clone();
+            for _ in 0..400 {
+                let at = found[random(found.len())];
+                // The method table, what it points to, or the object's first words.
+                let target = match random(3) {
+                    0 => process.memory.ptr(at.element(random(9) as u64, 8)).unwrap_or(at),
+                    1 if !samples.is_empty() => samples[random(samples.len())],
+                    _ => at,
+                };
+                let word = match random(4) {
+                    0 => found[random(found.len())].0,
+                    1 => (random(1 << 31) as u64) << random(33),
+                    2 => u64::MAX - random(64) as u64,
+                    _ => target.0,
+                };
+                if let Some(at) = place(target.element(random(12) as u64, 8)) {
+                    bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+                }
+            }
+            let damaged = dump::open_bytes(Bytes::Owned(bytes), &known.path, &OpenOptions::default()).unwrap();
+            let mut damaged = self::process(damaged);
+            damaged.runtimes = Ok(vec![runtime.clone()]);
+            with(&damaged, |b| {
+                let _ = (b.all(&found, false), b.all(&found, true));
+                for mt in &found {
+                    let _ = fields::layout(b.types, *mt);
+                }
+                for address in &samples {
+                    let _ = object(b.values, *address, &ObjectOptions::default());
+                }
+            });
+        }
+        println!("{}: {} types, {:?}", known.name, found.len(), started.elapsed());
+    }
+}
+
+/// Offsets of the references of an object, as the GC reads them before the method table.
+fn gc_references(b: &Bound<'_>, mt: Addr, base_size: u32) -> Option<BTreeSet<u64>> {
+    let memory = &b.process.memory;
+    let count = memory.u64(mt.minus(8)?).ok()?.cast_signed();
+    let mut out = BTreeSet::new();
+    for i in 1..=u64::try_from(count).ok().filter(|n| *n < 10_000)? {
+        let series = mt.minus(8 + i * 16)?;
+        let bytes = memory.u64(series).ok()?.wrapping_add(u64::from(base_size));
+        let start = memory.u64(series.plus(8)).ok()?;
+        out.extend((0..bytes / 8).map(|n| start + n * 8));
+    }
+    Some(out)
+}
+
+/// The GC's own description of a type is an independent source: fields and it must agree in every reference.
+#[test]
+fn references_lie_where_the_gc_says() {
+    for known in cases(|row| matches!(row["kind"].as_str(), Some("heap" | "full"))) {
+        with_dump(&known, |b| {
+            let tables = b.types.names().method_tables();
+            let (mut equal, mut bad, mut inline, mut unread) = (0, Vec::new(), 0, 0);
+            for mt in fields::loaded_types(b.types) {
+                let info = tables.read(mt).unwrap();
+                if info.is_array || info.generics == Generics::Definition || info.is_string || info.base_size == 0 {
+                    continue;
+                }
+                let Some(layout) = fields::layout(b.types, mt).filter(|l| l.fields.is_some()) else {
+                    unread += 1;
+                    continue;
+                };
+                let ours: BTreeSet<u64> = layout.references.iter().copied().collect();
+                let wanted = if info.contains_pointers { gc_references(b, mt, info.base_size).unwrap() } else { BTreeSet::new() };
+                if ours == wanted {
+                    equal += 1;
+                } else if layout.name.contains("InlineArray") && ours.is_subset(&wanted) {
+                    // Only the first element of an inline array is a field.
+                    inline += 1;
+                } else {
+                    bad.push(format!("{mt} {}: fields {ours:?}, GC {wanted:?}", layout.name));
+                }
+            }
+            println!(
+                "{}: {equal} types agree with the GC, {inline} inline arrays, {} do not, {unread} without fields",
+                known.name,
+                bad.len()
+            );
+            bad.iter().take(4).for_each(|b| println!("    {b}"));
+            assert!(bad.is_empty() && unread == 0 && equal > 400, "{}", known.name);
+        });
+    }
+}

@@ -1,0 +1,99 @@
+//! The floors of the house: a file may use only its own floor and those below it.
+
+use std::path::{Path, PathBuf};
+
+/// Lowest first. `base` and `model` share the lowest floor.
+const FLOORS: [&[&str]; 9] =
+    [&["base", "model"], &["dump"], &["memory"], &["contract"], &["clr"], &["gc"], &["analysis"], &["output"], &["cli"]];
+
+fn floor_of(name: &str) -> Option<usize> {
+    FLOORS.iter().position(|f| f.contains(&name))
+}
+
+fn rust_files(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// Every floor that a line mentions: `crate::gc::Gc`, `use crate::{base, gc}`.
+fn mentioned(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    for rest in text.split("crate::").skip(1) {
+        if let Some(group) = rest.strip_prefix('{') {
+            let group = group.split('}').next().unwrap();
+            out.extend(group.split(',').map(|item| item.trim().split("::").next().unwrap().to_string()));
+        } else {
+            out.push(rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect());
+        }
+    }
+    out
+}
+
+fn upward(own: &str, text: &str) -> Vec<String> {
+    let floor = floor_of(own).unwrap();
+    let code = text.lines().filter(|l| !l.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    mentioned(&code).into_iter().filter(|m| floor_of(m).is_some_and(|f| f > floor)).collect()
+}
+
+#[test]
+fn imports_go_down_the_floors() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut wrong = Vec::new();
+    let mut checked = 0;
+    for entry in std::fs::read_dir(&src).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.is_dir() {
+            continue;
+        }
+        let own = path.file_name().unwrap().to_str().unwrap().to_string();
+        assert!(floor_of(&own).is_some(), "src/{own} is on no floor");
+        let mut files = Vec::new();
+        rust_files(&path, &mut files);
+        for file in files {
+            checked += 1;
+            let text = std::fs::read_to_string(&file).unwrap();
+            wrong.extend(upward(&own, &text).into_iter().map(|m| format!("{} uses {m}", file.display())));
+        }
+    }
+    assert!(checked > 50, "only {checked} files found");
+    assert!(wrong.is_empty(), "upward imports:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_upward_import_is_seen() {
+    assert_eq!(upward("memory", "use crate::gc::Gc;"), ["gc"]);
+    assert_eq!(upward("clr", "use crate::{base::Addr, cli, memory};"), ["cli"]);
+    assert!(upward("gc", "use crate::clr::threads; // crate::x\n// crate::cli").is_empty());
+}
+
+/// `unsafe` stays in the one file that maps memory, and only the command line prints or ends the process.
+#[test]
+fn unsafe_code_stays_in_the_mapping() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&src, &mut files);
+    let holds = |word: &str| -> Vec<String> {
+        let lines = |f: &PathBuf| std::fs::read_to_string(f).unwrap();
+        let hit = |f: &&PathBuf| lines(f).lines().any(|l| !l.trim_start().starts_with("//") && l.contains(word));
+        files.iter().filter(hit).map(|f| f.strip_prefix(&src).unwrap().to_str().unwrap().to_string()).collect()
+    };
+    assert_eq!(holds("unsafe {"), ["dump/bytes.rs"]);
+    // Only `main` ends the process: when Ctrl-C is pressed.
+    assert_eq!(holds("process::exit"), ["main.rs"]);
+    assert!(holds("anyhow::").iter().all(|f| f.starts_with("cli/")), "{:?}", holds("anyhow::"));
+}
+
+/// Files near 600 lines are due for a split.
+#[test]
+fn files_stay_readable() {
+    let mut files = Vec::new();
+    rust_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let long = files.iter().map(|f| (std::fs::read_to_string(f).unwrap().lines().count(), f)).filter(|(n, _)| *n > 620);
+    assert_eq!(long.collect::<Vec<_>>(), []);
+}

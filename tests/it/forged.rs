@@ -1,0 +1,89 @@
+//! Dumps that show the same bytes of their file at many addresses: what is looked at stays within the length of the file.
+
+use crate::common::number;
+use crate::support::{Shape, Spec, Target};
+use gcdump::analysis::{self, Namer, RootOptions};
+use gcdump::base::{Addr, AddrRange, NoteKind, Silent};
+use gcdump::contract::{Options, Process};
+use gcdump::dump::{self, Bytes, CapturedRange, DumpFile, OpenOptions, Register};
+use gcdump::gc::Gc;
+use gcdump::model::{CoverageKind, RootKind};
+
+fn open(target: &Target) -> DumpFile {
+    dump::open_bytes(Bytes::Owned(target.to_elf_core()), "forged.dmp".as_ref(), &OpenOptions::default()).unwrap()
+}
+
+fn whole(dump: &DumpFile) -> u64 {
+    dump.bytes.len() as u64
+}
+
+/// Shows the whole file `times` times behind `at`. Returns where that ends.
+fn repeat(dump: &mut DumpFile, at: u64, times: u64) -> u64 {
+    let len = whole(dump);
+    dump.ranges.extend((0..times).map(|i| CapturedRange { start: Addr(at + i * len), len, offset: 0 }));
+    at + times * len
+}
+
+#[test]
+fn a_segment_with_more_bytes_than_the_file_is_not_walked() {
+    for shape in Shape::ALL {
+        let mut target = Spec::standard(shape).build();
+        // No objects lie behind the last segment that has some.
+        let segments = target.expected()["segments"].as_array().unwrap().clone();
+        let full = segments.iter().filter(|s| s["allocated_bytes"] != 0);
+        let last = full.max_by_key(|s| number(&s["start"])).unwrap();
+        let (address, reserved) = (number(&last["address"]), number(&last["reserved"]));
+        let end = reserved + 2 * whole(&open(&target));
+        for field in ["Allocated", "Committed", "Reserved"] {
+            let old = number(&last[field.to_lowercase()]);
+            let p = shape.ptr;
+            let at = (0..0x100 / p).map(|i| address + i * p).find(|at| target.memory.word(*at) == Some(old)).unwrap();
+            target.memory.p(at, end);
+        }
+        let mut dump = open(&target);
+        repeat(&mut dump, reserved, 2);
+        let process = Process::of(dump, &Options::default());
+        let runtime = process.runtime(0).unwrap();
+        let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
+        let heap = analysis::open_heap(&process, runtime, &gc).unwrap();
+        let walked = heap.visit(&Silent, |_| true, |_| std::ops::ControlFlow::Continue(()));
+        let why = |address: u64| {
+            let (_, walk) = walked.iter().find(|(_, w)| w.segment == Addr(address)).unwrap();
+            (walk.stopped_because.clone(), walk.objects)
+        };
+        assert_eq!(why(address), (Some("the segments have more bytes than the dump".into()), 0), "{shape:?}");
+        let others: Vec<_> = walked.iter().filter(|(_, w)| w.segment != Addr(address)).collect();
+        assert!(others.iter().all(|(_, w)| w.stopped_because.is_none()) && others.iter().any(|(_, w)| w.objects > 2), "{shape:?}");
+    }
+}
+
+#[test]
+fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
+    for shape in Shape::ALL {
+        let target = Spec::standard(shape).build();
+        let mut dump = open(&target);
+        let free = dump.ranges.iter().map(|r| r.start.0 + r.len).max().unwrap().next_multiple_of(0x1000);
+        let end = repeat(&mut dump, free, 2);
+        let (count, len) = (dump.threads.len(), whole(&dump));
+        // All threads have the same stack, which is almost as long as the file.
+        for thread in &mut dump.threads {
+            thread.registers = vec![Register { name: "r0", value: 0 }];
+            thread.stack_pointer = Some(Addr(free + 0x1000));
+            thread.stack = Some(AddrRange::new(Addr(free), Addr(end).min(Addr(free + len))));
+        }
+        assert!(count > 2, "{shape:?}");
+        let process = Process::of(dump, &Options::default());
+        let runtime = process.runtime(0).unwrap();
+        let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
+        let heap = analysis::open_heap(&process, runtime, &gc).unwrap();
+        let index = analysis::index(&process, &heap);
+        let namer = Namer::new(&process, runtime);
+        let options = RootOptions { kinds: vec![RootKind::Stack], weak: false };
+        let roots = analysis::collect_roots(&process, runtime, &gc, &heap, &namer, Some(&index), &options);
+        let notes = process.notes.all();
+        let told = notes.iter().find(|n| n.kind == NoteKind::Invalid && n.message.contains("more bytes than the dump"));
+        assert_eq!(told.and_then(|n| n.address), Some(Addr(free + 0x1000)), "{shape:?}: {notes:?}");
+        let covered = roots.coverage.iter().find(|c| c.kind == RootKind::Stack).unwrap();
+        assert_eq!(covered.coverage, CoverageKind::Partial, "{shape:?}");
+    }
+}

@@ -1,0 +1,107 @@
+//! `fragmentation` against ClrMD's answers, the truth and gcdump's other answers, on every shared dump.
+
+use crate::common::{ask, known_dumps, own_dump, shared};
+use serde_json::Value;
+
+fn n(v: &Value, key: &str) -> u64 {
+    v[key].as_u64().unwrap()
+}
+
+fn rows<'v>(data: &'v Value, key: &str) -> &'v Vec<Value> {
+    data[key].as_array().unwrap()
+}
+
+#[test]
+fn free_space_is_that_of_clrmd() {
+    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
+    let (dumps, missing) = known_dumps(|_| true);
+    assert!(!dumps.is_empty(), "no dump is unpacked, {missing:?} are missing");
+    let (mut exact, mut added) = (0, 0);
+    for dump in &dumps {
+        if !matches!(dump.kind.as_str(), "heap" | "full" | "gcore" | "kernel") {
+            continue;
+        }
+        let (_, ours) = ask(&dump.path, &["fragmentation", "--segments", "--top", "0"]);
+        let data = &ours["data"];
+        sums_add_up(&dump.name, data);
+        added += 1;
+        let Some(theirs) = dump.clrmd.as_ref().and_then(|c| c["stat"]["types_table"].as_array()) else { continue };
+        let free: Vec<&Value> = theirs.iter().filter(|t| t["free"] == true).collect();
+        let sum = |key: &str| free.iter().map(|t| n(t, key)).sum::<u64>();
+        assert_eq!((n(&data["totals"], "free_count"), n(&data["totals"], "free_bytes")), (sum("count"), sum("size")), "{}", dump.name);
+        exact += 1;
+    }
+    println!("{exact} dumps with ClrMD's free space, {added} add up");
+    assert!(exact > 0);
+}
+
+/// Every way of cutting the free space gives the same sums.
+fn sums_add_up(name: &str, data: &Value) {
+    let t = &data["totals"];
+    for list in ["generations", "segments"] {
+        for key in ["allocated_bytes", "free_count", "free_bytes", "unused_committed_bytes", "context_bytes"] {
+            assert_eq!(rows(data, list).iter().map(|r| n(r, key)).sum::<u64>(), n(t, key), "{name} {list} {key}");
+        }
+    }
+    let c = &data["coverage"];
+    assert_eq!((n(t, "allocated_bytes"), n(t, "context_bytes")), (n(c, "allocated_bytes"), n(c, "context_bytes")), "{name}");
+    let (sizes, blocks) = (rows(data, "sizes"), rows(data, "largest"));
+    assert_eq!(sizes.iter().map(|r| n(r, "count")).sum::<u64>(), n(t, "free_count"), "{name}");
+    assert_eq!(sizes.iter().map(|r| n(r, "bytes")).sum::<u64>(), n(t, "free_bytes"), "{name}");
+    assert_eq!(u64::try_from(blocks.len()).unwrap(), n(t, "free_count"), "{name}");
+    assert_eq!(blocks.iter().map(|r| n(r, "size")).sum::<u64>(), n(t, "free_bytes"), "{name}");
+    assert!(blocks.iter().map(|r| n(r, "size")).is_sorted_by(|a, b| a >= b), "{name}");
+    let pinned = rows(data, "pinned");
+    assert_eq!(pinned.iter().map(|r| n(r, "count")).sum::<u64>(), n(t, "pinned_objects"), "{name}");
+    assert!(n(t, "pinned_objects") <= n(t, "pinned_handles"), "{name}");
+    // What lies in front of pinned objects is free space, and each block in front of at most one object.
+    assert!(pinned.iter().map(|r| n(r, "free_bytes_before")).sum::<u64>() <= n(t, "free_bytes"), "{name}");
+}
+
+#[test]
+fn pinned_objects_are_those_that_the_program_pinned() {
+    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "fragmented");
+    for dump in &dumps {
+        let (_, answer) = ask(&dump.path, &["fragmentation", "--top", "50"]);
+        let data = &answer["data"];
+        let truth = n(dump.truth.as_ref().unwrap(), "pinned");
+        assert!(n(&data["totals"], "pinned_objects") >= truth, "{}", dump.name);
+        let arrays = rows(data, "pinned").iter().find(|p| p["type"] == "System.Byte[]").unwrap();
+        assert!(n(arrays, "count") >= truth && n(arrays, "free_bytes_before") > 0, "{}: {arrays}", dump.name);
+        let (_, handles) = ask(&dump.path, &["handles", "--type", "pinned"]);
+        let handles = rows(&handles["data"], "handles");
+        let pinned: Vec<&Value> = rows(data, "largest").iter().filter(|b| b["pinned_by"].is_string()).collect();
+        assert!(!pinned.is_empty(), "{}", dump.name);
+        for block in pinned {
+            let handle = handles.iter().find(|h| h["address"] == block["pinned_by"]).unwrap();
+            assert!([&block["after"]["address"], &block["before"]["address"]].contains(&&handle["object"]), "{}: {block}", dump.name);
+        }
+    }
+    println!("{} dumps", dumps.len());
+}
+
+#[test]
+fn neighbours_are_those_of_near_and_threads_make_no_difference() {
+    let dump = own_dump();
+    let data = |args: &[&str]| ask(&dump, &[&["fragmentation", "--segments"], args].concat()).1["data"].clone();
+    let all = data(&["--top", "0"]);
+    let cut = data(&["--top", "5"]);
+    assert_eq!(rows(&cut, "largest")[..], rows(&all, "largest")[..5.min(rows(&all, "largest").len())]);
+    for threads in [1, 2, 7] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert_eq!(pool.install(|| data(&["--top", "0"])), all, "{threads} threads");
+    }
+    let mut compared = 0;
+    for block in rows(&cut, "largest") {
+        let (_, near) = ask(&dump, &["near", block["address"].as_str().unwrap(), "--before", "1", "--after", "1"]);
+        let near: Vec<&Value> = rows(&near["data"], "rows").iter().map(|r| &r["address"]).collect();
+        for side in ["before", "after"] {
+            if block[side].is_object() {
+                assert!(near.contains(&&block[side]["address"]), "{block} {near:?}");
+                compared += 1;
+            }
+        }
+    }
+    assert!(compared > 0);
+}

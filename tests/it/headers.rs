@@ -1,0 +1,157 @@
+//! Object headers: locks, hash codes and sync blocks, against what the dumped programs noted and against ClrMD.
+
+use std::collections::BTreeMap;
+
+use crate::common::{Answered, answered};
+use gcdump::base::{Addr, Limits};
+use gcdump::clr::header::Headers;
+use gcdump::contract::{Options, Process};
+use gcdump::dump::{Bytes, OpenOptions, open_bytes};
+use gcdump::model::{HeaderModel, HeaderState};
+use serde_json::Value;
+
+fn address(v: &Value) -> Addr {
+    Addr(u64::from_str_radix(v.as_str().unwrap().trim_start_matches("0x"), 16).unwrap())
+}
+
+fn number(v: &Value) -> Option<u32> {
+    v.as_u64().map(|n| n as u32)
+}
+
+fn with_headers<T>(case: &Answered, f: impl FnOnce(&Headers<'_>) -> T) -> T {
+    let process = Process::open(&case.path, &OpenOptions::default(), &Options::default()).unwrap();
+    f(&Headers::bind(&process.memory, &process.runtime(0).unwrap().descriptor, &Limits::default()).unwrap())
+}
+
+fn thin(h: &HeaderModel, owner: Option<u32>, recursion: u32) {
+    assert_eq!((h.state, h.owner_managed_id, h.recursion), (HeaderState::ThinLock, owner, Some(recursion)), "{h:?}");
+}
+
+#[test]
+fn locks_and_hash_codes_are_what_the_program_noted() {
+    let mut seen = Vec::new();
+    for case in answered().into_iter().filter(|c| c.name.contains("locks") || c.name.contains("probe")) {
+        let Some(truth) = &case.truth else { continue };
+        with_headers(&case, |headers| {
+            let read = |v: &Value| headers.read(address(v)).unwrap();
+            if truth["contended"].is_string() {
+                let owner = number(&truth["owner_managed_id"]);
+                let contended = read(&truth["contended"]);
+                let block = contended.sync_block.clone().unwrap();
+                assert_eq!((contended.state, contended.owner_managed_id, contended.recursion), (HeaderState::SyncBlock, owner, Some(0)));
+                assert_eq!((block.held, block.waiters, block.recursion), (Some(true), number(&truth["waiters"]), Some(1)), "{block:?}");
+                assert_eq!((block.object, block.hash_code), (Some(address(&truth["contended"])), None));
+                thin(&read(&truth["thin"]), number(&truth["thin_owner_managed_id"]), number(&truth["thin_recursion"]).unwrap());
+                let hashed = read(&truth["hashed"]);
+                assert_eq!((hashed.state, hashed.hash_code), (HeaderState::Hash, number(&truth["hash"])));
+                let both = read(&truth["both"]);
+                assert_eq!(
+                    (both.state, both.owner_managed_id, both.hash_code),
+                    (HeaderState::SyncBlock, owner, number(&truth["hash_both"]))
+                );
+            } else {
+                let main = number(&truth["main_managed"]);
+                let locks: Vec<HeaderModel> = truth["locks"].as_array().unwrap().iter().map(read).collect();
+                thin(&locks[0], main, 1);
+                assert_eq!((locks[1].state, locks[1].hash_code), (HeaderState::Hash, number(&truth["hash1"])));
+                assert_eq!((locks[2].state, locks[2].hash_code), (HeaderState::SyncBlock, number(&truth["hash2"])));
+                assert_eq!(locks[2].owner_managed_id, main);
+                // Contended: held by the main thread, one thread waits.
+                let block = locks[3].sync_block.clone().unwrap();
+                assert_eq!((block.owner_managed_id, block.waiters), (main, Some(1)), "{block:?}");
+                // Left again by Monitor.Wait.
+                let block = locks[4].sync_block.clone().unwrap();
+                assert_eq!((block.held, block.owner_managed_id, locks[4].recursion), (Some(false), None, None), "{block:?}");
+                assert_eq!(locks[5].state, HeaderState::None);
+            }
+        });
+        seen.push(case.name.clone());
+    }
+    println!("{seen:?}");
+}
+
+#[test]
+fn sync_blocks_are_those_of_clrmd() {
+    let (mut dumps, mut blocks) = (0, 0);
+    for case in answered() {
+        let Some(theirs) = case.clrmd["syncblocks"]["syncblocks"].as_array() else { continue };
+        let threads: BTreeMap<&str, u64> = case.clrmd["threads"]["threads"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|t| (t["address"].as_str().unwrap(), t["managed_id"].as_u64().unwrap()))
+            .collect();
+        let heap = ["heap", "full", "after", "before", "gcore"].iter().any(|k| case.name.ends_with(k));
+        with_headers(&case, |headers| {
+            let own = headers.sync_blocks();
+            if !heap && own.as_ref().is_none_or(Vec::is_empty) {
+                return;
+            }
+            // ClrMD does not show the waiters of a lock that nobody holds rightly (1000), nor an owner of none.
+            let own: Vec<String> = own
+                .unwrap()
+                .iter()
+                .map(|b| {
+                    let held = b.held.unwrap();
+                    let detail = if held { format!("{:?} {:?}", b.recursion, b.waiters) } else { String::new() };
+                    format!("{} {} {held} {:?} {detail}", b.index, b.object.unwrap(), b.owner_managed_id)
+                })
+                .collect();
+            let wanted: Vec<String> = theirs
+                .iter()
+                .map(|b| {
+                    let held = b["held"] == true;
+                    let owner = held.then(|| threads[b["owner"].as_str().unwrap()] as u32);
+                    let detail = if held { format!("{:?} {:?}", number(&b["recursion"]), number(&b["waiting"])) } else { String::new() };
+                    format!("{} {} {held} {owner:?} {detail}", b["index"], b["object"].as_str().unwrap())
+                })
+                .collect();
+            assert_eq!(own, wanted, "{}", case.name);
+            for b in headers.sync_blocks().unwrap().iter().filter(|b| b.object.is_some()) {
+                let header = headers.read(b.object.unwrap()).unwrap();
+                assert_eq!(header.sync_block.as_ref(), Some(b), "{}", case.name);
+            }
+            dumps += 1;
+            blocks += own.len();
+        });
+    }
+    println!("{blocks} sync blocks of {dumps} dumps equal");
+}
+
+#[test]
+fn damaged_headers_never_panic() {
+    let Some(case) = answered().into_iter().find(|c| c.name == "net9-wks-crash-mini") else { return };
+    let plain = std::fs::read(&case.path).unwrap();
+    let process = Process::open(&case.path, &OpenOptions::default(), &Options::default()).unwrap();
+    let descriptor = &process.runtime(0).unwrap().descriptor;
+    let mut state = 1u64;
+    let mut random = move || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        state >> 16
+    };
+    let variables = ["SyncTableEntries", "SyncBlockCache"].map(|n| descriptor.pointer(n).unwrap());
+    let mut hot = variables.to_vec();
+    hot.extend(variables.iter().filter_map(|v| process.memory.ptr(*v).ok()));
+    let place = |a: Addr| {
+        let found = process.dump.ranges.iter().find(|r| r.start <= a && a.0 + 8 <= r.start.0 + r.len);
+        found.map(|r| (r.offset + (a.0 - r.start.0)) as usize)
+    };
+    for _ in 0..60 {
+        let mut bytes = plain.clone();
+        for _ in 0..8 {
+            let at = hot[random() as usize % hot.len()].element(random() % 24, 8);
+            let word = if random() % 2 == 0 { random() << 20 } else { hot[random() as usize % hot.len()].0 };
+            if let Some(at) = place(at) {
+                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        let damaged = open_bytes(Bytes::Owned(bytes), &case.path, &OpenOptions::default()).unwrap();
+        let memory = gcdump::memory::Memory::new(&damaged, gcdump::base::Shape::LE64);
+        let limits = Limits { sync_blocks: 10_000, ..Limits::default() };
+        let headers = Headers::bind(&memory, descriptor, &limits).unwrap();
+        drop(headers.sync_blocks());
+        for a in &hot {
+            assert!(headers.read(a.plus(random() % 64)).is_none_or(|h| h.recursion.is_none() || h.state != HeaderState::None));
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Names and texts in a dump that try to move the cursor, reorder a line, or break a format.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::common::{Ran, number, own_dump, run};
+use gcdump::cli::{self, Streams};
+use gcdump::contract::{Options, Process};
+use gcdump::dump::{self, OpenOptions};
+use memchr::memmem;
+
+/// As many bytes as `Cache`: a cursor move, and what separates and quotes in CSV.
+const CACHE: &str = "C\u{1b}\"\n,";
+/// As many bytes as `Entry`: the rest of the line would run backwards.
+const ENTRY: &str = "E\u{202e}y";
+
+fn replace(bytes: &mut [u8], old: &[u8], new: &[u8]) -> usize {
+    assert_eq!(old.len(), new.len());
+    let places: Vec<usize> = memmem::find_iter(bytes, old).collect();
+    places.iter().for_each(|at| bytes[*at..*at + new.len()].copy_from_slice(new));
+    places.len()
+}
+
+fn units(text: &[u16]) -> Vec<u8> {
+    text.iter().flat_map(|u| u.to_le_bytes()).collect()
+}
+
+/// The dump of the repository with names of types (their ends, which metadata shares), a path of a module and strings replaced.
+fn hostile() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hostile.dmp");
+    let mut bytes = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
+    assert!(replace(&mut bytes, b"Cache\0", format!("{CACHE}\0").as_bytes()) > 0);
+    assert!(replace(&mut bytes, b"Entry\0", format!("{ENTRY}\0").as_bytes()) > 0);
+    assert!(replace(&mut bytes, b"/app/net10/libcoreclr.so", b"/a\x1bp/net10/libcoreclr.so") > 0);
+    fs::write(&path, &bytes).unwrap();
+    // The string that is there most often gets half of a surrogate pair as well.
+    let ran = run(&["strings", "--json", "--top", "0", "--no-local-files", path.to_str().unwrap()]).json();
+    let known = |s: &serde_json::Value| s["value"].as_str().filter(|t| t.is_ascii() && t.len() >= 8).map(ToString::to_string);
+    let text = ran["data"]["strings"].as_array().unwrap().iter().find_map(known).expect("a string to replace");
+    let old: Vec<u16> = text.encode_utf16().collect();
+    let mut new = old.clone();
+    new[..7].copy_from_slice(&[0x1b, 0x9b, 0x202e, u16::from(b'"'), u16::from(b','), u16::from(b'\n'), 0xd800]);
+    assert!(replace(&mut bytes, &units(&old), &units(&new)) > 0, "{text}");
+    fs::write(&path, &bytes).unwrap();
+    // An exception has it for its message.
+    let listed = |command: &str| run(&[command, "--json", "--no-local-files", path.to_str().unwrap()]).json()["data"].clone();
+    let strings = listed("strings");
+    let string = strings["strings"].as_array().unwrap().iter().find(|s| s["value"].as_str().unwrap().starts_with("\u{1b}\u{9b}\u{202e}"));
+    let (string, exception) = (number(&string.unwrap()["address"]), number(&listed("exceptions")["exceptions"][0]["address"]));
+    let dump = dump::open(&path, &OpenOptions::default()).unwrap();
+    let process = Process::of(dump.clone(), &Options::default());
+    let message = process.runtime(0).unwrap().descriptor.offset("Exception", "_message").unwrap() + exception;
+    let range = dump.ranges.iter().find(|r| r.start.0 <= message && message < r.start.0 + r.len).unwrap();
+    let place = usize::try_from(range.offset + message - range.start.0).unwrap();
+    bytes[place..place + 8].copy_from_slice(&string.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    (folder, path)
+}
+
+fn on_terminal(args: &[&str]) -> Ran {
+    let args = std::iter::once("gcdump".into()).chain(args.iter().map(Into::into));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = cli::run(args, Streams { out: &mut out, err: &mut err, out_is_terminal: true, err_is_terminal: true });
+    Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+fn moves(c: char) -> bool {
+    c != '\n' && (c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}'))
+}
+
+const COMMANDS: [&[&str]; 20] = [
+    &["info"],
+    &["contracts"],
+    &["heap", "--detail"],
+    &["stat"],
+    &["stat", "--by", "assembly"],
+    &["objects", "--refs", "--count", "0"],
+    &["type", "Lab*"],
+    &["statics", "--all", "--type", "Lab*"],
+    &["strings", "--top", "0"],
+    &["strings", "--longest"],
+    &["fragmentation"],
+    &["handles"],
+    &["roots"],
+    &["finalizers", "--objects"],
+    &["path", "--type", "Lab*"],
+    &["retained", "--top", "0"],
+    &["retained", "--suspects", "--threshold", "1"],
+    &["unreachable"],
+    &["bridge", "--bridged", "Lab*", "--all", "--dot"],
+    &["exceptions"],
+];
+
+#[test]
+fn hostile_text_moves_no_cursor_and_breaks_no_format() {
+    let (_folder, path) = hostile();
+    let path = path.to_str().unwrap();
+    let (mut on_screen, mut in_json, mut in_csv) = (0, 0, 0);
+    for command in COMMANDS {
+        let args = |more: &[&'static str]| [command, &["--no-local-files"], more].concat();
+        let with_path = |more: &[&'static str]| {
+            let mut args: Vec<&str> = args(more);
+            args.push(path);
+            args
+        };
+        let shown = on_terminal(&with_path(&[]));
+        for text in [&shown.out, &shown.err] {
+            assert!(!text.contains(moves), "{command:?}: {:?}", text.lines().find(|l| l.contains(moves)));
+        }
+        assert!(!shown.out.is_empty(), "{command:?}: {}", shown.err);
+        if command == ["exceptions"] {
+            assert!(shown.out.contains("\\u{1b}\\u{9b}\\u{202e}"), "the message: {}", shown.out);
+        }
+        on_screen += usize::from(shown.out.contains("\\u{1b}") || shown.out.contains("\\u{202e}"));
+        if command.contains(&"--dot") {
+            // A piped graph has to stay one: no line of it comes from a name.
+            let dot = run(&with_path(&[]));
+            assert!(!dot.out.contains(moves) && dot.out.lines().all(|l| l.matches('"').count() % 2 == l.matches("\\\"").count() % 2));
+            continue;
+        }
+        for format in ["json", "ndjson"] {
+            let ran = run(&with_path(&["--format", format]));
+            let lines: Vec<&str> = if format == "json" { vec![&ran.out] } else { ran.out.lines().collect() };
+            for line in lines {
+                serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|e| panic!("{command:?} {format}: {e}"));
+            }
+            in_json += usize::from(ran.out.contains("\\u001b"));
+        }
+        let ran = run(&with_path(&["--format", "csv"]));
+        let mut reader = csv::Reader::from_reader(ran.out.as_bytes());
+        for row in reader.records() {
+            // The reader refuses rows of another length: a comma or a line break that got out of its cell.
+            let row = row.unwrap_or_else(|e| panic!("{command:?}: {e}"));
+            in_csv += usize::from(row.iter().any(|c| c.contains(CACHE) || c.contains(ENTRY)));
+        }
+    }
+    println!("hostile text: {on_screen} screens, {in_json} JSON answers and {in_csv} CSV rows had some");
+    assert!(on_screen >= 6 && in_json >= 6 && in_csv > 20, "{on_screen} {in_json} {in_csv}");
+}
+
+#[test]
+fn messages_about_the_command_line_move_no_cursor() {
+    let ran = on_terminal(&["info", "no\u{1b}[2Jsuch\u{202e}file.dmp"]);
+    assert!(!ran.err.contains(moves) && ran.err.contains("\\u{1b}"), "{:?}", ran.err);
+}

@@ -1,0 +1,112 @@
+//! What the workload program knew about itself, and what a contract reader must find in the 11-shaped dumps.
+
+use serde_json::Value;
+
+use super::{Findings, by_address, fields, list, text};
+use crate::common::{Known, ask};
+
+/// The program states names as reflection spells them, ``Lab.Pair`2[A,B]``; everything else prints `Lab.Pair<A, B>`.
+fn as_printed(reflection: &str) -> String {
+    match (reflection.find('`'), reflection.split_once('[')) {
+        (Some(tick), Some((_, arguments))) if reflection.ends_with(']') && !arguments.starts_with(']') => {
+            let arguments = arguments.trim_end_matches(']').replace(',', ", ");
+            format!("{}<{arguments}>", &reflection[..tick])
+        }
+        _ => reflection.to_string(),
+    }
+}
+
+pub fn truths(dump: &Known, truth: &Value, has_heap: bool, f: &mut Findings) {
+    if has_heap && !list(&truth["handles"]).is_empty() {
+        let (_, ours) = ask(&dump.path, &["handles"]);
+        let own = by_address(list(&ours["data"]["handles"]), &["type", "object", "secondary", "object_type"]);
+        let mut missing = Vec::new();
+        for h in list(&truth["handles"]) {
+            let secondary = text(&h["secondary"]);
+            let kind = text(&h["type"]).replace('_', "-");
+            let name = as_printed(&text(&h["object_type"]));
+            let row = format!("type={kind} object={} secondary={secondary} object_type={name}", text(&h["object"]));
+            if own.get(&text(&h["handle"])) != Some(&row) {
+                missing.push(format!("{}: {:?}, expected {row}", text(&h["handle"]), own.get(&text(&h["handle"]))));
+            }
+        }
+        if missing.is_empty() {
+            f.note("truth", format!("{} handles", list(&truth["handles"]).len()));
+        } else {
+            f.wrong("truth", format!("{} handles: {}", missing.len(), missing.iter().take(4).cloned().collect::<Vec<_>>().join("; ")));
+        }
+    }
+    if let Some(request) = truth["oom_last_request"].as_u64() {
+        let (_, ours) = ask(&dump.path, &["oom"]);
+        let recorded: Vec<&Value> = list(&ours["data"]["heaps"]).iter().filter(|h| h["reason"] != "none").collect();
+        // The recorded size is the request rounded up, with 32 bytes more on the LOH: 3 000 021 elements become 3 000 080.
+        let fits = recorded.iter().any(|h| h["alloc_size"].as_u64().is_some_and(|n| n >= request && n <= request + 96));
+        let index = recorded.iter().any(|h| h["gc_index"] == truth["gc"]["index"]);
+        if recorded.len() == 1 && fits && index {
+            f.note("truth", format!("oom of {request} bytes"));
+        } else {
+            f.wrong("truth", format!("oom of {request} bytes is recorded as {recorded:?}"));
+        }
+    }
+}
+
+/// An 11-shaped dump: everything through the descriptor alone.
+pub fn expected(dump: &Known, expect: &Value, f: &mut Findings) {
+    let (_, info) = ask(&dump.path, &["info"]);
+    let gc = &info["data"]["gc"];
+    let mut differences = Vec::new();
+    let mut compare = |what: &str, own: &Value, their: &Value| {
+        if own != their {
+            differences.push(format!("{what}: {own}, expected {their}"));
+        }
+    };
+    compare("gc source", &info["runtime"]["gc"], &"descriptor".into());
+    compare("vm source", &info["runtime"]["vm"], &"descriptor".into());
+    compare("identifiers", &gc["identifiers"], &expect["identifiers"]);
+    compare("heap count", &gc["heap_count"], &expect["heap_count"]);
+    compare("max generation", &gc["max_generation"], &expect["max_generation"]);
+    compare("structures valid", &gc["structures_valid"], &expect["structures_valid"]);
+    compare("state", &gc["state_value"], &expect["gc_state"]);
+    compare("lowest", &gc["lowest_address"], &expect["lowest"]);
+    compare("highest", &gc["highest_address"], &expect["highest"]);
+    compare("adaptation mode", &gc["dynamic_adaptation_mode"], &expect["dynamic_adaptation_mode"]);
+    compare("threads", &info["data"]["managed_threads"], &expect["threads"]);
+    let (_, heap) = ask(&dump.path, &["heap", "--detail"]);
+    for (own, their) in list(&heap["data"]["heaps"]).iter().zip(list(&expect["heaps"])) {
+        let d = &own["detail"];
+        compare("heap address", &own["address"], &their["address"]);
+        compare("alloc_allocated", &d["alloc_allocated"], &their["alloc_allocated"]);
+        compare("ephemeral_segment", &d["ephemeral_segment"], &their["ephemeral_segment"]);
+        compare("fill_pointers", &d["finalize_queue"]["fill_pointers"], &their["fill_pointers"]);
+        compare("mark_array", &d["mark_array"], &their["mark_array"]);
+        compare("card_table", &d["card_table"], &their["card_table"]);
+        compare("next_sweep_obj", &d["next_sweep_object"], &their["next_sweep_obj"]);
+        compare("generation_table", &d["generation_table"], &their["generation_table"]);
+    }
+    compare("heaps", &list(&heap["data"]["heaps"]).len().into(), &list(&expect["heaps"]).len().into());
+    let (_, oom) = ask(&dump.path, &["oom"]);
+    for (own, their) in list(&oom["data"]["heaps"]).iter().zip(list(&expect["heaps"])) {
+        let their = &their["oom"];
+        for key in ["alloc_size", "reserved", "allocated", "gc_index", "size", "available_pagefile_mb"] {
+            compare(key, &own[key], &their[key]);
+        }
+        let reasons = ["none", "budget", "cant-commit", "cant-reserve", "loh", "low-mem", "unproductive-full-gc"];
+        compare("reason", &own["reason"], &reasons[usize::try_from(their["reason"].as_u64().unwrap()).unwrap()].into());
+        compare("loh", &own["loh"], &(their["loh"] != 0).into());
+    }
+    if differences.is_empty() {
+        f.note("facts", "exact".into())
+    } else {
+        f.wrong("facts", differences.join("; "))
+    }
+    let keys = ["heap", "generation", "start", "allocated", "committed", "reserved", "used"];
+    let (_, segments) = ask(&dump.path, &["segments"]);
+    f.same("segments", &by_address(list(&segments["data"]["segments"]), &keys), &by_address(list(&expect["segments"]), &keys));
+    let (_, walked) = ask(&dump.path, &["segments", "--walk"]);
+    let keys = ["objects", "free_objects", "free_bytes", "context_bytes", "bytes"];
+    let own = list(&walked["data"]["segments"]).iter().map(|s| (text(&s["address"]), fields(&s["walk"], &keys))).collect();
+    f.same("walk", &own, &by_address(list(&expect["segments"]), &keys));
+    let (_, handles) = ask(&dump.path, &["handles"]);
+    let keys = ["type", "object", "secondary"];
+    f.same("handles", &by_address(list(&handles["data"]["handles"]), &keys), &by_address(list(&expect["handles"]), &keys));
+}

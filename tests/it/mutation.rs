@@ -1,0 +1,249 @@
+//! Damage of every kind to small dumps, and every command on each of them: no panic, no hang, no memory beyond a bound.
+//!
+//! The damage is made from a number, so that any case can be repeated. Each run of the tests does some thousand cases; the
+//! whole campaign is one command:
+//!
+//! ```sh
+//! export GCDUMP_MUTATIONS=185000 GCDUMP_REAL_MUTATIONS=15000 GCDUMP_TRUNCATIONS=4450
+//! CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true cargo test --release --test it mutation:: -- --nocapture
+//! ```
+//!
+//! 200 000 mutations, and 5 006 truncations because every eighth is also one of a real dump: 54 minutes on 2 cores.
+//!
+//! `GCDUMP_MUTATION_FROM=1000` leaves the first cases out, `GCDUMP_MUTATION_CASE=s123` repeats one: `s` of a synthetic dump, `r`
+//! of a real one, `t` and `u` their truncations. A case that ends the whole process is named in the file that the campaign
+//! prints at its start.
+
+mod allocations;
+mod base;
+mod damage;
+
+use crate::common;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+pub use allocations::Counting;
+use base::{Base, Rng};
+use clap::Parser;
+use gcdump::cli::{self, Cli, Streams};
+use serde_json::Value;
+
+/// Most bytes that a command may have allocated at a time. The dumps are mapped files and do not count.
+const MOST_MEMORY: u64 = 96 << 20;
+/// Longest time for one command.
+const MOST_TIME: Duration = Duration::from_secs(10);
+const WORKERS: usize = 2;
+
+const FORMATS: [&str; 4] = ["table", "json", "csv", "ndjson"];
+
+/// What happened in all cases together.
+#[derive(Default)]
+struct Totals {
+    dumps: AtomicU64,
+    commands: AtomicU64,
+    answered: AtomicU64,
+    partial: AtomicU64,
+    refused: AtomicU64,
+    /// What the command that allocated most had at a time, in bytes.
+    memory: AtomicU64,
+    /// How long the slowest command took, in microseconds, and which one it was.
+    slowest: Mutex<(u64, String)>,
+}
+
+impl Totals {
+    fn print(&self, what: &str, started: Instant) {
+        let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
+        let (slowest, which) = self.slowest.lock().unwrap().clone();
+        println!(
+            "{what}: {} dumps, {} commands ({} answered in full or with none, {} partial, {} refused), slowest {} ms ({which}), \
+             a command has allocated at most {} KiB at a time, {} s",
+            n(&self.dumps),
+            n(&self.commands),
+            n(&self.answered),
+            n(&self.partial),
+            n(&self.refused),
+            slowest / 1000,
+            n(&self.memory) >> 10,
+            started.elapsed().as_secs()
+        );
+    }
+}
+
+/// What a worker is doing, for the one who watches.
+#[derive(Default)]
+struct Watched {
+    case: Mutex<(String, Option<Instant>)>,
+    /// Parsed command lines: parsing takes longer than most answers about a small dump.
+    parsed: Mutex<HashMap<Vec<String>, Arc<Cli>>>,
+}
+
+impl Watched {
+    fn run(&self, args: &[&str]) -> common::Ran {
+        let key: Vec<String> = args.iter().map(ToString::to_string).collect();
+        let mut parsed = self.parsed.lock().unwrap();
+        if parsed.len() > 20_000 {
+            parsed.clear();
+        }
+        let parse = |key: &Vec<String>| Arc::new(Cli::try_parse_from(["gcdump".to_string()].iter().chain(key)).unwrap());
+        let cli = Arc::clone(parsed.entry(key).or_insert_with_key(parse));
+        drop(parsed);
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let streams = Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false };
+        let exit = cli::run_parsed(&cli, streams);
+        common::Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+    }
+}
+
+/// Runs every command on the dump in `path`.
+fn all_commands(base: &Base, path: &str, number: u64, totals: &Totals, watched: &Watched) {
+    let mut rng = Rng::new(number ^ 0xabcd);
+    let copy = format!("{path}.trimmed");
+    for (i, command) in base::COMMANDS.iter().enumerate() {
+        let args = base.command(command, &mut rng);
+        let format = FORMATS[(number as usize + i) % FORMATS.len()];
+        let mut all: Vec<&str> = args.iter().map(String::as_str).collect();
+        all.extend(["--no-local-files", "--format", format, path]);
+        if command[0] == "trim" {
+            all.push(&copy);
+        }
+        if all.contains(&"--dot") {
+            all.retain(|a| *a != "--format" && *a != format);
+        }
+        let started = Instant::now();
+        *watched.case.lock().unwrap() = (format!("{} case {number}: {all:?}", base.name), Some(started));
+        allocations::start();
+        let ran = catch_unwind(AssertUnwindSafe(|| watched.run(&all)));
+        let memory = allocations::peak();
+        let took = started.elapsed();
+        let ran = ran.unwrap_or_else(|_| panic!("{} case {number}: {all:?} panicked", base.name));
+        let say = || format!("{} case {number}: {all:?}: {:?} {}", base.name, ran.exit, ran.err);
+        assert!(matches!(ran.exit.code(), 0 | 1 | 3 | 4 | 5), "{}", say());
+        assert!(!ran.out.is_empty() || !ran.err.is_empty(), "nothing said: {}", say());
+        assert!(took < MOST_TIME, "{took:?}: {}", say());
+        assert!(memory < MOST_MEMORY, "{memory} bytes: {}", say());
+        if format == "json" && !all.contains(&"--dot") && matches!(ran.exit.code(), 0 | 5) {
+            assert!(serde_json::from_str::<Value>(&ran.out).is_ok(), "no JSON: {}", say());
+        }
+        let counter = match ran.exit.code() {
+            0 | 1 => &totals.answered,
+            5 => &totals.partial,
+            _ => &totals.refused,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        totals.commands.fetch_add(1, Ordering::Relaxed);
+        totals.memory.fetch_max(memory, Ordering::Relaxed);
+        let mut slowest = totals.slowest.lock().unwrap();
+        if took.as_micros() as u64 > slowest.0 {
+            *slowest = (took.as_micros() as u64, format!("case {number}: {}", args.join(" ")));
+        }
+    }
+    let _ = std::fs::remove_file(copy);
+    watched.case.lock().unwrap().1 = None;
+    totals.dumps.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Does the cases `0..count` of `bases`, shared among the workers, each with a file of its own for every base.
+fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &File) -> Vec<damage::Undo> + Sync) {
+    let only = std::env::var("GCDUMP_MUTATION_CASE").ok().and_then(|n| n.trim_start_matches(char::is_alphabetic).parse().ok());
+    let first = wanted("GCDUMP_MUTATION_FROM", 0).min(count);
+    let (from, to) = only.map_or((first, count), |n: u64| (n, n + 1));
+    let (next, totals, started) = (AtomicU64::new(from), Totals::default(), Instant::now());
+    let watched: Vec<Watched> = (0..WORKERS).map(|_| Watched::default()).collect();
+    let last = tempfile::Builder::new().prefix("gcdump-case-").tempfile().unwrap();
+    println!("{what}: the last case is in {}", last.path().display());
+    let done = AtomicBool::new(false);
+    let (failure, next, totals, harm) = (Mutex::new(None), &next, &totals, &harm);
+    std::thread::scope(|scope| {
+        let failure = &failure;
+        let workers: Vec<_> = watched
+            .iter()
+            .enumerate()
+            .map(|(slot, watched)| {
+                let last = last.as_file();
+                let work = move || {
+                    let files: Vec<_> = bases.iter().map(Base::file).collect();
+                    loop {
+                        let case = next.fetch_add(1, Ordering::Relaxed);
+                        if case >= to {
+                            break;
+                        }
+                        let i = case as usize % bases.len();
+                        let (base, file) = (&bases[i], &files[i]);
+                        last.write_all_at(format!("{case:<20}").as_bytes(), slot as u64 * 20).unwrap();
+                        let undo = harm(base, case, file.as_file());
+                        all_commands(base, file.path().to_str().unwrap(), case, totals, watched);
+                        damage::undo(file.as_file(), base, &undo);
+                    }
+                };
+                scope.spawn(move || {
+                    // A pool of its own: walks then stay on this thread, and the other worker's do not wait for them.
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+                    if let Err(e) = catch_unwind(AssertUnwindSafe(|| pool.install(work))) {
+                        next.store(to, Ordering::Relaxed);
+                        failure.lock().unwrap().get_or_insert(e);
+                    }
+                })
+            })
+            .collect();
+        let (done, watched) = (&done, &watched);
+        scope.spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(100));
+                for w in watched {
+                    let (case, since) = w.case.lock().unwrap().clone();
+                    if since.is_some_and(|s| s.elapsed() > MOST_TIME * 2) {
+                        let _ = writeln!(std::io::stderr(), "hangs: {case}");
+                        std::process::abort();
+                    }
+                }
+            }
+        });
+        workers.into_iter().for_each(|w| w.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+    });
+    totals.print(what, started);
+    if let Some(e) = failure.into_inner().unwrap() {
+        std::panic::resume_unwind(e);
+    }
+    let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
+    assert_eq!(n(&totals.commands), (to - from) * base::COMMANDS.len() as u64);
+    // Damage that always hides the runtime would test nothing.
+    assert!(only.is_some() || what.starts_with("truncations") || n(&totals.answered) + n(&totals.partial) > n(&totals.refused) * 2);
+}
+
+fn wanted(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |n| n.parse().unwrap())
+}
+
+/// `GCDUMP_MUTATION_CASE` names no case, or one of this kind.
+fn wants(kind: &str) -> bool {
+    std::env::var("GCDUMP_MUTATION_CASE").map_or(true, |case| case.is_empty() || case.starts_with(kind))
+}
+
+/// One campaign after the other: each has as many workers as there are tests at a time.
+#[test]
+fn every_command_survives_every_damage() {
+    let (small, real) = (base::synthetic(), base::real());
+    let mutations = wanted("GCDUMP_MUTATIONS", 1_000);
+    // A real dump takes five times as long; there types have names, fields and statics.
+    let of_real = wanted("GCDUMP_REAL_MUTATIONS", 120);
+    let truncations = wanted("GCDUMP_TRUNCATIONS", 400);
+    if wants("s") && mutations > 0 {
+        campaign("mutations of synthetic dumps", &small, mutations, damage::mutate);
+    }
+    if wants("r") && of_real > 0 {
+        campaign("mutations of real dumps", &real, of_real, damage::mutate);
+    }
+    if wants("t") {
+        campaign("truncations of synthetic dumps", &small, truncations, damage::truncate);
+    }
+    if wants("u") {
+        campaign("truncations of real dumps", &real, truncations / 8, damage::truncate);
+    }
+}

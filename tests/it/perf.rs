@@ -1,0 +1,134 @@
+//! Speed. `info` and `heap` must not depend on the size of the dump; the walk is raced against ClrMD where the lab is at hand:
+//! `cargo test --release --test it perf:: -- --ignored --nocapture` (makes a dump of 0.9 GB in the lab's folder, 20 s).
+
+use crate::common;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use gcdump::analysis::open_heap;
+use gcdump::base::Silent;
+use gcdump::contract::{Options, Process};
+use gcdump::dump::OpenOptions;
+use gcdump::gc::{Gc, Object, Visitor};
+
+/// The bar for a dump of 1 GB.
+const BAR: Duration = Duration::from_millis(50);
+
+#[test]
+fn info_and_heap_take_no_longer_on_a_large_dump() {
+    let (dumps, _) = common::known_dumps(|row| row["bytes"].as_u64() > Some(500 << 20));
+    if dumps.is_empty() {
+        return println!("skipped: no dump over 500 MB is unpacked");
+    }
+    for dump in dumps {
+        for command in ["info", "heap"] {
+            // The best of several, of many where other tests and processes of the machine are in the way.
+            let mut best = Duration::MAX;
+            for i in 0..200 {
+                best = best.min(timed(&[command], &dump.path));
+                if i >= 6 && best < BAR {
+                    break;
+                }
+            }
+            println!("{command} on {} ({} MB): {best:?}", dump.name, dump.path.metadata().unwrap().len() >> 20);
+            assert!(best < BAR, "{command} on {} took {best:?}, the bar is {BAR:?}", dump.name);
+        }
+    }
+}
+
+fn timed(command: &[&str], dump: &Path) -> Duration {
+    let start = Instant::now();
+    let status = Command::new(env!("CARGO_BIN_EXE_gcdump"))
+        .args(command)
+        .arg("--no-local-files")
+        .arg(dump)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(status.success());
+    start.elapsed()
+}
+
+/// A dump of 16.8 million objects, made once.
+fn big(lab: &Path) -> PathBuf {
+    let dump = lab.join("out/perf.dmp");
+    if !dump.is_file() {
+        let done = Command::new(lab.join("net10/lab"))
+            .args(["big", "--n", "1000000", "--label", "perf", "--type", "heap", "--out"])
+            .arg(lab.join("out"))
+            .env_clear()
+            .envs([("PATH", "/usr/bin"), ("DOTNET_gcServer", "0")])
+            .status();
+        assert!(done.unwrap().success());
+    }
+    dump
+}
+
+#[derive(Default)]
+struct Count(u64);
+
+impl Visitor for Count {
+    fn object(&mut self, object: &Object<'_>) {
+        self.0 += u64::from(object.size > 0);
+    }
+}
+
+/// Memory of this process that is not mapped from a file, in MB.
+fn own_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("RssAnon:")).unwrap_or("0");
+    line.split_whitespace().find_map(|w| w.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+#[test]
+#[ignore = "makes a large dump; run it alone on a quiet machine"]
+fn the_walk_against_clrmd() {
+    let Some(lab) = common::lab() else { return println!("skipped: no lab (GCDUMP_TEST_LAB)") };
+    let dump = big(&lab);
+    // The whole process and ClrMD's walk in turn, on the same machine in the same minute.
+    let oracle = || {
+        let run = Command::new(lab.join("net10/clrmd-oracle"))
+            .arg(&dump)
+            .arg("--dac")
+            .arg(lab.join("net10/libmscordaccore.so"))
+            .args(["stat", "--repeat", "1", "--quiet"])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&run.stdout).into_owned() + &String::from_utf8_lossy(&run.stderr);
+        let ms = text.split(" ms=").nth(1).and_then(|t| t.split_whitespace().next()?.parse::<f64>().ok());
+        ms.map(|ms| Duration::from_secs_f64(ms / 1000.0))
+    };
+    let mut rounds = Vec::new();
+    for _ in 0..5 {
+        let ours = (0..3).map(|_| timed(&["stat"], &dump)).min().unwrap();
+        let Some(theirs) = oracle() else { return println!("skipped: the oracle does not answer") };
+        println!(
+            "stat, whole process: {ours:?}; ClrMD's walk alone: {theirs:?}; ratio 1 : {:.1}",
+            theirs.as_secs_f64() / ours.as_secs_f64()
+        );
+        rounds.push(theirs.as_secs_f64() / ours.as_secs_f64());
+    }
+    rounds.sort_by(f64::total_cmp);
+    let process = Process::open(&dump, &OpenOptions::default(), &Options::default()).unwrap();
+    let runtime = process.runtime(0).unwrap();
+    let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
+    let heap = open_heap(&process, runtime, &gc).unwrap();
+    let mut times = Vec::new();
+    for threads in [1, 2] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let walk = || {
+            let start = Instant::now();
+            let objects: u64 = pool.install(|| heap.walk(&Silent, Count::default)).visitors.iter().map(|c| c.0).sum();
+            (start.elapsed(), objects)
+        };
+        let (time, objects) = (0..7).map(|_| walk()).min().unwrap();
+        println!("{threads} threads: {objects} objects in {time:?}, {:.1} ns per object", time.as_secs_f64() * 1e9 / objects as f64);
+        times.push((time.as_secs_f64(), objects));
+    }
+    println!("two threads are {:.2} times as fast; {} MB beside the mapped file", times[0].0 / times[1].0, own_memory());
+    println!("median ratio to ClrMD 1 : {:.1}", rounds[rounds.len() / 2]);
+    assert!(times[0].0 * 1e9 / times[0].1 as f64 <= 20.0, "more than 20 ns per object on one thread");
+    assert!(own_memory() < 100);
+}

@@ -1,0 +1,148 @@
+//! Paths and retained sizes against what the programs noted about themselves, on the shared dumps.
+
+use crate::common;
+use crate::common::{Known, ask, known_dumps, shared};
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+fn scenario(name: &str) -> Vec<Known> {
+    let (dumps, missing) =
+        known_dumps(|row| row["scenario"] == name && matches!(row["kind"].as_str(), Some("heap" | "full")) && row["truth"].is_string());
+    for name in missing {
+        println!("skipped: {name} is not unpacked");
+    }
+    dumps
+}
+
+fn truth<'d>(dump: &'d Known, key: &str) -> &'d Value {
+    &dump.truth.as_ref().unwrap()[key]
+}
+
+#[test]
+fn the_cache_is_the_suspect_and_the_shared_index_is_not_counted_to_it() {
+    if shared().is_none() {
+        return println!("skipped: no shared dumps");
+    }
+    let dumps = scenario("suspects");
+    assert!(!dumps.is_empty());
+    for dump in dumps {
+        let (exit, answer) = ask(&dump.path, &["retained", "--suspects"]);
+        assert_eq!(exit, Exit::Ok, "{}", dump.name);
+        let suspects = answer["data"]["suspects"].as_array().unwrap();
+        let cache = suspects.iter().find(|s| s["address"] == *truth(&dump, "cache")).unwrap_or_else(|| panic!("{}: {answer}", dump.name));
+        let retained = cache["retained"].as_u64().unwrap();
+        let only = truth(&dump, "value_bytes_only_in_cache").as_u64().unwrap();
+        // Values, 24 bytes of header for each, an entry of 40 bytes each, the table; not the index of 50,000 bytes.
+        let entries = 1900 * (24 + 40);
+        assert!(retained > only + entries && retained < only + entries + 150_000, "{}: {retained}", dump.name);
+        assert!(
+            cache["roots"].as_array().unwrap().iter().any(|r| r["kind"] == "static" && r["label"] == "Lab.Program.theCache"),
+            "{cache}"
+        );
+        assert_eq!(cache["below"][0]["type"], "Lab.Program+Entry");
+        assert_eq!(cache["below"][0]["count"], 1900);
+
+        // One object: the shared index is dominated by nobody but a root, and leads to its table.
+        let index = truth(&dump, "shared").as_str().unwrap();
+        let (_, one) = ask(&dump.path, &["retained", "--object", index]);
+        assert_eq!(one["data"]["object"]["chain"].as_array().map(Vec::len), Some(0), "{one}");
+        assert_eq!(one["data"]["object"]["dominated"], 2);
+        let (_, size) = ask(&dump.path, &["objsize", truth(&dump, "cache").as_str().unwrap()]);
+        let closure = size["data"]["closure_bytes"].as_u64().unwrap();
+        assert!(closure > retained + 50_000 + 100 * 1000, "{closure}: with the index and the entries held twice");
+        assert_eq!(size["data"]["shared_bytes"].as_u64().unwrap(), closure - retained);
+    }
+}
+
+/// Kinds of the roots, fields on the way, labels of the roots.
+type Path = (Vec<String>, Vec<String>, String);
+
+/// Kinds of the roots at the start of the paths to an object, and the fields on the way.
+fn paths(dump: &Known, object: &str, more: &[&str]) -> Vec<Path> {
+    let mut args = vec!["path", object, dump.path.to_str().unwrap(), "--json", "--no-local-files"];
+    args.extend(more);
+    let ran = common::run(&args);
+    let text = |v: &Value| v.as_str().unwrap_or("").to_string();
+    let answer = ran.json();
+    let path = |p: &Value| {
+        let roots = p["roots"].as_array().unwrap();
+        let fields = p["steps"].as_array().unwrap().iter().skip(1).map(|s| text(&s["field"])).collect();
+        let labels = roots.iter().map(|r| text(&r["label"])).collect::<Vec<_>>().join("|");
+        (roots.iter().map(|r| text(&r["kind"])).collect(), fields, labels)
+    };
+    answer["data"]["paths"].as_array().unwrap().iter().map(path).collect()
+}
+
+#[test]
+fn every_kind_of_root_is_found_by_its_path() {
+    if shared().is_none() {
+        return println!("skipped: no shared dumps");
+    }
+    let dumps = scenario("roots");
+    assert!(!dumps.is_empty());
+    for dump in &dumps {
+        let name = &dump.name;
+        let of = |key: &str| paths(dump, truth(dump, key).as_str().unwrap(), &["--paths", "20"]);
+        let has = |found: &[Path], kind: &str, fields: &[&str], label: &str| {
+            found.iter().any(|(kinds, f, l)| kinds.iter().any(|k| k == kind) && f == fields && l.contains(label))
+        };
+        let found = of("static_deep");
+        assert!(has(&found, "static", &["Friend", "Friend"], "Lab.Program.staticDog"), "{name}: {found:?}");
+        let found = of("via_handle");
+        assert!(has(&found, "strong-handle", &["Friend"], "strong handle"), "{name}: {found:?}");
+        let found = of("via_stack");
+        assert!(
+            found
+                .iter()
+                .any(|(kinds, f, _)| kinds.iter().any(|k| k == "stack" || k == "register") && f.last().is_some_and(|f| f == "Friend")),
+            "{name}: {found:?}"
+        );
+        let found = of("thread_static");
+        assert!(has(&found, "thread-static", &[], "Lab.Everything.ThreadOne"), "{name}: {found:?}");
+        // The value of a dependent handle: the last edge is no field.
+        let found = of("dependent");
+        assert!(found.iter().any(|(_, f, _)| f.last().is_some_and(String::is_empty)), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn collectible_types_keep_their_loader_alive() {
+    if shared().is_none() {
+        return println!("skipped: no shared dumps");
+    }
+    for dump in scenario("dynamic") {
+        // Everything that an emitted type needs hangs on its objects: the loader allocator is among what they lead to.
+        let widget = truth(&dump, "widget0").as_str().unwrap();
+        let (exit, answer) = ask(&dump.path, &["path", "--type", "System.Reflection.LoaderAllocator", "--paths", "50"]);
+        assert_eq!(exit, Exit::Ok, "{}", dump.name);
+        assert_eq!(answer["data"]["reachable"], answer["data"]["targets"], "{}", dump.name);
+        let (_, size) = ask(&dump.path, &["objsize", widget]);
+        assert!(size["data"]["closure_objects"].as_u64().unwrap() > 2, "{}: {size}", dump.name);
+    }
+}
+
+#[test]
+fn sums_and_trees_agree() {
+    let dump = common::own_dump();
+    let (_, all) = ask(&dump, &["retained", "--top", "0"]);
+    let data = &all["data"];
+    let n = |v: &Value| v.as_u64().unwrap();
+    let objects = data["objects"].as_array().unwrap();
+    assert_eq!(objects.len() as u64, n(&data["totals"]["reachable_objects"]));
+    // What nobody else dominates makes up everything that is reachable.
+    let tops: u64 = objects.iter().filter(|o| o["dominator"].is_null()).map(|o| n(&o["retained"])).sum();
+    assert_eq!(tops, n(&data["totals"]["reachable_bytes"]));
+    for t in data["types"].as_array().unwrap() {
+        assert!(n(&t["retained"]) >= n(&t["bytes"]), "{t}");
+    }
+    // `stat` counts the same objects.
+    let (_, stat) = ask(&dump, &["stat"]);
+    let totals = &stat["data"]["totals"];
+    assert_eq!(n(&data["totals"]["objects"]), n(&totals["count"]) - n(&totals["free_count"]));
+    assert_eq!(n(&data["totals"]["bytes"]), n(&totals["bytes"]) - n(&totals["free_bytes"]));
+    let (_, tree) = ask(&dump, &["retained", "--tree", "--depth", "2", "--threshold", "0", "--top", "0"]);
+    assert!(tree["data"]["tree"].as_array().unwrap().len() > 10);
+    let refused = common::run(&["retained", "--max-memory", "1K", dump.to_str().unwrap()]);
+    assert_eq!(refused.exit, Exit::Usage, "{}", refused.err);
+    assert!(refused.err.contains("--max-memory"));
+}

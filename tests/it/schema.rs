@@ -1,0 +1,588 @@
+//! The JSON contract: the schemas in `docs/schema` are those of the code, every answer fits its schema, and the other
+//! machine formats say the same. `GCDUMP_BLESS=1` rewrites the schema files.
+
+use crate::common;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::common::{ask, known_dumps, own_dump, run};
+use gcdump::cli::Exit;
+use gcdump::model::{
+    BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
+    HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
+    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, VerifyReport,
+    WhatifReport, WhereReport,
+};
+use gcdump::output::SCHEMA;
+use jsonschema::Validator;
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+/// Objects of the dump in the repository: one with fields of every kind, and a string. Other dumps have no object there.
+const EVERYTHING: &str = "0x7f316dc27908";
+const STRING: &str = "0x7f3d36400008";
+
+/// Every form of every command.
+const ASKED: &[&[&str]] = &[
+    &["info"],
+    &["heap"],
+    &["heap", "--detail"],
+    &["segments"],
+    &["segments", "--free"],
+    &["segments", "--walk"],
+    &["handles"],
+    &["handles", "--stat"],
+    &["handles", "--by", "object-type"],
+    &["roots"],
+    &["roots", "--stat"],
+    &["finalizers"],
+    &["finalizers", "--objects"],
+    &["oom"],
+    &["threads"],
+    &["exceptions"],
+    &["exceptions", "--stat"],
+    &["stat"],
+    &["stat", "--by", "generation"],
+    &["stat", "--by", "segment", "--type", "System.*"],
+    &["strings"],
+    &["strings", "--like", "*a*", "--max-chars", "5"],
+    &["fragmentation"],
+    &["fragmentation", "--segments", "--heaps"],
+    &["objects", "--refs"],
+    &["objects", "--start", "3", "--count", "5"],
+    &["object", EVERYTHING],
+    &["object", STRING],
+    &["retained"],
+    &["retained", "--suspects", "--threshold", "1"],
+    &["retained", "--tree"],
+    &["retained", "--object", EVERYTHING],
+    &["objsize", EVERYTHING],
+    &["path", EVERYTHING],
+    &["path", "--type", "System.Byte[]"],
+    &["where", EVERYTHING],
+    &["where", "0x10"],
+    &["near", EVERYTHING],
+    &["statics"],
+    &["statics", "--all"],
+    &["statics", "--thread-statics"],
+    &["type", "Lab.Everything"],
+    &["type", "Lab.*"],
+    &["bridge", "--bridged", "Lab.Dog", "--all"],
+    &["bridge"],
+    &["whatif", "--alive", EVERYTHING],
+    &["unreachable"],
+    &["unreachable", "--objects", "--top", "7"],
+    &["simulate", "collect", "--generation", "2"],
+    &["verify"],
+    &["verify", "--object", EVERYTHING],
+    &["contracts"],
+    &["contracts", "--check"],
+];
+
+fn schema<T: JsonSchema>(command: &str, what: &str) -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = serde_json::to_value(generator.into_root_schema_for::<Envelope<T>>()).unwrap();
+    schema["$id"] = format!("{SCHEMA}/{command}").into();
+    schema["title"] = format!("gcdump {command}").into();
+    schema["description"] = format!("The answer of `gcdump {command} --json`: {what}. See docs/json.md.").into();
+    schema["properties"]["schema"]["const"] = SCHEMA.into();
+    schema["properties"]["command"]["const"] = command.into();
+    schema
+}
+
+fn schemas() -> BTreeMap<&'static str, Value> {
+    BTreeMap::from([
+        ("info", schema::<InfoReport>("info", "what this dump is and what it can answer")),
+        ("heap", schema::<HeapReport>("heap", "each heap by generation")),
+        ("segments", schema::<SegmentsReport>("segments", "every segment or region of the heap")),
+        ("handles", schema::<HandlesReport>("handles", "the GC handles")),
+        ("roots", schema::<RootsReport>("roots", "what keeps objects alive from outside of the heap")),
+        ("finalizers", schema::<FinalizersReport>("finalizers", "the finalization queues")),
+        ("oom", schema::<OomReport>("oom", "the last managed out-of-memory of each heap")),
+        ("threads", schema::<ThreadsReport>("threads", "the managed threads")),
+        ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
+        ("statics", schema::<StaticsReport>("statics", "static fields with their values")),
+        ("type", schema::<TypesReport>("type", "the layout of a type, or the types that fit a pattern")),
+        ("stat", schema::<StatReport>("stat", "objects counted and summed")),
+        ("strings", schema::<StringsReport>("strings", "the strings of the heap by content")),
+        ("fragmentation", schema::<FragmentationReport>("fragmentation", "free space and what keeps it apart")),
+        ("objects", schema::<ObjectsReport>("objects", "the objects in the order of the heap")),
+        ("object", schema::<ObjectReport>("object", "one object with its fields or elements")),
+        ("retained", schema::<RetainedReport>("retained", "what would be freed without an object")),
+        ("objsize", schema::<ObjSizeReport>("objsize", "everything that an object leads to")),
+        ("path", schema::<PathsReport>("path", "what keeps objects alive")),
+        ("where", schema::<WhereReport>("where", "what lies at an address")),
+        ("near", schema::<NearReport>("near", "what lies around an address of the heap")),
+        ("bridge", schema::<BridgeReport>("bridge", "components of bridged objects, and the references between them")),
+        ("whatif", schema::<WhatifReport>("whatif", "what would live and die with other roots")),
+        ("unreachable", schema::<UnreachableReport>("unreachable", "objects that no root reaches")),
+        ("simulate", schema::<CollectReport>("simulate", "what a collection would free now")),
+        ("trim", schema::<TrimReport>("trim", "what a smaller copy of a dump holds")),
+        ("verify", schema::<VerifyReport>("verify", "what is wrong with the heap")),
+        ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
+    ])
+}
+
+fn file(command: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/schema/{command}.json"))
+}
+
+fn validators() -> BTreeMap<&'static str, Validator> {
+    schemas().into_iter().map(|(name, schema)| (name, jsonschema::validator_for(&schema).unwrap())).collect()
+}
+
+fn problems(validator: &Validator, answer: &Value) -> Vec<String> {
+    validator.iter_errors(answer).take(5).map(|e| format!("{}: {e}", e.instance_path())).collect()
+}
+
+#[test]
+fn the_schema_files_are_those_of_the_code() {
+    let mut stale = Vec::new();
+    for (command, schema) in schemas() {
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if std::env::var_os("GCDUMP_BLESS").is_some() {
+            std::fs::write(file(command), text).unwrap();
+        } else if std::fs::read_to_string(file(command)).ok().map(|t| t.replace("\r\n", "\n")) != Some(text) {
+            stale.push(command);
+        }
+    }
+    assert!(stale.is_empty(), "docs/schema is outdated for {stale:?}; GCDUMP_BLESS=1 cargo test --test it schema:: rewrites it");
+}
+
+#[test]
+fn the_schemas_are_strict_where_the_contract_is() {
+    let validators = validators();
+    let (_, heap) = ask(&own_dump(), &["heap"]);
+    let refuses = |change: &dyn Fn(&mut Value)| {
+        let mut answer = heap.clone();
+        change(&mut answer);
+        !problems(&validators["heap"], &answer).is_empty()
+    };
+    assert!(!refuses(&|_| {}));
+    assert!(!refuses(&|a| a["data"]["a_later_field"] = 1.into()));
+    assert!(refuses(&|a| a["schema"] = "gcdump/2".into()));
+    assert!(refuses(&|a| a["command"] = "oom".into()));
+    assert!(refuses(&|a| a["runtime"]["base"] = 4096.into()));
+    assert!(refuses(&|a| a["data"]["totals"]["allocated"] = "1 MB".into()));
+    // A field that may be null must still be there.
+    assert!(refuses(&|a| drop(a.as_object_mut().unwrap().remove("runtime"))));
+    assert!(refuses(&|a| drop(a["data"]["heaps"][0].as_object_mut().unwrap().remove("address"))));
+}
+
+#[test]
+fn every_answer_about_the_own_dump_fits() {
+    let validators = validators();
+    for asked in ASKED {
+        let (exit, answer) = ask(&own_dump(), asked);
+        let expected = if *asked == ["where", "0x10"] { Exit::Negative } else { Exit::Ok };
+        assert_eq!(exit, expected, "{asked:?}");
+        assert_eq!(problems(&validators[asked[0]], &answer), Vec::<String>::new(), "{asked:?}");
+        assert_eq!(answer["data"]["complete"], true, "{asked:?}");
+    }
+}
+
+#[test]
+fn every_answer_about_the_shared_dumps_fits() {
+    let validators = validators();
+    let (dumps, lacking) = known_dumps(|_| true);
+    let mut wrong = Vec::new();
+    let (mut answers, mut refused) = (0, 0);
+    for dump in &dumps {
+        for asked in ASKED {
+            let mut args = asked.to_vec();
+            args.extend(["--json", "--no-local-files", dump.path.to_str().unwrap()]);
+            let ran = run(&args);
+            if ran.out.is_empty() {
+                // Some commands have nothing to work with in some dumps. They must say why.
+                let nothing_there = matches!(asked[0], "object" | "verify" | "near" | "retained" | "objsize" | "path" | "whatif")
+                    && ran.exit == Exit::Negative;
+                assert!(
+                    (ran.exit == Exit::NoRuntime || nothing_there) && ran.err.starts_with("gcdump: "),
+                    "{} {asked:?}: {}",
+                    dump.name,
+                    ran.err
+                );
+                refused += 1;
+                continue;
+            }
+            let answer = ran.json();
+            answers += 1;
+            wrong.extend(problems(&validators[asked[0]], &answer).into_iter().map(|p| format!("{} {asked:?}: {p}", dump.name)));
+            let complete = answer["data"]["complete"] == true;
+            // 1 says that nothing fits, or is there.
+            let answered = ran.exit == Exit::Ok || matches!(asked[0], "type" | "stat" | "strings" | "where") && ran.exit == Exit::Negative;
+            // `info` also says 5 where another command could not answer in full.
+            let fits = if asked[0] == "info" { complete || ran.exit != Exit::Ok } else { complete == answered };
+            if !fits {
+                wrong.push(format!("{} {asked:?}: complete is {complete}, exit {:?}", dump.name, ran.exit));
+            }
+        }
+    }
+    for name in &lacking {
+        println!("skipped: {name}: not unpacked in {}", common::unpacked().display());
+    }
+    println!("{answers} answers about {} dumps fit, {refused} could not be given, {} dumps skipped", dumps.len(), lacking.len());
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn the_answer_of_trim_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    let (dump, out) = (own_dump(), dir.path().join("copy.dmp"));
+    for more in [&["--json"][..], &["--json", "--force", "--redact"]] {
+        let ran = run(&[&["trim", dump.to_str().unwrap(), out.to_str().unwrap()], more].concat());
+        let answer = ran.json();
+        assert_eq!((ran.exit, problems(&validators()["trim"], &answer)), (Exit::Ok, Vec::new()), "{answer}");
+        assert_eq!(answer["data"]["redacted"].is_object(), more.contains(&"--redact"));
+    }
+}
+
+/// An ELF core with one page of memory and nothing else.
+fn core_without_a_runtime() -> Vec<u8> {
+    let mut f = Vec::new();
+    f.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
+    f.extend([4u16, 62].iter().flat_map(|n| n.to_le_bytes()));
+    f.extend(1u32.to_le_bytes());
+    f.extend([0u64, 64, 0].iter().flat_map(|n| n.to_le_bytes()));
+    f.extend(0u32.to_le_bytes());
+    f.extend([64u16, 56, 1, 64, 0, 0].iter().flat_map(|n| n.to_le_bytes()));
+    f.extend([1u32, 6].iter().flat_map(|n| n.to_le_bytes()));
+    f.extend([4096u64, 0x1000_0000, 0, 4096, 4096, 4096].iter().flat_map(|n| n.to_le_bytes()));
+    f.resize(8192, 0);
+    f
+}
+
+#[test]
+fn a_dump_without_a_runtime_fits() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("native.core");
+    std::fs::write(&path, core_without_a_runtime()).unwrap();
+    let (exit, answer) = ask(&path, &["info"]);
+    assert_eq!(exit, Exit::NoRuntime);
+    assert_eq!(problems(&validators()["info"], &answer), Vec::<String>::new());
+    assert!(answer["runtime"].is_null() && answer["data"]["gc"].is_null() && answer["data"]["runtime_error"].is_string());
+    for asked in ASKED.iter().skip(1) {
+        let mut args = asked.to_vec();
+        args.extend(["--json", path.to_str().unwrap()]);
+        let ran = run(&args);
+        assert_eq!((ran.exit, ran.out.as_str()), (Exit::NoRuntime, ""), "{asked:?}");
+        assert!(ran.err.starts_with("gcdump: no .NET runtime found"), "{}", ran.err);
+    }
+}
+
+fn list(v: &Value) -> Vec<Value> {
+    v.as_array().cloned().unwrap_or_default()
+}
+
+/// `rows` as NDJSON has them: with their kind, and with `more`.
+fn records(kind: &str, rows: impl IntoIterator<Item = Value>, more: &Value) -> Vec<Value> {
+    let with = |mut row: Value| {
+        row["record"] = kind.into();
+        row.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        row
+    };
+    rows.into_iter().map(with).collect()
+}
+
+/// The NDJSON rows that belong to the JSON answer `data`.
+fn expected_records(command: &str, data: &Value) -> Vec<Value> {
+    let all = |kind: &str, key: &str| records(kind, list(&data[key]), &json!({}));
+    match command {
+        "info" => records("info", [data.clone()], &json!({})),
+        "heap" => {
+            let heaps = list(&data["heaps"]);
+            let mut out: Vec<Value> =
+                heaps.iter().flat_map(|h| records("generation", list(&h["generations"]), &json!({ "heap": h["index"] }))).collect();
+            let detailed = heaps.iter().filter(|h| h["detail"].is_object());
+            out.extend(
+                detailed
+                    .flat_map(|h| records("heap-detail", [h["detail"].clone()], &json!({ "heap": h["index"], "address": h["address"] }))),
+            );
+            out.extend(all("allocation-context", "allocation_contexts"));
+            out.extend(records("totals", [data["totals"].clone()], &json!({})));
+            out
+        }
+        "segments" => [all("segment", "segments"), all("region", "regions")].concat(),
+        "handles" if data["by"].is_string() => all("group", "groups"),
+        "handles" if data["handles"].is_null() => all("count", "counts"),
+        "handles" => all("handle", "handles"),
+        "roots" => [
+            all("root", "roots"),
+            all("type", "types"),
+            all("dependent", "dependents"),
+            all("count", "counts"),
+            all("coverage", "coverage"),
+        ]
+        .concat(),
+        "finalizers" => [all("object", "objects"), all("type", "types"), all("heap", "heaps")].concat(),
+        "oom" => all("oom", "heaps"),
+        "threads" => all("thread", "threads"),
+        "exceptions" => [all("exception-group", "groups"), all("exception", "exceptions")].concat(),
+        "stat" => {
+            let last =
+                [records("totals", [data["totals"].clone()], &json!({})), records("coverage", [data["coverage"].clone()], &json!({}))];
+            [all("type", "types"), all("group", "groups"), last.concat()].concat()
+        }
+        "strings" | "fragmentation" => {
+            let rows = [
+                all("string", "strings"),
+                all("generation", "generations"),
+                all("segment", "segments"),
+                all("size", "sizes"),
+                all("free-block", "largest"),
+                all("pinned-type", "pinned"),
+            ];
+            let last = ["totals", "coverage"].map(|kind| records(kind, [data[kind].clone()], &json!({})));
+            [rows.concat(), last.concat()].concat()
+        }
+        "objects" => {
+            let mut tail = data.clone();
+            tail.as_object_mut().unwrap().remove("objects");
+            [all("object", "objects"), records("totals", [tail], &json!({}))].concat()
+        }
+        "object" => {
+            let mut itself = data.clone();
+            itself.as_object_mut().unwrap().retain(|k, _| k != "fields" && k != "elements");
+            [records("object", [itself], &json!({})), all("field", "fields"), all("element", "elements")].concat()
+        }
+        "retained" => {
+            let one = |kind: &str, key: &str| if data[key].is_null() { Vec::new() } else { records(kind, [data[key].clone()], &json!({})) };
+            let lists = [all("object", "objects"), all("type", "types"), one("detail", "object"), all("tree", "tree")];
+            [lists.concat(), all("suspect", "suspects"), all("coverage", "coverage"), one("totals", "totals")].concat()
+        }
+        "objsize" => records("objsize", [data.clone()], &json!({})),
+        "path" => [all("path", "paths"), all("node", "tree"), all("coverage", "coverage")].concat(),
+        "where" => records("place", [data.clone()], &json!({})),
+        "near" => [all("near", "rows"), records("segment", [data["segment"].clone()], &json!({}))].concat(),
+        "statics" => all("static", "statics"),
+        "type" if data["layout"].is_null() => all("type", "types"),
+        "type" => [all("type", "types"), records("layout", [data["layout"].clone()], &json!({}))].concat(),
+        "bridge" => [all("scc", "sccs"), all("xref", "xrefs"), all("class", "classes"), all("coverage", "coverage")].concat(),
+        "whatif" => {
+            let (survivors, freed) = (&data["survivors"], &data["freed"]);
+            let sum = |v: &Value| json!({ "count": v["count"], "bytes": v["bytes"] });
+            let totals = json!({
+                "survivors": sum(survivors), "freed": sum(freed), "resurrected": data["resurrected"],
+                "weak_total": data["weak_total"], "weak_cleared": data["weak_cleared"],
+            });
+            let none = json!({});
+            [
+                records("survivor", list(&survivors["types"]), &none),
+                records("freed", list(&freed["types"]), &none),
+                all("component", "components"),
+                all("weak-handle", "weak_handles"),
+                records("totals", [totals], &none),
+                all("coverage", "coverage"),
+            ]
+            .concat()
+        }
+        "unreachable" => {
+            let totals = json!({ "reached": data["reached"], "unreachable": data["unreachable"] });
+            let totals = records("totals", [totals], &json!({}));
+            [all("type", "types"), all("object", "objects"), all("class", "classes"), totals, all("coverage", "coverage")].concat()
+        }
+        "simulate" => {
+            let freed = &data["freed"];
+            let totals = json!({
+                "freed": { "count": freed["count"], "bytes": freed["bytes"] }, "survivors": data["survivors"],
+                "promoted": data["promoted"], "resurrected": data["resurrected"], "untouched": data["untouched"],
+            });
+            let none = json!({});
+            let (types, totals) = (records("freed", list(&freed["types"]), &none), records("totals", [totals], &none));
+            [types, all("generation", "generations"), totals, all("coverage", "coverage")].concat()
+        }
+        "verify" => {
+            let last = ["totals", "coverage"].map(|kind| records(kind, [data[kind].clone()], &json!({})));
+            [all("finding", "findings"), all("count", "summary"), all("unavailable", "unavailable"), last.concat()].concat()
+        }
+        "contracts" => {
+            [all("origin", "origins"), all("contract", "contracts"), all("type", "types"), all("global", "globals"), all("check", "checks")]
+                .concat()
+        }
+        other => panic!("no records known of {other}"),
+    }
+}
+
+/// Names of the CSV columns. Scripts read them: they may grow at the end, never change.
+fn csv_columns(asked: &[&str]) -> &'static str {
+    match asked {
+        ["info"] => "fact,value",
+        ["heap", ..] => "heap,generation,segments,allocated,committed,reserved,share",
+        ["segments"] => "heap,generation,address,start,allocated,committed,reserved,allocated_bytes,committed_bytes,flags",
+        ["segments", "--walk"] => {
+            "heap,generation,address,objects,bytes,free_objects,free_bytes,context_bytes,in_allocation,not_walked,end"
+        }
+        ["segments", _] => "list,heap,size_class,start,end,bytes",
+        ["handles"] => "address,type,object,method_table,secondary,object_type,secondary_type",
+        ["handles", "--by", "object-type"] => "object_type,count",
+        ["roots"] => "kind,address,object,type,flags,label,thread,method_table",
+        ["roots", _] => "count,objects,method_table,type",
+        ["finalizers"] => "method_table,registered,ready,critical,type",
+        ["finalizers", _] => "object,state,generation,heap,type",
+        ["handles", _] => "type,count",
+        ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
+        ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,state",
+        ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
+        ["exceptions", _] => "count,thrown,example,type,message",
+        ["stat"] => "method_table,count,bytes,share,type",
+        ["stat", "--by", "segment", ..] => "segment,heap,generation,count,bytes,share,free_count,free_bytes",
+        ["stat", ..] => "generation,count,bytes,share,free_count,free_bytes",
+        ["strings", ..] => "count,length,bytes,waste,address,truncated,value",
+        ["fragmentation", ..] => "generation,heap,segment,allocated,free_count,free_bytes,share,unused_committed,contexts",
+        ["objects", "--refs"] => "address,method_table,size,generation,type,refs",
+        ["objects", ..] => "address,method_table,size,generation,type",
+        ["object", _] => "offset,name,type,address,kind,text,declaring_type",
+        ["retained", "--suspects", ..] => "kind,address,count,retained,share,type",
+        ["retained", "--tree"] => "depth,address,size,retained,share,type",
+        ["retained", ..] => "address,size,retained,share,dominated,type",
+        ["objsize", _] => "address,size,retained,closure_bytes,closure_objects,shared_bytes,type",
+        ["path", ..] => "path,step,address,size,field,type",
+        ["where", _] => "address,kind,object,offset,segment,heap,generation,text",
+        ["near", _] => "here,address,size,method_table,type",
+        ["statics", ..] => "declaring_type,name,type,storage,thread,address,kind,text",
+        ["type", "Lab.*"] => "method_table,name,module,token",
+        ["type", _] => "offset,name,type,method_table,declaring_type,token",
+        ["bridge", ..] => "scc,state,address,method_table,type,handle,context",
+        ["whatif", ..] => "change,count,bytes,method_table,type",
+        ["unreachable"] => "count,bytes,method_table,type,class",
+        ["unreachable", ..] => "address,method_table,bytes,generation,class,type",
+        ["simulate", ..] => "count,bytes,method_table,type",
+        ["verify", ..] => "severity,finding,address,object,related,also,type,message",
+        ["contracts", ..] => "kind,name,type,value,origin",
+        other => panic!("no columns known of {other:?}"),
+    }
+}
+
+/// Rows that CSV has for the JSON answer; unknown for `info`, whose facts are put together for people.
+fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
+    let n = |v: &Value| list(v).len();
+    Some(match asked {
+        ["info"] => return None,
+        ["heap", ..] => list(&data["heaps"]).iter().map(|h| n(&h["generations"])).sum(),
+        ["segments", ..] if asked.get(1) != Some(&"--free") => n(&data["segments"]),
+        ["segments", _] => n(&data["regions"]),
+        ["handles"] => n(&data["handles"]),
+        ["handles", "--by", _] => n(&data["groups"]),
+        ["handles", _] => n(&data["counts"]),
+        ["roots"] => n(&data["roots"]),
+        ["roots", _] => n(&data["types"]),
+        ["finalizers"] => n(&data["types"]),
+        ["finalizers", _] => n(&data["objects"]),
+        ["oom"] => n(&data["heaps"]),
+        ["threads"] => n(&data["threads"]),
+        ["exceptions"] => n(&data["exceptions"]),
+        ["exceptions", _] => n(&data["groups"]),
+        ["stat"] => n(&data["types"]),
+        ["stat", ..] => n(&data["groups"]),
+        ["strings", ..] => n(&data["strings"]),
+        ["fragmentation"] => n(&data["generations"]),
+        ["fragmentation", ..] => n(&data["segments"]),
+        ["objects", ..] => n(&data["objects"]),
+        ["object", _] => n(&data["fields"]) + n(&data["elements"]),
+        ["retained", "--suspects", ..] => n(&data["suspects"]),
+        ["retained", "--tree"] => n(&data["tree"]),
+        ["retained", "--object", _] | ["objsize", _] => 1,
+        ["retained"] => n(&data["objects"]),
+        ["path", ..] => list(&data["paths"]).iter().map(|p| n(&p["steps"])).sum(),
+        ["where", _] => 1,
+        ["near", _] => n(&data["rows"]),
+        ["statics", ..] => n(&data["statics"]),
+        ["type", "Lab.*"] => n(&data["types"]),
+        ["type", _] => n(&data["layout"]["fields"]),
+        ["bridge", ..] => list(&data["sccs"]).iter().map(|s| n(&s["objects"])).sum(),
+        ["whatif", ..] => n(&data["survivors"]["types"]) + n(&data["freed"]["types"]),
+        ["unreachable", ..] => n(&data["types"]) + n(&data["objects"]),
+        ["simulate", ..] => n(&data["freed"]["types"]),
+        ["verify", ..] => n(&data["findings"]),
+        _ => {
+            let fields: usize = list(&data["types"]).iter().map(|t| 1 + n(&t["fields"])).sum();
+            n(&data["contracts"]) + fields + n(&data["globals"])
+        }
+    })
+}
+
+/// Rows of the first table of a page: the lines behind the headings, up to an empty line.
+fn table_rows(page: &str, first_heading: &str) -> usize {
+    let headings = |l: &&str| l.trim_start().starts_with(first_heading);
+    page.lines().skip_while(|l| !headings(l)).skip(1).take_while(|l| !l.is_empty()).count()
+}
+
+fn other_formats(path: &Path, asked: &[&str]) {
+    let answer = |format: &str| {
+        let mut args = asked.to_vec();
+        args.extend(["--format", format, "--no-local-files", path.to_str().unwrap()]);
+        run(&args)
+    };
+    let what = format!("{} {asked:?}", path.display());
+    let plain = answer("json");
+    if plain.out.is_empty() {
+        return;
+    }
+    let document = plain.json();
+
+    let ran = answer("ndjson");
+    assert_eq!((ran.exit, ran.err.as_str()), (plain.exit, ""), "{what}");
+    let lines: Vec<Value> = ran.out.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let mut header = document.clone();
+    let fields = header.as_object_mut().unwrap();
+    fields.remove("data");
+    fields.remove("warnings");
+    fields.insert("record".into(), "header".into());
+    assert_eq!(lines.first(), Some(&header), "{what}");
+    let rows = &lines[1..lines.len() - 1];
+    assert_eq!(rows, expected_records(asked[0], &document["data"]), "{what}");
+    let footer = json!({
+        "record": "footer", "rows": rows.len(), "complete": document["data"]["complete"], "warnings": document["warnings"],
+    });
+    assert_eq!(lines.last(), Some(&footer), "{what}");
+
+    let ran = answer("csv");
+    assert_eq!(ran.exit, plain.exit, "{what}");
+    assert_eq!(ran.out.lines().next(), Some(csv_columns(asked)), "{what}");
+    let parsed = csv::Reader::from_reader(ran.out.as_bytes()).into_records().map(Result::unwrap).count();
+    let expected = csv_rows(asked, &document["data"]);
+    assert_eq!(parsed, expected.unwrap_or(parsed), "{what}");
+
+    let ran = answer("table");
+    assert_eq!(ran.exit, plain.exit, "{what}");
+    let (heading, extra) = match asked {
+        ["heap", ..] => ("HEAP", 1),
+        ["segments"] | ["segments", "--walk"] => ("HEAP", 0),
+        ["segments", _] => ("LIST", 0),
+        ["handles"] => ("ADDRESS", 0),
+        ["handles", "--by", _] => ("OBJECT TYPE", 0),
+        ["handles", _] => ("TYPE", 0),
+        ["threads"] => ("MANAGED ID", 0),
+        ["near", _] => ("HERE", 0),
+        ["object", EVERYTHING] => ("OFFSET", 0),
+        ["statics", ..] => ("DECLARING TYPE", 0),
+        ["type", "Lab.*"] if document["data"]["layout"].is_null() => ("METHOD TABLE", 0),
+        // One type fits: people see its layout.
+        ["type", "Lab.*"] => return,
+        ["type", _] => ("OFFSET", 0),
+        _ => return,
+    };
+    // Parts of the ephemeral segment stand between the table and the empty line.
+    let parts = ran.out.lines().filter(|l| asked[0] == "segments" && asked.last() != Some(&"--free") && l.contains(" inside 0x")).count();
+    let expected = expected.filter(|n| *n > 0).map_or(0, |n| n + extra + parts);
+    assert_eq!(table_rows(&ran.out, heading), expected, "{what}: {}", ran.out);
+}
+
+#[test]
+fn all_formats_say_the_same() {
+    for asked in ASKED {
+        other_formats(&own_dump(), asked);
+    }
+    // One of each kind is enough here: several heaps, an ephemeral segment, a dump with holes.
+    let wanted = ["net10-svr-basics-heap", "net9-seg-basics-heap", "net10-wks-basics-triage", "net10-wks-oom-heap"];
+    let (dumps, lacking) = known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n)));
+    for dump in &dumps {
+        for asked in ASKED {
+            other_formats(&dump.path, asked);
+        }
+    }
+    for name in &lacking {
+        println!("skipped: {name}: not unpacked in {}", common::unpacked().display());
+    }
+}

@@ -1,0 +1,191 @@
+//! `stat` and the references of the walk against ClrMD's answers and the truth, on every shared dump.
+
+use crate::common;
+use std::collections::BTreeMap;
+
+use crate::common::{Known, ask, known_dumps, shared};
+use gcdump::analysis::open_heap;
+use gcdump::base::Silent;
+use gcdump::contract::{Options, Process};
+use gcdump::dump::OpenOptions;
+use gcdump::gc::{Gc, Object, References, Visitor};
+use serde_json::Value;
+
+type Types = BTreeMap<String, (String, u64, u64)>;
+
+fn types(rows: &Value, mt: &str, name: &str, bytes: &str) -> Types {
+    let row = |t: &Value| {
+        let text = |k: &str| t[k].as_str().unwrap_or("").to_string();
+        (text(mt), (text(name), t["count"].as_u64().unwrap(), t[bytes].as_u64().unwrap()))
+    };
+    rows.as_array().unwrap().iter().map(row).collect()
+}
+
+/// The two kinds of names that ClrMD gets wrong (see `tests/it/type_names.rs`): pointers to functions, and generic arguments
+/// that it prints as reflection does.
+fn clrmd_cannot_name(name: &str) -> bool {
+    name.is_empty() || name.contains("[[")
+}
+
+#[test]
+fn types_counts_and_bytes_are_those_of_clrmd() {
+    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
+    let (dumps, missing) = known_dumps(|row| row["clrmd"].is_string());
+    assert!(!dumps.is_empty(), "no dump is unpacked, {missing:?} are missing");
+    let (mut exact, mut more) = (0, 0);
+    for dump in &dumps {
+        let Some(theirs) = dump.clrmd.as_ref().map(|c| &c["stat"]).filter(|s| s["types_table"].is_array()) else { continue };
+        let (_, ours) = ask(&dump.path, &["stat"]);
+        let data = &ours["data"];
+        sums_add_up(&dump.name, data);
+        let (ours, theirs) = (types(&data["types"], "method_table", "type", "bytes"), types(&theirs["types_table"], "mt", "name", "size"));
+        // Mini dumps hold a few pages of the heap: ClrMD stops at the first hole, gcdump goes on behind it.
+        let whole = matches!(dump.kind.as_str(), "heap" | "full" | "gcore" | "kernel");
+        for (mt, (name, count, bytes)) in &theirs {
+            let Some((our_name, our_count, our_bytes)) = ours.get(mt) else { panic!("{}: {name} is missing", dump.name) };
+            let same = if whole { (our_count, our_bytes) == (count, bytes) } else { our_count >= count && our_bytes >= bytes };
+            assert!(same, "{}: {name}: {our_count} objects, {our_bytes} bytes; ClrMD has {count}, {bytes}", dump.name);
+            let named = our_name == name || clrmd_cannot_name(name) || our_name.contains("!0x02") || name.starts_with("System.Void(");
+            assert!(named || name.contains("<unknown"), "{}: {our_name} is {name} to ClrMD", dump.name);
+        }
+        if whole {
+            assert_eq!(ours.len(), theirs.len(), "{}", dump.name);
+            exact += 1;
+        } else {
+            more += 1;
+        }
+        truth(dump, &ours);
+    }
+    println!("{exact} dumps exact, {more} mini dumps with at least what ClrMD finds");
+}
+
+/// Types add up to what was walked, and that to what was allocated, for every segment and every way of grouping.
+fn sums_add_up(name: &str, data: &Value) {
+    let n = |v: &Value, k: &str| v[k].as_u64().unwrap();
+    let (totals, c) = (&data["totals"], &data["coverage"]);
+    let rows = data["types"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|t| n(t, "count")).sum::<u64>(), n(totals, "count"), "{name}");
+    assert_eq!(rows.iter().map(|t| n(t, "bytes")).sum::<u64>(), n(totals, "bytes"), "{name}");
+    let parts = ["walked_bytes", "context_bytes", "in_allocation_bytes", "skipped_bytes", "absent_bytes"];
+    assert_eq!(parts.iter().map(|k| n(c, k)).sum::<u64>(), n(c, "allocated_bytes"), "{name}");
+    assert!(n(c, "walked_bytes") >= n(totals, "bytes"), "{name}");
+}
+
+fn truth(dump: &Known, ours: &Types) {
+    let Some(counts) = dump.truth.as_ref().and_then(|t| t["counts"].as_object()) else { return };
+    if dump.kind != "heap" && dump.kind != "full" || dump.scenario == "busy" {
+        return;
+    }
+    for (name, count) in counts {
+        let name = name.replace(',', ", ").replace(",  ", ", ");
+        let found: u64 = ours.values().filter(|(n, ..)| *n == name).map(|(_, count, _)| count).sum();
+        assert_eq!(Some(found), count.as_u64(), "{}: {name}", dump.name);
+    }
+}
+
+#[test]
+fn every_grouping_and_any_number_of_threads_gives_the_same_sums() {
+    let dump = common::own_dump();
+    let (_, by_type) = ask(&dump, &["stat"]);
+    let totals = &by_type["data"]["totals"];
+    for by in ["generation", "heap", "segment", "assembly", "namespace", "size"] {
+        let (_, answer) = ask(&dump, &["stat", "--by", by]);
+        assert_eq!(&answer["data"]["totals"], totals, "{by}");
+        let groups = answer["data"]["groups"].as_array().unwrap();
+        for key in ["count", "bytes", "free_count", "free_bytes"] {
+            assert_eq!(groups.iter().map(|g| g[key].as_u64().unwrap()).sum::<u64>(), totals[key].as_u64().unwrap(), "{by} {key}");
+        }
+    }
+    for threads in [1, 2, 7] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert_eq!(pool.install(|| ask(&dump, &["stat"]).1["data"].clone()), by_type["data"], "{threads} threads");
+    }
+    // Parts add up to the whole.
+    let of = |generation: &str| ask(&dump, &["stat", "--generation", generation]).1["data"]["totals"]["count"].as_u64().unwrap();
+    let sum: u64 = ["gen0", "gen1", "gen2", "loh", "poh", "frozen"].into_iter().map(of).sum();
+    assert_eq!(Some(sum), totals["count"].as_u64());
+}
+
+#[derive(Default)]
+struct Edges {
+    objects: u64,
+    with_pointers: u64,
+    references: u64,
+    checksum: u64,
+}
+
+fn splitmix64(x: u64) -> u64 {
+    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+impl Visitor for Edges {
+    fn object(&mut self, object: &Object<'_>) {
+        self.objects += 1;
+        // ClrMD counts objects of types that can be unloaded as well: they refer to their loader.
+        self.with_pointers += u64::from(object.kind.references != References::None || object.kind.is_collectible);
+        let from = object.address.0.wrapping_mul(31);
+        object.references(|_, target| {
+            self.references += 1;
+            self.checksum = self.checksum.wrapping_add(splitmix64(from.wrapping_add(target.0)));
+        });
+    }
+}
+
+#[test]
+fn references_are_those_of_clrmd() {
+    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
+    let (dumps, _) = known_dumps(|row| row["clrmd"].is_string() && matches!(row["kind"].as_str(), Some("heap" | "full" | "gcore")));
+    let mut checked = 0;
+    for dump in &dumps {
+        let Some(walk) = dump.clrmd.as_ref().map(|c| &c["refs"]["walks"][0]).filter(|w| w.is_object()) else { continue };
+        let process = Process::open(&dump.path, &OpenOptions::default(), &Options::default()).unwrap();
+        let runtime = process.runtime(0).unwrap();
+        let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
+        let heap = open_heap(&process, runtime, &gc).unwrap();
+        let mut sum = Edges::default();
+        for part in heap.walk(&Silent, Edges::default).visitors {
+            sum.objects += part.objects;
+            sum.with_pointers += part.with_pointers;
+            sum.references += part.references;
+            sum.checksum = sum.checksum.wrapping_add(part.checksum);
+        }
+        let checksum = format!("{:#x}", sum.checksum);
+        let ours = (sum.objects, sum.with_pointers, sum.references, checksum.as_str());
+        let n = |k: &str| walk[k].as_u64().unwrap();
+        let theirs = (n("objects"), n("objects_with_pointers"), n("refs"), walk["checksum"].as_str().unwrap());
+        assert_eq!(ours, theirs, "{}", dump.name);
+        checked += 1;
+    }
+    println!("{checked} dumps with equal references");
+    assert!(checked > 0);
+}
+
+/// The kernel's cores hold no metadata: the application's folder gives the names, and changes nothing else.
+#[test]
+fn modules_name_the_types_of_a_kernel_core_and_change_no_figure() {
+    let Some(shared) = shared() else { return println!("skipped: no shared dumps") };
+    let Some(lab) = common::lab() else { return println!("skipped: no lab") };
+    let (dumps, _) = known_dumps(|row| row["kind"].as_str() == Some("kernel"));
+    for dump in &dumps {
+        let folders = [lab.join("net10"), shared.join("modules/net10")].map(|f| f.to_str().unwrap().to_string());
+        let (_, without) = ask(&dump.path, &["stat"]);
+        let (_, with) = ask(&dump.path, &["stat", "--modules", &folders[0], "--modules", &folders[1]]);
+        let names = |answer: &Value| -> Vec<String> {
+            answer["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect()
+        };
+        assert!(names(&without).iter().any(|n| n.contains("!0x02")), "{}", dump.name);
+        assert!(names(&with).iter().all(|n| !n.contains("!0x02")), "{}", dump.name);
+        assert!(names(&with).iter().any(|n| n == "Lab.Node"), "{}", dump.name);
+        // Everything but the names, and the order of rows with equal bytes.
+        let figures = |answer: &Value| {
+            let mut rows = types(&answer["data"]["types"], "method_table", "type", "bytes");
+            rows.values_mut().for_each(|row| row.0.clear());
+            (rows, answer["data"]["totals"].clone(), answer["data"]["coverage"].clone())
+        };
+        assert_eq!(figures(&without), figures(&with), "{}", dump.name);
+        println!("{}: {} types named", dump.name, names(&with).len());
+    }
+}

@@ -1,0 +1,118 @@
+//! `strings` against ClrMD's answers and the truth, on every shared dump.
+
+use std::collections::BTreeSet;
+
+use crate::common::{ask, known_dumps, own_dump, shared};
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+fn n(v: &Value, key: &str) -> u64 {
+    v[key].as_u64().unwrap()
+}
+
+#[test]
+fn strings_are_those_of_clrmd() {
+    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
+    let (dumps, missing) = known_dumps(|row| row["clrmd"].is_string());
+    assert!(!dumps.is_empty(), "no dump is unpacked, {missing:?} are missing");
+    let (mut exact, mut more, mut compared) = (0, 0, 0);
+    for dump in &dumps {
+        let Some(theirs) = dump.clrmd.as_ref().map(|c| &c["strings"]).filter(|s| s["strings"].is_u64()) else { continue };
+        let (_, ours) = ask(&dump.path, &["strings"]);
+        let data = &ours["data"];
+        sums_add_up(&dump.name, data);
+        // Mini dumps hold a few pages of the heap: ClrMD stops at the first hole, gcdump goes on behind it.
+        let whole = matches!(dump.kind.as_str(), "heap" | "full" | "gcore" | "kernel");
+        for key in ["strings", "bytes", "distinct", "duplicate_groups", "wasted_bytes"] {
+            let (our, their) = (n(&data["totals"], key), n(theirs, key));
+            assert!(if whole { our == their } else { our >= their }, "{}: {key}: {our}; ClrMD has {their}", dump.name);
+        }
+        if !whole {
+            more += 1;
+            continue;
+        }
+        exact += 1;
+        let known: BTreeSet<(u64, u64, u64, &str)> =
+            rows(data).iter().map(|s| (n(s, "count"), n(s, "bytes"), n(s, "length"), s["value"].as_str().unwrap())).collect();
+        // Longer ones may be cut.
+        for top in theirs["top"].as_array().unwrap().iter().filter(|t| n(t, "length") < 60 && n(t, "count") > 1) {
+            let value = top["value"].as_str().unwrap();
+            // Paths were shortened in the stored answers.
+            if u64::try_from(value.encode_utf16().count()).unwrap() != n(top, "length") {
+                continue;
+            }
+            compared += 1;
+            let row = (n(top, "count"), n(top, "size"), n(top, "length"), value);
+            assert!(known.contains(&row), "{}: {row:?}", dump.name);
+        }
+    }
+    println!("{exact} dumps exact, {compared} contents compared, {more} mini dumps with at least what ClrMD finds");
+}
+
+fn rows(data: &Value) -> &Vec<Value> {
+    data["strings"].as_array().unwrap()
+}
+
+/// The rows are those with duplicates: their sums are the totals.
+fn sums_add_up(name: &str, data: &Value) {
+    let (rows, t) = (rows(data), &data["totals"]);
+    let sum = |key: &str| rows.iter().map(|s| n(s, key)).sum::<u64>();
+    assert_eq!(u64::try_from(rows.len()).unwrap(), n(t, "duplicate_groups"), "{name}");
+    assert_eq!(n(data, "rows"), n(t, "duplicate_groups"), "{name}");
+    assert_eq!(sum("waste"), n(t, "wasted_bytes"), "{name}");
+    assert_eq!(n(t, "strings") - n(t, "unreadable"), n(t, "distinct") + sum("count") - n(t, "duplicate_groups"), "{name}");
+    assert!(rows.iter().map(|s| n(s, "waste")).is_sorted_by(|a, b| a >= b), "{name}");
+}
+
+#[test]
+fn duplicates_are_those_that_the_program_made() {
+    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "inspect");
+    for dump in &dumps {
+        let truth = dump.truth.as_ref().unwrap();
+        let text = truth["duplicate_text"].as_str().unwrap();
+        let (_, answer) = ask(&dump.path, &["strings", "--like", text]);
+        let rows = rows(&answer["data"]);
+        assert_eq!((rows.len(), rows[0]["value"].as_str()), (1, Some(text)), "{}", dump.name);
+        // The literal that the others were made of is one more.
+        assert_eq!(n(&rows[0], "count"), n(truth, "duplicates") + 1, "{}", dump.name);
+    }
+    println!("{} dumps", dumps.len());
+}
+
+#[test]
+fn options_pick_sort_and_cut() {
+    let dump = own_dump();
+    let data = |args: &[&str]| ask(&dump, &[&["strings"], args].concat()).1["data"].clone();
+    let all = data(&["--min-count", "1"]);
+    assert_eq!(n(&all, "rows"), n(&all["totals"], "distinct"));
+    assert_eq!(rows(&all).iter().map(|s| n(s, "bytes")).sum::<u64>(), n(&all["totals"], "bytes"));
+    for (sort, key) in [("waste", "waste"), ("count", "count"), ("length", "length"), ("bytes", "bytes")] {
+        let sorted = data(&["--min-count", "1", "--sort", sort]);
+        assert!(rows(&sorted).iter().map(|s| n(s, key)).is_sorted_by(|a, b| a >= b), "{sort}");
+        assert_eq!(sorted["totals"], all["totals"]);
+        // A cut list is the beginning of the whole one.
+        let cut = data(&["--min-count", "1", "--sort", sort, "--top", "7"]);
+        assert_eq!(rows(&cut)[..], rows(&sorted)[..7], "{sort}");
+        assert_eq!((n(&cut, "shown"), &cut["rows"]), (7, &all["rows"]));
+    }
+    let longest = data(&["--longest", "--max-chars", "3"]);
+    assert_eq!(n(&longest, "rows"), n(&all, "rows"));
+    for s in rows(&longest) {
+        assert!(s["value"].as_str().unwrap().encode_utf16().count() <= 3);
+        assert_eq!(s["truncated"], n(s, "length") > 3);
+    }
+    let like = data(&["--like", "*System*"]);
+    let fit = rows(&all).iter().filter(|s| s["value"].as_str().unwrap().contains("System")).count();
+    assert!(fit > 0);
+    assert_eq!(rows(&like).len(), fit);
+    assert_eq!(n(&like["totals"], "distinct"), u64::try_from(fit).unwrap());
+    assert_eq!(ask(&dump, &["strings", "--like", "no string is like this"]).0, Exit::Negative);
+    // Generations add up, and threads make no difference.
+    let of = |g: &str| n(&data(&["--generation", g])["totals"], "strings");
+    assert_eq!(["gen0", "gen1", "gen2", "loh", "poh", "frozen"].into_iter().map(of).sum::<u64>(), n(&all["totals"], "strings"));
+    for threads in [1, 2, 7] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        assert_eq!(pool.install(|| data(&["--min-count", "1"])), all, "{threads} threads");
+    }
+}

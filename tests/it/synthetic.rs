@@ -1,0 +1,340 @@
+//! gcdump on fake processes of four kinds of machines, in both containers.
+
+use crate::common;
+use crate::support::{GcPart, Hostile, Shape, Spec, Target};
+use gcdump::cli::Exit;
+use serde_json::{Map, Value, json};
+
+/// Runs a command on a container.
+fn ask_bytes(bytes: &[u8], command: &[&str]) -> (Exit, Value) {
+    let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    common::ask(file.path(), command)
+}
+
+fn pick(value: &Value, keys: &[&str]) -> Value {
+    Value::Object(keys.iter().map(|k| ((*k).to_string(), value[*k].clone())).collect())
+}
+
+fn rows(value: &Value, keys: &[&str]) -> Vec<Value> {
+    value.as_array().unwrap().iter().map(|v| pick(v, keys)).collect()
+}
+
+fn sorted(mut list: Vec<Value>) -> Vec<Value> {
+    list.sort_by_key(Value::to_string);
+    list
+}
+
+const REASONS: [&str; 7] = ["none", "budget", "cant-commit", "cant-reserve", "loh", "low-mem", "unproductive-full-gc"];
+const CALLS: [&str; 6] = ["none", "reserve-segment", "commit-segment-beginning", "commit-ephemeral-segment", "grow-table", "commit-table"];
+
+/// Every command's answer, in the form of [`Target::expected`], and the `data` of each.
+fn answers(bytes: &[u8], exit: Exit) -> (Value, Vec<Value>) {
+    let mut data = Vec::new();
+    let mut get = |command: &[&str]| {
+        let (code, all) = ask_bytes(bytes, command);
+        assert_eq!(code, exit, "{command:?}: {}", all["warnings"]);
+        data.push(all["data"].clone());
+        all["data"].clone()
+    };
+    let info = get(&["info"]);
+    let heap = get(&["heap", "--detail"]);
+    let segments = get(&["segments", "--free"]);
+    let plain = get(&["segments"]);
+    let handles = get(&["handles"]);
+    let oom = get(&["oom"]);
+    let threads = get(&["threads"]);
+    let contracts = get(&["contracts"]);
+    assert_eq!(plain["segments"], segments["segments"]);
+    // The builder fills every segment exactly, but for the allocation contexts.
+    for s in get(&["segments", "--walk"])["segments"].as_array().unwrap() {
+        let n = |key: &str| s["walk"][key].as_u64().unwrap();
+        assert_eq!(s["walk"]["complete"], true, "{s}");
+        assert_eq!(n("bytes") + n("context_bytes"), s["allocated_bytes"].as_u64().unwrap(), "{s}");
+    }
+    // Every object that the builder made, and as many of each type.
+    let objects: Vec<Value> = get(&["objects"])["objects"].as_array().unwrap().iter().filter(|o| o["type"] != "Free").cloned().collect();
+    let stat = get(&["stat"]);
+    for t in stat["types"].as_array().unwrap().iter().filter(|t| t["free"] == false) {
+        let sizes = objects.iter().filter(|o| o["method_table"] == t["method_table"]).map(|o| o["size"].as_u64().unwrap());
+        assert_eq!((t["count"].as_u64(), t["bytes"].as_u64()), (Some(sizes.clone().count() as u64), Some(sizes.sum())), "{t}");
+    }
+    let objects = sorted(objects.iter().map(|o| json!([o["address"], o["method_table"]])).collect());
+    for check in contracts["checks"].as_array().unwrap() {
+        assert_eq!(check["outcome"], "passed", "{check}");
+    }
+    let gc = &info["gc"];
+    assert_eq!(info["runtimes"][0]["version"], "11.0.0-synthetic");
+    let number = |names: &[&str], v: &Value| json!(names.iter().position(|n| v == n));
+    let segment_keys = [
+        "address",
+        "heap",
+        "generation",
+        "start",
+        "allocated",
+        "committed",
+        "reserved",
+        "used",
+        "allocated_bytes",
+        "committed_bytes",
+        "reserved_bytes",
+        "captured_bytes",
+    ];
+    let segment = |s: &Value| {
+        let mut row = pick(s, &segment_keys);
+        row["flags"] = s["flags_value"].clone();
+        row
+    };
+    let oom_rows = oom["heaps"].as_array().unwrap().iter().map(|o| {
+        let keys = ["heap", "alloc_size", "reserved", "allocated", "gc_index", "size", "available_pagefile_mb", "loh"];
+        let mut row = pick(o, &keys);
+        row["reason"] = number(&REASONS, &o["reason"]);
+        row["fgm"] = number(&CALLS, &o["fgm"]);
+        row
+    });
+    let heap_rows = heap["heaps"].as_array().unwrap().iter().map(|h| {
+        let queue = &h["detail"]["finalize_queue"];
+        let mut detail = Map::new();
+        for (key, value) in h["detail"].as_object().unwrap() {
+            let counts = |list: &Vec<Value>| list.iter().map(|c| c["count"].clone()).collect::<Vec<_>>();
+            match value {
+                Value::Null => {}
+                _ if key == "finalize_queue" => {}
+                Value::Array(list) if key != "generation_table" => drop(detail.insert(key.clone(), json!(counts(list)))),
+                other => drop(detail.insert(key.clone(), other.clone())),
+            }
+        }
+        json!({"index": h["index"], "address": h["address"], "fill_pointers": queue["fill_pointers"], "registered": queue["registered"],
+            "ready": queue["ready"], "detail": detail})
+    });
+    let exception = |t: &Value| match &t["exception"] {
+        Value::Null => Value::Null,
+        e => pick(e, &["address", "method_table", "current"]),
+    };
+    let thread = |t: &Value| {
+        let keys = ["managed_id", "os_id", "address", "state_value", "alloc_pointer", "alloc_limit", "object", "finalizer", "gc_mode"];
+        let mut row = pick(t, &keys);
+        row["exception"] = exception(t);
+        row
+    };
+    let found = json!({
+        "identifiers": gc["identifiers"], "server": gc["kind"] == "server", "heap_count": gc["heap_count"],
+        "max_generation": gc["max_generation"], "lowest": gc["lowest_address"], "highest": gc["highest_address"],
+        "gc_state": gc["state_value"], "structures_valid": gc["structures_valid"],
+        "dynamic_adaptation_mode": gc["dynamic_adaptation_mode"],
+        "segments": sorted(segments["segments"].as_array().unwrap().iter().map(segment).collect()),
+        "handles": sorted(rows(&handles["handles"], &["address", "type", "object", "method_table", "secondary"])),
+        "handle_tables": handles["tables"],
+        "oom": oom_rows.collect::<Vec<_>>(),
+        "threads": threads["threads"].as_array().unwrap().iter().map(thread).collect::<Vec<_>>(),
+        "heaps": heap_rows.collect::<Vec<_>>(),
+        "objects": objects,
+        "free": sorted(rows(&segments["regions"], &["list", "heap", "size_class", "address", "range", "bytes"])),
+    });
+    (found, data)
+}
+
+/// What differs between the two containers by nature.
+fn without_container(mut data: Vec<Value>) -> Vec<Value> {
+    let info = data[0].as_object_mut().unwrap();
+    for key in
+        ["format", "os", "kind", "kind_evidence", "writer", "file_bytes", "captured_bytes", "mapped_bytes", "time", "next", "process_name"]
+    {
+        info.remove(key);
+    }
+    for runtime in info["runtimes"].as_array_mut().unwrap() {
+        for key in ["module", "build_id"] {
+            runtime.as_object_mut().unwrap().remove(key);
+        }
+    }
+    data
+}
+
+fn check(spec: &Spec, exit: Exit) {
+    let target = spec.build();
+    let mut expected = target.expected();
+    for key in ["segments", "handles", "free", "objects"] {
+        expected[key] = Value::Array(sorted(expected[key].as_array().unwrap().clone()));
+    }
+    let (core, core_data) = answers(&target.to_elf_core(), exit);
+    for (key, wanted) in expected.as_object().unwrap() {
+        let found = &core[key];
+        if let (Some(f), Some(w)) = (found.as_array(), wanted.as_array()) {
+            for (f, w) in f.iter().zip(w) {
+                assert_eq!(f, w, "{key}: {spec:?}");
+            }
+            assert_eq!(f.len(), w.len(), "{key}: {spec:?}");
+        }
+        assert_eq!(found, wanted, "{key}: {spec:?}");
+    }
+    let (mini, mini_data) = answers(&target.to_minidump(), exit);
+    assert_eq!(mini, core, "{spec:?}");
+    let (mini_data, core_data) = (without_container(mini_data), without_container(core_data));
+    for (m, c) in mini_data.iter().zip(&core_data) {
+        assert_eq!(m, c, "{spec:?}");
+    }
+}
+
+#[test]
+fn every_machine_with_every_collector() {
+    for shape in Shape::ALL {
+        for server in [None, Some(1), Some(3)] {
+            for regions in [true, false] {
+                check(&Spec { server, regions, ..Spec::standard(shape) }, Exit::Ok);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_fake_process_is_what_it_should_be() {
+    // The comparison would be worth nothing on empty lists.
+    for shape in Shape::ALL {
+        let target = Spec { server: Some(3), ..Spec::standard(shape) }.build();
+        let expected = target.expected();
+        let count = |key: &str| expected[key].as_array().unwrap().len();
+        assert_eq!((count("segments"), count("threads"), count("heaps"), count("oom")), (1 + 3 * 7, 4, 3, 3));
+        assert_eq!((count("handles"), expected["handle_tables"].as_u64()), (28 + 2 + 2, Some(4)));
+        assert!(count("free") > 15 && count("objects") > 60);
+        assert!(target.to_elf_core().len() < 200 << 10 && target.to_minidump().len() < 200 << 10);
+        // The image at the same place, all other memory the same.
+        assert_eq!(target.ranges().len(), target.memory.ranges.len() + 1);
+    }
+}
+
+#[test]
+fn every_way_to_write_a_descriptor() {
+    for shape in Shape::ALL {
+        for descriptor_version in 0..=2 {
+            for n in 0..4 {
+                let (string_contracts, typed) = (n & 1 != 0, n & 2 != 0);
+                let server = (n == 1).then_some(2);
+                check(&Spec { descriptor_version, string_contracts, typed, server, ..Spec::standard(shape) }, Exit::Ok);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_an_export_the_magic_bytes_lead_to_the_root() {
+    for shape in Shape::ALL {
+        let spec = Spec { export: false, ..Spec::standard(shape) };
+        check(&spec, Exit::Ok);
+        let target = spec.build();
+        for bytes in [target.to_elf_core(), target.to_minidump()] {
+            let (_, all) = ask_bytes(&bytes, &["info"]);
+            let runtime = &all["data"]["runtimes"][0];
+            assert_eq!(runtime["descriptor_found_by"], "its magic bytes in the module's data");
+            assert_eq!((runtime["vm"].as_str(), runtime["gc"].as_str()), (Some("descriptor"), Some("descriptor")));
+        }
+    }
+}
+
+fn kinds(all: &Value) -> Vec<&str> {
+    all["warnings"].as_array().unwrap().iter().map(|w| w["kind"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_collection_in_progress_is_said_at_once() {
+    for shape in Shape::ALL {
+        for server in [None, Some(2)] {
+            let spec = Spec { gc_in_progress: true, server, ..Spec::standard(shape) };
+            check(&spec, Exit::Ok);
+            let target = spec.build();
+            for command in [&["heap"][..], &["segments"], &["handles"], &["oom"], &["info"]] {
+                let (exit, all) = ask_bytes(&target.to_elf_core(), command);
+                assert_eq!((exit, kinds(&all)), (Exit::Ok, vec!["gc-in-progress"]), "{command:?}");
+            }
+            let (_, info) = ask_bytes(&target.to_minidump(), &["info"]);
+            assert_eq!(info["data"]["gc"]["gc_in_progress"], true);
+        }
+    }
+}
+
+/// Runs a command that must fail; returns exit and message.
+fn refuse(target: &Target, command: &[&str]) -> (Exit, String) {
+    let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    std::fs::write(file.path(), target.to_minidump()).unwrap();
+    let mini = common::run(&[command, &["--json", "--no-local-files", file.path().to_str().unwrap()]].concat());
+    std::fs::write(file.path(), target.to_elf_core()).unwrap();
+    let core = common::run(&[command, &["--json", "--no-local-files", file.path().to_str().unwrap()]].concat());
+    assert_eq!(mini.exit, core.exit);
+    (core.exit, core.err)
+}
+
+#[test]
+fn three_ways_to_have_no_gc_contract() {
+    let cases = [
+        (GcPart::NotYet, "does not advertise the contract GC"),
+        (GcPart::NotAdvertised, "does not advertise the contract GC"),
+        (GcPart::Version("c99".into()), "in version c99, which this gcdump does not know"),
+    ];
+    for shape in Shape::ALL {
+        for (gc, message) in cases.clone() {
+            let target = Spec { gc, ..Spec::standard(shape) }.build();
+            for command in [&["heap"][..], &["segments"], &["handles"], &["oom"]] {
+                let (exit, text) = refuse(&target, command);
+                assert_eq!(exit, Exit::NoRuntime, "{text}");
+                assert!(text.contains(message), "{shape:?} {command:?}: {text}");
+            }
+            // Threads do not need the GC.
+            let (_, all) = ask_bytes(&target.to_elf_core(), &["threads"]);
+            assert_eq!(all["data"]["threads"].as_array().unwrap().len(), 4);
+        }
+    }
+}
+
+#[test]
+fn hostile_descriptors_end_with_a_clear_message() {
+    for shape in Shape::ALL {
+        let started = std::time::Instant::now();
+        check(&Spec { hostile: Hostile::Cycle, ..Spec::standard(shape) }, Exit::Ok);
+        let cases = [
+            (Hostile::HugeJson, "bytes of JSON, more than the limit"),
+            (Hostile::HugeSlots, "slots, more than the limit"),
+            (Hostile::CutJson, "malformed"),
+        ];
+        for (hostile, note) in cases {
+            let target = Spec { hostile, ..Spec::standard(shape) }.build();
+            for bytes in [target.to_elf_core(), target.to_minidump()] {
+                let (exit, all) = ask_bytes(&bytes, &["info"]);
+                assert_eq!(exit, Exit::NoRuntime);
+                let notes = all["warnings"].as_array().unwrap();
+                let found = notes.iter().any(|n| n["kind"] == "descriptor" && n["message"].as_str().unwrap().contains(note));
+                assert!(found, "{hostile:?}: {notes:?}");
+            }
+            assert_eq!(refuse(&target, &["heap"]).0, Exit::NoRuntime);
+        }
+        assert!(started.elapsed().as_secs() < 10);
+    }
+}
+
+#[test]
+fn what_is_not_captured_makes_the_answer_partial() {
+    for shape in Shape::ALL {
+        let target = Spec { server: Some(2), ..Spec::standard(shape) }.build();
+        let expected = target.expected();
+        let number = |v: &Value| u64::from_str_radix(&v.as_str().unwrap()[2..], 16).unwrap();
+        // A segment's objects: its row stays, without captured bytes.
+        let first = &expected["segments"][0];
+        let start = number(&first["start"]);
+        let cut = target.without(start, number(&first["allocated"]) - start);
+        for bytes in [cut.to_elf_core(), cut.to_minidump()] {
+            let (exit, all) = ask_bytes(&bytes, &["segments"]);
+            let row = all["data"]["segments"].as_array().unwrap().iter().find(|s| s["address"] == first["address"]).unwrap();
+            assert_eq!((exit, row["captured_bytes"].as_u64()), (Exit::Ok, Some(0)));
+        }
+        // The second heap's structure.
+        let cut = target.without(number(&expected["heaps"][1]["address"]), shape.ptr * 0x60);
+        for bytes in [cut.to_elf_core(), cut.to_minidump()] {
+            let (exit, all) = ask_bytes(&bytes, &["heap", "--detail"]);
+            assert_eq!((exit, all["data"]["complete"].as_bool()), (Exit::Partial, Some(false)));
+            assert!(kinds(&all).contains(&"missing"));
+        }
+        // The last thread: those before it are listed.
+        let cut = target.without(number(&expected["threads"][3]["address"]), 0x20);
+        let (exit, all) = ask_bytes(&cut.to_elf_core(), &["threads"]);
+        assert!(all["data"]["threads"].as_array().unwrap().len() >= 3);
+        assert!(matches!(exit, Exit::Ok | Exit::Partial));
+    }
+}

@@ -1,0 +1,359 @@
+//! `trim`: copies that are small, answer the same, and with `--redact` hold no text of the program.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::common::{known_dumps, own_dump, run, shared, unpacked};
+use crate::support::{Shape, Spec};
+use gcdump::analysis;
+use gcdump::base::{Addr, AddrRange, Silent};
+use gcdump::cli::Exit;
+use gcdump::contract::{Options, Process};
+use gcdump::dump::{Bytes, OpenOptions, lay_out, open_bytes};
+use gcdump::gc::Gc;
+use memchr::memmem;
+use serde_json::{Value, json};
+
+/// Fields that describe the file itself and not the process: of the envelope's `dump` and of `info`.
+const OF_THE_FILE: [&str; 8] = ["path", "compression", "file_bytes", "captured_bytes", "ranges", "kind", "kind_evidence", "next"];
+
+/// What every dump is asked, and what of it has no strings, elements or numbers of arrays in its answer.
+const ASKED: &[(&[&str], bool)] = &[
+    (&["info"], true),
+    (&["heap", "--detail"], true),
+    (&["segments", "--walk", "--free"], true),
+    (&["handles"], true),
+    (&["handles", "--by", "generation"], true),
+    (&["oom"], true),
+    (&["stat"], true),
+    (&["stat", "--by", "assembly"], true),
+    (&["objects", "--refs"], true),
+    (&["roots", "--weak"], true),
+    (&["finalizers", "--objects"], true),
+    (&["fragmentation", "--top", "0", "--segments"], true),
+    (&["unreachable", "--objects", "--top", "5"], true),
+    (&["simulate", "collect"], true),
+    (&["bridge"], true),
+    (&["contracts"], true),
+    (&["verify"], true),
+    (&["type", "*"], true),
+    (&["retained", "--tree"], true),
+    (&["retained", "--suspects"], true),
+    (&["retained", "--top", "50"], true),
+    (&["strings", "--min-count", "1"], false),
+    (&["threads"], false),
+    (&["exceptions"], false),
+    (&["statics", "--all"], false),
+    (&["statics", "--thread-statics"], false),
+];
+
+/// The answer without what describes the file.
+fn asked(dump: &Path, command: &[&str]) -> (Exit, Value) {
+    let mut args = command.to_vec();
+    args.extend(["--json", "--no-local-files", dump.to_str().unwrap()]);
+    let ran = run(&args);
+    if ran.out.is_empty() {
+        return (ran.exit, ran.err.replace(dump.to_str().unwrap(), "DUMP").into());
+    }
+    let mut answer = ran.json();
+    for part in ["dump", "data"] {
+        if part == "dump" || command[0] == "info" {
+            let part = answer[part].as_object_mut().unwrap();
+            OF_THE_FILE.iter().for_each(|key| drop(part.remove(*key)));
+        }
+    }
+    (ran.exit, answer)
+}
+
+fn trim(from: &Path, to: &Path, more: &[&str]) -> Value {
+    let args = [&["trim", from.to_str().unwrap(), to.to_str().unwrap(), "--json", "--no-local-files"], more].concat();
+    let ran = run(&args);
+    assert_eq!(ran.exit, Exit::Ok, "{args:?}: {}", ran.err);
+    ran.json()["data"].clone()
+}
+
+/// Objects to ask about: some from the whole heap, the same ones each time.
+fn some_objects(dump: &Path) -> Vec<String> {
+    let (_, answer) = asked(dump, &["objects"]);
+    let list = answer["data"]["objects"].as_array().cloned().unwrap_or_default();
+    let step = (list.len() / 8).max(1);
+    list.iter().step_by(step).map(|o| o["address"].as_str().unwrap().to_string()).collect()
+}
+
+/// Asks everything of both. Returns the number of answers.
+fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) -> usize {
+    let mut count = 0;
+    let mut compare = |command: &[&str]| {
+        let (mut expected, found) = (asked(dump, command), asked(copy, command));
+        if redacted && command[0] == "info" {
+            // The arguments of the command line are gone.
+            let (before, after) = (expected.1["data"]["process_name"].clone(), found.1["data"]["process_name"].clone());
+            assert!(before == after || !after.as_str().unwrap_or_default().contains(' '), "{name}: {before} {after}");
+            expected.1["data"]["process_name"] = after;
+        }
+        assert_eq!(expected, found, "{name} {command:?}");
+        count += 1;
+    };
+    ASKED.iter().filter(|(_, plain)| *plain || !redacted).for_each(|(command, _)| compare(command));
+    for object in some_objects(dump) {
+        let commands: &[&str] =
+            if redacted { &["where", "near", "objsize", "path"] } else { &["object", "where", "near", "objsize", "path"] };
+        commands.iter().for_each(|command| compare(&[command, &object]));
+    }
+    count
+}
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn the_own_dump_answers_the_same_and_is_small() {
+    let dir = folder();
+    let copy = dir.path().join("copy.dmp");
+    let report = trim(&own_dump(), &copy, &[]);
+    assert!(report["kept_bytes"].as_u64().unwrap() <= 12 << 20, "{report}");
+    assert_eq!(report["kept_bytes"], copy.metadata().unwrap().len());
+    let sum = |key: &str| report["parts"].as_array().unwrap().iter().map(|p| p[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((report["bytes"].as_u64().unwrap(), report["kept_bytes"].as_u64().unwrap()), (sum("bytes"), sum("kept_bytes")));
+    answers_are_the_same("own", &own_dump(), &copy, false);
+    // A copy of the copy is the copy, also by way of compression.
+    let (again, packed) = (dir.path().join("again.dmp"), dir.path().join("packed.dmp.zst"));
+    trim(&copy, &packed, &[]);
+    assert!(packed.metadata().unwrap().len() < copy.metadata().unwrap().len() / 2);
+    trim(&packed, &again, &[]);
+    assert_eq!(std::fs::read(&again).unwrap().len(), std::fs::read(&copy).unwrap().len());
+    answers_are_the_same("own, twice", &own_dump(), &again, false);
+}
+
+#[test]
+fn shared_dumps_of_all_kinds_answer_the_same() {
+    let Some(_) = shared() else { return println!("skipped: no shared dumps") };
+    const NAMES: [&str; 13] = [
+        "net10-wks-basics-mini",
+        "net10-wks-basics-triage",
+        "net8-wks-crash-mini",
+        "net8-svr-basics-heap",
+        "net9-seg-basics-heap",
+        "net10-wks-crash-heap",
+        "net10-svr-roots-heap",
+        "net10-wks-dynamic-heap",
+        "net10-wks-wait-gcore",
+        "net10-wks-wait-kernel",
+        "net11shape-wks-basics-full",
+        "win-net10-wks-basics-mini",
+        "win-net9-wks-basics-full",
+    ];
+    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()));
+    assert!(!dumps.is_empty(), "none of {lacking:?} is unpacked in {}", unpacked().display());
+    for dump in &dumps {
+        let dir = folder();
+        let copy = dir.path().join("copy.dmp");
+        let report = trim(&dump.path, &copy, &[]);
+        let kept = report["kept_bytes"].as_u64().unwrap();
+        assert!(kept <= 12 << 20, "{}: {kept}", dump.name);
+        let answers = answers_are_the_same(&dump.name, &dump.path, &copy, false);
+        println!("{}: {} KiB of {} KiB, {answers} answers", dump.name, kept >> 10, report["bytes"].as_u64().unwrap() >> 10);
+    }
+    println!("not unpacked: {lacking:?}");
+}
+
+#[test]
+fn fake_processes_of_all_shapes_answer_the_same() {
+    for shape in Shape::ALL {
+        let target = Spec::standard(shape).build();
+        for (kind, bytes) in [("core", target.to_elf_core()), ("minidump", target.to_minidump())] {
+            let dir = folder();
+            let (dump, copy, redacted) = (dir.path().join("dump.dmp"), dir.path().join("copy.dmp"), dir.path().join("redacted.dmp"));
+            std::fs::write(&dump, &bytes).unwrap();
+            let first = |path: &Path| std::fs::read(path).unwrap()[..6].to_vec();
+            trim(&dump, &copy, &[]);
+            assert_eq!(first(&dump), first(&copy));
+            answers_are_the_same(&format!("{shape:?} {kind}"), &dump, &copy, false);
+            trim(&dump, &redacted, &["--redact"]);
+            answers_are_the_same(&format!("{shape:?} {kind} redacted"), &dump, &redacted, true);
+        }
+    }
+}
+
+fn process(path: &Path) -> Process {
+    Process::open(path, &OpenOptions::default(), &Options::default()).unwrap()
+}
+
+/// The distinct contents of at least eight characters of the heap's strings.
+fn strings_of(process: &Process) -> BTreeSet<String> {
+    let runtime = process.runtime(0).unwrap();
+    let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
+    let heap = analysis::open_heap(process, runtime, &gc).unwrap();
+    let first = runtime.descriptor.offset("String", "m_FirstChar").unwrap();
+    let mut out = BTreeSet::new();
+    heap.visit(
+        &Silent,
+        |_| true,
+        |o| {
+            if o.kind.is_string
+                && let Some(bytes) = o.part(first, o.length().unwrap() * 2)
+            {
+                let units: Vec<u16> = bytes.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();
+                out.extend(String::from_utf16(&units).ok().filter(|s| s.chars().count() >= 8));
+            }
+            ControlFlow::Continue(())
+        },
+    );
+    out
+}
+
+fn utf16(text: &str) -> Vec<u8> {
+    text.encode_utf16().flat_map(u16::to_le_bytes).collect()
+}
+
+/// Where `needle` occurs in the copy: as addresses, or `None` for its headers, notes and lists.
+fn hits(copy: &Process, needle: &[u8]) -> Vec<Option<Addr>> {
+    let ranges = &copy.dump.ranges;
+    let address = |offset: usize| {
+        let offset = offset as u64;
+        let i = ranges.partition_point(|r| r.offset <= offset).checked_sub(1)?;
+        Some(ranges[i].start.plus(offset - ranges[i].offset))
+    };
+    memmem::find_iter(&copy.dump.bytes, needle).map(address).collect()
+}
+
+#[test]
+fn no_text_of_the_program_is_left_after_redaction() {
+    let mut cases: Vec<(String, PathBuf)> = vec![("own".into(), own_dump())];
+    const NAMES: [&str; 11] = [
+        "net8-wks-basics-heap",
+        "net9-svr-basics-heap",
+        "net10-wks-crash-heap",
+        "net10-wks-inspect-heap",
+        "net10-wks-fragmented-heap",
+        "net10-wks-threads-heap",
+        "net10-wks-wait-gcore",
+        "win-net8-wks-basics-full",
+        "win-net9-wks-basics-full",
+        "win-net10-wks-crash-full",
+        "win-net10-wks-threads-full",
+    ];
+    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()));
+    cases.extend(dumps.into_iter().map(|d| (d.name, d.path)));
+    for (name, path) in &cases {
+        let dir = folder();
+        let copy = dir.path().join("copy.dmp");
+        let report = trim(path, &copy, &["--redact"]);
+        let original = process(path);
+        // What consists of the letter that everything is overwritten with is not told from it.
+        let mut strings = strings_of(&original);
+        strings.retain(|s| s.bytes().any(|b| b != b'x'));
+        assert!(strings.len() > 50, "{name}: {}", strings.len());
+        let redacted = process(&copy);
+        let images: Vec<AddrRange> = original.dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+        let paths: Vec<&str> = original.dump.modules.iter().map(|m| m.path.as_str()).collect();
+        let mut shared_with_names = 0;
+        for text in &strings {
+            for needle in [utf16(text), text.clone().into_bytes()] {
+                for at in hits(&redacted, &needle) {
+                    // Names of types, methods and modules stay: in metadata (UTF-8), and paths where they are recorded.
+                    let in_image = at.is_some_and(|a| images.iter().any(|i| i.contains(a)));
+                    let in_path = paths.iter().any(|p| p.contains(text.as_str()));
+                    let name_of_metadata = in_image && needle.len() == text.len();
+                    assert!(in_path || name_of_metadata, "{name}: {text:?} is still there, at {at:?}");
+                    shared_with_names += 1;
+                }
+            }
+        }
+        assert!(strings_of(&redacted).iter().all(|s| s.bytes().all(|b| b == b'x')), "{name}");
+        let answers = answers_are_the_same(name, path, &copy, true);
+        let overwritten = &report["redacted"];
+        assert!(overwritten["strings"].as_u64().unwrap() > 50 && overwritten["arrays"].as_u64().unwrap() > 10, "{name}: {overwritten}");
+        println!("{name}: {} contents, {shared_with_names} places with the same name, {answers} answers", strings.len());
+    }
+    println!("not unpacked: {lacking:?}");
+}
+
+#[test]
+fn messages_are_overwritten_and_stack_traces_stay() {
+    let (dumps, lacking) = known_dumps(|row| {
+        ["net8-wks-crash-mini", "net9-wks-crash-mini", "net10-wks-crash-heap", "win-net10-wks-crash-full"]
+            .contains(&row["name"].as_str().unwrap())
+    });
+    for dump in &dumps {
+        let dir = folder();
+        let copy = dir.path().join("copy.dmp");
+        trim(&dump.path, &copy, &["--redact"]);
+        let ((_, before), (_, after)) = (asked(&dump.path, &["threads"]), asked(&copy, &["threads"]));
+        let (mut messages, mut frames) = (0, 0);
+        let mut pairs: Vec<(&Value, &Value)> = Vec::new();
+        for (old, new) in before["data"]["threads"].as_array().unwrap().iter().zip(after["data"]["threads"].as_array().unwrap()) {
+            pairs.push((&old["exception"], &new["exception"]));
+        }
+        while let Some((old, new)) = pairs.pop() {
+            if !old.is_object() {
+                continue;
+            }
+            assert_eq!((&old["type"], &old["stack"]), (&new["type"], &new["stack"]), "{}", dump.name);
+            frames += old["stack"].as_array().map_or(0, Vec::len);
+            if let Some(message) = old["message"].as_str() {
+                assert_eq!(new["message"], "x".repeat(message.encode_utf16().count()), "{}", dump.name);
+                messages += 1;
+            }
+            pairs.push((&old["inner"], &new["inner"]));
+        }
+        println!("{}: {messages} messages, {frames} frames", dump.name);
+        assert!(messages > 0 && frames > 0, "{}: {}", dump.name, before["data"]["threads"]);
+    }
+    println!("not unpacked: {lacking:?}");
+}
+
+#[test]
+fn the_dump_is_never_overwritten() {
+    let dir = folder();
+    let dump = dir.path().join("dump.dmp");
+    let bytes = Spec::standard(Shape::ALL[0]).build().to_elf_core();
+    std::fs::write(&dump, &bytes).unwrap();
+    let text = |p: &Path| p.to_str().unwrap().to_string();
+    let (hard, soft) = (dir.path().join("hard.dmp"), dir.path().join("soft.dmp"));
+    std::fs::hard_link(&dump, &hard).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(&dump, &soft).unwrap();
+    #[cfg(not(unix))]
+    std::fs::hard_link(&dump, &soft).unwrap();
+    for (from, to) in [(&dump, &dump), (&dump, &hard), (&dump, &soft), (&soft, &dump), (&hard, &soft)] {
+        for more in [&[][..], &["--force"]] {
+            let ran =
+                run(&[&["trim".to_string(), text(from), text(to)], &more.iter().map(|s| s.to_string()).collect::<Vec<_>>()[..]].concat());
+            assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+            assert!(ran.err.contains("never overwritten"), "{}", ran.err);
+        }
+    }
+    let out = dir.path().join("out.dmp");
+    std::fs::write(&out, "something").unwrap();
+    let ran = run(&["trim", &text(&dump), &text(&out)]);
+    assert_eq!((ran.exit, std::fs::read(&out).unwrap()), (Exit::Usage, b"something".to_vec()));
+    assert!(ran.err.contains("--force"), "{}", ran.err);
+    trim(&dump, &out, &["--force"]);
+    assert_eq!(std::fs::read(&dump).unwrap(), bytes);
+    // A folder, and a place that does not exist, are refused; nothing half-written stays behind.
+    assert_eq!(run(&["trim", &text(&dump), &text(dir.path())]).exit, Exit::Usage);
+    assert_eq!(run(&["trim", &text(&dump), &text(&dir.path().join("no/where.dmp"))]).exit, Exit::Usage);
+    let mut names: Vec<String> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, ["dump.dmp", "hard.dmp", "out.dmp", "soft.dmp"]);
+}
+
+#[test]
+fn a_core_with_more_ranges_than_16_bits_count_is_read_back() {
+    for shape in [Shape::ALL[0], Shape::ALL[Shape::ALL.len() - 1]] {
+        let bytes = Spec::standard(shape).build().to_elf_core();
+        let dump = open_bytes(Bytes::Owned(bytes), Path::new("dump"), &OpenOptions::default()).unwrap();
+        let ranges: Vec<AddrRange> = (0..70_000u64).map(|i| AddrRange::new(Addr(0x1_0000 + i * 8), Addr(0x1_0000 + i * 8 + 2))).collect();
+        let layout = lay_out(&dump, &ranges, None).unwrap();
+        let mut file = layout.head.clone();
+        file.resize(layout.file_bytes as usize, 7);
+        let copy = open_bytes(Bytes::Owned(file), Path::new("copy"), &OpenOptions::default()).unwrap();
+        assert_eq!(copy.ranges, layout.ranges);
+        assert_eq!((copy.regions, copy.threads, copy.files), (dump.regions, dump.threads, dump.files));
+        assert_eq!((copy.facts.pid, copy.facts.oddities.len()), (dump.facts.pid, 0));
+        assert_eq!(json!(copy.facts.trimmed.is_some()), true);
+    }
+}

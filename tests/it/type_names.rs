@@ -1,0 +1,372 @@
+//! Type names against ClrMD's, over every dump at hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use gcdump::base::{Addr, AddrRange, Limits, Shape, SharedNotes};
+use gcdump::clr::modules::MetadataOrigin;
+use gcdump::clr::type_names::{NameQuality, TypeNames};
+use gcdump::contract::{self, Options};
+use gcdump::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open, open_bytes};
+use gcdump::memory::{FileSearch, Memory};
+use serde_json::Value;
+
+/// Folder under the user's cache, unless `variable` names another.
+fn cached(variable: &str, name: &str) -> PathBuf {
+    let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache").join(name);
+    std::env::var_os(variable).map_or_else(home, PathBuf::from)
+}
+
+/// The unpacked lab (`../shared/lab/unpack`): it has the framework's files.
+fn lab() -> PathBuf {
+    cached("GCDUMP_TEST_LAB", "gcdump-lab")
+}
+
+fn shared() -> PathBuf {
+    std::env::var_os("GCDUMP_TEST_SHARED").map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/dumps"), PathBuf::from)
+}
+
+fn dumps() -> Option<PathBuf> {
+    let dir = cached("GCDUMP_TEST_DUMPS", "gcdump-dumps");
+    if dir.is_dir() && shared().is_dir() {
+        return Some(dir);
+    }
+    println!("skipped: no dumps in {} or no answers in {}", dir.display(), shared().display());
+    None
+}
+
+fn json(path: &Path) -> Value {
+    let bytes = std::fs::read(path).unwrap();
+    let bytes = if path.extension().is_some_and(|e| e == "zst") { zstd::decode_all(bytes.as_slice()).unwrap() } else { bytes };
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+/// One type in ClrMD's answer.
+#[derive(Clone, Debug, Default)]
+struct Wanted {
+    name: Option<String>,
+    /// File name of the module, TypeDef token, base size, component size, has references: from the statistics only.
+    facts: Option<(Option<String>, u64, u64, u64, bool)>,
+}
+
+fn hex(value: &Value) -> Option<Addr> {
+    u64::from_str_radix(value.as_str()?.trim_start_matches("0x"), 16).ok().map(Addr).filter(|a| !a.is_null())
+}
+
+fn text(value: &Value) -> Option<String> {
+    value.as_str().filter(|n| !n.is_empty()).map(ToString::to_string)
+}
+
+/// What ClrMD says, by method table. The same one may occur in the statistics and among the handles.
+fn wanted(answer: &Value) -> BTreeMap<Addr, Wanted> {
+    let mut out: BTreeMap<Addr, Wanted> = BTreeMap::new();
+    for t in answer["stat"]["types_table"].as_array().into_iter().flatten() {
+        let module = text(&t["module"]).map(|m| m.rsplit(['/', '\\']).next().unwrap().to_string());
+        let number = |key: &str| t[key].as_u64().unwrap();
+        let facts = (module, number("token"), number("static_size"), number("component_size"), t["contains_pointers"] == true);
+        out.insert(hex(&t["mt"]).unwrap(), Wanted { name: text(&t["name"]), facts: Some(facts) });
+    }
+    for h in answer["handles"]["handles"].as_array().into_iter().flatten() {
+        let Some(mt) = hex(&h["mt"]) else { continue };
+        let entry = out.entry(mt).or_default();
+        entry.name = entry.name.take().or(text(&h["type"]));
+    }
+    out
+}
+
+/// Names that ClrMD 4.2 gets wrong, and what the program in question (`lab/src/probe/Program.cs`) created.
+///
+/// - `new GenStatics<GenStatics<int[]>[]>()`: ClrMD's parser of DAC names gives up on `[][]` within arguments and hands
+///   through the DAC's own text, `` `1[[…, assembly]] `` included.
+/// - `new delegate*<int, void>[2]`: ClrMD has no name at all. Ours is what `Type.ToString()` prints since .NET 8.
+const CLRMD_FAULTS: &[(Option<&str>, &str)] = &[
+    (
+        Some("Probe.GenStatics`1[[Probe.GenStatics`1[[System.Int32[], System.Private.CoreLib]][], probe]]"),
+        "Probe.GenStatics<Probe.GenStatics<System.Int32[]>[]>",
+    ),
+    (None, "System.Void(System.Int32)[]"),
+];
+
+/// A dump of the manifest that is at hand.
+fn cases() -> Vec<(String, PathBuf, Value)> {
+    let Some(dir) = dumps() else { return Vec::new() };
+    let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
+    let manifest = json(&shared().join("manifest.json"));
+    let entries = manifest["dumps"].as_array().unwrap().iter().map(|e| {
+        let name = e["name"].as_str().unwrap().to_string();
+        (name.clone(), dir.join(format!("{name}.dmp")), e.clone())
+    });
+    entries.filter(|(name, path, _)| path.is_file() && name.contains(&only)).collect()
+}
+
+/// Opens a dump and hands its names to `f`.
+fn with_names<T>(path: &Path, search: Option<FileSearch>, f: impl FnOnce(&Memory, &TypeNames<'_>) -> T) -> T {
+    with_names_of(&open(path, &OpenOptions::default()).unwrap(), search, f)
+}
+
+fn with_names_of<T>(dump: &DumpFile, search: Option<FileSearch>, f: impl FnOnce(&Memory, &TypeNames<'_>) -> T) -> T {
+    let mut memory = Memory::new(dump, dump.facts.shape.unwrap_or(Shape::LE64));
+    let notes = SharedNotes::new();
+    let runtimes = contract::open_runtimes(dump, &mut memory, &Options::default(), &notes).unwrap();
+    let names = TypeNames::new(&memory, &runtimes[0].descriptor, dump.facts.os, search, &Limits::default()).unwrap();
+    f(&memory, &names)
+}
+
+/// Dumps without the modules' metadata: their names are the subject of another test.
+fn lacks_metadata(name: &str) -> bool {
+    name.ends_with("gcore") || name.ends_with("kernel")
+}
+
+#[test]
+fn names_and_method_tables_are_those_of_clrmd() {
+    let mut failures = Vec::new();
+    for (name, path, entry) in cases() {
+        let Some(answer) = entry["clrmd"].as_str() else { continue };
+        let wanted = wanted(&json(&shared().join(answer)));
+        with_names(&path, None, |_, names| {
+            let (mut equal, mut faults, mut bad, mut unnamed) = (0, 0, Vec::new(), 0);
+            for (mt, theirs) in &wanted {
+                let ours = names.name(*mt);
+                let info = names.method_tables().read(*mt).unwrap();
+                assert_eq!(names.method_tables().is_valid(*mt), Ok(true), "{name} {mt}");
+                if let Some((module, token, size, component, pointers)) = &theirs.facts {
+                    // ClrMD counts the module of Free as that of System.Object, and a string's size without its NUL.
+                    let base = u64::from(info.base_size).saturating_sub(if info.is_string { 2 } else { 0 });
+                    let same = (base, u64::from(info.component_size), info.contains_pointers) == (*size, *component, *pointers);
+                    let home = info.is_free
+                        || (ours.module.as_ref() == module.as_ref() || module.is_none())
+                            && u64::from(ours.token.unwrap_or(0x0200_0000)) == *token;
+                    if !same || !home {
+                        bad.push(format!("{mt} {}: ours {info:?} {ours:?}, theirs {:?}", ours.name, theirs.facts));
+                    }
+                }
+                match &theirs.name {
+                    _ if ours.quality != NameQuality::Exact => unnamed += 1,
+                    Some(theirs) if *theirs == ours.name => equal += 1,
+                    theirs if CLRMD_FAULTS.contains(&(theirs.as_deref(), ours.name.as_str())) => faults += 1,
+                    theirs => bad.push(format!("{mt} ours {} theirs {theirs:?}", ours.name)),
+                }
+            }
+            println!("{name}: {} types, {equal} equal, {faults} faults of ClrMD, {} different, {unnamed} unnamed", wanted.len(), bad.len());
+            bad.iter().take(6).for_each(|d| println!("    {d}"));
+            assert!(unnamed == 0 || lacks_metadata(&name));
+            failures.extend(bad);
+        });
+    }
+    assert!(failures.is_empty(), "{} differences", failures.len());
+}
+
+/// Names of .NET 10 types by file of the module and token, as ClrMD gave them in other dumps. Generic types and arrays left out.
+fn names_by_token() -> BTreeMap<(String, u64), String> {
+    let mut out = BTreeMap::new();
+    for (name, _, entry) in cases() {
+        let Some(answer) = entry["clrmd"].as_str().filter(|_| name.starts_with("net10") && !name.contains("probe")) else { continue };
+        for w in wanted(&json(&shared().join(answer))).into_values() {
+            if let (Some(name), Some((Some(module), token, ..))) = (w.name, w.facts)
+                && name != "Free"
+                && !name.contains(['<', '[', '`'])
+            {
+                out.insert((module, token), name);
+            }
+        }
+    }
+    out
+}
+
+fn lab_files() -> Option<FileSearch> {
+    let folders = [shared().join("modules/net10"), lab().join("net10")];
+    folders.iter().all(|f| f.is_dir()).then(|| FileSearch { modules: folders.to_vec(), ..FileSearch::default() })
+}
+
+#[test]
+fn names_come_from_module_files_where_the_dump_lacks_metadata() {
+    let Some(search) = lab_files() else { return println!("skipped: no module files") };
+    let known = names_by_token();
+    for (name, path, entry) in cases().into_iter().filter(|c| lacks_metadata(&c.0)) {
+        let wanted = wanted(&json(&shared().join(entry["clrmd"].as_str().unwrap())));
+        // The lab's own folder first: its lab.dll was built later and must be refused.
+        let reversed = FileSearch { modules: search.modules.iter().rev().cloned().collect(), ..search.clone() };
+        with_names(&path, Some(reversed), |_, names| {
+            let mut compared = 0;
+            for (mt, theirs) in &wanted {
+                let ours = names.name(*mt);
+                assert_eq!(ours.quality, NameQuality::Exact, "{name} {mt} {ours:?}");
+                if let Some((Some(module), token, ..)) = &theirs.facts
+                    && let Some(right) = known.get(&(module.clone(), *token))
+                {
+                    assert_eq!((&ours.name, ours.token), (right, Some(*token as u32)), "{name} {mt}");
+                    compared += 1;
+                }
+            }
+            let seen = names.modules().seen();
+            let count = |f: fn(&MetadataOrigin) -> bool| seen.iter().filter(|m| f(&m.origin)).count();
+            println!(
+                "{name}: {} types named, {compared} compared with other dumps; modules: {} in the dump, {} from proven files, {} from unproven ones",
+                wanted.len(),
+                count(|o| *o == MetadataOrigin::Image),
+                count(|o| matches!(o, MetadataOrigin::File(_))),
+                count(|o| matches!(o, MetadataOrigin::UnverifiedFile(_))),
+            );
+            for m in &seen {
+                println!("    {:?} {:?} {:?}", m.name, m.origin, m.rejected);
+                if m.name.as_deref() == Some("lab.dll") {
+                    assert_eq!(m.rejected.len(), 1, "{:?}", m.rejected);
+                }
+            }
+        });
+    }
+}
+
+#[test]
+fn files_of_another_version_are_refused() {
+    let net8 = lab().join("net8");
+    if !net8.is_dir() {
+        return println!("skipped: {} is not there", net8.display());
+    }
+    let search = FileSearch { modules: vec![net8], ..FileSearch::default() };
+    for (name, path, _) in cases().into_iter().filter(|c| lacks_metadata(&c.0)) {
+        with_names(&path, Some(search.clone()), |memory, names| {
+            let found = scan(memory, names);
+            assert!(found.len() > 100, "{name}");
+            let exact = found.iter().filter(|mt| names.name(**mt).quality == NameQuality::Exact).count();
+            let refused = names.modules().seen().iter().map(|m| m.rejected.len()).sum::<usize>();
+            println!("{name}: {refused} files refused, {exact} of {} named", found.len());
+            // Free has no module.
+            assert!(refused > 0 && exact <= 1);
+        });
+    }
+}
+
+/// Takes `range` out of what a dump captured.
+fn drop_range(dump: &mut DumpFile, range: AddrRange) {
+    let mut kept = Vec::new();
+    for r in &dump.ranges {
+        let (start, end) = (r.start.0, r.start.0 + r.len);
+        let head = range.start.0.clamp(start, end);
+        let tail = range.end.0.clamp(head, end);
+        kept.push(CapturedRange { start: r.start, len: head - start, offset: r.offset });
+        kept.push(CapturedRange { start: Addr(tail), len: end - tail, offset: r.offset + (tail - start) });
+    }
+    kept.retain(|r| r.len > 0);
+    dump.ranges = kept;
+}
+
+#[test]
+fn a_file_is_proven_by_headers_or_by_the_version_id() {
+    let Some(search) = lab_files() else { return println!("skipped: no module files") };
+    let reversed = FileSearch { modules: search.modules.iter().rev().cloned().collect(), ..search };
+    for (name, path, _) in cases().into_iter().filter(|c| c.0 == "net10-wks-basics-heap") {
+        let base = |dump: &DumpFile| {
+            dump.files.iter().filter(|m| m.path.ends_with("/lab.dll") && m.file_offset == 0).map(|m| m.range).collect::<Vec<_>>()
+        };
+        for headers in [true, false] {
+            let mut dump = open(&path, &OpenOptions::default()).unwrap();
+            for range in base(&dump) {
+                let first = range.start.plus(4096);
+                // Keep the first page and lose the metadata, or the other way round.
+                drop_range(&mut dump, if headers { AddrRange::new(first, range.end) } else { AddrRange::new(range.start, first) });
+            }
+            with_names_of(&dump, Some(reversed.clone()), |memory, names| {
+                scan(memory, names).into_iter().for_each(|mt| drop(names.name(mt)));
+                let lab = names.modules().seen().into_iter().find(|m| m.name.as_deref() == Some("lab.dll")).expect("no lab.dll");
+                println!("{name}: headers {headers}: {:?}, refused {:?}", lab.origin, lab.rejected);
+                assert!(matches!(&lab.origin, MetadataOrigin::File(f) if f.starts_with(shared())), "{:?}", lab.origin);
+                assert_eq!(lab.rejected.len(), 1);
+            });
+        }
+    }
+}
+
+#[test]
+fn damaged_type_structures_never_panic_or_hang() {
+    let Some((_, path, _)) = cases().into_iter().find(|c| c.0 == "net9-wks-crash-mini") else { return };
+    let plain = std::fs::read(&path).unwrap();
+    let dump = open(&path, &OpenOptions::default()).unwrap();
+    let found = with_names_of(&dump, None, scan);
+    // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
+    let mut memory = Memory::new(&dump, Shape::LE64);
+    let runtimes = contract::open_runtimes(&dump, &mut memory, &Options::default(), &SharedNotes::new()).unwrap();
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut random = move |n: usize| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
+    };
+    let place = |a: Addr| {
+        dump.ranges.iter().find(|r| r.start <= a && a.0 + 8 <= r.start.0 + r.len).map(|r| (r.offset + (a.0 - r.start.0)) as usize)
+    };
+    let started = std::time::Instant::now();
+    let mut qualities = BTreeMap::new();
+    for _ in 0..100 {
+        let mut bytes = plain.clone();
+        for _ in 0..200 {
+            // A word in or near a method table now points to some type, to a type descriptor, or is noise.
+            let at = found[random(found.len())].element(random(20) as u64, 8);
+            let word = match random(4) {
+                0 => found[random(found.len())].0 | 2,
+                1 => (random(1 << 31) as u64) << random(33),
+                _ => found[random(found.len())].0,
+            };
+            if let Some(at) = place(at) {
+                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        let damaged = open_bytes(Bytes::Owned(bytes), &path, &OpenOptions::default()).unwrap();
+        let memory = Memory::new(&damaged, Shape::LE64);
+        let names = TypeNames::new(&memory, &runtimes[0].descriptor, damaged.facts.os, None, &Limits::default()).unwrap();
+        for mt in &found {
+            let name = names.name(*mt);
+            assert!(name.name.len() < 40_000);
+            *qualities.entry(name.quality).or_insert(0) += 1;
+        }
+    }
+    println!("{qualities:?} in {:?}", started.elapsed());
+}
+
+/// Every method table that lies around that of `System.String`, found by its round trip.
+fn scan(memory: &Memory, names: &TypeNames<'_>) -> Vec<Addr> {
+    const AROUND: u64 = 1 << 20;
+    let tables = names.method_tables();
+    let string = tables.string.unwrap();
+    let range = AddrRange::new(Addr(string.0.saturating_sub(AROUND)), string.plus(AROUND));
+    let words = |(start, bytes): (Addr, &[u8])| (0..bytes.len() as u64 / 8).map(move |i| start.align_down(8).element(i, 8));
+    memory.stretches(range).flat_map(words).filter(|a| tables.is_valid(*a) == Ok(true)).collect()
+}
+
+#[test]
+fn every_method_table_in_loader_memory_has_a_name() {
+    let mut sets: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, path, _) in cases() {
+        let small = name.ends_with("mini") || name.ends_with("triage");
+        if !name.contains("basics") && !name.contains("probe") && !lacks_metadata(&name) && !small {
+            continue;
+        }
+        let search = lab_files().filter(|_| lacks_metadata(&name));
+        if lacks_metadata(&name) && search.is_none() {
+            continue;
+        }
+        with_names(&path, search, |memory, names| {
+            let found = scan(memory, names);
+            // Several threads at once, as a heap walk has them.
+            std::thread::scope(|s| {
+                for part in found.chunks(found.len().div_ceil(4).max(1)) {
+                    s.spawn(move || part.iter().for_each(|mt| drop(names.name(*mt))));
+                }
+            });
+            let named: Vec<_> = found.iter().map(|mt| names.name(*mt)).collect();
+            let other: Vec<_> = named.iter().filter(|n| n.quality != NameQuality::Exact).collect();
+            println!("{name}: {} method tables, {} without an exact name", found.len(), other.len());
+            other.iter().take(2).for_each(|n| println!("    {n:?}"));
+            // Mini and triage dumps have lost some of the types that others have as arguments.
+            assert!(small || other.is_empty() && found.len() > 500);
+            sets.insert(name, named.iter().map(|n| n.name.clone()).collect());
+        });
+    }
+    // A dump described in .NET 11's form gives the names of the dump that it was made from.
+    for (name, set) in &sets {
+        if let Some(original) = name.strip_prefix("net11shape-").and_then(|n| sets.get(&format!("net10-{n}"))) {
+            assert_eq!(set, original, "{name}");
+        }
+    }
+}
