@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
 /// `contracts`: what the runtime says about itself, and what gcdump can read of it.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
@@ -32,18 +32,18 @@ pub struct OriginModel {
     pub version: u64,
 }
 
-/// Whether gcdump reads a contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SupportKind {
-    /// It is read.
-    Supported,
-    /// The runtime does not advertise it.
-    NotAdvertised,
-    /// A version that this gcdump does not know.
-    UnrecognisedVersion,
-    /// A known version without a reader.
-    KnownButUnsupported,
+named_enum! {
+    /// Whether gcdump reads a contract.
+    pub enum SupportKind {
+        /// It is read.
+        Supported = "supported",
+        /// The runtime does not advertise it.
+        NotAdvertised = "not-advertised",
+        /// A version that this gcdump does not know.
+        UnrecognisedVersion = "unrecognised-version",
+        /// A known version without a reader.
+        KnownButUnsupported = "known-but-unsupported",
+    }
 }
 
 /// A contract.

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
 /// Where layouts come from: `descriptor` (the runtime's own), `overlay-json` (the runtime's pointers with a bundled
 /// JSON), `overlay` (a bundled description), `synthesised` (made from `GcDacVars`), `none`.
@@ -114,24 +114,24 @@ pub struct AnswerModel {
     pub reason: Option<String>,
 }
 
-/// Which garbage collector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcKind {
-    /// One heap, collected by the allocating thread.
-    Workstation,
-    /// Several heaps, each with its own GC thread.
-    Server,
+named_enum! {
+    /// Which garbage collector.
+    pub enum GcKind {
+        /// One heap, collected by the allocating thread.
+        Workstation = "workstation",
+        /// Several heaps, each with its own GC thread.
+        Server = "server",
+    }
 }
 
-/// How the heap is laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcLayout {
-    /// Many small regions, each of one generation (.NET 7 and later by default).
-    Regions,
-    /// Few large segments; one of them is ephemeral (`libclrgc`).
-    Segments,
+named_enum! {
+    /// How the heap is laid out.
+    pub enum GcLayout {
+        /// Many small regions, each of one generation (.NET 7 and later by default).
+        Regions = "regions",
+        /// Few large segments; one of them is ephemeral (`libclrgc`).
+        Segments = "segments",
+    }
 }
 
 /// State of the garbage collector.

@@ -2,36 +2,36 @@ use serde::Serialize;
 
 use super::object_list::ObjectBrief;
 use super::segment::Generation;
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, named_enum};
 
-/// What lies at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PlaceKind {
-    /// An object of the heap, or a place inside of one.
-    Object,
-    /// Free space of the heap.
-    Free,
-    /// An allocation context: handed to a thread and not yet filled.
-    AllocationContext,
-    /// Between the objects of a segment: damaged, in allocation, or not in the dump.
-    Gap,
-    /// Memory of a segment behind its last object.
-    SegmentUnused,
-    /// Other memory of the GC: free regions, card tables, handle tables.
-    Gc,
-    /// A method table.
-    MethodTable,
-    /// A module's image.
-    Module,
-    /// The stack of a thread.
-    Stack,
-    /// Captured memory of some other kind.
-    Memory,
-    /// Mapped in the process but not in the dump.
-    NotCaptured,
-    /// Nothing that the dump knows of.
-    Unknown,
+named_enum! {
+    /// What lies at an address.
+    pub enum PlaceKind {
+        /// An object of the heap, or a place inside of one.
+        Object = "object",
+        /// Free space of the heap.
+        Free = "free",
+        /// An allocation context: handed to a thread and not yet filled.
+        AllocationContext = "allocation-context",
+        /// Between the objects of a segment: damaged, in allocation, or not in the dump.
+        Gap = "gap",
+        /// Memory of a segment behind its last object.
+        SegmentUnused = "segment-unused",
+        /// Other memory of the GC: free regions, card tables, handle tables.
+        Gc = "gc",
+        /// A method table.
+        MethodTable = "method-table",
+        /// A module's image.
+        Module = "module",
+        /// The stack of a thread.
+        Stack = "stack",
+        /// Captured memory of some other kind.
+        Memory = "memory",
+        /// Mapped in the process but not in the dump.
+        NotCaptured = "not-captured",
+        /// Nothing that the dump knows of.
+        Unknown = "unknown",
+    }
 }
 
 /// `where`: what lies at an address.
