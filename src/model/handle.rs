@@ -112,3 +112,18 @@ pub struct HandlesReport {
     /// With `--by`: the groups, the largest first.
     pub groups: Option<Vec<HandleGroup>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spellings_of_sos_are_understood() {
+        let weak_com = ["WeakWinRT", "weaknativecom", "weak-native-com"].map(|t| t.parse().unwrap());
+        assert_eq!(weak_com, [HandleKind::WeakNativeCom; 3]);
+        // All others are ours without the hyphens.
+        for kind in HandleKind::ALL {
+            assert_eq!(kind.name().replace('-', "").parse(), Ok(kind));
+        }
+    }
+}

@@ -52,13 +52,13 @@ pub use oom::{OomModel, OomReport};
 pub use place::{NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use retained::{
     BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
-    RetainedType, Suspect, TreeRow,
+    RetainedType, Stacks, Suspect, SuspectKind, TreeRow,
 };
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootKind, RootModel, RootType, RootsReport};
 pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
-pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
+pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport};
-pub use strings::{StringModel, StringTotals, StringsReport};
+pub use strings::{StringModel, StringSort, StringTotals, StringsReport};
 pub use survival::{
     CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, ObjectsByType, TypeBytes,
     UnreachableReport, WhatifComponent, WhatifReport, WhatifWeak,

@@ -24,6 +24,18 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// Order of the rows of `stat`.
+    pub enum StatSort {
+        /// The most bytes first.
+        Bytes = "bytes",
+        /// The most objects first.
+        Count = "count",
+        /// By name.
+        Name = "name",
+    }
+}
+
 /// `stat`: objects counted and summed.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct StatReport {

@@ -1,6 +1,7 @@
 use serde::Serialize;
 
 use super::handle::HandleKind;
+use super::retained::Stacks;
 use super::root::RootCoverageModel;
 use super::segment::Generation;
 use crate::base::{Addr, named_enum};
@@ -147,7 +148,7 @@ pub struct UnreachableReport {
     /// where one is conservative, more may be unreachable.
     pub coverage: Vec<RootCoverageModel>,
     /// Whether words of stacks and registers counted as roots: `all` or `none`.
-    pub stacks: String,
+    pub stacks: Stacks,
 }
 
 /// Garbage of one class.
