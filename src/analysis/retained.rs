@@ -7,7 +7,8 @@ use super::{Namer, TypePattern};
 use crate::base::{Addr, Progress};
 use crate::gc::Gc;
 use crate::model::{
-    BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Suspect, SuspectKind, TreeRow,
+    BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Suspect, SuspectKind,
+    TreeRow,
 };
 use rustc_hash::FxHashMap;
 

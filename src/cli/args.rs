@@ -11,7 +11,6 @@ use super::cmd::{
 };
 use super::select::address;
 use crate::base::Addr;
-use crate::model::{HandleKind, RootKind};
 use crate::output::Format;
 
 /// Opens a crash dump of a .NET process and shows its garbage-collected heap.

@@ -5,8 +5,8 @@ use super::{Gc, HeapId, names};
 use crate::base::{Addr, NoteKind};
 use crate::clr::threads::Thread;
 use crate::model::{
-    AllocContextModel, FinalizeQueueModel, Generation, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
-    HeapTotals, NamedCount, SegmentModel,
+    AllocContextModel, ContextOwner, FinalizeQueueModel, Generation, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel,
+    HeapReport, HeapTotals, NamedCount, SegmentModel,
 };
 
 impl Gc<'_> {
@@ -34,7 +34,7 @@ impl Gc<'_> {
             .filter_map(|t| t.context.map(|c| (t, c)))
             .filter(|(_, c)| !c.pointer.is_null())
             .map(|(t, c)| AllocContextModel {
-                owner: "thread".into(),
+                owner: ContextOwner::Thread,
                 owner_id: t.id.map(u64::from),
                 heap: None,
                 pointer: c.pointer,
@@ -43,25 +43,17 @@ impl Gc<'_> {
                 allocated_bytes_uoh: c.bytes_uoh,
             })
             .collect();
-        let mut add = |owner: &str, owner_id, heap, context: Option<(Addr, Addr)>| {
+        let mut add = |owner: ContextOwner, owner_id, heap, context: Option<(Addr, Addr)>| {
             if let Some((pointer, limit)) = context.filter(|c| !c.0.is_null()) {
-                out.push(AllocContextModel {
-                    owner: owner.into(),
-                    owner_id,
-                    heap,
-                    pointer,
-                    limit,
-                    allocated_bytes: None,
-                    allocated_bytes_uoh: None,
-                });
+                out.push(AllocContextModel { owner, owner_id, heap, pointer, limit, allocated_bytes: None, allocated_bytes_uoh: None });
             }
         };
         for heap in &self.facts.heaps {
             for generation in 0..self.facts.total_generations {
-                add("generation", Some(generation), Some(heap.index), self.generation_context(*heap, generation));
+                add(ContextOwner::Generation, Some(generation), Some(heap.index), self.generation_context(*heap, generation));
             }
         }
-        add("global", None, None, self.global_context());
+        add(ContextOwner::Global, None, None, self.global_context());
         out
     }
 

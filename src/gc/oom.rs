@@ -4,7 +4,7 @@ use super::layouts::OomLayout;
 use super::{Gc, HeapId, names};
 use crate::base::{Addr, NoteKind};
 use crate::memory::ReadError;
-use crate::model::{OomModel, OomReport};
+use crate::model::{OomModel, OomReason, OomReport};
 
 impl Gc<'_> {
     /// What each heap recorded.
@@ -23,7 +23,7 @@ impl Gc<'_> {
                 self.notes.add(NoteKind::Missing, None, "out-of-memory history: the descriptor does not say where it is");
             }
         }
-        let any = (!heaps.is_empty()).then(|| heaps.iter().any(|h: &OomModel| h.reason != "none"));
+        let any = (!heaps.is_empty()).then(|| heaps.iter().any(|h: &OomModel| h.reason != OomReason::None));
         OomReport { complete: true, any, heaps }
     }
 
@@ -36,7 +36,7 @@ impl Gc<'_> {
         let (size, pagefile) = (word(l.size)?, word(l.available_pagefile_mb)?);
         let loh = int(l.loh)? != 0;
         let gc_index = word(l.gc_index)?;
-        let text = if reason == "none" {
+        let text = if reason == OomReason::None {
             "none recorded".to_string()
         } else {
             let mut text = format!("{why}; an allocation of {alloc_size} bytes failed after GC {gc_index}");

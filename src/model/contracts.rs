@@ -2,6 +2,30 @@ use serde::Serialize;
 
 use crate::base::{Addr, named_enum};
 
+named_enum! {
+    /// Kinds of sources of a descriptor, weakest first.
+    pub enum OriginKind {
+        /// A bundled overlay or one given with `--overlay`.
+        Overlay = "overlay",
+        /// Made at run time from `GcDacVars`.
+        Synthesised = "synthesised",
+        /// The runtime's own descriptor, in the dump or in its matching file.
+        InMemory = "in-memory",
+    }
+}
+
+named_enum! {
+    /// What came out of a self-check.
+    pub enum CheckOutcome {
+        /// As expected.
+        Passed = "passed",
+        /// Not as expected.
+        Failed = "failed",
+        /// The dump or the descriptor lacks what the check needs.
+        Unknown = "unknown",
+    }
+}
+
 /// `contracts`: what the runtime says about itself, and what gcdump can read of it.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ContractsReport {
@@ -22,8 +46,8 @@ pub struct ContractsReport {
 /// A source of the merged descriptor.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct OriginModel {
-    /// `in-memory`, `overlay` or `synthesised`.
-    pub kind: String,
+    /// What kind of source.
+    pub kind: OriginKind,
     /// Name.
     pub name: String,
     /// Address of the structure it was read from.
@@ -113,8 +137,8 @@ pub struct GlobalModel {
 pub struct CheckModel {
     /// What is checked.
     pub name: String,
-    /// `passed`, `failed` or `unknown`.
-    pub outcome: String,
+    /// What came out.
+    pub outcome: CheckOutcome,
     /// The facts.
     pub facts: String,
 }

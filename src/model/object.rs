@@ -86,6 +86,16 @@ pub struct FieldValue {
     pub fields: Vec<FieldValue>,
 }
 
+named_enum! {
+    /// A part of an object that a limit cuts short.
+    pub enum CutShort {
+        /// The text of a string.
+        String = "string",
+        /// The elements of an array.
+        Elements = "elements",
+    }
+}
+
 /// An object with its fields or elements.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ObjectReport {
@@ -120,8 +130,8 @@ pub struct ObjectReport {
     pub elements: Vec<FieldValue>,
     /// Number of the first element listed.
     pub first_element: u64,
-    /// What is cut short: `string`, `elements`.
-    pub truncated: Vec<String>,
+    /// What is cut short.
+    pub truncated: Vec<CutShort>,
 }
 
 /// A dimension of an array.

@@ -2,6 +2,7 @@ use serde::Serialize;
 
 use super::object_list::ObjectBrief;
 use super::segment::Generation;
+use super::walk::GapKind;
 use crate::base::{Addr, AddrRange, named_enum};
 
 named_enum! {
@@ -31,6 +32,36 @@ named_enum! {
         NotCaptured = "not-captured",
         /// Nothing that the dump knows of.
         Unknown = "unknown",
+    }
+}
+
+named_enum! {
+    /// What a row of `near` is.
+    pub enum NearKind {
+        /// An object.
+        Object = "object",
+        /// Free space.
+        Free = "free",
+        /// An allocation context: handed to a thread and not yet filled.
+        AllocationContext = "allocation-context",
+        /// An object was being allocated.
+        InAllocation = "in-allocation",
+        /// What lies there is no object and cannot become one.
+        Corrupt = "corrupt",
+        /// It is not in the dump, or what tells whether it is an object is not.
+        Absent = "absent",
+        /// Between two objects, for no known reason.
+        Gap = "gap",
+    }
+}
+
+impl From<GapKind> for NearKind {
+    fn from(kind: GapKind) -> NearKind {
+        match kind {
+            GapKind::InAllocation => NearKind::InAllocation,
+            GapKind::Corrupt => NearKind::Corrupt,
+            GapKind::Absent => NearKind::Absent,
+        }
     }
 }
 
@@ -81,8 +112,8 @@ pub struct SegmentPlace {
 /// Something in a segment, as `near` lists it.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NearRow {
-    /// `object`, `free` or a kind of gap: `allocation-context`, `in-allocation`, `corrupt`, `absent`.
-    pub kind: String,
+    /// What it is.
+    pub kind: NearKind,
     /// Where it lies.
     pub address: Addr,
     /// Its bytes: of objects as counted, of gaps the whole stretch.

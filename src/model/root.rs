@@ -46,6 +46,22 @@ named_enum! {
     }
 }
 
+named_enum! {
+    /// What is special about a root.
+    pub enum RootFlag {
+        /// The object must not move.
+        Pinned = "pinned",
+        /// The object is not kept alive.
+        Weak = "weak",
+        /// The reference leads into the object, not to its start.
+        Interior = "interior",
+        /// It counts only while a reference count, or another collector, says so.
+        RefCounted = "ref-counted",
+        /// A word that leads to an object; whether the program still uses it is not known.
+        Conservative = "conservative",
+    }
+}
+
 /// How well this dump answers for one kind of roots.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RootCoverageModel {
@@ -71,10 +87,8 @@ pub struct RootModel {
     pub type_name: Option<String>,
     /// Its method table; `null` where the object is not in the dump.
     pub method_table: Option<Addr>,
-    /// `pinned`: the object must not move. `weak`: it is not kept alive. `interior`: the reference leads into the object,
-    /// not to its start. `ref-counted`: it counts only while a reference count says so. `conservative`: a word that leads
-    /// to an object; whether the program still uses it is not known.
-    pub flags: Vec<&'static str>,
+    /// What is special about it.
+    pub flags: Vec<RootFlag>,
     /// What it is, in words.
     pub label: String,
     /// Managed id of the thread whose root it is.

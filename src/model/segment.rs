@@ -83,6 +83,18 @@ pub struct SegmentsReport {
     pub regions: Option<Vec<RegionModel>>,
 }
 
+named_enum! {
+    /// Size class of a region (`free_region_kind`, gcpriv.h).
+    pub enum RegionSize {
+        /// A region of small objects.
+        Basic = "basic",
+        /// A region of large objects: eight times as large.
+        Large = "large",
+        /// A region for a single object that is larger.
+        Huge = "huge",
+    }
+}
+
 /// Memory of the GC outside of the segments in use.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RegionModel {
@@ -90,8 +102,8 @@ pub struct RegionModel {
     pub list: RegionListModel,
     /// Heap that it belongs to, where it belongs to one.
     pub heap: Option<u64>,
-    /// Size class of a free region: `basic`, `large`, `huge`.
-    pub size_class: Option<String>,
+    /// Size class of a free region.
+    pub size_class: Option<RegionSize>,
     /// Address of the structure that describes it.
     pub address: Addr,
     /// Where it lies.

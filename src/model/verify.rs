@@ -164,11 +164,35 @@ pub struct VerifyTotals {
     pub cards: u64,
 }
 
+named_enum! {
+    /// What `verify` checks.
+    pub enum VerifyCheck {
+        /// Objects: their method tables and lengths.
+        Objects = "objects",
+        /// References between objects.
+        References = "references",
+        /// Sync blocks, and the headers that name them.
+        SyncBlocks = "sync-blocks",
+        /// Threads that hold thin locks.
+        ThinLocks = "thin-locks",
+        /// GC handles.
+        Handles = "handles",
+        /// Finalization queues.
+        Finalizers = "finalizers",
+        /// Allocation contexts.
+        Contexts = "contexts",
+        /// The card table.
+        Cards = "cards",
+        /// The marks of a background collection, which tell dead objects.
+        Sweep = "sweep",
+    }
+}
+
 /// A check that could not be made, or not in full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct UnavailableCheck {
-    /// Which: `objects`, `references`, `sync-blocks`, `thin-locks`, `handles`, `finalizers`, `contexts`, `cards`, `sweep`.
-    pub check: String,
+    /// Which.
+    pub check: VerifyCheck,
     /// Why, for a person.
     pub reason: String,
 }

@@ -9,9 +9,7 @@ use super::super::exit::{NothingThere, UsageError};
 use super::super::select::{address, type_pattern};
 use super::on_heap::{OnHeap, no_object};
 use super::{Exit, Streams, open};
-use crate::analysis::{
-    GraphOptions, HeapGraph, HeapGraphError, PathOptions, Paths, Retained, RetainedQuery, RootOptions, TypePattern,
-};
+use crate::analysis::{GraphOptions, HeapGraph, HeapGraphError, PathOptions, Paths, Retained, RetainedQuery, RootOptions, TypePattern};
 use crate::base::Addr;
 use crate::gc::Heap;
 use crate::model::Stacks;

@@ -125,7 +125,7 @@ impl Report for ObjectReport {
             page.grid(&self.for_people(), None)?;
         }
         if !self.truncated.is_empty() {
-            page.line(&format!("Cut short: {}", self.truncated.join(", ")))?;
+            page.line(&format!("Cut short: {}", self.truncated.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ")))?;
         }
         Ok(())
     }
