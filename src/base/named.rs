@@ -181,8 +181,6 @@ pub(crate) fn unknown_schema(_: &mut schemars::SchemaGenerator) -> schemars::Sch
 mod tests {
     use serde_json::{json, to_value};
 
-    use super::*;
-
     named_enum! {
         /// Where fruit grows.
         #[derive(Default)]

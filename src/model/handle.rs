@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_spellings_of_sos_are_understood() {
-        let weak_com = ["WeakWinRT", "weaknativecom", "weak-native-com"].map(|t| t.parse().unwrap());
+        let weak_com: [HandleKind; 3] = ["WeakWinRT", "weaknativecom", "weak-native-com"].map(|t| t.parse().unwrap());
         assert_eq!(weak_com, [HandleKind::WeakNativeCom; 3]);
         // All others are ours without the hyphens.
         for kind in HandleKind::ALL {
