@@ -1,24 +1,16 @@
 //! What the runtime says about itself, with the origin of every item.
 
 use crate::contract::checks::{self, Outcome};
-use crate::contract::{ContractError, Descriptor, GlobalValue, OriginKind, Process, Runtime, support};
-use crate::model::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
+use crate::contract::{ContractError, Descriptor, GlobalValue, Process, Runtime, support};
+use crate::model::{
+    CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel,
+};
 
 /// Lists contracts, types, fields and globals of `runtime`, and the self-checks of what is in use.
 pub fn contracts(process: &Process, runtime: &Runtime) -> ContractsReport {
     let d = &runtime.descriptor;
     let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
-    let origins = d.origins.iter().map(|o| OriginModel {
-        kind: match o.kind {
-            OriginKind::InMemory => "in-memory",
-            OriginKind::Overlay => "overlay",
-            OriginKind::Synthesised => "synthesised",
-        }
-        .into(),
-        name: o.name.clone(),
-        address: o.address,
-        version: o.version,
-    });
+    let origins = d.origins.iter().map(|o| OriginModel { kind: o.kind, name: o.name.clone(), address: o.address, version: o.version });
     let mut names: Vec<&str> = d.contracts.keys().map(String::as_str).collect();
     names.extend(support::NEEDED.iter().filter(|n| !d.contracts.contains_key(**n)));
     names.sort_unstable();
@@ -83,9 +75,9 @@ fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> Co
 
 fn check(c: checks::Check) -> CheckModel {
     let (outcome, facts) = match c.outcome {
-        Outcome::Passed(facts) => ("passed", facts),
-        Outcome::Failed(facts) => ("failed", facts),
-        Outcome::Unknown(facts) => ("unknown", facts),
+        Outcome::Passed(facts) => (CheckOutcome::Passed, facts),
+        Outcome::Failed(facts) => (CheckOutcome::Failed, facts),
+        Outcome::Unknown(facts) => (CheckOutcome::Unknown, facts),
     };
-    CheckModel { name: c.name.into(), outcome: outcome.into(), facts }
+    CheckModel { name: c.name.into(), outcome, facts }
 }

@@ -2,8 +2,8 @@
 
 use crate::base::Addr;
 use crate::clr::fields::{Field, Storage, Types};
-use crate::clr::method_table::{Category, Generics, MethodTableInfo};
-use crate::model::{LayoutField, TypeBrief, TypeLayout};
+use crate::clr::method_table::{Category, MethodTableInfo};
+use crate::model::{LayoutField, TypeBrief, TypeCategory, TypeLayout};
 
 /// Base types of one type that are listed.
 const MAX_BASES: usize = 256;
@@ -55,13 +55,8 @@ pub fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
         module_address: tables.module(&info).ok(),
         module: brief.module,
         token: brief.token,
-        category: category(types, &info).into(),
-        generic: match info.generics {
-            Generics::None => "none",
-            Generics::Instance => "instance",
-            Generics::Definition => "definition",
-        }
-        .into(),
+        category: category(types, &info),
+        generic: info.generics,
         bases: bases(types, &info),
         interfaces: tables.interfaces(mt),
         base_size: info.base_size,
@@ -75,17 +70,17 @@ pub fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
     })
 }
 
-fn category(types: &Types, info: &MethodTableInfo) -> &'static str {
+fn category(types: &Types, info: &MethodTableInfo) -> TypeCategory {
     let tables = types.names().method_tables();
     match info.category {
-        Category::Interface => "interface",
-        Category::SzArray => "sz-array",
-        Category::Array => "array",
-        Category::ValueType if tables.is_enum(info) => "enum",
-        Category::ValueType if tables.is_primitive(info) => "primitive",
-        Category::ValueType if tables.is_nullable(info) => "nullable",
-        Category::ValueType => "value-type",
-        Category::Class => "class",
+        Category::Interface => TypeCategory::Interface,
+        Category::SzArray => TypeCategory::SzArray,
+        Category::Array => TypeCategory::Array,
+        Category::ValueType if tables.is_enum(info) => TypeCategory::Enum,
+        Category::ValueType if tables.is_primitive(info) => TypeCategory::Primitive,
+        Category::ValueType if tables.is_nullable(info) => TypeCategory::Nullable,
+        Category::ValueType => TypeCategory::ValueType,
+        Category::Class => TypeCategory::Class,
     }
 }
 

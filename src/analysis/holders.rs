@@ -5,30 +5,7 @@ use super::graph::{BitSet, reachable};
 use super::heap_graph::HeapGraph;
 use super::roots::{Root, RootFlags};
 use crate::gc::Gc;
-use crate::model::{RootKind, RootModel};
-
-/// Whether stacks and registers count as roots of retained sizes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Stacks {
-    /// Only for what nothing else reaches. A word of a stack may be a leftover: it shall not hide who really holds a thing.
-    #[default]
-    Fallback,
-    /// Like all others.
-    All,
-    /// Not at all.
-    None,
-}
-
-impl Stacks {
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Stacks::Fallback => "fallback",
-            Stacks::All => "all",
-            Stacks::None => "none",
-        }
-    }
-}
+use crate::model::{RootKind, RootModel, Stacks};
 
 impl HeapGraph {
     /// Numbers of the objects that roots hold, ascending, as `stacks` says, and of the frozen ones: these live on whoever

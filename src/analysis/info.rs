@@ -2,12 +2,13 @@
 
 use crate::base::SharedNotes;
 use crate::clr::threads::Threads;
-use crate::contract::{Process, Runtime, Source};
-use crate::dump::{Container, Trimmed};
+use crate::contract::{Process, Runtime};
+use crate::dump::Trimmed;
 use crate::gc::Gc;
 use crate::memory::{diag_page, hex};
 use crate::model::{
-    AnswerModel, DumpModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief, RuntimeModel, SegmentModel,
+    AnswerKind, AnswerModel, DumpKind, DumpModel, DumpWriter, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief,
+    RuntimeModel, SegmentModel,
 };
 
 /// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that tell its kind.
@@ -20,8 +21,8 @@ pub fn envelope_parts(process: &Process, runtime: Option<&Runtime>) -> (DumpMode
     let f = &process.dump.facts;
     let dump = DumpModel {
         path: f.path.display().to_string(),
-        format: format_name(f.container).into(),
-        compression: f.compression.map(|c| c.name().into()),
+        format: f.container,
+        compression: f.compression,
         file_bytes: f.file_bytes,
         captured_bytes: f.captured_bytes,
         os: f.os,
@@ -34,33 +35,11 @@ pub fn envelope_parts(process: &Process, runtime: Option<&Runtime>) -> (DumpMode
         module: r.site.module.as_ref().map(|m| m.path.clone()),
         base: r.base(),
         build_id: r.site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(hex),
-        vm: source(r.vm),
-        gc: source(r.gc),
+        vm: r.vm,
+        gc: r.gc,
         overlay: r.overlay.clone(),
     });
     (dump, runtime)
-}
-
-fn format_name(container: Container) -> &'static str {
-    match container {
-        Container::ElfCore => "elf-core",
-        Container::Minidump => "minidump",
-    }
-}
-
-fn source(s: Source) -> String {
-    match s {
-        Source::Descriptor => "descriptor",
-        Source::OverlayJson => "overlay-json",
-        Source::Overlay => "overlay",
-        Source::Synthesised => "synthesised",
-        Source::None => "none",
-    }
-    .into()
-}
-
-fn name_of(value: impl serde::Serialize) -> Option<String> {
-    serde_json::to_value(value).ok()?.as_str().map(Into::into)
 }
 
 /// What the readers can get out of this dump, each tried with notes of its own.
@@ -85,7 +64,7 @@ pub fn info(process: &Process, index: usize, notes: &SharedNotes) -> InfoReport 
         complete: true,
         kind,
         kind_evidence,
-        format: format_name(f.container).into(),
+        format: f.container,
         os: f.os,
         architecture: f.arch,
         process_id: f.pid,
@@ -119,7 +98,7 @@ fn module_file(r: &Runtime) -> Option<ModuleFileModel> {
 fn brief(r: &Runtime) -> RuntimeBrief {
     RuntimeBrief {
         version: r.version.clone(),
-        version_source: r.version_source.and_then(name_of),
+        version_source: r.version_source,
         module: r.site.module.as_ref().map(|m| m.path.clone()),
         base: r.base(),
         build_id: r.site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(hex),
@@ -128,8 +107,8 @@ fn brief(r: &Runtime) -> RuntimeBrief {
         descriptor_version: r.descriptor_version,
         dac_table: r.site.dac_table.map(|t| t.address),
         gc_dac_vars: r.gc_dac_vars.map(|v| v.address),
-        vm: source(r.vm),
-        gc: source(r.gc),
+        vm: r.vm,
+        gc: r.gc,
         overlay: r.overlay.clone(),
     }
 }
@@ -141,11 +120,11 @@ fn probe(process: &Process, runtime: &Runtime, notes: &SharedNotes) -> Probe {
         let first = quiet.all().into_iter().find(|n| n.kind.makes_partial()).map(|n| n.message);
         let reason = error.or(first);
         let answer = match (&reason, some) {
-            (None, _) => "full",
-            (Some(_), true) => "partial",
-            (Some(_), false) => "no",
+            (None, _) => AnswerKind::Full,
+            (Some(_), true) => AnswerKind::Partial,
+            (Some(_), false) => AnswerKind::No,
         };
-        out.answers.push(AnswerModel { command: command.into(), answer: answer.into(), reason });
+        out.answers.push(AnswerModel { command: command.into(), answer, reason });
     };
     match Gc::bind(memory, d, notes, limits) {
         Err(e) => {
@@ -210,7 +189,7 @@ fn gc_model(gc: &Gc) -> GcModel {
 }
 
 /// Kind of dump, what tells it, and who wrote it.
-fn kind(process: &Process, runtime: Option<&Runtime>, probe: &Probe) -> (String, String, Option<String>) {
+fn kind(process: &Process, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, String, Option<DumpWriter>) {
     let facts = &process.dump.facts;
     let allocated = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
     let captured = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.captured_bytes));
@@ -220,20 +199,20 @@ fn kind(process: &Process, runtime: Option<&Runtime>, probe: &Probe) -> (String,
         Some(Trimmed { redacted: false }) => "; trimmed by gcdump",
         Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
     };
-    let say = |kind: &str, why: &str, writer: Option<&str>| (kind.to_string(), format!("{why}{trimmed}"), writer.map(Into::into));
+    let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}"), writer);
     if let Some(flags) = facts.minidump_flags {
         let has = |flag: u64| flags & flag != 0;
         let why = format!("minidump flags {flags:#x}");
         let kind = if has(WITH_FULL_MEMORY) {
-            "full"
+            DumpKind::Full
         } else if has(FILTER_TRIAGE) {
-            "triage"
+            DumpKind::Triage
         } else if has(WITH_PRIVATE_READ_WRITE) || heap_there {
-            "heap"
+            DumpKind::Heap
         } else {
-            "mini"
+            DumpKind::Mini
         };
-        return say(kind, &why, Some("windows").filter(|_| facts.os == crate::base::Os::Windows));
+        return say(kind, &why, Some(DumpWriter::Windows).filter(|_| facts.os == crate::base::Os::Windows));
     }
     if diag_page(&process.memory).is_some() {
         // createdump does not record the type that it was asked for.
@@ -241,26 +220,30 @@ fn kind(process: &Process, runtime: Option<&Runtime>, probe: &Probe) -> (String,
         let code_there = image.is_some_and(|i| process.memory.captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));
         let from_file = runtime.is_some_and(|r| r.site.filled.bytes > 0);
         return match (heap_there, code_there && !from_file) {
-            (true, true) => say("full", "createdump; GC heap and code of the runtime captured", Some("createdump")),
-            (true, false) => say("heap", "createdump; GC heap captured, code of the runtime not", Some("createdump")),
-            (false, _) if runtime.is_none() || probe.gc.is_none() => say("unknown", "createdump; no GC heap was found", Some("createdump")),
-            (false, _) if probe.segments_whole => say("mini", "createdump; segment list captured, objects not", Some("createdump")),
-            (false, _) => say("triage", "createdump; neither objects nor the segment list captured", Some("createdump")),
+            (true, true) => say(DumpKind::Full, "createdump; GC heap and code of the runtime captured", Some(DumpWriter::Createdump)),
+            (true, false) => say(DumpKind::Heap, "createdump; GC heap captured, code of the runtime not", Some(DumpWriter::Createdump)),
+            (false, _) if runtime.is_none() || probe.gc.is_none() => {
+                say(DumpKind::Unknown, "createdump; no GC heap was found", Some(DumpWriter::Createdump))
+            }
+            (false, _) if probe.segments_whole => {
+                say(DumpKind::Mini, "createdump; segment list captured, objects not", Some(DumpWriter::Createdump))
+            }
+            (false, _) => say(DumpKind::Triage, "createdump; neither objects nor the segment list captured", Some(DumpWriter::Createdump)),
         };
     }
     if facts.uncaptured_mappings > 0 {
         let why = format!("{} mappings without any captured byte, as kernels write them", facts.uncaptured_mappings);
-        return say("kernel-core", &why, Some("kernel"));
+        return say(DumpKind::KernelCore, &why, Some(DumpWriter::Kernel));
     }
-    say("gcore", "ELF core without createdump's page, all mappings captured", Some("gdb"))
+    say(DumpKind::Gcore, "ELF core without createdump's page, all mappings captured", Some(DumpWriter::Gdb))
 }
 
 fn next(answers: &[AnswerModel], crashed: bool, path: &str) -> Option<String> {
-    let can = |command: &str| answers.iter().any(|a| a.command == command && a.answer != "no");
+    let can = |command: &str| answers.iter().any(|a| a.command == command && a.answer != AnswerKind::No);
     let command = if crashed && can("threads") {
         "threads"
     } else {
-        let full = |command: &str| answers.iter().any(|a| a.command == command && a.answer == "full");
+        let full = |command: &str| answers.iter().any(|a| a.command == command && a.answer == AnswerKind::Full);
         let useful = ["heap", "threads", "oom", "segments"];
         let objects = full("objects").then_some("stat");
         objects.or_else(|| useful.into_iter().find(|c| full(c))).or_else(|| useful.into_iter().find(|c| can(c)))?

@@ -29,7 +29,6 @@ pub use contracts::contracts;
 pub use exceptions::ExceptionReader;
 pub use fragmentation::{FragmentationQuery, fragmentation};
 pub use heap_graph::{GraphOptions, HeapGraph, HeapGraphError};
-pub use holders::Stacks;
 pub use info::{envelope_parts, info};
 pub use names::Namer;
 pub use object::{ObjectOptions, object, object_limits};
@@ -41,7 +40,7 @@ pub use roots::{Origin, Root, RootFlags, RootOptions, RootThread, Roots, RootsQu
 pub use select::{Picker, Selection, TypePattern};
 pub use stat::stat;
 pub use statics::{StaticsOptions, StaticsReader};
-pub use strings::{StringSort, StringsQuery, strings};
+pub use strings::{StringsQuery, strings};
 pub use survival::{BridgeQuery, Contracted, UnreachableQuery, WhatifError, WhatifQuery, bridge, collect, contract, unreachable, whatif};
 pub use threads::threads;
 pub use trim::{Reads, Trim};

@@ -2,7 +2,7 @@
 
 use crate::base::Addr;
 use crate::clr::values::{ValueLimits, Values};
-use crate::model::{DimensionModel, ObjectReport};
+use crate::model::{CutShort, DimensionModel, ObjectReport};
 
 /// Words of the smallest object.
 const MIN_WORDS: u64 = 3;
@@ -41,12 +41,12 @@ pub fn object(values: &Values, address: Addr, options: &ObjectOptions) -> Option
     let string = if info.is_string { values.string(address) } else { None };
     let mut truncated = Vec::new();
     if string.as_ref().is_some_and(|(_, length)| *length > values.limits().string_chars) {
-        truncated.push("string".to_string());
+        truncated.push(CutShort::String);
     }
     let elements = shape.as_ref().map(|s| values.elements(s, options.start, options.count)).unwrap_or_default();
     let listed = u64::try_from(elements.len()).unwrap_or(u64::MAX);
     if shape.as_ref().is_some_and(|s| listed < s.length) {
-        truncated.push("elements".to_string());
+        truncated.push(CutShort::Elements);
     }
     let fields = if info.is_array || info.is_string { Some(Vec::new()) } else { values.fields(mt, address) };
     Some(ObjectReport {

@@ -98,6 +98,7 @@ pub(super) fn brief(heap: &Heap, namer: &Namer, names: &mut TypeNames, object: &
     };
     ObjectBrief {
         address: object.address,
+        free: object.kind.is_free,
         type_name: names.get(namer, object),
         method_table: object.kind.method_table,
         size: object.size,

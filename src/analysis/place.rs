@@ -10,7 +10,7 @@ use crate::clr::threads::Thread;
 use crate::contract::Process;
 use crate::dump::ThreadStacks;
 use crate::gc::{Gc, Heap};
-use crate::model::{NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
+use crate::model::{NearKind, NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
 
 /// The object or free space of the heap that `address` lies in: in its header word, its fields or its elements.
 pub fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<ObjectBrief> {
@@ -102,7 +102,7 @@ impl<'h, 'p> Places<'h, 'p> {
         if let Some(object) = containing(self.heap, self.namer, address) {
             let offset = address.since(object.address);
             let inside = offset.filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n:#x} bytes into "));
-            let free = object.type_name == "Free";
+            let free = object.free;
             let what = if free { "free space" } else { object.type_name.as_str() };
             let text = format!("{inside}{what} at {} ({} bytes), {home}", object.address, object.size);
             let kind = if free { PlaceKind::Free } else { PlaceKind::Object };
@@ -184,7 +184,7 @@ pub fn near(gc: &Gc, heap: &Heap, namer: &Namer, threads: &[Thread], address: Ad
     let word = heap.memory().ptr_bytes();
     let mut next = segment.start;
     let gap = |from: Addr, to: Addr| NearRow {
-        kind: "gap".into(),
+        kind: NearKind::Gap,
         address: from,
         size: to.since(from).unwrap_or(0),
         type_name: None,
@@ -214,7 +214,7 @@ pub fn near(gc: &Gc, heap: &Heap, namer: &Namer, threads: &[Thread], address: Ad
             let rounded = o.size.next_multiple_of(word);
             next = o.address.plus(rounded);
             let row = NearRow {
-                kind: if o.kind.is_free { "free" } else { "object" }.into(),
+                kind: if o.kind.is_free { NearKind::Free } else { NearKind::Object },
                 address: o.address,
                 size: o.size,
                 // Named below: only a few of them stay.
@@ -232,17 +232,17 @@ pub fn near(gc: &Gc, heap: &Heap, namer: &Namer, threads: &[Thread], address: Ad
     let contexts = gc.contexts(threads);
     let mut rows: Vec<NearRow> = rows.into();
     for row in &mut rows {
-        let free = row.kind == "free";
+        let free = row.kind == NearKind::Free;
         row.type_name = row.method_table.map(|mt| if free { "Free".into() } else { namer.name_or_address(mt) });
-        if row.kind == "gap" {
+        if row.kind == NearKind::Gap {
             let context = contexts.iter().any(|c| c.pointer == row.address);
-            row.kind = if context { "allocation-context".into() } else { gap_kind(&walks, row.address) };
+            row.kind = if context { NearKind::AllocationContext } else { gap_kind(&walks, row.address) };
         }
     }
     Some(NearReport { complete: true, address, segment: segment_place(segment, address), rows })
 }
 
-fn gap_kind(walks: &[(usize, WalkModel)], address: Addr) -> String {
+fn gap_kind(walks: &[(usize, WalkModel)], address: Addr) -> NearKind {
     let gap = walks.iter().flat_map(|(_, w)| &w.gaps).find(|g| g.range.start == address);
-    gap.map_or_else(|| "gap".to_string(), |g| g.kind.clone())
+    gap.map_or(NearKind::Gap, |g| g.kind.into())
 }

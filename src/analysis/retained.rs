@@ -2,12 +2,14 @@
 
 use super::graph::{Dominators, Idom, closure};
 use super::heap_graph::HeapGraph;
-use super::holders::Stacks;
 use super::walk::share;
 use super::{Namer, TypePattern};
 use crate::base::{Addr, Progress};
 use crate::gc::Gc;
-use crate::model::{BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Suspect, TreeRow};
+use crate::model::{
+    BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Suspect, SuspectKind,
+    TreeRow,
+};
 use rustc_hash::FxHashMap;
 
 /// Dominators that are listed above an object.
@@ -99,7 +101,7 @@ impl<'g> Retained<'g> {
             suspects: None,
             totals: self.totals.clone(),
             coverage: self.graph.roots.coverage.clone(),
-            stacks: self.stacks.name().into(),
+            stacks: self.stacks,
         };
         match query {
             RetainedQuery::Top => {
@@ -251,7 +253,7 @@ impl<'g> Retained<'g> {
                 text.push_str(&format!(" In {place}: {} × {} with {} bytes.", largest.count, largest.type_name, largest.retained));
             }
             out.push(Suspect {
-                kind: "object".into(),
+                kind: SuspectKind::Object,
                 address: Some(object.address),
                 type_name: object.type_name,
                 method_table: object.method_table,
@@ -273,7 +275,7 @@ impl<'g> Retained<'g> {
             }
             let text = format!("{} objects of {} retain {} bytes together ({:.1} %).", t.count, t.type_name, t.retained, t.share * 100.0);
             out.push(Suspect {
-                kind: "type".into(),
+                kind: SuspectKind::Type,
                 address: None,
                 type_name: t.type_name,
                 method_table: t.method_table,

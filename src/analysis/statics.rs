@@ -93,21 +93,21 @@ impl<'t, 'a> StaticsReader<'t, 'a> {
         let names = self.types.names();
         let Ok(info) = names.method_tables().read(mt) else { return Vec::new() };
         let module = names.name(mt).module.clone();
-        let model = |storage: &str, thread: Option<StaticThread>, place: StaticPlace| StaticModel {
+        let model = |thread: Option<StaticThread>, place: StaticPlace| StaticModel {
             method_table: mt,
             module: module.clone(),
-            storage: storage.into(),
+            storage: field.storage,
             thread,
             field: self.value(field, place),
         };
         match field.storage {
             Storage::Instance => Vec::new(),
-            Storage::Static => vec![model("static", None, self.statics.place(&info, field))],
-            Storage::Rva => vec![model("rva", None, self.statics.place(&info, field))],
+            Storage::Static => vec![model(None, self.statics.place(&info, field))],
+            Storage::Rva => vec![model(None, self.statics.place(&info, field))],
             Storage::ThreadStatic => {
                 let of = |t: &Thread| {
                     let thread = StaticThread { address: t.address, managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) };
-                    model("thread-static", Some(thread), self.statics.of_thread(t.address, &info, field))
+                    model(Some(thread), self.statics.of_thread(t.address, &info, field))
                 };
                 self.threads.iter().map(of).collect()
             }

@@ -13,20 +13,7 @@ use crate::base::{Addr, NoteKind, glob};
 use crate::clr::fields::Fields;
 use crate::contract::{ContractError, Process};
 use crate::gc::{Heap, Object, Visitor};
-use crate::model::{SegmentModel, StringModel, StringTotals, StringsReport};
-
-/// What the rows are sorted by, the largest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StringSort {
-    /// Bytes of all strings of the content but one.
-    Waste,
-    /// Strings of the content.
-    Count,
-    /// Characters of the content.
-    Length,
-    /// Bytes of all strings of the content.
-    Bytes,
-}
+use crate::model::{SegmentModel, StringModel, StringSort, StringTotals, StringsReport};
 
 /// Which strings are listed, and how.
 #[derive(Clone, Debug)]

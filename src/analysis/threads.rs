@@ -6,7 +6,7 @@ use crate::clr::threads::{Threads, state_names};
 use crate::contract::{ContractError, Process, Runtime};
 use crate::dump::ThreadStacks;
 use crate::gc::Gc;
-use crate::model::{ThreadModel, ThreadsReport};
+use crate::model::{GcMode, ThreadModel, ThreadsReport};
 
 /// Lists the managed threads of `runtime`.
 ///
@@ -42,7 +42,7 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &SharedNotes) -> Res
                 name: managed_name(t.exposed).or_else(|| native.and_then(|n| n.name.clone())),
                 state: t.state.map(state_names).unwrap_or_default(),
                 state_value: t.state,
-                gc_mode: t.cooperative.map(|c| if c { "cooperative" } else { "preemptive" }.into()),
+                gc_mode: t.cooperative.map(|c| if c { GcMode::Cooperative } else { GcMode::Preemptive }),
                 crashed: os_id.is_some() && os_id == crashed.map(u64::from),
                 finalizer: finalizer == Some(t.address),
                 alloc_pointer: t.context.map(|c| c.pointer),

@@ -4,7 +4,7 @@ use crate::base::{Addr, NoteKind, SharedNotes};
 use crate::clr::threads::Threads;
 use crate::contract::{ContractError, Process, Runtime};
 use crate::gc::{Gc, Heap, Object, ObjectStarts, Visitor};
-use crate::model::{CoverageModel, SegmentModel, WalkModel};
+use crate::model::{CoverageModel, GapKind, SegmentModel, WalkModel};
 
 /// The heap of `runtime`, ready to be walked. Without a readable thread list the walk finds its way by itself.
 ///
@@ -88,10 +88,10 @@ pub(super) fn note(process: &Process, heap: &Heap, walks: &[(usize, WalkModel)])
             process.notes.add(NoteKind::Missing, at, format!("{name}: the walk stops at {at}: {why}; {} bytes", walk.absent_bytes));
         }
         for gap in &walk.gaps {
-            let (kind, what) = match gap.kind.as_str() {
-                "in-allocation" => (NoteKind::InAllocation, "are an object in allocation"),
-                "corrupt" => (NoteKind::Invalid, "hold no object and were skipped"),
-                _ => continue,
+            let (kind, what) = match gap.kind {
+                GapKind::InAllocation => (NoteKind::InAllocation, "are an object in allocation"),
+                GapKind::Corrupt => (NoteKind::Invalid, "hold no object and were skipped"),
+                GapKind::Absent => continue,
             };
             process.notes.add(kind, gap.range.start, format!("{name}: {} bytes at {} {what}", gap.bytes, gap.range.start));
         }

@@ -6,36 +6,36 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 
-use super::{Addr, Answer};
+use super::{Addr, Answer, named_enum};
 
-/// What a [`Note`] is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NoteKind {
-    /// The dump file ends before the memory that it announces.
-    TruncatedDump,
-    /// Captured ranges overlap; the first one wins.
-    OverlappingRanges,
-    /// A part of the container (a stream, a note) could not be read.
-    UnreadableStream,
-    /// A file beside the dump was found but is not the one that the process had loaded.
-    ModuleMismatch,
-    /// A bundled or user-given overlay stands in for what the dump does not say itself.
-    OverlayUsed,
-    /// Something in a data contract descriptor is odd: an unknown baseline, a duplicate, an unreadable child.
-    Descriptor,
-    /// Types have no names because the metadata of their modules is neither in the dump nor at hand.
-    NoMetadata,
-    /// A garbage collection was rearranging the heap when the dump was taken.
-    GcInProgress,
-    /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
-    InAllocation,
-    /// Memory that the answer needs is not in the dump. The answer is partial.
-    Missing,
-    /// Memory is there but holds something impossible. The answer is partial.
-    Invalid,
-    /// A list ran in a circle or past its cap. The answer is partial.
-    LimitHit,
+named_enum! {
+    /// What a [`Note`] is about.
+    pub enum NoteKind {
+        /// The dump file ends before the memory that it announces.
+        TruncatedDump = "truncated-dump",
+        /// Captured ranges overlap; the first one wins.
+        OverlappingRanges = "overlapping-ranges",
+        /// A part of the container (a stream, a note) could not be read.
+        UnreadableStream = "unreadable-stream",
+        /// A file beside the dump was found but is not the one that the process had loaded.
+        ModuleMismatch = "module-mismatch",
+        /// A bundled or user-given overlay stands in for what the dump does not say itself.
+        OverlayUsed = "overlay-used",
+        /// Something in a data contract descriptor is odd: an unknown baseline, a duplicate, an unreadable child.
+        Descriptor = "descriptor",
+        /// Types have no names because the metadata of their modules is neither in the dump nor at hand.
+        NoMetadata = "no-metadata",
+        /// A garbage collection was rearranging the heap when the dump was taken.
+        GcInProgress = "gc-in-progress",
+        /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
+        InAllocation = "in-allocation",
+        /// Memory that the answer needs is not in the dump. The answer is partial.
+        Missing = "missing",
+        /// Memory is there but holds something impossible. The answer is partial.
+        Invalid = "invalid",
+        /// A list ran in a circle or past its cap. The answer is partial.
+        LimitHit = "limit-hit",
+    }
 }
 
 impl NoteKind {

@@ -1,15 +1,15 @@
 //! What kind of machine the dumped process ran on.
 
-use serde::Serialize;
+use super::named_enum;
 
-/// Byte order of the dumped process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Endian {
-    /// Least significant byte first.
-    Little,
-    /// Most significant byte first.
-    Big,
+named_enum! {
+    /// Byte order of the dumped process.
+    pub enum Endian {
+        /// Least significant byte first.
+        Little = "little",
+        /// Most significant byte first.
+        Big = "big",
+    }
 }
 
 /// Size of a pointer of the dumped process.
@@ -62,72 +62,42 @@ impl Shape {
     }
 }
 
-/// Operating system of the dumped process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Os {
-    /// Linux, any C library.
-    Linux,
-    /// Windows.
-    Windows,
-    /// macOS and its relatives.
-    Macos,
-    /// Something else, or not recorded in the dump.
-    Unknown,
-}
-
-impl Os {
-    /// Lower-case name, as in JSON and in overlay files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Os::Linux => "linux",
-            Os::Windows => "windows",
-            Os::Macos => "macos",
-            Os::Unknown => "unknown",
-        }
+named_enum! {
+    /// Operating system of the dumped process.
+    pub enum Os {
+        /// Linux, any C library.
+        Linux = "linux",
+        /// Windows.
+        Windows = "windows",
+        /// macOS and its relatives.
+        Macos = "macos",
+        /// Something else, or not recorded in the dump.
+        Unknown = "unknown",
     }
 }
 
-/// Processor architecture of the dumped process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arch {
-    /// AMD64, x86-64.
-    X64,
-    /// 64-bit Arm.
-    Arm64,
-    /// 32-bit x86.
-    X86,
-    /// 32-bit Arm.
-    Arm,
-    /// IBM Z, 64-bit big endian.
-    S390x,
-    /// PowerPC, 64-bit.
-    Ppc64,
-    /// PowerPC, 32-bit.
-    Ppc,
-    /// RISC-V, 64-bit.
-    Riscv64,
-    /// LoongArch, 64-bit.
-    Loongarch64,
-    /// Something else, or not recorded in the dump.
-    Unknown,
-}
-
-impl Arch {
-    /// Lower-case name, as in JSON and in overlay files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Arch::X64 => "x64",
-            Arch::Arm64 => "arm64",
-            Arch::X86 => "x86",
-            Arch::Arm => "arm",
-            Arch::S390x => "s390x",
-            Arch::Ppc64 => "ppc64",
-            Arch::Ppc => "ppc",
-            Arch::Riscv64 => "riscv64",
-            Arch::Loongarch64 => "loongarch64",
-            Arch::Unknown => "unknown",
-        }
+named_enum! {
+    /// Processor architecture of the dumped process.
+    pub enum Arch {
+        /// AMD64, x86-64.
+        X64 = "x64",
+        /// 64-bit Arm.
+        Arm64 = "arm64",
+        /// 32-bit x86.
+        X86 = "x86",
+        /// 32-bit Arm.
+        Arm = "arm",
+        /// IBM Z, 64-bit big endian.
+        S390x = "s390x",
+        /// PowerPC, 64-bit.
+        Ppc64 = "ppc64",
+        /// PowerPC, 32-bit.
+        Ppc = "ppc",
+        /// RISC-V, 64-bit.
+        Riscv64 = "riscv64",
+        /// LoongArch, 64-bit.
+        Loongarch64 = "loongarch64",
+        /// Something else, or not recorded in the dump.
+        Unknown = "unknown",
     }
 }

@@ -11,7 +11,6 @@ use super::cmd::{
 };
 use super::select::address;
 use crate::base::Addr;
-use crate::model::{HandleKind, RootKind};
 use crate::output::Format;
 
 /// Opens a crash dump of a .NET process and shows its garbage-collected heap.
@@ -327,29 +326,6 @@ pub enum Command {
     },
 }
 
-/// A handle type by our name or by SOS's (`WeakShort`, `WeakWinRT` …).
-pub(super) fn handle_kind(text: &str) -> Result<HandleKind, String> {
-    let plain = |s: &str| s.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_ascii_lowercase();
-    let wanted = match plain(text).as_str() {
-        "weakwinrt" => "weaknativecom".to_string(),
-        other => other.to_string(),
-    };
-    HandleKind::ALL.into_iter().find(|k| plain(k.name()) == wanted).ok_or_else(|| {
-        let names: Vec<&str> = HandleKind::ALL.iter().map(|k| k.name()).collect();
-        format!("handle types are {}", names.join(", "))
-    })
-}
-
-/// A kind of roots by its name; `strong` and the like mean the handles.
-pub(super) fn root_kind(text: &str) -> Result<RootKind, String> {
-    let wanted = text.to_ascii_lowercase();
-    let named = |k: &RootKind| k.name() == wanted || k.name().strip_suffix("-handle") == Some(wanted.as_str());
-    RootKind::ALL.into_iter().find(named).ok_or_else(|| {
-        let names: Vec<&str> = RootKind::ALL.iter().map(|k| k.name()).collect();
-        format!("kinds of roots are {}", names.join(", "))
-    })
-}
-
 /// A number of bytes: `4096`, `64K`, `2GiB`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -400,12 +376,8 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_handle_types() {
+    fn sizes() {
         assert_eq!((size("4096"), size("64K"), size("2GiB")), (Ok(4096), Ok(65536), Ok(2 << 30)));
         assert!(size("x").is_err() && size("99999999T").is_err() && size("5Q").is_err());
-        assert_eq!(handle_kind("weak-short"), Ok(HandleKind::WeakShort));
-        assert_eq!(handle_kind("WeakShort"), Ok(HandleKind::WeakShort));
-        assert_eq!(handle_kind("WeakWinRT"), Ok(HandleKind::WeakNativeCom));
-        assert!(handle_kind("nonsense").unwrap_err().contains("cross-reference"));
     }
 }

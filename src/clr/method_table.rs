@@ -8,6 +8,7 @@ use crate::base::Addr;
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
+pub use crate::model::Generics;
 
 // Bits of MTFlags.
 const CATEGORY: u32 = 0x000f_0000;
@@ -119,17 +120,6 @@ pub enum Category {
     SzArray,
     /// Any other array.
     Array,
-}
-
-/// Whether a type is generic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Generics {
-    /// It is not.
-    None,
-    /// With arguments: `List<string>`.
-    Instance,
-    /// Without: `List<>`.
-    Definition,
 }
 
 /// One method table, read.

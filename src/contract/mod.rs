@@ -17,10 +17,10 @@ pub mod support;
 mod synthesis;
 
 pub use dac_table::{DacTable, GcDacVars};
-pub use descriptor::{ContractError, ContractInfo, Descriptor, FieldInfo, GlobalInfo, GlobalValue, Origin, OriginKind, TypeInfo};
+pub use descriptor::{ContractError, ContractInfo, Descriptor, FieldInfo, GlobalInfo, GlobalValue, Origin, TypeInfo};
 pub use header::{Header, HeaderError};
 pub use json::{JsonError, RawDescriptor, parse as parse_descriptor};
 pub use locate::Site;
 pub use overlay::{Overlay, OverlayError, bundled_names};
 pub use process::Process;
-pub use runtime::{Options, Runtime, RuntimeError, Source, VersionSource, open_runtimes};
+pub use runtime::{Options, Runtime, RuntimeError, open_runtimes};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
-use super::descriptor::{Descriptor, GlobalValue, Origin, OriginKind};
+use super::descriptor::{Descriptor, GlobalValue, Origin};
 use super::header::{self, Header, HeaderError, Part};
 use super::json::RawValue;
 use super::locate::{self, Seen, Site};
@@ -13,6 +13,7 @@ use super::{support, synthesis};
 use crate::base::{Addr, AddrRange, Limits, NoteKind, Collector};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Memory, hex};
+use crate::model::{LayoutSource, OriginKind, VersionSource};
 
 /// What the caller chose.
 #[derive(Clone, Debug, Default)]
@@ -35,9 +36,9 @@ pub struct Runtime {
     /// Everything that is known about its layouts and variables.
     pub descriptor: Descriptor,
     /// Where the VM's part came from.
-    pub vm: Source,
+    pub vm: LayoutSource,
     /// Where the GC's part came from.
-    pub gc: Source,
+    pub gc: LayoutSource,
     /// Name of the overlay that was used.
     pub overlay: Option<String>,
     /// The GC's variables, where the GC part was synthesised.
@@ -52,40 +53,6 @@ pub struct Runtime {
     pub refused: Vec<String>,
     /// `version` of the runtime's own JSON.
     pub descriptor_version: Option<u64>,
-}
-
-/// Where a part of a descriptor came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// The runtime's own descriptor.
-    Descriptor,
-    /// The runtime's own pointer data, with the JSON of an overlay.
-    OverlayJson,
-    /// An overlay and `g_dacTable`.
-    Overlay,
-    /// Made from `GcDacVars`.
-    Synthesised,
-    /// Nowhere: not available.
-    None,
-}
-
-/// Where a version was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum VersionSource {
-    /// A global of the descriptor (.NET 11).
-    Descriptor,
-    /// The module list of the dump.
-    ModuleList,
-    /// The path of the runtime's module.
-    Path,
-    /// The build id of the runtime's module.
-    BuildId,
-    /// The version text in the runtime's image.
-    Image,
-    /// The overlay that fits: major and minor only.
-    Overlay,
 }
 
 /// Why no runtime can be read.
@@ -189,7 +156,7 @@ struct Opener<'a> {
 /// The VM's part of a descriptor, from wherever.
 struct Vm {
     descriptor: Descriptor,
-    source: Source,
+    source: LayoutSource,
     overlay: Option<Overlay>,
     table: Option<DacTable>,
     checks: Vec<Check>,
@@ -206,18 +173,18 @@ impl Opener<'_> {
         // Only runtimes without a GC contract need the variables; searching for them by content reads the whole `.data`.
         let vars = layout.filter(|_| !has_gc).and_then(|l| self.vars(&l));
         let mut vm = self.vm(&parts, header, has_gc, vars)?;
-        let mut gc = if has_gc { Source::Descriptor } else { Source::None };
+        let mut gc = if has_gc { LayoutSource::Descriptor } else { LayoutSource::None };
         if let (false, Some(layouts), Some(vars)) = (has_gc, &gc_layouts, vars) {
             let card_table = vm.descriptor.pointer("CardTable").ok();
             match synthesis::synthesise(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
-                Ok(()) => gc = Source::Synthesised,
+                Ok(()) => gc = LayoutSource::Synthesised,
                 Err(e) => self.notes.add(NoteKind::Missing, e.address, format!("GcDacVars: {e}")),
             }
         }
-        if gc == Source::None && vm.source == Source::None {
+        if gc == LayoutSource::None && vm.source == LayoutSource::None {
             return Err(self.unsupported("neither a descriptor nor GcDacVars was found".into()));
         }
-        if matches!(vm.source, Source::Overlay | Source::OverlayJson)
+        if matches!(vm.source, LayoutSource::Overlay | LayoutSource::OverlayJson)
             && let Some(o) = vm.overlay.as_ref().filter(|o| o.given)
         {
             self.notes.add(NoteKind::OverlayUsed, None, format!("layouts come from the overlay {}", o.section.name));
@@ -233,7 +200,7 @@ impl Opener<'_> {
             vm: vm.source,
             gc,
             overlay: vm.overlay.map(|o| o.section.name),
-            gc_dac_vars: vars.filter(|_| gc == Source::Synthesised),
+            gc_dac_vars: vars.filter(|_| gc == LayoutSource::Synthesised),
             version,
             version_source,
             checks: vm.checks,
@@ -311,7 +278,7 @@ impl Opener<'_> {
                 // Windows mini dumps hold none of what the checks look at: there the exact size of the table or of the
                 // descriptor has to do.
                 None if passed >= 2 || exact(&overlay) => {
-                    let source = if slots.is_some() { Source::OverlayJson } else { Source::Overlay };
+                    let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }
                 None => failures.push(format!("{}: nothing to check it against is in the dump", overlay.section.name)),
@@ -336,7 +303,14 @@ impl Opener<'_> {
                 "no overlay could be confirmed for this runtime: only what the GC publishes itself can be read; the runtime's own \
                  files (--modules DIR) would help",
             );
-            return Ok(Vm { descriptor: Descriptor::default(), source: Source::None, overlay: None, table: None, checks: vec![], refused });
+            return Ok(Vm {
+                descriptor: Descriptor::default(),
+                source: LayoutSource::None,
+                overlay: None,
+                table: None,
+                checks: vec![],
+                refused,
+            });
         }
         if vars.is_none() {
             failures.insert(0, "GcDacVars was not found".into());
@@ -362,12 +336,12 @@ impl Opener<'_> {
             match checks.iter().find(|c| c.failed()) {
                 Some(failed) if overlay.given => self.refuse(&overlay, &describe(failed), &mut refused),
                 Some(_) => {}
-                None => return Vm { descriptor, source: Source::Descriptor, overlay: Some(overlay), table, checks, refused },
+                None => return Vm { descriptor, source: LayoutSource::Descriptor, overlay: Some(overlay), table, checks, refused },
             }
         }
         let descriptor = self.assemble(None, None, parts, self.site.dac_table);
         let checks = checks::run(&descriptor, self.memory, &self.options.limits);
-        Vm { descriptor, source: Source::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
+        Vm { descriptor, source: LayoutSource::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
     }
 
     /// An overlay that the user gave and that does not fit: said, not believed.

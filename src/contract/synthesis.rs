@@ -5,11 +5,12 @@
 //! are read from the dump and never bundled. The result is the descriptor that a GC contract `c1` would publish.
 
 use super::dac_table::GcDacVars;
-use super::descriptor::{Descriptor, Origin, OriginKind};
+use super::descriptor::{Descriptor, Origin};
 use super::json::RawDescriptor;
 use super::overlay::Overlay;
 use crate::base::{Addr, Limits};
 use crate::memory::{Memory, ReadError};
+use crate::model::OriginKind;
 
 const VARS: &str = "GcDacVars";
 const HEAP_OFFSETS: &str = "GCHeapFieldOffsets";

@@ -13,16 +13,6 @@ const BUFFER: usize = 1 << 20;
 /// claims so much costs address space, not memory, until bytes really come out.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
 
-impl Compression {
-    /// Name of the format, for messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Compression::Zstd => "zstd",
-            Compression::Gzip => "gzip",
-        }
-    }
-}
-
 /// What came out of a compressed file.
 #[derive(Debug)]
 pub(super) struct Decompressed {

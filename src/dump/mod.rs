@@ -34,6 +34,7 @@ pub use stacks::ThreadStacks;
 pub use write::{Layout, RedactRegisters, WriteError, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape};
+pub use crate::model::{Compression, Container};
 
 /// One dump, parsed: where its memory lies in the file, and what the container says about the process.
 #[derive(Clone, Debug)]
@@ -102,24 +103,6 @@ pub struct DumpFacts {
 pub struct Trimmed {
     /// Whether strings and the elements of arrays were overwritten.
     pub redacted: bool,
-}
-
-/// Container format of a dump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Container {
-    /// ELF core file (Linux).
-    ElfCore,
-    /// Windows minidump.
-    Minidump,
-}
-
-/// Compression that a dump was stored with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// Zstandard.
-    Zstd,
-    /// gzip.
-    Gzip,
 }
 
 /// A stretch of captured memory.

@@ -4,6 +4,7 @@ use super::HeapId;
 use crate::base::{Addr, Limits, NoteKind, Collector};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
+use crate::model::GcState;
 
 /// Facts about the garbage collector. `None` means not published by this runtime or not in the dump.
 #[derive(Clone, Debug)]
@@ -103,13 +104,13 @@ impl Facts {
         }
     }
 
-    /// Name of the background collection's state.
-    pub fn state_name(&self) -> Option<String> {
+    /// The background collection's state by its name.
+    pub fn state_name(&self) -> Option<GcState> {
         Some(match self.state? {
-            0 => "marking".into(),
-            1 => "planning".into(),
-            2 => "free".into(),
-            n => n.to_string(),
+            0 => GcState::Marking,
+            1 => GcState::Planning,
+            2 => GcState::Free,
+            n => GcState::Unknown(n),
         })
     }
 }

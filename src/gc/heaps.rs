@@ -4,7 +4,7 @@ use super::layouts::Place;
 use super::{Reading, HeapId, names};
 use crate::base::{Addr, NoteKind};
 use crate::clr::threads::Thread;
-use crate::model::{AllocContextModel, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
+use crate::model::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
 
 impl Reading<'_> {
     /// Every allocation context: of threads, of generations, and the global one. Empty ones are left out.
@@ -14,7 +14,7 @@ impl Reading<'_> {
             .filter_map(|t| t.context.map(|c| (t, c)))
             .filter(|(_, c)| !c.pointer.is_null())
             .map(|(t, c)| AllocContextModel {
-                owner: "thread".into(),
+                owner: ContextOwner::Thread,
                 owner_id: t.id.map(u64::from),
                 heap: None,
                 pointer: c.pointer,
@@ -23,25 +23,17 @@ impl Reading<'_> {
                 allocated_bytes_uoh: c.bytes_uoh,
             })
             .collect();
-        let mut add = |owner: &str, owner_id, heap, context: Option<(Addr, Addr)>| {
+        let mut add = |owner: ContextOwner, owner_id, heap, context: Option<(Addr, Addr)>| {
             if let Some((pointer, limit)) = context.filter(|c| !c.0.is_null()) {
-                out.push(AllocContextModel {
-                    owner: owner.into(),
-                    owner_id,
-                    heap,
-                    pointer,
-                    limit,
-                    allocated_bytes: None,
-                    allocated_bytes_uoh: None,
-                });
+                out.push(AllocContextModel { owner, owner_id, heap, pointer, limit, allocated_bytes: None, allocated_bytes_uoh: None });
             }
         };
         for heap in &self.facts.heaps {
             for generation in 0..self.facts.total_generations {
-                add("generation", Some(generation), Some(heap.index), self.generation_context(*heap, generation));
+                add(ContextOwner::Generation, Some(generation), Some(heap.index), self.generation_context(*heap, generation));
             }
         }
-        add("global", None, None, self.global_context());
+        add(ContextOwner::Global, None, None, self.global_context());
         out
     }
 

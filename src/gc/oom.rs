@@ -4,7 +4,7 @@ use super::layouts::OomLayout;
 use super::{Reading, HeapId, names};
 use crate::base::{Addr, NoteKind};
 use crate::memory::ReadError;
-use crate::model::OomModel;
+use crate::model::{OomModel, OomReason};
 
 impl Reading<'_> {
     /// What each heap recorded.
@@ -35,7 +35,7 @@ impl Reading<'_> {
         let (size, pagefile) = (word(l.size)?, word(l.available_pagefile_mb)?);
         let loh = int(l.loh)? != 0;
         let gc_index = word(l.gc_index)?;
-        let text = if reason == "none" {
+        let text = if reason == OomReason::None {
             "none recorded".to_string()
         } else {
             let mut text = format!("{why}; an allocation of {alloc_size} bytes failed after GC {gc_index}");

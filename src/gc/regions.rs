@@ -7,11 +7,11 @@ use std::collections::HashSet;
 use super::layouts::{CardTableInfoLayout, Place};
 use super::{Reading, HeapId};
 use crate::base::{Addr, AddrRange, NoteKind};
-use crate::model::{RegionListModel, RegionModel};
+use crate::model::{RegionListModel, RegionModel, RegionSize};
 
 const PAGE: u64 = 4096;
 /// Size classes of free regions, in the order of their lists (`free_region_kind`, gcpriv.h).
-const SIZE_CLASSES: [&str; 3] = ["basic", "large", "huge"];
+const SIZE_CLASSES: [RegionSize; 3] = [RegionSize::Basic, RegionSize::Large, RegionSize::Huge];
 
 impl Reading<'_> {
     /// All of it, list by list.
@@ -24,7 +24,7 @@ impl Reading<'_> {
         if let (Some(stride), Some(head)) = (stride, head) {
             let huge = d.pointer("GlobalFreeHugeRegions").ok().filter(|a| !a.is_null());
             if let Some(list) = huge {
-                self.free_list(RegionListModel::FreeHuge, None, Some("huge"), list.plus(head), &mut out);
+                self.free_list(RegionListModel::FreeHuge, None, Some(RegionSize::Huge), list.plus(head), &mut out);
             }
             let decommit = d.pointer("GlobalRegionsToDecommit").ok().filter(|a| !a.is_null());
             self.free_lists(RegionListModel::Decommit, None, decommit, kinds, stride, head, &mut out);
@@ -66,7 +66,7 @@ impl Reading<'_> {
     }
 
     /// A chain of `heap_segment`s whose head is stored at `at`.
-    fn free_list(&self, list: RegionListModel, heap: Option<HeapId>, class: Option<&str>, at: Addr, out: &mut Vec<RegionModel>) {
+    fn free_list(&self, list: RegionListModel, heap: Option<HeapId>, class: Option<RegionSize>, at: Addr, out: &mut Vec<RegionModel>) {
         let what = format!("list of {} regions", list.name());
         let Some(mut address) = self.needed(&what, self.memory.ptr(at)) else { return };
         let mut seen = HashSet::new();
@@ -83,14 +83,7 @@ impl Reading<'_> {
             };
             if !mem.is_null() {
                 let range = AddrRange::new(mem.align_down(PAGE), committed);
-                out.push(RegionModel {
-                    list,
-                    heap: heap.map(|h| h.index),
-                    size_class: class.map(Into::into),
-                    address,
-                    range,
-                    bytes: range.len(),
-                });
+                out.push(RegionModel { list, heap: heap.map(|h| h.index), size_class: class, address, range, bytes: range.len() });
             }
             address = next;
         }

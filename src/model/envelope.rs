@@ -1,6 +1,27 @@
 use serde::Serialize;
 
-use crate::base::{Addr, Arch, Note, Os};
+use super::info::LayoutSource;
+use crate::base::{Addr, Arch, Note, Os, named_enum};
+
+named_enum! {
+    /// Container format of a dump.
+    pub enum Container {
+        /// ELF core file (Linux).
+        ElfCore = "elf-core",
+        /// Windows minidump.
+        Minidump = "minidump",
+    }
+}
+
+named_enum! {
+    /// Compression that a dump was stored with.
+    pub enum Compression {
+        /// Zstandard.
+        Zstd = "zstd",
+        /// gzip.
+        Gzip = "gzip",
+    }
+}
 
 /// What every JSON answer is wrapped in.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
@@ -26,10 +47,10 @@ pub struct Envelope<T> {
 pub struct DumpModel {
     /// Path as given.
     pub path: String,
-    /// Container: `elf-core` or `minidump`.
-    pub format: String,
-    /// How the file was compressed: `zstd`, `gzip` or `null`.
-    pub compression: Option<String>,
+    /// Container.
+    pub format: Container,
+    /// How the file was compressed; `null` where it was not.
+    pub compression: Option<Compression>,
     /// Bytes of the dump file, decompressed.
     pub file_bytes: u64,
     /// Bytes of memory in the dump.
@@ -56,9 +77,9 @@ pub struct RuntimeModel {
     /// Build id (ELF) of the module, hexadecimal.
     pub build_id: Option<String>,
     /// Where the layouts of the VM come from: `descriptor`, `overlay-json`, `overlay`, `none`.
-    pub vm: super::info::SourceName,
+    pub vm: LayoutSource,
     /// Where the layouts of the GC come from: `descriptor`, `synthesised`, `none`.
-    pub gc: super::info::SourceName,
+    pub gc: LayoutSource,
     /// Overlay in use.
     pub overlay: Option<String>,
 }

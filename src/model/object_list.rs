@@ -20,6 +20,9 @@ pub struct ObjectBrief {
     pub generation: Generation,
     /// Number of its heap.
     pub heap: u64,
+    /// Whether it is free space, no object.
+    #[serde(skip)]
+    pub free: bool,
     /// Elements of an array, characters of a string; `null` for others.
     pub length: Option<u64>,
     /// With `--refs`: the references that it holds, null ones left out.

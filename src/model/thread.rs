@@ -1,7 +1,17 @@
 use serde::Serialize;
 
 use super::ExceptionModel;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// Whether the GC has to wait for a thread.
+    pub enum GcMode {
+        /// It runs managed code: the GC has to wait until it reaches a safe point.
+        Cooperative = "cooperative",
+        /// It does not touch the heap: the GC need not wait.
+        Preemptive = "preemptive",
+    }
+}
 
 /// `threads`: managed threads.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
@@ -31,8 +41,8 @@ pub struct ThreadModel {
     pub state: Vec<String>,
     /// State flags as a number.
     pub state_value: Option<u32>,
-    /// `cooperative` (running managed code, the GC has to wait) or `preemptive`.
-    pub gc_mode: Option<String>,
+    /// Whether the GC has to wait for it.
+    pub gc_mode: Option<GcMode>,
     /// Whether this thread crashed.
     pub crashed: bool,
     /// Whether it is the finalizer thread.

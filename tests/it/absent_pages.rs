@@ -5,10 +5,11 @@ use std::path::Path;
 
 use crate::common::known_dumps;
 use gcdump::base::{Addr, AddrRange};
-use gcdump::contract::{Options, Process, RuntimeError, Source};
+use gcdump::contract::{Options, Process, RuntimeError};
 use gcdump::dump::{self, CapturedRange, DumpFile, OpenOptions};
 use gcdump::gc::{Gc, HandleFilter};
 use gcdump::memory::Image;
+use gcdump::model::LayoutSource;
 
 fn open(path: &Path) -> DumpFile {
     dump::open(path, &OpenOptions::default()).unwrap()
@@ -69,7 +70,7 @@ fn the_gc_is_read_without_the_runtimes_read_only_pages() {
         let process = Process::of(dump, &Options::default());
         let runtime = process.runtime(0).unwrap_or_else(|e| panic!("{}: {e}", known.name));
         // No export directory, no g_dacTable, no JSON: GcDacVars is found by its content.
-        assert_eq!(runtime.gc, Source::Synthesised, "{}", known.name);
+        assert_eq!(runtime.gc, LayoutSource::Synthesised, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
     println!("absent pages: {} dumps checked, {} skipped", dumps.len(), lacking.len());
@@ -88,7 +89,7 @@ fn a_linux_heap_dump_needs_no_export_tables() {
         let process = Process::of(dump, &Options::default());
         let runtime = process.runtime(0).unwrap_or_else(|e| panic!("{}: {e}", known.name));
         // As in a kernel core: GcDacVars by content, and g_dacTable from it. The overlay is confirmed by its checks.
-        assert_eq!((runtime.vm, runtime.gc), (Source::Overlay, Source::Synthesised), "{}", known.name);
+        assert_eq!((runtime.vm, runtime.gc), (LayoutSource::Overlay, LayoutSource::Synthesised), "{}", known.name);
         assert_eq!(runtime.overlay, whole.runtime(0).unwrap().overlay, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }

@@ -11,7 +11,7 @@ use crate::base::{Addr, NoteKind};
 use crate::clr::threads::{Thread, Threads};
 use crate::contract::{Process, Runtime};
 use crate::gc::{Gc, HandleFilter, Heap, ObjectStarts};
-use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootKind};
+use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind};
 
 pub use report::{RootsQuery, finalizers, roots_report};
 
@@ -33,12 +33,12 @@ impl RootFlags {
     /// A word that leads to an object; whether the program still uses it is not known.
     pub const CONSERVATIVE: RootFlags = RootFlags(16);
 
-    const NAMES: [(RootFlags, &'static str); 5] = [
-        (RootFlags::PINNED, "pinned"),
-        (RootFlags::WEAK, "weak"),
-        (RootFlags::INTERIOR, "interior"),
-        (RootFlags::REF_COUNTED, "ref-counted"),
-        (RootFlags::CONSERVATIVE, "conservative"),
+    const NAMES: [(RootFlags, RootFlag); 5] = [
+        (RootFlags::PINNED, RootFlag::Pinned),
+        (RootFlags::WEAK, RootFlag::Weak),
+        (RootFlags::INTERIOR, RootFlag::Interior),
+        (RootFlags::REF_COUNTED, RootFlag::RefCounted),
+        (RootFlags::CONSERVATIVE, RootFlag::Conservative),
     ];
 
     /// Both.
@@ -52,7 +52,7 @@ impl RootFlags {
     }
 
     /// Their names, as in JSON.
-    pub fn names(self) -> Vec<&'static str> {
+    pub fn names(self) -> Vec<RootFlag> {
         Self::NAMES.into_iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| name).collect()
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::super::graph::{BitSet, Csr, reach, reachable};
-use super::super::{HeapGraph, Namer, RootFlags, Stacks};
+use super::super::{HeapGraph, Namer, RootFlags};
 use super::{ByType, collected_by, generation, generations, outside, registered};
 use crate::base::Addr;
 use crate::gc::{Gc, Heap};
-use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, UnreachableReport};
+use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, Stacks, UnreachableReport};
 
 /// What `unreachable` is asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -113,6 +113,6 @@ pub fn unreachable(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query
         objects: query.objects.then_some(objects),
         shown: (all > most).then(|| u64::try_from(most).unwrap_or(u64::MAX)),
         coverage: graph.roots.coverage.clone(),
-        stacks: query.stacks.name().into(),
+        stacks: query.stacks,
     }
 }

@@ -3,11 +3,11 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::graph::{BitSet, Components, Csr, reachable};
-use super::super::{HeapGraph, Namer, RootFlags, Stacks};
+use super::super::{HeapGraph, Namer, RootFlags};
 use super::{by_type, reach, registered};
 use crate::base::Addr;
 use crate::gc::{Gc, HandleFilter, Heap};
-use crate::model::{HandleKind, HandleModel, ObjectSum, WhatifComponent, WhatifReport, WhatifWeak};
+use crate::model::{HandleKind, HandleModel, ObjectSum, Stacks, WhatifComponent, WhatifReport, WhatifWeak};
 
 /// What `whatif` is asked.
 #[derive(Clone, Debug, Default)]

@@ -21,7 +21,7 @@ use crate::clr::fields::{Storage, Types};
 use crate::contract::{Process, Runtime};
 use crate::gc::{Gc, Heap, ObjectType};
 use crate::memory::Memory;
-use crate::model::{RedactionModel, WalkModel};
+use crate::model::{GapKind, RedactionModel, WalkModel};
 
 /// Objects that are looked for from roots where the heap is not whole.
 const MAX_STRAY: usize = 1 << 20;
@@ -211,7 +211,7 @@ impl<'p> RedactedHeap<'p> {
         let mut keeps: FxHashMap<u32, Keep> = FxHashMap::default();
         let mut strays = self.strays.iter().copied().filter(|a| segment.start <= *a && *a < end).peekable();
         let mut gaps =
-            self.walks.get(&number).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == "corrupt").map(|g| g.range).peekable();
+            self.walks.get(&number).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == GapKind::Corrupt).map(|g| g.range).peekable();
         let mut between = segment.allocated_bytes;
         let mut result = Ok(());
         let mut before = |at: Addr, sink: &mut Sink<'_, W>, keeps: &mut FxHashMap<u32, Keep>, counts: &mut RedactionModel| {

@@ -10,7 +10,7 @@ use super::check::{Before, Folded, Hits, Tools};
 use super::ground::certain;
 use super::sink::{Detail, Found, Sink};
 use crate::base::{Addr, AddrRange};
-use crate::model::{FindingId, Generation, SegmentModel, WalkGap};
+use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
 
 /// Words in all that are searched for objects inside of others.
 const SEARCH: u64 = 1 << 23;
@@ -100,7 +100,7 @@ fn verdict(tools: &Tools<'_, '_>, look: Look<'_>, folded: &Folded, left: &mut u6
     if heap.method_table(at).is_some_and(|mt| heap.type_at(mt).is_some()) {
         return Verdict::Size(at);
     }
-    if gap.kind == "in-allocation" && !hits.exact {
+    if gap.kind == GapKind::InAllocation && !hits.exact {
         // Large and pinned objects get their memory cleared before their method table. What lies in the youngest generation is
         // cut off the front of a thread's context, which then begins behind it, or is a context that is not known.
         let generation = heap.generation_of(at).unwrap_or(segment.generation);
@@ -116,7 +116,7 @@ fn verdict(tools: &Tools<'_, '_>, look: Look<'_>, folded: &Folded, left: &mut u6
     // What something refers to is where an object begins, and none is smaller than three words.
     let smallest = heap.memory().ptr_bytes().saturating_mul(3);
     // A cleared gap is the end of an array that is filled with nothing, rather than an object that lost all it had.
-    let cleared = gap.kind == "in-allocation";
+    let cleared = gap.kind == GapKind::InAllocation;
     let mut ends_wrongly = || {
         gap.bytes < smallest
             || if before.sized { cleared } else { doubtful }

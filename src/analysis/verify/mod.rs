@@ -18,7 +18,7 @@ use crate::clr::header::Headers;
 use crate::clr::threads::{Thread, Threads};
 use crate::contract::{ContractError, Process, Runtime};
 use crate::gc::{Gc, Heap, ObjectStarts};
-use crate::model::{FindingCount, FindingId, UnavailableCheck, VerifyReport, VerifyTotals, WalkModel};
+use crate::model::{FindingCount, FindingId, GapKind, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals, WalkModel};
 use check::{Absent, Age, Checker, Folded, Tools};
 use entries::Entries;
 use ground::Ground;
@@ -38,8 +38,8 @@ pub struct VerifyQuery {
 struct Unavailable(Vec<UnavailableCheck>);
 
 impl Unavailable {
-    fn add(&mut self, check: &str, reason: impl Into<String>) {
-        self.0.push(UnavailableCheck { check: check.into(), reason: reason.into() });
+    fn add(&mut self, check: VerifyCheck, reason: impl Into<String>) {
+        self.0.push(UnavailableCheck { check, reason: reason.into() });
     }
 }
 
@@ -79,13 +79,22 @@ pub fn verify(
     let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
     if moving {
         let why = "a garbage collection was rearranging the heap";
-        for check in ["objects", "references", "sync-blocks", "thin-locks", "handles", "finalizers", "contexts", "cards"] {
+        for check in [
+            VerifyCheck::Objects,
+            VerifyCheck::References,
+            VerifyCheck::SyncBlocks,
+            VerifyCheck::ThinLocks,
+            VerifyCheck::Handles,
+            VerifyCheck::Finalizers,
+            VerifyCheck::Contexts,
+            VerifyCheck::Cards,
+        ] {
             unavailable.add(check, why);
         }
     } else {
         structure::contexts(gc, &threads, heap.segments(), structure.all, &mut structural, &mut totals);
         if coverage.allocated_bytes > 0 && coverage.walked_bytes == 0 {
-            for check in ["objects", "references"] {
+            for check in [VerifyCheck::Objects, VerifyCheck::References] {
                 unavailable.add(check, "no part of the heap is in the dump");
             }
         }
@@ -93,7 +102,7 @@ pub fn verify(
             heap.segments().iter().fold((0u64, 0u64), |n, s| (n.0.saturating_add(s.allocated_bytes), n.1.saturating_add(s.captured_bytes)));
         let inside = sums.0.saturating_sub(sums.1).saturating_sub(coverage.absent_bytes);
         if inside > 0 {
-            unavailable.add("references", format!("{inside} bytes inside of objects are not in the dump"));
+            unavailable.add(VerifyCheck::References, format!("{inside} bytes inside of objects are not in the dump"));
         }
         let bad = [FindingId::ContextBadBounds, FindingId::ContextOutsideGen0, FindingId::ContextOverlap];
         let all_contexts = all_threads && !bad.iter().any(|id| structural.counts().contains_key(id));
@@ -113,7 +122,7 @@ fn note_walks(process: &Process, heap: &Heap, walks: &[(usize, WalkModel)]) {
         .iter()
         .map(|(i, walk)| {
             let mut walk = walk.clone();
-            walk.gaps.retain(|g| g.kind != "corrupt");
+            walk.gaps.retain(|g| g.kind != GapKind::Corrupt);
             (*i, walk)
         })
         .collect();
@@ -138,15 +147,15 @@ fn tools<'h, 'p>(
         } else {
             "the sync table is not in the dump, or not described"
         };
-        unavailable.add("sync-blocks", why);
+        unavailable.add(VerifyCheck::SyncBlocks, why);
     }
     let ids: FxHashSet<u32> = threads.iter().filter_map(|t| t.id).collect();
     let known = (all_threads && headers.is_some() && ids.len() == threads.len() && !ids.is_empty()).then_some(ids);
     if known.is_none() {
-        unavailable.add("thin-locks", "the managed threads are not all known");
+        unavailable.add(VerifyCheck::ThinLocks, "the managed threads are not all known");
     }
-    let cards = gc.cards().map_err(|why| unavailable.add("cards", why)).ok();
-    let sweep = gc.sweep().and_then(|s| s.map_err(|why| unavailable.add("sweep", why)).ok());
+    let cards = gc.cards().map_err(|why| unavailable.add(VerifyCheck::Cards, why)).ok();
+    let sweep = gc.sweep().and_then(|s| s.map_err(|why| unavailable.add(VerifyCheck::Sweep, why)).ok());
     let ages = ground.heap.segments().iter().map(|s| Age::of(s.generation)).collect();
     Tools { headers, sync_end, threads: known, cards, sweep, ages, ground }
 }
@@ -182,10 +191,10 @@ fn objects(process: &Process, gc: &Gc, tools: &Tools<'_, '_>, sink: &mut Sink, t
     entries.sync_blocks();
     holes::judge(tools, &before, doubtful, &mut folded, sink);
     let left_out = [
-        ("objects", absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
-        ("cards", absent.cards, "cards are not in the dump"),
-        ("sweep", absent.marks, "objects whose marks are not in the dump were left out"),
-        ("references", absent.layouts, "objects whose type does not say where it holds references"),
+        (VerifyCheck::Objects, absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
+        (VerifyCheck::Cards, absent.cards, "cards are not in the dump"),
+        (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump were left out"),
+        (VerifyCheck::References, absent.layouts, "objects whose type does not say where it holds references"),
     ];
     for (check, n, why) in left_out.into_iter().filter(|(_, n, _)| *n > 0) {
         unavailable.add(check, format!("{n} {why}"));

@@ -7,7 +7,7 @@ use super::sink::{Found, Sink};
 use crate::base::Addr;
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, ListEnd};
-use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
+use crate::model::{ContextOwner, FindingId, Generation, SegmentModel, VerifyTotals};
 
 /// What is known of the segments.
 pub(super) struct Structure {
@@ -106,7 +106,7 @@ fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
 /// collection only.
 pub(super) fn contexts(gc: &Gc, threads: &[Thread], segments: &[SegmentModel], all: bool, sink: &mut Sink, totals: &mut VerifyTotals) {
     let mut contexts = gc.contexts(threads);
-    contexts.retain(|c| c.owner != "generation");
+    contexts.retain(|c| c.owner != ContextOwner::Generation);
     contexts.sort_by_key(|c| (c.pointer, c.limit));
     let mut before: Option<(Addr, Addr)> = None;
     for c in &contexts {

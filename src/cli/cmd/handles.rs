@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use rustc_hash::FxHashMap;
 
-use super::super::args::{Config, DumpArg, handle_kind};
+use super::super::args::{Config, DumpArg};
 use super::super::exit::UsageError;
 use super::{Exit, Streams, finish, gc, open};
 use crate::analysis::{self, Namer};
@@ -16,7 +16,7 @@ use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, H
 #[derive(Clone, Debug, Args)]
 pub struct HandlesArgs {
     /// Only handles of this type (repeatable).
-    #[arg(long = "type", value_name = "TYPE", value_parser = handle_kind)]
+    #[arg(long = "type", value_name = "TYPE", value_enum, ignore_case = true)]
     kinds: Vec<HandleKind>,
 
     /// Only the number of handles by type.
@@ -24,18 +24,11 @@ pub struct HandlesArgs {
     stat: bool,
 
     /// Only the number of handles by type, by the type of the object, or by the generation that the object lies in.
-    #[arg(long, value_enum, conflicts_with = "stat")]
-    by: Option<By>,
+    #[arg(long, value_enum, ignore_case = true, conflicts_with = "stat")]
+    by: Option<HandleBy>,
 
     #[command(flatten)]
     pub(super) dump: DumpArg,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
-    Type,
-    ObjectType,
-    Generation,
 }
 
 /// `gcdump handles`.
@@ -48,11 +41,7 @@ pub(super) fn run(config: &Config, args: &HandlesArgs, streams: &mut Streams<'_>
         let names: Vec<&str> = supported.iter().map(|k| k.name()).collect();
         return Err(UsageError(format!("this runtime has no handles of type {kind}; it has {}", names.join(", "))).into());
     }
-    let by = args.by.map(|by| match by {
-        By::Type => HandleBy::Type,
-        By::ObjectType => HandleBy::ObjectType,
-        By::Generation => HandleBy::Generation,
-    });
+    let by = args.by;
     let heap = if by == Some(HandleBy::Generation) { Some(analysis::open_heap(&process, runtime, &gc)?) } else { None };
     let namer = Namer::new(&process, runtime);
     // A process may have millions of handles, but only some thousand types.

@@ -2,29 +2,18 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::super::args::{Config, DumpArg};
 use super::super::exit::{NothingThere, UsageError};
 use super::super::select::{address, type_pattern};
 use super::on_heap::{OnHeap, no_object};
 use super::{Exit, Streams, open};
-use crate::analysis::{
-    GraphOptions, HeapGraph, HeapGraphError, PathOptions, Paths, Retained, RetainedQuery, RootOptions, Stacks, TypePattern,
-};
+use crate::analysis::{GraphOptions, HeapGraph, HeapGraphError, PathOptions, Paths, Retained, RetainedQuery, RootOptions, TypePattern};
 use crate::base::Addr;
 use crate::gc::Heap;
+use crate::model::Stacks;
 use crate::output::Format;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum StacksArg {
-    /// Only for what nothing else reaches.
-    Fallback,
-    /// Like all other roots.
-    All,
-    /// Not at all.
-    None,
-}
 
 /// What `retained` is asked.
 #[derive(Clone, Debug, Args)]
@@ -54,8 +43,8 @@ pub struct RetainedArgs {
     types: Vec<TypePattern>,
 
     /// Whether words of stacks and registers count as roots.
-    #[arg(long, value_enum, default_value_t = StacksArg::Fallback)]
-    stacks: StacksArg,
+    #[arg(long, value_enum, ignore_case = true, default_value_t = Stacks::Fallback)]
+    stacks: Stacks,
 
     /// Rows to list, 0 for all [default: 20 of each].
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -116,12 +105,7 @@ pub(super) fn run(config: &Config, args: &RetainedArgs, streams: &mut Streams<'_
         (_, _, true) => RetainedQuery::Suspects(args.threshold.unwrap_or(10.0) / 100.0),
         _ => RetainedQuery::Top,
     };
-    let stacks = match args.stacks {
-        StacksArg::Fallback => Stacks::Fallback,
-        StacksArg::All => Stacks::All,
-        StacksArg::None => Stacks::None,
-    };
-    let retained = Retained::compute(&graph, stacks, &*process.progress);
+    let retained = Retained::compute(&graph, args.stacks, &*process.progress);
     let report = retained.report(&on.gc, &on.namer, &query, &args.types, args.top);
     on.finish(config, "retained", report, streams)
 }

@@ -1,7 +1,7 @@
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::{Config, DumpArg, root_kind};
+use super::super::args::{Config, DumpArg};
 use super::super::select::type_pattern;
 use super::on_heap::OnHeap;
 use super::{Exit, Streams, open, rows};
@@ -11,8 +11,8 @@ use crate::model::RootKind;
 /// What `roots` is asked.
 #[derive(Clone, Debug, Args)]
 pub struct RootsArgs {
-    /// Only roots of this kind: strong-handle, pinned-handle, stack, register, finalizer-ready … (repeatable).
-    #[arg(long = "kind", value_name = "KIND", value_parser = root_kind)]
+    /// Only roots of this kind (repeatable).
+    #[arg(long = "kind", value_name = "KIND", value_enum, ignore_case = true)]
     kinds: Vec<RootKind>,
 
     /// Also weak handles, which keep nothing alive.

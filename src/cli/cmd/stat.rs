@@ -1,23 +1,23 @@
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::super::args::{Config, DumpArg};
 use super::super::select::Select;
 use super::on_heap::OnHeap;
 use super::{Exit, Streams, open, rows};
 use crate::analysis;
-use crate::model::{StatBy, StatReport};
+use crate::model::{StatBy, StatReport, StatSort};
 
 /// What `stat` is asked.
 #[derive(Clone, Debug, Args)]
 pub struct StatArgs {
     /// What the rows stand for.
-    #[arg(long, value_enum, default_value_t = By::Type)]
-    by: By,
+    #[arg(long, value_enum, ignore_case = true, default_value_t = StatBy::Type)]
+    by: StatBy,
 
     /// Order of the rows. Generations, heaps, segments and sizes come in their own order.
-    #[arg(long, value_enum, default_value_t = Sort::Bytes)]
-    sort: Sort,
+    #[arg(long, value_enum, ignore_case = true, default_value_t = StatSort::Bytes)]
+    sort: StatSort,
 
     /// Rows to list, 0 for all; the totals are always over everything [default: what fits the screen in a table, all in
     /// other formats].
@@ -31,40 +31,12 @@ pub struct StatArgs {
     pub(super) dump: DumpArg,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
-    Type,
-    Generation,
-    Heap,
-    Segment,
-    Assembly,
-    Namespace,
-    /// By powers of two.
-    Size,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Sort {
-    Bytes,
-    Count,
-    Name,
-}
-
 /// `gcdump stat`.
 pub(super) fn run(config: &Config, args: &StatArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let process = open(config, &args.dump, streams)?;
     let on = OnHeap::open(&process, config)?;
-    let by = match args.by {
-        By::Type => StatBy::Type,
-        By::Generation => StatBy::Generation,
-        By::Heap => StatBy::Heap,
-        By::Segment => StatBy::Segment,
-        By::Assembly => StatBy::Assembly,
-        By::Namespace => StatBy::Namespace,
-        By::Size => StatBy::Size,
-    };
     let selection = args.select.selection();
-    let mut report = analysis::stat(&process, &on.heap, &on.namer, &selection, by);
+    let mut report = analysis::stat(&process, &on.heap, &on.namer, &selection, args.by);
     let nothing = report.totals.count == 0 && !selection.is_everything();
     sort(&mut report, args.sort);
     let top = rows(config, args.top, streams);
@@ -73,16 +45,16 @@ pub(super) fn run(config: &Config, args: &StatArgs, streams: &mut Streams<'_>) -
     Ok(exit.negative_if(nothing))
 }
 
-fn sort(report: &mut StatReport, by: Sort) {
+fn sort(report: &mut StatReport, by: StatSort) {
     let own_order = matches!(report.by, StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size);
     // Rows come sorted by bytes, and sorting is stable.
     match by {
-        Sort::Bytes => {}
-        Sort::Count => {
+        StatSort::Bytes => {}
+        StatSort::Count => {
             report.types.iter_mut().for_each(|rows| rows.sort_by_key(|t| std::cmp::Reverse(t.count)));
             report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by_key(|g| std::cmp::Reverse(g.count)));
         }
-        Sort::Name => {
+        StatSort::Name => {
             report.types.iter_mut().for_each(|rows| rows.sort_by(|a, b| a.type_name.cmp(&b.type_name)));
             report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by(|a, b| a.key.cmp(&b.key)));
         }

@@ -1,11 +1,12 @@
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::super::args::{Config, DumpArg};
 use super::super::select::Select;
 use super::on_heap::OnHeap;
 use super::{Exit, Streams, open, rows};
-use crate::analysis::{self, StringSort, StringsQuery};
+use crate::analysis::{self, StringsQuery};
+use crate::model::StringSort;
 use crate::output::Format;
 
 /// What `strings` is asked.
@@ -24,8 +25,8 @@ pub struct StringsArgs {
     min_count: Option<u64>,
 
     /// Order of the rows, the largest first.
-    #[arg(long, value_enum, default_value_t = Sort::Waste)]
-    sort: Sort,
+    #[arg(long, value_enum, ignore_case = true, default_value_t = StringSort::Waste)]
+    sort: StringSort,
 
     /// Most characters to print of each [default: 100 in a table, 1024 in other formats].
     #[arg(long, value_name = "N")]
@@ -43,18 +44,6 @@ pub struct StringsArgs {
     pub(super) dump: DumpArg,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Sort {
-    /// By the bytes of all strings of a content but one.
-    Waste,
-    /// By the number of strings of a content.
-    Count,
-    /// By the characters of a content.
-    Length,
-    /// By the bytes of all strings of a content.
-    Bytes,
-}
-
 /// `gcdump strings`.
 pub(super) fn run(config: &Config, args: &StringsArgs, streams: &mut Streams<'_>) -> Result<Exit> {
     let process = open(config, &args.dump, streams)?;
@@ -63,13 +52,7 @@ pub(super) fn run(config: &Config, args: &StringsArgs, streams: &mut Streams<'_>
     let query = StringsQuery {
         like: args.like.clone(),
         min_count: args.min_count.unwrap_or(if args.longest || args.like.is_some() { 1 } else { 2 }),
-        sort: match args.sort {
-            _ if args.longest => StringSort::Length,
-            Sort::Waste => StringSort::Waste,
-            Sort::Count => StringSort::Count,
-            Sort::Length => StringSort::Length,
-            Sort::Bytes => StringSort::Bytes,
-        },
+        sort: if args.longest { StringSort::Length } else { args.sort },
         top: rows(config, args.top, streams),
         max_chars: args.max_chars.unwrap_or(if table { 100 } else { 1024 }),
     };

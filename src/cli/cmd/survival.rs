@@ -1,7 +1,8 @@
 //! `bridge`, `whatif`, `unreachable` and `simulate`: each asks the graph of the heap who lives.
 
 use anyhow::Result;
-use clap::{Args, Subcommand};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::super::args::{Config, DumpArg};
 use super::super::exit::NothingThere;
@@ -9,8 +10,9 @@ use super::super::select::{address, type_pattern};
 use super::on_heap::OnHeap;
 use super::retained::graph;
 use super::{Exit, Streams, UsageError, open, rows};
-use crate::analysis::{self, BridgeQuery, HeapGraph, Stacks, TypePattern, UnreachableQuery, WhatifQuery};
+use crate::analysis::{self, BridgeQuery, HeapGraph, TypePattern, UnreachableQuery, WhatifQuery};
 use crate::base::Addr;
+use crate::model::Stacks;
 use crate::output::{Format, Report};
 
 /// What `bridge` is asked.
@@ -75,20 +77,17 @@ pub struct UnreachableArgs {
 
     /// Whether words of stacks and registers count as roots. Each may be a leftover: without them, what only such words hold
     /// is listed as well.
-    #[arg(long, value_enum, default_value_t = StackWords::All)]
-    stacks: StackWords,
+    #[arg(long, value_parser = stacks(), ignore_case = true, default_value_t = Stacks::All)]
+    stacks: Stacks,
 
     #[command(flatten)]
     dump: DumpArg,
 }
 
-/// Whether words of stacks and registers count.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum StackWords {
-    /// Like all other roots.
-    All,
-    /// Not at all.
-    None,
+/// `all` or `none`: what words of stacks reach is reached, so that there is nothing to fall back for.
+fn stacks() -> impl TypedValueParser<Value = Stacks> {
+    let values = [Stacks::All, Stacks::None].into_iter().filter_map(|s| s.to_possible_value());
+    PossibleValuesParser::new(values).try_map(|name| name.parse())
 }
 
 /// What `simulate` is asked.
@@ -167,11 +166,7 @@ pub(super) fn whatif(config: &Config, args: &WhatifArgs, streams: &mut Streams<'
 
 /// `gcdump unreachable`.
 pub(super) fn unreachable(config: &Config, args: &UnreachableArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let stacks = match args.stacks {
-        StackWords::All => Stacks::All,
-        StackWords::None => Stacks::None,
-    };
-    let query = UnreachableQuery { objects: args.objects, top: rows(config, args.top, streams), stacks };
+    let query = UnreachableQuery { objects: args.objects, top: rows(config, args.top, streams), stacks: args.stacks };
     ask(config, "unreachable", &args.dump, streams, |on, graph| Ok(analysis::unreachable(&on.gc, &on.heap, graph, &on.namer, &query)))
 }
 

@@ -9,7 +9,7 @@ mod list;
 mod names;
 mod resolve;
 
-pub use list::{Field, Storage};
+pub use list::Field;
 pub use resolve::{Definition, Types};
 pub(crate) use resolve::{VALUE_TYPE, is_reference};
 
@@ -19,6 +19,7 @@ use crate::base::{Addr, AddrRange};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
+pub use crate::model::Storage;
 
 layout! {
     struct FieldDescLayout : "FieldDesc" {

@@ -23,7 +23,7 @@ use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::memory::Memory;
-use crate::model::{AllocContextModel, Generation, SegmentModel, WalkModel};
+use crate::model::{AllocContextModel, ContextOwner, Generation, SegmentModel, WalkModel};
 use segment::Context;
 use types::Cache;
 
@@ -327,7 +327,7 @@ fn order(segments: &[SegmentModel], memory: &Memory) -> (Vec<usize>, BTreeMap<us
 /// behind the limit is there (proven with a thread that filled its context exactly). A *generation's* does not: inside a
 /// collection they are {mem, mem}, and skipping would lose the region's first object.
 fn usable(contexts: &[AllocContextModel]) -> Vec<Context> {
-    let counts = |c: &&AllocContextModel| c.limit > c.pointer || (c.limit == c.pointer && c.owner == "thread");
+    let counts = |c: &&AllocContextModel| c.limit > c.pointer || (c.limit == c.pointer && c.owner == ContextOwner::Thread);
     let mut out: Vec<Context> = contexts.iter().filter(counts).map(|c| Context { pointer: c.pointer, limit: c.limit }).collect();
     out.sort_by_key(|c| (c.pointer, std::cmp::Reverse(c.limit)));
     out.dedup_by_key(|c| c.pointer);

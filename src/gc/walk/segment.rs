@@ -7,7 +7,7 @@ use super::types::Cache;
 use super::{Walker, Object, ObjectType, words};
 use crate::base::{Addr, AddrRange, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
-use crate::model::{Generation, SegmentModel, WalkGap, WalkModel};
+use crate::model::{GapKind, Generation, SegmentModel, WalkGap, WalkModel};
 
 /// An allocation context: a stretch of a segment that holds no objects although it lies before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,7 +166,7 @@ impl Walker {
             w.stopped_because = Some("the memory is not in the dump".into());
         }
         w.absent_bytes = w.absent_bytes.saturating_add(next.since(at).unwrap_or(0));
-        add_gap(w, AddrRange::new(at, next), "absent");
+        add_gap(w, AddrRange::new(at, next), GapKind::Absent);
         next
     }
 
@@ -185,7 +185,7 @@ impl Walker {
                 w.stopped_because = Some(format!("the dump does not hold what tells whether {mt} is a method table"));
             }
             w.absent_bytes = w.absent_bytes.saturating_add(range.len());
-            add_gap(w, range, "absent");
+            add_gap(w, range, GapKind::Absent);
             return next;
         }
         // Large objects are cleared without a lock: of one that is half done only the beginning is zeros.
@@ -193,7 +193,7 @@ impl Walker {
         let in_allocation = first == 0 && range.len() >= rules.smallest && self.all_zero(cleared);
         let sum = if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes };
         *sum = sum.saturating_add(range.len());
-        add_gap(w, range, if in_allocation { "in-allocation" } else { "corrupt" });
+        add_gap(w, range, if in_allocation { GapKind::InAllocation } else { GapKind::Corrupt });
         next
     }
 
@@ -387,8 +387,8 @@ pub(super) fn generation_at(segment: &SegmentModel, at: Addr) -> (Generation, Ad
     part.map_or((segment.generation, segment.allocated), |p| (p.generation, p.end))
 }
 
-fn add_gap(w: &mut WalkModel, range: AddrRange, kind: &str) {
+fn add_gap(w: &mut WalkModel, range: AddrRange, kind: GapKind) {
     if w.gaps.len() < MAX_GAPS {
-        w.gaps.push(WalkGap { range, bytes: range.len(), kind: kind.into() });
+        w.gaps.push(WalkGap { range, bytes: range.len(), kind });
     }
 }

@@ -27,12 +27,10 @@ impl ContractsReport {
             vec![Column::text("contract", 24), Column::text("version", 8), Column::text("support", 24), Column::text("origin", 30)];
         Grid::new(columns, || {
             self.contracts.iter().map(|c| {
-                let support = serde_json::to_value(c.support).ok();
-                let support = support.and_then(|v| v.as_str().map(ToString::to_string));
                 vec![
                     Cell::Text(c.name.clone()),
                     Cell::some(c.version.clone(), Cell::Text),
-                    Cell::some(support, |s| Cell::Text(s.replace('-', " "))),
+                    Cell::Text(c.support.name().replace('-', " ")),
                     Cell::some(c.origin.clone(), Cell::Text),
                 ]
             })

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::completeness;
 use crate::base::Addr;
-use crate::model::{GenerationModel, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount};
+use crate::model::{ContextOwner, GenerationModel, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount};
 use crate::output::{Cell, Column, Grid, Page, Report, bytes, record};
 
 fn row(heap: &HeapModel, g: &GenerationModel) -> Vec<Cell> {
@@ -93,9 +93,9 @@ impl Report for HeapReport {
             }
         }
         for c in &self.allocation_contexts {
-            let owner = match (c.owner.as_str(), c.owner_id, c.heap) {
-                ("thread", Some(id), _) => format!("thread {id}"),
-                ("generation", Some(g), Some(heap)) => format!("generation {g} of heap {heap}"),
+            let owner = match (c.owner, c.owner_id, c.heap) {
+                (ContextOwner::Thread, Some(id), _) => format!("thread {id}"),
+                (ContextOwner::Generation, Some(g), Some(heap)) => format!("generation {g} of heap {heap}"),
                 (other, ..) => other.to_string(),
             };
             let left = c.limit.since(c.pointer).unwrap_or(0);

@@ -8,7 +8,7 @@ use crate::output::{Cell, Column, Grid, Page, Report, record};
 
 /// A kind as JSON has it.
 pub(super) fn kind(kind: ValueKind) -> String {
-    serde_json::to_value(kind).ok().and_then(|v| v.as_str().map(ToString::to_string)).unwrap_or_default()
+    kind.name().into()
 }
 
 fn columns() -> Vec<Column> {
@@ -125,7 +125,7 @@ impl Report for ObjectReport {
             page.grid(&self.for_people(), None)?;
         }
         if !self.truncated.is_empty() {
-            page.line(&format!("Cut short: {}", self.truncated.join(", ")))?;
+            page.line(&format!("Cut short: {}", self.truncated.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ")))?;
         }
         Ok(())
     }

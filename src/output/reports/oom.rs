@@ -9,12 +9,12 @@ use crate::output::{Cell, Column, Grid, Page, Report, record};
 fn row(o: &OomModel) -> Vec<Cell> {
     vec![
         Cell::Count(o.heap),
-        Cell::Text(o.reason.clone()),
+        Cell::Text(o.reason.to_string()),
         Cell::Bytes(o.alloc_size),
         Cell::Addr(o.reserved),
         Cell::Addr(o.allocated),
         Cell::Count(o.gc_index),
-        Cell::Text(o.fgm.clone()),
+        Cell::Text(o.fgm.to_string()),
         Cell::Bytes(o.size),
         Cell::Count(o.available_pagefile_mb),
         Cell::Text(o.loh.to_string()),

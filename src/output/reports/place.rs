@@ -21,11 +21,10 @@ impl Report for WhereReport {
             Column::text("text", 60),
         ];
         Grid::new(columns, || {
-            let kind = serde_json::to_value(self.kind).ok().and_then(|v| v.as_str().map(ToString::to_string));
             let segment = self.segment.as_ref();
             [vec![
                 Cell::Addr(self.address),
-                Cell::some(kind, Cell::Text),
+                Cell::Text(self.kind.name().into()),
                 Cell::some(self.object.as_ref(), |o| Cell::Addr(o.address)),
                 Cell::some(self.offset, Cell::Count),
                 Cell::some(segment, |s| Cell::Addr(s.address)),

@@ -89,7 +89,7 @@ fn suspects_grid(list: &[Suspect]) -> Grid<'_> {
     Grid::new(columns, move || {
         list.iter().map(|s| {
             vec![
-                Cell::Text(s.kind.clone()),
+                Cell::Text(s.kind.to_string()),
                 Cell::some(s.address, Cell::Addr),
                 Cell::Count(s.count),
                 Cell::Bytes(s.retained),
@@ -197,7 +197,7 @@ impl Report for RetainedReport {
             count(t.objects.saturating_sub(t.reachable_objects)),
             bytes(unreached),
         ))?;
-        if self.stacks == "fallback" {
+        if self.stacks == crate::model::Stacks::Fallback {
             page.line("Words of stacks count only for what nothing else reaches (--stacks all|none).")?;
         }
         root_coverage(page, &self.coverage)
@@ -239,7 +239,8 @@ impl Report for ObjSizeReport {
 }
 
 fn root_line(r: &RootModel) -> String {
-    let flags = if r.flags.is_empty() { String::new() } else { format!(" [{}]", r.flags.join(", ")) };
+    let flags =
+        if r.flags.is_empty() { String::new() } else { format!(" [{}]", r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")) };
     let at = r.address.map_or_else(String::new, |a| format!(" {a}"));
     format!("{}{flags}{at}: {}", r.kind.name(), r.label)
 }

@@ -12,7 +12,7 @@ fn row(r: &RootModel) -> Vec<Cell> {
         Cell::some(r.address, Cell::Addr),
         Cell::Addr(r.object),
         Cell::some(r.type_name.clone(), Cell::Text),
-        Cell::Text(r.flags.join(" ")),
+        Cell::Text(r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" ")),
         Cell::Text(r.label.clone()),
         Cell::some(r.thread.map(u64::from), Cell::Count),
         Cell::some(r.method_table, Cell::Addr),

@@ -25,7 +25,7 @@ fn region_row(r: &RegionModel) -> Vec<Cell> {
     vec![
         Cell::Text(r.list.name().into()),
         Cell::some(r.heap, Cell::Count),
-        Cell::some(r.size_class.clone(), Cell::Text),
+        Cell::some(r.size_class, |c| Cell::Text(c.name().into())),
         Cell::Addr(r.range.start),
         Cell::Addr(r.range.end),
         Cell::Bytes(r.bytes),

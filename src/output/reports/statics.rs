@@ -26,7 +26,7 @@ pub(super) fn row(s: &StaticModel) -> Vec<Cell> {
         Cell::some(s.field.declaring_type.clone(), Cell::Text),
         Cell::Text(s.field.name.clone()),
         Cell::Text(s.field.type_name.clone()),
-        Cell::Text(s.storage.clone()),
+        Cell::Text(s.storage.name().into()),
         Cell::some(s.thread.and_then(|t| t.managed_id), |n| Cell::Text(n.to_string())),
         Cell::some(s.field.address, Cell::Addr),
         Cell::Text(super::object::kind(s.field.kind)),

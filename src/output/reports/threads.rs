@@ -17,7 +17,7 @@ fn row(t: &ThreadModel) -> Vec<Cell> {
         Cell::some(t.os_id, |n| Cell::Text(n.to_string())),
         Cell::some(t.name.clone(), Cell::Text),
         Cell::Addr(t.address),
-        Cell::some(t.gc_mode.clone(), Cell::Text),
+        Cell::some(t.gc_mode, |m| Cell::Text(m.name().into())),
         Cell::some(t.alloc_pointer, Cell::Addr),
         Cell::some(t.alloc_limit, Cell::Addr),
         Cell::some(t.exception.as_ref().map(|e| e.address), Cell::Addr),

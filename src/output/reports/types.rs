@@ -3,7 +3,7 @@ use std::io;
 use serde_json::Value;
 
 use super::{completeness, statics};
-use crate::model::{LayoutField, TypeBrief, TypeLayout, TypesReport};
+use crate::model::{Generics, LayoutField, TypeBrief, TypeLayout, TypesReport};
 use crate::output::{Cell, Column, Grid, Page, Report, record};
 
 fn type_row(t: &TypeBrief) -> Vec<Cell> {
@@ -52,13 +52,13 @@ fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
         (l.finalizer, "finalizer"),
         (l.collectible, "collectible"),
         (l.contains_pointers, "contains pointers"),
-        (l.generic == "instance", "generic instance"),
-        (l.generic == "definition", "generic definition"),
+        (l.generic == Generics::Instance, "generic instance"),
+        (l.generic == Generics::Definition, "generic definition"),
     ];
     let flags: Vec<&str> = flags.into_iter().filter(|f| f.0).map(|f| f.1).collect();
     vec![
         ("Name", l.name.clone()),
-        ("Category", l.category.clone()),
+        ("Category", l.category.to_string()),
         ("Flags", flags.join(", ")),
         ("Method table", l.method_table.to_string()),
         ("Canonical", some(l.canonical)),
