@@ -12,18 +12,6 @@ const MAX_REFERENCES: usize = 1 << 16;
 /// How deep structures lie in each other.
 const MAX_DEPTH: u32 = 16;
 
-/// Method tables of all loaded types: those of every module by token, then the generic instances. Generic types without
-/// arguments are among them.
-pub fn loaded_types(types: &Types) -> Vec<Addr> {
-    let tables = types.names().method_tables();
-    let mut out = Vec::new();
-    for module in types.modules() {
-        out.extend(types.loader().type_defs(*module).into_iter().map(|(_, mt)| mt).filter(|mt| tables.is_valid(*mt) == Ok(true)));
-    }
-    out.extend(types.instances());
-    out
-}
-
 /// Name, module and token of a type.
 pub fn brief(types: &Types, mt: Addr) -> TypeBrief {
     let name = types.names().name(mt);

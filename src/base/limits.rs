@@ -49,6 +49,8 @@ pub struct Limits {
     pub roots: usize,
     /// Modules, in NT_FILE or in a module list.
     pub modules: usize,
+    /// Bytes of memory that one answer may take beside the mapped dump; `None` for no limit.
+    pub max_memory: Option<u64>,
 }
 
 impl Default for Limits {
@@ -77,6 +79,7 @@ impl Default for Limits {
             stack_bytes: 64 << 20,
             roots: 1 << 26,
             modules: 100_000,
+            max_memory: None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod notes;
 mod progress;
 pub mod ranges;
 mod shape;
+mod share;
 
 pub use addr::{Addr, AddrRange};
 pub use answer::Answer;
@@ -20,4 +21,5 @@ pub use named::UnknownName;
 pub(crate) use named::named_enum;
 pub use notes::{Collector, Note, NoteKind, Notes};
 pub use progress::{Progress, Silent};
+pub use share::share;
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};

@@ -142,6 +142,12 @@ impl Collector {
         part.into_part(&mut self.notes.borrow_mut())
     }
 
+    /// A part that others use as well; its notes are added to those of the whole.
+    pub fn with<'p, T>(&self, part: &'p Answer<T>) -> &'p T {
+        self.extend(&part.notes);
+        &part.data
+    }
+
     /// Adds all of `notes`.
     pub fn extend(&self, notes: &Notes) {
         self.notes.borrow_mut().extend(notes);

@@ -136,9 +136,18 @@ struct LoadedImage {
     size: Option<u32>,
 }
 
+type Cache = Mutex<FxHashMap<Addr, Arc<Module>>>;
+
 /// Finds modules and keeps what it found. Shared between threads.
 #[derive(Debug)]
 pub struct Modules {
+    reader: Arc<Reader>,
+    seen: Cache,
+}
+
+/// Opens modules, each once for the whole session.
+#[derive(Debug)]
+struct Reader {
     memory: Arc<Memory>,
     os: Os,
     search: Option<FileSearch>,
@@ -152,13 +161,13 @@ pub struct Modules {
     path: Option<PathLayout>,
     map: Option<LookupMapLayout>,
     most: usize,
-    cache: Mutex<FxHashMap<Addr, Arc<Module>>>,
+    cache: Cache,
 }
 
 impl Modules {
     /// Binds to a runtime. `search` tells where module files may be taken from; `None` for nowhere.
     pub fn new(memory: &Arc<Memory>, descriptor: &Descriptor, os: Os, search: Option<FileSearch>, limits: &Limits) -> Modules {
-        Modules {
+        let reader = Reader {
             memory: Arc::clone(memory),
             os,
             search,
@@ -173,11 +182,45 @@ impl Modules {
             map: LookupMapLayout::bind(descriptor).ok(),
             most: limits.modules,
             cache: Mutex::default(),
-        }
+        };
+        Modules { reader: Arc::new(reader), seen: Mutex::default() }
+    }
+
+    /// The same modules, none of them asked for yet.
+    pub fn for_answer(&self) -> Modules {
+        Modules { reader: Arc::clone(&self.reader), seen: Mutex::default() }
     }
 
     /// The module at `address`. Always answers; what cannot be read is absent from the answer.
     pub fn get(&self, address: Addr) -> Arc<Module> {
+        let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&address).map(Arc::clone);
+        known.unwrap_or_else(|| {
+            let module = self.reader.get(address);
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.len() < self.reader.most {
+                seen.insert(address, Arc::clone(&module));
+            }
+            module
+        })
+    }
+
+    /// Every module that was asked for so far and has a name or metadata, in order of address.
+    pub fn seen(&self) -> Vec<Arc<Module>> {
+        let cache = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen: Vec<_> = cache.values().filter(|m| m.name.is_some() || m.metadata.is_some()).map(Arc::clone).collect();
+        seen.sort_by_key(|m| m.address);
+        seen
+    }
+
+    /// Where the module's image begins in memory.
+    pub fn image_base(&self, module: Addr) -> Option<Addr> {
+        self.reader.image_of(module).map(|i| i.base)
+    }
+}
+
+impl Reader {
+
+    fn get(&self, address: Addr) -> Arc<Module> {
         let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&address).map(Arc::clone);
         if let Some(module) = known {
             return module;
@@ -189,14 +232,6 @@ impl Modules {
             return module;
         }
         Arc::clone(cache.entry(address).or_insert(module))
-    }
-
-    /// Every module that was asked for so far and has a name or metadata, in order of address.
-    pub fn seen(&self) -> Vec<Arc<Module>> {
-        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut seen: Vec<_> = cache.values().filter(|m| m.name.is_some() || m.metadata.is_some()).map(Arc::clone).collect();
-        seen.sort_by_key(|m| m.address);
-        seen
     }
 
     fn read(&self, address: Addr) -> Module {
@@ -254,11 +289,6 @@ impl Modules {
         let utf8 = || self.memory.text(self.pointer(module, layout.simple_name)?, self.string_bytes).ok();
         let utf16 = || self.memory.utf16_nul(self.pointer(module, layout.file_name)?, self.string_bytes).ok();
         utf8().or_else(utf16).filter(|n| !n.is_empty())
-    }
-
-    /// Where the module's image begins in memory.
-    pub fn image_base(&self, module: Addr) -> Option<Addr> {
-        self.image_of(module).map(|i| i.base)
     }
 
     fn image_of(&self, module: Addr) -> Option<LoadedImage> {

@@ -72,6 +72,19 @@ impl TypeNames {
         })
     }
 
+    /// The same, with an account of its own of the modules that names are taken from: what an answer says about missing names
+    /// must not depend on what was asked before. Opened modules are shared.
+    pub fn for_answer(&self) -> TypeNames {
+        TypeNames {
+            tables: self.tables.clone(),
+            modules: self.modules.for_answer(),
+            layouts: self.layouts.clone(),
+            memory: Arc::clone(&self.memory),
+            longest: self.longest,
+            cache: Mutex::default(),
+        }
+    }
+
     /// The name of the type whose method table is at `mt`.
     pub fn name(&self, mt: Addr) -> Arc<TypeName> {
         let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).map(Arc::clone);

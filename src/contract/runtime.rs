@@ -1,6 +1,7 @@
 //! Opens the runtimes of a process: descriptor, overlay, synthesis, each with its provenance.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
@@ -23,18 +24,16 @@ pub struct Options {
     /// Where to look for module files.
     pub search: FileSearch,
     /// Caps.
-    pub limits: Limits,
-    /// Whether to record what is read of the process's memory: see [`Memory::recorder`].
-    pub record: bool,
+    pub limits: Arc<Limits>,
 }
 
-/// One runtime of the process, ready for contract readers.
+/// A runtime found in the process, and the descriptor that contract readers bind to.
 #[derive(Clone, Debug)]
-pub struct Runtime {
+pub struct Description {
     /// Where it was found.
     pub site: Site,
     /// Everything that is known about its layouts and variables.
-    pub descriptor: Descriptor,
+    pub descriptor: Arc<Descriptor>,
     /// Where the VM's part came from.
     pub vm: LayoutSource,
     /// Where the GC's part came from.
@@ -118,7 +117,7 @@ pub enum RuntimeError {
 ///
 /// # Errors
 /// [`RuntimeError`] where not one can be read.
-pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Runtime>, RuntimeError> {
+pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Description>, RuntimeError> {
     let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
     let mut runtimes = Vec::new();
     let mut failure = None;
@@ -164,7 +163,7 @@ struct Vm {
 }
 
 impl Opener<'_> {
-    fn open(&self) -> Result<Runtime, RuntimeError> {
+    fn open(&self) -> Result<Description, RuntimeError> {
         let limits = &self.options.limits;
         let (parts, header) = self.own_descriptor();
         let has_gc = parts.iter().any(|p| p.raw.contracts.iter().any(|c| c.0 == "GC"));
@@ -194,9 +193,9 @@ impl Opener<'_> {
         site.dac_table = vm.table.or(site.dac_table);
         let version_of_json = parts.first().map(|p| p.raw.version);
         self.newer_reader(&vm.descriptor, version_of_json);
-        Ok(Runtime {
+        Ok(Description {
             site,
-            descriptor: vm.descriptor,
+            descriptor: Arc::new(vm.descriptor),
             vm: vm.source,
             gc,
             overlay: vm.overlay.map(|o| o.section.name),
@@ -554,7 +553,7 @@ fn is_version(text: &str) -> bool {
     number(parts.next()) && number(parts.next()) && number(parts.next())
 }
 
-impl Runtime {
+impl Description {
     /// Address that identifies the runtime: the base of its module.
     pub fn base(&self) -> Option<Addr> {
         self.site.image.as_ref().map(|i| i.base)

@@ -1,4 +1,4 @@
-//! SharedNotes of an ELF core: threads, file mappings, the auxiliary vector, the signal.
+//! Notes of an ELF core: threads, file mappings, the auxiliary vector, the signal.
 
 use super::fields::Fields;
 

@@ -116,7 +116,7 @@ pub fn verify(
     Ok(Some(report(&heap, namer, query, only.map(|(object, _)| object), sink, totals, unavailable, coverage)))
 }
 
-/// SharedNotes what was not walked. What is damaged is found.
+/// Notes what was not walked. What is damaged is found.
 fn note_walks(process: &Process, heap: &Heap, walks: &[(usize, WalkModel)]) {
     let sound: Vec<(usize, WalkModel)> = walks
         .iter()

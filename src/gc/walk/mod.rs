@@ -122,6 +122,12 @@ pub struct Walker {
     holes: bool,
 }
 
+impl std::fmt::Debug for Walker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Walker").field("segments", &self.segments.len()).finish_non_exhaustive()
+    }
+}
+
 /// What a walk found out about the segments, and the visitors of its threads.
 pub struct Walked<V> {
     /// One for each segment of the heap that was walked, in their order, with the segment's number.

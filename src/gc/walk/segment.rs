@@ -318,7 +318,7 @@ impl Run<'_> {
         cache: &mut Cache<'_>,
         visit: &mut impl FnMut(&Object<'_>) -> ControlFlow<()>,
     ) -> Stop {
-        let memory = self.heap.memory;
+        let memory = &*self.heap.memory;
         let (unmask, word) = (self.heap.unmask, shape.ptr.bytes());
         let Rules { end, align, smallest, .. } = self.rules;
         let round = align.saturating_sub(1);

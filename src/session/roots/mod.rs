@@ -1,19 +1,15 @@
 //! Roots: what keeps objects alive from outside of the heap, and how well a dump answers for each kind.
 
-mod report;
 mod stacks;
 mod statics;
 
 use rustc_hash::FxHashMap;
 
-use super::Namer;
-use crate::base::{Addr, NoteKind};
-use crate::clr::threads::{Thread, Threads};
-use crate::contract::{Process, Runtime};
-use crate::gc::{Gc, HandleFilter, Heap, ObjectStarts};
+use super::{Heap, Namer, Runtime};
+use crate::base::{Addr, Answer, Collector, NoteKind, Notes};
+use crate::clr::threads::Thread;
+use crate::gc::{Gc, HandleFilter};
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind};
-
-pub use report::{RootsQuery, finalizers, roots_report};
 
 /// Properties of a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -183,27 +179,25 @@ impl Roots {
     }
 }
 
-/// Collects the roots of `runtime`. `index` says where the objects of `heap` begin; without it, stacks and registers are
-/// not looked at.
-pub fn collect_roots<'p>(
-    process: &'p Process,
-    runtime: &Runtime,
-    gc: &Gc,
-    heap: &Heap,
-    namer: &Namer,
-    index: Option<&ObjectStarts>,
-    options: &RootOptions,
-) -> Roots {
-    let before = process.notes.all().len();
-    let reader = Threads::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits);
-    let threads: Result<Vec<Thread>, String> = reader.map(|r| r.list()).map_err(|e| e.to_string());
-    let trouble = trouble_since(process, before);
-    let list = threads.as_deref().unwrap_or_default();
+impl Roots {
+    /// Collects the roots of `heap`.
+    pub(crate) fn collect(heap: &Heap, namer: &Namer, options: &RootOptions) -> Answer<Roots> {
+        let notes = Collector::new();
+        let roots = collect(heap, namer, options, &notes);
+        notes.finish(roots)
+    }
+}
+
+fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
+    let (runtime, gc) = (heap.runtime(), heap.gc());
+    let threads = runtime.threads().map(|list| notes.with(list)).map_err(|e| e.to_string());
+    let trouble = runtime.threads().ok().and_then(|list| first_loss(&list.notes));
+    let list = threads.clone().map_or(&[][..], Vec::as_slice);
     let mut roots = Roots {
         threads: list.iter().map(|t| RootThread { managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) }).collect(),
         ..Roots::default()
     };
-    handle_roots(process, gc, list, options, &mut roots);
+    handle_roots(runtime, gc, (list, options), notes, &mut roots);
     if options.wants(RootKind::Exception) {
         match &threads {
             Ok(list) if list.is_empty() => {
@@ -216,17 +210,18 @@ pub fn collect_roots<'p>(
         }
     }
     if options.wants(RootKind::FinalizerReady) {
-        finalizer_roots(gc, &mut roots);
+        finalizer_roots(gc, notes, &mut roots);
     }
     if options.wants(RootKind::Static) || options.wants(RootKind::ThreadStatic) {
-        statics::static_roots(process, runtime, namer, list, options, &mut roots);
+        statics::static_roots(runtime, namer, options, notes, &mut roots);
     }
     if options.needs_index() {
-        stacks::stack_roots(process, heap, index, list, options, &mut roots);
+        stacks::stack_roots(heap, list, options, notes, &mut roots);
     }
-    if roots.roots.len() > process.limits.roots {
-        process.notes.add(NoteKind::LimitHit, None, format!("more than {} roots: the rest is left out", process.limits.roots));
-        roots.roots.truncate(process.limits.roots);
+    let limits = runtime.limits();
+    if roots.roots.len() > limits.roots {
+        notes.add(NoteKind::LimitHit, None, format!("more than {} roots: the rest is left out", limits.roots));
+        roots.roots.truncate(limits.roots);
     }
     let order = |kind: RootKind| RootKind::ALL.iter().position(|k| *k == kind);
     roots.roots.sort_by_key(|r| order(r.kind));
@@ -234,9 +229,9 @@ pub fn collect_roots<'p>(
     roots
 }
 
-/// The first note since there were `before` of them that means that something is missing.
-fn trouble_since(process: &Process, before: usize) -> Option<String> {
-    process.notes.all().into_iter().skip(before).find(|n| n.kind.makes_partial()).map(|n| n.message)
+/// The first reason why a part of the roots is missing.
+fn first_loss(notes: &Notes) -> Option<String> {
+    notes.first_loss().map(|n| n.message.clone())
 }
 
 /// Kind and flags of the roots that handles of a type are; `None` for dependent handles, which are edges.
@@ -255,7 +250,13 @@ fn root_of_handle(kind: HandleKind) -> Option<(RootKind, RootFlags)> {
     })
 }
 
-fn handle_roots(process: &Process, gc: &Gc, threads: &[Thread], options: &RootOptions, roots: &mut Roots) {
+fn handle_roots(
+    runtime: &Runtime,
+    gc: &Gc,
+    (threads, options): (&[Thread], &RootOptions),
+    notes: &Collector,
+    roots: &mut Roots,
+) {
     let numbered = || threads.iter().zip(0u32..);
     let last: FxHashMap<Addr, u32> = numbered().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
     let in_flight: FxHashMap<Addr, u32> = numbered().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
@@ -280,11 +281,10 @@ fn handle_roots(process: &Process, gc: &Gc, threads: &[Thread], options: &RootOp
     if wanted.is_empty() {
         return;
     }
-    let before = process.notes.all().len();
-    let most = process.limits.roots;
+    let most = runtime.limits().roots;
     let (mut skipped, mut found) = (0u64, 0u64);
     let mut ref_counted = false;
-    let tables = gc.walk_handles(&HandleFilter { kinds: wanted.clone() }, |h: HandleModel| {
+    let walked = gc.walk_handles(&HandleFilter { kinds: wanted.clone() }, |h: HandleModel| {
         found = found.saturating_add(1);
         if roots.roots.len().max(roots.dependents.len()) >= most {
             skipped = skipped.saturating_add(1);
@@ -301,10 +301,13 @@ fn handle_roots(process: &Process, gc: &Gc, threads: &[Thread], options: &RootOp
         let origin = last.get(&h.address).map_or(Origin::Handle(h.kind), |i| Origin::LastThrown(*i));
         roots.roots.push(Root { kind, address: Some(h.address), object: h.object, flags, origin });
     });
+    let mut trouble = first_loss(&walked.notes);
+    let tables = notes.take(walked);
     if skipped > 0 {
-        process.notes.add(NoteKind::LimitHit, None, format!("{skipped} handles are beyond the {most} roots that are listed"));
+        let what = format!("{skipped} handles are beyond the {most} roots that are listed");
+        trouble = trouble.or_else(|| Some(what.clone()));
+        notes.add(NoteKind::LimitHit, None, what);
     }
-    let trouble = trouble_since(process, before);
     let supported = gc.supported_handles();
     let mut kinds: Vec<RootKind> = Vec::new();
     for (kind, handle) in wanted.iter().filter_map(|h| Some((root_of_handle(*h)?.0, *h))) {
@@ -326,8 +329,8 @@ fn handle_roots(process: &Process, gc: &Gc, threads: &[Thread], options: &RootOp
     }
 }
 
-fn finalizer_roots(gc: &Gc, roots: &mut Roots) {
-    let queues = gc.finalizer_queues();
+fn finalizer_roots(gc: &Gc, notes: &Collector, roots: &mut Roots) {
+    let queues = notes.take(gc.finalizer_queues());
     let complete = queues.iter().filter(|q| q.complete).count();
     for entry in queues.iter().flat_map(|q| &q.entries).filter(|e| e.state != FinalizerState::Registered) {
         roots.roots.push(Root {

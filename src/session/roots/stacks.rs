@@ -4,12 +4,13 @@
 //! words for roots.
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots};
-use crate::base::{Addr, AddrRange, NoteKind};
+use crate::base::{Addr, AddrRange, Collector, NoteKind};
 use crate::clr::threads::Thread;
-use crate::contract::Process;
 use crate::dump::{OsThread, ThreadStacks};
-use crate::gc::{Heap, ObjectStarts};
+use crate::gc::{ObjectStarts, Walker};
+use crate::memory::Memory;
 use crate::model::{CoverageKind, RootKind};
+use crate::session::Heap;
 
 /// State flag of a thread that runs on its alternate signal stack: its own stack lies elsewhere.
 const ON_ALTERNATE_STACK: u32 = 0x40;
@@ -29,24 +30,13 @@ struct Lacks {
 }
 
 /// Adds what the stacks and registers of `threads` lead to.
-pub(super) fn stack_roots(
-    process: &Process,
-    heap: &Heap,
-    index: Option<&ObjectStarts>,
-    threads: &[Thread],
-    options: &RootOptions,
-    roots: &mut Roots,
-) {
+pub(super) fn stack_roots(heap: &Heap, threads: &[Thread], options: &RootOptions, notes: &Collector, roots: &mut Roots) {
     let mut lacks = Lacks::default();
-    let Some(index) = index else {
-        for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
-            roots.cover(kind, CoverageKind::Unavailable, Some("the heap was not indexed".into()));
-        }
-        return;
-    };
-    let stacks = ThreadStacks::new(&process.dump);
+    let memory = heap.memory();
+    let index = notes.with(heap.starts());
+    let stacks = ThreadStacks::new(heap.runtime().file());
     // ThreadStacks do not share memory: all of them together cannot be longer than the dump, unless it was forged.
-    let (mut budget, mut forged) = (process.memory.dump_bytes(), None);
+    let (mut budget, mut forged) = (memory.dump_bytes(), None);
     for (thread, number) in threads.iter().zip(0u32..) {
         let Some(os_id) = thread.os_id.filter(|id| *id != 0) else { continue };
         if thread.state.is_some_and(|s| s & WITHOUT_STACK != 0) {
@@ -68,61 +58,60 @@ pub(super) fn stack_roots(
             }
         }
         if options.wants(RootKind::Stack) {
-            let Some(range) = stack_of(process, &stacks, thread, native) else {
+            let Some(range) = stack_of(memory, &stacks, thread, native) else {
                 lacks.no_stack = lacks.no_stack.saturating_add(1);
                 continue;
             };
             lacks.scanned = lacks.scanned.saturating_add(1);
-            let captured = process.memory.captured(range);
+            let captured = memory.captured(range);
             if captured > budget {
                 forged = forged.or(Some(range.start));
                 lacks.cut = lacks.cut.saturating_add(1);
                 continue;
             }
             budget = budget.saturating_sub(captured);
-            let cut = scan(process, heap, index, (thread, number), range, roots);
+            let cut = scan(heap, (thread, number), range, notes, roots);
             lacks.cut = lacks.cut.saturating_add(u64::from(cut || captured < range.len()));
         }
     }
     if let Some(at) = forged {
-        process.notes.add(NoteKind::Invalid, at, "the stacks of the threads have more bytes than the dump: not all are scanned");
+        notes.add(NoteKind::Invalid, at, "the stacks of the threads have more bytes than the dump: not all are scanned");
     }
     for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
         let missing = lacks.missing(kind);
         if !missing.is_empty() {
-            process.notes.add(NoteKind::Missing, None, format!("roots of kind {kind}: {}", missing.join("; ")));
+            notes.add(NoteKind::Missing, None, format!("roots of kind {kind}: {}", missing.join("; ")));
         }
-        let (coverage, reason) = lacks.coverage(kind, heap);
+        let (coverage, reason) = lacks.coverage(kind, heap.walker());
         roots.cover(kind, coverage, Some(reason));
     }
 }
 
 fn object_at(heap: &Heap, index: &ObjectStarts, address: Addr) -> Option<(Addr, RootFlags)> {
-    let (_, object) = index.containing(heap, address)?;
+    let (_, object) = index.containing(heap.walker(), address)?;
     let interior = if object == address { RootFlags::NONE } else { RootFlags::INTERIOR };
     Some((object, RootFlags::CONSERVATIVE.with(interior)))
 }
 
 /// Looks at every word of `range`. Returns whether that is only a part of it.
 fn scan(
-    process: &Process,
     heap: &Heap,
-    index: &ObjectStarts,
     (thread, number): (&Thread, u32),
     mut range: AddrRange,
+    notes: &Collector,
     roots: &mut Roots,
 ) -> bool {
-    let memory = &process.memory;
+    let (memory, index, limits) = (heap.memory(), &heap.starts().data, heap.limits());
     let mut cut = false;
-    if range.len() > process.limits.stack_bytes {
-        let what = format!("the stack of the thread at {} is scanned for {} bytes only", thread.address, process.limits.stack_bytes);
-        process.notes.add(NoteKind::LimitHit, range.start, what);
-        range = AddrRange::new(range.start, range.start.plus(process.limits.stack_bytes));
+    if range.len() > limits.stack_bytes {
+        let what = format!("the stack of the thread at {} is scanned for {} bytes only", thread.address, limits.stack_bytes);
+        notes.add(NoteKind::LimitHit, range.start, what);
+        range = AddrRange::new(range.start, range.start.plus(limits.stack_bytes));
         cut = true;
     }
     memory.scan(range);
     for (at, bytes) in memory.words(range) {
-        if roots.roots.len() > process.limits.roots {
+        if roots.roots.len() > limits.roots {
             return true;
         }
         if let Some((object, flags)) = object_at(heap, index, Addr(memory.shape().number(bytes))) {
@@ -134,9 +123,9 @@ fn scan(
 }
 
 /// The used part of a thread's stack: from its stack pointer to its end.
-fn stack_of(process: &Process, stacks: &ThreadStacks<'_>, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
+fn stack_of(memory: &Memory, stacks: &ThreadStacks<'_>, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
     let sp = native.stack_pointer?;
-    let from = Addr(sp.0.checked_next_multiple_of(process.memory.ptr_bytes())?);
+    let from = Addr(sp.0.checked_next_multiple_of(memory.ptr_bytes())?);
     let mut end = stacks.of(native)?.end;
     // The kernel joins neighbouring mappings: what the runtime or the C library knows of the stack's end is closer.
     for closer in [thread.stack_base, native.thread_base].into_iter().flatten() {
@@ -160,7 +149,7 @@ impl Lacks {
         reasons
     }
 
-    fn coverage(&self, kind: RootKind, heap: &Heap) -> (CoverageKind, String) {
+    fn coverage(&self, kind: RootKind, heap: &Walker) -> (CoverageKind, String) {
         let mut reasons = self.missing(kind);
         let whole = heap.segments().iter().all(|s| s.captured_bytes >= s.allocated_bytes);
         let none = self.threads == 0 || self.no_registers == self.threads || kind == RootKind::Stack && self.scanned == 0;

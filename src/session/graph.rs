@@ -7,50 +7,34 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::graph::{Csr, CsrBuilder, GraphError};
-use super::roots::{Root, RootFlags, RootOptions, Roots, collect_roots};
-use super::walk::note;
-use super::{Namer, TypePattern, index};
-use crate::base::{Addr, NoteKind};
-use crate::contract::{Process, Runtime};
-use crate::gc::{Gc, Heap, Object, ObjectStarts, ObjectType, Visitor};
+use super::roots::{Root, RootFlags, RootOptions, Roots};
+use super::{Error, Heap, Namer, TypePattern, note_walks};
+use crate::base::{Addr, Answer, NoteKind};
+use crate::clr::modules::Module;
+use crate::gc::{Object, ObjectStarts, ObjectType, Visitor};
+use crate::graph::{Csr, CsrBuilder, GraphError};
 use crate::model::{Generation, SegmentModel};
 
-/// Why there is no graph.
+/// The graph would take more memory than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HeapGraphError {
-    /// More objects or references than can be numbered.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// It would take more memory than allowed.
-    #[error("{objects} objects need about {needed} bytes of memory, {allowed} are allowed (--max-memory)")]
-    Memory {
-        /// Objects of the heap.
-        objects: u32,
-        /// Bytes of memory that the graph and what is made of it would take.
-        needed: u64,
-        /// Bytes allowed.
-        allowed: u64,
-    },
+#[error("{objects} objects need about {needed} bytes of memory, {allowed} are allowed (--max-memory)")]
+pub struct MemoryLimit {
+    /// Objects of the heap.
+    pub objects: u32,
+    /// Bytes of memory that the graph and what is made of it would take.
+    pub needed: u64,
+    /// Bytes allowed.
+    pub allowed: u64,
 }
 
 /// Bytes of memory for each object, dominator tree and retained sizes included: measured 50 on a heap with 1.1 references
 /// per object, with room for three references.
 const BYTES_PER_OBJECT: u64 = 64;
 
-/// Which graph is wanted.
-#[derive(Clone, Debug, Default)]
-pub struct GraphOptions {
-    /// The roots.
-    pub roots: RootOptions,
-    /// Most bytes of memory to use; `None` for no limit.
-    pub max_memory: Option<u64>,
-}
-
 /// The heap of one runtime as a graph.
 pub struct HeapGraph {
     /// Numbers of the objects.
-    pub index: ObjectStarts,
+    pub index: Arc<ObjectStarts>,
     /// Who refers to whom.
     pub edges: Csr,
     /// Types by their number.
@@ -63,10 +47,18 @@ pub struct HeapGraph {
     pub frozen: Vec<u32>,
     /// References that lead to no object: a sign of damage, or of a collection in progress.
     pub dangling: u64,
+    /// Modules that names of its roots were taken from.
+    modules: Vec<Arc<Module>>,
     type_of: Vec<u32>,
     size_of: Vec<u32>,
     /// Sizes that take more than 32 bits.
     large: FxHashMap<u32, u64>,
+}
+
+impl std::fmt::Debug for HeapGraph {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HeapGraph").field("objects", &self.len()).field("edges", &self.edges.edges()).finish_non_exhaustive()
+    }
 }
 
 #[derive(Default)]
@@ -137,37 +129,33 @@ impl Visitor for Builder<'_> {
 }
 
 impl HeapGraph {
-    /// Builds the graph of `heap`, with the roots that `options` ask for.
+    /// Builds the graph of `heap`, with weak handles among its roots or without.
     ///
     /// # Errors
-    /// [`HeapGraphError`] where there are more objects or references than can be numbered, or than memory is allowed for.
-    pub fn build<'p>(
-        process: &'p Process,
-        runtime: &Runtime,
-        gc: &Gc,
-        heap: &Heap,
-        namer: &Namer,
-        options: &GraphOptions,
-    ) -> Result<HeapGraph, HeapGraphError> {
-        let index = index(process, heap);
+    /// [`Error::Graph`] where there are more objects or references than can be indexed, [`Error::Memory`] where they would take
+    /// more memory than allowed.
+    pub(super) fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
+        let notes = crate::base::Collector::new();
+        let index = notes.with(heap.starts());
         let needed = u64::from(index.len()).saturating_mul(BYTES_PER_OBJECT);
-        if let Some(allowed) = options.max_memory.filter(|most| needed > *most) {
-            return Err(HeapGraphError::Memory { objects: index.len(), needed, allowed });
+        if let Some(allowed) = heap.limits().max_memory.filter(|most| needed > *most) {
+            return Err(MemoryLimit { objects: index.len(), needed, allowed }.into());
         }
-        let roots = collect_roots(process, runtime, gc, heap, namer, Some(&index), &options.roots);
-        let extra = extra(heap, namer, &index, &roots);
-        let walked = heap.walk_once(&*process.progress, || Builder {
-            index: &index,
+        let namer = heap.namer();
+        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { kinds: Vec::new(), weak }));
+        let extra = extra(heap, &namer, index, &roots);
+        let walked = heap.walker().walk_once(heap.progress(), || Builder {
+            index,
             extra: &extra,
             segment: 0,
             id: 0,
             parts: Vec::new(),
             dangling: 0,
         });
-        note(process, heap, &walked.segments);
+        note_walks(heap.walker(), &walked.segments, &notes);
         let dangling = walked.visitors.iter().fold(0u64, |n, v| n.saturating_add(v.dangling));
         if dangling > 0 {
-            process.notes.add(NoteKind::Invalid, None, format!("{dangling} references lead to no object and are left out"));
+            notes.add(NoteKind::Invalid, None, format!("{dangling} references lead to no object and are left out"));
         }
         let mut parts: Vec<(usize, Part)> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
         parts.sort_by_key(|(segment, _)| *segment);
@@ -176,15 +164,16 @@ impl HeapGraph {
         let mut rows = CsrBuilder::with_capacity(objects, edges);
         let mut graph = HeapGraph {
             edges: CsrBuilder::default().finish()?,
-            types: heap.types().list(),
-            held: held(&index, &roots, |r| !r.flags.has(RootFlags::WEAK)),
-            frozen: frozen(heap, &index),
+            types: heap.walker().types().list(),
+            held: held(index, &roots, |r| !r.flags.has(RootFlags::WEAK)),
+            frozen: frozen(heap, index),
             roots,
             dangling,
             type_of: Vec::with_capacity(objects),
             size_of: Vec::with_capacity(objects),
             large: FxHashMap::default(),
-            index,
+            modules: namer.modules(),
+            index: Arc::clone(index),
         };
         // Each part goes away as soon as it is taken over: two whole graphs at once would be too much.
         for (_, part) in parts {
@@ -197,7 +186,14 @@ impl HeapGraph {
             graph.large.extend(part.large);
         }
         graph.edges = rows.finish()?;
-        Ok(graph)
+        Ok(notes.finish(graph))
+    }
+
+    /// A namer for an answer about this graph: it accounts for the modules that the graph was built with.
+    pub(crate) fn namer(&self, heap: &Heap) -> Namer {
+        let namer = heap.namer();
+        namer.include(&self.modules);
+        namer
     }
 
     /// Numbers of the objects that those roots hold that `counts` picks, ascending, each once.
@@ -294,9 +290,9 @@ fn extra(heap: &Heap, namer: &Namer, index: &ObjectStarts, roots: &Roots) -> Ext
             extra.edges.entry(from).or_default().push(to);
         }
     }
-    if let Ok(types) = namer.layouts() {
-        for kind in heap.types().list().iter().filter(|t| t.is_collectible) {
-            let module = heap.tables().loader_module(kind.method_table);
+    if let Ok(types) = namer.types() {
+        for kind in heap.walker().types().list().iter().filter(|t| t.is_collectible) {
+            let module = heap.walker().tables().loader_module(kind.method_table);
             let allocator = module.and_then(|m| types.loader().allocator_object(m)).and_then(|a| index.id_of(a));
             extra.allocators.extend(allocator.map(|a| (kind.method_table, a)));
         }

@@ -4,12 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, NoteKind, SharedNotes};
+use super::Runtime;
+use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
-use crate::clr::modules::MetadataOrigin;
+use crate::clr::modules::{MetadataOrigin, Module};
 use crate::clr::type_names::{NameQuality, TypeNames};
-use crate::contract::{ContractError, Process, Runtime};
+use crate::contract::ContractError;
 use crate::gc::Object;
 use crate::memory::Memory;
 
@@ -19,40 +20,59 @@ const MAX_DEPTH: u32 = 16;
 /// Fields by type and offset.
 type Paths = FxHashMap<(Addr, u64), Option<Arc<str>>>;
 
-/// Names types and fields of one runtime.
+/// Names types and fields for one answer, and keeps account of the modules that it took names from.
+///
+/// Readers and opened metadata are the runtime's, bound once; what an answer says about missing names is about the modules
+/// that it named itself.
+#[derive(Debug)]
 pub struct Namer {
     names: Option<Arc<TypeNames>>,
-    types: Result<Types, ContractError>,
+    types: Result<Arc<Types>, ContractError>,
     paths: Mutex<Paths>,
-    memory: &'p Memory,
+    memory: Arc<Memory>,
+    /// Modules that the graph was built with, where the answer is about it.
+    more: Mutex<Vec<Arc<Module>>>,
 }
 
-impl<'p> Namer {
-    /// A namer for `runtime`; one that names nothing where its descriptor lacks what names need.
-    pub fn new(process: &'p Process, runtime: &Runtime) -> Namer {
-        let search = Some(process.search.clone());
-        let (memory, d) = (&process.memory, &runtime.descriptor);
-        let names = TypeNames::new(memory, d, process.dump.facts.os, search, &process.limits).map(Arc::new);
-        let types = names.clone().and_then(|names| Types::new(memory, d, names, &process.limits));
-        Namer { names: names.ok(), types, paths: Mutex::default(), memory }
+impl Namer {
+    /// A namer for one answer about `runtime`; one that names nothing where its descriptor lacks what names need.
+    pub(crate) fn new(runtime: &Runtime) -> Namer {
+        let memory = runtime.memory();
+        let names = runtime.type_names().map(|names| Arc::new(names.for_answer()));
+        let types = names.clone().and_then(|names| Types::new(memory, runtime.descriptor(), names, runtime.limits()).map(Arc::new));
+        Namer { names: names.ok(), types, paths: Mutex::default(), memory: Arc::clone(memory), more: Mutex::default() }
     }
 
     /// The names of types; `None` where the descriptor lacks what they need.
-    pub fn types(&self) -> Option<&TypeNames> {
-        self.names.as_deref()
+    pub fn names(&self) -> Option<&Arc<TypeNames>> {
+        self.names.as_ref()
     }
 
     /// The types with their fields.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what they need.
-    pub fn layouts(&self) -> Result<&Types, ContractError> {
+    pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
         self.types.as_ref().map_err(Clone::clone)
     }
 
     /// The offsets of fields, where the descriptor has what they need.
     pub fn fields(&self) -> Option<&Fields> {
-        self.types.as_ref().ok().map(Types::fields)
+        self.types.as_ref().ok().map(|t| t.fields())
+    }
+
+    /// Modules that names were taken from, in order of address.
+    pub(crate) fn modules(&self) -> Vec<Arc<Module>> {
+        let mut all = self.names.as_ref().map(|n| n.modules().seen()).unwrap_or_default();
+        all.extend(self.more.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        all.sort_by_key(|m| m.address);
+        all.dedup_by_key(|m| m.address);
+        all
+    }
+
+    /// Accounts for modules that a part of the answer was built with.
+    pub(crate) fn include(&self, modules: &[Arc<Module>]) {
+        self.more.lock().unwrap_or_else(PoisonError::into_inner).extend(modules.iter().cloned());
     }
 
     /// The name of the type with this method table, as SOS and ClrMD print it, or `Module!0x02000123` without metadata.
@@ -131,21 +151,19 @@ impl<'p> Namer {
         fields.string(text, LONGEST)
     }
 
-    /// SharedNotes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
-    pub fn note(&self, notes: &SharedNotes) {
-        if let Some(names) = &self.names {
-            note_modules(names, notes);
-        }
+    /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
+    pub(crate) fn note(&self, notes: &Collector) {
+        note_modules(&self.modules(), notes);
         for (at, what) in self.types.iter().flat_map(|t| t.loader().circles()) {
             notes.add(NoteKind::LimitHit, at, format!("{what} runs in a circle or past its limit"));
         }
     }
 }
 
-/// SharedNotes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
-pub(super) fn note_modules(names: &TypeNames, notes: &SharedNotes) {
+/// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
+pub(crate) fn note_modules(modules: &[Arc<Module>], notes: &Collector) {
     let mut nameless = Vec::new();
-    for module in names.modules().seen() {
+    for module in modules {
         let name = module.simple_name().unwrap_or("a module").to_string();
         match &module.origin {
             MetadataOrigin::UnverifiedFile(path) => {

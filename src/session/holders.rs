@@ -1,10 +1,9 @@
 //! Which roots hold objects, and in which order they are told.
 
-use super::Namer;
-use super::graph::{BitSet, reachable};
-use super::heap_graph::HeapGraph;
 use super::roots::{Root, RootFlags};
+use super::{HeapGraph, Namer};
 use crate::gc::Gc;
+use crate::graph::{BitSet, reachable};
 use crate::model::{RootKind, RootModel, Stacks};
 
 impl HeapGraph {

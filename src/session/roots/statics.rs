@@ -1,24 +1,16 @@
 //! Static fields and thread statics as roots.
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots};
-use crate::analysis::{Namer, StaticsOptions, StaticsReader, object_limits};
-use crate::base::{Addr, NoteKind};
+use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::statics::Statics;
-use crate::clr::threads::Thread;
-use crate::clr::values::Values;
-use crate::contract::{Process, Runtime};
+use crate::clr::values::{ValueLimits, Values};
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
+use crate::session::{Namer, Runtime, StaticsQuery, StaticsReader};
 
 /// Adds a root for every reference in a static field, those in its structures among them.
-pub(super) fn static_roots<'p>(
-    process: &'p Process,
-    runtime: &Runtime,
-    namer: &Namer,
-    threads: &[Thread],
-    options: &RootOptions,
-    roots: &mut Roots,
-) {
-    let types = match namer.layouts() {
+pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptions, notes: &Collector, roots: &mut Roots) {
+    let threads = runtime.threads_if_any();
+    let types = match namer.types() {
         Ok(types) => types,
         Err(e) => {
             for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
@@ -27,15 +19,15 @@ pub(super) fn static_roots<'p>(
             return;
         }
     };
-    let (memory, d) = (&process.memory, &runtime.descriptor);
-    let values = Values::new(memory, d, types, object_limits());
+    let (memory, d) = (runtime.memory(), runtime.descriptor());
+    let values = Values::new(memory, d, types, ValueLimits::default());
     let statics = Statics::new(memory, d, types);
     let reader = StaticsReader::new(types, &values, &statics, threads);
     for (kind, thread_statics) in [(RootKind::Static, false), (RootKind::ThreadStatic, true)] {
         if !options.wants(kind) {
             continue;
         }
-        let report = reader.all(&[], &StaticsOptions { pattern: None, thread_statics, everything: false });
+        let report = reader.all(&[], &StaticsQuery { pattern: None, thread_statics, everything: false });
         let absent = report.statics.iter().filter(|s| s.field.kind == ValueKind::Absent).count();
         for model in &report.statics {
             let declaring = model.field.declaring_type.as_deref().unwrap_or("?");
@@ -43,8 +35,8 @@ pub(super) fn static_roots<'p>(
             let mut found = Vec::new();
             references(&format!("{declaring}.{}", model.field.name), &model.field, &mut found);
             for (name, address, object) in found {
-                if roots.roots.len() >= process.limits.roots {
-                    process.notes.add(NoteKind::LimitHit, None, "static fields beyond the cap on roots are left out");
+                if roots.roots.len() >= runtime.limits().roots {
+                    notes.add(NoteKind::LimitHit, None, "static fields beyond the cap on roots are left out");
                     return;
                 }
                 let number = u32::try_from(roots.names.len()).unwrap_or(u32::MAX);

@@ -1,0 +1,118 @@
+//! The GC heap of one runtime: the walk, object starts, roots and graph, each made at first use.
+
+use std::sync::{Arc, OnceLock};
+
+use super::{Error, HeapGraph, Namer, Runtime, note_walks};
+use crate::base::{Addr, Answer, Collector, Limits, Progress};
+use crate::contract::ContractError;
+use crate::gc::{Gc, ObjectStarts, Walker};
+use crate::memory::Memory;
+use crate::model::{Generation, SegmentModel};
+
+/// What the heap is made of.
+#[derive(Debug)]
+pub(super) struct Parts {
+    gc: Arc<Answer<Gc>>,
+    walker: Answer<Walker>,
+    starts: OnceLock<Answer<Arc<ObjectStarts>>>,
+    graph: OnceLock<Answer<HeapGraph>>,
+    graph_with_weak: OnceLock<Answer<HeapGraph>>,
+}
+
+impl Parts {
+    /// Prepares the walk. Without a readable thread list it finds its way by itself.
+    pub(super) fn open(runtime: &Runtime) -> Result<Parts, ContractError> {
+        let gc = Arc::clone(runtime.gc()?);
+        let walker = Walker::new(&gc, runtime.threads_if_any())?;
+        Ok(Parts { gc, walker, starts: OnceLock::new(), graph: OnceLock::new(), graph_with_weak: OnceLock::new() })
+    }
+}
+
+/// The GC heap of one runtime.
+#[derive(Clone, Debug)]
+pub struct Heap {
+    runtime: Runtime,
+    parts: Arc<Parts>,
+}
+
+impl Heap {
+    pub(super) fn new(runtime: Runtime, parts: Arc<Parts>) -> Heap {
+        Heap { runtime, parts }
+    }
+
+    /// The runtime.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// The process's memory.
+    pub fn memory(&self) -> &Arc<Memory> {
+        self.runtime.memory()
+    }
+
+    /// Caps in force.
+    pub fn limits(&self) -> &Limits {
+        self.runtime.limits()
+    }
+
+    pub(crate) fn progress(&self) -> &dyn Progress {
+        self.runtime.progress()
+    }
+
+    /// The GC's structures.
+    pub fn gc(&self) -> &Gc {
+        &self.parts.gc
+    }
+
+    /// The segments, ordered by heap and generation.
+    pub fn segments(&self) -> &[SegmentModel] {
+        self.parts.walker.segments()
+    }
+
+    /// The generation that `address` lies in; `None` outside of the heap.
+    pub fn generation_of(&self, address: Addr) -> Option<Generation> {
+        self.parts.walker.generation_of(address)
+    }
+
+    /// The walk.
+    pub(crate) fn walker(&self) -> &Walker {
+        &self.parts.walker
+    }
+
+    /// Begins an answer about the heap: its notes start with those of opening the dump, the GC and the segments.
+    pub(crate) fn begin(&self) -> Collector {
+        let notes = self.runtime.begin();
+        notes.extend(&self.parts.gc.notes);
+        notes.extend(&self.parts.walker.notes);
+        notes
+    }
+
+    /// A namer for one answer.
+    pub(crate) fn namer(&self) -> Namer {
+        self.runtime.namer()
+    }
+
+    /// Where objects start: found by one walk, kept.
+    pub(crate) fn starts(&self) -> &Answer<Arc<ObjectStarts>> {
+        self.parts.starts.get_or_init(|| {
+            let notes = Collector::new();
+            let (starts, walks) = ObjectStarts::build(self.walker(), self.progress());
+            let starts = notes.take(starts);
+            note_walks(self.walker(), &walks, &notes);
+            notes.finish(Arc::new(starts))
+        })
+    }
+
+    /// The heap as a graph, with weak handles among its roots or without. Built once.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] or [`Error::Memory`].
+    pub(crate) fn graph(&self, weak: bool) -> Result<&Answer<HeapGraph>, Error> {
+        let cell = if weak { &self.parts.graph_with_weak } else { &self.parts.graph };
+        if let Some(graph) = cell.get() {
+            return Ok(graph);
+        }
+        let graph = HeapGraph::build(self, weak)?;
+        Ok(cell.get_or_init(|| graph))
+    }
+}

@@ -1,0 +1,35 @@
+//! The session: one opened dump, and everything that is bound or built once for it.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`Dump`] | the file, its memory, modules and OS threads, limits; the way in |
+//! | [`Runtime`] | one .NET runtime: its description, GC, managed threads, types |
+//! | [`Heap`] | the GC heap: segments, the walk, object starts, roots, the graph |
+//! | [`Namer`] | names of types and fields for one answer |
+//!
+//! `Dump`, `Runtime` and `Heap` are handles: cheap to clone, `Send + Sync`, without lifetimes. What they bind or build lazily
+//! is made once and shared. Each part is an [`Answer`](crate::base::Answer) with notes of its own, and an answer made of
+//! parts carries the notes of exactly those: asked twice, it says the same twice.
+
+mod dump;
+mod error;
+mod graph;
+mod heap;
+mod holders;
+mod names;
+pub mod roots;
+mod runtime;
+mod statics;
+mod types;
+mod walks;
+
+pub use self::dump::{Dump, OpenOptions};
+pub use error::Error;
+pub use graph::{HeapGraph, MemoryLimit};
+pub use heap::Heap;
+pub use names::Namer;
+pub use runtime::Runtime;
+pub use statics::{StaticsQuery, StaticsReader};
+pub use types::TypePattern;
+pub(crate) use types::loaded_types;
+pub(crate) use walks::{coverage, note_walks};
