@@ -1,6 +1,6 @@
 //! One object: its type, its fields or its elements.
 
-use crate::base::Addr;
+use crate::base::{Addr, Answer, NoteKind, Notes};
 use crate::clr::values::{ValueLimits, Values};
 use crate::model::{DimensionModel, ObjectReport};
 
@@ -28,7 +28,7 @@ pub fn object_limits() -> ValueLimits {
 }
 
 /// The object that starts at `address`; `None` where no valid method table is there.
-pub fn object(values: &Values<'_, '_>, address: Addr, options: &ObjectOptions) -> Option<ObjectReport> {
+pub fn object(values: &Values<'_, '_>, address: Addr, options: &ObjectOptions) -> Option<Answer<ObjectReport>> {
     let mt = values.method_table(address)?;
     let names = values.types().names();
     let info = names.method_tables().read(mt).ok()?;
@@ -49,8 +49,11 @@ pub fn object(values: &Values<'_, '_>, address: Addr, options: &ObjectOptions) -
         truncated.push("elements".to_string());
     }
     let fields = if info.is_array || info.is_string { Some(Vec::new()) } else { values.fields(mt, address) };
-    Some(ObjectReport {
-        complete: fields.is_some() && (!info.is_array || shape.is_some()) && (!info.is_string || string.is_some()),
+    let mut notes = Notes::new();
+    if fields.is_none() || (info.is_array && shape.is_none()) || (info.is_string && string.is_none()) {
+        notes.add(NoteKind::Missing, address, "a part of the object, or of what describes its type, is not in the dump");
+    }
+    let report = ObjectReport {
         address,
         type_name: Some(name.name.clone()),
         method_table: mt,
@@ -70,5 +73,6 @@ pub fn object(values: &Values<'_, '_>, address: Addr, options: &ObjectOptions) -
         elements,
         first_element: options.start,
         truncated,
-    })
+    };
+    Some(Answer::new(report, notes))
 }

@@ -24,7 +24,7 @@ impl Gc<'_> {
                 detail: detail.then(|| self.detail(*heap)),
             }
         });
-        HeapReport { complete: true, heaps: heaps.collect(), totals, allocation_contexts: self.contexts(threads) }
+        HeapReport { heaps: heaps.collect(), totals, allocation_contexts: self.contexts(threads) }
     }
 
     /// Every allocation context: of threads, of generations, and the global one. Empty ones are left out.

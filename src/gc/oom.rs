@@ -24,7 +24,7 @@ impl Gc<'_> {
             }
         }
         let any = (!heaps.is_empty()).then(|| heaps.iter().any(|h: &OomModel| h.reason != "none"));
-        OomReport { complete: true, any, heaps }
+        OomReport { any, heaps }
     }
 
     fn oom_at(&self, l: &OomLayout, heap: HeapId, at: Addr) -> Result<OomModel, ReadError> {

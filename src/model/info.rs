@@ -9,8 +9,6 @@ pub type SourceName = String;
 /// `info`: what this dump is, what it can answer, what to run next.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct InfoReport {
-    /// Whether everything that this command reads was there.
-    pub complete: bool,
     /// Kind of dump: `full`, `heap`, `mini`, `triage`, `kernel-core`, `gcore`, `partial`.
     pub kind: String,
     /// What the kind was told by.

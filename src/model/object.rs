@@ -89,8 +89,6 @@ pub struct FieldValue {
 /// An object with its fields or elements.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ObjectReport {
-    /// Whether nothing is missing.
-    pub complete: bool,
     /// The object.
     pub address: Addr,
     /// Its type.

@@ -37,8 +37,6 @@ pub enum PlaceKind {
 /// `where`: what lies at an address.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WhereReport {
-    /// Whether everything that tells was in the dump.
-    pub complete: bool,
     /// The address asked for.
     pub address: Addr,
     /// What lies there.
@@ -99,8 +97,6 @@ pub struct NearRow {
 /// `near`: what lies around an address of the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NearReport {
-    /// Whether the segment was walked that far.
-    pub complete: bool,
     /// The address asked for.
     pub address: Addr,
     /// Where in the heap it is.

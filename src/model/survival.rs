@@ -52,8 +52,6 @@ pub struct ObjectsByType {
 /// `whatif`: what would live and die if other things were roots.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WhatifReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Objects taken for alive.
     pub alive: Vec<Addr>,
     /// Handles and other roots taken for gone.
@@ -153,8 +151,6 @@ impl fmt::Display for GarbageClass {
 /// `unreachable`: objects that no root reaches.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct UnreachableReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Objects that roots reach, and frozen ones.
     pub reached: ObjectSum,
     /// Objects that no root reaches.
@@ -222,8 +218,6 @@ pub struct GarbageObject {
 /// `simulate collect`: what a collection would free now.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct CollectReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// The oldest generation that is collected: 0, 1 or 2.
     pub generation: u8,
     /// Objects that would be freed.

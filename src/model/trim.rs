@@ -3,8 +3,6 @@ use serde::Serialize;
 /// `trim`: what a smaller copy of a dump holds.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct TrimReport {
-    /// Whether the copy answers everything that the dump answers. What the dump lacks, the copy lacks as well.
-    pub complete: bool,
     /// Path of the copy.
     pub output: String,
     /// Bytes of the dump, decompressed.

@@ -93,7 +93,6 @@ pub fn whatif(
         }
     }
     Ok(WhatifReport {
-        complete: true,
         alive: query.alive.clone(),
         dead: query.dead.clone(),
         survivors: by_type(graph, namer, (0..graph.len()).filter(|id| after.test(*id) && !before.test(*id))),

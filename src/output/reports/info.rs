@@ -1,10 +1,7 @@
-use std::io;
-
-use serde_json::Value;
-
-use super::completeness;
 use crate::model::{GcKind, GcLayout, GcModel, InfoReport};
-use crate::output::{Cell, Column, Grid, Page, Report, bytes, count, record};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Table, columns};
+use crate::output::{bytes, count};
 
 fn gc_line(gc: &GcModel) -> String {
     let mut parts = Vec::new();
@@ -24,36 +21,27 @@ fn gc_line(gc: &GcModel) -> String {
 }
 
 impl Report for InfoReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        let columns = vec![Column::text("fact", 20), Column::text("value", 60)];
-        Grid::new(columns, || self.facts().into_iter().map(|(k, v)| vec![Cell::Text(k.into()), Cell::Text(v)]))
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        Box::new(std::iter::once(record("info", self)))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        page.facts(&self.facts())?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.itself("info", self);
+        let fact_columns = columns::<(&'static str, String)>().text("fact", 20, |f| f.0).text("value", 60, |f| &f.1);
+        to.table(Table::new(self.facts(), fact_columns).csv(true).shown(false));
+        to.facts(self.facts());
         if let Some(error) = &self.runtime_error {
-            page.gap()?;
-            page.line(error)?;
+            to.gap();
+            to.line(error);
         }
         if !self.answers.is_empty() {
-            page.gap()?;
-            page.line("This dump answers:")?;
-            for a in &self.answers {
+            to.gap();
+            to.line("This dump answers:");
+            to.lines(self.answers.iter().map(|a| {
                 let reason = a.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
-                page.line(&format!("  {:<10} {}{reason}", a.command, a.answer))?;
-            }
+                format!("  {:<10} {}{reason}", a.command, a.answer)
+            }));
         }
         if let Some(next) = &self.next {
-            page.gap()?;
-            page.line(&format!("Next: {next}"))?;
+            to.gap();
+            to.line(format!("Next: {next}"));
         }
-        Ok(())
     }
 }
 
