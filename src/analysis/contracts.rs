@@ -48,7 +48,6 @@ pub fn contracts(process: &Process, runtime: &Runtime) -> ContractsReport {
         model
     });
     ContractsReport {
-        complete: true,
         origins: origins.collect(),
         contracts: names.iter().map(|n| contract(d, n, &origin)).collect(),
         types: types.collect(),

@@ -188,7 +188,7 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
         }
         let mut groups: Vec<ExceptionGroup> = groups.into_values().collect();
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.message).cmp(&(&b.type_name, &b.message))));
-        ExceptionsReport { complete: true, total, groups, exceptions: (!stat).then_some(list) }
+        ExceptionsReport { total, groups, exceptions: (!stat).then_some(list) }
     }
 }
 

@@ -292,7 +292,6 @@ pub fn fragmentation(process: &Process, gc: &Gc, heap: &Heap, namer: &Namer, que
     let sum = |part: fn(&FreeSpaceModel) -> u64| rows.iter().map(part).fold(0u64, u64::saturating_add);
     let (allocated_bytes, free_bytes) = (sum(|r| r.allocated_bytes), sum(|r| r.free_bytes));
     FragmentationReport {
-        complete: true,
         generations: added(&rows, query.heaps),
         sizes: sizes
             .iter()

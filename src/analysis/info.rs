@@ -61,7 +61,6 @@ pub fn info(process: &Process, index: usize, notes: &SharedNotes) -> InfoReport 
     let runtimes = process.runtimes.as_ref().map(Vec::as_slice).unwrap_or_default();
     let crash = process.dump.crash.as_ref();
     InfoReport {
-        complete: true,
         kind,
         kind_evidence,
         format: f.container,

@@ -32,7 +32,7 @@ pub use heap_graph::{GraphOptions, HeapGraph, HeapGraphError};
 pub use info::{envelope_parts, info};
 pub use names::Namer;
 pub use object::{ObjectOptions, object, object_limits};
-pub use objects::{ObjectsPage, objects};
+pub use objects::{ObjectBatch, ObjectsPage, objects};
 pub use paths::{PathOptions, Paths};
 pub use place::{Places, containing, heap_place, near};
 pub use retained::{Retained, RetainedQuery};

@@ -1,8 +1,8 @@
 //! One object: its type, its fields or its elements.
 
-use crate::base::Addr;
+use crate::base::{Addr, Answer, NoteKind, Notes};
 use crate::clr::values::{ValueLimits, Values};
-use crate::model::{CutShort, DimensionModel, ObjectReport};
+use crate::model::{DimensionModel, ObjectReport};
 
 /// Words of the smallest object.
 const MIN_WORDS: u64 = 3;
@@ -28,7 +28,7 @@ pub fn object_limits() -> ValueLimits {
 }
 
 /// The object that starts at `address`; `None` where no valid method table is there.
-pub fn object(values: &Values, address: Addr, options: &ObjectOptions) -> Option<ObjectReport> {
+pub fn object(values: &Values, address: Addr, options: &ObjectOptions) -> Option<Answer<ObjectReport>> {
     let mt = values.method_table(address)?;
     let names = values.types().names();
     let info = names.method_tables().read(mt).ok()?;
@@ -41,16 +41,19 @@ pub fn object(values: &Values, address: Addr, options: &ObjectOptions) -> Option
     let string = if info.is_string { values.string(address) } else { None };
     let mut truncated = Vec::new();
     if string.as_ref().is_some_and(|(_, length)| *length > values.limits().string_chars) {
-        truncated.push(CutShort::String);
+        truncated.push("string".to_string());
     }
     let elements = shape.as_ref().map(|s| values.elements(s, options.start, options.count)).unwrap_or_default();
     let listed = u64::try_from(elements.len()).unwrap_or(u64::MAX);
     if shape.as_ref().is_some_and(|s| listed < s.length) {
-        truncated.push(CutShort::Elements);
+        truncated.push("elements".to_string());
     }
     let fields = if info.is_array || info.is_string { Some(Vec::new()) } else { values.fields(mt, address) };
-    Some(ObjectReport {
-        complete: fields.is_some() && (!info.is_array || shape.is_some()) && (!info.is_string || string.is_some()),
+    let mut notes = Notes::new();
+    if fields.is_none() || (info.is_array && shape.is_none()) || (info.is_string && string.is_none()) {
+        notes.add(NoteKind::Missing, address, "a part of the object, or of what describes its type, is not in the dump");
+    }
+    let report = ObjectReport {
         address,
         type_name: Some(name.name.clone()),
         method_table: mt,
@@ -70,5 +73,6 @@ pub fn object(values: &Values, address: Addr, options: &ObjectOptions) -> Option
         elements,
         first_element: options.start,
         truncated,
-    })
+    };
+    Some(Answer::new(report, notes))
 }

@@ -52,7 +52,6 @@ impl<'g, 'p> Paths<'g, 'p> {
     pub fn report(&self, targets: &[u32], merged: bool) -> PathsReport {
         let starts = self.starts(false);
         let mut report = PathsReport {
-            complete: true,
             targets: count(targets.len()),
             reachable: 0,
             paths: Vec::new(),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use super::Namer;
-use super::objects::{TypeNames, brief};
+use super::objects::brief;
 use crate::base::{Addr, AddrRange, Silent};
 use crate::clr::threads::Thread;
 use crate::contract::Process;
@@ -15,7 +15,6 @@ use crate::model::{NearKind, NearReport, NearRow, ObjectBrief, PlaceKind, Segmen
 /// The object or free space of the heap that `address` lies in: in its header word, its fields or its elements.
 pub fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<ObjectBrief> {
     let (_, segment) = heap.segment_of(address)?;
-    let mut names = TypeNames::default();
     let mut found = None;
     heap.visit(
         &Silent,
@@ -26,7 +25,7 @@ pub fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<ObjectBri
             }
             // Bytes that rounding adds belong to the object as well.
             if address.since(o.address).is_some_and(|n| n < o.size.next_multiple_of(heap.memory().ptr_bytes())) {
-                found = Some(brief(heap, namer, &mut names, o, false));
+                found = Some(brief(heap, namer, o));
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
@@ -69,7 +68,6 @@ impl<'h, 'p> Places<'h, 'p> {
     /// What lies at `address`.
     pub fn find(&self, address: Addr) -> WhereReport {
         let blank = WhereReport {
-            complete: true,
             address,
             kind: PlaceKind::Unknown,
             text: "nothing that the dump knows of".into(),
@@ -103,7 +101,7 @@ impl<'h, 'p> Places<'h, 'p> {
             let offset = address.since(object.address);
             let inside = offset.filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n:#x} bytes into "));
             let free = object.free;
-            let what = if free { "free space" } else { object.type_name.as_str() };
+            let what = if free { "free space" } else { &object.type_name };
             let text = format!("{inside}{what} at {} ({} bytes), {home}", object.address, object.size);
             let kind = if free { PlaceKind::Free } else { PlaceKind::Object };
             return Some(WhereReport { kind, text, offset, object: Some(object), ..report });
@@ -239,7 +237,7 @@ pub fn near(gc: &Gc, heap: &Heap, namer: &Namer, threads: &[Thread], address: Ad
             row.kind = if context { NearKind::AllocationContext } else { gap_kind(&walks, row.address) };
         }
     }
-    Some(NearReport { complete: true, address, segment: segment_place(segment, address), rows })
+    Some(NearReport { address, segment: segment_place(segment, address), rows })
 }
 
 fn gap_kind(walks: &[(usize, WalkModel)], address: Addr) -> NearKind {

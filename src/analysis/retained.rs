@@ -93,7 +93,6 @@ impl<'g> Retained<'g> {
     pub fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, patterns: &[TypePattern], top: usize) -> RetainedReport {
         let most = if top == 0 { usize::MAX } else { top };
         let mut report = RetainedReport {
-            complete: true,
             objects: None,
             types: None,
             object: None,
@@ -308,7 +307,6 @@ impl<'g> Retained<'g> {
         let all = closure(&self.graph.edges, &[id], |n| self.graph.size(n));
         let object = self.model(namer, id);
         ObjSizeReport {
-            complete: true,
             closure_objects: all.nodes,
             closure_bytes: all.size,
             shared_bytes: all.size.saturating_sub(object.retained.max(object.size)),

@@ -86,7 +86,6 @@ pub fn roots_report(roots: &Roots, gc: &Gc, namer: &Namer, options: &RootOptions
         .into_iter()
         .filter_map(|(i, t)| Some(RootCount { kind: *RootKind::ALL.get(i)?, count: t.count, objects: number(t.objects.len()) }));
     let mut report = RootsReport {
-        complete: true,
         total: number(picked.len()),
         counts: counts.collect(),
         coverage: roots.coverage.clone(),
@@ -210,7 +209,6 @@ pub fn finalizers(
     let shown = (top > 0 && types.len() > top).then(|| number(top));
     types.truncate(if top == 0 { usize::MAX } else { top });
     FinalizersReport {
-        complete: true,
         registered: all.registered,
         ready: all.ready,
         critical: all.critical,

@@ -247,7 +247,6 @@ pub fn strings(
     }
     let listed = u64::try_from(best.rows.len()).unwrap_or(u64::MAX);
     Ok(StringsReport {
-        complete: true,
         strings: best.rows.iter().map(|r| model(fields, r, query.max_chars, (bytes(r), waste(r)))).collect(),
         coverage: coverage(heap, &walked.segments),
         shown: (listed < rows).then_some(listed),

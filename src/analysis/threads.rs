@@ -56,5 +56,5 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &SharedNotes) -> Res
     namer.note(notes);
     let crashed_unmanaged = crashed.filter(|_| !list.iter().any(|t| t.crashed));
     let os_threads = u64::try_from(process.dump.threads.len()).unwrap_or(u64::MAX);
-    Ok(ThreadsReport { complete: true, os_threads, threads: list, crashed_unmanaged })
+    Ok(ThreadsReport { os_threads, threads: list, crashed_unmanaged })
 }

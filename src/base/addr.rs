@@ -56,23 +56,58 @@ impl Addr {
     pub const fn is_aligned(self, alignment: u64) -> bool {
         self.0 & alignment.saturating_sub(1) == 0
     }
+
+    /// As it is printed, without going through the formatter: lists of objects print millions.
+    pub fn hex(self) -> Hex {
+        let digits = u64::BITS.saturating_sub(self.0.leading_zeros()).div_ceil(4).max(1);
+        let len = u8::try_from(digits.saturating_add(2)).unwrap_or(18);
+        let mut text = *b"0x0000000000000000";
+        let mut rest = self.0;
+        if let Some(places) = text.get_mut(2..usize::from(len)) {
+            for place in places.iter_mut().rev() {
+                let [digit, ..] = (rest & 15).to_le_bytes();
+                *place = if digit < 10 { b'0' | digit } else { digit.wrapping_add(b'a' - 10) };
+                rest >>= 4;
+            }
+        }
+        Hex { text, len }
+    }
+}
+
+/// The text of an address.
+#[derive(Clone, Copy)]
+pub struct Hex {
+    text: [u8; 18],
+    len: u8,
+}
+
+impl Hex {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    /// The text in ASCII.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.text.get(..usize::from(self.len)).unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Addr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
+        f.write_str(self.hex().as_str())
     }
 }
 
 impl fmt::Debug for Addr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
+        f.write_str(self.hex().as_str())
     }
 }
 
 impl Serialize for Addr {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.hex().as_str())
     }
 }
 
@@ -137,5 +172,8 @@ mod tests {
     fn prints_as_hex() {
         assert_eq!(Addr(0x7f00_12ab).to_string(), "0x7f0012ab");
         assert_eq!(serde_json::to_string(&Addr(0)).unwrap(), "\"0x0\"");
+        for n in [1, 9, 10, 15, 16, 0x7f00_12ab_cdef, u64::MAX, 1 << 63] {
+            assert_eq!(Addr(n).to_string(), format!("{n:#x}"));
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
 
 use super::cmd::{
     BridgeArgs, FinalizersArgs, FragmentationArgs, HandlesArgs, ObjectsArgs, PathArgs, RetainedArgs, RootsArgs, SimulateArgs, StatArgs,
@@ -45,8 +46,8 @@ pub struct Cli {
 #[command(next_help_heading = "Options of every command")]
 pub struct Config {
     /// Output format.
-    #[arg(long, value_enum, default_value_t = FormatArg::Table, global = true)]
-    pub format: FormatArg,
+    #[arg(long, value_parser = format(), default_value = Format::Table.name(), global = true)]
+    pub format: Format,
 
     /// Short for --format json.
     #[arg(long, global = true, conflicts_with = "format")]
@@ -99,28 +100,10 @@ pub struct Config {
     pub max_decompressed: u64,
 }
 
-/// Output formats, as typed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
-    /// For people.
-    Table,
-    /// One JSON document (docs/json.md).
-    Json,
-    /// One JSON record a line: header, rows, footer.
-    Ndjson,
-    /// The rows as comma-separated values.
-    Csv,
-}
-
 impl Config {
     /// The format that was asked for.
     pub fn format(&self) -> Format {
-        match (self.json, self.format) {
-            (true, _) | (false, FormatArg::Json) => Format::Json,
-            (false, FormatArg::Table) => Format::Table,
-            (false, FormatArg::Ndjson) => Format::Ndjson,
-            (false, FormatArg::Csv) => Format::Csv,
-        }
+        if self.json { Format::Json } else { self.format }
     }
 }
 
@@ -380,4 +363,9 @@ mod tests {
         assert_eq!((size("4096"), size("64K"), size("2GiB")), (Ok(4096), Ok(65536), Ok(2 << 30)));
         assert!(size("x").is_err() && size("99999999T").is_err() && size("5Q").is_err());
     }
+}
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.iter().map(|f| PossibleValue::new(f.name()).help(f.help()));
+    PossibleValuesParser::new(names).map(|name| Format::named(&name).unwrap_or(Format::Table))
 }

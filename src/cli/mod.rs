@@ -19,7 +19,7 @@ pub use args::Cli;
 pub use exit::Exit;
 pub use write::remove_unfinished;
 
-use crate::base::{Note, NoteKind};
+use crate::base::{NoteKind, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use exit::{NothingThere, UsageError};
@@ -135,7 +135,8 @@ fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
     let text = format!("{e:#}");
     let text = if streams.err_is_terminal { crate::output::sanitize(&text).into_owned() } else { text };
     let _ = writeln!(streams.err, "gcdump: {text}");
-    if e.is::<UsageError>() {
+    let no_such_form = |e: &io::Error| e.kind() == io::ErrorKind::Unsupported;
+    if e.is::<UsageError>() || e.downcast_ref().is_some_and(no_such_form) {
         Exit::Usage
     } else if e.is::<NothingThere>() {
         Exit::Negative
@@ -149,7 +150,7 @@ fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
 }
 
 /// Tells a person what went less than perfectly. JSON and NDJSON carry the same as `warnings`.
-fn show_notes(notes: &[Note], streams: &mut Streams<'_>) -> io::Result<()> {
+fn show_notes(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     const SHOWN: usize = 12;
     for note in notes.iter().take(SHOWN) {
         let word = match note.kind {
@@ -160,7 +161,7 @@ fn show_notes(notes: &[Note], streams: &mut Streams<'_>) -> io::Result<()> {
         let text = if streams.err_is_terminal { crate::output::sanitize(&note.message).into_owned() } else { note.message.clone() };
         writeln!(streams.err, "{word}: {text}")?;
     }
-    let more = notes.len().saturating_sub(SHOWN);
+    let more = notes.iter().len().saturating_sub(SHOWN);
     if more > 0 {
         writeln!(streams.err, "… and {more} more of these; --json lists them all")?;
     }

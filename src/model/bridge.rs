@@ -20,8 +20,6 @@ named_enum! {
 /// `bridge`: what a bridge to another collector would be told, in the shape of Mono's `cross_references` callback.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct BridgeReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Bridged objects, living ones too.
     pub bridged: u64,
     /// Bridged objects that nothing but the bridge's own handles keeps alive.
@@ -37,9 +35,6 @@ pub struct BridgeReport {
     pub classes: Vec<BridgeClass>,
     /// How well this dump answers for each kind of roots.
     pub coverage: Vec<RootCoverageModel>,
-    /// Whether people get Graphviz DOT.
-    #[serde(skip)]
-    pub dot: bool,
 }
 
 /// A strongly connected component that has bridged objects.

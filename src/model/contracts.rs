@@ -29,8 +29,6 @@ named_enum! {
 /// `contracts`: what the runtime says about itself, and what gcdump can read of it.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ContractsReport {
-    /// Whether every source could be read.
-    pub complete: bool,
     /// Where it all comes from, weakest source first.
     pub origins: Vec<OriginModel>,
     /// Contracts, advertised or needed.

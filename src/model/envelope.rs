@@ -23,9 +23,9 @@ named_enum! {
     }
 }
 
-/// What every JSON answer is wrapped in.
+/// What every answer begins with.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
-pub struct Envelope<T> {
+pub struct Head {
     /// Version of this format: `gcdump/1`.
     pub schema: String,
     /// The command that was run.
@@ -36,10 +36,29 @@ pub struct Envelope<T> {
     pub dump: DumpModel,
     /// The runtime that the answer is about; `null` where none could be read.
     pub runtime: Option<RuntimeModel>,
+}
+
+/// A JSON answer.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct Envelope<T> {
+    /// What it begins with.
+    #[serde(flatten)]
+    pub head: Head,
+    /// The answer.
+    pub data: Data<T>,
     /// What went less than perfectly.
     pub warnings: Vec<Note>,
+}
+
+/// An answer, and whether it is all of it.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[schemars(inline)]
+pub struct Data<T> {
+    /// Whether nothing is missing that the process had: no warning says so.
+    pub complete: bool,
     /// The answer.
-    pub data: T,
+    #[serde(flatten)]
+    pub answer: T,
 }
 
 /// The dump, in short.

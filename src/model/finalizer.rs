@@ -18,8 +18,6 @@ named_enum! {
 /// `finalizers`: the finalization queues of all heaps.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FinalizersReport {
-    /// Whether every queue was read to its end.
-    pub complete: bool,
     /// Objects that have a finalizer and were not found dead, in all heaps.
     pub registered: u64,
     /// Objects whose finalizer is due, critical ones not counted.

@@ -95,8 +95,6 @@ pub struct HandleStat {
 /// `handles`: the GC handles of all handle tables.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HandlesReport {
-    /// Whether every handle table was read to its end.
-    pub complete: bool,
     /// Handles found, by the types asked for.
     pub total: u64,
     /// Number of handles by type.

@@ -6,8 +6,6 @@ use crate::base::{Addr, named_enum};
 /// `heap`: each heap by generation.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HeapReport {
-    /// Whether everything asked for was there.
-    pub complete: bool,
     /// The heaps.
     pub heaps: Vec<HeapModel>,
     /// Sums over all heaps.

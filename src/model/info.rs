@@ -86,8 +86,6 @@ named_enum! {
 /// `info`: what this dump is, what it can answer, what to run next.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct InfoReport {
-    /// Whether everything that this command reads was there.
-    pub complete: bool,
     /// Kind of dump.
     pub kind: DumpKind,
     /// What the kind was told by.

@@ -34,7 +34,7 @@ pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, Bridg
 pub use contracts::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
 };
-pub use envelope::{Compression, Container, DumpModel, Envelope, RuntimeModel};
+pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 pub use finalizer::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,

@@ -99,8 +99,6 @@ named_enum! {
 /// An object with its fields or elements.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ObjectReport {
-    /// Whether nothing is missing.
-    pub complete: bool,
     /// The object.
     pub address: Addr,
     /// Its type.

@@ -43,8 +43,6 @@ named_enum! {
 /// `oom`: the last managed out-of-memory of each heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct OomReport {
-    /// Whether the history of every heap was there.
-    pub complete: bool,
     /// Whether any heap recorded one.
     pub any: Option<bool>,
     /// By heap.

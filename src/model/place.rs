@@ -68,8 +68,6 @@ impl From<GapKind> for NearKind {
 /// `where`: what lies at an address.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WhereReport {
-    /// Whether everything that tells was in the dump.
-    pub complete: bool,
     /// The address asked for.
     pub address: Addr,
     /// What lies there.
@@ -130,8 +128,6 @@ pub struct NearRow {
 /// `near`: what lies around an address of the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NearReport {
-    /// Whether the segment was walked that far.
-    pub complete: bool,
     /// The address asked for.
     pub address: Addr,
     /// Where in the heap it is.

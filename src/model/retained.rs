@@ -154,8 +154,6 @@ pub struct ReachTotals {
 /// `retained`: what would be freed without an object.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RetainedReport {
-    /// Whether the heap was walked from end to end, and every kind of root is there.
-    pub complete: bool,
     /// The objects that retain most; `null` where something else was asked for.
     pub objects: Option<Vec<RetainedObject>>,
     /// The types that retain most; `null` where something else was asked for.
@@ -177,8 +175,6 @@ pub struct RetainedReport {
 /// `objsize`: everything that an object leads to.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ObjSizeReport {
-    /// Whether the heap was walked from end to end.
-    pub complete: bool,
     /// The object.
     pub object: RetainedObject,
     /// Objects that can be reached from it, itself included.
@@ -237,8 +233,6 @@ pub struct PathNode {
 /// `path`: what keeps objects alive.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PathsReport {
-    /// Whether the heap was walked from end to end, and every kind of root is there.
-    pub complete: bool,
     /// Objects asked for.
     pub targets: u64,
     /// How many of them a root reaches.

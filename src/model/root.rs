@@ -136,8 +136,6 @@ pub struct DependentModel {
 /// `roots`: what keeps objects alive from outside of the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RootsReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Roots found, of the kinds and types asked for.
     pub total: u64,
     /// By kind.

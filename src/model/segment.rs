@@ -75,8 +75,6 @@ pub struct SegmentPart {
 /// `segments`: every segment or region.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct SegmentsReport {
-    /// Whether every list was read to its end.
-    pub complete: bool,
     /// Segments in the order of heaps and generations.
     pub segments: Vec<SegmentModel>,
     /// With `--free`: memory that the GC holds outside of segments in use.

@@ -39,8 +39,6 @@ named_enum! {
 /// `stat`: objects counted and summed.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct StatReport {
-    /// Whether the heap was walked from end to end.
-    pub complete: bool,
     /// What the rows stand for.
     pub by: StatBy,
     /// By type, the largest first; free space has a row of its own (`free`). `null` when grouped by something else.

@@ -20,8 +20,6 @@ named_enum! {
 /// `statics`: static fields with their values.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StaticsReport {
-    /// Whether nothing that was asked for is missing.
-    pub complete: bool,
     /// Types with static fields, among those that fit.
     pub types: u64,
     /// Static fields with a value.

@@ -20,8 +20,6 @@ named_enum! {
 /// `strings`: the string objects of the heap by their content.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct StringsReport {
-    /// Whether the heap was walked from end to end.
-    pub complete: bool,
     /// One for each content that was asked for, in the order asked for.
     pub strings: Vec<StringModel>,
     /// Sums over all strings that were asked for, whatever is listed.

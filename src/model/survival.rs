@@ -51,8 +51,6 @@ pub struct ObjectsByType {
 /// `whatif`: what would live and die if other things were roots.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WhatifReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Objects taken for alive.
     pub alive: Vec<Addr>,
     /// Handles and other roots taken for gone.
@@ -130,8 +128,6 @@ named_enum! {
 /// `unreachable`: objects that no root reaches.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct UnreachableReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Objects that roots reach, and frozen ones.
     pub reached: ObjectSum,
     /// Objects that no root reaches.
@@ -199,8 +195,6 @@ pub struct GarbageObject {
 /// `simulate collect`: what a collection would free now.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct CollectReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// The oldest generation that is collected: 0, 1 or 2.
     pub generation: u8,
     /// Objects that would be freed.

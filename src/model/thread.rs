@@ -16,8 +16,6 @@ named_enum! {
 /// `threads`: managed threads.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ThreadsReport {
-    /// Whether the list was read to its end.
-    pub complete: bool,
     /// Threads of the operating system in the dump, managed or not.
     pub os_threads: u64,
     /// The managed threads, in the order of the runtime's list.

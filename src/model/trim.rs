@@ -5,8 +5,6 @@ use crate::base::named_enum;
 /// `trim`: what a smaller copy of a dump holds.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct TrimReport {
-    /// Whether the copy answers everything that the dump answers. What the dump lacks, the copy lacks as well.
-    pub complete: bool,
     /// Path of the copy.
     pub output: String,
     /// Bytes of the dump, decompressed.

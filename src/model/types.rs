@@ -40,8 +40,6 @@ named_enum! {
 /// `type`: the layout of a type, or the types that fit a pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TypesReport {
-    /// Whether nothing that was asked for is missing.
-    pub complete: bool,
     /// What was asked for.
     pub pattern: String,
     /// Loaded types that fit, by name.

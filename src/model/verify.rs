@@ -84,8 +84,6 @@ impl FindingId {
 /// `verify`: what is wrong with the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct VerifyReport {
-    /// Whether everything could be checked that this runtime has.
-    pub complete: bool,
     /// With `--object`: the object that the findings are about.
     pub object: Option<Addr>,
     /// Findings by address, errors first; at most as many as asked for.

@@ -27,7 +27,7 @@ struct Bound<'p> {
 
 impl Bound<'_> {
     fn object(&self, address: Addr) -> ObjectReport {
-        object(self.values, address, &ObjectOptions::default()).unwrap_or_else(|| panic!("no object at {address}"))
+        object(self.values, address, &ObjectOptions::default()).unwrap_or_else(|| panic!("no object at {address}")).data
     }
 
     fn all(&self, more: &[Addr], thread_statics: bool) -> StaticsReport {

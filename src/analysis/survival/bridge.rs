@@ -21,8 +21,6 @@ pub struct BridgeQuery {
     pub transparent: Vec<TypePattern>,
     /// Also bridged objects that are alive.
     pub all: bool,
-    /// For people: Graphviz DOT.
-    pub dot: bool,
 }
 
 /// What a bridge would be told about `graph`.
@@ -96,7 +94,6 @@ pub fn bridge(process: &Process, gc: &Gc, graph: &HeapGraph, namer: &Namer, quer
     let mut classes: Vec<BridgeClass> = graph.types.iter().zip(0u32..).filter_map(class).collect();
     classes.sort_by(|a, b| b.bridged.cmp(&a.bridged).then_with(|| a.type_name.cmp(&b.type_name)).then(a.method_table.cmp(&b.method_table)));
     Ok(BridgeReport {
-        complete: true,
         bridged: u64::try_from(bridged.len()).unwrap_or(u64::MAX),
         dead: u64::try_from(dead).unwrap_or(u64::MAX),
         all: query.all,
@@ -104,6 +101,5 @@ pub fn bridge(process: &Process, gc: &Gc, graph: &HeapGraph, namer: &Namer, quer
         xrefs: contracted.references.iter().map(|(src, dst)| BridgeXref { src: *src, dst: *dst }).collect(),
         classes,
         coverage: graph.roots.coverage.clone(),
-        dot: query.dot,
     })
 }

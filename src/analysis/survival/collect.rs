@@ -50,7 +50,6 @@ pub fn collect(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, oldest: u
     };
     let young = |r: &CollectGeneration| collected_by(r.generation).is_some_and(|g| g < 2);
     CollectReport {
-        complete: true,
         generation: oldest,
         freed: by_type(graph, namer, (0..graph.len()).filter(|id| condemned(*id) && !live.test(*id) && !resurrected.test(*id))),
         survivors: sum(&|_| true, |r| r.survivors),

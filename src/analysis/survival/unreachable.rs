@@ -99,7 +99,6 @@ pub fn unreachable(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query
     let all = if query.objects { usize::try_from(lost.count).unwrap_or(usize::MAX) } else { rows.len() };
     rows.truncate(most);
     UnreachableReport {
-        complete: true,
         reached,
         unreachable: lost,
         classes: GarbageClass::ALL

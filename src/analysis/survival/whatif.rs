@@ -87,7 +87,6 @@ pub fn whatif(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query: &Wh
         }
     }
     Ok(WhatifReport {
-        complete: true,
         alive: query.alive.clone(),
         dead: query.dead.clone(),
         survivors: by_type(graph, namer, (0..graph.len()).filter(|id| after.test(*id) && !before.test(*id))),

@@ -245,7 +245,7 @@ fn report(
     }
     let most = if query.top == 0 { usize::MAX } else { query.top };
     let findings = sink.into_kept().iter().take(most).map(|f| words::model(heap, namer, f)).collect();
-    VerifyReport { complete: true, object, findings, summary, totals, unavailable: unavailable.0, coverage }
+    VerifyReport { object, findings, summary, totals, unavailable: unavailable.0, coverage }
 }
 
 impl VerifyTotals {

@@ -74,7 +74,6 @@ pub(super) fn run(config: &Config, args: &HandlesArgs, streams: &mut Streams<'_>
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
     namer.note(&process.notes);
     let report = HandlesReport {
-        complete: true,
         total: counts.values().fold(0u64, |a, n| a.saturating_add(*n)),
         counts: counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect(),
         supported,

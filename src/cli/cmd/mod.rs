@@ -47,14 +47,14 @@ use super::pick::pick;
 use super::progress::Bar;
 use super::{Streams, show_notes};
 use crate::analysis;
-use crate::base::{Limits, NoteKind, SharedNotes};
+use crate::base::{Answer, Limits, NoteKind, Notes, SharedNotes};
 use crate::clr::threads::{Thread, Threads};
 use crate::contract::{ContractError, Options, Overlay, Process, Runtime};
 use crate::dump::OpenOptions;
 use crate::gc::Gc;
 use crate::memory::FileSearch;
-use crate::model::Envelope;
-use crate::output::{self, Format, Head, Report, SCHEMA};
+use crate::model::Head;
+use crate::output::{self, Format, Report, SCHEMA};
 
 /// Runs the command.
 pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
@@ -167,7 +167,14 @@ fn rows(config: &Config, top: Option<usize>, streams: &Streams<'_>) -> usize {
 fn head(process: &Process, runtime: Option<&Runtime>, command: &str) -> Head {
     let (dump, runtime) = analysis::envelope_parts(process, runtime);
     let gcdump = env!("CARGO_PKG_VERSION").into();
-    Envelope { schema: SCHEMA.into(), command: command.into(), gcdump, dump, runtime, warnings: Vec::new(), data: () }
+    Head { schema: SCHEMA.into(), command: command.into(), gcdump, dump, runtime }
+}
+
+/// What everything that was read so far has to tell.
+fn notes(process: &Process) -> Notes {
+    let mut notes = Notes::new();
+    process.notes.all().into_iter().for_each(|n| notes.add(n.kind, n.address, n.message));
+    notes
 }
 
 /// Prints the answer and the notes, and says how complete it is.
@@ -176,20 +183,21 @@ fn finish<R: Report>(
     command: &str,
     process: &Process,
     runtime: Option<&Runtime>,
-    mut report: R,
+    report: R,
     streams: &mut Streams<'_>,
 ) -> Result<Exit> {
-    let partial = process.notes.partial();
-    report.set_complete(!partial);
-    let Envelope { schema, command, gcdump, dump, runtime, .. } = head(process, runtime, command);
-    let envelope = Envelope { schema, command, gcdump, dump, runtime, warnings: process.notes.all(), data: &report };
-    let format = config.format();
-    output::emit(&envelope, format, streams.out, streams.out_is_terminal)?;
-    if matches!(format, Format::Table | Format::Csv) {
+    let (head, answer) = (head(process, runtime, command), Answer::new(report, notes(process)));
+    output::emit(&head, &answer, config.format(), streams.out, streams.out_is_terminal)?;
+    conclude(config, &answer.notes, streams)
+}
+
+/// Shows the notes where the answer does not carry them, and says how complete it is.
+fn conclude(config: &Config, notes: &Notes, streams: &mut Streams<'_>) -> Result<Exit> {
+    if !config.format().writer().carries_notes() {
         streams.out.flush()?;
-        show_notes(&envelope.warnings, streams)?;
+        show_notes(notes, streams)?;
     }
     // A bundled overlay that passed its checks is how .NET 8 to 10 are read: nothing to be strict about.
-    let strict = config.strict && envelope.warnings.iter().any(|n| n.kind != NoteKind::OverlayUsed);
-    Ok(if partial || strict { Exit::Partial } else { Exit::Ok })
+    let strict = config.strict && notes.iter().any(|n| n.kind != NoteKind::OverlayUsed);
+    Ok(if !notes.complete() || strict { Exit::Partial } else { Exit::Ok })
 }

@@ -4,7 +4,7 @@ use super::super::args::{Config, DumpArg};
 use super::on_heap::{OnHeap, no_object};
 use super::{Exit, Streams, open};
 use crate::analysis::{self, ObjectOptions, containing, heap_place, object_limits};
-use crate::base::{Addr, NoteKind};
+use crate::base::{Addr, Answer};
 use crate::clr::header::Headers;
 use crate::clr::values::Values;
 use crate::model::ObjectReport;
@@ -20,7 +20,8 @@ pub(super) fn run(config: &Config, dump: &DumpArg, address: Addr, options: &Obje
         // In no segment, or in a part that could not be walked: the address itself may still hold an object.
         None => analysis::object(&values, address, options),
     };
-    let report = report.ok_or_else(|| no_object(address))?;
+    let Answer { data: report, notes } = report.ok_or_else(|| no_object(address))?;
+    notes.iter().for_each(|n| process.notes.add(n.kind, n.address, n.message.clone()));
     let headers = Headers::bind(&process.memory, &on.runtime.descriptor, &process.limits).ok();
     let report = ObjectReport {
         interior: (report.address != address).then_some(address),
@@ -28,8 +29,5 @@ pub(super) fn run(config: &Config, dump: &DumpArg, address: Addr, options: &Obje
         header: headers.and_then(|h| h.read(report.address)),
         ..report
     };
-    if !report.complete {
-        process.notes.add(NoteKind::Missing, report.address, "a part of the object, or of what describes its type, is not in the dump");
-    }
     on.finish(config, "object", report, streams)
 }

@@ -11,6 +11,6 @@ pub(super) fn run(config: &Config, dump: &DumpArg, free: bool, walk: bool, strea
     let runtime = process.runtime(config.runtime)?;
     let gc = gc(&process, runtime)?;
     let segments = if walk { analysis::walked_segments(&process, &analysis::open_heap(&process, runtime, &gc)?) } else { gc.segments() };
-    let report = SegmentsReport { complete: true, segments, regions: free.then(|| gc.regions()) };
+    let report = SegmentsReport { segments, regions: free.then(|| gc.regions()) };
     finish(config, "segments", &process, Some(runtime), report, streams)
 }

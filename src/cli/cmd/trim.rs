@@ -56,7 +56,6 @@ pub(super) fn run(config: &Config, args: &TrimArgs, streams: &mut Streams<'_>) -
     let trim = Trim::new(&process, reads, args.redact)?;
     let written = write(&trim, &args.out, args.force)?;
     let report = TrimReport {
-        complete: true,
         output: args.out.display().to_string(),
         bytes: process.dump.facts.file_bytes,
         kept_bytes: trim.file_bytes(),

@@ -34,7 +34,7 @@ pub(super) fn run(config: &Config, wanted: &str, dump: &DumpArg, streams: &mut S
     }
     namer.note(&process.notes);
     let none = found.is_empty();
-    let report = TypesReport { complete: true, pattern: wanted.into(), types: found, layout };
+    let report = TypesReport { pattern: wanted.into(), types: found, layout };
     let exit = finish(config, "type", &process, Some(runtime), report, streams)?;
     Ok(exit.negative_if(none))
 }
