@@ -39,7 +39,7 @@ impl<'t> StaticsReader<'t> {
 
     /// The static fields of all loaded types and of `more` (types that the caller has met, of heap objects for instance).
     pub fn all(&self, more: &[Addr], options: &StaticsQuery) -> StaticsReport {
-        let mut report = StaticsReport { complete: true, types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new() };
+        let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new() };
         let mut seen = FxHashSet::default();
         let list = loaded_types(self.types);
         for mt in list.iter().chain(more).filter(|mt| seen.insert(**mt)) {

@@ -1,7 +1,5 @@
 //! Types by name, and the types that are loaded.
 
-use rustc_hash::FxHashSet;
-
 use crate::base::{Addr, glob};
 use crate::clr::fields::Types;
 

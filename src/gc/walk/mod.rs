@@ -196,7 +196,7 @@ impl Walker {
 
     /// An object that a walk met, to be looked at again.
     pub fn again<'o>(&'o self, address: Addr, kind: &'o ObjectType, size: u64, generation: Generation) -> Object<'o> {
-        Object { address, kind, size, generation, bytes: self.memory.contiguous(address).unwrap_or_default(), memory: self.memory }
+        Object { address, kind, size, generation, bytes: self.memory.contiguous(address).unwrap_or_default(), memory: &self.memory }
     }
 
     /// The method table of the object at `address`, mark bits cleared. `None` where the object is not in the dump.

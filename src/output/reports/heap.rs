@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use crate::base::Addr;
-use crate::model::{AllocContextModel, GenerationModel, HeapDetail, HeapModel, HeapReport, NamedCount};
+use crate::model::{ContextOwner, AllocContextModel, GenerationModel, HeapDetail, HeapModel, HeapReport, NamedCount};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes};
@@ -42,9 +42,9 @@ fn part_lines(h: &HeapModel) -> impl Iterator<Item = String> {
 }
 
 fn context_line(c: &AllocContextModel) -> String {
-    let owner = match (c.owner.as_str(), c.owner_id, c.heap) {
-        ("thread", Some(id), _) => format!("thread {id}"),
-        ("generation", Some(g), Some(heap)) => format!("generation {g} of heap {heap}"),
+    let owner = match (c.owner, c.owner_id, c.heap) {
+        (ContextOwner::Thread, Some(id), _) => format!("thread {id}"),
+        (ContextOwner::Generation, Some(g), Some(heap)) => format!("generation {g} of heap {heap}"),
         (other, ..) => other.to_string(),
     };
     let left = c.limit.since(c.pointer).unwrap_or(0);

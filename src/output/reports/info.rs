@@ -1,4 +1,4 @@
-use crate::model::{GcKind, GcLayout, GcModel, InfoReport};
+use crate::model::{LayoutSource, GcKind, GcLayout, GcModel, InfoReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count};
@@ -54,7 +54,7 @@ impl InfoReport {
             ("size", format!("{}, {} of memory captured", bytes(self.file_bytes), bytes(self.captured_bytes))),
         ];
         let mut fact = |name: &'static str, value: Option<String>| out.extend(value.map(|v| (name, v)));
-        fact("written by", self.writer.clone());
+        fact("written by", self.writer.map(|w| w.to_string()));
         fact("mapped", self.mapped_bytes.filter(|n| *n > self.captured_bytes).map(|n| format!("{} of address space", bytes(n))));
         fact("cut off", (self.truncated_bytes > 0).then(|| format!("{} are missing at the end of the file", bytes(self.truncated_bytes))));
         fact("process", self.process_name.clone());
@@ -67,16 +67,16 @@ impl InfoReport {
             let version = r.version.as_deref().unwrap_or("of unknown version");
             let by = r.version_source.as_ref().map(|s| format!(" (by {s})")).unwrap_or_default();
             fact("runtime", Some(format!(".NET {version}{by}, {}", r.module.as_deref().unwrap_or("module unknown"))));
-            let gc = match r.gc.as_str() {
-                "descriptor" => "the runtime's own descriptor".to_string(),
-                "synthesised" => "synthesised from GcDacVars".to_string(),
+            let gc = match r.gc {
+                LayoutSource::Descriptor => "the runtime's own descriptor".to_string(),
+                LayoutSource::Synthesised => "synthesised from GcDacVars".to_string(),
                 other => other.to_string(),
             };
             let overlay = r.overlay.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
-            let vm = match r.vm.as_str() {
-                "descriptor" => "the runtime's own descriptor".to_string(),
-                "overlay-json" => format!("the runtime's pointers with a bundled JSON{overlay}"),
-                "overlay" => format!("a bundled overlay{overlay}"),
+            let vm = match r.vm {
+                LayoutSource::Descriptor => "the runtime's own descriptor".to_string(),
+                LayoutSource::OverlayJson => format!("the runtime's pointers with a bundled JSON{overlay}"),
+                LayoutSource::Overlay => format!("a bundled overlay{overlay}"),
                 other => other.to_string(),
             };
             fact("layouts", Some(format!("VM: {vm}; GC: {gc}")));

@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::name_of;
 use crate::base::Addr;
-use crate::model::{DimensionModel, FieldValue, HeaderModel, HeaderState, ObjectReport, SegmentPlace, ValueKind};
+use crate::model::{CutShort, DimensionModel, FieldValue, HeaderModel, HeaderState, ObjectReport, SegmentPlace, ValueKind};
 use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -76,7 +76,7 @@ struct Itself<'r> {
     string: &'r Option<String>,
     boxed: &'r Option<FieldValue>,
     first_element: u64,
-    truncated: &'r [String],
+    truncated: &'r [CutShort],
 }
 
 impl ObjectReport {
@@ -126,7 +126,7 @@ impl Report for ObjectReport {
         to.gap_if(some);
         to.table(Table::new(rows, field_columns(inherited)).csv(true).shown(some));
         if !self.truncated.is_empty() {
-            to.line(format!("Cut short: {}", self.truncated.join(", ")));
+            to.line(format!("Cut short: {}", self.truncated.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ")));
         }
     }
 }

@@ -1,4 +1,4 @@
-use crate::model::{
+use crate::model::{Stacks, 
     CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedObject, RetainedReport, RetainedType,
     RootCoverageModel, RootModel, Suspect, TreeRow,
 };
@@ -48,7 +48,7 @@ fn tree_columns<'r>() -> Columns<'r, TreeRow> {
 
 fn suspect_columns<'r>() -> Columns<'r, Suspect> {
     columns::<Suspect>()
-        .text("kind", 6, |s| &s.kind)
+        .text("kind", 6, |s| s.kind.name())
         .address("address", |s| s.address)
         .count("count", |s| s.count)
         .bytes("retained", |s| s.retained)
@@ -121,7 +121,7 @@ impl Report for RetainedReport {
             count(t.objects.saturating_sub(t.reachable_objects)),
             bytes(t.bytes.saturating_sub(t.reachable_bytes)),
         ));
-        if self.stacks == "fallback" {
+        if self.stacks == Stacks::Fallback {
             to.line("Words of stacks count only for what nothing else reaches (--stacks all|none).");
         }
         root_coverage(to, &self.coverage);
@@ -162,7 +162,7 @@ impl Report for ObjSizeReport {
 }
 
 fn root_line(r: &RootModel) -> String {
-    let flags = if r.flags.is_empty() { String::new() } else { format!(" [{}]", r.flags.join(", ")) };
+    let flags = if r.flags.is_empty() { String::new() } else { format!(" [{}]", r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")) };
     let at = r.address.map_or_else(String::new, |a| format!(" {a}"));
     format!("{}{flags}{at}: {}", r.kind.name(), r.label)
 }

@@ -11,7 +11,7 @@ fn root_columns<'r>() -> Columns<'r, RootModel> {
         .address("address", |r| r.address)
         .address("object", |r| r.object)
         .text_or_none("type", 40, |r| r.type_name.as_deref())
-        .made("flags", 21, |r| r.flags.join(" "))
+        .made("flags", 21, |r| r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" "))
         .text("label", 40, |r| &r.label)
         .count("thread", |r| r.thread.map(u64::from))
         .only(Readers::Machines)

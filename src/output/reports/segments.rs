@@ -38,7 +38,7 @@ fn region_columns<'r>() -> Columns<'r, RegionModel> {
     columns::<RegionModel>()
         .text("list", 14, |r| r.list.name())
         .count("heap", |r| r.heap)
-        .text_or_none("size_class", 10, |r| r.size_class.as_deref())
+        .text_or_none("size_class", 10, |r| r.size_class.map(|c| c.name()))
         .address("start", |r| r.range.start)
         .address("end", |r| r.range.end)
         .bytes("bytes", |r| r.bytes)

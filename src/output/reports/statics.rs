@@ -8,7 +8,7 @@ pub(super) fn static_columns<'r>() -> Columns<'r, StaticModel> {
         .text_or_none("declaring_type", 40, |s| s.field.declaring_type.as_deref())
         .text("name", 24, |s| &s.field.name)
         .text("type", 24, |s| &s.field.type_name)
-        .text("storage", 14, |s| &s.storage)
+        .text("storage", 14, |s| s.storage.name())
         .id("thread", |s| s.thread.and_then(|t| t.managed_id).map(u64::from))
         .address("address", |s| s.field.address)
         .made("kind", 12, |s| super::object::kind(s.field.kind))

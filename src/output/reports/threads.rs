@@ -15,7 +15,7 @@ fn thread_columns<'r>() -> Columns<'r, ThreadModel> {
         .id("os_id", |t| t.os_id)
         .text_or_none("name", 16, |t| t.name.as_deref())
         .address("address", |t| t.address)
-        .text_or_none("gc_mode", 12, |t| t.gc_mode.as_deref())
+        .text_or_none("gc_mode", 12, |t| t.gc_mode.map(|m| m.name()))
         .address("alloc_pointer", |t| t.alloc_pointer)
         .address("alloc_limit", |t| t.alloc_limit)
         .address("exception", |t| t.exception.as_ref().map(|e| e.address))

@@ -1,6 +1,6 @@
 use super::statics::static_columns;
 use crate::base::Addr;
-use crate::model::{LayoutField, TypeBrief, TypeLayout, TypesReport};
+use crate::model::{Generics, LayoutField, TypeBrief, TypeLayout, TypesReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -28,13 +28,13 @@ fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
         (l.finalizer, "finalizer"),
         (l.collectible, "collectible"),
         (l.contains_pointers, "contains pointers"),
-        (l.generic == "instance", "generic instance"),
-        (l.generic == "definition", "generic definition"),
+        (l.generic == Generics::Instance, "generic instance"),
+        (l.generic == Generics::Definition, "generic definition"),
     ];
     let flags: Vec<&str> = flags.into_iter().filter(|f| f.0).map(|f| f.1).collect();
     vec![
         ("Name", l.name.clone()),
-        ("Category", l.category.clone()),
+        ("Category", l.category.to_string()),
         ("Flags", flags.join(", ")),
         ("Method table", l.method_table.to_string()),
         ("Canonical", some(l.canonical)),
