@@ -1,14 +1,23 @@
 //! What the runtime says about itself, with the origin of every item.
 
 use crate::contract::checks::{self, Outcome};
-use crate::contract::{ContractError, Descriptor, GlobalValue, Process, Runtime, support};
+use crate::base::Answer;
+use crate::contract::{ContractError, Descriptor, GlobalValue, support};
 use crate::model::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel,
 };
+use crate::session::Runtime;
+
+/// How much to tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ContractsQuery {
+    /// Only the self-checks and the contracts: no types, no globals.
+    pub checks_only: bool,
+}
 
 /// Lists contracts, types, fields and globals of `runtime`, and the self-checks of what is in use.
-pub fn contracts(process: &Process, runtime: &Runtime) -> ContractsReport {
-    let d = &runtime.descriptor;
+pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsReport> {
+    let d = runtime.descriptor();
     let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
     let origins = d.origins.iter().map(|o| OriginModel { kind: o.kind, name: o.name.clone(), address: o.address, version: o.version });
     let mut names: Vec<&str> = d.contracts.keys().map(String::as_str).collect();
@@ -41,19 +50,25 @@ pub fn contracts(process: &Process, runtime: &Runtime) -> ContractsReport {
             }
             GlobalValue::Pointer(a) => {
                 model.address = Some(*a);
-                model.content = process.memory.ptr(*a).ok();
+                model.content = runtime.memory().ptr(*a).ok();
             }
             GlobalValue::Unreadable { slot } => model.missing = Some(format!("slot {slot} is not in the dump")),
         }
         model
     });
-    ContractsReport {
+    let mut found: Vec<CheckModel> = checks::run(d, runtime.memory(), runtime.limits()).into_iter().map(check).collect();
+    // An overlay that was given and refused is what a user who asks for the checks wants to hear about.
+    let refused = |facts: &String| CheckModel { name: "overlay".into(), outcome: CheckOutcome::Failed, facts: facts.clone() };
+    found.extend(runtime.description().refused.iter().map(refused));
+    let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =
+        if query.checks_only { Default::default() } else { (types.collect(), globals.collect()) };
+    runtime.begin().finish(ContractsReport {
         origins: origins.collect(),
         contracts: names.iter().map(|n| contract(d, n, &origin)).collect(),
-        types: types.collect(),
-        globals: globals.collect(),
-        checks: checks::run(d, &process.memory, &process.limits).into_iter().map(check).collect(),
-    }
+        types,
+        globals,
+        checks: found,
+    })
 }
 
 fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> ContractModel {

@@ -6,20 +6,20 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::Namer;
 use super::select::{Picker, Selection};
-use super::walk::{coverage, note};
-use crate::base::{Addr, Name};
-use crate::contract::Process;
-use crate::gc::{Heap, Object, ObjectType};
+use crate::base::{Addr, Answer, Name};
+use crate::gc::{Object, ObjectType};
 use crate::model::{Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel};
+use crate::session::{Heap, Namer, coverage, note_walks};
 
-/// Which page of the objects, and how much of each.
-#[derive(Clone, Copy, Debug)]
-pub struct ObjectsPage {
+/// Which objects, which page of them, and how much of each.
+#[derive(Clone, Debug, Default)]
+pub struct ObjectsQuery {
+    /// Which objects.
+    pub selection: Selection,
     /// Objects to leave out at the start.
     pub start: u64,
-    /// Most objects to list.
+    /// Most objects to list, 0 for all.
     pub count: u64,
     /// Whether to list the references.
     pub refs: bool,
@@ -30,37 +30,39 @@ const FIRST_BATCH: usize = 64;
 /// Objects of the largest batch.
 const FULL_BATCH: usize = 1 << 13;
 
-/// Hands the objects that `selection` means to `sink`, in the order of the heap and in batches, until it fails.
+/// Hands the objects that `query` selects to `sink`, in the order of the heap and in batches, until it fails. `namer` names
+/// them, on any thread.
 ///
 /// # Errors
 /// What `sink` returns.
 pub fn objects<'h>(
-    process: &'p Process,
     heap: &'h Heap,
     namer: &'h Namer,
-    selection: &Selection,
-    page: ObjectsPage,
+    query: &ObjectsQuery,
     mut sink: impl FnMut(ObjectBatch<'h>) -> io::Result<()>,
-) -> io::Result<ObjectsTail> {
+) -> io::Result<Answer<ObjectsTail>> {
+    let notes = heap.begin();
+    let ObjectsQuery { selection, start, count, refs } = query;
+    let most = if *count == 0 { u64::MAX } else { *count };
     let mut picker = Picker::new(selection, namer);
     let mut names = TypeNames::default();
     let (mut met, mut listed, mut bytes) = (0u64, 0u64, 0u64);
     let mut more = false;
     let mut result = Ok(());
-    let new = || ObjectBatch { heap, namer, refs: page.refs, types: Vec::new(), slots: Vec::new(), segment: None, objects: Vec::new() };
+    let new = || ObjectBatch { heap, namer, refs: *refs, types: Vec::new(), slots: Vec::new(), segment: None, objects: Vec::new() };
     let (mut batch, mut size) = (new(), FIRST_BATCH);
-    let walks = heap.visit(
-        &*process.progress,
+    let walks = heap.walker().visit(
+        heap.progress(),
         |s| selection.segment(s),
         |object| {
             if !picker.wants(object) {
                 return ControlFlow::Continue(());
             }
             met = met.saturating_add(1);
-            if met <= page.start {
+            if met <= *start {
                 return ControlFlow::Continue(());
             }
-            if listed >= page.count {
+            if listed >= most {
                 more = true;
                 return ControlFlow::Break(());
             }
@@ -78,8 +80,10 @@ pub fn objects<'h>(
     sink(batch)?;
     // The segment in which the page ends was not walked to its end on purpose.
     let walked = if more { walks.get(..walks.len().saturating_sub(1)).unwrap_or_default() } else { &walks };
-    note(process, heap, walked);
-    Ok(ObjectsTail { listed, bytes, next_start: more.then(|| page.start.saturating_add(listed)), coverage: coverage(heap, walked) })
+    note_walks(heap.walker(), walked, &notes);
+    namer.note(&notes);
+    let next_start = more.then(|| start.saturating_add(listed));
+    Ok(notes.finish(ObjectsTail { listed, bytes, next_start, coverage: coverage(heap.walker(), walked) }))
 }
 
 /// An object of a batch.
@@ -111,7 +115,7 @@ impl ObjectBatch<'_> {
         let Some(index) = self.type_of(object, names) else { return };
         // The walk goes segment by segment.
         if self.segment.is_none_or(|s| object.address < s.start || object.address >= s.allocated) {
-            self.segment = self.heap.segment_of(object.address).map(|(_, s)| s);
+            self.segment = self.heap.walker().segment_of(object.address).map(|(_, s)| s);
         }
         let length = if object.kind.is_free { None } else { object.length() };
         self.objects.push(Met {
@@ -160,11 +164,12 @@ impl ObjectBatch<'_> {
             let Some((kind, name)) = usize::try_from(met.index).ok().and_then(|i| self.types.get(i)) else { continue };
             if let Some(list) = &mut refs {
                 list.clear();
-                let object = self.heap.again(met.address, kind, met.size, met.generation);
+                let object = self.heap.walker().again(met.address, kind, met.size, met.generation);
                 object.references(|offset, to| list.push(ReferenceModel { offset, to, field: fields.at(met.index, kind, offset) }));
             }
             let brief = ObjectBrief {
                 address: met.address,
+                free: kind.is_free,
                 type_name: name.clone(),
                 method_table: kind.method_table,
                 size: met.size,
@@ -225,11 +230,12 @@ impl TypeNames {
 pub(super) fn brief(heap: &Heap, namer: &Namer, object: &Object<'_>) -> ObjectBrief {
     ObjectBrief {
         address: object.address,
+        free: object.kind.is_free,
         type_name: TypeNames::default().get(namer, object.kind),
         method_table: object.kind.method_table,
         size: object.size,
         generation: object.generation,
-        heap: heap.segment_of(object.address).map_or(0, |(_, s)| s.heap),
+        heap: heap.walker().segment_of(object.address).map_or(0, |(_, s)| s.heap),
         length: if object.kind.is_free { None } else { object.length() },
         refs: None,
     }

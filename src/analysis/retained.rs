@@ -1,16 +1,16 @@
 //! Retained sizes: what would be freed without an object, from the exact dominator tree.
 
-use super::graph::{Dominators, Idom, closure};
-use super::heap_graph::HeapGraph;
-use super::walk::share;
-use super::{Namer, TypePattern};
-use crate::base::{Addr, Progress};
+use rustc_hash::FxHashMap;
+
+use super::on_graph::OnGraph;
+use crate::base::{Addr, Answer, Progress, share};
 use crate::gc::Gc;
+use crate::graph::{Dominators, Idom, closure};
 use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Suspect, SuspectKind,
     TreeRow,
 };
-use rustc_hash::FxHashMap;
+use crate::session::{Error, Heap, HeapGraph, Namer, TypePattern};
 
 /// Dominators that are listed above an object.
 const MAX_CHAIN: usize = 1000;
@@ -28,23 +28,65 @@ pub struct Retained<'g> {
     totals: ReachTotals,
 }
 
-/// What `retained` is asked.
-#[derive(Clone, Debug, Default)]
-pub enum RetainedQuery {
+/// What to show of the dominator tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum RetainedView {
     /// The objects and the types that retain most.
     #[default]
     Top,
-    /// One object.
-    Object(u32),
+    /// The object at, or around, this address.
+    Object(Addr),
     /// The tree, down to a depth and to a share of all bytes.
     Tree {
         /// How deep.
         depth: u32,
-        /// Objects that retain less than this part are hidden.
+        /// Objects that retain less than this share (0 to 1) are hidden.
         threshold: f64,
     },
-    /// Objects and types that hold more than this part of all bytes.
+    /// Objects and types that retain more than this share (0 to 1) of all bytes.
     Suspects(f64),
+}
+
+/// What to show, and how much of it.
+#[derive(Clone, Debug)]
+pub struct RetainedQuery {
+    /// What to show.
+    pub view: RetainedView,
+    /// Only objects of these types; empty for all.
+    pub types: Vec<TypePattern>,
+    /// Whether stack values count as roots.
+    pub stacks: Stacks,
+    /// Rows of each list, 0 for all.
+    pub top: usize,
+}
+
+impl Default for RetainedQuery {
+    fn default() -> RetainedQuery {
+        RetainedQuery { view: RetainedView::Top, types: Vec::new(), stacks: Stacks::Fallback, top: 20 }
+    }
+}
+
+/// Retained sizes: what would be freed without an object.
+///
+/// # Errors
+/// [`Error::NoObject`], [`Error::Graph`], [`Error::Memory`].
+pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
+    let on = OnGraph::open(heap, false)?;
+    let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
+    let tree = Retained::compute(on.graph, query.stacks, heap.progress());
+    let report = tree.report(heap.gc(), &on.namer, query, object);
+    Ok(on.finish(report))
+}
+
+/// Everything that the object at, or around, `address` leads to, and how much of that it retains.
+///
+/// # Errors
+/// As [`retained`].
+pub fn objsize(heap: &Heap, address: Addr) -> Result<Answer<ObjSizeReport>, Error> {
+    let on = OnGraph::open(heap, false)?;
+    let id = on.object(address)?;
+    let report = Retained::compute(on.graph, Stacks::Fallback, heap.progress()).objsize(&on.namer, id);
+    Ok(on.finish(report))
 }
 
 impl<'g> Retained<'g> {
@@ -80,7 +122,7 @@ impl<'g> Retained<'g> {
             method_table: self.graph.kind(id).map_or(Addr::NULL, |k| k.method_table),
             size: self.graph.size(id),
             retained,
-            share: share(retained, self.totals.reachable_bytes),
+            share: share(retained, self.totals.reachable_bytes).unwrap_or(1.0),
             dominated: u64::from(self.tree.subtree(id)),
             dominator: match self.tree.idom(id) {
                 Idom::Node(above) => Some(self.graph.address(above)),
@@ -89,9 +131,9 @@ impl<'g> Retained<'g> {
         }
     }
 
-    /// Answers `query`; `top` objects and types, all for 0.
-    pub fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, patterns: &[TypePattern], top: usize) -> RetainedReport {
-        let most = if top == 0 { usize::MAX } else { top };
+    fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, object: Option<u32>) -> RetainedReport {
+        let RetainedQuery { view, types: patterns, top, .. } = query;
+        let most = if *top == 0 { usize::MAX } else { *top };
         let mut report = RetainedReport {
             objects: None,
             types: None,
@@ -102,15 +144,15 @@ impl<'g> Retained<'g> {
             coverage: self.graph.roots.coverage.clone(),
             stacks: self.stacks,
         };
-        match query {
-            RetainedQuery::Top => {
+        match view {
+            RetainedView::Top => {
                 let wanted = (!patterns.is_empty()).then(|| self.graph.wanted_types(namer, patterns));
                 report.objects = Some(self.top_objects(namer, wanted.as_deref(), most));
                 report.types = Some(self.top_types(namer, wanted.as_deref(), most));
             }
-            RetainedQuery::Object(id) => report.object = Some(self.detail(namer, *id)),
-            RetainedQuery::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
-            RetainedQuery::Suspects(least) => report.suspects = Some(self.suspects(gc, namer, *least)),
+            RetainedView::Object(_) => report.object = object.map(|id| self.detail(namer, id)),
+            RetainedView::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
+            RetainedView::Suspects(least) => report.suspects = Some(self.suspects(gc, namer, *least)),
         }
         report
     }
@@ -147,7 +189,7 @@ impl<'g> Retained<'g> {
                 count,
                 bytes,
                 retained,
-                share: share(retained, self.totals.reachable_bytes),
+                share: share(retained, self.totals.reachable_bytes).unwrap_or(1.0),
             })
             .collect();
         rows.sort_by(|a, b| (b.retained, &a.type_name, a.method_table).cmp(&(a.retained, &b.type_name, b.method_table)));
@@ -186,7 +228,7 @@ impl<'g> Retained<'g> {
     fn rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
         let mut out = Vec::new();
         let shown = |children: &[u32]| {
-            let large = children.iter().take_while(|c| share(self.of(**c), self.totals.reachable_bytes) >= threshold).count();
+            let large = children.iter().take_while(|c| share(self.of(**c), self.totals.reachable_bytes).unwrap_or(1.0) >= threshold).count();
             large.min(most)
         };
         let push = |children: Vec<u32>, depth: u32, stack: &mut Vec<(u32, u32)>| -> u64 {
@@ -217,7 +259,7 @@ impl<'g> Retained<'g> {
         for _ in 0..MAX_CHAIN {
             let children = self.tree.children_sorted(Some(at), &self.retained);
             match children.first() {
-                Some(largest) if share(self.of(*largest), self.of(at)) >= PASSES_ON => at = *largest,
+                Some(largest) if share(self.of(*largest), self.of(at)).unwrap_or(1.0) >= PASSES_ON => at = *largest,
                 _ => return (at, children),
             }
         }
@@ -230,7 +272,7 @@ impl<'g> Retained<'g> {
         let mut told: Vec<u32> = Vec::new();
         // Single objects: the tops of the tree.
         for id in self.tree.children_sorted(None, &self.retained) {
-            if share(self.of(id), total) < least {
+            if share(self.of(id), total).unwrap_or(1.0) < least {
                 break;
             }
             told.push(self.graph.type_index(id));
@@ -299,11 +341,11 @@ impl<'g> Retained<'g> {
                 within = within.saturating_add(self.of(id));
             }
         }
-        share(within, retained) >= 0.5
+        share(within, retained).unwrap_or(1.0) >= 0.5
     }
 
     /// Everything that an object leads to, and how much of that it retains.
-    pub fn objsize(&self, namer: &Namer, id: u32) -> ObjSizeReport {
+    fn objsize(&self, namer: &Namer, id: u32) -> ObjSizeReport {
         let all = closure(&self.graph.edges, &[id], |n| self.graph.size(n));
         let object = self.model(namer, id);
         ObjSizeReport {

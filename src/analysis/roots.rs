@@ -1,23 +1,20 @@
-//! Roots and finalization queues as answers: named, counted, cut.
+//! Roots: named, counted, cut.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::{Namer, TypePattern};
-use super::{Root, RootOptions, Roots};
-use crate::base::{Addr, SharedNotes};
-use crate::clr::threads::Threads;
-use crate::contract::{Process, Runtime};
-use crate::gc::{FinalizerEntry, Gc};
-use crate::model::{
-    DependentModel, FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
-    Generation, RootCount, RootKind, RootModel, RootType, RootsReport,
-};
+use crate::base::{Addr, Answer};
+use crate::gc::Gc;
+use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootType, RootsReport};
+use crate::session::roots::{Root, RootOptions, Roots};
+use crate::session::{Error, Heap, Namer, TypePattern};
 
-/// What is to be listed.
+/// Which roots, and how to list them.
 #[derive(Clone, Debug, Default)]
 pub struct RootsQuery {
+    /// Kinds of roots; weak handles only where asked for.
+    pub options: RootOptions,
     /// Only roots that lead to objects of these types; empty for all.
     pub types: Vec<TypePattern>,
     /// Types instead of roots.
@@ -27,23 +24,27 @@ pub struct RootsQuery {
 }
 
 /// Method tables of objects, and their names; each looked at once.
-struct Objects<'n, 'g, 'p> {
+pub(super) struct ObjectTypes<'n> {
     gc: &'n Gc,
     namer: &'n Namer,
     names: FxHashMap<Addr, String>,
 }
 
-impl Objects<'_, '_, '_> {
-    fn method_table(&self, object: Addr) -> Option<Addr> {
+impl<'n> ObjectTypes<'n> {
+    pub(super) fn new(gc: &'n Gc, namer: &'n Namer) -> ObjectTypes<'n> {
+        ObjectTypes { gc, namer, names: FxHashMap::default() }
+    }
+
+    pub(super) fn method_table(&self, object: Addr) -> Option<Addr> {
         self.gc.method_table(object)
     }
 
-    fn name(&mut self, method_table: Addr) -> String {
+    pub(super) fn name(&mut self, method_table: Addr) -> String {
         let namer = self.namer;
         self.names.entry(method_table).or_insert_with(|| namer.name_or_address(method_table)).clone()
     }
 
-    fn of(&mut self, object: Addr) -> Option<String> {
+    pub(super) fn of(&mut self, object: Addr) -> Option<String> {
         let mt = self.method_table(object)?;
         Some(self.name(mt))
     }
@@ -62,13 +63,25 @@ impl Tally {
     }
 }
 
-fn number(n: usize) -> u64 {
+pub(super) fn number(n: usize) -> u64 {
     u64::try_from(n).unwrap_or(u64::MAX)
 }
 
-/// The roots as an answer.
-pub fn roots_report(roots: &Roots, gc: &Gc, namer: &Namer, options: &RootOptions, query: &RootsQuery) -> RootsReport {
-    let mut objects = Objects { gc, namer, names: FxHashMap::default() };
+/// What keeps objects alive from outside of the heap.
+///
+/// # Errors
+/// None today; room for a heap that cannot be walked.
+pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let roots = notes.take(Roots::collect(heap, &namer, &query.options));
+    let report = report(&roots, heap.gc(), &namer, query);
+    namer.note(&notes);
+    Ok(notes.finish(report))
+}
+
+fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsReport {
+    let options = &query.options;
+    let mut objects = ObjectTypes::new(gc, namer);
     let mut known: FxHashMap<Option<Addr>, bool> = FxHashMap::default();
     let mut picked: Vec<(&Root, Option<Addr>)> = Vec::new();
     let mut kinds: BTreeMap<usize, Tally> = BTreeMap::new();
@@ -135,100 +148,4 @@ pub fn roots_report(roots: &Roots, gc: &Gc, namer: &Namer, options: &RootOptions
         report.dependents = Some(roots.dependents.iter().map(dependent).collect());
     }
     report
-}
-
-#[derive(Clone, Copy, Default)]
-struct States {
-    registered: u64,
-    ready: u64,
-    critical: u64,
-}
-
-impl States {
-    fn add(&mut self, state: FinalizerState) {
-        let n = match state {
-            FinalizerState::Registered => &mut self.registered,
-            FinalizerState::Ready => &mut self.ready,
-            FinalizerState::Critical => &mut self.critical,
-        };
-        *n = n.saturating_add(1);
-    }
-}
-
-/// The finalization queues as an answer. `types` picks objects, `top` cuts the list of types (0: all).
-pub fn finalizers(
-    process: &Process,
-    runtime: &Runtime,
-    gc: &Gc,
-    namer: &Namer,
-    types: &[TypePattern],
-    with_objects: bool,
-    top: usize,
-) -> FinalizersReport {
-    let mut objects = Objects { gc, namer, names: FxHashMap::default() };
-    let mut by_type: FxHashMap<Option<Addr>, States> = FxHashMap::default();
-    let mut known: FxHashMap<Option<Addr>, bool> = FxHashMap::default();
-    let mut all = States::default();
-    let (mut heaps, mut list) = (Vec::new(), Vec::new());
-    for queue in gc.finalizer_queues() {
-        let mut own = States::default();
-        let mut generations: BTreeMap<Generation, u64> = BTreeMap::new();
-        for FinalizerEntry { object, state, generation, .. } in queue.entries {
-            let mt = objects.method_table(object);
-            let wanted = types.is_empty()
-                || *known.entry(mt).or_insert_with(|| mt.is_some_and(|mt| types.iter().any(|t| t.matches(mt, || objects.name(mt)))));
-            if !wanted {
-                continue;
-            }
-            own.add(state);
-            all.add(state);
-            by_type.entry(mt).or_default().add(state);
-            if let Some(generation) = generation {
-                let n = generations.entry(generation).or_default();
-                *n = n.saturating_add(1);
-            }
-            if with_objects {
-                let type_name = mt.map(|mt| objects.name(mt));
-                list.push(FinalizerObject { object, type_name, method_table: mt, state, generation, heap: queue.heap });
-            }
-        }
-        let States { registered, ready, critical } = own;
-        let generations = generations.into_iter().map(|(generation, count)| FinalizerGeneration { generation, count }).collect();
-        heaps.push(FinalizerHeap { heap: queue.heap, registered, ready, critical, generations });
-    }
-    let row = |(mt, s): (Option<Addr>, States)| FinalizerType {
-        type_name: mt.map(|mt| objects.name(mt)),
-        method_table: mt,
-        registered: s.registered,
-        ready: s.ready,
-        critical: s.critical,
-    };
-    let mut types: Vec<FinalizerType> = by_type.into_iter().map(row).collect();
-    let sum = |t: &FinalizerType| t.registered.saturating_add(t.ready).saturating_add(t.critical);
-    types.sort_by(|a, b| sum(b).cmp(&sum(a)).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
-    let shown = (top > 0 && types.len() > top).then(|| number(top));
-    types.truncate(if top == 0 { usize::MAX } else { top });
-    FinalizersReport {
-        registered: all.registered,
-        ready: all.ready,
-        critical: all.critical,
-        heaps,
-        thread: finalizer_thread(process, runtime),
-        types,
-        shown,
-        objects: with_objects.then_some(list),
-    }
-}
-
-fn finalizer_thread(process: &Process, runtime: &Runtime) -> Option<FinalizerThread> {
-    // The queues are the answer; a broken thread list is no reason to call it partial.
-    let quiet = SharedNotes::new();
-    let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).ok()?;
-    let address = threads.finalizer()?;
-    let thread = threads.list().into_iter().find(|t| t.address == address);
-    Some(FinalizerThread {
-        managed_id: thread.as_ref().and_then(|t| t.id),
-        os_id: thread.and_then(|t| t.os_id).filter(|id| *id != 0),
-        address,
-    })
 }

@@ -1,46 +1,15 @@
-//! Prepares walks through the heap, and says what did not add up.
+//! Walks that more than one answer makes.
 
-use crate::base::{Addr, NoteKind, SharedNotes};
-use crate::clr::threads::Threads;
-use crate::contract::{ContractError, Process, Runtime};
-use crate::gc::{Gc, Heap, Object, ObjectStarts, Visitor};
-use crate::model::{CoverageModel, GapKind, SegmentModel, WalkModel};
-
-/// The heap of `runtime`, ready to be walked. Without a readable thread list the walk finds its way by itself.
-///
-/// # Errors
-/// [`ContractError`] where the descriptor lacks what sizes objects.
-pub fn open_heap<'p>(process: &'p Process, runtime: &'p Runtime, gc: &Gc) -> Result<Heap, ContractError> {
-    let quiet = SharedNotes::new();
-    let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits);
-    Heap::new(gc, &threads.map(|t| t.list()).unwrap_or_default())
-}
+use crate::base::{Addr, Answer, Collector};
+use crate::gc::{Object, Visitor};
+use crate::model::SegmentModel;
+use crate::session::{Heap, note_walks};
 
 /// For walks of which only the segments' sums are wanted.
 pub(super) struct Nothing;
 
 impl Visitor for Nothing {
     fn object(&mut self, _object: &Object<'_>) {}
-}
-
-/// The segments of `heap`, each with what a walk through its objects met.
-pub fn walked_segments(process: &Process, heap: &Heap) -> Vec<SegmentModel> {
-    let mut segments = heap.segments().to_vec();
-    let walked = heap.walk_once(&*process.progress, || Nothing);
-    note(process, heap, &walked.segments);
-    for (i, walk) in walked.segments {
-        if let Some(segment) = segments.get_mut(i) {
-            segment.walk = Some(walk);
-        }
-    }
-    segments
-}
-
-/// Where the objects of `heap` begin.
-pub fn index(process: &Process, heap: &Heap) -> ObjectStarts {
-    let (index, walks) = ObjectStarts::build(heap, &*process.progress, &process.notes);
-    note(process, heap, &walks);
-    index
 }
 
 struct OfTypes<F> {
@@ -70,11 +39,12 @@ impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
 }
 
 /// The objects whose method table is wanted, with it, in the order of the heap.
-pub fn objects_of(process: &Process, heap: &Heap, wanted: impl Fn(Addr) -> bool + Sync) -> Vec<(Addr, Addr)> {
+pub(super) fn objects_of(heap: &Heap, wanted: impl Fn(Addr) -> bool + Sync) -> Answer<Vec<(Addr, Addr)>> {
+    let notes = Collector::new();
     let wanted = &wanted;
-    let walked = heap.walk_once(&*process.progress, || OfTypes { wanted, known: Vec::new(), segment: 0, found: Vec::new() });
-    note(process, heap, &walked.segments);
+    let walked = heap.walker().walk_once(heap.progress(), || OfTypes { wanted, known: Vec::new(), segment: 0, found: Vec::new() });
+    note_walks(heap.walker(), &walked.segments, &notes);
     let mut found: Vec<_> = walked.visitors.into_iter().flat_map(|v| v.found).collect();
     found.sort_unstable();
-    found.into_iter().map(|(_, address, mt)| (address, mt)).collect()
+    notes.finish(found.into_iter().map(|(_, address, mt)| (address, mt)).collect())
 }

@@ -1,6 +1,6 @@
 //! What went less than perfectly: collected while reading, shown once at the end.
 
-use std::cell::RefCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
@@ -123,7 +123,7 @@ impl Notes {
 /// Collects the notes of one answer while it is read: for readers whose methods take `&self`.
 #[derive(Debug, Default)]
 pub struct Collector {
-    notes: RefCell<Notes>,
+    notes: Mutex<Notes>,
 }
 
 impl Collector {
@@ -132,14 +132,18 @@ impl Collector {
         Collector::default()
     }
 
+    fn own(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a note: see [`Notes::add`].
     pub fn add(&self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
-        self.notes.borrow_mut().add(kind, address, message);
+        self.own().add(kind, address, message);
     }
 
     /// The data of a part of the answer; its notes are added to those of the whole.
     pub fn take<T>(&self, part: Answer<T>) -> T {
-        part.into_part(&mut self.notes.borrow_mut())
+        part.into_part(&mut self.own())
     }
 
     /// A part that others use as well; its notes are added to those of the whole.
@@ -150,12 +154,12 @@ impl Collector {
 
     /// Adds all of `notes`.
     pub fn extend(&self, notes: &Notes) {
-        self.notes.borrow_mut().extend(notes);
+        self.own().extend(notes);
     }
 
     /// What was collected.
     pub fn into_notes(self) -> Notes {
-        self.notes.into_inner()
+        self.notes.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer: `data`, with what was collected.

@@ -6,8 +6,10 @@ use crate::base::{Addr, named_enum};
 
 named_enum! {
     /// What `stat` groups by.
+    #[derive(Default)]
     pub enum StatBy {
         /// Type.
+        #[default]
         Type = "type",
         /// Generation or kind of segment.
         Generation = "generation",
@@ -26,8 +28,10 @@ named_enum! {
 
 named_enum! {
     /// Order of the rows of `stat`.
+    #[derive(Default)]
     pub enum StatSort {
         /// The most bytes first.
+        #[default]
         Bytes = "bytes",
         /// The most objects first.
         Count = "count",

@@ -87,11 +87,13 @@ impl Runtime {
     /// # Errors
     /// [`ContractError`] where the runtime does not advertise the GC contract in a version that is read, or lacks a part of it.
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
-        let bind = || {
-            self.inner.description.require("GC")?;
-            Gc::bind(self.memory(), self.descriptor(), self.limits()).map(Arc::new)
-        };
-        bound(&self.inner.gc, bind)
+        self.inner.description.require("GC")?;
+        self.bind_gc()
+    }
+
+    /// The GC's structures, whatever the version of its contract: what could be read, for `info`.
+    pub(crate) fn bind_gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
+        bound(&self.inner.gc, || Gc::bind(self.memory(), self.descriptor(), self.limits()).map(Arc::new))
     }
 
     /// The managed threads, in the order of the runtime's list. Where the list breaks, those before the break.

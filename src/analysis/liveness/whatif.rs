@@ -2,12 +2,13 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::super::graph::{BitSet, Components, Csr, reachable};
-use super::super::{HeapGraph, Namer, RootFlags};
-use super::{by_type, reach, registered};
-use crate::base::Addr;
-use crate::gc::{Gc, HandleFilter, Heap};
+use super::{OnGraph, by_type, reach, registered};
+use crate::base::{Addr, Answer};
+use crate::gc::HandleFilter;
+use crate::graph::{BitSet, Components, Csr, reachable};
 use crate::model::{HandleKind, HandleModel, ObjectSum, Stacks, WhatifComponent, WhatifReport, WhatifWeak};
+use crate::session::roots::{Root, RootFlags};
+use crate::session::{Error, Heap, HeapGraph, Namer};
 
 /// What `whatif` is asked.
 #[derive(Clone, Debug, Default)]
@@ -16,30 +17,26 @@ pub struct WhatifQuery {
     pub alive: Vec<Addr>,
     /// Handles, or other places of roots, to take for gone.
     pub dead: Vec<Addr>,
+    /// Types to list of each sum, 0 for all.
+    pub top: usize,
+    /// Components to list, 0 for all.
+    pub components: usize,
 }
 
-/// Why there is no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WhatifError {
-    /// There is no such object.
-    #[error("no object of the heap is at {0}")]
-    NoObject(Addr),
-    /// There is no such handle.
-    #[error("{0} is neither a handle nor another root of the dump")]
-    NoHandle(Addr),
-}
-
-/// The roots changed as `query` says, and what follows. `graph` must have weak roots.
+/// What would live and die if the roots were changed as `query` says.
 ///
 /// # Errors
-/// [`WhatifError`] for an address that does not fit.
-pub fn whatif(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query: &WhatifQuery) -> Result<WhatifReport, WhatifError> {
-    let id_of = |a: &Addr| graph.index.containing(heap, *a).map(|(id, _)| id).ok_or(WhatifError::NoObject(*a));
+/// [`Error::Nothing`] for an address that does not fit; [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, Error> {
+    let on = OnGraph::open(heap, true)?;
+    let (graph, namer) = (on.graph, &on.namer);
+    let no_object = |a: &Addr| Error::Nothing(format!("no object of the heap is at {a}"));
+    let id_of = |a: &Addr| graph.index.containing(heap.walker(), *a).map(|(id, _)| id).ok_or_else(|| no_object(a));
     let added: Vec<u32> = query.alive.iter().map(id_of).collect::<Result<_, _>>()?;
     let mut handles: FxHashMap<Addr, HandleModel> = FxHashMap::default();
     let mut weak: Vec<HandleModel> = Vec::new();
     let mut bridged = BitSet::new(graph.len());
-    gc.walk_handles(&HandleFilter::default(), |h: HandleModel| {
+    let walked = heap.gc().walk_handles(&HandleFilter::default(), |h: HandleModel| {
         if query.dead.contains(&h.address) {
             handles.insert(h.address, h);
             return;
@@ -52,10 +49,11 @@ pub fn whatif(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query: &Wh
             _ => {}
         }
     });
+    on.notes.take(walked);
     let gone: FxHashSet<Addr> = query.dead.iter().copied().collect();
     for address in &query.dead {
         if !handles.contains_key(address) && !graph.roots.roots.iter().any(|r| r.address == Some(*address)) {
-            return Err(WhatifError::NoHandle(*address));
+            return Err(Error::Nothing(format!("{address} is neither a handle nor another root of the dump")));
         }
     }
     let dependents = handles.values().filter(|h| h.kind == HandleKind::Dependent);
@@ -64,10 +62,10 @@ pub fn whatif(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query: &Wh
 
     let always = &graph.frozen;
     let before = reachable(&graph.edges, &graph.starts(Stacks::All));
-    let stays = |r: &&crate::analysis::Root| !r.flags.has(RootFlags::WEAK) && r.address.is_none_or(|a| !gone.contains(&a));
+    let stays = |r: &&Root| !r.flags.has(RootFlags::WEAK) && r.address.is_none_or(|a| !gone.contains(&a));
     let roots = graph.roots.roots.iter().filter(stays).filter_map(|r| graph.index.id_of(r.object));
     let after = reach(&graph.edges, roots.chain(always.iter().copied()).chain(added), |from, to| !cut.contains(&(from, to)));
-    let due = registered(gc, graph).into_iter().filter(|id| !after.test(*id));
+    let due = registered(&on).into_iter().filter(|id| !after.test(*id));
     let finalized = reach(&graph.edges, due, |_, to| !after.test(to));
 
     let mut resurrected = ObjectSum::default();
@@ -86,18 +84,21 @@ pub fn whatif(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query: &Wh
             rows.push(WhatifWeak { address: h.address, kind: h.kind, object: h.object, type_name, reached_now: now, survives });
         }
     }
-    Ok(WhatifReport {
+    let mut components = components(graph, namer, &before, &after, &bridged);
+    components.truncate(if query.components == 0 { usize::MAX } else { query.components });
+    let report = WhatifReport {
         alive: query.alive.clone(),
         dead: query.dead.clone(),
-        survivors: by_type(graph, namer, (0..graph.len()).filter(|id| after.test(*id) && !before.test(*id))),
-        freed: by_type(graph, namer, (0..graph.len()).filter(freed)),
+        survivors: by_type(&on, (0..graph.len()).filter(|id| after.test(*id) && !before.test(*id)), query.top),
+        freed: by_type(&on, (0..graph.len()).filter(freed), query.top),
         resurrected,
-        components: components(graph, namer, &before, &after, &bridged),
+        components,
         weak_handles: rows,
         weak_total: u64::try_from(total).unwrap_or(u64::MAX),
         weak_cleared: cleared,
         coverage: graph.roots.coverage.clone(),
-    })
+    };
+    Ok(on.finish(report))
 }
 
 /// Which edges go with dependent handles: those between two objects that have no more edges than handles.

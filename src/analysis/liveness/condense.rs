@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-use super::super::graph::{BitSet, Components, Csr, CsrBuilder, GraphError};
+use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError};
 use super::reach;
 
 /// References between components that are kept at most, before contracting gives up on the rest.
@@ -11,7 +11,7 @@ const MOST: usize = 1 << 26;
 
 /// Components with marked nodes, and the references between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Contracted {
+pub struct Condensed {
     /// Nodes of each component, marked or not, ascending; sources before targets.
     pub components: Vec<Vec<u32>>,
     /// References from one component to another, sorted, each once.
@@ -25,7 +25,7 @@ pub struct Contracted {
 ///
 /// # Errors
 /// [`GraphError`], which cannot happen for a part of a graph that could be built.
-pub fn contract(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaque: impl Fn(u32) -> bool) -> Result<Contracted, GraphError> {
+pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaque: impl Fn(u32) -> bool) -> Result<Condensed, GraphError> {
     let starts = marked.iter().copied().filter(|id| inside(*id));
     let reached = reach(edges, starts, |from, to| !opaque(from) && inside(to));
     let (part, ids) = part(edges, &reached, &opaque)?;
@@ -86,7 +86,7 @@ pub fn contract(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     let mut references: Vec<(u32, u32)> = references.iter().filter_map(|(a, b)| Some((*place.get(a)?, *place.get(b)?))).collect();
     references.sort_unstable();
     let components = kept.iter().map(|c| members.row(*c).iter().filter_map(id_of).collect()).collect();
-    Ok(Contracted { components, references, cut })
+    Ok(Condensed { components, references, cut })
 }
 
 /// The graph of the nodes in `reached`, without edges of `opaque` ones, and their numbers in `edges`.

@@ -2,13 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::graph::GraphError;
-use super::super::{HeapGraph, Namer, Origin, Root, RootFlags, TypePattern};
-use super::{contract, reach};
-use crate::base::{Addr, NoteKind};
-use crate::contract::Process;
-use crate::gc::{Gc, HandleFilter};
+use super::{OnGraph, condense, reach};
+use crate::base::{Addr, Answer, NoteKind};
+use crate::gc::HandleFilter;
 use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, ObjectSum};
+use crate::session::roots::{Origin, Root, RootFlags};
+use crate::session::{Error, Heap, TypePattern};
 
 /// What `bridge` is asked.
 #[derive(Clone, Debug, Default)]
@@ -23,17 +22,20 @@ pub struct BridgeQuery {
     pub all: bool,
 }
 
-/// What a bridge would be told about `graph`.
+/// What a bridge to another collector would be told about the heap.
 ///
 /// # Errors
-/// [`GraphError`], which cannot happen for a part of a graph that could be built.
-pub fn bridge(process: &Process, gc: &Gc, graph: &HeapGraph, namer: &Namer, query: &BridgeQuery) -> Result<BridgeReport, GraphError> {
+/// [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, Error> {
+    let on = OnGraph::open(heap, true)?;
+    let (graph, namer) = (on.graph, &on.namer);
     let mut handles: FxHashMap<u32, (Addr, Option<Addr>)> = FxHashMap::default();
-    gc.walk_handles(&HandleFilter { kinds: vec![HandleKind::CrossReference] }, |h: HandleModel| {
+    let walked = heap.gc().walk_handles(&HandleFilter { kinds: vec![HandleKind::CrossReference] }, |h: HandleModel| {
         if let Some(id) = graph.index.id_of(h.object) {
             handles.entry(id).or_insert((h.address, h.secondary));
         }
     });
+    on.notes.take(walked);
     let mut bridged = graph.of_types(namer, &query.bridged);
     bridged.extend(handles.keys());
     bridged.sort_unstable();
@@ -53,9 +55,9 @@ pub fn bridge(process: &Process, gc: &Gc, graph: &HeapGraph, namer: &Namer, quer
     let alive = reach(&graph.edges, starts, |_, _| true);
     let dead = bridged.iter().filter(|id| !alive.test(**id)).count();
 
-    let contracted = contract(&graph.edges, &bridged, |id| query.all || !alive.test(id), |id| closed(graph.type_index(id)))?;
-    if contracted.cut {
-        process.notes.add(NoteKind::LimitHit, None, "there are too many cross references: some are left out");
+    let condensed = condense(&graph.edges, &bridged, |id| query.all || !alive.test(id), |id| closed(graph.type_index(id)))?;
+    if condensed.cut {
+        on.notes.add(NoteKind::LimitHit, None, "there are too many cross references: some are left out");
     }
     let object = |id: &u32| {
         bridged.binary_search(id).ok()?;
@@ -93,13 +95,14 @@ pub fn bridge(process: &Process, gc: &Gc, graph: &HeapGraph, namer: &Namer, quer
     };
     let mut classes: Vec<BridgeClass> = graph.types.iter().zip(0u32..).filter_map(class).collect();
     classes.sort_by(|a, b| b.bridged.cmp(&a.bridged).then_with(|| a.type_name.cmp(&b.type_name)).then(a.method_table.cmp(&b.method_table)));
-    Ok(BridgeReport {
+    let report = BridgeReport {
         bridged: u64::try_from(bridged.len()).unwrap_or(u64::MAX),
         dead: u64::try_from(dead).unwrap_or(u64::MAX),
         all: query.all,
-        sccs: contracted.components.iter().zip(0u32..).map(scc).collect(),
-        xrefs: contracted.references.iter().map(|(src, dst)| BridgeXref { src: *src, dst: *dst }).collect(),
+        sccs: condensed.components.iter().zip(0u32..).map(scc).collect(),
+        xrefs: condensed.references.iter().map(|(src, dst)| BridgeXref { src: *src, dst: *dst }).collect(),
         classes,
         coverage: graph.roots.coverage.clone(),
-    })
+    };
+    Ok(on.finish(report))
 }

@@ -2,7 +2,7 @@
 
 mod bridge;
 mod collect;
-mod contract;
+mod condense;
 #[cfg(test)]
 mod tests;
 mod unreachable;
@@ -11,16 +11,16 @@ mod whatif;
 use rustc_hash::FxHashMap;
 
 pub use bridge::{BridgeQuery, bridge};
-pub use collect::collect;
-pub use contract::{Contracted, contract};
+pub use collect::{CollectQuery, collect};
+pub use condense::{Condensed, condense};
 pub use unreachable::{UnreachableQuery, unreachable};
-pub use whatif::{WhatifError, WhatifQuery, whatif};
+pub use whatif::{WhatifQuery, whatif};
 
-use super::graph::{BitSet, reach};
-use super::{HeapGraph, Namer};
+use super::on_graph::OnGraph;
 use crate::base::Addr;
-use crate::gc::{Gc, Heap};
+use crate::graph::{BitSet, reach};
 use crate::model::{FinalizerState, Generation, ObjectSum, ObjectsByType, TypeBytes};
+use crate::session::{Heap, HeapGraph, Namer};
 
 /// The generation of each object, by its number.
 fn generations(heap: &Heap, graph: &HeapGraph) -> Vec<Generation> {
@@ -57,10 +57,10 @@ fn collected_by(generation: Generation) -> Option<u8> {
 }
 
 /// Numbers of the objects whose finalizer has not been found due.
-fn registered(gc: &Gc, graph: &HeapGraph) -> Vec<u32> {
-    let queues = gc.finalizer_queues();
+fn registered(on: &OnGraph<'_>) -> Vec<u32> {
+    let queues = on.notes.take(on.heap.gc().finalizer_queues());
     let entries = queues.iter().flat_map(|q| &q.entries).filter(|e| e.state == FinalizerState::Registered);
-    entries.filter_map(|e| graph.index.id_of(e.object)).collect()
+    entries.filter_map(|e| on.graph.index.id_of(e.object)).collect()
 }
 
 /// The numbers that are not in `set`, ascending.
@@ -99,12 +99,15 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
     }
 }
 
-/// The sums over `ids`, by type.
-fn by_type(graph: &HeapGraph, namer: &Namer, ids: impl IntoIterator<Item = u32>) -> ObjectsByType {
+/// The sums over `ids`, by type; `top` types, 0 for all.
+fn by_type(on: &OnGraph<'_>, ids: impl IntoIterator<Item = u32>, top: usize) -> ObjectsByType {
+    let graph = on.graph;
     let (mut total, mut types) = (ObjectSum::default(), ByType::default());
     for id in ids {
         total.add(graph.size(id));
         types.add(graph, (), id);
     }
-    ObjectsByType { count: total.count, bytes: total.bytes, types: types.rows(graph, namer).into_iter().map(|(_, t)| t).collect() }
+    let mut rows: Vec<TypeBytes> = types.rows(graph, &on.namer).into_iter().map(|(_, t)| t).collect();
+    rows.truncate(if top == 0 { usize::MAX } else { top });
+    ObjectsByType { count: total.count, bytes: total.bytes, types: rows }
 }

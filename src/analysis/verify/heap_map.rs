@@ -1,13 +1,13 @@
 //! What lies at an address that is no start of an object.
 
 use crate::base::Addr;
-use crate::gc::{Heap, ObjectStarts};
+use crate::gc::{Walker, ObjectStarts};
 use crate::model::{SegmentModel, WalkModel};
 
 /// Objects in a row that prove that a stretch holds objects.
 pub(super) const PROOF: u32 = 16;
 /// Gaps that a walk lists; what lies in others is not known.
-pub(super) const MOST_GAPS: usize = 64;
+pub(super) const MAX_GAPS: usize = 64;
 
 /// What a reference, a handle or an entry leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub(super) enum Target {
 }
 
 /// The heap as the first walk has found it.
-pub(super) struct Ground<'h, 'p> {
-    pub(super) heap: &'h Heap,
+pub(super) struct HeapMap<'h> {
+    pub(super) heap: &'h Walker,
     pub(super) starts: &'h ObjectStarts,
     /// By number of the segment.
     pub(super) walks: &'h [(usize, WalkModel)],
@@ -44,7 +44,7 @@ pub(super) fn certain(walk: &WalkModel) -> Addr {
     walk.stopped_at.unwrap_or(Addr(u64::MAX))
 }
 
-impl Ground<'_, '_> {
+impl HeapMap<'_> {
     /// What lies at `target`, where no object begins.
     pub(super) fn look(&self, target: Addr) -> Target {
         let memory = self.heap.memory();
@@ -62,7 +62,7 @@ impl Ground<'_, '_> {
         if let Some(gap) = walk.gaps.iter().find(|g| g.range.contains(target)) {
             return Target::Gap(gap.range.start);
         }
-        if walk.gaps.len() >= MOST_GAPS {
+        if walk.gaps.len() >= MAX_GAPS {
             return Target::Unknown;
         }
         if let Some((_, object)) = self.starts.containing(self.heap, target) {

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
-use super::super::graph::Csr;
+use crate::graph::Csr;
 use super::unreachable::Garbage;
 use super::whatif::cut_edges;
 use super::{contract, reach};
@@ -14,15 +14,15 @@ fn graph(nodes: u32, edges: &[(u32, u32)]) -> Csr {
 fn rings_are_components_and_what_is_between_is_contracted() {
     // 0 → 1 → 2 → 0 through plain 1; 2 → 3 → 4 → 5 with 3, 4 plain; 5 alone; 6 plain leads to both 2 and 5.
     let g = graph(7, &[(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (6, 2), (6, 5)]);
-    let c = contract(&g, &[0, 2, 5], |_| true, |_| false).unwrap();
+    let c = condense(&g, &[0, 2, 5], |_| true, |_| false).unwrap();
     assert_eq!(c.components, [vec![0, 1, 2], vec![5]]);
     assert_eq!(c.references, [(0, 1)]);
     assert!(!c.cut);
     // Plain 3 is opaque: nothing is seen through it.
-    let c = contract(&g, &[0, 2, 5], |_| true, |id| id == 3).unwrap();
+    let c = condense(&g, &[0, 2, 5], |_| true, |id| id == 3).unwrap();
     assert_eq!((c.components.len(), c.references.as_slice()), (2, [].as_slice()));
     // Marked 2 is opaque: the ring falls apart, 0 still leads to 2.
-    let c = contract(&g, &[0, 2, 5], |_| true, |id| id == 2).unwrap();
+    let c = condense(&g, &[0, 2, 5], |_| true, |id| id == 2).unwrap();
     let at = |id: u32| u32::try_from(c.components.iter().position(|m| m == &[id]).unwrap()).unwrap();
     assert_eq!(c.references, [(at(0), at(2))]);
 }
@@ -31,13 +31,13 @@ fn rings_are_components_and_what_is_between_is_contracted() {
 fn references_are_not_followed_through_marked_nodes() {
     // 0 → 1 → 2, all marked; 0 → 3 → 2 through plain 3, twice.
     let g = graph(5, &[(0, 1), (1, 2), (0, 3), (3, 2), (0, 4), (4, 2)]);
-    let c = contract(&g, &[0, 1, 2], |_| true, |_| false).unwrap();
+    let c = condense(&g, &[0, 1, 2], |_| true, |_| false).unwrap();
     assert_eq!((c.components, c.references), (vec![vec![0], vec![1], vec![2]], vec![(0, 1), (0, 2), (1, 2)]));
     let g = graph(3, &[(0, 1), (1, 2)]);
-    assert_eq!(contract(&g, &[0, 1, 2], |_| true, |_| false).unwrap().references, [(0, 1), (1, 2)]);
+    assert_eq!(condense(&g, &[0, 1, 2], |_| true, |_| false).unwrap().references, [(0, 1), (1, 2)]);
     // What is not inside is not there.
-    assert_eq!(contract(&g, &[0, 1, 2], |id| id != 1, |_| false).unwrap().references, []);
-    assert_eq!(contract(&g, &[], |_| true, |_| false).unwrap(), super::Contracted::default());
+    assert_eq!(condense(&g, &[0, 1, 2], |id| id != 1, |_| false).unwrap().references, []);
+    assert_eq!(condense(&g, &[], |_| true, |_| false).unwrap(), super::Condensed::default());
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn contracted_references_are_those_of_a_search_from_each_component() {
         let edges: Vec<(u32, u32)> = (0..random(3 * n)).map(|_| (random(n), random(n))).collect();
         let g = graph(n, &edges);
         let marked: Vec<u32> = (0..n).filter(|_| random(3) == 0).collect();
-        let c = contract(&g, &marked, |_| true, |_| false).unwrap();
+        let c = condense(&g, &marked, |_| true, |_| false).unwrap();
         let of = |id: u32| c.components.iter().position(|m| m.contains(&id));
         let mut expected = Vec::new();
         for (i, members) in c.components.iter().enumerate() {

@@ -7,7 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use super::check::{Before, Folded, Hits, Tools};
-use super::ground::certain;
+use super::heap_map::certain;
 use super::sink::{Detail, Found, Sink};
 use crate::base::{Addr, AddrRange};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
@@ -27,15 +27,15 @@ enum Verdict {
 
 /// Judges every gap, and tells of every object with a wrong size once.
 pub(super) fn judge(
-    tools: &Tools<'_, '_>,
+    tools: &Tools<'_>,
     before: &FxHashMap<Addr, Before>,
     mut doubtful: FxHashMap<Addr, Vec<Found>>,
     folded: &mut Folded,
     sink: &mut Sink,
 ) {
     let mut left = SEARCH;
-    let heap = tools.ground.heap;
-    for (index, walk) in tools.ground.walks {
+    let heap = tools.map.heap;
+    for (index, walk) in tools.map.walks {
         let Some(segment) = heap.segments().get(*index) else { continue };
         for gap in walk.gaps.iter().filter(|g| g.range.start < certain(walk)) {
             let at = gap.range.start;
@@ -88,9 +88,9 @@ struct Look<'g> {
     doubtful: bool,
 }
 
-fn verdict(tools: &Tools<'_, '_>, look: Look<'_>, folded: &Folded, left: &mut u64) -> Verdict {
+fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -> Verdict {
     let Look { segment, gap, before, hits, doubtful } = look;
-    let heap = tools.ground.heap;
+    let heap = tools.map.heap;
     let at = gap.range.start;
     // An object whose first words are not all in the dump is no damage.
     let needed = heap.memory().ptr_bytes().saturating_mul(2);
@@ -105,7 +105,7 @@ fn verdict(tools: &Tools<'_, '_>, look: Look<'_>, folded: &Folded, left: &mut u6
         // cut off the front of a thread's context, which then begins behind it, or is a context that is not known.
         let generation = heap.generation_of(at).unwrap_or(segment.generation);
         let large = matches!(generation, Generation::Loh | Generation::Poh);
-        if large || generation == Generation::Gen0 && (!tools.ground.all_contexts || heap.in_context(gap.range.end)) {
+        if large || generation == Generation::Gen0 && (!tools.map.all_contexts || heap.in_context(gap.range.end)) {
             return Verdict::Fine;
         }
     }
@@ -130,23 +130,23 @@ fn verdict(tools: &Tools<'_, '_>, look: Look<'_>, folded: &Folded, left: &mut u6
 }
 
 /// Whether the object goes on behind its end: its length is too small.
-fn holds_more(tools: &Tools<'_, '_>, before: &Before, end: Addr) -> bool {
-    let memory = tools.ground.heap.memory();
+fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
+    let memory = tools.map.heap.memory();
     let word = memory.ptr_bytes();
     if before.string {
         // A zero stands behind the last character.
         let last = before.address.plus(before.size).minus(word.saturating_add(2));
         return last.is_some_and(|at| memory.u16(at).is_ok_and(|c| c != 0));
     }
-    if before.references && memory.ptr(end).is_ok_and(|target| tools.ground.starts.is_start(target, &mut 0)) {
+    if before.references && memory.ptr(end).is_ok_and(|target| tools.map.starts.is_start(target, &mut 0)) {
         return true;
     }
-    tools.ground.heap.padded(end) == Some(false)
+    tools.map.heap.padded(end) == Some(false)
 }
 
 /// Whether objects begin inside of the object and go on behind its end: its length is too large.
-fn holds_objects(tools: &Tools<'_, '_>, segment: &SegmentModel, before: &Before, gap: AddrRange, left: &mut u64) -> bool {
-    let heap = tools.ground.heap;
+fn holds_objects(tools: &Tools<'_>, segment: &SegmentModel, before: &Before, gap: AddrRange, left: &mut u64) -> bool {
+    let heap = tools.map.heap;
     let word = heap.memory().ptr_bytes();
     let mut at = before.address.plus(word.saturating_mul(3));
     // The last object inside crosses the end, which is why nothing begins there.
@@ -154,7 +154,7 @@ fn holds_objects(tools: &Tools<'_, '_>, segment: &SegmentModel, before: &Before,
     while at < gap.start && *left > 0 {
         *left = left.saturating_sub(1);
         let table = heap.memory().word(at).unwrap_or(0);
-        if table != 0 && tools.ground.holds_objects(segment, at, beyond) {
+        if table != 0 && tools.map.holds_objects(segment, at, beyond) {
             return true;
         }
         at = at.plus(word);

@@ -1,13 +1,13 @@
 //! Findings in words.
 
 use super::sink::{Detail, Found};
-use crate::analysis::Namer;
+use crate::session::Namer;
 use crate::base::Addr;
-use crate::gc::Heap;
+use crate::gc::Walker;
 use crate::model::{FindingId, FindingModel};
 
 /// The finding as it is told.
-pub(super) fn model(heap: &Heap, namer: &Namer, found: &Found) -> FindingModel {
+pub(super) fn model(heap: &Walker, namer: &Namer, found: &Found) -> FindingModel {
     let name = |object: Addr| heap.object(object).map(|(kind, _)| namer.name_or_address(kind.method_table));
     let type_name = found.object.and_then(name);
     FindingModel {

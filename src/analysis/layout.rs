@@ -1,4 +1,4 @@
-//! Everything that reads fields, bound to one runtime.
+//! The layout of a type.
 
 use crate::base::Addr;
 use crate::clr::fields::{Field, Storage, Types};
@@ -13,13 +13,13 @@ const MAX_REFERENCES: usize = 1 << 16;
 const MAX_DEPTH: u32 = 16;
 
 /// Name, module and token of a type.
-pub fn brief(types: &Types, mt: Addr) -> TypeBrief {
+pub(super) fn brief(types: &Types, mt: Addr) -> TypeBrief {
     let name = types.names().name(mt);
     TypeBrief { name: name.name.clone(), method_table: mt, module: name.module.clone(), token: name.token.map(|t| format!("{t:#010x}")) }
 }
 
 /// The layout of the type at `mt`, without its statics; `None` where it cannot be read.
-pub fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
+pub(super) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
     let tables = types.names().method_tables();
     let info = tables.read(mt).ok()?;
     let brief = brief(types, mt);

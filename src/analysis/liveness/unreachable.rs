@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::super::graph::{BitSet, Csr, reach, reachable};
-use super::super::{HeapGraph, Namer, RootFlags};
-use super::{ByType, collected_by, generation, generations, outside, registered};
-use crate::base::Addr;
-use crate::gc::{Gc, Heap};
+use super::{ByType, OnGraph, collected_by, generation, generations, outside, registered};
+use crate::base::{Addr, Answer};
+use crate::graph::{BitSet, Csr, reach, reachable};
 use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, Stacks, UnreachableReport};
+use crate::session::roots::RootFlags;
+use crate::session::{Error, Heap};
 
 /// What `unreachable` is asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,14 +55,19 @@ impl<'g> Garbage<'g> {
     }
 }
 
-/// The garbage of `graph`, which must have weak roots.
-pub fn unreachable(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query: &UnreachableQuery) -> UnreachableReport {
+/// Garbage that has not been collected.
+///
+/// # Errors
+/// [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<UnreachableReport>, Error> {
+    let on = OnGraph::open(heap, true)?;
+    let (graph, namer) = (on.graph, &on.namer);
     let live = reachable(&graph.edges, &graph.starts(query.stacks));
     let of = generations(heap, graph);
     let level = |id: u32| collected_by(generation(&of, id));
     let weak = graph.roots.roots.iter().filter(|r| r.flags.has(RootFlags::WEAK));
     let weak: Vec<u32> = weak.filter_map(|r| graph.index.id_of(r.object)).collect();
-    let garbage = Garbage::sort(&graph.edges, &live, &registered(gc, graph), &weak, level);
+    let garbage = Garbage::sort(&graph.edges, &live, &registered(&on), &weak, level);
 
     let (mut reached, mut lost) = (ObjectSum::default(), ObjectSum::default());
     let mut totals: BTreeMap<GarbageClass, ObjectSum> = BTreeMap::new();
@@ -98,7 +103,7 @@ pub fn unreachable(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query
         .collect();
     let all = if query.objects { usize::try_from(lost.count).unwrap_or(usize::MAX) } else { rows.len() };
     rows.truncate(most);
-    UnreachableReport {
+    let report = UnreachableReport {
         reached,
         unreachable: lost,
         classes: GarbageClass::ALL
@@ -113,5 +118,6 @@ pub fn unreachable(gc: &Gc, heap: &Heap, graph: &HeapGraph, namer: &Namer, query
         shown: (all > most).then(|| u64::try_from(most).unwrap_or(u64::MAX)),
         coverage: graph.roots.coverage.clone(),
         stacks: query.stacks,
-    }
+    };
+    Ok(on.finish(report))
 }
