@@ -5,7 +5,7 @@
 
 pub mod analysis;
 pub mod base;
-// pub mod cli;
+pub mod cli;
 pub mod clr;
 pub mod contract;
 pub mod dump;

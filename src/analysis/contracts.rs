@@ -1,7 +1,7 @@
 //! What the runtime says about itself, with the origin of every item.
 
-use crate::contract::checks::{self, Outcome};
 use crate::base::Answer;
+use crate::contract::checks::{self, Outcome};
 use crate::contract::{ContractError, Descriptor, GlobalValue, support};
 use crate::model::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel,

@@ -111,9 +111,5 @@ fn finalizer_thread(runtime: &Runtime) -> Option<FinalizerThread> {
     let address = runtime.thread_reader().ok()?.finalizer()?;
     // The queues are the answer; a broken thread list is no reason to call it partial.
     let thread = runtime.threads_if_any().iter().find(|t| t.address == address);
-    Some(FinalizerThread {
-        managed_id: thread.and_then(|t| t.id),
-        os_id: thread.and_then(|t| t.os_id).filter(|id| *id != 0),
-        address,
-    })
+    Some(FinalizerThread { managed_id: thread.and_then(|t| t.id), os_id: thread.and_then(|t| t.os_id).filter(|id| *id != 0), address })
 }

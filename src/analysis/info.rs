@@ -6,8 +6,8 @@ use crate::dump::Trimmed;
 use crate::gc::Gc;
 use crate::memory::{diag_page, hex};
 use crate::model::{
-    AnswerKind, AnswerModel, DumpKind, DumpModel, DumpWriter, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount, RuntimeBrief,
-    RuntimeModel, SegmentModel,
+    AnswerKind, AnswerModel, DumpKind, DumpModel, DumpWriter, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount,
+    RuntimeBrief, RuntimeModel, SegmentModel,
 };
 use crate::session::{Dump, Runtime};
 
@@ -85,7 +85,9 @@ pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
         runtimes: descriptions.iter().map(|r| brief(r)).collect(),
         runtime_error: runtime.as_ref().err().map(ToString::to_string),
         module_files: descriptions.iter().filter_map(|r| module_file(r)).collect(),
-        contracts: runtime.map(|r| r.descriptor().contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect()).unwrap_or_default(),
+        contracts: runtime
+            .map(|r| r.descriptor().contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect())
+            .unwrap_or_default(),
         next: next(&probe.answers, crash.is_some(), &f.path.display().to_string()),
         answers: probe.answers,
     };

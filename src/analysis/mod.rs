@@ -38,9 +38,7 @@ pub use fragmentation::{FragmentationQuery, fragmentation};
 pub use handles::{HandlesQuery, handles};
 pub use heap::{HeapQuery, heap};
 pub use info::{head_parts, info};
-pub use liveness::{
-    BridgeQuery, CollectQuery, Condensed, UnreachableQuery, WhatifQuery, bridge, collect, condense, unreachable, whatif,
-};
+pub use liveness::{BridgeQuery, CollectQuery, Condensed, UnreachableQuery, WhatifQuery, bridge, collect, condense, unreachable, whatif};
 pub use object::{ObjectQuery, object};
 pub use objects::{ObjectBatch, ObjectsQuery, objects};
 pub use oom::oom;

@@ -106,7 +106,8 @@ impl Finder<'_> {
             let kind = if free { PlaceKind::Free } else { PlaceKind::Object };
             return Some(WhereReport { kind, text, offset, object: Some(object), ..report });
         }
-        let context = self.heap.gc().contexts(self.heap.runtime().threads_if_any()).into_iter().find(|c| c.pointer <= address && address < c.limit);
+        let context =
+            self.heap.gc().contexts(self.heap.runtime().threads_if_any()).into_iter().find(|c| c.pointer <= address && address < c.limit);
         if let Some(c) = context {
             let owner = c.owner_id.map_or_else(String::new, |id| format!(" {id}"));
             let text = format!("allocation context of {}{owner}, {home}", c.owner);

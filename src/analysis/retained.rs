@@ -228,7 +228,8 @@ impl<'g> Retained<'g> {
     fn rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
         let mut out = Vec::new();
         let shown = |children: &[u32]| {
-            let large = children.iter().take_while(|c| share(self.of(**c), self.totals.reachable_bytes).unwrap_or(1.0) >= threshold).count();
+            let large =
+                children.iter().take_while(|c| share(self.of(**c), self.totals.reachable_bytes).unwrap_or(1.0) >= threshold).count();
             large.min(most)
         };
         let push = |children: Vec<u32>, depth: u32, stack: &mut Vec<(u32, u32)>| -> u64 {

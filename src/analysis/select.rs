@@ -1,9 +1,9 @@
 //! Which objects are meant: by type, generation, heap, segment and size.
 
 use crate::base::Addr;
-use crate::session::{Namer, TypePattern};
 use crate::gc::{Object, ObjectType};
 use crate::model::{Generation, SegmentModel};
+use crate::session::{Namer, TypePattern};
 
 /// Which objects are meant. Empty lists mean all.
 #[derive(Clone, Debug, Default)]

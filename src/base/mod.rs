@@ -23,5 +23,5 @@ pub use named::UnknownName;
 pub(crate) use named::named_enum;
 pub use notes::{Collector, Note, NoteKind, Notes};
 pub use progress::{Progress, Silent};
-pub use share::share;
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};
+pub use share::share;

@@ -3,9 +3,10 @@
 use clap::Args;
 
 use super::args::size;
-use crate::analysis::{Selection, TypePattern};
+use crate::analysis::Selection;
 use crate::base::Addr;
 use crate::model::Generation;
+use crate::session::TypePattern;
 
 /// Which objects are meant.
 #[derive(Clone, Debug, Default, Args)]

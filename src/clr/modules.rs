@@ -219,7 +219,6 @@ impl Modules {
 }
 
 impl Reader {
-
     fn get(&self, address: Addr) -> Arc<Module> {
         let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&address).map(Arc::clone);
         if let Some(module) = known {

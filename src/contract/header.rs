@@ -3,7 +3,7 @@
 //! Layout: `docs/design/datacontracts/contract-descriptor.md`; measured on runtimes 9.0.5 to 10.0.14.
 
 use super::json::{self, JsonError, RawDescriptor};
-use crate::base::{Addr, Endian, Limits, NoteKind, PtrSize, Collector};
+use crate::base::{Addr, Collector, Endian, Limits, NoteKind, PtrSize};
 use crate::memory::{Memory, ReadError};
 
 /// The first eight bytes of a descriptor on a little-endian target.

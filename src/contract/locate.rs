@@ -2,7 +2,7 @@
 
 use super::dac_table::DacTable;
 use super::header::{self, Header};
-use crate::base::{Addr, AddrRange, Limits, NoteKind, Collector};
+use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
 use crate::dump::{DumpFile, Module};
 use crate::memory::{FileSearch, Filled, Image, Memory, fill_module};
 

@@ -11,7 +11,7 @@ use super::json::RawValue;
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
 use super::{support, synthesis};
-use crate::base::{Addr, AddrRange, Limits, NoteKind, Collector};
+use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Memory, hex};
 use crate::model::{LayoutSource, OriginKind, VersionSource};

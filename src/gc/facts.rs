@@ -1,7 +1,7 @@
 //! What kind of garbage collector, and in which state.
 
 use super::HeapId;
-use crate::base::{Addr, Limits, NoteKind, Collector};
+use crate::base::{Addr, Collector, Limits, NoteKind};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::GcState;

@@ -5,7 +5,7 @@
 //! not tell; no object of the pinned heap has ever been in it. Collections move objects between the parts;
 //! what is registered anew from a finalizer starts over in generation 0, wherever the object lies by then.
 
-use super::{Reading, HeapId};
+use super::{HeapId, Reading};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::model::{FinalizerState, Generation};
 

@@ -6,8 +6,8 @@
 
 use std::collections::HashSet;
 
-use super::{Gc, Reading};
 use super::layouts::HandleLayouts;
+use super::{Gc, Reading};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::memory::ReadError;
 use crate::model::{HandleKind, HandleModel, RegionListModel, RegionModel};

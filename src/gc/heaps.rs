@@ -1,7 +1,7 @@
 //! Heaps by generation, and everything that `GetHeapData` returns.
 
 use super::layouts::Place;
-use super::{Reading, HeapId, names};
+use super::{HeapId, Reading, names};
 use crate::base::{Addr, NoteKind};
 use crate::clr::threads::Thread;
 use crate::model::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::walk::{Walker, Object, ObjectType, Visitor};
+use super::walk::{Object, ObjectType, Visitor, Walker};
 use crate::base::{Addr, Answer, NoteKind, Notes, Progress};
 use crate::model::{SegmentModel, WalkModel};
 

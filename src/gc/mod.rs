@@ -28,8 +28,6 @@ pub use names::segment_flags;
 pub use sweep::Sweep;
 pub use walk::{Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked, Walker};
 
-use std::ops::Deref;
-use std::sync::Arc;
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
 use crate::clr::method_table::object_unmask;
 use crate::clr::threads::{ContextLayout, Thread};
@@ -37,6 +35,8 @@ use crate::contract::{ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use layouts::{GenerationLayout, HandleLayouts, Places, SegmentLayout};
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// Reader of the GC contract of one runtime.
 ///

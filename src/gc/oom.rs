@@ -1,7 +1,7 @@
 //! The last managed out-of-memory of each heap.
 
 use super::layouts::OomLayout;
-use super::{Reading, HeapId, names};
+use super::{HeapId, Reading, names};
 use crate::base::{Addr, NoteKind};
 use crate::memory::ReadError;
 use crate::model::{OomModel, OomReason};

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 
 use super::layouts::{CardTableInfoLayout, Place};
-use super::{Reading, HeapId};
+use super::{HeapId, Reading};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::model::{RegionListModel, RegionModel, RegionSize};
 

@@ -83,8 +83,7 @@ impl Dump {
             memory.start_recording();
         }
         let limits = Arc::new(options.limits.clone());
-        let finding =
-            Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
+        let finding = Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
         let found = open_runtimes(&file, &mut memory, &finding, &notes);
         let process = Arc::new(Process {
             file,

@@ -41,4 +41,3 @@ pub(crate) fn coverage(heap: &Walker, walks: &[(usize, WalkModel)]) -> CoverageM
     c.share = share(c.walked_bytes, objects).unwrap_or(1.0);
     c
 }
-

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError};
 use super::reach;
+use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError};
 
 /// References between components that are kept at most, before contracting gives up on the rest.
 const MOST: usize = 1 << 26;

@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
-use crate::graph::Csr;
 use super::unreachable::Garbage;
 use super::whatif::cut_edges;
 use super::{contract, reach};
+use crate::graph::Csr;
 use crate::model::GarbageClass;
 
 fn graph(nodes: u32, edges: &[(u32, u32)]) -> Csr {

@@ -49,8 +49,7 @@ pub(super) struct Redaction<'d> {
 
 impl<'d> Redaction<'d> {
     pub(super) fn new(dump: &'d Dump, reads: &Reads) -> Redaction<'d> {
-        let heaps: Vec<RedactedHeap> =
-            dump.runtimes().into_iter().flatten().filter_map(RedactedHeap::open).collect();
+        let heaps: Vec<RedactedHeap> = dump.runtimes().into_iter().flatten().filter_map(RedactedHeap::open).collect();
         let mut acts = Vec::new();
         let mut segments = Vec::new();
         for (i, heap) in heaps.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! What lies at an address that is no start of an object.
 
 use crate::base::Addr;
-use crate::gc::{Walker, ObjectStarts};
+use crate::gc::{ObjectStarts, Walker};
 use crate::model::{SegmentModel, WalkModel};
 
 /// Objects in a row that prove that a stretch holds objects.

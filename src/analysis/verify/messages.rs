@@ -1,10 +1,10 @@
 //! Findings in words.
 
 use super::sink::{Detail, Found};
-use crate::session::Namer;
 use crate::base::Addr;
 use crate::gc::Walker;
 use crate::model::{FindingId, FindingModel};
+use crate::session::Namer;
 
 /// The finding as it is told.
 pub(super) fn model(heap: &Walker, namer: &Namer, found: &Found) -> FindingModel {

@@ -3,18 +3,18 @@
 
 mod check;
 mod entries;
-mod heap_map;
 mod gaps;
+mod heap_map;
+mod messages;
 mod sink;
 mod structure;
-mod messages;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind};
 use crate::clr::header::Headers;
 use crate::gc::{ObjectStarts, Walker};
-use crate::model::{FindingCount, Severity, FindingId, GapKind, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals, WalkModel};
+use crate::model::{FindingCount, FindingId, GapKind, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals, WalkModel};
 use crate::session::{Error, Runtime, coverage, note_walks};
 use check::{Absent, Age, Checker, Folded, Tools};
 use entries::Entries;

@@ -1,17 +1,21 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::{Config, DumpArg};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::Select;
-use super::on_heap::OnHeap;
-use super::{Exit, Streams, conclude, head, notes, open};
-use crate::analysis::{self, ObjectsPage};
+use super::super::{Streams, conclude};
+use crate::analysis::{self, ObjectsQuery};
 use crate::base::Answer;
-use crate::output::{self, Format, objects_list};
+use crate::model::{ObjectBrief, ObjectsReport};
+use crate::output::{self, objects_list};
 
-/// What `objects` is asked.
-#[derive(Clone, Debug, Args)]
-pub struct ObjectsArgs {
+/// The objects themselves, in the order of the heap.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Objects {
     /// Also the references that each object holds: offset, target, field.
     #[arg(long)]
     refs: bool,
@@ -28,25 +32,51 @@ pub struct ObjectsArgs {
     select: Select,
 
     #[command(flatten)]
-    pub(super) dump: DumpArg,
+    dump: DumpArg,
 }
 
-/// `gcdump objects`.
-pub(super) fn run(config: &Config, args: &ObjectsArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.dump, streams)?;
-    let on = OnHeap::open(&process, config)?;
-    let fitting = if config.format() == Format::Table { u64::try_from(streams.rows())? } else { 0 };
-    let most = Some(args.count.unwrap_or(fitting)).filter(|n| *n > 0).unwrap_or(u64::MAX);
-    let page = ObjectsPage { start: args.start, count: most, refs: args.refs };
-    let selection = args.select.selection();
-    let (head, list) = (head(&process, Some(on.runtime), "objects"), objects_list(args.refs));
-    let form = (config.format(), streams.out_is_terminal);
-    let answer = output::stream(&head, &list, form, streams.out, |batches| {
-        let tail = analysis::objects(&process, &on.heap, &on.namer, &selection, page, |batch| batches.print(batch.len(), |row| batch.each(row)))?;
-        on.namer.note(&process.notes);
-        Ok(Answer::new(tail, notes(&process)))
-    })?;
-    let exit = conclude(config, &answer.notes, streams)?;
-    let nothing = answer.listed == 0 && args.start == 0 && !selection.is_everything();
-    Ok(if exit == Exit::Ok && nothing { Exit::Negative } else { exit })
+impl Command for Objects {
+    const NAME: &'static str = "objects";
+    const GROUP: Group = Group::Objects;
+    const EXAMPLES: &'static [Example] = &[
+        example("objects --type 'Lab.*' --count 5 DUMP", "the first five objects of these types"),
+        example("objects --refs --count 3 --format ndjson DUMP", "with the references they hold, a record a line"),
+    ];
+    type Report = ObjectsReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<ObjectsReport>> {
+        let heap = at.heap()?;
+        let mut list = Vec::new();
+        let mut keep = |o: &ObjectBrief| {
+            list.push(o.clone());
+            Ok(())
+        };
+        let tail = analysis::objects(&heap, &heap.namer(), &self.query(at)?, |batch| batch.each(&mut keep))?;
+        Ok(tail.map(|tail| ObjectsReport { objects: list, tail }))
+    }
+
+    /// Rows are printed while they are made: a heap may have a hundred million objects.
+    fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
+        let heap = at.heap()?;
+        let namer = heap.namer();
+        let query = self.query(at)?;
+        let form = (at.format(), streams.out_is_terminal);
+        let answer = output::stream(&at.head()?, &objects_list(self.refs), form, streams.out, |batches| {
+            analysis::objects(&heap, &namer, &query, |batch| batches.print(batch.len(), |row| batch.each(row)))
+        })?;
+        let nothing = answer.listed == 0 && self.start == 0 && !query.selection.is_everything();
+        Ok(conclude(at, &answer.notes, streams)?.negative_if(nothing))
+    }
+}
+
+impl Objects {
+    fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {
+        let fitting = u64::try_from(at.rows(None))?;
+        let count = self.count.unwrap_or(fitting);
+        Ok(ObjectsQuery { selection: self.select.selection(), start: self.start, count, refs: self.refs })
+    }
 }

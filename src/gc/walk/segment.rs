@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::Cache;
-use super::{Walker, Object, ObjectType, words};
+use super::{Object, ObjectType, Walker, words};
 use crate::base::{Addr, AddrRange, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
 use crate::model::{GapKind, Generation, SegmentModel, WalkGap, WalkModel};

@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use crate::base::Addr;
-use crate::model::{ContextOwner, AllocContextModel, GenerationModel, HeapDetail, HeapModel, HeapReport, NamedCount};
+use crate::model::{AllocContextModel, ContextOwner, GenerationModel, HeapDetail, HeapModel, HeapReport, NamedCount};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes};

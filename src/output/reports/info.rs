@@ -1,4 +1,4 @@
-use crate::model::{LayoutSource, GcKind, GcLayout, GcModel, InfoReport};
+use crate::model::{GcKind, GcLayout, GcModel, InfoReport, LayoutSource};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count};

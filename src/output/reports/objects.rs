@@ -1,8 +1,8 @@
 use std::fmt::Write;
 
-use crate::model::{ObjectBrief, ObjectsTail};
+use crate::model::{ObjectBrief, ObjectsReport, ObjectsTail};
 use crate::output::report::{Report, Sections};
-use crate::output::table::columns;
+use crate::output::table::{Columns, Table, columns};
 use crate::output::{List, count};
 
 /// References in one cell: `_next=0x7f0012ab`, a blank between them.
@@ -26,9 +26,8 @@ fn references(o: &ObjectBrief) -> Option<String> {
     Some(text)
 }
 
-/// The list of `objects`, printed while the heap is walked.
-pub fn objects(refs: bool) -> List<ObjectBrief> {
-    let columns = columns::<ObjectBrief>()
+fn object_columns<'r>(refs: bool) -> Columns<'r, ObjectBrief> {
+    columns::<ObjectBrief>()
         .address("address", |o| o.address)
         .address("method_table", |o| o.method_table)
         .bytes("size", |o| o.size)
@@ -36,8 +35,20 @@ pub fn objects(refs: bool) -> List<ObjectBrief> {
         .text("generation", 10, |o| o.generation.name())
         .text("type", if refs { 50 } else { 1 }, |o| &o.type_name)
         .made("refs", 1, references)
-        .when(refs);
-    List::new("objects", "object", columns)
+        .when(refs)
+}
+
+/// The list of `objects`, printed while the heap is walked.
+pub fn objects(refs: bool) -> List<ObjectBrief> {
+    List::new("objects", "object", object_columns(refs))
+}
+
+impl Report for ObjectsReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let refs = self.objects.iter().any(|o| o.refs.is_some());
+        to.table(Table::records("object", &self.objects, object_columns(refs)).csv(true));
+        self.tail.describe(to);
+    }
 }
 
 impl Report for ObjectsTail {

@@ -1,6 +1,6 @@
-use crate::model::{Stacks, 
+use crate::model::{
     CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedObject, RetainedReport, RetainedType,
-    RootCoverageModel, RootModel, Suspect, TreeRow,
+    RootCoverageModel, RootModel, Stacks, Suspect, TreeRow,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -162,7 +162,8 @@ impl Report for ObjSizeReport {
 }
 
 fn root_line(r: &RootModel) -> String {
-    let flags = if r.flags.is_empty() { String::new() } else { format!(" [{}]", r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")) };
+    let flags =
+        if r.flags.is_empty() { String::new() } else { format!(" [{}]", r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(", ")) };
     let at = r.address.map_or_else(String::new, |a| format!(" {a}"));
     format!("{}{flags}{at}: {}", r.kind.name(), r.label)
 }

@@ -250,13 +250,7 @@ fn root_of_handle(kind: HandleKind) -> Option<(RootKind, RootFlags)> {
     })
 }
 
-fn handle_roots(
-    runtime: &Runtime,
-    gc: &Gc,
-    (threads, options): (&[Thread], &RootOptions),
-    notes: &Collector,
-    roots: &mut Roots,
-) {
+fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &RootOptions), notes: &Collector, roots: &mut Roots) {
     let numbered = || threads.iter().zip(0u32..);
     let last: FxHashMap<Addr, u32> = numbered().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
     let in_flight: FxHashMap<Addr, u32> = numbered().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();

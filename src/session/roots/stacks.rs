@@ -94,13 +94,7 @@ fn object_at(heap: &Heap, index: &ObjectStarts, address: Addr) -> Option<(Addr, 
 }
 
 /// Looks at every word of `range`. Returns whether that is only a part of it.
-fn scan(
-    heap: &Heap,
-    (thread, number): (&Thread, u32),
-    mut range: AddrRange,
-    notes: &Collector,
-    roots: &mut Roots,
-) -> bool {
+fn scan(heap: &Heap, (thread, number): (&Thread, u32), mut range: AddrRange, notes: &Collector, roots: &mut Roots) -> bool {
     let (memory, index, limits) = (heap.memory(), &heap.starts().data, heap.limits());
     let mut cut = false;
     if range.len() > limits.stack_bytes {
