@@ -63,6 +63,9 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>) -> Result<Exit> {
         // Fails where the pool is there already, as in a test that runs several commands: answers do not depend on it.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
     }
+    if config.format() == Format::Dot && !matches!(cli.command, Command::Bridge(_)) {
+        return Err(UsageError("this command has no DOT form; bridge has one".into()).into());
+    }
     match &cli.command {
         Command::Info(dump) => info::run(config, dump, streams),
         Command::Heap { detail, dump } => heap::run(config, dump, *detail, streams),

@@ -137,7 +137,7 @@ fn cut<T>(rows: &mut Vec<T>, most: usize) {
 
 /// `gcdump bridge`.
 pub(super) fn bridge(config: &Config, args: &BridgeArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    if args.dot && config.format() != Format::Table {
+    if args.dot && !matches!(config.format(), Format::Table | Format::Dot) {
         return Err(UsageError("--dot is a format of its own: leave out --format and --json".into()).into());
     }
     let config = &if args.dot { Config { format: Format::Dot, ..config.clone() } } else { config.clone() };
