@@ -365,6 +365,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(milliseconds).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(|| "too long, or no time at all".to_string())
 }
 
+fn format() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.iter().map(|f| PossibleValue::new(f.name()).help(f.help()));
+    PossibleValuesParser::new(names).map(|name| Format::named(&name).unwrap_or(Format::Table))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -391,9 +396,4 @@ mod tests {
         assert_eq!(handle_kind("WeakWinRT"), Ok(HandleKind::WeakNativeCom));
         assert!(handle_kind("nonsense").unwrap_err().contains("cross-reference"));
     }
-}
-
-fn format() -> impl TypedValueParser<Value = Format> {
-    let names = Format::ALL.iter().map(|f| PossibleValue::new(f.name()).help(f.help()));
-    PossibleValuesParser::new(names).map(|name| Format::named(&name).unwrap_or(Format::Table))
 }
