@@ -121,6 +121,11 @@ fn duration(text: &str) -> Result<Duration, String> {
     number.checked_mul(milliseconds).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(|| "too long, or no time at all".to_string())
 }
 
+fn format() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.iter().map(|f| PossibleValue::new(f.name()).help(f.help()));
+    PossibleValuesParser::new(names).map(|name| Format::named(&name).unwrap_or(Format::Table))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,9 +141,4 @@ mod tests {
         assert_eq!((size("4096"), size("64K"), size("2GiB")), (Ok(4096), Ok(65536), Ok(2 << 30)));
         assert!(size("x").is_err() && size("99999999T").is_err() && size("5Q").is_err());
     }
-}
-
-fn format() -> impl TypedValueParser<Value = Format> {
-    let names = Format::ALL.iter().map(|f| PossibleValue::new(f.name()).help(f.help()));
-    PossibleValuesParser::new(names).map(|name| Format::named(&name).unwrap_or(Format::Table))
 }

@@ -11,6 +11,8 @@ mod reports;
 mod sanitize;
 mod stream;
 pub mod table;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, Write};
 
@@ -44,7 +46,7 @@ pub fn emit<R: Report>(head: &Head, answer: &Answer<R>, format: Format, out: &mu
 fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> io::Result<()> {
     let mut sections = Sections::new(answer.complete());
     answer.data.describe(&mut sections);
-    for section in sections.into_iter() {
+    for section in sections {
         format.writer().section(out, section)?;
     }
     format.writer().end(out, &Printed { head: out.head, answer })
@@ -64,7 +66,8 @@ impl<R: Report> Whole for Printed<'_, R> {
     fn document(&self, out: &mut dyn Write, pretty: bool) -> io::Result<()> {
         let data = Data { complete: self.answer.complete(), answer: &self.answer.data };
         let document = Envelope { head: self.head.clone(), data, warnings: self.answer.notes.iter().cloned().collect() };
-        Ok(if pretty { serde_json::to_writer_pretty(out, &document)? } else { serde_json::to_writer(out, &document)? })
+        let written = if pretty { serde_json::to_writer_pretty(out, &document) } else { serde_json::to_writer(out, &document) };
+        Ok(written?)
     }
 
     fn data(&self) -> io::Result<String> {

@@ -104,9 +104,13 @@ impl<'r> Sections<'r> {
         table.heading.complete = Some(self.complete);
         self.table(table);
     }
+}
 
-    /// The parts.
-    pub fn into_iter(self) -> impl Iterator<Item = Section<'r>> {
+impl<'r> IntoIterator for Sections<'r> {
+    type Item = Section<'r>;
+    type IntoIter = std::vec::IntoIter<Section<'r>>;
+
+    fn into_iter(self) -> std::vec::IntoIter<Section<'r>> {
         self.list.into_iter()
     }
 }

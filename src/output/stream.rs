@@ -53,7 +53,10 @@ impl<T: Serialize> Shared<'_, T> {
     }
 
     fn give_back(&self, mut buffer: Vec<u8>) {
+        /// Most bytes to keep: an array with a million references is rare.
+        const KEPT: usize = 4 << 20;
         buffer.clear();
+        buffer.shrink_to(KEPT);
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::common::{Known, known_dumps};
 use gcdump::analysis::{Namer, ObjectOptions, StaticsOptions, StaticsReader, fields, object};
-use gcdump::base::Addr;
+use gcdump::base::{Addr, Answer};
 use gcdump::clr::fields::Types;
 use gcdump::clr::method_table::Generics;
 use gcdump::clr::statics::Statics;
@@ -26,8 +26,8 @@ struct Bound<'p> {
 }
 
 impl Bound<'_> {
-    fn object(&self, address: Addr) -> ObjectReport {
-        object(self.values, address, &ObjectOptions::default()).unwrap_or_else(|| panic!("no object at {address}")).data
+    fn object(&self, address: Addr) -> Answer<ObjectReport> {
+        object(self.values, address, &ObjectOptions::default()).unwrap_or_else(|| panic!("no object at {address}"))
     }
 
     fn all(&self, more: &[Addr], thread_statics: bool) -> StaticsReport {
@@ -91,7 +91,7 @@ fn everything_has_the_values_that_the_program_gave_it() {
         let samples = truth["samples"].clone();
         with_dump(&known, |b| {
             let o = b.object(hex(&samples["everything"]));
-            assert_eq!((o.type_name.as_deref(), o.complete), (Some("Lab.Everything"), true), "{}", known.name);
+            assert_eq!((o.type_name.as_deref(), o.complete()), (Some("Lab.Everything"), true), "{}", known.name);
             let f = &o.fields;
             assert_eq!(f.len(), 31);
             same(f, "B", K::Bool, json!(true), "System.Boolean");
@@ -119,7 +119,7 @@ fn everything_has_the_values_that_the_program_gave_it() {
             same(f, "Boxed", K::Object, Value::Null, "System.Object");
             let boxed = b.object(field(f, "Boxed").object.unwrap());
             assert_eq!(boxed.type_name.as_deref(), Some("System.Double"));
-            assert_eq!(boxed.boxed.unwrap().value, json!(3.25));
+            assert_eq!(boxed.data.boxed.unwrap().value, json!(3.25));
             for (name, declared, actual) in [
                 ("Numbers", "System.Int32[]", "System.Int32[]"),
                 ("Words", "System.String[]", "System.String[]"),
@@ -182,7 +182,7 @@ fn arrays(b: &Bound<'_>, f: &[FieldValue], samples: &Value) {
         assert_eq!(e.kind, K::Struct);
         same(&e.fields, "Id", K::Int, json!(i), "System.Int32");
         same(&e.fields, "Name", K::String, json!(format!("many{i}")), "System.String");
-        let payload = b.object(field(&e.fields, "Payload").object.unwrap());
+        let payload = b.object(field(&e.fields, "Payload").object.unwrap()).data;
         assert_eq!((payload.type_name.as_deref(), payload.boxed.unwrap().value), (Some("System.Int32"), json!(i)));
     }
     let jagged = elements("Jagged");
