@@ -240,10 +240,8 @@ fn look_at(text: &str, found: &mut BTreeSet<String>) {
                     report("a path", drive);
                 }
             }
-            b'\\' if rest.starts_with("\\Users\\") || rest.starts_with("\\users\\") => {
-                if !rest[7..].starts_with("user") {
-                    report("a home folder", i);
-                }
+            b'\\' if ["\\Users\\", "\\users\\"].iter().any(|u| rest.strip_prefix(u).is_some_and(|who| !who.starts_with("user"))) => {
+                report("a home folder", i);
             }
             b'=' => {
                 let start = bytes[..i].iter().rposition(|b| !b.is_ascii_alphanumeric() && *b != b'_').map_or(0, |p| p + 1);
