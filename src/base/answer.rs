@@ -1,4 +1,4 @@
-//! What a reader returns: the data, and what it could not read.
+//! What a reader returns: the data, with notes on what could not be read.
 
 use std::ops::Deref;
 

@@ -1,4 +1,4 @@
-//! Floor 0: the words everything else is written in: addresses, sizes of pointers, named limits, warnings.
+//! Floor 0, shared vocabulary: addresses and ranges, machine shape, limits, notes, progress.
 
 mod addr;
 mod answer;
@@ -6,15 +6,18 @@ mod flags;
 mod glob;
 mod limits;
 mod notes;
+mod path;
 mod progress;
-pub mod ranges;
+pub(crate) mod ranges;
 mod shape;
 
+pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange};
 pub use answer::Answer;
-pub use flags::flag_names;
-pub use glob::glob;
+pub(crate) use flags::flag_names;
+pub(crate) use glob::glob;
 pub use limits::Limits;
 pub use notes::{Note, NoteKind, Notes, SharedNotes};
+pub(crate) use path::file_name;
 pub use progress::{Progress, Silent};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};

@@ -44,7 +44,7 @@ impl Process {
     pub fn of(dump: DumpFile, options: &Options) -> Process {
         let notes = SharedNotes::new();
         if dump.facts.truncated_bytes > 0 {
-            let what = format!("the dump is cut off: {} bytes of the memory that it announces are missing", dump.facts.truncated_bytes);
+            let what = format!("the dump is truncated: {} bytes of the memory that it declares are missing", dump.facts.truncated_bytes);
             notes.add(NoteKind::TruncatedDump, None, what);
         }
         for oddity in &dump.facts.oddities {

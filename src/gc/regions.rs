@@ -6,10 +6,9 @@ use std::collections::HashSet;
 
 use super::layouts::{CardTableInfoLayout, Place};
 use super::{Gc, HeapId};
-use crate::base::{Addr, AddrRange, NoteKind};
+use crate::base::{Addr, AddrRange, NoteKind, PAGE};
 use crate::model::{RegionListModel, RegionModel};
 
-const PAGE: u64 = 4096;
 /// Size classes of free regions, in the order of their lists (`free_region_kind`, gcpriv.h).
 const SIZE_CLASSES: [&str; 3] = ["basic", "large", "huge"];
 
