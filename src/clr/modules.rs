@@ -1,7 +1,7 @@
 //! Modules: from the runtime's `Module` to its name and metadata.
 //!
-//! Source: `docs/design/datacontracts/Loader.md` and `EcmaMetadata.md`. Metadata is looked for in the saved blob of
-//! dynamic modules, then in the image in the dump, then in the module's file.
+//! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is looked for in the saved blob
+//! of dynamic modules, then in the image in the dump, then in the module's file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

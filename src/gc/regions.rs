@@ -1,6 +1,7 @@
 //! Memory that the GC holds outside of the segments in use: free and freeable regions, bookkeeping, handle tables.
 //!
-//! Source: `GetGCFreeRegions`, `GetGCBookkeepingMemoryRegions`, `GetHandleTableMemoryRegions` of GC.md.
+//! Source: contract `GC` (`GetGCFreeRegions`, `GetGCBookkeepingMemoryRegions`, `GetHandleTableMemoryRegions`);
+//! `docs/internals/gc-structures.md#free-regions-and-bookkeeping`.
 
 use std::collections::HashSet;
 

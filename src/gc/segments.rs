@@ -1,6 +1,7 @@
 //! Segments and regions: which lists hold them, where their objects begin and end.
 //!
-//! Source: `EnumerateHeapSegments` of GC.md, ClrMD's `DacHeap.cs`, and measurement (reference §4.2).
+//! Source: contract `GC` (`EnumerateHeapSegments`), ClrMD's `DacHeap.cs`, and measurement
+//! (`docs/internals/gc-structures.md#segments-and-regions`).
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! The diagnostics page that createdump adds to its cores.
 //!
 //! Source: `src/coreclr/debug/createdump/specialdiaginfo.h`; version 2 measured on .NET 8 to 10
-//! (`docs/internals/containers.md`, "createdump").
+//! (`docs/internals/containers.md#createdump`).
 
 use super::Memory;
 use crate::base::{Addr, PtrSize};

@@ -1,7 +1,7 @@
 //! PE headers: one reader for images in memory, in files and in bundles. PE is little endian on every target.
 //!
 //! Source: the PE/COFF specification. `Machine` is ignored: ReadyToRun images for other systems have it scrambled
-//! (0xfd1d for x64 Linux; `docs/internals/types.md`, "Metadata").
+//! (0xfd1d for x64 Linux; `docs/internals/types.md#metadata`).
 
 /// The loader's own limit on sections.
 const MAX_SECTIONS: u16 = 96;
