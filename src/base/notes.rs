@@ -1,4 +1,4 @@
-//! What went less than perfectly: collected while reading, shown once at the end.
+//! Notes: problems met while reading, shown with the answer.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -9,33 +9,33 @@ use serde::Serialize;
 
 use super::Addr;
 
-/// What a [`Note`] is about.
+/// The kind of a [`Note`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoteKind {
-    /// The dump file ends before the memory that it announces.
+    /// The dump file lacks memory that it declares.
     TruncatedDump,
-    /// Captured ranges overlap; the first one wins.
+    /// Captured ranges overlap; the first wins.
     OverlappingRanges,
     /// A part of the container (a stream, a note) could not be read.
     UnreadableStream,
-    /// A file beside the dump was found but is not the one that the process had loaded.
+    /// A module file was found but is not the one that the process had loaded.
     ModuleMismatch,
-    /// A bundled or user-given overlay stands in for what the dump does not say itself.
+    /// A bundled or user-given overlay supplies what the dump lacks.
     OverlayUsed,
-    /// Something in a data contract descriptor is odd: an unknown baseline, a duplicate, an unreadable child.
+    /// A data contract descriptor is irregular: an unknown baseline, a duplicate, an unreadable child.
     Descriptor,
-    /// Types have no names because the metadata of their modules is neither in the dump nor at hand.
+    /// Types have no names because their modules' metadata is neither in the dump nor in a module file.
     NoMetadata,
-    /// A garbage collection was rearranging the heap when the dump was taken.
+    /// A garbage collection was moving objects when the dump was taken.
     GcInProgress,
     /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
     InAllocation,
     /// Memory that the answer needs is not in the dump. The answer is partial.
     Missing,
-    /// Memory is there but holds something impossible. The answer is partial.
+    /// Memory holds an impossible value. The answer is partial.
     Invalid,
-    /// A list ran in a circle or past its cap. The answer is partial.
+    /// A list has a cycle or exceeds its cap. The answer is partial.
     LimitHit,
 }
 
@@ -46,24 +46,24 @@ impl NoteKind {
     }
 }
 
-/// One thing to tell the user beside the answer.
+/// A remark on an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
 pub struct Note {
-    /// What it is about.
+    /// Its kind.
     pub kind: NoteKind,
-    /// One sentence for a person.
+    /// One sentence, for people.
     pub message: String,
-    /// The address that it happened at, where there is one.
+    /// The address concerned, if any.
     pub address: Option<Addr>,
 }
 
-/// Most notes that one answer keeps. A hostile dump could make one for each of a million threads; nobody reads that many.
+/// Maximum number of notes per answer. A hostile dump could produce one for each of a million threads.
 const MAX_NOTES: usize = 10_000;
 
-/// The notes of one answer: an ordered set, each with how often it was added.
+/// The notes of one answer: an ordered set with counts.
 ///
-/// Whoever reads makes one, and hands it on with what was read (see [`Answer`](super::Answer)): what went wrong belongs to the
-/// value that lost something by it, not to a log that others write to as well.
+/// Each reader creates its own and returns it with the data (see [`Answer`](super::Answer)): a problem belongs to the value that
+/// lost something by it, not to a shared log.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Notes {
@@ -76,7 +76,7 @@ impl Notes {
         Notes::default()
     }
 
-    /// Adds a note. The same one again only counts.
+    /// Adds a note. Adding an equal one again only increments its count.
     pub fn add(&mut self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
         self.insert(Note { kind, message: message.into(), address: address.into() }, 1);
     }
@@ -93,14 +93,14 @@ impl Notes {
         }
     }
 
-    /// Adds all of `other`, behind those that are here.
+    /// Appends the notes of `other`.
     pub fn extend(&mut self, other: &Notes) {
         for (note, times) in &other.list {
             self.insert(note.clone(), *times);
         }
     }
 
-    /// The notes, in the order in which each was first added.
+    /// The notes, in order of first occurrence.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Note> {
         self.list.keys()
     }
@@ -115,13 +115,13 @@ impl Notes {
         !self.iter().any(|n| n.kind.makes_partial())
     }
 
-    /// The first reason why the answer is partial.
+    /// The first note that makes the answer partial.
     pub fn first_loss(&self) -> Option<&Note> {
         self.iter().find(|n| n.kind.makes_partial())
     }
 }
 
-/// The collector. Shared by reference; every reader may add to it.
+/// A thread-safe collector of notes.
 #[derive(Debug, Default)]
 pub struct SharedNotes {
     kept: Mutex<Kept>,
@@ -139,7 +139,7 @@ impl SharedNotes {
         SharedNotes::default()
     }
 
-    /// Adds a note unless the same one is there already.
+    /// Adds a note unless an equal one is already present.
     pub fn add(&self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
         let note = Note { kind, message: message.into(), address: address.into() };
         let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -152,7 +152,7 @@ impl SharedNotes {
         }
     }
 
-    /// Everything collected so far, in the order of arrival.
+    /// The notes so far, in order of arrival.
     pub fn all(&self) -> Vec<Note> {
         self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).list.clone()
     }
