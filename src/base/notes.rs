@@ -1,4 +1,4 @@
-//! What went less than perfectly: collected while reading, shown once at the end.
+//! Notes: problems met while reading, shown with the answer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,31 +9,31 @@ use serde::Serialize;
 use super::{Addr, Answer, named_enum};
 
 named_enum! {
-    /// What a [`Note`] is about.
+    /// The kind of a [`Note`].
     pub enum NoteKind {
-        /// The dump file ends before the memory that it announces.
+        /// The dump file lacks memory that it declares.
         TruncatedDump = "truncated-dump",
-        /// Captured ranges overlap; the first one wins.
+        /// Captured ranges overlap; the first wins.
         OverlappingRanges = "overlapping-ranges",
         /// A part of the container (a stream, a note) could not be read.
         UnreadableStream = "unreadable-stream",
-        /// A file beside the dump was found but is not the one that the process had loaded.
+        /// A module file was found but is not the one that the process had loaded.
         ModuleMismatch = "module-mismatch",
-        /// A bundled or user-given overlay stands in for what the dump does not say itself.
+        /// A bundled or user-given overlay supplies what the dump lacks.
         OverlayUsed = "overlay-used",
-        /// Something in a data contract descriptor is odd: an unknown baseline, a duplicate, an unreadable child.
+        /// A data contract descriptor is irregular: an unknown baseline, a duplicate, an unreadable child.
         Descriptor = "descriptor",
-        /// Types have no names because the metadata of their modules is neither in the dump nor at hand.
+        /// Types have no names because their modules' metadata is neither in the dump nor in a module file.
         NoMetadata = "no-metadata",
-        /// A garbage collection was rearranging the heap when the dump was taken.
+        /// A garbage collection was moving objects when the dump was taken.
         GcInProgress = "gc-in-progress",
         /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
         InAllocation = "in-allocation",
         /// Memory that the answer needs is not in the dump. The answer is partial.
         Missing = "missing",
-        /// Memory is there but holds something impossible. The answer is partial.
+        /// Memory holds an impossible value. The answer is partial.
         Invalid = "invalid",
-        /// A list ran in a circle or past its cap. The answer is partial.
+        /// A list has a cycle or exceeds its cap. The answer is partial.
         LimitHit = "limit-hit",
     }
 }

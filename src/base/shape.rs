@@ -1,4 +1,4 @@
-//! What kind of machine the dumped process ran on.
+//! The machine that the dumped process ran on.
 
 use super::named_enum;
 
@@ -12,7 +12,7 @@ named_enum! {
     }
 }
 
-/// Size of a pointer of the dumped process.
+/// Pointer size of the dumped process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PtrSize {
     /// 32-bit pointers.
@@ -39,7 +39,7 @@ impl PtrSize {
     }
 }
 
-/// Pointer size and byte order together: how raw bytes of the dumped process become numbers.
+/// Pointer size and byte order: how to decode integers of the dumped process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Size of a pointer.
@@ -52,7 +52,7 @@ impl Shape {
     /// 64-bit little endian: x64 and arm64.
     pub const LE64: Shape = Shape { ptr: PtrSize::Eight, endian: Endian::Little };
 
-    /// The unsigned number that `bytes` (at most 8) spell in this byte order.
+    /// Decodes `bytes`, at most 8, as an unsigned integer.
     pub fn number(self, bytes: &[u8]) -> u64 {
         let push = |n: u64, b: &u8| (n << 8) | u64::from(*b);
         match self.endian {

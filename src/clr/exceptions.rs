@@ -1,7 +1,6 @@
 //! Exception objects: message, HResult, inner exceptions and the stack trace that each carries.
 //!
-//! Source: `docs/design/datacontracts/Exception.md`; `object.h` of the runtime for `StackTraceArrayHeader` and
-//! `StackTraceElement`, measured on .NET 8, 9 and 10 against ClrMD.
+//! Source: contract `Exception`; `object.h` for `StackTraceArrayHeader` and `StackTraceElement`, measured on .NET 8, 9 and 10 against ClrMD.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! The word in front of each object: lock, hash code, sync block.
 //!
-//! Source: `syncblk.h` of the runtime, `docs/design/datacontracts/Object.md` and `SyncBlock.md`; offsets of `SyncBlock`
-//! measured on .NET 8, 9 and 10 (fallback-8-9-10.md §5, net8-overlay.md §8).
+//! Source: `syncblk.h`, contracts `Object` and `SyncBlock`; offsets of `SyncBlock` measured on .NET 8, 9 and 10
+//! (`docs/internals/types.md#locks`).
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What the loader has loaded: the assemblies of the application domain, the types of a module by token, and its generic
 //! instances.
 //!
-//! Source: `docs/design/datacontracts/Loader.md` (assembly list, lookup maps, `GetAvailableTypeParams`), `dacenumerablehash.h`.
+//! Source: contract `Loader`, `dacenumerablehash.h`, `docs/internals/types.md#modules`.
 //! Measured on .NET 8 to 10: a list of .NET 10 and older holds `DomainAssembly`, a newer one `Assembly`; the first three
 //! words of a bucket array are its length, the next array while it grows, and the mark that ends chains.
 

@@ -1,6 +1,6 @@
 //! Method tables: the runtime's description of a type, which every object points to.
 //!
-//! Source: `docs/design/datacontracts/RuntimeTypeSystem.md`; `methodtable.h` of .NET 8 for its packed form.
+//! Source: contract `RuntimeTypeSystem`; for .NET 8 `methodtable.h` and `docs/internals/types.md#net-8-method-tables`.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Names of methods, as stack traces print them: `Lab.Program.Main(System.String[])`.
 //!
-//! Source: `docs/design/datacontracts/RuntimeTypeSystem.md` (MethodDesc), measured on .NET 8 for its smaller structures.
+//! Source: contract `RuntimeTypeSystem` (MethodDesc), measured on .NET 8 for its smaller structures.
 //! The name of the declaring type and of generic arguments is ours; parameters are written as ClrMD and SOS do:
 //! primitive types without `System.`, nested types without those around them, `ByRef` behind references.
 

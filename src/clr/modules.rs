@@ -1,7 +1,7 @@
 //! Modules: from the runtime's `Module` to its name and metadata.
 //!
-//! Source: `docs/design/datacontracts/Loader.md` and `EcmaMetadata.md`. Metadata is looked for in the saved blob of
-//! dynamic modules, then in the image in the dump, then in the module's file.
+//! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is looked for in the saved blob
+//! of dynamic modules, then in the image in the dump, then in the module's file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::metadata::{Metadata, RowCounts, Source};
 use super::pe;
-use crate::base::{Addr, Limits, Os};
+use crate::base::{Addr, Limits, Os, file_name};
 use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
 use crate::dump::Bytes;
@@ -431,8 +431,4 @@ enum Proof {
 /// Whether the user pointed at the file (`--modules`, `--sysroot`), and not the dump.
 fn is_given(search: &FileSearch, path: &Path) -> bool {
     search.modules.iter().any(|dir| path.starts_with(dir)) || search.sysroot.as_ref().is_some_and(|root| path.starts_with(root))
-}
-
-fn file_name(path: &str) -> &str {
-    path.rsplit(['/', '\\']).next().unwrap_or(path)
 }

@@ -1,7 +1,7 @@
 //! Where the values of static fields lie.
 //!
-//! Source: fallback-8-9-10 §5 and net8-overlay §7, every rule measured; `RuntimeTypeSystem.md` and `Thread.md` for .NET 10
-//! and later. Structures are boxed, so that the slot of a static structure holds a reference to its box.
+//! Source: `docs/internals/types.md#statics`, every rule measured; contracts `RuntimeTypeSystem` and `Thread` for .NET 10 and
+//! later. Structures are boxed, so that the slot of a static structure holds a reference to its box.
 //!
 //! .NET 8 keeps statics in tables of the module; .NET 9 and later beside the method table.
 

@@ -1,7 +1,7 @@
 //! The managed threads: the Thread contract.
 //!
-//! Source: `docs/design/datacontracts/Thread.md`, with one dereference of `ThreadStore` that the document forgets
-//! (measured). State bits: `threads.h` of the runtime.
+//! Source: contract `Thread`, with one dereference of `ThreadStore` that its document omits
+//! (`docs/internals/gc-structures.md#errata`). State bits: `threads.h`.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The binary header of a descriptor in memory, its JSON, its pointer data and its sub-descriptors.
 //!
-//! Layout: `docs/design/datacontracts/contract-descriptor.md`; measured on runtimes 9.0.5 to 10.0.14.
+//! Source: `docs/internals/descriptors.md#header`; measured on runtimes 9.0.5 to 10.0.14.
 
 use super::json::{self, JsonError, RawDescriptor};
 use crate::base::{Addr, Collector, Endian, Limits, NoteKind, PtrSize};

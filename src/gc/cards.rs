@@ -1,6 +1,6 @@
 //! The card table: which stretches of older generations may hold references to younger ones.
 //!
-//! Source: `gcpriv.h` and `gc.cpp` of the runtime; peers.md §3.4. One bit stands for 256 bytes on 64-bit targets, for 128
+//! Source: `gcpriv.h`, `gc.cpp`; `docs/internals/gc-structures.md#cards`. One bit stands for 256 bytes on 64-bit targets, for 128
 //! on 32-bit ones, 32 bits to a word. The pointer is biased: it is where the word of address 0 would be. What a card
 //! stands for is in no descriptor; that the table begins right behind the header of the bookkeeping memory proves it.
 

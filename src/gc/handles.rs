@@ -1,6 +1,6 @@
 //! GC handles: maps, buckets, tables, segments, blocks.
 //!
-//! Source: `GetHandles` of GC.md. The number of tables per bucket with server GC is the number of processors, not of
+//! Source: contract `GC`, `GetHandles`; `docs/internals/gc-structures.md#handles`. The number of tables per bucket with server GC is the number of processors, not of
 //! heaps: the DAC of .NET 9 and 10, and with it ClrMD and SOS, walk too few and miss handles (dotnet/runtime #124872;
 //! 4 of 4 DATAS dumps here). The last handle type is internal: its blocks hold the secondary values.
 

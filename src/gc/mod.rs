@@ -1,7 +1,7 @@
 //! Floor 5: the GC contract: heaps, generations, segments, handles, OOM history.
 //!
-//! Source: `docs/design/datacontracts/GC.md` (contract `c1`) with the corrections of `docs/gc-in-dumps.md` §2.6, which are
-//! marked where they matter. Names are bound to offsets once, in [`Gc::bind`].
+//! Source: contract `GC` (`c1`), with the corrections of `docs/internals/gc-structures.md#errata`, which are marked where
+//! they matter. Names are bound to offsets once, in [`Gc::bind`].
 
 mod audit;
 mod cards;

@@ -1,15 +1,15 @@
 //! Memory that the GC holds outside of the segments in use: free and freeable regions, bookkeeping, handle tables.
 //!
-//! Source: `GetGCFreeRegions`, `GetGCBookkeepingMemoryRegions`, `GetHandleTableMemoryRegions` of GC.md.
+//! Source: contract `GC` (`GetGCFreeRegions`, `GetGCBookkeepingMemoryRegions`, `GetHandleTableMemoryRegions`);
+//! `docs/internals/gc-structures.md#free-regions-and-bookkeeping`.
 
 use std::collections::HashSet;
 
 use super::layouts::{CardTableInfoLayout, Place};
 use super::{HeapId, Reading};
-use crate::base::{Addr, AddrRange, NoteKind};
+use crate::base::{Addr, AddrRange, NoteKind, PAGE};
 use crate::model::{RegionListModel, RegionModel, RegionSize};
 
-const PAGE: u64 = 4096;
 /// Size classes of free regions, in the order of their lists (`free_region_kind`, gcpriv.h).
 const SIZE_CLASSES: [RegionSize; 3] = [RegionSize::Basic, RegionSize::Large, RegionSize::Huge];
 

@@ -1,16 +1,14 @@
 //! Segments and regions: which lists hold them, where their objects begin and end.
 //!
-//! Source: `EnumerateHeapSegments` of GC.md, ClrMD's `DacHeap.cs`, and measurement (reference §4.2).
+//! Source: contract `GC` (`EnumerateHeapSegments`), ClrMD's `DacHeap.cs`, and measurement
+//! (`docs/internals/gc-structures.md#segments-and-regions`).
 
 use std::collections::HashSet;
 
 use super::{Gc, HeapId, Reading, names};
-use crate::base::{Addr, AddrRange, NoteKind};
+use crate::base::{Addr, AddrRange, NoteKind, PAGE};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
-
-/// A page, for the rounding of committed memory. Region starts are aligned far more coarsely on every system.
-const PAGE: u64 = 4096;
 
 /// A `heap_segment` as it lies in memory.
 pub(super) struct RawSegment {
@@ -238,6 +236,7 @@ pub(super) fn kind_of(generation: u64, oldest: u64) -> Option<Generation> {
 /// segments build has its own structure on a page in front of the first object.
 fn committed_start(regions: bool, address: Addr, mem: Addr) -> Addr {
     let header = mem.since(address).filter(|d| !regions && *d > 0 && *d <= PAGE);
+    // Region starts are aligned to far more than a page on every system.
     if header.is_some() { address } else { mem.align_down(PAGE) }
 }
 

@@ -111,7 +111,7 @@ const NO_DUMPS: &[(&str, &[u8], &str)] = &[
     ("trace.nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1", "nettrace"),
     ("app.exe", b"MZ\x90\0\x03\0\0\0\x04\0\0\0\xff\xff\0\0 and so on, a whole program", "PE"),
     ("data.json", b"{\"a\": 1, \"b\": [2, 3]}", "JSON"),
-    ("short.dmp", b"MDMP", "cut off"),
+    ("short.dmp", b"MDMP", "truncated"),
     ("mac.core", b"\xcf\xfa\xed\xfe\x07\0\0\x01\x03\0\0\0\x04\0\0\0 and the load commands of it", "macOS"),
 ];
 
@@ -191,7 +191,7 @@ fn strict_makes_any_warning_count() {
     fs::write(&cut, &whole[..whole.len() - 4096]).unwrap();
     let plain = run(&["oom", "--no-local-files", cut.to_str().unwrap()]);
     assert_eq!(plain.exit, Exit::Ok, "{}", plain.err);
-    assert!(plain.err.contains("cut off"), "{}", plain.err);
+    assert!(plain.err.contains("truncated"), "{}", plain.err);
     let strict = run(&["oom", "--strict", "--no-local-files", cut.to_str().unwrap()]);
     assert_eq!(strict.exit, Exit::Partial);
     drop(dumps);

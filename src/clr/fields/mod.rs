@@ -1,6 +1,6 @@
 //! Fields: FieldDesc gives the place, metadata the name and the type.
 //!
-//! Source: `RuntimeTypeSystem.md` (FieldDesc), net8-overlay §5 and fallback-8-9-10 §5, measured on .NET 8 to 10.
+//! Source: contract `RuntimeTypeSystem` (FieldDesc); `docs/internals/types.md#fields`, measured on .NET 8 to 10.
 
 use std::sync::Arc;
 

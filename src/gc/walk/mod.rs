@@ -1,6 +1,6 @@
 //! The heap walk: from the first object of a segment to its end, object by object.
 //!
-//! Source: reference §4 and fallback-8-9-10.md §1 and §4, measured on 131 dumps: outside of the plan phase of a
+//! Source: `docs/internals/gc-structures.md#walking`, measured on 131 dumps: outside of the plan phase of a
 //! collection every walk ends exactly at the segment's end, once allocation contexts and objects in allocation are known.
 
 mod references;

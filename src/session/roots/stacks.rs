@@ -1,6 +1,6 @@
 //! The conservative scan: every word of a stack and every register that leads to an object counts as a root.
 //!
-//! Reference §7.4. It misses nothing that a suspended thread holds on its stack or in its registers, and it takes stale
+//! Source: `docs/internals/gc-structures.md#conservative-stack-scan`. It misses nothing that a suspended thread holds on its stack or in its registers, and it takes stale
 //! words for roots.
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots};
