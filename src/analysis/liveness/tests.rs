@@ -2,7 +2,7 @@
 
 use super::unreachable::Garbage;
 use super::whatif::cut_edges;
-use super::{contract, reach};
+use super::{condense, reach};
 use crate::graph::Csr;
 use crate::model::GarbageClass;
 
