@@ -157,8 +157,7 @@ pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &S
     totals.bytes = all.objects.bytes.saturating_add(all.free.bytes);
     (totals.free_count, totals.free_bytes) = (all.free.count, all.free.bytes);
     totals.types = u64::try_from(by_type.values().filter(|(_, free)| !free).count()).unwrap_or(u64::MAX);
-    let mut report =
-        StatReport { by, types: None, groups: None, totals, coverage: coverage(heap, &walked.segments), shown: None };
+    let mut report = StatReport { by, types: None, groups: None, totals, coverage: coverage(heap, &walked.segments), shown: None };
     match by {
         StatBy::Type => report.types = Some(type_rows(namer, &by_type, report.totals.bytes)),
         StatBy::Assembly => report.groups = Some(named_groups(&by_type, report.totals.bytes, |mt| namer.module(mt))),

@@ -25,8 +25,7 @@ pub struct List<T> {
 impl<T: Serialize> List<T> {
     /// A list called `list` in JSON, its rows `record` in NDJSON.
     pub fn new(list: &'static str, record: &'static str, columns: Columns<'static, T>) -> List<T> {
-        let heading =
-            Heading { record: Some(record), list, csv: true, shown: true, complete: None, columns: columns.list().to_vec() };
+        let heading = Heading { record: Some(record), list, csv: true, shown: true, complete: None, columns: columns.list().to_vec() };
         List { heading, columns }
     }
 }

@@ -101,12 +101,7 @@ impl<'r, T> Columns<'r, T> {
     }
 
     /// A column of text that the rows hold, usually at most `width` characters.
-    pub fn text(
-        self,
-        name: &'static str,
-        width: u16,
-        value: impl for<'a> Fn(&'a T) -> &'a str + Send + Sync + 'r,
-    ) -> Columns<'r, T> {
+    pub fn text(self, name: &'static str, width: u16, value: impl for<'a> Fn(&'a T) -> &'a str + Send + Sync + 'r) -> Columns<'r, T> {
         self.add(name, Align::Left, width, Box::new(move |row| Cell::Text(Cow::Borrowed(value(row)))))
     }
 

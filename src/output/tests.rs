@@ -74,7 +74,7 @@ fn head() -> Head {
 }
 
 fn cat(i: u64) -> Cat {
-    Cat { name: format!("Tom \"{i}\", Esq."), at: Addr(0x1000 + i), weight: (i % 2 == 0).then_some(4000 + i) }
+    Cat { name: format!("Tom \"{i}\", Esq."), at: Addr(0x1000 + i), weight: i.is_multiple_of(2).then_some(4000 + i) }
 }
 
 fn print(format: Format) -> String {
@@ -88,15 +88,13 @@ fn print(format: Format) -> String {
 
 #[test]
 fn every_format_has_its_form() {
-    let table = "Cats:\n    AT  WEIGHT NAME           SHARE\n0x1000   4,000 Tom \"0\", Esq.  25.0 %\n0x1001       - Tom \"1\", Esq.  25.0 %\n\n";
+    let table =
+        "Cats:\n    AT  WEIGHT NAME           SHARE\n0x1000   4,000 Tom \"0\", Esq.  25.0 %\n0x1001       - Tom \"1\", Esq.  25.0 %\n\n";
     let squeeze = |text: &str| text.split(' ').filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");
     let people = print(Format::Table);
     assert!(squeeze(&people).starts_with(&squeeze(table)), "{people}");
     assert!(people.ends_with("many      2\ncomplete  false\nTom \"0\", Esq. purrs\nTom \"1\", Esq. purrs\n"), "{people}");
-    assert_eq!(
-        print(Format::Csv),
-        "at,weight,tag,name\n0x1000,4000,1234,\"Tom \"\"0\"\", Esq.\"\n0x1001,,1234,\"Tom \"\"1\"\", Esq.\"\n"
-    );
+    assert_eq!(print(Format::Csv), "at,weight,tag,name\n0x1000,4000,1234,\"Tom \"\"0\"\", Esq.\"\n0x1001,,1234,\"Tom \"\"1\"\", Esq.\"\n");
     let ndjson = print(Format::Ndjson);
     let lines: Vec<&str> = ndjson.lines().skip(1).collect();
     assert_eq!(lines[0], r#"{"record":"cat","name":"Tom \"0\", Esq.","at":"0x1000","weight":4000}"#);

@@ -42,7 +42,8 @@ pub(super) fn run(config: &Config, args: &ObjectsArgs, streams: &mut Streams<'_>
     let (head, list) = (head(&process, Some(on.runtime), "objects"), objects_list(args.refs));
     let form = (config.format(), streams.out_is_terminal);
     let answer = output::stream(&head, &list, form, streams.out, |batches| {
-        let tail = analysis::objects(&process, &on.heap, &on.namer, &selection, page, |batch| batches.print(batch.len(), |row| batch.each(row)))?;
+        let tail =
+            analysis::objects(&process, &on.heap, &on.namer, &selection, page, |batch| batches.print(batch.len(), |row| batch.each(row)))?;
         on.namer.note(&process.notes);
         Ok(Answer::new(tail, notes(&process)))
     })?;

@@ -141,12 +141,8 @@ pub(super) fn bridge(config: &Config, args: &BridgeArgs, streams: &mut Streams<'
         return Err(UsageError("--dot is a format of its own: leave out --format and --json".into()).into());
     }
     let config = &if args.dot { Config { format: Format::Dot, ..config.clone() } } else { config.clone() };
-    let query = BridgeQuery {
-        bridged: args.bridged.clone(),
-        opaque: args.opaque.clone(),
-        transparent: args.transparent.clone(),
-        all: args.all,
-    };
+    let query =
+        BridgeQuery { bridged: args.bridged.clone(), opaque: args.opaque.clone(), transparent: args.transparent.clone(), all: args.all };
     ask(config, "bridge", &args.dump, streams, |on, graph| Ok(analysis::bridge(on.process, &on.gc, graph, &on.namer, &query)?))
 }
 

@@ -1,9 +1,9 @@
 use super::number;
 use super::retained::root_coverage;
 use crate::model::{BridgeClass, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
+use crate::output::count;
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::count;
 
 type Row<'r> = (&'r BridgeScc, &'r BridgeObject);
 

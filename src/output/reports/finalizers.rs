@@ -52,10 +52,10 @@ impl Report for FinalizersReport {
         to.gap();
         let due = self.ready.saturating_add(self.critical);
         let id = |n: Option<u64>| n.map_or_else(|| "?".to_string(), |n| n.to_string());
-        let thread = self.thread.as_ref().map_or_else(
-            || "unknown".to_string(),
-            |t| format!("managed id {}, os id {}", id(t.managed_id.map(u64::from)), id(t.os_id)),
-        );
+        let thread = self
+            .thread
+            .as_ref()
+            .map_or_else(|| "unknown".to_string(), |t| format!("managed id {}, os id {}", id(t.managed_id.map(u64::from)), id(t.os_id)));
         to.facts([
             ("registered", count(self.registered)),
             ("due", format!("{} of which {} critical", count(due), count(self.critical))),

@@ -82,10 +82,8 @@ struct WhatifTotals<'r> {
 
 impl Report for WhatifReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let lists = [
-            ("These would survive:", "survivor", "survives", &self.survivors),
-            ("These would be freed:", "freed", "freed", &self.freed),
-        ];
+        let lists =
+            [("These would survive:", "survivor", "survives", &self.survivors), ("These would be freed:", "freed", "freed", &self.freed)];
         for (title, record, change, by) in lists {
             let some = by.count > 0;
             if some {

@@ -18,10 +18,7 @@ fn finding_columns<'r>() -> Columns<'r, FindingModel> {
 }
 
 fn count_columns<'r>() -> Columns<'r, FindingCount> {
-    columns::<FindingCount>()
-        .count("count", |s| s.count)
-        .text("severity", 10, |s| s.severity.name())
-        .text("finding", 24, |s| s.id.name())
+    columns::<FindingCount>().count("count", |s| s.count).text("severity", 10, |s| s.severity.name()).text("finding", 24, |s| s.id.name())
 }
 
 /// What was looked at, in words.
