@@ -74,7 +74,7 @@ fn head() -> Head {
 }
 
 fn cat(i: u64) -> Cat {
-    Cat { name: format!("Tom \"{i}\", Esq."), at: Addr(0x1000 + i), weight: (i % 2 == 0).then_some(4000 + i) }
+    Cat { name: format!("Tom \"{i}\", Esq."), at: Addr(0x1000 + i), weight: i.is_multiple_of(2).then_some(4000 + i) }
 }
 
 fn print(format: Format) -> String {
