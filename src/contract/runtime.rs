@@ -23,7 +23,7 @@ pub struct Options {
     pub search: FileSearch,
     /// Caps.
     pub limits: Limits,
-    /// Whether to record what is read of the process's memory: see [`Memory::recorder`].
+    /// Whether to record what is read of the process's memory: see `Memory::recorder`.
     pub record: bool,
 }
 
