@@ -56,7 +56,7 @@ impl Bytes {
     /// Releases the whole pages within the `len` bytes at `offset`: they leave this process's resident set but stay in
     /// the page cache. Reading them again is allowed, at the cost of page faults.
     #[allow(unsafe_code)]
-    pub fn release(&self, offset: u64, len: u64) {
+    pub(crate) fn release(&self, offset: u64, len: u64) {
         #[cfg(unix)]
         if let Bytes::Mapped(map) = self {
             let from = offset.checked_next_multiple_of(RELEASED_PAGE).unwrap_or(u64::MAX);

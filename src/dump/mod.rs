@@ -39,8 +39,9 @@ use std::sync::Arc;
 pub use bytes::Bytes;
 pub use error::DumpError;
 pub use open::{OpenOptions, open, open_bytes};
-pub use sniff::{FileKind, sniff};
-pub use stacks::ThreadStacks;
+pub use sniff::FileKind;
+pub(crate) use sniff::sniff;
+pub(crate) use stacks::ThreadStacks;
 pub use write::{Layout, RedactRegisters, WriteError, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape, file_name};

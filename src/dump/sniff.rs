@@ -65,7 +65,7 @@ pub enum FileKind {
 
 impl FileKind {
     /// A predicate to follow the file's name: what it is, and what to do about it.
-    pub fn describe(self) -> &'static str {
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             FileKind::ElfCore => "is an ELF core dump",
             FileKind::Minidump => "is a minidump",
@@ -100,7 +100,7 @@ impl FileKind {
 }
 
 /// Detects the format of a file of `total_len` bytes from its first bytes; 4 KiB suffice.
-pub fn sniff(first: &[u8], total_len: u64) -> FileKind {
+pub(crate) fn sniff(first: &[u8], total_len: u64) -> FileKind {
     if total_len == 0 || first.is_empty() {
         return FileKind::Empty;
     }

@@ -7,7 +7,7 @@ use crate::base::{Addr, AddrRange};
 
 /// The threads of a dump by id, and the memory around their stack pointers.
 #[derive(Debug)]
-pub struct ThreadStacks<'d> {
+pub(crate) struct ThreadStacks<'d> {
     threads: HashMap<u64, &'d OsThread>,
     /// Sorted by start.
     mapped: Vec<AddrRange>,
@@ -19,7 +19,7 @@ pub struct ThreadStacks<'d> {
 
 impl<'d> ThreadStacks<'d> {
     /// Indexes the threads, regions and ranges of `dump`. Of threads with equal ids, the first wins.
-    pub fn new(dump: &'d DumpFile) -> ThreadStacks<'d> {
+    pub(crate) fn new(dump: &'d DumpFile) -> ThreadStacks<'d> {
         let mut threads = HashMap::with_capacity(dump.threads.len());
         for thread in &dump.threads {
             threads.entry(u64::from(thread.id)).or_insert(thread);
@@ -39,19 +39,19 @@ impl<'d> ThreadStacks<'d> {
     }
 
     /// The thread with operating system id `id`.
-    pub fn thread(&self, id: u64) -> Option<&'d OsThread> {
+    pub(crate) fn thread(&self, id: u64) -> Option<&'d OsThread> {
         self.threads.get(&id).copied()
     }
 
     /// The mapping around `pointer`, or else the captured range. The kernel merges adjacent mappings, so this may span
     /// more than the stack.
-    pub fn around(&self, pointer: Addr) -> Option<AddrRange> {
+    pub(crate) fn around(&self, pointer: Addr) -> Option<AddrRange> {
         at(&self.mapped, pointer).or_else(|| at(&self.captured, pointer))
     }
 
     /// The stack of `thread`: as recorded, or else from its stack pointer to the end of the surrounding mapping, stopping at
     /// the next thread's stack pointer. ELF cores do not record stack bounds.
-    pub fn of(&self, thread: &OsThread) -> Option<AddrRange> {
+    pub(crate) fn of(&self, thread: &OsThread) -> Option<AddrRange> {
         let pointer = thread.stack_pointer;
         let recorded = thread.stack.filter(|s| pointer.is_none_or(|sp| s.contains(sp)));
         recorded.or_else(|| {

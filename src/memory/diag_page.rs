@@ -8,11 +8,11 @@ use crate::base::{Addr, PtrSize};
 
 /// createdump's record for debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiagPage {
+pub(crate) struct DiagPage {
     /// Address of the crash's exception record, if any.
-    pub exception_record: Option<Addr>,
+    pub(crate) exception_record: Option<Addr>,
     /// Load address of the runtime's module (version 2 and later).
-    pub runtime_base: Option<Addr>,
+    pub(crate) runtime_base: Option<Addr>,
 }
 
 /// Fixed addresses that no process maps. 64-bit: Linux and newer macOS, older macOS.
@@ -22,7 +22,7 @@ const NARROW: [u64; 1] = [0x7fff_1000];
 const SIGNATURE: &[u8] = b"DIAGINFOHEADER\0\0";
 
 /// Reads the page. Its presence proves that createdump wrote the dump.
-pub fn diag_page(memory: &Memory) -> Option<DiagPage> {
+pub(crate) fn diag_page(memory: &Memory) -> Option<DiagPage> {
     let places: &[u64] = match memory.shape().ptr {
         PtrSize::Eight => &WIDE,
         PtrSize::Four => &NARROW,

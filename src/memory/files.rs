@@ -36,7 +36,7 @@ pub struct FileSearch {
 impl FileSearch {
     /// Candidate files for the module recorded as `path`, best first. Regular files only: a dump may name a device or a
     /// pipe, and opening one could block.
-    pub fn candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {
+    pub(crate) fn candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {
         let name = file_name(path);
         let mut out = Vec::new();
         if !name.is_empty() && name != "." && name != ".." {
@@ -71,11 +71,11 @@ impl FileSearch {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filled {
     /// The file that was used.
-    pub file: Option<PathBuf>,
+    pub(crate) file: Option<PathBuf>,
     /// Bytes of memory that it supplied.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Candidates that are not the file that the process had loaded, with the reason.
-    pub rejected: Vec<(PathBuf, String)>,
+    pub(crate) rejected: Vec<(PathBuf, String)>,
 }
 
 /// Fills gaps of `memory` from the file of `module`, whose image in memory is `image` (`None` if its first page is absent).
@@ -83,7 +83,14 @@ pub struct Filled {
 /// `clean_pages` states that the dump holds every page that the process modified, so that missing writable pages equal the
 /// file's. True for kernel cores, and for createdump's dumps of single-file programs (without a DAC it saves modified pages
 /// only), but not for mini dumps.
-pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, clean_pages: bool) -> Filled {
+pub(crate) fn fill_module(
+    memory: &mut Memory,
+    module: &Module,
+    image: Option<&Image>,
+    search: &FileSearch,
+    os: Os,
+    clean_pages: bool,
+) -> Filled {
     let mut filled = Filled::default();
     for path in search.candidates(&module.path, os) {
         match Bytes::map_path(&path).map_err(|e| e.to_string()).and_then(|b| fill_from(memory, module, image, b, clean_pages)) {
@@ -256,7 +263,7 @@ fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &
 }
 
 /// Formats bytes as lower-case hexadecimal digits, as build ids are usually written.
-pub fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 

@@ -20,12 +20,12 @@ mod record;
 mod text;
 mod window;
 
-pub use diag_page::{DiagPage, diag_page};
-pub use files::{FileSearch, Filled, fill_module, hex};
+pub(crate) use diag_page::diag_page;
+pub use files::FileSearch;
+pub(crate) use files::{Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};
 pub(crate) use pe::PeHeaders;
-pub use record::Recorder;
-pub use window::Window;
+pub(crate) use window::Window;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -61,7 +61,7 @@ pub struct Memory {
     pieces: Vec<Piece>,
     /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
     /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
-    recorder: Option<Box<Recorder>>,
+    recorder: Option<Box<record::Recorder>>,
 }
 
 impl Memory {
@@ -139,14 +139,14 @@ impl Memory {
     }
 
     /// The bytes from `address` to the end of its contiguous piece, without copying.
-    pub fn contiguous(&self, address: Addr) -> Option<&[u8]> {
+    pub(crate) fn contiguous(&self, address: Addr) -> Option<&[u8]> {
         let (_, p) = self.piece(address)?;
         let skip = usize::try_from(address.0.checked_sub(p.start)?).ok()?;
         self.piece_bytes(p)?.get(skip..)
     }
 
     /// Releases the pages of `range` from this process; they can be read again. See [`Bytes::release`].
-    pub fn release(&self, range: AddrRange) {
+    pub(crate) fn release(&self, range: AddrRange) {
         if let Some((_, p)) = self.piece(range.start) {
             let skip = range.start.0.saturating_sub(p.start);
             let len = range.len().min(p.end.saturating_sub(range.start.0));
@@ -288,7 +288,7 @@ impl Memory {
     }
 
     /// Size of the (decompressed) dump in bytes. Genuine dumps never show more memory than that.
-    pub fn dump_bytes(&self) -> u64 {
+    pub(crate) fn dump_bytes(&self) -> u64 {
         self.sources.first().and_then(|s| u64::try_from(s.len()).ok()).unwrap_or(0)
     }
 
@@ -337,7 +337,8 @@ impl Memory {
     }
 
     /// Whether the byte at `address` comes from the dump itself rather than from a module file.
-    pub fn is_from_dump(&self, address: Addr) -> bool {
+    #[cfg(test)]
+    pub(crate) fn is_from_dump(&self, address: Addr) -> bool {
         self.piece(address).is_some_and(|(_, p)| p.source == 0)
     }
 }

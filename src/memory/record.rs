@@ -18,7 +18,7 @@ type Bits = Box<[AtomicU64; WORDS]>;
 
 /// A record of reads. Thread-safe.
 #[derive(Debug, Default)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     read: RwLock<FxHashMap<u64, Bits>>,
     scanned: Mutex<FxHashSet<(u64, u64)>>,
     texts: Mutex<FxHashSet<(u64, u64)>>,
@@ -56,7 +56,7 @@ impl Recorder {
     }
 
     /// The ranges that were read, rounded to eight bytes, sorted and disjoint.
-    pub fn read(&self) -> Vec<AddrRange> {
+    pub(crate) fn read(&self) -> Vec<AddrRange> {
         let blocks = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let mut indices: Vec<u64> = blocks.keys().copied().collect();
         indices.sort_unstable();
@@ -79,12 +79,12 @@ impl Recorder {
     }
 
     /// The ranges that were scanned as a whole: stacks, image data, heap segments. Sorted; may overlap.
-    pub fn scanned(&self) -> Vec<AddrRange> {
+    pub(crate) fn scanned(&self) -> Vec<AddrRange> {
         sorted(&self.scanned)
     }
 
     /// The ranges that hold characters of managed strings. Sorted; may overlap.
-    pub fn texts(&self) -> Vec<AddrRange> {
+    pub(crate) fn texts(&self) -> Vec<AddrRange> {
         sorted(&self.texts)
     }
 }
@@ -111,12 +111,12 @@ fn set(bits: &[AtomicU64; WORDS], from: u64, to: u64) {
 
 impl Memory {
     /// Starts recording reads.
-    pub fn start_recording(&mut self) {
+    pub(crate) fn start_recording(&mut self) {
         self.recorder = Some(Box::default());
     }
 
     /// The record, if recording was started.
-    pub fn recorder(&self) -> Option<&Recorder> {
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_deref()
     }
 
@@ -129,7 +129,7 @@ impl Memory {
     }
 
     /// Records `range` as read, for reads through methods that do not record by themselves.
-    pub fn touch(&self, range: AddrRange) {
+    pub(crate) fn touch(&self, range: AddrRange) {
         if self.recorder.is_some() {
             self.stretches(range).for_each(|(at, bytes)| self.record(at, u64::try_from(bytes.len()).unwrap_or(0)));
         }
@@ -137,14 +137,14 @@ impl Memory {
 
     /// Records that the answer depends on every captured byte of `range`, and on which ones are captured. For scans of whole
     /// ranges, which are not recorded read by read.
-    pub fn scan(&self, range: AddrRange) {
+    pub(crate) fn scan(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.scan(range);
         }
     }
 
     /// Records that `range` holds characters of a managed string.
-    pub fn holds_text(&self, range: AddrRange) {
+    pub(crate) fn holds_text(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.text(range);
         }

@@ -9,7 +9,7 @@ impl Memory {
     ///
     /// # Errors
     /// Fails if the first byte is absent.
-    pub fn text(&self, address: Addr, cap: u64) -> Result<String, ReadError> {
+    pub(crate) fn text(&self, address: Addr, cap: u64) -> Result<String, ReadError> {
         let mut out = Vec::new();
         for i in 0..cap {
             match self.u8(address.plus(i)) {
@@ -26,7 +26,7 @@ impl Memory {
     ///
     /// # Errors
     /// Fails if any of it is absent.
-    pub fn utf16(&self, address: Addr, bytes: u64, cap: u64) -> Result<String, ReadError> {
+    pub(crate) fn utf16(&self, address: Addr, bytes: u64, cap: u64) -> Result<String, ReadError> {
         let raw = self.bytes(address, bytes.min(cap) & !1)?;
         let units = raw.as_chunks::<2>().0.iter().map(|c| match self.shape().endian {
             Endian::Little => u16::from_le_bytes(*c),
@@ -40,7 +40,7 @@ impl Memory {
     ///
     /// # Errors
     /// Fails if the first code unit is absent.
-    pub fn utf16_nul(&self, address: Addr, cap: u64) -> Result<String, ReadError> {
+    pub(crate) fn utf16_nul(&self, address: Addr, cap: u64) -> Result<String, ReadError> {
         let mut len = 0;
         while len < cap {
             match self.u16(address.plus(len)) {

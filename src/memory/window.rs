@@ -13,13 +13,13 @@ pub struct Window<'a> {
 
 impl<'a> Window<'a> {
     /// An empty window.
-    pub fn new(memory: &'a Memory) -> Window<'a> {
+    pub(crate) fn new(memory: &'a Memory) -> Window<'a> {
         Window { memory, start: 0, bytes: &[] }
     }
 
     /// The 32-bit integer at `address`; `None` if it is absent.
     #[inline]
-    pub fn u32(&mut self, address: Addr) -> Option<u32> {
+    pub(crate) fn u32(&mut self, address: Addr) -> Option<u32> {
         match self.chunk(address) {
             Some(bytes) => {
                 self.memory.record(address, 4);

@@ -1,9 +1,5 @@
 //! The corpus: every dump of the repository gives the answers that lie beside it, and holds no text of the machine that made
 //! it. `dumps/corpus/README.md` says where dumps and answers come from; `dumps/corpus/make --answers` makes the answers anew.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, clippy::print_stdout, clippy::string_slice)]
-
-mod common;
-#[path = "corpus/text.rs"]
 mod text;
 
 use std::collections::BTreeMap;
@@ -12,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{own_dump, run};
+use crate::common::{own_dump, run};
 use serde_json::{Value, json};
 
 /// What `info` says about the file and not about the process, in the dumps and in the full ones that the answers are from.
