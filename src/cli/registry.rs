@@ -74,8 +74,7 @@ pub fn command_line() -> Clap {
         .max_term_width(WIDTH)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{options}{after-help}")
-        .before_help(groups())
+        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}", groups()))
         .after_help(AFTER_HELP);
     COMMANDS.iter().fold(root, |root, c| root.subcommand(subcommand(c)))
 }
