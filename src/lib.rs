@@ -5,6 +5,7 @@
 
 pub mod analysis;
 pub mod base;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod clr;
 pub mod contract;
@@ -12,4 +13,5 @@ pub mod dump;
 pub mod gc;
 pub mod memory;
 pub mod model;
+#[cfg(feature = "cli")]
 pub mod output;

@@ -1,6 +1,6 @@
 //! Overlays against real dumps: one that fits is used, one that does not is refused with the check that failed.
 
-use crate::common::{own_dump, run};
+use crate::common::{own_unpacked, run};
 use gcdump::cli::Exit;
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ fn check(overlay: &str, dump: &str) -> (Exit, Value) {
 
 #[test]
 fn the_right_overlay_passes_and_is_named() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let (exit, answer) = check(&data("net10.0-linux-x64"), dump.to_str().unwrap());
     assert_eq!(exit, Exit::Ok, "{answer}");
     assert_eq!(answer["runtime"]["overlay"], "net10.0-linux-x64");
@@ -25,7 +25,7 @@ fn the_right_overlay_passes_and_is_named() {
 
 #[test]
 fn the_overlay_of_another_release_is_refused_and_the_answer_unchanged() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let dump = dump.to_str().unwrap();
     for wrong in ["net9.0-linux-x64", "net8.0-linux-x64", "net10.0-win-x64"] {
         let (exit, answer) = check(&data(wrong), dump);
@@ -42,7 +42,7 @@ fn the_overlay_of_another_release_is_refused_and_the_answer_unchanged() {
 /// Damage to any offset that a check looks at is detected, not believed.
 #[test]
 fn a_damaged_overlay_is_detected() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let text = std::fs::read_to_string(data("net10.0-linux-x64")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let damages = [

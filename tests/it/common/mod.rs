@@ -1,6 +1,8 @@
 //! What the integration tests share: running the program in process, and finding the real dumps.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use gcdump::cli::{self, Exit, Streams};
 use serde_json::Value;
@@ -42,6 +44,25 @@ pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
 /// The small dump that lies in the repository.
 pub fn own_dump() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/net10-wks-basics-heap.dmp.zst")
+}
+
+/// The same, unpacked once for all tests: unpacking takes longer than most answers.
+pub fn own_unpacked() -> PathBuf {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let unpack = || {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let mut file = tempfile::NamedTempFile::new_in(folder).unwrap();
+        zstd::stream::copy_decode(File::open(own_dump()).unwrap(), &mut file).unwrap();
+        let path = folder.join("own.dmp");
+        file.persist(&path).unwrap();
+        path
+    };
+    PATH.get_or_init(unpack).clone()
+}
+
+/// How many cases to go through: the first number, or the second where `GCDUMP_TEST_FULL` is set, as `.ci/run` does.
+pub fn cases(quick: usize, full: usize) -> usize {
+    if std::env::var_os("GCDUMP_TEST_FULL").is_some() { full } else { quick }
 }
 
 /// Folder with the manifest of the shared dumps, where there is one: `GCDUMP_TEST_SHARED`, else `../shared/dumps`.
