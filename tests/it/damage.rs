@@ -105,7 +105,7 @@ fn everywhere(test: impl Fn(&Target, &Container, &str) + Sync) {
 fn cut_off_anywhere() {
     everywhere(|target, (_, make), name| {
         let whole = make(target);
-        for n in 0..200usize {
+        for n in 0..common::cases(70, 200) {
             // Half of the points lie in the first 4 KiB, where the container's own structures are.
             let at = if n < 100 { n * 4096 / 100 } else { (n - 100) * whole.len() / 100 };
             survives(&format!("{name}, cut at {at}"), || {
@@ -156,7 +156,7 @@ fn words_of_live_structures_replaced() {
         let mut rng = Rng(0x1234_5678_9abc_def1);
         let ranges = target.ranges();
         let addresses: Vec<u64> = ranges.iter().map(|r| r.0).collect();
-        for n in 0..250usize {
+        for n in 0..common::cases(80, 250) {
             let mut copy = target.clone();
             for _ in 0..3 {
                 // Pointers that lead somewhere else, cycles, ends of the address space.

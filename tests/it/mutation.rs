@@ -230,10 +230,10 @@ fn wants(kind: &str) -> bool {
 #[test]
 fn every_command_survives_every_damage() {
     let (small, real) = (base::synthetic(), base::real());
-    let mutations = wanted("GCDUMP_MUTATIONS", common::cases(200, 1_000));
+    let mutations = wanted("GCDUMP_MUTATIONS", common::cases(100, 1_000));
     // A real dump takes five times as long; there types have names, fields and statics.
-    let of_real = wanted("GCDUMP_REAL_MUTATIONS", common::cases(24, 120));
-    let truncations = wanted("GCDUMP_TRUNCATIONS", common::cases(160, 400));
+    let of_real = wanted("GCDUMP_REAL_MUTATIONS", common::cases(16, 120));
+    let truncations = wanted("GCDUMP_TRUNCATIONS", common::cases(64, 400));
     if wants("s") && mutations > 0 {
         campaign("mutations of synthetic dumps", &small, mutations, damage::mutate);
     }
