@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use crate::common::{Known, ask, known_dumps, own_dump, shared};
+use crate::common::{Known, ask, known_dumps, own_unpacked, shared};
 use gcdump::analysis::open_heap;
 use gcdump::base::{Addr, Silent};
 use gcdump::contract::{Options, Process};
@@ -230,7 +230,7 @@ fn exceptions_in_flight_are_labelled() {
 
 #[test]
 fn grouped_handles_are_all_handles() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let (_, all) = ask(&dump, &["handles"]);
     let total = all["data"]["total"].as_u64().unwrap();
     for by in ["type", "object-type", "generation"] {
@@ -244,7 +244,7 @@ fn grouped_handles_are_all_handles() {
 
 #[test]
 fn choosing_kinds_and_types_leaves_the_others_out() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let (_, all) = ask(&dump, &["roots"]);
     let all = &all["data"];
     assert!(rows(&all["roots"]).iter().all(|r| text(r, "kind") != "weak-handle"));
@@ -321,7 +321,7 @@ fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
 
 #[test]
 fn the_index_of_objects_is_exact() {
-    let (objects, bytes) = index_is_exact(&own_dump());
+    let (objects, bytes) = index_is_exact(&own_unpacked());
     println!("own dump: {objects} objects, {bytes} bytes");
     let wanted = [
         "net10-svr-basics-heap",

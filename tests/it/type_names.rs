@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use crate::common;
 use gcdump::base::{Addr, AddrRange, Limits, Shape, SharedNotes};
 use gcdump::clr::modules::MetadataOrigin;
 use gcdump::clr::type_names::{NameQuality, TypeNames};
@@ -92,7 +93,8 @@ fn cases() -> Vec<(String, PathBuf, Value)> {
     let Some(dir) = dumps() else { return Vec::new() };
     let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
     let manifest = json(&shared().join("manifest.json"));
-    let entries = manifest["dumps"].as_array().unwrap().iter().map(|e| {
+    let supported = |e: &&Value| common::refusal(e["runtime"].as_str().unwrap()).is_none();
+    let entries = manifest["dumps"].as_array().unwrap().iter().filter(supported).map(|e| {
         let name = e["name"].as_str().unwrap().to_string();
         (name.clone(), dir.join(format!("{name}.dmp")), e.clone())
     });
