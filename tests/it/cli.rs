@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::common::{own_dump, run};
-use clap::CommandFactory;
+
 use gcdump::cli::Exit;
 
 /// The dump by the relative path that the README uses. Tests run in the package's folder.
@@ -86,12 +86,11 @@ fn the_manual_holds_the_help_text() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
     let old = fs::read_to_string(&path).unwrap();
     let mut help = run(&["--help"]).out;
-    let commands: Vec<String> = gcdump::cli::Cli::command().get_subcommands().map(|c| c.get_name().to_string()).collect();
-    for command in commands.iter().filter(|c| *c != "help") {
-        let text = run(&[command.as_str(), "--help"]).out;
+    for command in gcdump::cli::COMMANDS {
+        let text = run(&[command.name, "--help"]).out;
         // The options that every command has are shown once.
         let own = text.split("Options of every command:").next().unwrap().trim_end();
-        help.push_str(&format!("\n$ gcdump {command} --help\n{own}\n"));
+        help.push_str(&format!("\n$ gcdump {} --help\n{own}\n", command.name));
     }
     let (head, rest) = old.split_once("<!-- help -->\n").unwrap();
     let (_, tail) = rest.split_once("<!-- end of help -->").unwrap();

@@ -6,11 +6,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::support::{Shape, Spec, Target};
-use gcdump::base::SharedNotes;
-use gcdump::clr::threads::Threads;
-use gcdump::contract::{Options, Process};
+use gcdump::Dump;
+use gcdump::analysis::{ContractsQuery, HeapQuery, contracts, heap, info, threads};
 use gcdump::dump::{Bytes, OpenOptions, open_bytes};
-use gcdump::gc::{Gc, HandleFilter};
+use gcdump::gc::HandleFilter;
 
 const COMMANDS: [&[&str]; 12] = [
     &["info"],
@@ -47,17 +46,15 @@ impl Rng {
 /// Opens the copy and runs every reader. Returns whether a runtime was found.
 fn read_all(bytes: Vec<u8>) -> bool {
     let Ok(dump) = open_bytes(Bytes::Owned(bytes), Path::new("damaged.dmp"), &OpenOptions::default()) else { return false };
-    let process = Process::of(dump, &Options::default());
-    let notes = SharedNotes::new();
-    serde_json::to_string(&gcdump::analysis::info(&process, 0, &notes)).unwrap();
-    let Ok(runtime) = process.runtime(0) else { return false };
-    serde_json::to_string(&gcdump::analysis::contracts(&process, runtime)).unwrap();
-    let threads = Threads::bind(&process.memory, &runtime.descriptor, &notes, &process.limits).map(|t| t.list()).unwrap_or_default();
-    let _ = gcdump::analysis::threads(&process, runtime, &notes);
-    if let Ok(gc) = Gc::bind(&process.memory, &runtime.descriptor, &notes, &process.limits) {
-        serde_json::to_string(&gc.heap_report(&threads, true)).unwrap();
-        serde_json::to_string(&(gc.segments(), gc.regions(), gc.oom())).unwrap();
-        gc.walk_handles(&HandleFilter::default(), |_| {});
+    let process = Dump::of(dump, &gcdump::OpenOptions::default());
+    serde_json::to_string(&info(&process, 0).data).unwrap();
+    let Ok(runtime) = process.runtime() else { return false };
+    serde_json::to_string(&contracts(&runtime, &ContractsQuery::default()).data).unwrap();
+    drop(threads(&runtime));
+    if let Ok(gc) = runtime.gc() {
+        serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true }).unwrap().data).unwrap();
+        serde_json::to_string(&(&*gc.segments(), &*gc.regions(), &*gc.oom())).unwrap();
+        drop(gc.walk_handles(&HandleFilter::default(), |_| {}));
     }
     true
 }

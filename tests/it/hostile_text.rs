@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::{Ran, number, own_dump, run};
+use gcdump::Dump;
 use gcdump::cli::{self, Streams};
-use gcdump::contract::{Options, Process};
 use gcdump::dump::{self, OpenOptions};
 use memchr::memmem;
 
@@ -49,8 +49,8 @@ fn hostile() -> (tempfile::TempDir, PathBuf) {
     let string = strings["strings"].as_array().unwrap().iter().find(|s| s["value"].as_str().unwrap().starts_with("\u{1b}\u{9b}\u{202e}"));
     let (string, exception) = (number(&string.unwrap()["address"]), number(&listed("exceptions")["exceptions"][0]["address"]));
     let dump = dump::open(&path, &OpenOptions::default()).unwrap();
-    let process = Process::of(dump.clone(), &Options::default());
-    let message = process.runtime(0).unwrap().descriptor.offset("Exception", "_message").unwrap() + exception;
+    let process = Dump::of(dump.clone(), &gcdump::OpenOptions::default());
+    let message = process.runtime().unwrap().descriptor().offset("Exception", "_message").unwrap() + exception;
     let range = dump.ranges.iter().find(|r| r.start.0 <= message && message < r.start.0 + r.len).unwrap();
     let place = usize::try_from(range.offset + message - range.start.0).unwrap();
     bytes[place..place + 8].copy_from_slice(&string.to_le_bytes());

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 pub use allocations::Counting;
 use base::{Base, Rng};
-use clap::Parser;
+
 use gcdump::cli::{self, Cli, Streams};
 use serde_json::Value;
 
@@ -90,7 +90,13 @@ impl Watched {
         if parsed.len() > 20_000 {
             parsed.clear();
         }
-        let parse = |key: &Vec<String>| Arc::new(Cli::try_parse_from(["gcdump".to_string()].iter().chain(key)).unwrap());
+        let parse = |key: &Vec<String>| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut streams = Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false };
+            let args = std::iter::once("gcdump").chain(key.iter().map(String::as_str)).map(Into::into);
+            let parsed = cli::parse(args, &mut streams);
+            Arc::new(parsed.unwrap_or_else(|exit| panic!("{key:?}: {exit:?} {}", String::from_utf8_lossy(&err))))
+        };
         let cli = Arc::clone(parsed.entry(key).or_insert_with_key(parse));
         drop(parsed);
         let (mut out, mut err) = (Vec::new(), Vec::new());

@@ -6,17 +6,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::common::{ask, known_dumps, own_unpacked, run};
-use gcdump::cli::Exit;
-use gcdump::model::{
-    BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
-    HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
-    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, VerifyReport,
-    WhatifReport, WhereReport,
-};
+use gcdump::cli::{COMMANDS, Entry, Exit, command_line};
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 /// Objects of the dump in the repository: one with fields of every kind, and a string. Other dumps have no object there.
@@ -80,48 +72,21 @@ const ASKED: &[&[&str]] = &[
     &["contracts", "--check"],
 ];
 
-fn schema<T: JsonSchema>(command: &str, what: &str) -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = serde_json::to_value(generator.into_root_schema_for::<Envelope<T>>()).unwrap();
+/// The schema of each command of the registry.
+fn schemas() -> BTreeMap<&'static str, Value> {
+    COMMANDS.iter().map(|c| (c.name, schema(c))).collect()
+}
+
+fn schema(entry: &Entry) -> Value {
+    let command = entry.name;
+    let about = command_line().find_subcommand(command).and_then(|c| c.get_about().map(ToString::to_string)).unwrap();
+    let mut schema = entry.schema().to_value();
     schema["$id"] = format!("{SCHEMA}/{command}").into();
     schema["title"] = format!("gcdump {command}").into();
-    schema["description"] = format!("The answer of `gcdump {command} --json`: {what}. See docs/json.md.").into();
+    schema["description"] = format!("The answer of `gcdump {command} --json`. {about}. See docs/json.md.").into();
     schema["properties"]["schema"]["const"] = SCHEMA.into();
     schema["properties"]["command"]["const"] = command.into();
     schema
-}
-
-fn schemas() -> BTreeMap<&'static str, Value> {
-    BTreeMap::from([
-        ("info", schema::<InfoReport>("info", "what this dump is and what it can answer")),
-        ("heap", schema::<HeapReport>("heap", "each heap by generation")),
-        ("segments", schema::<SegmentsReport>("segments", "every segment or region of the heap")),
-        ("handles", schema::<HandlesReport>("handles", "the GC handles")),
-        ("roots", schema::<RootsReport>("roots", "what keeps objects alive from outside of the heap")),
-        ("finalizers", schema::<FinalizersReport>("finalizers", "the finalization queues")),
-        ("oom", schema::<OomReport>("oom", "the last managed out-of-memory of each heap")),
-        ("threads", schema::<ThreadsReport>("threads", "the managed threads")),
-        ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
-        ("statics", schema::<StaticsReport>("statics", "static fields with their values")),
-        ("type", schema::<TypesReport>("type", "the layout of a type, or the types that fit a pattern")),
-        ("stat", schema::<StatReport>("stat", "objects counted and summed")),
-        ("strings", schema::<StringsReport>("strings", "the strings of the heap by content")),
-        ("fragmentation", schema::<FragmentationReport>("fragmentation", "free space and what keeps it apart")),
-        ("objects", schema::<ObjectsReport>("objects", "the objects in the order of the heap")),
-        ("object", schema::<ObjectReport>("object", "one object with its fields or elements")),
-        ("retained", schema::<RetainedReport>("retained", "what would be freed without an object")),
-        ("objsize", schema::<ObjSizeReport>("objsize", "everything that an object leads to")),
-        ("path", schema::<PathsReport>("path", "what keeps objects alive")),
-        ("where", schema::<WhereReport>("where", "what lies at an address")),
-        ("near", schema::<NearReport>("near", "what lies around an address of the heap")),
-        ("bridge", schema::<BridgeReport>("bridge", "components of bridged objects, and the references between them")),
-        ("whatif", schema::<WhatifReport>("whatif", "what would live and die with other roots")),
-        ("unreachable", schema::<UnreachableReport>("unreachable", "objects that no root reaches")),
-        ("simulate", schema::<CollectReport>("simulate", "what a collection would free now")),
-        ("trim", schema::<TrimReport>("trim", "what a smaller copy of a dump holds")),
-        ("verify", schema::<VerifyReport>("verify", "what is wrong with the heap")),
-        ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
-    ])
 }
 
 fn file(command: &str) -> PathBuf {
