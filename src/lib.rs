@@ -16,4 +16,14 @@ pub mod model;
 pub mod output;
 pub mod session;
 
-pub use session::{Dump, Error, Heap, OpenOptions, Runtime};
+pub use base::{Addr, AddrRange, Answer, Limits, Note, NoteKind, Notes};
+pub use session::{Dump, Error, FromValue, Heap, Object, Objects, OpenOptions, Reference, Runtime, Type, Value, ValueError};
+
+/// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, also compressed with zstd or
+/// gzip.
+///
+/// # Errors
+/// [`Error::Dump`] where the file is no dump or cannot be read.
+pub fn open(path: impl AsRef<std::path::Path>) -> Result<Dump, Error> {
+    Dump::open(path, &OpenOptions::default())
+}
