@@ -6,8 +6,9 @@ use super::{Error, HeapGraph, Namer, Runtime, note_walks};
 use crate::base::{Addr, Answer, Collector, Limits, Progress};
 use crate::contract::ContractError;
 use crate::gc::{Gc, ObjectStarts, Walker};
+use crate::graph::Dominators;
 use crate::memory::Memory;
-use crate::model::{Generation, SegmentModel};
+use crate::model::{Generation, SegmentModel, Stacks};
 
 /// What the heap is made of.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Parts {
     starts: OnceLock<Answer<Arc<ObjectStarts>>>,
     graph: OnceLock<Answer<HeapGraph>>,
     graph_with_weak: OnceLock<Answer<HeapGraph>>,
+    /// By what stacks count for, in the order of [`Stacks::ALL`].
+    retention: [OnceLock<Retention>; Stacks::ALL.len()],
 }
 
 impl Parts {
@@ -24,7 +27,8 @@ impl Parts {
     pub(super) fn open(runtime: &Runtime) -> Result<Parts, ContractError> {
         let gc = Arc::clone(runtime.gc()?);
         let walker = Walker::new(&gc, runtime.threads_if_any())?;
-        Ok(Parts { gc, walker, starts: OnceLock::new(), graph: OnceLock::new(), graph_with_weak: OnceLock::new() })
+        let (starts, graph, graph_with_weak) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Parts { gc, walker, starts, graph, graph_with_weak, retention: Default::default() })
     }
 }
 
@@ -125,4 +129,30 @@ impl Heap {
         let graph = HeapGraph::build(self, weak)?;
         Ok(cell.get_or_init(|| graph))
     }
+
+    /// What each object retains; stacks count as roots as `stacks` says. Computed once for each.
+    ///
+    /// # Errors
+    /// As [`Heap::graph`].
+    pub(crate) fn retention(&self, stacks: Stacks) -> Result<&Retention, Error> {
+        let graph = &self.graph(false)?.data;
+        let place = Stacks::ALL.iter().zip(&self.inner.parts.retention).find(|(s, _)| **s == stacks);
+        let (_, cell) = place.ok_or_else(|| Error::Query("no such treatment of stacks".into()))?;
+        Ok(cell.get_or_init(|| {
+            self.progress().start("finding who holds what", None);
+            let tree = Dominators::compute(&graph.edges, &graph.starts(stacks));
+            let retained = tree.retained(|id| graph.size(id));
+            self.progress().finish();
+            Retention { tree, retained }
+        }))
+    }
+}
+
+/// The dominator tree of a heap: what each object retains.
+#[derive(Debug)]
+pub struct Retention {
+    /// Who dominates whom.
+    pub tree: Dominators,
+    /// Bytes that each object retains, by its number; 0 for those that no root reaches.
+    pub retained: Vec<u64>,
 }

@@ -104,9 +104,7 @@ impl FromValue for i128 {
             I8 => value.read::<i64>()?.into(),
             U8 => value.read::<u64>()?.into(),
             NUINT => word()?.into(),
-            NINT if value.heap().memory().ptr_bytes() == 4 => {
-                value.absent(value.heap().memory().i32(value.address()))?.into()
-            }
+            NINT if value.heap().memory().ptr_bytes() == 4 => value.absent(value.heap().memory().i32(value.address()))?.into(),
             NINT => word()?.cast_signed().into(),
             _ => return Err(value.not("an integer").into()),
         })
@@ -119,7 +117,8 @@ impl FromValue for char {
             return Err(value.not("System.Char").into());
         }
         let unit = value.read::<u16>()?;
-        let half = || ValueError::WrongType { what: value.label(), type_name: format!("the UTF-16 unit {unit:#06x}"), wanted: "a character" };
+        let half =
+            || ValueError::WrongType { what: value.label(), type_name: format!("the UTF-16 unit {unit:#06x}"), wanted: "a character" };
         Ok(char::from_u32(unit.into()).ok_or_else(half)?)
     }
 }

@@ -15,9 +15,19 @@ use crate::model::{FieldValue, Storage};
 #[derive(Clone)]
 pub(super) enum What {
     /// Field `index` of `list`, the fields of the type at `of`.
-    Field { of: Addr, list: Arc<Vec<Field>>, index: usize },
-    Element { of: Addr, shape: Arc<ArrayShape>, index: u64 },
-    Boxed { of: Addr },
+    Field {
+        of: Addr,
+        list: Arc<Vec<Field>>,
+        index: usize,
+    },
+    Element {
+        of: Addr,
+        shape: Arc<ArrayShape>,
+        index: u64,
+    },
+    Boxed {
+        of: Addr,
+    },
 }
 
 /// A value of the process: where it lies and what type it has. Nothing is read before it is asked for.
@@ -270,8 +280,8 @@ impl Value {
         if !info.is_some_and(|i| tables.is_nullable(&i)) {
             return Ok(Some(self.clone()));
         }
-        let [has, value] = <[Value; 2]>::try_from(self.fields()?)
-            .map_err(|_| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?;
+        let [has, value] =
+            <[Value; 2]>::try_from(self.fields()?).map_err(|_| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?;
         Ok(has.read::<bool>()?.then_some(value))
     }
 }

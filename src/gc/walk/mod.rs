@@ -290,12 +290,7 @@ impl Walker {
     /// Walks the segment with this number from `from`, where an object begins, or from its start, until `visit` breaks off: for
     /// iterators, which continue later where they stopped. Returns what the walk found out; `None` for a number that no segment
     /// has.
-    pub fn visit_from(
-        &self,
-        index: usize,
-        from: Option<Addr>,
-        visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
-    ) -> Option<WalkModel> {
+    pub fn visit_from(&self, index: usize, from: Option<Addr>, visit: impl FnMut(&Object<'_>) -> ControlFlow<()>) -> Option<WalkModel> {
         let segment = self.segments.get(index)?;
         Some(self.refused(index, segment).unwrap_or_else(|| {
             let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
