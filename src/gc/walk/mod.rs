@@ -43,6 +43,16 @@ pub struct Object<'o> {
     memory: &'o Memory,
 }
 
+impl std::fmt::Debug for Object<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("address", &self.address)
+            .field("method_table", &self.kind.method_table)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'o> Object<'o> {
     /// Calls `visit` with the offset and the target of every reference that the object holds; null ones are left out.
     pub fn references(&self, mut visit: impl FnMut(u64, Addr)) {
@@ -129,6 +139,7 @@ impl std::fmt::Debug for Walker {
 }
 
 /// What a walk found out about the segments, and the visitors of its threads.
+#[derive(Debug)]
 pub struct Walked<V> {
     /// One for each segment of the heap that was walked, in their order, with the segment's number.
     pub segments: Vec<(usize, WalkModel)>,
