@@ -151,6 +151,7 @@ pub fn state_names(state: u32) -> Vec<String> {
 }
 
 /// Reader of the thread list.
+#[derive(Debug)]
 pub struct Threads {
     memory: Arc<Memory>,
     thread: ThreadLayout,

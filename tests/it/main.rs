@@ -33,6 +33,7 @@ mod forged;
 mod fragmentation;
 mod headers;
 mod hostile_text;
+mod library;
 mod loops;
 mod manifest;
 mod mutation;

@@ -18,7 +18,7 @@ pub use references::{Item, References, Run};
 pub use types::{ObjectType, ObjectTypes};
 
 use super::Gc;
-use crate::base::{Addr, AddrRange, Answer, Progress};
+use crate::base::{Addr, AddrRange, Answer, Progress, Silent};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -41,6 +41,16 @@ pub struct Object<'o> {
     /// What was captured from the object's start on: the object and more, or less where the object is not whole.
     bytes: &'o [u8],
     memory: &'o Memory,
+}
+
+impl std::fmt::Debug for Object<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("address", &self.address)
+            .field("method_table", &self.kind.method_table)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'o> Object<'o> {
@@ -129,6 +139,7 @@ impl std::fmt::Debug for Walker {
 }
 
 /// What a walk found out about the segments, and the visitors of its threads.
+#[derive(Debug)]
 pub struct Walked<V> {
     /// One for each segment of the heap that was walked, in their order, with the segment's number.
     pub segments: Vec<(usize, WalkModel)>,
@@ -285,6 +296,18 @@ impl Walker {
         }
         progress.finish();
         out
+    }
+
+    /// Walks the segment with this number from `from`, where an object begins, or from its start, until `visit` breaks off: for
+    /// iterators, which continue later where they stopped. Returns what the walk found out; `None` for a number that no segment
+    /// has.
+    pub fn visit_from(&self, index: usize, from: Option<Addr>, visit: impl FnMut(&Object<'_>) -> ControlFlow<()>) -> Option<WalkModel> {
+        let segment = self.segments.get(index)?;
+        Some(self.refused(index, segment).unwrap_or_else(|| {
+            let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
+            let meter = segment::Meter::new(&Silent, false);
+            self.walk_segment(segment, from.unwrap_or(segment.start), &mut cache, &meter, visit)
+        }))
     }
 
     /// What is said of a segment that is not walked.
