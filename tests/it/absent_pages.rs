@@ -4,8 +4,8 @@
 use std::path::Path;
 
 use crate::common::known_dumps;
-use gcdump::base::{Addr, AddrRange};
 use gcdump::Dump;
+use gcdump::base::{Addr, AddrRange};
 use gcdump::contract::RuntimeError;
 use gcdump::dump::{self, CapturedRange, DumpFile, OpenOptions};
 use gcdump::gc::HandleFilter;
@@ -54,8 +54,7 @@ fn answers(process: &Dump) -> (Vec<String>, Vec<String>) {
     let gc = runtime.gc().unwrap();
     let segments = gc.segments().iter().map(|s| format!("{} {} {} {}", s.address, s.generation, s.start, s.allocated)).collect();
     let mut handles = Vec::new();
-    gc.walk_handles(&HandleFilter::default(), |h| handles.push(format!("{} {} {} {:?}", h.address, h.kind, h.object, h.secondary)))
-        .data;
+    gc.walk_handles(&HandleFilter::default(), |h| handles.push(format!("{} {} {} {:?}", h.address, h.kind, h.object, h.secondary))).data;
     (segments, handles)
 }
 
@@ -91,7 +90,12 @@ fn a_linux_heap_dump_needs_no_export_tables() {
         let process = Dump::of(dump, &gcdump::OpenOptions::default());
         let runtime = process.runtime().unwrap_or_else(|e| panic!("{}: {e}", known.name));
         // As in a kernel core: GcDacVars by content, and g_dacTable from it. The overlay is confirmed by its checks.
-        assert_eq!((runtime.description().vm, runtime.description().gc), (LayoutSource::Overlay, LayoutSource::Synthesised), "{}", known.name);
+        assert_eq!(
+            (runtime.description().vm, runtime.description().gc),
+            (LayoutSource::Overlay, LayoutSource::Synthesised),
+            "{}",
+            known.name
+        );
         assert_eq!(runtime.description().overlay, whole.runtime().unwrap().description().overlay, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
