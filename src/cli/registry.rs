@@ -57,9 +57,13 @@ The dump may be left out: then it is $GCDUMP_DUMP, or the only dump in the curre
 Exit codes: 0 answered, 1 the answer is bad or none, 2 wrong usage, 3 no readable dump,
 4 no readable .NET runtime in it, 5 partial answer, 6 out of time.";
 
+/// Columns of the help, less those in front of what a command is about.
+const HELP_WIDTH: usize = 96;
+
 /// The whole command line.
 pub fn command_line() -> Clap {
-    let root = Clap::new("gcdump")
+    // First, for an `Args` sets the text of the help to its doc comment.
+    let root = Config::augment_args(Clap::new("gcdump"))
         .version(env!("CARGO_PKG_VERSION"))
         .about("Opens a crash dump of a .NET process and shows its garbage-collected heap")
         .long_about(
@@ -73,7 +77,6 @@ pub fn command_line() -> Clap {
         .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{options}{after-help}")
         .before_help(groups())
         .after_help(AFTER_HELP);
-    let root = Config::augment_args(root);
     COMMANDS.iter().fold(root, |root, c| root.subcommand(subcommand(c)))
 }
 
@@ -81,7 +84,24 @@ fn subcommand(c: &Entry) -> Clap {
     let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
     let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
     let examples: String = c.examples.iter().map(line).collect();
-    (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}"))
+    let sos = if c.sos.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", c.sos.join(", ")) };
+    (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}{sos}"))
+}
+
+/// `text` in lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count().saturating_add(word.chars().count()) < width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.into()),
+        }
+    }
+    lines
 }
 
 /// The commands by group, each with its first sentence.
@@ -92,7 +112,10 @@ fn groups() -> String {
         out.push_str(&format!("{}:\n", group.title()));
         for c in COMMANDS.iter().filter(|c| c.group == group) {
             let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();
-            out.push_str(&format!("  {:<width$}  {about}\n", c.name));
+            for (i, line) in wrapped(&about, HELP_WIDTH.saturating_sub(width)).iter().enumerate() {
+                let name = if i == 0 { c.name } else { "" };
+                out.push_str(&format!("  {name:<width$}  {line}\n"));
+            }
         }
         out.push('\n');
     }
