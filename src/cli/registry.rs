@@ -74,7 +74,7 @@ pub fn command_line() -> Clap {
         .max_term_width(100)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{options}{after-help}")
+        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options of every command:\n{options}{after-help}")
         .before_help(groups())
         .after_help(AFTER_HELP);
     COMMANDS.iter().fold(root, |root, c| root.subcommand(subcommand(c)))

@@ -93,8 +93,12 @@ fn the_help_of_a_command_shows_its_examples_and_what_sos_calls_it() {
         assert!(overview.contains(entry.group.title()));
         let help = run(&[entry.name, "--help"]);
         assert_eq!((help.exit, help.err.as_str()), (Exit::Ok, ""), "{}", entry.name);
+        // Long lines are broken.
+        let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let shown = plain(&help.out);
         for example in entry.examples {
-            assert!(help.out.contains(example.line) && help.out.contains(example.shows), "{}: {}", entry.name, example.line);
+            let line = plain(&format!("gcdump {} {}", example.line, example.shows));
+            assert!(shown.contains(&line), "{}: {line}", entry.name);
         }
         for sos in entry.sos {
             assert!(help.out.contains(sos), "{}: {sos}", entry.name);
