@@ -4,6 +4,7 @@
 use crate::common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::common::{ask, known_dumps, own_unpacked, run};
 use gcdump::cli::{COMMANDS, Entry, Exit, command_line};
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";
 
-/// Every form of every command.
+/// Forms of commands, with the columns and records that each has. What `examples` runs of every command is checked as well.
 const ASKED: &[&[&str]] = &[
     &["info"],
     &["heap"],
@@ -101,6 +102,12 @@ fn problems(validator: &Validator, answer: &Value) -> Vec<String> {
     validator.iter_errors(answer).take(5).map(|e| format!("{}: {e}", e.instance_path())).collect()
 }
 
+/// Fails where `answer` is none that the schema of `command` allows.
+pub fn assert_fits(command: &str, answer: &Value) {
+    static VALIDATORS: LazyLock<BTreeMap<&'static str, Validator>> = LazyLock::new(validators);
+    assert_eq!(problems(&VALIDATORS[command], answer), Vec::<String>::new(), "{command}");
+}
+
 #[test]
 fn the_schema_files_are_those_of_the_code() {
     let mut stale = Vec::new();
@@ -111,6 +118,11 @@ fn the_schema_files_are_those_of_the_code() {
         } else if std::fs::read_to_string(file(command)).ok().map(|t| t.replace("\r\n", "\n")) != Some(text) {
             stale.push(command);
         }
+    }
+    for entry in std::fs::read_dir(file("heap").parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let of = path.file_stem().unwrap().to_str().unwrap();
+        assert!(COMMANDS.iter().any(|c| c.name == of), "{}: there is no such command", path.display());
     }
     assert!(stale.is_empty(), "docs/schema is outdated for {stale:?}; GCDUMP_BLESS=1 cargo test --test it schema:: rewrites it");
 }

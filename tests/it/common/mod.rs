@@ -1,5 +1,7 @@
 //! What the integration tests share: running the program in process, and finding the real dumps.
 
+pub mod commands;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
