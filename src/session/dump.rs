@@ -20,7 +20,7 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// Told about work that takes long: decompression, walks.
     pub progress: Option<Arc<dyn Progress>>,
-    /// Record what is read of the process's memory: see [`Memory::recorder`]. What `trim` keeps.
+    /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
     pub record: bool,
 }
 

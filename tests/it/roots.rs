@@ -271,7 +271,7 @@ fn choosing_kinds_and_types_leaves_the_others_out() {
 
 /// The index says the same as a walk, for every object, every word inside of one, and everything that is none.
 fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
-    let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
+    let process = Dump::open(path, &gcdump::OpenOptions::default()).unwrap();
     let runtime = process.runtime().unwrap();
     let heap = walker(&runtime);
     let build = |threads: usize| {

@@ -176,7 +176,7 @@ fn fake_processes_of_all_shapes_answer_the_same() {
 }
 
 fn process(path: &Path) -> Dump {
-    Dump::open(&path, &gcdump::OpenOptions::default()).unwrap()
+    Dump::open(path, &gcdump::OpenOptions::default()).unwrap()
 }
 
 /// The distinct contents of at least eight characters of the heap's strings.

@@ -65,7 +65,7 @@ impl<'o> Object<'o> {
         if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
             return self.kind.references.places(self.size, word, place);
         }
-        self.kind.references.captured(&self.memory, self.address, self.size, place);
+        self.kind.references.captured(self.memory, self.address, self.size, place);
     }
 
     /// The word at `offset`; `None` where it is not in the dump.
