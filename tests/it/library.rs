@@ -196,7 +196,7 @@ fn iterators_stop_and_run_in_parallel() {
         let mut all = heap.objects();
         let sum = |(count, bytes): (u64, u64), o: Object| (count + 1, bytes + o.size());
         assert_eq!(all.by_ref().fold((0, 0), sum), expected, "{}", path.display());
-        assert_eq!(all.notes().complete(), stat["complete"] == true);
+        assert_eq!(all.notes().complete(), stat["data"]["complete"] == true);
         let parallel = heap.par_objects().fold(|| (0, 0), sum).reduce(|| (0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         assert_eq!(parallel, expected);
         let by_segment: usize = heap.segments().par_iter().map(|s| heap.objects_in(s).count()).sum();
