@@ -89,6 +89,7 @@
 
 pub mod analysis;
 pub mod base;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod clr;
 pub mod contract;
@@ -97,6 +98,7 @@ pub mod gc;
 pub mod graph;
 pub mod memory;
 pub mod model;
+#[cfg(feature = "cli")]
 pub mod output;
 pub mod session;
 

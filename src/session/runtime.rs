@@ -89,12 +89,6 @@ impl Runtime {
     /// # Errors
     /// [`ContractError`] where the runtime does not advertise the GC contract in a version that is read, or lacks a part of it.
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
-        self.inner.description.require("GC")?;
-        self.bind_gc()
-    }
-
-    /// The GC's structures, whatever the version of its contract: what could be read, for `info`.
-    pub(crate) fn bind_gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
         bound(&self.inner.gc, || Gc::bind(self.memory(), self.descriptor(), self.limits()).map(Arc::new))
     }
 

@@ -157,7 +157,7 @@ impl Walker {
         let (by_address, refused) = order(&segments, &gc.memory);
         let walker = Walker {
             memory: Arc::clone(&gc.memory),
-            tables: MethodTables::new(&gc.memory, &gc.descriptor)?,
+            tables: MethodTables::bind(&gc.memory, &gc.descriptor)?,
             holes: segments.iter().any(|s| {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
@@ -167,7 +167,7 @@ impl Walker {
             by_address,
             refused,
             contexts: usable(&gc.contexts(threads)),
-            unmask: gc.unmask,
+            unmask: gc.objects.as_ref().map_err(Clone::clone)?.unmask(),
             moving: gc.facts.structures_valid == Some(false),
         };
         Ok(Answer::new(walker, notes))
