@@ -186,7 +186,7 @@ impl Object {
         if !self.ty.is_string {
             return Err(self.not("System.String").into());
         }
-        let text = self.heap.runtime().readers()?.types().fields().string_text(self.address, u32::MAX);
+        let text = self.heap.runtime().readers()?.types().strings().text(self.address, u32::MAX);
         let absent = || ValueError::Absent { what: self.label(), address: self.address, bytes: self.size };
         Ok(text.ok_or_else(absent)?.0)
     }

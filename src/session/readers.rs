@@ -19,7 +19,7 @@ impl Readers {
     pub(super) fn bind(runtime: &Runtime) -> Result<Readers, ContractError> {
         let namer = runtime.namer();
         let types = namer.types()?;
-        let values = Values::new(runtime.memory(), runtime.descriptor(), types, ValueLimits::default());
+        let values = Values::new(types, ValueLimits::default());
         let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
         Ok(Readers { namer, values, statics })
     }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::net8::GENERIC_STATICS;
 use super::*;
 use crate::base::{Arch, Os, Shape};
 use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
 
 const BASE: Addr = Addr(0x1_0000);
 
-fn memory_of(bytes: Vec<u8>) -> Memory {
+fn memory_of(bytes: Vec<u8>) -> Arc<Memory> {
     let len = bytes.len() as u64;
     let facts = DumpFacts {
         path: "test".into(),
@@ -40,7 +41,7 @@ fn memory_of(bytes: Vec<u8>) -> Memory {
         crash: None,
         auxv: vec![],
     };
-    Memory::new(&dump, Shape::LE64)
+    Arc::new(Memory::new(&dump, Shape::LE64))
 }
 
 /// The layout of .NET 8.
