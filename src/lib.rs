@@ -33,7 +33,7 @@
 //! let sum: i32 = numbers.elements()?.map(|n| n.read::<i32>()).sum::<Result<i32, _>>()?;
 //! println!("{sum} in {} numbers; the last is {}", numbers.length().unwrap_or(0), numbers.element(5)?.text());
 //! for tagged in everything.field("Many")?.object()?.elements()? {
-//!     println!("{} at {}", tagged.field("Name")?.text(), tagged.field("At")?.field("X")?.read::<f32>()?);
+//!     println!("{} at {}", tagged.field("Name")?.text(), tagged.field("At")?.field("X")?.read::<f64>()?);
 //! }
 //! assert_eq!(everything.field("Colour")?.text(), "Blue (7)");
 //! # Ok::<(), gcdump::Error>(())

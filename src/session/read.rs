@@ -43,7 +43,7 @@ const FUNCTION: u8 = 0x1b;
 /// ```
 /// use gcdump::{Error, FromValue, Value};
 ///
-/// struct Vector { x: f32, y: f32 }
+/// struct Vector { x: f64, y: f64 }
 ///
 /// impl FromValue for Vector {
 ///     fn from_value(value: &Value) -> Result<Vector, Error> {

@@ -36,7 +36,7 @@ pub(super) enum What {
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
 /// let all = heap.objects_of("Lab.Everything")?.next().expect("there is one");
 /// assert_eq!(all.field("I64")?.read::<i64>()?, -9_223_372_036_854_775_807);
-/// assert_eq!(all.field("Inline")?.field("At")?.field("Y")?.read::<f32>()?, 2.0);
+/// assert_eq!(all.field("Inline")?.field("At")?.field("Y")?.read::<f64>()?, 2.0);
 /// assert_eq!(all.field("When")?.text(), "2026-01-02T03:04:05Z");
 /// assert_eq!(all.field("MaybeUnset")?.read::<Option<i32>>()?, None);
 /// let error = all.field("I64")?.read::<i32>().expect_err("it is a long");
