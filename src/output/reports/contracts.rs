@@ -35,7 +35,7 @@ fn global_columns<'r>() -> Columns<'r, GlobalModel> {
         .text("origin", 30, |g| &g.origin)
 }
 
-/// A line of the list that programs get: everything.
+/// A CSV row: any item of the report.
 #[derive(Clone, Copy)]
 enum Item<'r> {
     Contract(&'r ContractModel),
@@ -102,7 +102,7 @@ impl Report for ContractsReport {
         to.lines(lacking.map(|c| format!("  {}", c.message)));
         if !self.types.is_empty() {
             to.gap();
-            to.line("Types (offset of each field in bytes):");
+            to.line("Types (field offsets in bytes):");
         }
         to.lines(self.types.iter().map(type_line));
         to.records("type", &self.types);
