@@ -133,8 +133,7 @@ impl Reading<'_> {
             let raw = match self.raw_segment(address) {
                 Ok(raw) => raw,
                 Err(e) => {
-                    let what =
-                        format!("heap {}: the {kind} segment list ends at {address} after {} segments: {e}", heap.index, count - 1);
+                    let what = format!("heap {}: the {kind} segment list ends at {address} after {} segments: {e}", heap.index, count - 1);
                     self.notes.add(NoteKind::Missing, address, what);
                     return;
                 }
@@ -193,8 +192,7 @@ impl Reading<'_> {
             && owner != heap_address
             && self.facts.structures_valid != Some(false)
         {
-            let what =
-                format!("segment {address} is on a list of heap {} ({heap_address}) but names {owner} as its heap", heap.index);
+            let what = format!("segment {address} is on a list of heap {} ({heap_address}) but names {owner} as its heap", heap.index);
             self.notes.add(NoteKind::Invalid, address, what);
         }
     }
@@ -207,8 +205,7 @@ impl Reading<'_> {
         };
         let (Some(gen0), Some(gen1)) = (allocation_start(0), allocation_start(1)) else { return Vec::new() };
         if !(start <= gen1 && gen1 <= gen0 && gen0 <= end) {
-            let what =
-                format!("heap {}: generations out of order in the ephemeral segment: {start}, {gen1}, {gen0}, {end}", heap.index);
+            let what = format!("heap {}: generations out of order in the ephemeral segment: {start}, {gen1}, {gen0}, {end}", heap.index);
             self.notes.add(NoteKind::Invalid, gen0, what);
             return Vec::new();
         }

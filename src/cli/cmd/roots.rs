@@ -46,10 +46,8 @@ pub(in crate::cli) struct Roots {
 impl Command for Roots {
     const NAME: &'static str = "roots";
     const GROUP: Group = Group::Holders;
-    const EXAMPLES: &'static [Example] = &[
-        example("roots --stat DUMP", "roots by object type"),
-        example("roots --kind static DUMP", "objects held by static fields"),
-    ];
+    const EXAMPLES: &'static [Example] =
+        &[example("roots --stat DUMP", "roots by object type"), example("roots --kind static DUMP", "objects held by static fields")];
     type Report = RootsReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

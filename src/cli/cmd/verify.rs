@@ -30,10 +30,8 @@ impl Command for Verify {
     const NAME: &'static str = "verify";
     const GROUP: Group = Group::Trust;
     const SOS: &'static [&'static str] = &["verifyheap"];
-    const EXAMPLES: &'static [Example] = &[
-        example("verify DUMP", "check the heap for corruption"),
-        example("verify --object ADDR DUMP", "check one object"),
-    ];
+    const EXAMPLES: &'static [Example] =
+        &[example("verify DUMP", "check the heap for corruption"), example("verify --object ADDR DUMP", "check one object")];
     type Report = VerifyReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

@@ -178,7 +178,10 @@ mod tests {
         let all = [
             GcDesc::Series(vec![Series { start: 16, size_delta: -24 }]),
             GcDesc::Series(vec![Series { start: 40, size_delta: -900 }, Series { start: 8, size_delta: -990 }]),
-            GcDesc::ValueSeries { start: 16, items: vec![ValueSeriesItem { references: 2, skip: 8 }, ValueSeriesItem { references: 1, skip: 24 }] },
+            GcDesc::ValueSeries {
+                start: 16,
+                items: vec![ValueSeriesItem { references: 2, skip: 8 }, ValueSeriesItem { references: 1, skip: 24 }],
+            },
         ];
         for references in all {
             let whole = places(&references, 1000, (0, 1000));

@@ -66,6 +66,9 @@ impl Report for StatReport {
 
 /// How much of the heap was walked, in a sentence.
 pub(super) fn covered(c: &CoverageModel) -> String {
+    if c.segments == 0 && c.allocated_bytes == 0 && !c.complete {
+        return "no segment could be read; coverage unknown".into();
+    }
     let mut text = format!("{} of {} allocated", bytes(c.walked_bytes), bytes(c.allocated_bytes));
     let rest = [
         (c.context_bytes, "allocation contexts"),

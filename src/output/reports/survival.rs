@@ -82,8 +82,7 @@ struct WhatifTotals<'r> {
 
 impl Report for WhatifReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let lists =
-            [("Would survive:", "survivor", "survives", &self.survivors), ("Would be freed:", "freed", "freed", &self.freed)];
+        let lists = [("Would survive:", "survivor", "survives", &self.survivors), ("Would be freed:", "freed", "freed", &self.freed)];
         for (title, record, change, by) in lists {
             let some = by.count > 0;
             if some {
