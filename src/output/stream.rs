@@ -67,7 +67,7 @@ pub struct Batches<'b, 'scope, 'w, T> {
     shared: Arc<Shared<'scope, T>>,
     out: &'b mut Out<'w>,
     waiting: VecDeque<Receiver<io::Result<Vec<u8>>>>,
-    most: usize,
+    max_waiting: usize,
 }
 
 impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
@@ -97,7 +97,7 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
             self.waiting.pop_front();
             self.write(done?)?;
         }
-        if self.waiting.len() > self.most { self.write_first() } else { Ok(()) }
+        if self.waiting.len() > self.max_waiting { self.write_first() } else { Ok(()) }
     }
 
     fn write(&mut self, text: Vec<u8>) -> io::Result<()> {
@@ -130,8 +130,8 @@ pub fn stream<'scope, T: Serialize + Sync, R: Report>(
     out.streamed = true;
     let shared = Arc::new(Shared { list, format, terminal, spare: Mutex::default() });
     let answer = rayon::in_place_scope(|scope| {
-        let most = rayon::current_num_threads().saturating_mul(2).saturating_add(1);
-        let mut batches = Batches { scope, shared, out: &mut out, waiting: VecDeque::new(), most };
+        let max_waiting = rayon::current_num_threads().saturating_mul(2).saturating_add(1);
+        let mut batches = Batches { scope, shared, out: &mut out, waiting: VecDeque::new(), max_waiting };
         let answer = make(&mut batches)?;
         while !batches.waiting.is_empty() {
             batches.write_first()?;

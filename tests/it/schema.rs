@@ -103,7 +103,7 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         ("threads", schema::<ThreadsReport>("threads", "the managed threads")),
         ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
         ("statics", schema::<StaticsReport>("statics", "static fields with their values")),
-        ("type", schema::<TypesReport>("type", "the layout of a type, or the types that fit a pattern")),
+        ("type", schema::<TypesReport>("type", "the layout of a type, or the types matching a pattern")),
         ("stat", schema::<StatReport>("stat", "objects counted and summed")),
         ("strings", schema::<StringsReport>("strings", "the strings of the heap by content")),
         ("fragmentation", schema::<FragmentationReport>("fragmentation", "free space and what keeps it apart")),

@@ -90,7 +90,7 @@ impl Report for ContractsReport {
         let types = self.types.iter().flat_map(|t| std::iter::once(Item::Type(t)).chain(t.fields.iter().map(move |f| Item::Field(t, f))));
         let all = contracts.chain(types).chain(self.globals.iter().map(Item::Global));
         to.table(Table::new(all, item_columns()).csv(true).shown(false));
-        to.line("Sources, weakest first:");
+        to.line("Sources, lowest precedence first:");
         for o in &self.origins {
             let at = o.address.map(|a| format!(" at {a}")).unwrap_or_default();
             to.line(format!("  {}{at} ({}, format version {})", o.name, o.kind, o.version));

@@ -57,7 +57,7 @@ impl Report for StatReport {
         to.gap();
         let (objects, used) = (t.count.saturating_sub(t.free_count), t.bytes.saturating_sub(t.free_bytes));
         to.facts([
-            ("objects", format!("{}, {} types, {} ({} bytes)", count(objects), count(t.types), bytes(used), count(used))),
+            ("objects", format!("{} of {} types, {} ({} bytes)", count(objects), count(t.types), bytes(used), count(used))),
             ("free space", format!("{} free blocks, {} ({} bytes)", count(t.free_count), bytes(t.free_bytes), count(t.free_bytes))),
             ("walked", covered(&self.coverage)),
         ]);
@@ -66,8 +66,8 @@ impl Report for StatReport {
 
 /// How much of the heap was walked, in a sentence.
 pub(super) fn covered(c: &CoverageModel) -> String {
-    if c.segments == 0 && c.allocated_bytes == 0 && !c.complete {
-        return "no segment could be read; coverage unknown".into();
+    if c.segments == 0 {
+        return "no segment walked; coverage unknown".into();
     }
     let mut text = format!("{} of {} allocated", bytes(c.walked_bytes), bytes(c.allocated_bytes));
     let rest = [
