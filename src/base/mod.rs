@@ -13,6 +13,7 @@ mod progress;
 pub(crate) mod ranges;
 mod shape;
 mod share;
+mod thousands;
 
 pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
@@ -29,3 +30,4 @@ pub(crate) use path::file_name;
 pub use progress::{Progress, Silent};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};
 pub(crate) use share::share;
+pub(crate) use thousands::thousands;

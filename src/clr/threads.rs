@@ -242,7 +242,7 @@ impl Threads {
         };
         while !link.is_null() {
             if !seen.insert(link) || out.len() >= self.limit {
-                notes.add(NoteKind::LimitHit, link, "the thread list runs in a circle or past its limit");
+                notes.add(NoteKind::LimitHit, link, "the thread list has a cycle or exceeds its limit");
                 break;
             }
             let Some(address) = link.minus(self.thread.link) else {
@@ -298,7 +298,7 @@ impl Threads {
         let mut seen = HashSet::new();
         while let Some(info) = at {
             if !seen.insert(info) || out.len() >= MAX_NESTED {
-                let what = format!("the exceptions in flight of the thread at {thread} run in a circle or past their limit");
+                let what = format!("thread {thread}: the list of exceptions in flight has a cycle or exceeds its limit");
                 notes.add(NoteKind::LimitHit, info, what);
                 break;
             }

@@ -1,7 +1,7 @@
 //! Floor 5: the GC contract: heaps, generations, segments, handles, OOM history.
 //!
-//! Source: contract `GC` (`c1`), with the corrections of `docs/internals/gc-structures.md#errata`, which are marked where
-//! they matter. Names are bound to offsets once, in [`Gc::bind`].
+//! Source: contract `GC` (`c1`), with the corrections of `docs/internals/gc-structures.md#errata`, marked where they apply.
+//! Names are bound to offsets once, in [`Gc::bind`].
 
 mod audit;
 mod cards;
@@ -26,7 +26,7 @@ pub use handles::HandleFilter;
 pub use index::{ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use sweep::Sweep;
-pub use walk::{Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked, Walker};
+pub use walk::{GcDesc, Object, ObjectType, ObjectTypes, Series, ValueSeriesItem, Visitor, Walked, Walker};
 
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
 use crate::clr::objects::Objects;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 /// Reader of the GC contract of one runtime.
 ///
-/// Each reader returns what it read together with the notes about it: asked twice, it says the same twice.
+/// Each reader returns its data together with its own notes; calling it again returns the same.
 pub struct Gc {
     memory: Arc<Memory>,
     descriptor: Arc<Descriptor>,
@@ -65,9 +65,9 @@ impl std::fmt::Debug for Gc {
 /// A GC heap: its index and, with server GC, the address of its `gc_heap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapId {
-    /// Its index.
+    /// Index of the heap.
     pub index: u64,
-    /// Address of the structure; `None` for the one workstation heap.
+    /// Address of its `gc_heap`; `None` for the single workstation heap.
     pub address: Option<Addr>,
 }
 
@@ -102,32 +102,32 @@ impl Gc {
         }))
     }
 
-    /// The facts.
+    /// Kind and state of the GC.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The method table of the object at `object`, mark bits cleared. `None` where the object is not in the dump.
+    /// Method table of the object at `object`, mark bits cleared. `None` if the object is not in the dump.
     pub fn method_table(&self, object: Addr) -> Option<Addr> {
         self.objects.as_ref().ok()?.method_table(object)
     }
 
-    /// Every segment of every heap, ordered by heap and generation, each once.
+    /// Every segment of every heap, once, ordered by heap and generation.
     pub fn segments(&self) -> Answer<Vec<SegmentModel>> {
         self.read(|r| r.segments())
     }
 
-    /// What the GC holds outside of the segments in use: free and freeable regions, bookkeeping, handle tables.
+    /// GC memory outside the segments in use: free and freeable regions, bookkeeping, handle tables.
     pub fn regions(&self) -> Answer<Vec<RegionModel>> {
         self.read(|r| r.regions())
     }
 
-    /// Calls `visit` for every handle of the wanted types, in the order of the tables. Returns the number of tables.
+    /// Calls `visit` for every selected handle, in table order. Returns the number of tables.
     pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
         self.read(|r| r.walk_handles(filter, visit))
     }
 
-    /// Reads everything that leads to the handles but not the handles: (tables, segments).
+    /// Reads the path to the handles, but not the handles: (tables, readable segments).
     pub fn probe_handles(&self) -> Answer<(usize, usize)> {
         self.read(|r| r.probe_handles())
     }
@@ -137,22 +137,22 @@ impl Gc {
         self.read(|r| r.finalizer_queues())
     }
 
-    /// The out-of-memory history: the last failed allocation of each heap.
+    /// Out-of-memory history: the last failed allocation of each heap.
     pub fn oom(&self) -> Answer<Vec<OomModel>> {
         self.read(|r| r.oom())
     }
 
-    /// Every allocation context: of threads, of generations, and the global one. Empty ones are left out.
+    /// Every allocation context: per thread, per generation, and the global one. Empty ones omitted.
     pub fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
         self.read(|r| r.contexts(threads)).data
     }
 
-    /// Everything else that the GC publishes about a heap (`GetHeapData`).
+    /// Everything else the GC publishes about a heap (`GetHeapData`).
     pub fn detail(&self, heap: HeapId) -> Answer<HeapDetail> {
         self.read(|r| r.detail(heap))
     }
 
-    /// Mechanisms counted for the whole process; only by workstation builds with `GC_CONFIG_DRIVEN`.
+    /// Process-wide mechanism counts; only in workstation builds with `GC_CONFIG_DRIVEN`.
     pub fn global_mechanisms(&self) -> Answer<Option<Vec<NamedCount>>> {
         self.read(|r| r.global_mechanisms())
     }
@@ -164,7 +164,7 @@ impl Gc {
     }
 }
 
-/// One answer in the making: the GC, and what could not be read of it so far.
+/// One read in progress: the GC and the notes collected so far.
 struct Reading<'g> {
     gc: &'g Gc,
     notes: Collector,
@@ -179,7 +179,7 @@ impl Deref for Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// A value that the answer needs: noted as missing where it is absent.
+    /// A required value; adds a note if it is absent.
     fn needed<T>(&self, what: &str, value: Result<T, ReadError>) -> Option<T> {
         value.map_err(|e| self.notes.add(NoteKind::Missing, e.address, format!("{what}: {e}"))).ok()
     }

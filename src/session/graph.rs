@@ -196,7 +196,7 @@ impl HeapGraph {
         namer
     }
 
-    /// Numbers of the objects that those roots hold that `counts` picks, ascending, each once.
+    /// Sorted ids of the objects held by roots that match `counts`.
     pub fn held_by(&self, counts: impl Fn(&Root) -> bool) -> Vec<u32> {
         held(&self.index, &self.roots, counts)
     }
@@ -274,7 +274,7 @@ fn frozen(heap: &Heap, index: &ObjectStarts) -> Vec<u32> {
     ids
 }
 
-/// Numbers of the objects that those roots hold that `counts` picks, ascending, each once.
+/// Sorted ids of the objects held by roots that match `counts`.
 fn held(index: &ObjectStarts, roots: &Roots, counts: impl Fn(&Root) -> bool) -> Vec<u32> {
     let picked = roots.roots.iter().filter(|r| counts(r));
     let mut ids: Vec<u32> = picked.filter_map(|r| index.id_of(r.object)).collect();

@@ -155,7 +155,7 @@ impl Namer {
     pub(crate) fn note(&self, notes: &Collector) {
         note_modules(&self.modules(), notes);
         for (at, what) in self.types.iter().flat_map(|t| t.loader().circles()) {
-            notes.add(NoteKind::LimitHit, at, format!("{what} runs in a circle or past its limit"));
+            notes.add(NoteKind::LimitHit, at, format!("{what} has a cycle or exceeds its limit"));
         }
     }
 }

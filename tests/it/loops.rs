@@ -79,7 +79,7 @@ fn a_circle_in_every_list_is_told() {
         copy.memory.p(next.unwrap(), first + 0x50);
         let (exit, answer) = ask(&copy, &["segments", "--free"]);
         assert_eq!(exit, Exit::Partial, "{shape:?}");
-        assert!(answer["warnings"].to_string().contains("bookkeeping regions runs in a circle"), "{shape:?}: {}", answer["warnings"]);
+        assert!(answer["warnings"].to_string().contains("bookkeeping regions has a cycle"), "{shape:?}: {}", answer["warnings"]);
     }
 }
 
