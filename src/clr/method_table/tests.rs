@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::net8::GENERIC_STATICS;
 use super::*;
 use crate::base::{Arch, Os, Shape};
+use crate::contract::ContractInfo;
 use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
 
 const BASE: Addr = Addr(0x1_0000);
@@ -64,6 +65,9 @@ fn net8() -> Descriptor {
     }
     d.types.get_mut("MethodTable").unwrap().size = Some(64);
     d.set_field("EEClass", "MethodTable", 16, 0);
+    for contract in ["RuntimeTypeSystem", "Object"] {
+        d.contracts.insert(contract.into(), ContractInfo { version: "c1".into(), origin: 0 });
+    }
     d
 }
 
