@@ -83,7 +83,7 @@ fn table(flags: u32, flags2: u16, rid: u16, virtuals: u16, words: &[u64]) -> Vec
 }
 
 fn rid_and_module(bytes: Vec<u8>) -> (u32, Addr) {
-    let memory = memory_of(bytes);
+    let memory = std::sync::Arc::new(memory_of(bytes));
     let tables = MethodTables::new(&memory, &net8()).unwrap();
     let info = tables.read(BASE).unwrap();
     (tables.rid(&info).unwrap(), tables.module(&info).unwrap())
@@ -124,7 +124,7 @@ fn a_round_trip_that_goes_nowhere_is_no_method_table() {
     // EEClass = the table itself, whose word at 16 points back: a structure full of pointers to itself.
     bytes[40..48].copy_from_slice(&BASE.0.to_le_bytes());
     bytes[16..24].copy_from_slice(&BASE.0.to_le_bytes());
-    let memory = memory_of(bytes);
+    let memory = std::sync::Arc::new(memory_of(bytes));
     let tables = MethodTables::new(&memory, &net8()).unwrap();
     assert_eq!(tables.is_valid(BASE), Ok(false));
     assert_eq!(tables.is_valid(BASE.plus(4)), Ok(false));
