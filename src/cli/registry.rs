@@ -46,6 +46,9 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     COMMANDS.iter().find(|c| c.name == name)
 }
 
+/// Columns of the help.
+const WIDTH: usize = 100;
+
 const AFTER_HELP: &str = "\
 Examples:
   gcdump info crash.dmp                  what is this dump, what can it answer
@@ -57,12 +60,9 @@ The dump may be left out: then it is $GCDUMP_DUMP, or the only dump in the curre
 Exit codes: 0 answered, 1 the answer is bad or none, 2 wrong usage, 3 no readable dump,
 4 no readable .NET runtime in it, 5 partial answer, 6 out of time.";
 
-/// Columns of the help, less those in front of what a command is about.
-const HELP_WIDTH: usize = 96;
-
 /// The whole command line.
 pub fn command_line() -> Clap {
-    // First, for an `Args` sets the text of the help to its doc comment.
+    // The options first: their doc comment must not become what the program is about.
     let root = Config::augment_args(Clap::new("gcdump"))
         .version(env!("CARGO_PKG_VERSION"))
         .about("Opens a crash dump of a .NET process and shows its garbage-collected heap")
@@ -71,11 +71,10 @@ pub fn command_line() -> Clap {
              (createdump, kernel, gcore), also compressed ones (.zst, .gz), of .NET 8 and later, on any machine: no .NET, no \
              debugger and no DAC needed.",
         )
-        .max_term_width(100)
+        .max_term_width(WIDTH)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}Options of every command:\n{options}{after-help}")
-        .before_help(groups())
+        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}", groups()))
         .after_help(AFTER_HELP);
     COMMANDS.iter().fold(root, |root, c| root.subcommand(subcommand(c)))
 }
@@ -88,22 +87,6 @@ fn subcommand(c: &Entry) -> Clap {
     (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}{sos}"))
 }
 
-/// `text` in lines of at most `width` characters.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.is_empty() => line.push_str(word),
-            Some(line) if line.chars().count().saturating_add(word.chars().count()) < width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.into()),
-        }
-    }
-    lines
-}
-
 /// The commands by group, each with its first sentence.
 fn groups() -> String {
     let width = COMMANDS.iter().map(|c| c.name.len()).max().unwrap_or(0);
@@ -112,14 +95,30 @@ fn groups() -> String {
         out.push_str(&format!("{}:\n", group.title()));
         for c in COMMANDS.iter().filter(|c| c.group == group) {
             let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();
-            for (i, line) in wrapped(&about, HELP_WIDTH.saturating_sub(width)).iter().enumerate() {
-                let name = if i == 0 { c.name } else { "" };
-                out.push_str(&format!("  {name:<width$}  {line}\n"));
-            }
+            let mut lines = wrapped(&about, WIDTH.saturating_sub(width).saturating_sub(4)).into_iter();
+            out.push_str(&format!("  {:<width$}  {}\n", c.name, lines.next().unwrap_or_default()));
+            lines.for_each(|line| out.push_str(&format!("  {:<width$}  {line}\n", "")));
         }
         out.push('\n');
     }
+    out.push_str("Options of every command:\n");
     out
+}
+
+/// `text` in lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let full = |line: &String| line.chars().count().saturating_add(word.chars().count()) >= width;
+        if lines.last().is_some_and(|line| !line.is_empty() && full(line)) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::header::{self, Header, HeaderError, Part};
 use super::json::RawValue;
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
-use super::{support, synthesis};
+use super::synthesis;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Memory, hex};
@@ -557,13 +557,5 @@ impl Description {
     /// Address that identifies the runtime: the base of its module.
     pub fn base(&self) -> Option<Addr> {
         self.site.image.as_ref().map(|i| i.base)
-    }
-
-    /// Checks that a contract is advertised in a version that gcdump reads.
-    ///
-    /// # Errors
-    /// One of the three failures of [`super::ContractError`].
-    pub fn require(&self, contract: &str) -> Result<(), super::ContractError> {
-        support::check(&self.descriptor, contract)
     }
 }

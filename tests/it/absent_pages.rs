@@ -54,7 +54,7 @@ fn answers(process: &Dump) -> (Vec<String>, Vec<String>) {
     let gc = runtime.gc().unwrap();
     let segments = gc.segments().iter().map(|s| format!("{} {} {} {}", s.address, s.generation, s.start, s.allocated)).collect();
     let mut handles = Vec::new();
-    gc.walk_handles(&HandleFilter::default(), |h| handles.push(format!("{} {} {} {:?}", h.address, h.kind, h.object, h.secondary))).data;
+    let _ = gc.walk_handles(&HandleFilter::default(), |h| handles.push(format!("{} {} {} {:?}", h.address, h.kind, h.object, h.secondary)));
     (segments, handles)
 }
 

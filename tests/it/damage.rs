@@ -113,7 +113,7 @@ fn everywhere(test: impl Fn(&Target, &Container, &str) + Sync) {
 fn cut_off_anywhere() {
     everywhere(|target, (_, make), name| {
         let whole = make(target);
-        for n in 0..200usize {
+        for n in 0..common::cases(70, 200) {
             // Half of the points lie in the first 4 KiB, where the container's own structures are.
             let at = if n < 100 { n * 4096 / 100 } else { (n - 100) * whole.len() / 100 };
             survives(&format!("{name}, cut at {at}"), || {
@@ -126,13 +126,13 @@ fn cut_off_anywhere() {
 
 #[test]
 fn bytes_flipped_anywhere() {
-    /// Copies per container and flipped bytes per copy: 8 × 625 × 4 = 20 000.
-    const COPIES: usize = 625;
+    // Copies per container and flipped bytes per copy: in full 8 × 625 × 4 = 20 000.
+    let copies = common::cases(100, 625);
     const FLIPS: usize = 4;
     everywhere(|target, (_, make), name| {
         let whole = make(target);
         let mut found = 0;
-        for seed in 1..=COPIES as u64 {
+        for seed in 1..=copies as u64 {
             let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut copy = whole.clone();
             for _ in 0..FLIPS {
@@ -154,7 +154,7 @@ fn bytes_flipped_anywhere() {
             });
         }
         // Most damage does not hide the runtime; else the test would test nothing.
-        assert!(found * 4 > COPIES, "{name}: {found} of {COPIES}");
+        assert!(found * 4 > copies, "{name}: {found} of {copies}");
     });
 }
 
@@ -164,7 +164,7 @@ fn words_of_live_structures_replaced() {
         let mut rng = Rng(0x1234_5678_9abc_def1);
         let ranges = target.ranges();
         let addresses: Vec<u64> = ranges.iter().map(|r| r.0).collect();
-        for n in 0..250usize {
+        for n in 0..common::cases(80, 250) {
             let mut copy = target.clone();
             for _ in 0..3 {
                 // Pointers that lead somewhere else, cycles, ends of the address space.

@@ -38,7 +38,7 @@ impl Bound {
 
 /// The static fields of all types and of `more`.
 fn all(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>, more: &[Addr], thread_statics: bool) -> StaticsReport {
-    let values = Values::new(memory, d, types, ValueLimits::default());
+    let values = Values::new(types, ValueLimits::default());
     let statics = Statics::new(memory, d, types);
     let threads = Threads::bind(memory, d, &Limits::default()).unwrap().list();
     let query = StaticsQuery { thread_statics, ..StaticsQuery::default() };
@@ -498,7 +498,7 @@ fn damaged_memory_never_panics() {
             for mt in &found {
                 drop((types.instance_fields(*mt), types.names().method_tables().interfaces(*mt)));
             }
-            let values = Values::new(&memory, descriptor, &types, ValueLimits::default());
+            let values = Values::new(&types, ValueLimits::default());
             samples.iter().for_each(|at| read_object(&values, *at));
         }
         println!("{}: {} types, {:?}", known.name, found.len(), started.elapsed());

@@ -164,7 +164,7 @@ fn circles_of_the_loader_are_told() {
     assert_eq!(told(&ran, "list of assemblies"), first.to_string());
     assert_eq!(ran.1["data"]["types"], expected["data"]["types"]);
 
-    let modules: Vec<Addr> = Loader::new(m, d, &Limits::default()).modules();
+    let modules: Vec<Addr> = Loader::bind(m, d, &Limits::default()).unwrap().modules();
     assert!(modules.len() > 3);
     let chain = |module: &Addr| {
         // A chain with two entries or more.

@@ -34,6 +34,7 @@ mod forged;
 mod fragmentation;
 mod headers;
 mod hostile_text;
+mod library;
 mod loops;
 mod manifest;
 mod mutation;

@@ -1,6 +1,6 @@
 //! Damage of every kind to small dumps, and every command on each of them: no panic, no hang, no memory beyond a bound.
 //!
-//! The damage is made from a number, so that any case can be repeated. Each run of the tests does some thousand cases; the
+//! The damage is made from a number, so that any case can be repeated. Each run of the tests does some hundred cases, `.ci/run` some thousand; the
 //! whole campaign is one command:
 //!
 //! ```sh
@@ -35,7 +35,7 @@ use gcdump::cli::{self, Cli, Streams};
 use serde_json::Value;
 
 /// Most bytes that a command may have allocated at a time. The dumps are mapped files and do not count.
-const MOST_MEMORY: u64 = 96 << 20;
+const MOST_MEMORY: u64 = 160 << 20;
 /// Longest time for one command.
 const MOST_TIME: Duration = Duration::from_secs(10);
 const WORKERS: usize = 2;
@@ -224,8 +224,8 @@ fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &F
     assert!(only.is_some() || what.starts_with("truncations") || n(&totals.answered) + n(&totals.partial) > n(&totals.refused) * 2);
 }
 
-fn wanted(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).map_or(default, |n| n.parse().unwrap())
+fn wanted(variable: &str, default: usize) -> u64 {
+    std::env::var(variable).map_or(default as u64, |n| n.parse().unwrap())
 }
 
 /// `GCDUMP_MUTATION_CASE` names no case, or one of this kind.
@@ -237,10 +237,10 @@ fn wants(kind: &str) -> bool {
 #[test]
 fn every_command_survives_every_damage() {
     let (small, real) = (base::synthetic(), base::real());
-    let mutations = wanted("GCDUMP_MUTATIONS", 1_000);
+    let mutations = wanted("GCDUMP_MUTATIONS", common::cases(100, 1_000));
     // A real dump takes five times as long; there types have names, fields and statics.
-    let of_real = wanted("GCDUMP_REAL_MUTATIONS", 120);
-    let truncations = wanted("GCDUMP_TRUNCATIONS", 400);
+    let of_real = wanted("GCDUMP_REAL_MUTATIONS", common::cases(16, 120));
+    let truncations = wanted("GCDUMP_TRUNCATIONS", common::cases(64, 400));
     if wants("s") && mutations > 0 {
         campaign("mutations of synthetic dumps", &small, mutations, damage::mutate);
     }

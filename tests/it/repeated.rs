@@ -26,7 +26,9 @@ fn on_heap<T: Serialize>(dump: &Dump, question: impl FnOnce(&Heap) -> Result<Ans
 }
 
 /// Questions that share parts of the session: the GC, the threads, names, the walk, object starts, both graphs.
-const QUESTIONS: &[(&str, fn(&Dump) -> Value)] = &[
+type Question = (&'static str, fn(&Dump) -> Value);
+
+const QUESTIONS: &[Question] = &[
     ("info", |d| said(Ok(analysis::info(d, 0)))),
     ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true }))),
     ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true }))),

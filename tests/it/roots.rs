@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use crate::common::{Known, ask, known_dumps, own_dump, shared, walker};
+use crate::common::{Known, ask, known_dumps, own_unpacked, shared, walker};
 use gcdump::Dump;
 use gcdump::base::{Addr, Silent};
 use gcdump::gc::ObjectStarts;
@@ -228,7 +228,7 @@ fn exceptions_in_flight_are_labelled() {
 
 #[test]
 fn grouped_handles_are_all_handles() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let (_, all) = ask(&dump, &["handles"]);
     let total = all["data"]["total"].as_u64().unwrap();
     for by in ["type", "object-type", "generation"] {
@@ -242,7 +242,7 @@ fn grouped_handles_are_all_handles() {
 
 #[test]
 fn choosing_kinds_and_types_leaves_the_others_out() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let (_, all) = ask(&dump, &["roots"]);
     let all = &all["data"];
     assert!(rows(&all["roots"]).iter().all(|r| text(r, "kind") != "weak-handle"));
@@ -271,7 +271,7 @@ fn choosing_kinds_and_types_leaves_the_others_out() {
 
 /// The index says the same as a walk, for every object, every word inside of one, and everything that is none.
 fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
-    let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
+    let process = Dump::open(path, &gcdump::OpenOptions::default()).unwrap();
     let runtime = process.runtime().unwrap();
     let heap = walker(&runtime);
     let build = |threads: usize| {
@@ -318,7 +318,7 @@ fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
 
 #[test]
 fn the_index_of_objects_is_exact() {
-    let (objects, bytes) = index_is_exact(&own_dump());
+    let (objects, bytes) = index_is_exact(&own_unpacked());
     println!("own dump: {objects} objects, {bytes} bytes");
     let wanted = [
         "net10-svr-basics-heap",

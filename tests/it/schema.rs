@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::common::{ask, known_dumps, own_dump, run};
+use crate::common::{ask, known_dumps, own_unpacked, run};
 use gcdump::cli::{COMMANDS, Entry, Exit, command_line};
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
@@ -130,7 +130,7 @@ fn the_schema_files_are_those_of_the_code() {
 #[test]
 fn the_schemas_are_strict_where_the_contract_is() {
     let validators = validators();
-    let (_, heap) = ask(&own_dump(), &["heap"]);
+    let (_, heap) = ask(&own_unpacked(), &["heap"]);
     let refuses = |change: &dyn Fn(&mut Value)| {
         let mut answer = heap.clone();
         change(&mut answer);
@@ -151,7 +151,7 @@ fn the_schemas_are_strict_where_the_contract_is() {
 fn every_answer_about_the_own_dump_fits() {
     let validators = validators();
     for asked in ASKED {
-        let (exit, answer) = ask(&own_dump(), asked);
+        let (exit, answer) = ask(&own_unpacked(), asked);
         let expected = if *asked == ["where", "0x10"] { Exit::Negative } else { Exit::Ok };
         assert_eq!(exit, expected, "{asked:?}");
         assert_eq!(problems(&validators[asked[0]], &answer), Vec::<String>::new(), "{asked:?}");
@@ -206,7 +206,7 @@ fn every_answer_about_the_shared_dumps_fits() {
 #[test]
 fn the_answer_of_trim_fits() {
     let dir = tempfile::tempdir().unwrap();
-    let (dump, out) = (own_dump(), dir.path().join("copy.dmp"));
+    let (dump, out) = (own_unpacked(), dir.path().join("copy.dmp"));
     for more in [&["--json"][..], &["--json", "--force", "--redact"]] {
         let ran = run(&[&["trim", dump.to_str().unwrap(), out.to_str().unwrap()], more].concat());
         let answer = ran.json();
@@ -549,7 +549,7 @@ fn other_formats(path: &Path, asked: &[&str]) {
 #[test]
 fn all_formats_say_the_same() {
     for asked in ASKED {
-        other_formats(&own_dump(), asked);
+        other_formats(&own_unpacked(), asked);
     }
     // One of each kind is enough here: several heaps, an ephemeral segment, a dump with holes.
     let wanted = ["net10-svr-basics-heap", "net9-seg-basics-heap", "net10-wks-basics-triage", "net10-wks-oom-heap"];

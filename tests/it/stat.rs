@@ -83,7 +83,7 @@ fn truth(dump: &Known, ours: &Types) {
 
 #[test]
 fn every_grouping_and_any_number_of_threads_gives_the_same_sums() {
-    let dump = common::own_dump();
+    let dump = common::own_unpacked();
     let (_, by_type) = ask(&dump, &["stat"]);
     let totals = &by_type["data"]["totals"];
     for by in ["generation", "heap", "segment", "assembly", "namespace", "size"] {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::common::{known_dumps, own_dump, run, shared, unpacked, walker};
+use crate::common::{known_dumps, own_unpacked, run, shared, unpacked, walker};
 use crate::support::{Shape, Spec};
 use gcdump::Dump;
 use gcdump::base::{Addr, AddrRange, Silent};
@@ -110,19 +110,19 @@ fn folder() -> tempfile::TempDir {
 fn the_own_dump_answers_the_same_and_is_small() {
     let dir = folder();
     let copy = dir.path().join("copy.dmp");
-    let report = trim(&own_dump(), &copy, &[]);
+    let report = trim(&own_unpacked(), &copy, &[]);
     assert!(report["kept_bytes"].as_u64().unwrap() <= 12 << 20, "{report}");
     assert_eq!(report["kept_bytes"], copy.metadata().unwrap().len());
     let sum = |key: &str| report["parts"].as_array().unwrap().iter().map(|p| p[key].as_u64().unwrap()).sum::<u64>();
     assert_eq!((report["bytes"].as_u64().unwrap(), report["kept_bytes"].as_u64().unwrap()), (sum("bytes"), sum("kept_bytes")));
-    answers_are_the_same("own", &own_dump(), &copy, false);
+    answers_are_the_same("own", &own_unpacked(), &copy, false);
     // A copy of the copy is the copy, also by way of compression.
     let (again, packed) = (dir.path().join("again.dmp"), dir.path().join("packed.dmp.zst"));
     trim(&copy, &packed, &[]);
     assert!(packed.metadata().unwrap().len() < copy.metadata().unwrap().len() / 2);
     trim(&packed, &again, &[]);
     assert_eq!(std::fs::read(&again).unwrap().len(), std::fs::read(&copy).unwrap().len());
-    answers_are_the_same("own, twice", &own_dump(), &again, false);
+    answers_are_the_same("own, twice", &own_unpacked(), &again, false);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn fake_processes_of_all_shapes_answer_the_same() {
 }
 
 fn process(path: &Path) -> Dump {
-    Dump::open(&path, &gcdump::OpenOptions::default()).unwrap()
+    Dump::open(path, &gcdump::OpenOptions::default()).unwrap()
 }
 
 /// The distinct contents of at least eight characters of the heap's strings.
@@ -218,7 +218,7 @@ fn hits(copy: &Dump, needle: &[u8]) -> Vec<Option<Addr>> {
 
 #[test]
 fn no_text_of_the_program_is_left_after_redaction() {
-    let mut cases: Vec<(String, PathBuf)> = vec![("own".into(), own_dump())];
+    let mut cases: Vec<(String, PathBuf)> = vec![("own".into(), own_unpacked())];
     const NAMES: [&str; 11] = [
         "net8-wks-basics-heap",
         "net9-svr-basics-heap",

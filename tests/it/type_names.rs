@@ -93,7 +93,8 @@ fn cases() -> Vec<(String, PathBuf, Value)> {
     let Some(dir) = dumps() else { return Vec::new() };
     let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
     let manifest = json(&shared().join("manifest.json"));
-    let entries = manifest["dumps"].as_array().unwrap().iter().map(|e| {
+    let supported = |e: &&Value| crate::common::refusal(e["runtime"].as_str().unwrap()).is_none();
+    let entries = manifest["dumps"].as_array().unwrap().iter().filter(supported).map(|e| {
         let name = e["name"].as_str().unwrap().to_string();
         (name.clone(), dir.join(format!("{name}.dmp")), e.clone())
     });
