@@ -131,17 +131,17 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         out.answers.push(AnswerModel { command: command.into(), answer, reason });
     };
     let nothing_lost = Notes::new();
-    match runtime.bind_gc() {
+    match runtime.gc() {
         Err(e) => {
             for command in ["heap", "segments", "handles", "oom"] {
                 answer(command, false, &nothing_lost, Some(e.to_string()));
             }
         }
         Ok(gc) => {
-            let gc = notes.with(gc);
+            let (facts, gc) = (&gc.notes, notes.with(gc));
             // A list of heaps that breaks off is a loss of everything that is read heap by heap.
             let with_facts = |own: &Notes| {
-                let mut all = runtime.bind_gc().map(|gc| gc.notes.clone()).unwrap_or_default();
+                let mut all = facts.clone();
                 all.extend(own);
                 all
             };

@@ -11,7 +11,7 @@ mod json;
 mod locate;
 mod overlay;
 mod runtime;
-pub mod support;
+mod support;
 mod synthesis;
 
 pub use dac_table::{DacTable, GcDacVars};
@@ -21,3 +21,4 @@ pub use json::{JsonError, RawDescriptor, parse as parse_descriptor};
 pub use locate::Site;
 pub use overlay::{Overlay, OverlayError, bundled_names};
 pub use runtime::{Description, Options, RuntimeError, open_runtimes};
+pub use support::{CONTRACTS, Contract, refusal};

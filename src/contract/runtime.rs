@@ -10,7 +10,7 @@ use super::header::{self, Header, HeaderError, Part};
 use super::json::RawValue;
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
-use super::{support, synthesis};
+use super::synthesis;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Memory, hex};
@@ -556,13 +556,5 @@ impl Description {
     /// Identifies the runtime: base address of its module.
     pub fn base(&self) -> Option<Addr> {
         self.site.image.as_ref().map(|i| i.base)
-    }
-
-    /// Checks that a contract is advertised in a supported version.
-    ///
-    /// # Errors
-    /// One of the three failures of [`super::ContractError`].
-    pub fn require(&self, contract: &str) -> Result<(), super::ContractError> {
-        support::check(&self.descriptor, contract)
     }
 }

@@ -26,12 +26,12 @@ pub use handles::HandleFilter;
 pub use index::{ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use sweep::Sweep;
-pub use walk::{GcDesc, Object, ObjectType, ObjectTypes, Series, ValueSeriesItem, Visitor, Walked, Walker};
+pub use walk::{Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked, Walker};
 
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
-use crate::clr::method_table::object_unmask;
+use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
-use crate::contract::{ContractError, Descriptor};
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use layouts::{GenerationLayout, HandleLayouts, Places, SegmentLayout};
@@ -51,8 +51,8 @@ pub struct Gc {
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleLayouts>,
-    /// Bits of an object's first word that do not belong to the method table pointer.
-    unmask: u64,
+    /// Reads method tables of objects, if their contract is supported.
+    objects: Result<Objects, ContractError>,
     facts: Facts,
 }
 
@@ -71,15 +71,22 @@ pub struct HeapId {
     pub address: Option<Addr>,
 }
 
+/// Contracts read on this floor.
+pub const CONTRACTS: &[Contract] = &[Gc::CONTRACT];
+
 impl Gc {
+    /// The contract read here.
+    pub const CONTRACT: Contract = Contract::needed("GC", &["1"]);
+
     /// Binds the contract and reads the [`Facts`].
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor lacks an item required to read any heap.
+    /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor lacks an item required to
+    /// read any heap.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Arc<Limits>) -> Result<Answer<Gc>, ContractError> {
+        Self::CONTRACT.require(descriptor)?;
         let notes = Collector::new();
         let facts = Facts::read(memory, descriptor, &notes, limits)?;
-        let unmask = object_unmask(memory, descriptor);
         Ok(notes.finish(Gc {
             memory: Arc::clone(memory),
             descriptor: Arc::clone(descriptor),
@@ -90,7 +97,7 @@ impl Gc {
             generation_size: descriptor.size_of("Generation")?,
             context: ContextLayout::bind(descriptor).ok(),
             handles: HandleLayouts::bind(descriptor).ok(),
-            unmask,
+            objects: Objects::bind(memory, descriptor),
             facts,
         }))
     }
@@ -102,10 +109,7 @@ impl Gc {
 
     /// Method table of the object at `object`, mark bits cleared. `None` if the object is not in the dump.
     pub fn method_table(&self, object: Addr) -> Option<Addr> {
-        if object.is_null() {
-            return None;
-        }
-        self.memory.word(object).ok().map(|w| Addr(w & !self.unmask))
+        self.objects.as_ref().ok()?.method_table(object)
     }
 
     /// Every segment of every heap, once, ordered by heap and generation.

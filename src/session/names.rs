@@ -145,10 +145,10 @@ impl Namer {
     /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
         const LONGEST: u32 = 1024;
-        let fields = self.fields()?;
-        let offset = fields.offset(self.names.as_ref()?, method_table, field)?;
+        let types = self.types.as_ref().ok()?;
+        let offset = types.fields().offset(self.names.as_ref()?, method_table, field)?;
         let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
-        fields.string(text, LONGEST)
+        types.strings().until_nul(text, LONGEST)
     }
 
     /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.

@@ -14,11 +14,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use references::{GcDesc, Series, ValueSeriesItem};
+pub use references::{Item, References, Run};
 pub use types::{ObjectType, ObjectTypes};
 
 use super::Gc;
-use crate::base::{Addr, AddrRange, Answer, Progress};
+use crate::base::{Addr, AddrRange, Answer, Progress, Silent};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -43,6 +43,16 @@ pub struct Object<'o> {
     memory: &'o Memory,
 }
 
+impl std::fmt::Debug for Object<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("address", &self.address)
+            .field("method_table", &self.kind.method_table)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'o> Object<'o> {
     /// Calls `visit` with the offset and target of every non-null reference of the object.
     pub fn references(&self, mut visit: impl FnMut(u64, Addr)) {
@@ -53,9 +63,9 @@ impl<'o> Object<'o> {
             }
         };
         if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
-            return self.kind.gc_desc.places(self.size, word, place);
+            return self.kind.references.places(self.size, word, place);
         }
-        self.kind.gc_desc.captured(&self.memory, self.address, self.size, place);
+        self.kind.references.captured(self.memory, self.address, self.size, place);
     }
 
     /// The word at `offset`; `None` if it is not in the dump.
@@ -129,6 +139,7 @@ impl std::fmt::Debug for Walker {
 }
 
 /// The result of a walk.
+#[derive(Debug)]
 pub struct Walked<V> {
     /// Result of each walked segment, in order, with the segment index.
     pub segments: Vec<(usize, WalkModel)>,
@@ -146,7 +157,7 @@ impl Walker {
         let (by_address, refused) = order(&segments, &gc.memory);
         let walker = Walker {
             memory: Arc::clone(&gc.memory),
-            tables: MethodTables::new(&gc.memory, &gc.descriptor)?,
+            tables: MethodTables::bind(&gc.memory, &gc.descriptor)?,
             holes: segments.iter().any(|s| {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
@@ -156,7 +167,7 @@ impl Walker {
             by_address,
             refused,
             contexts: usable(&gc.contexts(threads)),
-            unmask: gc.unmask,
+            unmask: gc.objects.as_ref().map_err(Clone::clone)?.unmask(),
             moving: gc.facts.structures_valid == Some(false),
         };
         Ok(Answer::new(walker, notes))
@@ -285,6 +296,17 @@ impl Walker {
         }
         progress.finish();
         out
+    }
+
+    /// Walks the segment with this index until `visit` breaks, from the object start `from` or from its own start. Used by
+    /// iterators to resume. `None` if the index is out of range.
+    pub fn visit_from(&self, index: usize, from: Option<Addr>, visit: impl FnMut(&Object<'_>) -> ControlFlow<()>) -> Option<WalkModel> {
+        let segment = self.segments.get(index)?;
+        Some(self.refused(index, segment).unwrap_or_else(|| {
+            let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
+            let meter = segment::Meter::new(&Silent, false);
+            self.walk_segment(segment, from.unwrap_or(segment.start), &mut cache, &meter, visit)
+        }))
     }
 
     /// The result for a segment that is not walked.
