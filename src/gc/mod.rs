@@ -26,7 +26,7 @@ pub use handles::HandleFilter;
 pub use index::{ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use sweep::Sweep;
-pub use walk::{GcDesc, Object, ObjectType, ObjectTypes, Series, ValueSeriesItem, Visitor, Walked, Walker};
+pub use walk::{Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked, Walker};
 
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
 use crate::clr::objects::Objects;
@@ -51,7 +51,7 @@ pub struct Gc {
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleLayouts>,
-    /// Method tables of objects, unless their contract is in a version that is not read.
+    /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
 }
@@ -71,18 +71,18 @@ pub struct HeapId {
     pub address: Option<Addr>,
 }
 
-/// Contracts that readers of this floor read.
+/// Contracts read on this floor.
 pub const CONTRACTS: &[Contract] = &[Gc::CONTRACT];
 
 impl Gc {
-    /// The contract that is read.
+    /// The contract read here.
     pub const CONTRACT: Contract = Contract::needed("GC", &["1"]);
 
-    /// Binds to a runtime and reads the facts that everything else depends on.
+    /// Binds the contract and reads the [`Facts`].
     ///
     /// # Errors
-    /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks something
-    /// without which no heap can be read.
+    /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor lacks an item required to
+    /// read any heap.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Arc<Limits>) -> Result<Answer<Gc>, ContractError> {
         Self::CONTRACT.require(descriptor)?;
         let notes = Collector::new();

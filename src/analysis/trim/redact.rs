@@ -190,7 +190,7 @@ impl RedactedHeap {
             {
                 self.traces.extend(reader.trace_bytes(names, object));
             }
-            kind.gc_desc.captured(memory, object, size, |offset| {
+            kind.references.captured(memory, object, size, |offset| {
                 queue.extend(memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null()));
             });
         }

@@ -8,7 +8,7 @@ use super::heap_map::{HeapMap, Target, certain};
 use super::sink::{Found, Sink};
 use crate::base::{Addr, AddrRange};
 use crate::clr::header::{HeaderUse, Headers};
-use crate::gc::{Cards, GcDesc, Object, Sweep, Visitor};
+use crate::gc::{Cards, Object, References, Sweep, Visitor};
 use crate::memory::Window;
 use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
 
@@ -365,7 +365,7 @@ impl Visitor for Checker<'_> {
                 size: object.size,
                 string: kind.is_string,
                 sized: kind.component_size != 0,
-                references: kind.is_array && matches!(kind.gc_desc, GcDesc::Series(_)),
+                references: kind.is_array && matches!(kind.references, References::Runs(_)),
             });
         }
         if object.kind.is_free {
@@ -387,9 +387,9 @@ impl Visitor for Checker<'_> {
         if object.kind.is_string && !self.terminated(object) {
             self.folded.size(object.address, 0);
         }
-        match &object.kind.gc_desc {
-            GcDesc::None => {}
-            GcDesc::Unknown => {
+        match &object.kind.references {
+            References::None => {}
+            References::Unknown => {
                 let table = object.kind.method_table;
                 let memory = self.tools.map.heap.memory();
                 one(&mut self.absent.layouts);

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use references::{GcDesc, Series, ValueSeriesItem};
+pub use references::{Item, References, Run};
 pub use types::{ObjectType, ObjectTypes};
 
 use super::Gc;
@@ -63,9 +63,9 @@ impl<'o> Object<'o> {
             }
         };
         if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
-            return self.kind.gc_desc.places(self.size, word, place);
+            return self.kind.references.places(self.size, word, place);
         }
-        self.kind.gc_desc.captured(self.memory, self.address, self.size, place);
+        self.kind.references.captured(self.memory, self.address, self.size, place);
     }
 
     /// The word at `offset`; `None` if it is not in the dump.
@@ -298,9 +298,8 @@ impl Walker {
         out
     }
 
-    /// Walks the segment with this number from `from`, where an object begins, or from its start, until `visit` breaks off: for
-    /// iterators, which continue later where they stopped. Returns what the walk found out; `None` for a number that no segment
-    /// has.
+    /// Walks the segment with this index until `visit` breaks, from the object start `from` or from its own start. Used by
+    /// iterators to resume. `None` if the index is out of range.
     pub fn visit_from(&self, index: usize, from: Option<Addr>, visit: impl FnMut(&Object<'_>) -> ControlFlow<()>) -> Option<WalkModel> {
         let segment = self.segments.get(index)?;
         Some(self.refused(index, segment).unwrap_or_else(|| {

@@ -1,64 +1,64 @@
-//! The GCDesc: describes the references of a type's objects; stored before the method table of types that contain pointers.
+//! Where objects hold references: the CGCDesc that lies before a method table whose type contains pointers.
 //!
 //! Source: `gcdesc.h`; `docs/internals/gc-structures.md#references`, verified on 100,658 references.
 
 use crate::base::{Addr, AddrRange, Endian};
 use crate::memory::Memory;
 
-/// Limit on the series of one type. A class has one per run of reference fields; even a thousand is beyond any compiler.
+/// Series of one type. A class has one per run of reference fields; a thousand is far beyond any compiler's output.
 const MAX_SERIES: u64 = 1 << 16;
 
-/// Location of the references in the objects of a type.
+/// Where the objects of a type hold references.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum GcDesc {
-    /// No references.
+pub enum References {
+    /// Nowhere.
     #[default]
     None,
-    /// Ordinary series.
-    Series(Vec<Series>),
-    /// Arrays of value types: a value series repeated for each element.
-    ValueSeries {
-        /// Offset of the first element, in bytes from the start of the object.
+    /// In runs.
+    Runs(Vec<Run>),
+    /// Arrays of structures: the same pattern in each element.
+    Pattern {
+        /// Offset of the first run, from the object's start.
         start: u64,
-        /// The value series of one element.
-        items: Vec<ValueSeriesItem>,
+        /// Runs of references and the bytes behind each.
+        items: Vec<Item>,
     },
-    /// The type contains references, but its GCDesc is corrupt or not in the dump.
+    /// The type has references, but what says where is damaged or not in the dump.
     Unknown,
 }
 
-/// A series of consecutive references.
+/// A run of references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Series {
-    /// Offset of the first reference, in bytes from the start of the object.
+pub struct Run {
+    /// Offset of the first, from the object's start.
     pub start: u64,
-    /// Length of the series minus the size of the object, in bytes: the one series of a reference array grows with the array.
-    pub size_delta: i64,
+    /// Bytes of the run less the object's size: arrays of references have one run that grows with the array.
+    pub less: i64,
 }
 
-/// An item of a value series: consecutive references, then a gap.
+/// A run of references inside of an array's element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ValueSeriesItem {
-    /// Number of references.
+pub struct Item {
+    /// References.
     pub references: u64,
-    /// Bytes to skip after them.
+    /// Bytes to skip behind them.
     pub skip: u64,
 }
 
-impl GcDesc {
-    /// Reads the GCDesc before the method table at `mt`.
-    pub fn read(memory: &Memory, mt: Addr, base_size: u64) -> GcDesc {
-        read(memory, mt, base_size).unwrap_or(GcDesc::Unknown)
+impl References {
+    /// Reads the CGCDesc before the method table at `mt`.
+    pub fn read(memory: &Memory, mt: Addr, base_size: u64) -> References {
+        read(memory, mt, base_size).unwrap_or(References::Unknown)
     }
 
-    /// Calls `visit` with the offset of every reference in an object of `size` bytes (not rounded).
+    /// Calls `visit` with the offset of every place in an object of `size` bytes (not rounded) that holds a reference.
     #[inline]
     pub fn places(&self, size: u64, word: u64, visit: impl FnMut(u64)) {
         self.places_in(size, word, (0, size), visit);
     }
 
-    /// Like [`GcDesc::places`] for the object at `address`, restricted to captured memory: a corrupt length may claim
-    /// terabytes, and the cost must stay proportional to what is there.
+    /// Like [`References::places`], but of an object at `address` and only where it was captured: a damaged length claims
+    /// terabytes, and the work is that of what is there.
     pub fn captured(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64)) {
         for (start, bytes) in memory.stretches(AddrRange::new(address, address.plus(size))) {
             let from = start.since(address).unwrap_or(0);
@@ -67,20 +67,20 @@ impl GcDesc {
         }
     }
 
-    /// Like [`GcDesc::places`], restricted to the byte range `from..to` of the object; does not iterate over what precedes it.
+    /// Like [`References::places`], but only those of the object's bytes `from..to`, without a step for each one before.
     #[inline]
     pub fn places_in(&self, size: u64, word: u64, (from, to): (u64, u64), mut visit: impl FnMut(u64)) {
         match self {
-            GcDesc::None | GcDesc::Unknown => {}
-            GcDesc::Series(list) => {
-                // Series do not overlap. A corrupt list may repeat one a thousand times.
+            References::None | References::Unknown => {}
+            References::Runs(runs) => {
+                // Runs do not overlap. A damaged list may have a thousand times the same one.
                 let mut left = to.saturating_sub(from).checked_div(word).unwrap_or(0).saturating_add(1);
-                for series in list {
-                    // Clamped to the object: a series beyond it is corruption.
-                    let bytes = size.checked_add_signed(series.size_delta).unwrap_or(0);
-                    let end = series.start.saturating_add(bytes).min(size).min(to);
-                    let skipped = from.saturating_sub(series.start).checked_next_multiple_of(word).unwrap_or(u64::MAX);
-                    let mut at = series.start.saturating_add(skipped);
+                for run in runs {
+                    // Both bounded by the object: a run beyond it is damage.
+                    let bytes = size.checked_add_signed(run.less).unwrap_or(0);
+                    let end = run.start.saturating_add(bytes).min(size).min(to);
+                    let skipped = from.saturating_sub(run.start).checked_next_multiple_of(word).unwrap_or(u64::MAX);
+                    let mut at = run.start.saturating_add(skipped);
                     while at < end {
                         if left == 0 {
                             return;
@@ -91,8 +91,8 @@ impl GcDesc {
                     }
                 }
             }
-            GcDesc::ValueSeries { start, items } => {
-                // The header counts towards the size but precedes the object.
+            References::Pattern { start, items } => {
+                // The header word counts for the size but lies before the object.
                 let end = size.saturating_sub(word).min(to);
                 let whole = items.iter().fold(0u64, |n, i| n.saturating_add(i.references.saturating_mul(word)).saturating_add(i.skip));
                 let before = from.saturating_sub(*start).checked_div(whole).unwrap_or(0);
@@ -120,7 +120,7 @@ impl GcDesc {
     }
 }
 
-fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<GcDesc> {
+fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<References> {
     let word = memory.ptr_bytes();
     let before = |words: u64| mt.minus(word.checked_mul(words)?);
     let count = signed(memory, before(1)?)?;
@@ -128,34 +128,34 @@ fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<GcDesc> {
         return None;
     }
     if count > 0 {
-        let mut list = Vec::new();
+        let mut runs = Vec::new();
         for k in 0..count.unsigned_abs() {
-            // Series are stored downwards: size, then start; two words each.
+            // Series grow downwards: size, then start, two words each.
             let at = before(k.checked_mul(2)?.checked_add(3)?)?;
             let start = memory.word(at.plus(word)).ok()?;
-            list.push(Series { start, size_delta: signed(memory, at)? });
+            runs.push(Run { start, less: signed(memory, at)? });
         }
-        // Fields lie within the fixed part of the object; array elements start at its end.
-        let sane = list.iter().all(|r| r.start >= word && r.start <= base_size);
-        return sane.then_some(GcDesc::Series(list));
+        // No field lies before the object or behind its fixed part, and elements begin at its end.
+        let sane = runs.iter().all(|r| r.start >= word && r.start <= base_size);
+        return sane.then_some(References::Runs(runs));
     }
     let start = memory.word(before(2)?).ok()?;
-    let mut items: Vec<ValueSeriesItem> = Vec::new();
+    let mut items: Vec<Item> = Vec::new();
     for k in 0..count.unsigned_abs() {
         let packed = memory.word(before(k.checked_add(3)?)?).ok()?;
-        // Half a word each: reference count, bytes to skip.
+        // Half a word each: number of references, bytes to skip.
         let half = word.checked_mul(4)?;
         let mask = 1u64.checked_shl(u32::try_from(half).ok()?)?.wrapping_sub(1);
         let (low, high) = (packed & mask, packed >> half & mask);
-        // The count is stored first: the high half on big-endian targets.
+        // In memory the count comes first: on big-endian targets that is the high half.
         let (references, skip) = if memory.shape().endian == Endian::Little { (low, high) } else { (high, low) };
         match items.last_mut() {
-            // Items without references occur only in corrupt data; unmerged, they would cost a step per byte.
-            Some(ValueSeriesItem { skip: behind, .. }) if references == 0 => *behind = behind.saturating_add(skip),
-            _ => items.push(ValueSeriesItem { references, skip }),
+            // Items without references come in damage only; left alone, a pattern of them takes a step for every byte.
+            Some(Item { skip: behind, .. }) if references == 0 => *behind = behind.saturating_add(skip),
+            _ => items.push(Item { references, skip }),
         }
     }
-    (start >= word).then_some(GcDesc::ValueSeries { start, items })
+    (start >= word).then_some(References::Pattern { start, items })
 }
 
 fn signed(memory: &Memory, at: Addr) -> Option<i64> {
@@ -167,7 +167,7 @@ fn signed(memory: &Memory, at: Addr) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn places(references: &GcDesc, size: u64, part: (u64, u64)) -> Vec<u64> {
+    fn places(references: &References, size: u64, part: (u64, u64)) -> Vec<u64> {
         let mut out = Vec::new();
         references.places_in(size, 8, part, |at| out.push(at));
         out
@@ -176,12 +176,9 @@ mod tests {
     #[test]
     fn a_part_has_the_places_of_the_whole() {
         let all = [
-            GcDesc::Series(vec![Series { start: 16, size_delta: -24 }]),
-            GcDesc::Series(vec![Series { start: 40, size_delta: -900 }, Series { start: 8, size_delta: -990 }]),
-            GcDesc::ValueSeries {
-                start: 16,
-                items: vec![ValueSeriesItem { references: 2, skip: 8 }, ValueSeriesItem { references: 1, skip: 24 }],
-            },
+            References::Runs(vec![Run { start: 16, less: -24 }]),
+            References::Runs(vec![Run { start: 40, less: -900 }, Run { start: 8, less: -990 }]),
+            References::Pattern { start: 16, items: vec![Item { references: 2, skip: 8 }, Item { references: 1, skip: 24 }] },
         ];
         for references in all {
             let whole = places(&references, 1000, (0, 1000));
@@ -197,11 +194,11 @@ mod tests {
         }
     }
 
-    /// Regression: `trim --redact` of a dump in which an array reachable only from a root claims gigabytes.
+    /// Seen: `trim --redact` of a dump in which an array that only a root leads to claims gigabytes.
     #[test]
     fn only_what_was_captured_is_looked_at() {
         let memory = crate::memory::tests::memory_of(vec![0; 64], &[(0x1000, 32, 0), (1 << 40, 32, 32)], crate::base::Shape::LE64);
-        let array = GcDesc::Series(vec![Series { start: 16, size_delta: -24 }]);
+        let array = References::Runs(vec![Run { start: 16, less: -24 }]);
         let mut found = Vec::new();
         array.captured(&memory, Addr(0x1000), 1 << 44, |at| found.push(at));
         let far = (1u64 << 40) - 0x1000;
@@ -210,12 +207,12 @@ mod tests {
 
     #[test]
     fn damage_costs_no_more_than_the_object() {
-        let same = GcDesc::Series(vec![Series { start: 8, size_delta: -16 }; 60_000]);
+        let same = References::Runs(vec![Run { start: 8, less: -16 }; 60_000]);
         assert!(places(&same, 1 << 20, (0, 1 << 20)).len() <= (1 << 17) + 1);
-        // Terabytes that were never captured are skipped.
-        let huge = GcDesc::Series(vec![Series { start: 16, size_delta: -24 }]);
+        // Terabytes that were never captured are stepped over.
+        let huge = References::Runs(vec![Run { start: 16, less: -24 }]);
         assert_eq!(places(&huge, 1 << 44, ((1 << 44) - 24, 1 << 44)), [(1 << 44) - 24, (1 << 44) - 16]);
-        let pattern = GcDesc::ValueSeries { start: 16, items: vec![ValueSeriesItem { references: 1, skip: 8 }] };
+        let pattern = References::Pattern { start: 16, items: vec![Item { references: 1, skip: 8 }] };
         assert_eq!(places(&pattern, 1 << 44, ((1 << 44) - 40, 1 << 44)), [(1 << 44) - 32, (1 << 44) - 16]);
     }
 }

@@ -250,7 +250,7 @@ impl Walker {
         let Some(kind) = self.type_at(mt) else { return false };
         let Some(size) = size_of(&kind, || self.memory.u32(at.plus(word)).ok()) else { return false };
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
-        kind.gc_desc.places_in(size, word, (0, looked_at), |offset| {
+        kind.references.places_in(size, word, (0, looked_at), |offset| {
             let Ok(target) = self.memory.ptr(at.plus(offset)) else { return };
             // A type that is not in the dump is inconclusive.
             let leads_to_type = || self.holes || self.method_table(target).is_some_and(|mt| self.type_at(mt).is_some());

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rustc_hash::FxHashMap;
 
-use super::references::GcDesc;
+use super::references::References;
 use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange};
 use crate::clr::method_table::MethodTables;
@@ -33,7 +33,7 @@ pub struct ObjectType {
     /// Whether the type has a finalizer.
     pub has_finalizer: bool,
     /// References of its objects.
-    pub gc_desc: GcDesc,
+    pub references: References,
 }
 
 /// The types encountered so far. Shared between threads.
@@ -107,7 +107,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
-    let gc_desc = if info.contains_pointers { GcDesc::read(memory, mt, base_size) } else { GcDesc::None };
+    let references = if info.contains_pointers { References::read(memory, mt, base_size) } else { References::None };
     Some(ObjectType {
         index: 0,
         method_table: mt,
@@ -118,7 +118,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
         is_array: info.is_array,
         is_collectible: info.is_collectible,
         has_finalizer: info.has_finalizer,
-        gc_desc,
+        references,
     })
 }
 
