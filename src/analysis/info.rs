@@ -1,6 +1,6 @@
 //! What a dump is, and what it can answer.
 
-use crate::base::{Answer, Collector, Notes};
+use crate::base::{Answer, Collector, Notes, total};
 use crate::contract::Description;
 use crate::dump::Trimmed;
 use crate::gc::Gc;
@@ -151,7 +151,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
             out.segments = segments.data;
             answer("heap", !out.segments.is_empty(), &lost, None);
             answer("segments", !out.segments.is_empty(), &lost, None);
-            let sum = |f: fn(&SegmentModel) -> u64| out.segments.iter().map(f).fold(0u64, u64::saturating_add);
+            let sum = |f: fn(&SegmentModel) -> u64| total(out.segments.iter().map(f));
             let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
             let lacking = (captured < allocated || out.segments.is_empty())
                 .then(|| format!("{captured} of the {allocated} bytes of objects are in the dump"));
@@ -200,8 +200,8 @@ fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
 /// Kind of dump, what tells it, and who wrote it.
 fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, String, Option<DumpWriter>) {
     let facts = &dump.file().facts;
-    let allocated = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
-    let captured = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.captured_bytes));
+    let allocated = total(probe.segments.iter().map(|s| s.allocated_bytes));
+    let captured = total(probe.segments.iter().map(|s| s.captured_bytes));
     let heap_there = captured > 0 && captured.saturating_mul(10) >= allocated.saturating_mul(9);
     let trimmed = match facts.trimmed {
         None => "",

@@ -1,14 +1,19 @@
 //! Where objects begin: a bit for every place where one could, so that any address leads to the object around it and
-//! every object has a number.
+//! every object has an id.
 //!
-//! Numbers are dense, count from 0 in the order of segments and addresses, and do not depend on the number of threads.
+//! Ids are dense, count from 0 in the order of segments and addresses, and do not depend on the number of threads.
 //! Free space has none. A bitmap costs a 64th of the heap; a segment that is mostly absent from the dump gets a list.
 
 use std::sync::Arc;
 
-use super::walk::{Object, ObjectType, Visitor, Walker};
-use crate::base::{Addr, Answer, NoteKind, Notes, Progress};
+use super::walk::{Object, ObjectType, SegmentIndex, Visitor, Walker, min_object_size};
+use crate::base::{Addr, Answer, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type, len64, total};
 use crate::model::{SegmentModel, WalkModel};
+
+index_type! {
+    /// An object of the heap, free space not counted.
+    pub struct ObjectId;
+}
 
 /// Bits between two counts of the objects before.
 const BLOCK_WORDS: usize = 8;
@@ -21,7 +26,7 @@ struct Part {
     start: u64,
     /// End of the segment's objects.
     end: u64,
-    /// Number of the first object.
+    /// Id of the first object, as a number.
     first: u32,
     count: u32,
     starts: Starts,
@@ -45,9 +50,9 @@ impl Default for Starts {
 #[derive(Debug)]
 pub struct ObjectStarts {
     /// By segment.
-    parts: Vec<Part>,
-    /// Numbers of the parts by address.
-    by_address: Vec<usize>,
+    parts: IndexVec<SegmentIndex, Part>,
+    /// The parts by address.
+    by_address: Vec<SegmentIndex>,
     /// Bits to shift an offset by to get its place in the bitmap: 3 for pointers of 8 bytes.
     shift: u32,
     len: u32,
@@ -60,7 +65,7 @@ pub struct ObjectStarts {
 #[derive(Debug)]
 pub struct StartsVisitor {
     shift: u32,
-    parts: Vec<(usize, Part)>,
+    parts: Vec<(SegmentIndex, Part)>,
 }
 
 impl StartsVisitor {
@@ -71,7 +76,7 @@ impl StartsVisitor {
 }
 
 impl Visitor for StartsVisitor {
-    fn segment(&mut self, index: usize, segment: &SegmentModel) -> bool {
+    fn segment(&mut self, index: SegmentIndex, segment: &SegmentModel) -> bool {
         let bits = segment.allocated_bytes >> self.shift;
         let sparse = segment.captured_bytes < segment.allocated_bytes / SPARSE;
         let words = usize::try_from(bits / 64).ok().filter(|_| !sparse).and_then(|n| n.checked_add(1));
@@ -99,7 +104,17 @@ impl Visitor for StartsVisitor {
     }
 }
 
+fn vec_bytes<T>(v: &Vec<T>) -> u64 {
+    len64(v.capacity().saturating_mul(size_of::<T>()))
+}
+
 impl Part {
+    /// The segment's `n`th object.
+    #[inline]
+    fn id(&self, n: u32) -> Option<ObjectId> {
+        self.first.checked_add(n).map(ObjectId::from_u32)
+    }
+
     /// Counts the objects and makes the counts before each block. `None` where there are too many.
     fn finish(&mut self, first: u32) -> Option<u32> {
         self.first = first;
@@ -137,7 +152,7 @@ impl Part {
         }
     }
 
-    /// Where the object with this number, counted within the segment, begins.
+    /// Where the segment's `n`th object begins.
     fn select(&self, n: u32, shift: u32) -> Option<u64> {
         match &self.starts {
             Starts::List(list) => list.get(usize::try_from(n).ok()?).copied(),
@@ -163,12 +178,12 @@ impl Part {
 }
 
 impl ObjectStarts {
-    /// Joins what the visitors of a walk of `heap` collected. Objects beyond 4 billion have no number, and a note says so.
+    /// Joins what the visitors of a walk of `heap` collected. Objects beyond 4 billion have no id, and a note says so.
     pub fn new(heap: &Walker, visitors: impl IntoIterator<Item = StartsVisitor>) -> Answer<ObjectStarts> {
         let mut notes = Notes::new();
-        let mut parts: Vec<(usize, Part)> = visitors.into_iter().flat_map(|v| v.parts).collect();
+        let mut parts: Vec<(SegmentIndex, Part)> = visitors.into_iter().flat_map(|v| v.parts).collect();
         parts.sort_by_key(|(i, _)| *i);
-        let mut out: Vec<Part> = Vec::with_capacity(parts.len());
+        let mut out: IndexVec<SegmentIndex, Part> = IndexVec::with_capacity(parts.len());
         let mut len = 0u32;
         for (_, mut part) in parts {
             let Some(next) = part.finish(len) else {
@@ -178,7 +193,7 @@ impl ObjectStarts {
             len = next;
             out.push(part);
         }
-        let mut by_address: Vec<usize> = (0..out.len()).collect();
+        let mut by_address: Vec<SegmentIndex> = out.iter_enumerated().map(|(i, _)| i).collect();
         by_address.sort_by_key(|i| out.get(*i).map(|p| (p.start, p.end)));
         let lowest = out.iter().map(|p| p.start).min().unwrap_or(0);
         let highest = out.iter().map(|p| p.end).max().unwrap_or(0);
@@ -187,7 +202,7 @@ impl ObjectStarts {
     }
 
     /// Walks `heap` and returns where its objects begin, and what the walk found out about each segment.
-    pub fn build(heap: &Walker, progress: &dyn Progress) -> (Answer<ObjectStarts>, Vec<(usize, WalkModel)>) {
+    pub fn build(heap: &Walker, progress: &dyn Progress) -> (Answer<ObjectStarts>, Vec<(SegmentIndex, WalkModel)>) {
         let walked = heap.walk_once(progress, || StartsVisitor::new(heap));
         (ObjectStarts::new(heap, walked.visitors), walked.segments)
     }
@@ -197,15 +212,20 @@ impl ObjectStarts {
         self.len
     }
 
+    /// The objects, ascending.
+    pub fn ids(&self) -> Indices<ObjectId> {
+        Indices::up_to(self.len)
+    }
+
     /// Whether there are no objects at all.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether an object begins exactly at `address`. `hint` is for the caller to keep: references lead to the same few
-    /// segments again and again.
+    /// Whether an object begins exactly at `address`. `hint`, which the caller keeps, is
+    /// the segment found last: references lead to the same few segments again and again.
     #[inline]
-    pub fn is_start(&self, address: Addr, hint: &mut usize) -> bool {
+    pub fn is_start(&self, address: Addr, hint: &mut SegmentIndex) -> bool {
         let inside = |p: &&Part| p.start <= address.0 && address.0 < p.end;
         let part = match self.parts.get(*hint).filter(inside) {
             Some(part) => part,
@@ -228,8 +248,8 @@ impl ObjectStarts {
         }
     }
 
-    /// The number of the object that begins exactly at `address`.
-    pub fn id_of(&self, address: Addr) -> Option<u32> {
+    /// The object that begins exactly at `address`.
+    pub fn id_of(&self, address: Addr) -> Option<ObjectId> {
         let part = self.part_of(address)?;
         if let Starts::Bits { words, .. } = &part.starts {
             let offset = address.0.checked_sub(part.start)?;
@@ -238,21 +258,21 @@ impl ObjectStarts {
             if word >> (bit % 64) & 1 == 0 || bit << self.shift != offset {
                 return None;
             }
-            return part.first.checked_add(part.rank(address.0, self.shift).checked_sub(1)?);
+            return part.id(part.rank(address.0, self.shift).checked_sub(1)?);
         }
         self.before(address).filter(|(_, start)| *start == address).map(|(id, _)| id)
     }
 
-    /// The number of the first object of the segment with this number, and how many it has.
-    pub fn of_segment(&self, segment: usize) -> Option<(u32, u32)> {
-        self.parts.get(segment).map(|p| (p.first, p.count))
+    /// The objects of a segment; `None` for one without ids.
+    pub fn of_segment(&self, segment: SegmentIndex) -> Option<Indices<ObjectId>> {
+        self.parts.get(segment).map(|p| Indices::new(ObjectId::from_u32(p.first), p.count))
     }
 
     fn part_of(&self, address: Addr) -> Option<&Part> {
         self.place_of(address).map(|(_, part)| part)
     }
 
-    fn place_of(&self, address: Addr) -> Option<(usize, &Part)> {
+    fn place_of(&self, address: Addr) -> Option<(SegmentIndex, &Part)> {
         if address.0 < self.lowest || address.0 >= self.highest {
             return None;
         }
@@ -261,17 +281,17 @@ impl ObjectStarts {
         self.parts.get(index).filter(|p| address.0 < p.end).map(|p| (index, p))
     }
 
-    /// Where the object with this number begins.
-    pub fn address_of(&self, id: u32) -> Option<Addr> {
-        let part = self.parts.partition_point(|p| p.first <= id).checked_sub(1)?;
-        let part = self.parts.get(part)?;
+    /// Where an object begins.
+    pub fn address_of(&self, id: ObjectId) -> Option<Addr> {
+        let (parts, id) = (self.parts.as_slice(), id.as_u32());
+        let part = parts.get(parts.partition_point(|p| p.first <= id).checked_sub(1)?)?;
         part.select(id.checked_sub(part.first)?, self.shift).map(Addr)
     }
 
-    /// The object that `address` lies in: its number and where it begins. As to the GC, an object reaches from its method
+    /// The object that `address` lies in: its id and where it begins. As to the GC, an object reaches from its method
     /// table to that of the next one: a reference to the end of an array's elements belongs to the array. `heap` is the one
     /// that was walked.
-    pub fn containing(&self, heap: &Walker, address: Addr) -> Option<(u32, Addr)> {
+    pub fn containing(&self, heap: &Walker, address: Addr) -> Option<(ObjectId, Addr)> {
         let (id, start) = self.before(address)?;
         if start == address {
             return Some((id, start));
@@ -282,19 +302,18 @@ impl ObjectStarts {
     }
 
     /// The last object of the segment around `address` that begins at it or before.
-    fn before(&self, address: Addr) -> Option<(u32, Addr)> {
+    fn before(&self, address: Addr) -> Option<(ObjectId, Addr)> {
         let part = self.part_of(address)?;
         let n = part.rank(address.0, self.shift).checked_sub(1)?;
-        Some((part.first.checked_add(n)?, Addr(part.select(n, self.shift)?)))
+        Some((part.id(n)?, Addr(part.select(n, self.shift)?)))
     }
 
     /// Bytes of memory that the index takes.
-    pub fn memory_bytes(&self) -> usize {
-        let part = |p: &Part| match &p.starts {
-            Starts::Bits { words, before } => words.capacity().saturating_mul(8).saturating_add(before.capacity().saturating_mul(4)),
-            Starts::List(list) => list.capacity().saturating_mul(8),
-        };
-        self.parts.iter().fold(0usize, |n, p| n.saturating_add(part(p)))
+    pub fn memory_bytes(&self) -> u64 {
+        total(self.parts.iter().map(|p| match &p.starts {
+            Starts::Bits { words, before } => total([vec_bytes(words), vec_bytes(before)]),
+            Starts::List(list) => vec_bytes(list),
+        }))
     }
 }
 
@@ -302,14 +321,10 @@ impl Walker {
     /// The type and the size of the object at `address`, header word included, not rounded. `None` where no object can be
     /// there: its type is no type, or it is not in the dump.
     pub fn object(&self, address: Addr) -> Option<(Arc<ObjectType>, u64)> {
-        let word = self.memory().ptr_bytes();
+        let memory = self.memory();
         let kind = self.type_at(self.method_table(address)?)?;
-        let mut size = kind.base_size;
-        if kind.component_size != 0 {
-            let count = u64::from(self.memory().u32(address.plus(word)).ok()?);
-            size = count.checked_mul(kind.component_size)?.checked_add(size)?;
-        }
-        Some((kind, size.max(word.saturating_mul(3))))
+        let size = kind.size(|| memory.u32(address.plus(memory.ptr_bytes())).ok())?;
+        Some((kind, size.max(min_object_size(memory))))
     }
 }
 

@@ -4,6 +4,7 @@ use super::handle::HandleKind;
 use super::retained::Stacks;
 use super::root::RootCoverageModel;
 use super::segment::Generation;
+use super::sum::Sum;
 use crate::base::{Addr, named_enum};
 
 /// Objects of one type.
@@ -18,23 +19,6 @@ pub struct TypeBytes {
     pub count: u64,
     /// Their bytes as SOS and ClrMD count them.
     pub bytes: u64,
-}
-
-/// Objects counted and summed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct ObjectSum {
-    /// Objects.
-    pub count: u64,
-    /// Their bytes as SOS and ClrMD count them.
-    pub bytes: u64,
-}
-
-impl ObjectSum {
-    /// Adds an object of `bytes` bytes.
-    pub fn add(&mut self, bytes: u64) {
-        self.count = self.count.saturating_add(1);
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
 }
 
 /// Objects counted and summed, by type.
@@ -60,7 +44,7 @@ pub struct WhatifReport {
     /// Objects that roots reach now and that would not be reached.
     pub freed: ObjectsByType,
     /// Of those freed, what a finalizer that is then due keeps for one collection more.
-    pub resurrected: ObjectSum,
+    pub resurrected: Sum,
     /// Cycles and bridged objects among both: strongly connected components of more than one object, or with a target of a
     /// cross-reference handle. The most bytes first.
     pub components: Vec<WhatifComponent>,
@@ -129,9 +113,9 @@ named_enum! {
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct UnreachableReport {
     /// Objects that roots reach, and frozen ones.
-    pub reached: ObjectSum,
+    pub reached: Sum,
     /// Objects that no root reaches.
-    pub unreachable: ObjectSum,
+    pub unreachable: Sum,
     /// By class, every class once.
     pub classes: Vec<GarbageTotal>,
     /// By type and class, the most bytes first; `null` with `--objects`.
@@ -200,13 +184,13 @@ pub struct CollectReport {
     /// Objects that would be freed.
     pub freed: ObjectsByType,
     /// Objects that would survive because roots, or objects that are not collected, reach them.
-    pub survivors: ObjectSum,
+    pub survivors: Sum,
     /// Of these, those of generations 0 and 1: they move on to the next one.
-    pub promoted: ObjectSum,
+    pub promoted: Sum,
     /// Objects that nothing reaches any more, and that the finalizers that would be due keep for one collection more.
-    pub resurrected: ObjectSum,
+    pub resurrected: Sum,
     /// Objects that are not looked at: of older generations.
-    pub untouched: ObjectSum,
+    pub untouched: Sum,
     /// By generation that is collected.
     pub generations: Vec<CollectGeneration>,
     /// How well this dump answers for each kind of roots.
@@ -219,11 +203,11 @@ pub struct CollectGeneration {
     /// The generation or kind of segment.
     pub generation: Generation,
     /// Objects in it.
-    pub objects: ObjectSum,
+    pub objects: Sum,
     /// Those that survive.
-    pub survivors: ObjectSum,
+    pub survivors: Sum,
     /// Those that finalizers keep.
-    pub resurrected: ObjectSum,
+    pub resurrected: Sum,
     /// Those that are freed.
-    pub freed: ObjectSum,
+    pub freed: Sum,
 }

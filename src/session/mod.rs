@@ -12,6 +12,7 @@
 //! parts carries the notes of exactly those: asked twice, it says the same twice.
 
 mod dump;
+mod edges;
 mod error;
 mod graph;
 mod heap;
@@ -24,6 +25,7 @@ mod types;
 mod walks;
 
 pub use self::dump::{Dump, OpenOptions};
+pub use edges::{DominatorTree, Edges, ObjectSet, Search};
 pub use error::Error;
 pub use graph::{HeapGraph, MemoryLimit};
 pub use heap::Heap;

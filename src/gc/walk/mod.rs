@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use references::{Item, References, Run};
-pub use types::{ObjectType, ObjectTypes};
+pub use segment::MAX_GAPS;
+pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
 
 use super::Gc;
-use crate::base::{Addr, AddrRange, Answer, Progress};
+use crate::base::{Addr, AddrRange, Answer, Index, IndexVec, Progress, index_type, total};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -26,6 +27,11 @@ use crate::memory::Memory;
 use crate::model::{AllocContextModel, ContextOwner, Generation, SegmentModel, WalkModel};
 use segment::Context;
 use types::Cache;
+
+index_type! {
+    /// A segment of the heap, in the order of [`Walker::segments`].
+    pub struct SegmentIndex;
+}
 
 /// An object as the walk meets it.
 #[derive(Clone, Copy)]
@@ -95,7 +101,7 @@ impl<'o> Object<'o> {
 /// What is done with the objects of a walk. Each thread has one of its own.
 pub trait Visitor: Send {
     /// A segment begins. Returns whether its objects are wanted.
-    fn segment(&mut self, _index: usize, _segment: &SegmentModel) -> bool {
+    fn segment(&mut self, _index: SegmentIndex, _segment: &SegmentModel) -> bool {
         true
     }
 
@@ -108,11 +114,11 @@ pub struct Walker {
     memory: Arc<Memory>,
     tables: MethodTables,
     types: ObjectTypes,
-    segments: Vec<SegmentModel>,
-    /// Numbers of the segments, by address.
-    by_address: Vec<usize>,
-    /// Segments that are not walked, by number, and why.
-    refused: BTreeMap<usize, &'static str>,
+    segments: IndexVec<SegmentIndex, SegmentModel>,
+    /// The segments by address.
+    by_address: Vec<SegmentIndex>,
+    /// Segments that are not walked, and why.
+    refused: BTreeMap<SegmentIndex, &'static str>,
     contexts: Vec<Context>,
     /// Bits of an object's first word that are not part of the method table pointer.
     unmask: u64,
@@ -130,8 +136,8 @@ impl std::fmt::Debug for Walker {
 
 /// What a walk found out about the segments, and the visitors of its threads.
 pub struct Walked<V> {
-    /// One for each segment of the heap that was walked, in their order, with the segment's number.
-    pub segments: Vec<(usize, WalkModel)>,
+    /// One for each segment of the heap that was walked, in their order.
+    pub segments: Vec<(SegmentIndex, WalkModel)>,
     /// One for each thread: which objects each of them saw differs from run to run, all of them together do not.
     pub visitors: Vec<V>,
 }
@@ -143,6 +149,7 @@ impl Walker {
     /// [`ContractError`] where the descriptor lacks what sizes objects.
     pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
         let Answer { data: segments, notes } = gc.segments();
+        let segments: IndexVec<SegmentIndex, SegmentModel> = segments.into();
         let (by_address, refused) = order(&segments, &gc.memory);
         let walker = Walker {
             memory: Arc::clone(&gc.memory),
@@ -151,7 +158,7 @@ impl Walker {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
             }),
-            types: ObjectTypes::new(&segments),
+            types: ObjectTypes::new(segments.as_slice()),
             segments,
             by_address,
             refused,
@@ -164,7 +171,17 @@ impl Walker {
 
     /// The segments, in the order of heaps and generations.
     pub fn segments(&self) -> &[SegmentModel] {
-        &self.segments
+        self.segments.as_slice()
+    }
+
+    /// The segment at `index`.
+    pub fn segment(&self, index: SegmentIndex) -> Option<&SegmentModel> {
+        self.segments.get(index)
+    }
+
+    /// The segments with their indices.
+    pub fn segments_enumerated(&self) -> impl Iterator<Item = (SegmentIndex, &SegmentModel)> {
+        self.segments.iter_enumerated()
     }
 
     /// Leaves out the segments that `keep` refuses: damaged ones, where there are no objects to be found.
@@ -175,7 +192,7 @@ impl Walker {
 
     /// Whether `address` lies in an allocation context or in the unformatted room behind it.
     pub fn in_context(&self, address: Addr) -> bool {
-        let room = self.memory.ptr_bytes().saturating_mul(3);
+        let room = min_object_size(&self.memory);
         self.contexts.iter().any(|c| c.pointer <= address && address < c.limit.plus(room))
     }
 
@@ -214,15 +231,14 @@ impl Walker {
         self.walk_parts(progress, false, visitor)
     }
 
-    /// Like [`Walker::walk`], for who reads the heap once: the pages behind the walk leave this process at once, so that a
-    /// dump of any size needs little resident memory, and the end of the process is not spent on them.
+    /// Like [`Walker::walk`], for single-pass callers: pages already walked are released, so that a dump of any size needs
+    /// little resident memory, and the end of the process is not spent on them.
     pub fn walk_once<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
         self.walk_parts(progress, true, visitor)
     }
 
     fn walk_parts<V: Visitor>(&self, progress: &dyn Progress, once: bool, visitor: impl Fn() -> V + Sync) -> Walked<V> {
-        let total = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
-        progress.start("walking the heap", Some(total));
+        progress.start("walking the heap", Some(total(self.segments.iter().map(|s| s.allocated_bytes))));
         let next = AtomicUsize::new(0);
         let (done, visitors) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let meter = segment::Meter::new(progress, once);
@@ -233,7 +249,7 @@ impl Walker {
                     let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
                     let mut mine = Vec::new();
                     loop {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(i) = SegmentIndex::new(next.fetch_add(1, Ordering::Relaxed)) else { break };
                         let Some(segment) = self.segments.get(i) else { break };
                         if visitor.segment(i, segment) {
                             let model = self.refused(i, segment).unwrap_or_else(|| {
@@ -252,20 +268,20 @@ impl Walker {
         });
         progress.finish();
         let mut segments = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        segments.sort_by_key(|(i, _): &(usize, WalkModel)| *i);
+        segments.sort_by_key(|(i, _): &(SegmentIndex, WalkModel)| *i);
         Walked { segments, visitors: visitors.into_inner().unwrap_or_else(PoisonError::into_inner) }
     }
 
     /// Walks the segments that `wanted` picks one after the other, until `visit` breaks off: for answers that need the
-    /// order of the objects. Returns what the walk found out about each segment that it came to, with its number.
+    /// order of the objects. Returns what the walk found out about each segment that it came to.
     pub fn visit(
         &self,
         progress: &dyn Progress,
         wanted: impl Fn(&SegmentModel) -> bool,
         mut visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
-    ) -> Vec<(usize, WalkModel)> {
-        let picked: Vec<(usize, &SegmentModel)> = self.segments.iter().enumerate().filter(|(_, s)| wanted(s)).collect();
-        progress.start("walking the heap", Some(picked.iter().fold(0u64, |n, (_, s)| n.saturating_add(s.allocated_bytes))));
+    ) -> Vec<(SegmentIndex, WalkModel)> {
+        let picked: Vec<(SegmentIndex, &SegmentModel)> = self.segments.iter_enumerated().filter(|(_, s)| wanted(s)).collect();
+        progress.start("walking the heap", Some(total(picked.iter().map(|(_, s)| s.allocated_bytes))));
         let meter = segment::Meter::new(progress, false);
         let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
         let mut out = Vec::new();
@@ -288,8 +304,8 @@ impl Walker {
     }
 
     /// What is said of a segment that is not walked.
-    fn refused(&self, number: usize, segment: &SegmentModel) -> Option<WalkModel> {
-        let why = *self.refused.get(&number)?;
+    fn refused(&self, index: SegmentIndex, segment: &SegmentModel) -> Option<WalkModel> {
+        let why = *self.refused.get(&index)?;
         Some(WalkModel {
             segment: segment.address,
             absent_bytes: segment.allocated.since(segment.start).unwrap_or(0),
@@ -299,9 +315,9 @@ impl Walker {
         })
     }
 
-    /// The segment whose objects `address` lies between, with its number.
-    pub fn segment_of(&self, address: Addr) -> Option<(usize, &SegmentModel)> {
-        let start = |i: &usize| self.segments.get(*i).map(|s| s.start);
+    /// The segment whose objects `address` lies between.
+    pub fn segment_of(&self, address: Addr) -> Option<(SegmentIndex, &SegmentModel)> {
+        let start = |i: &SegmentIndex| self.segments.get(*i).map(|s| s.start);
         let last = self.by_address.partition_point(|i| start(i) <= Some(address)).checked_sub(1)?;
         let index = *self.by_address.get(last)?;
         self.segments.get(index).filter(|s| address < s.allocated).map(|s| (index, s))
@@ -313,10 +329,10 @@ impl Walker {
     }
 }
 
-/// The numbers of `segments` by address, and which of them are not walked: a dump whose segments all claim the same memory, or
+/// The indices of `segments` by address, and which of them are not walked: a dump whose segments all claim the same memory, or
 /// the same bytes of the file at different addresses, would take as many walks of it as there are segments.
-fn order(segments: &[SegmentModel], memory: &Memory) -> (Vec<usize>, BTreeMap<usize, &'static str>) {
-    let mut by_address: Vec<usize> = (0..segments.len()).collect();
+fn order(segments: &IndexVec<SegmentIndex, SegmentModel>, memory: &Memory) -> (Vec<SegmentIndex>, BTreeMap<SegmentIndex, &'static str>) {
+    let mut by_address: Vec<SegmentIndex> = segments.iter_enumerated().map(|(i, _)| i).collect();
     by_address.sort_by_key(|i| segments.get(*i).map(|s| s.start));
     let (mut refused, mut end, mut budget) = (BTreeMap::new(), Addr::NULL, memory.dump_bytes());
     for i in &by_address {

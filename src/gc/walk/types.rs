@@ -6,16 +6,21 @@ use rustc_hash::FxHashMap;
 
 use super::references::References;
 use crate::base::ranges::union;
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, Index, IndexVec, index_type};
 use crate::clr::method_table::MethodTables;
 use crate::memory::Memory;
 use crate::model::SegmentModel;
 
+index_type! {
+    /// A type whose objects a walk met.
+    pub struct TypeIndex;
+}
+
 /// A type as the walk knows it.
 #[derive(Clone, Debug)]
 pub struct ObjectType {
-    /// Number of the type, from 0 in the order in which the walk met them: dense, for tables, and different from run to run.
-    pub index: u32,
+    /// From 0 in the order in which walks met the types: dense, for tables, and different from run to run.
+    pub index: TypeIndex,
     /// Its method table.
     pub method_table: Addr,
     /// Bytes of an object without its elements, header word included, not rounded.
@@ -36,6 +41,24 @@ pub struct ObjectType {
     pub references: References,
 }
 
+impl ObjectType {
+    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to [`min_object_size`]. `length` is
+    /// asked for arrays and strings only; `None` where it is not known.
+    pub fn size(&self, length: impl FnOnce() -> Option<u32>) -> Option<u64> {
+        if self.component_size == 0 {
+            return Some(self.base_size);
+        }
+        u64::from(length()?).checked_mul(self.component_size)?.checked_add(self.base_size)
+    }
+}
+
+/// Bytes of the smallest object: header word, method table, one field.
+///
+/// Source: `MIN_OBJECT_SIZE` in `src/coreclr/gc/gcpriv.h`.
+pub fn min_object_size(memory: &Memory) -> u64 {
+    memory.ptr_bytes().saturating_mul(3)
+}
+
 /// The types that were met so far. Shared between threads.
 #[derive(Debug, Default)]
 pub struct ObjectTypes {
@@ -47,14 +70,14 @@ pub struct ObjectTypes {
 #[derive(Debug, Default)]
 struct Known {
     by_address: FxHashMap<u64, Option<Arc<ObjectType>>>,
-    list: Vec<Arc<ObjectType>>,
+    list: IndexVec<TypeIndex, Arc<ObjectType>>,
 }
 
 /// Addresses that are remembered to be no method table: beyond this, damage is looked at again and again instead.
 const MAX_MISSES: usize = 1 << 20;
 
 impl ObjectTypes {
-    /// Types of a heap with these segments. Where objects refer to each other in circles, one of them can pass for a method
+    /// Types of a heap with these segments. Where objects refer to each other in cycles, one of them can pass for a method
     /// table; segments whose bounds make no sense cannot tell.
     pub(super) fn new(segments: &[SegmentModel]) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
@@ -67,8 +90,8 @@ impl ObjectTypes {
         before.and_then(|i| self.heap.get(i)).is_some_and(|r| r.contains(address))
     }
 
-    /// The types that were met, by their numbers.
-    pub fn list(&self) -> Vec<Arc<ObjectType>> {
+    /// The types that were met.
+    pub fn list(&self) -> IndexVec<TypeIndex, Arc<ObjectType>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).list.clone()
     }
 
@@ -80,11 +103,11 @@ impl ObjectTypes {
         let made = if self.in_heap(mt) { None } else { make(memory, tables, mt) };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = known.by_address.get(&mt.0) {
-            // Another thread was faster: its number counts.
+            // Another thread was faster: its index counts.
             return other.clone();
         }
         let made = made.and_then(|t| {
-            let index = u32::try_from(known.list.len()).ok()?;
+            let index = TypeIndex::new(known.list.len())?;
             let t = Arc::new(ObjectType { index, ..t });
             known.list.push(Arc::clone(&t));
             Some(t)
@@ -103,13 +126,13 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
     let info = tables.read(mt).ok()?;
     let base_size = u64::from(info.base_size);
     // The empty string is the smallest object: its base size is two bytes short of the smallest aligned one.
-    let smallest = memory.ptr_bytes().saturating_mul(3);
+    let smallest = min_object_size(memory);
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
     let references = if info.contains_pointers { References::read(memory, mt, base_size) } else { References::None };
     Some(ObjectType {
-        index: 0,
+        index: TypeIndex::default(),
         method_table: mt,
         base_size,
         component_size: u64::from(info.component_size),
