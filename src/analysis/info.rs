@@ -1,6 +1,6 @@
 //! What a dump is, and what it can answer.
 
-use crate::base::{Answer, Collector, Notes, total};
+use crate::base::{Answer, Collector, Notes, len64, total};
 use crate::contract::Description;
 use crate::dump::Trimmed;
 use crate::gc::Gc;
@@ -76,8 +76,8 @@ pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
         truncated_bytes: f.truncated_bytes,
         process_name: f.process_name.clone(),
         time: f.time,
-        modules: u64::try_from(dump.file().modules.len()).unwrap_or(u64::MAX),
-        os_threads: u64::try_from(dump.file().threads.len()).unwrap_or(u64::MAX),
+        modules: len64(dump.file().modules.len()),
+        os_threads: len64(dump.file().threads.len()),
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),
         gc: probe.gc,
@@ -170,7 +170,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         Err(e) => answer("threads", false, &nothing_lost, Some(e.to_string())),
         Ok(threads) => {
             answer("threads", !threads.is_empty(), &threads.notes, None);
-            out.managed_threads = Some(u64::try_from(threads.len()).unwrap_or(u64::MAX));
+            out.managed_threads = Some(len64(threads.len()));
         }
     }
     out

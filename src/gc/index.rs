@@ -26,7 +26,7 @@ struct Part {
     start: u64,
     /// End of the segment's objects.
     end: u64,
-    /// Id of the first object, as a number.
+    /// Id of the first object.
     first: u32,
     count: u32,
     starts: Starts,

@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{Gc, HeapId, Reading, names};
-use crate::base::{Addr, AddrRange, NoteKind, PAGE};
+use crate::base::{Addr, AddrRange, Count, NoteKind, PAGE};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
 
@@ -117,14 +117,14 @@ impl Reading<'_> {
         while !address.is_null() {
             let circle = !here.insert(address);
             if !seen.insert(address) {
-                // Seen before in the same list is a circle; in another one it is the tail that two lists share.
+                // Seen before in the same list is a cycle; in another one it is the tail that two lists share.
                 if circle {
                     let what = format!("heap {}: the segment list of {kind} runs in a circle", heap.index);
                     self.notes.add(NoteKind::LimitHit, address, what);
                 }
                 return;
             }
-            count = count.saturating_add(1);
+            count.bump();
             if count > self.limits.segments_per_list {
                 let what = format!("heap {}: the segment list of {kind} is longer than {}", heap.index, self.limits.segments_per_list);
                 self.notes.add(NoteKind::LimitHit, address, what);

@@ -1,4 +1,4 @@
-//! The heap as a graph: who refers to whom, and which objects are rooted.
+//! The heap as a graph: references between objects, and which objects are rooted.
 //!
 //! A dependent handle is an edge from its key to its value: the value lives as long as the key.
 //! An object whose type can be unloaded has an edge to its loader allocator, which keeps the type and its statics.
@@ -36,7 +36,7 @@ const BYTES_PER_OBJECT: u64 = 64;
 pub struct HeapGraph {
     /// Where objects begin: their ids.
     pub index: Arc<ObjectStarts>,
-    /// Who refers to whom.
+    /// References between the objects.
     pub edges: Edges,
     /// The types.
     pub types: IndexVec<TypeIndex, Arc<ObjectType>>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::base::Count;
 use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError, reach};
 
-/// References between components that are kept at most, before contracting gives up on the rest.
+/// References between components to keep; the rest is dropped.
 const MAX_REFERENCES: usize = 1 << 26;
 
 /// Components with marked nodes, and the references between them.
@@ -43,7 +43,7 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     let (mut kept, mut references): (Vec<u32>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
     let (mut cost, mut cut) = (0usize, false);
     let mut has_mark = BitSet::new(components.count());
-    // Numbers grow from targets to sources.
+    // Targets come before sources.
     for component in 0..components.count() {
         let mut leads: Vec<u32> = Vec::new();
         let mut last: Option<&Arc<[u32]>> = None;

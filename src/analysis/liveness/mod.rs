@@ -1,4 +1,4 @@
-//! Who lives, who dies, and why: the bridge to another collector, other roots than there are, garbage, collections.
+//! Liveness: garbage, what a collection would free, other roots than there are, the bridge to another collector.
 
 mod bridge;
 mod collect;

@@ -94,7 +94,7 @@ impl<'d> Trim<'d> {
 
     /// Stretches of memory in it.
     pub fn ranges(&self) -> u64 {
-        u64::try_from(self.layout.ranges.len()).unwrap_or(u64::MAX)
+        crate::base::len64(self.layout.ranges.len())
     }
 
     /// Writes it. With redaction, returns what was overwritten.

@@ -84,7 +84,7 @@ pub(super) struct Hits {
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     pub(super) gaps: FxHashMap<Addr, Hits>,
-    /// Objects whose size is wrong, with the number of what leads to the objects inside.
+    /// Objects whose size is wrong, with how many references lead to the objects inside.
     pub(super) sizes: BTreeMap<Addr, u64>,
 }
 

@@ -105,7 +105,7 @@ impl Sink {
         other.kept.into_values().flatten().for_each(|found| self.keep(found));
     }
 
-    /// The numbers of all kinds that were found.
+    /// How many of each kind were found.
     pub(super) fn counts(&self) -> &BTreeMap<FindingId, u64> {
         &self.counts
     }

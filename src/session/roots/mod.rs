@@ -1,4 +1,4 @@
-//! Roots: what keeps objects alive from outside of the heap, and how well a dump answers for each kind.
+//! Roots: what keeps objects alive from outside the heap, and how completely a dump shows each kind.
 
 mod stacks;
 mod statics;
@@ -111,9 +111,9 @@ pub struct RootThread {
 pub struct Roots {
     /// In the order of kinds, then of tables, queues, threads and addresses. Weak ones only where they were asked for.
     pub roots: Vec<Root>,
-    /// How well this dump answers for each kind asked for.
+    /// How completely this dump shows each kind asked for.
     pub coverage: Vec<RootCoverageModel>,
-    /// Dependent handles: primary and secondary object, neither of them null. No roots: edges.
+    /// Dependent handles: primary and secondary object, neither of them null. Edges, not roots.
     pub dependents: Vec<(Addr, Addr)>,
     /// The threads.
     pub threads: IndexVec<ThreadIndex, RootThread>,
@@ -121,7 +121,7 @@ pub struct Roots {
     pub names: IndexVec<StaticIndex, String>,
 }
 
-/// Which roots are wanted.
+/// Kinds of roots to collect.
 #[derive(Clone, Debug, Default)]
 pub struct RootOptions {
     /// Of these kinds; empty for all but weak handles.
@@ -137,7 +137,7 @@ impl RootOptions {
         weak && self.weak || self.kinds.contains(&kind) || self.kinds.is_empty() && !weak
     }
 
-    /// Whether objects have to be found by addresses: [`collect_roots`] then needs the index.
+    /// Whether addresses have to be resolved to objects: then [`Roots::collect`] needs object starts.
     pub fn needs_index(&self) -> bool {
         self.wants(RootKind::Stack) || self.wants(RootKind::Register)
     }
