@@ -56,12 +56,12 @@ fn in_time(cli: Cli) -> Exit {
             Ok(()) => Exit::BadDump,
             Err(panic) => std::panic::resume_unwind(panic),
         },
-        // No thread to be had: without a watch, then.
+        // Cannot spawn: run without a timeout.
         Err(_) => with_streams(|streams| cli::run_parsed(&cli, streams)),
     }
 }
 
-/// Takes half a progress bar away.
+/// Clears a partial progress bar.
 fn clear_line() {
     let mut err = io::stderr();
     if err.is_terminal() {

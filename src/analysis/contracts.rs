@@ -2,11 +2,12 @@
 
 use crate::base::Answer;
 use crate::contract::checks::{self, Outcome};
-use crate::contract::{ContractError, Descriptor, GlobalValue, support};
+use crate::contract::{self, Contract, ContractError, Descriptor, GlobalValue};
 use crate::model::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel,
 };
 use crate::session::Runtime;
+use crate::{clr, gc};
 
 /// How much to tell.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,7 +22,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
     let origins = d.origins.iter().map(|o| OriginModel { kind: o.kind, name: o.name.clone(), address: o.address, version: o.version });
     let mut names: Vec<&str> = d.contracts.keys().map(String::as_str).collect();
-    names.extend(support::NEEDED.iter().filter(|n| !d.contracts.contains_key(**n)));
+    names.extend(read().filter(|c| c.needed && !d.contracts.contains_key(c.name)).map(|c| c.name));
     names.sort_unstable();
     let types = d.types.iter().map(|(name, t)| {
         let mut fields: Vec<FieldModel> = t
@@ -71,9 +72,14 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     })
 }
 
+/// The contracts that are read, on whichever floor.
+fn read() -> impl Iterator<Item = Contract> {
+    [contract::CONTRACTS, clr::CONTRACTS, gc::CONTRACTS].into_iter().flatten().copied()
+}
+
 fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> ContractModel {
     let info = d.contracts.get(name);
-    let (support, message) = match support::check(d, name) {
+    let (support, message) = match read().find(|c| c.name == name).map_or_else(|| Err(contract::refusal(d, name)), |c| c.require(d)) {
         Ok(()) => (SupportKind::Supported, format!("{name} is read")),
         Err(e) => {
             let kind = match e {

@@ -7,21 +7,19 @@ use rustc_hash::FxHashMap;
 use super::walk::objects_of;
 use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
-use crate::clr::method_table::object_unmask;
 use crate::clr::methods::Methods;
+use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
-use crate::memory::Memory;
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::session::{Error, Heap, Namer, Runtime};
 
 /// Reads exceptions of one runtime and names their frames.
+#[derive(Debug)]
 pub struct ExceptionReader<'r> {
     namer: &'r Namer,
     objects: Option<Exceptions>,
     methods: Option<Methods>,
-    memory: &'r Memory,
-    /// Bits of an object's first word that are not part of the method table pointer.
-    unmask: u64,
+    headers: Option<Objects>,
     limits: &'r Limits,
     notes: &'r Collector,
 }
@@ -34,8 +32,7 @@ impl<'r> ExceptionReader<'r> {
             namer,
             objects: Exceptions::bind(memory, d).ok(),
             methods: Methods::bind(memory, d, runtime.limits()).ok(),
-            memory,
-            unmask: object_unmask(memory, d),
+            headers: Objects::bind(memory, d).ok(),
             limits: runtime.limits(),
             notes,
         }
@@ -62,7 +59,7 @@ impl<'r> ExceptionReader<'r> {
         const MAX_DEPTH: usize = 48;
         let first = seen.insert(address);
         // Also where the descriptor says nothing of exceptions: what is in the object's first word is the same for all.
-        let method_table = self.memory.word(address).ok().map(|w| Addr(w & !self.unmask));
+        let method_table = self.headers.as_ref().and_then(|o| o.method_table(address));
         let mut out = ExceptionModel {
             address,
             type_name: method_table.and_then(|mt| self.namer.name(mt)),

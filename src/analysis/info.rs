@@ -131,17 +131,17 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         out.answers.push(AnswerModel { command: command.into(), answer, reason });
     };
     let nothing_lost = Notes::new();
-    match runtime.bind_gc() {
+    match runtime.gc() {
         Err(e) => {
             for command in ["heap", "segments", "handles", "oom"] {
                 answer(command, false, &nothing_lost, Some(e.to_string()));
             }
         }
         Ok(gc) => {
-            let gc = notes.with(gc);
+            let (facts, gc) = (&gc.notes, notes.with(gc));
             // A list of heaps that breaks off is a loss of everything that is read heap by heap.
             let with_facts = |own: &Notes| {
-                let mut all = runtime.bind_gc().map(|gc| gc.notes.clone()).unwrap_or_default();
+                let mut all = facts.clone();
                 all.extend(own);
                 all
             };
@@ -153,12 +153,15 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
             answer("segments", !out.segments.is_empty(), &lost, None);
             let sum = |f: fn(&SegmentModel) -> u64| total(out.segments.iter().map(f));
             let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
-            let lacking = (captured < allocated || out.segments.is_empty())
-                .then(|| format!("{captured} of the {allocated} bytes of objects are in the dump"));
+            let lacking = if out.segments.is_empty() {
+                Some("no segment could be read; coverage unknown".into())
+            } else {
+                (captured < allocated).then(|| format!("{captured} of {allocated} object bytes are in the dump"))
+            };
             answer("objects", captured > 0, &nothing_lost, lacking);
             let found = gc.probe_handles();
             let lost = with_facts(&found.notes);
-            let nothing = (found.data == (0, 0) && lost.complete()).then(|| "no handle table was found".to_string());
+            let nothing = (found.data == (0, 0) && lost.complete()).then(|| "no handle table found".to_string());
             answer("handles", found.data.1 > 0, &lost, nothing);
             let oom = gc.oom();
             answer("oom", !oom.data.is_empty(), &with_facts(&oom.notes), None);

@@ -34,7 +34,7 @@ impl ObjectQuery {
 /// [`Error::NoObject`] where there is none, [`Error::Contract`] where fields are not described.
 pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
-    let values = Values::new(runtime.memory(), runtime.descriptor(), namer.types()?, ValueLimits::default());
+    let values = Values::new(namer.types()?, ValueLimits::default());
     // In no segment, or in a part that could not be walked, the address itself may still hold an object.
     let address = containing(heap, &namer, query.address).map_or(query.address, |o| o.address);
     let report = report(&values, &ObjectQuery { address, ..*query }).ok_or(Error::NoObject(query.address))?;

@@ -162,13 +162,16 @@ impl Finder<'_> {
         let of = name.as_ref().map_or_else(String::new, |n| format!(" of {n}"));
         let range = region.map(|r| r.range).or(file.map(|f| f.range));
         if blank.captured {
-            let text = format!("captured memory{of}, neither heap nor stack nor image");
+            let text = match &name {
+                Some(name) => format!("Readable memory of {name}, outside the heap, stacks and modules"),
+                None => "Readable memory outside the heap, stacks and modules".into(),
+            };
             return Some(WhereReport { kind: PlaceKind::Memory, text, range, name, ..blank.clone() });
         }
         range?;
         Some(WhereReport {
             kind: PlaceKind::NotCaptured,
-            text: format!("mapped memory{of} that is not in the dump"),
+            text: format!("mapped memory{of}, not in the dump"),
             range,
             name,
             ..blank.clone()

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
-use crate::base::{Addr, Answer, Count, IndexVec, Progress, len64, share, top_or_all};
+use crate::base::{Addr, Answer, Count, IndexVec, len64, share, top_or_all};
 use crate::gc::{Gc, ObjectId, TypeIndex};
 use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
@@ -19,9 +19,10 @@ const BELOW: usize = 10;
 const PASSES_ON: f64 = 0.8;
 
 /// The dominator tree of a heap, with retained sizes.
+#[derive(Debug)]
 pub struct Retained<'g> {
     graph: &'g HeapGraph,
-    tree: DominatorTree,
+    tree: &'g DominatorTree,
     stacks: Stacks,
     totals: ReachTotals,
 }
@@ -71,7 +72,7 @@ impl Default for RetainedQuery {
 pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
     let on = OnGraph::open(heap, false)?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
-    let tree = Retained::compute(on.graph, query.stacks, heap.progress());
+    let tree = Retained::compute(heap, on.graph, query.stacks)?;
     let report = tree.report(heap.gc(), &on.namer, query, object);
     Ok(on.finish(report))
 }
@@ -83,15 +84,17 @@ pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedRep
 pub fn objsize(heap: &Heap, address: Addr) -> Result<Answer<ObjSizeReport>, Error> {
     let on = OnGraph::open(heap, false)?;
     let id = on.object(address)?;
-    let report = Retained::compute(on.graph, Stacks::Fallback, heap.progress()).objsize(&on.namer, id);
+    let report = Retained::compute(heap, on.graph, Stacks::Fallback)?.objsize(&on.namer, id);
     Ok(on.finish(report))
 }
 
 impl<'g> Retained<'g> {
-    /// Computes the tree.
-    pub fn compute(graph: &'g HeapGraph, stacks: Stacks, progress: &dyn Progress) -> Retained<'g> {
-        progress.start("finding who holds what", None);
-        let tree = graph.edges.dominators(&graph.starts(stacks), |id| graph.size(id));
+    /// The tree of the heap whose graph this is, and sums over it.
+    ///
+    /// # Errors
+    /// As [`retained`].
+    pub(super) fn compute(heap: &'g Heap, graph: &'g HeapGraph, stacks: Stacks) -> Result<Retained<'g>, Error> {
+        let tree = heap.dominators(stacks)?;
         let (objects, references) = (u64::from(graph.len()), u64::from(graph.edges.references()));
         let mut totals = ReachTotals { objects, references, ..ReachTotals::default() };
         for id in graph.ids() {
@@ -102,8 +105,7 @@ impl<'g> Retained<'g> {
                 totals.reachable_bytes.grow(size);
             }
         }
-        progress.finish();
-        Retained { graph, tree, stacks, totals }
+        Ok(Retained { graph, tree, stacks, totals })
     }
 
     fn model(&self, namer: &Namer, id: ObjectId) -> RetainedObject {

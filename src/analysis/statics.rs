@@ -11,17 +11,11 @@ use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 /// # Errors
 /// [`Error::Contract`] where types, or for thread statics the threads, are not described.
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
-    runtime.description().require("RuntimeTypeSystem")?;
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;
-    let values = Values::new(runtime.memory(), runtime.descriptor(), types, ValueLimits::default());
+    let values = Values::new(types, ValueLimits::default());
     let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
-    let threads = if query.thread_statics {
-        runtime.description().require("Thread")?;
-        notes.with(runtime.threads()?).as_slice()
-    } else {
-        &[]
-    };
+    let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
     let report = StaticsReader::new(types, &values, &statics, threads).all(&[], query);
     namer.note(&notes);
     if types.modules().len() < 2 {

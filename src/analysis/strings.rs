@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::select::{Picker, Selection};
 use crate::base::{Addr, Answer, Count, NoteKind, glob, len64};
-use crate::clr::fields::Fields;
+use crate::clr::strings::Strings;
 use crate::gc::{Object, ObjectType, SegmentIndex, Visitor, min_object_size};
 use crate::model::{SegmentModel, StringModel, StringSort, StringTotals, StringsReport};
 use crate::session::{Error, Heap, coverage, note_walks};
@@ -29,6 +29,13 @@ pub struct StringsQuery {
     pub top: usize,
     /// Most characters (UTF-16 units) of a value.
     pub max_chars: u32,
+}
+
+impl Default for StringsQuery {
+    /// The contents that are there at least twice, what costs most first, a hundred of them.
+    fn default() -> StringsQuery {
+        StringsQuery { selection: Selection::default(), like: None, min_count: 2, sort: StringSort::Waste, top: 100, max_chars: 1024 }
+    }
 }
 
 /// Stands for a content. Contents are not kept: a heap of 10 GB may hold 5 GB of them.
@@ -176,10 +183,10 @@ impl<K: Ord, F: Fn(&Row) -> K> Best<F> {
 /// [`Error::Contract`] where the descriptor lacks what reading strings needs.
 pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
-    let fields = namer.types()?.fields();
+    let reader = namer.types()?.strings();
     let walked = heap.walker().walk_once(heap.progress(), || Contents {
         picker: Picker::new(&query.selection, &namer),
-        first_char: fields.string_content(),
+        first_char: reader.content(),
         parts: vec![Part::default(); 1 << PART_BITS],
         totals: StringTotals::default(),
     });
@@ -202,9 +209,7 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     let smallest = min_object_size(heap.memory());
     let size = |length: u32| string.and_then(|s| s.size(|| Some(length))).unwrap_or(0).max(smallest);
     if let Some(pattern) = &query.like {
-        parts
-            .par_iter_mut()
-            .for_each(|part| part.retain(|_, g| fields.string_text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t))));
+        parts.par_iter_mut().for_each(|part| part.retain(|_, g| reader.text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t))));
         totals = StringTotals { unreadable: totals.unreadable, ..StringTotals::default() };
         for (key, group) in parts.iter().flatten() {
             totals.strings.grow(group.count);
@@ -243,7 +248,7 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     }
     let listed = len64(best.rows.len());
     let report = StringsReport {
-        strings: best.rows.iter().map(|r| model(fields, r, query.max_chars, (bytes(r), waste(r)))).collect(),
+        strings: best.rows.iter().map(|r| model(reader, r, query.max_chars, (bytes(r), waste(r)))).collect(),
         coverage: coverage(heap.walker(), &walked.segments),
         shown: (listed < rows).then_some(listed),
         totals,
@@ -253,8 +258,8 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     Ok(notes.finish(report))
 }
 
-fn model(fields: &Fields, row: &Row, max_chars: u32, (bytes, waste): (u64, u64)) -> StringModel {
-    let (value, _) = fields.string_text(row.group.first, max_chars).unwrap_or_default();
+fn model(reader: &Strings, row: &Row, max_chars: u32, (bytes, waste): (u64, u64)) -> StringModel {
+    let (value, _) = reader.text(row.group.first, max_chars).unwrap_or_default();
     StringModel {
         value,
         length: u64::from(row.length),

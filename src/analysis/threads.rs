@@ -12,7 +12,6 @@ use crate::session::{Error, Runtime};
 /// # Errors
 /// [`Error::Contract`] where the runtime does not advertise its threads, or lacks the list.
 pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
-    runtime.description().require("Thread")?;
     let notes = runtime.begin();
     let finalizer = runtime.thread_reader()?.finalizer();
     let threads = notes.with(runtime.threads()?);

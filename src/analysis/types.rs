@@ -14,13 +14,12 @@ use crate::session::{Error, Runtime, StaticsReader, loaded_types};
 /// # Errors
 /// [`Error::Contract`] where types are not described.
 pub fn types(runtime: &Runtime, wanted: &str) -> Result<Answer<TypesReport>, Error> {
-    runtime.description().require("RuntimeTypeSystem")?;
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;
     let found = find(types, wanted);
     let layout = match found.as_slice() {
         [one] => layout::layout(types, one.method_table).map(|mut layout| {
-            let values = Values::new(runtime.memory(), runtime.descriptor(), types, ValueLimits::default());
+            let values = Values::new(types, ValueLimits::default());
             let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
             let threads = runtime.threads().map_or(&[][..], |list| notes.with(list).as_slice());
             layout.statics = StaticsReader::new(types, &values, &statics, threads).of_type(one.method_table);

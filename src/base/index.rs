@@ -148,6 +148,11 @@ impl<I: Index, T> IndexVec<I, T> {
         (0u32..).map(I::from_u32).zip(&self.items)
     }
 
+    /// The indices of the items.
+    pub fn indices(&self) -> Indices<I> {
+        Indices::up_to(u32::try_from(self.items.len()).unwrap_or(u32::MAX))
+    }
+
     /// Keeps the items that `keep` picks; those behind one that goes move up.
     pub fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
         self.items.retain(keep);

@@ -15,6 +15,7 @@ mod progress;
 pub(crate) mod ranges;
 mod shape;
 mod share;
+mod thousands;
 
 pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
@@ -34,3 +35,4 @@ pub(crate) use path::file_name;
 pub use progress::{Progress, Silent};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};
 pub(crate) use share::share;
+pub(crate) use thousands::thousands;

@@ -1,4 +1,4 @@
-//! Options that every command has.
+//! Global options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use crate::output::Format;
 
-/// Options that every command has.
+/// Global options.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Config {
@@ -24,57 +24,57 @@ pub struct Config {
     #[arg(short, long, value_name = "FILE", global = true)]
     pub output: Option<PathBuf>,
 
-    /// Folder with the process's module files by name, to fill in pages that the dump lacks (repeatable).
+    /// Folder with the module files of the process, by name, to fill in pages missing from the dump (repeatable).
     ///
-    /// A file is taken only if its build id (ELF) or its time stamp and size (PE) match.
+    /// A file is used only if its build id (ELF) or its time stamp and size (PE) match.
     #[arg(long, value_name = "DIR", global = true)]
     pub modules: Vec<PathBuf>,
 
-    /// Root of a file tree that holds the module files under the paths that the process knew.
+    /// Root of a file tree with the module files under their original paths.
     #[arg(long, value_name = "DIR", global = true)]
     pub sysroot: Option<PathBuf>,
 
-    /// Do not open module files under the recorded paths of this machine.
+    /// Do not open module files at their recorded paths on this machine.
     #[arg(long, global = true)]
     pub no_local_files: bool,
 
-    /// A descriptor overlay for a runtime that gcdump does not know (repeatable).
+    /// Descriptor overlay for a runtime unknown to gcdump (repeatable).
     #[arg(long, value_name = "FILE", global = true)]
     pub overlay: Vec<PathBuf>,
 
-    /// Which runtime of the process to look at, counted from 0.
+    /// Index of the runtime to inspect.
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub runtime: usize,
 
-    /// Refuse what would take more memory than this, beside the dump itself (K, M, G may follow).
+    /// Memory limit, excluding the dump itself; commands that would exceed it fail (suffixes K, M, G).
     #[arg(long, value_name = "BYTES", value_parser = size, global = true)]
     pub max_memory: Option<u64>,
 
-    /// Give up after this time, with exit code 6: 30s, 2m, 1h; a plain number means seconds.
+    /// Give up after this time with exit code 6: 30s, 2m, 1h; a plain number is seconds.
     #[arg(long, value_name = "DURATION", value_parser = duration, global = true)]
     pub timeout: Option<Duration>,
 
-    /// Threads to walk the heap with [default: one per processor].
+    /// Number of threads [default: one per processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), global = true)]
     pub threads: Option<u16>,
 
-    /// Make any warning an exit code 5, not only a partial answer.
+    /// Exit with code 5 on any warning, not only on a partial answer.
     #[arg(long, global = true)]
     pub strict: bool,
 
-    /// Refuse to decompress a dump to more than this many bytes (K, M, G, T may follow).
+    /// Maximum size of a decompressed dump (suffixes K, M, G, T).
     #[arg(long, value_name = "BYTES", default_value = "1T", value_parser = size, global = true)]
     pub max_decompressed: u64,
 }
 
 impl Config {
-    /// The format that was asked for.
+    /// The requested format.
     pub fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
 }
 
-/// The dump to look at.
+/// The dump argument.
 #[derive(Clone, Debug, Args)]
 pub struct DumpArg {
     /// The dump [default: $GCDUMP_DUMP, else the only dump in the current folder].
@@ -83,17 +83,17 @@ pub struct DumpArg {
 }
 
 impl DumpArg {
-    /// The dump, where one is named.
+    /// The dump, if given.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.dump.clone()
     }
 }
 
-/// A number of bytes: `4096`, `64K`, `2GiB`.
+/// Parses a byte count: `4096`, `64K`, `2GiB`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at_checked(digits).ok_or("not a size")?;
-    let number: u64 = number.parse().map_err(|_| "a number of bytes is wanted, like 4096, 64K or 2G".to_string())?;
+    let number: u64 = number.parse().map_err(|_| "expected a byte count, such as 4096, 64K or 2G".to_string())?;
     let unit = unit.trim().to_ascii_uppercase();
     let shift = match unit.trim_end_matches("IB").trim_end_matches('B') {
         "" => 0,
@@ -101,24 +101,24 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
         "M" => 20,
         "G" => 30,
         "T" => 40,
-        _ => return Err(format!("unknown unit {unit:?}; K, M, G or T are known")),
+        _ => return Err(format!("unknown unit '{unit}' (expected K, M, G or T)")),
     };
     number.checked_shl(shift).filter(|n| n >> shift == number).ok_or_else(|| "too large".to_string())
 }
 
-/// A time: `30`, `30s`, `500ms`, `2m`, `1h`.
+/// Parses a duration: `30`, `30s`, `500ms`, `2m`, `1h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at_checked(digits).ok_or("not a time")?;
-    let number: u64 = number.parse().map_err(|_| "a whole number is wanted, like 30s or 2m".to_string())?;
+    let (number, unit) = text.split_at_checked(digits).ok_or("not a duration")?;
+    let number: u64 = number.parse().map_err(|_| "expected a duration, such as 30s or 2m".to_string())?;
     let milliseconds: u64 = match unit.trim() {
         "ms" => 1,
         "" | "s" => 1000,
         "m" | "min" => 60_000,
         "h" => 3_600_000,
-        _ => return Err(format!("unknown unit {unit:?}; ms, s, m or h are known")),
+        _ => return Err(format!("unknown unit '{unit}' (expected ms, s, m or h)")),
     };
-    number.checked_mul(milliseconds).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(|| "too long, or no time at all".to_string())
+    number.checked_mul(milliseconds).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(|| "out of range".to_string())
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {

@@ -1,4 +1,4 @@
-//! What a command is: arguments with examples, a query, one function that answers it.
+//! The command trait: arguments with examples, a query, and the function that answers it.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{ArgMatches, Args};
 use schemars::Schema;
+use schemars::generate::SchemaSettings;
 
 use super::args::Config;
 use super::exit::Exit;
@@ -13,11 +14,11 @@ use super::open::Opening;
 use super::{Streams, conclude};
 use crate::analysis::head_parts;
 use crate::base::Answer;
-use crate::model::{Data, Envelope, Head};
+use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Report, SCHEMA};
 use crate::session::{Dump, Error, Heap, Runtime};
 
-/// What people want to know, as the help sorts commands.
+/// Groups of commands, in help order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// The dump and its runtime.
@@ -35,7 +36,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Every group, in the order of the help.
+    /// Every group, in help order.
     pub const ALL: [Group; 6] = [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Trust];
 
     /// Heading in the help.
@@ -51,50 +52,50 @@ impl Group {
     }
 }
 
-/// A command line that shows what a command is good for. `DUMP`, `ADDR` and `OUT` stand for the user's own.
+/// An example command line. `DUMP`, `ADDR` and `OUT` are placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// What is typed, behind `gcdump`.
+    /// The command line after `gcdump`.
     pub line: &'static str,
     /// What it shows.
     pub shows: &'static str,
 }
 
-/// An [`Example`].
+/// Creates an [`Example`].
 pub(super) const fn example(line: &'static str, shows: &'static str) -> Example {
     Example { line, shows }
 }
 
 /// A command. Its doc comment is its help.
 pub(super) trait Command: Args {
-    /// What is typed.
+    /// Name on the command line.
     const NAME: &'static str;
-    /// Where the help lists it.
+    /// Help group.
     const GROUP: Group;
-    /// What SOS calls it.
+    /// Names in SOS, accepted as aliases.
     const SOS: &'static [&'static str] = &[];
-    /// Command lines that its help shows and the tests run.
+    /// Example command lines, shown in its help and run by the tests.
     const EXAMPLES: &'static [Example];
-    /// What it answers.
+    /// Its answer.
     type Report: Report + schemars::JsonSchema;
 
-    /// The dump, where one is named.
+    /// The dump, if given.
     fn dump(&self) -> Result<Option<PathBuf>>;
 
-    /// Answers.
+    /// Runs the query.
     fn answer(&self, at: &At<'_>) -> Result<Answer<Self::Report>>;
 
-    /// The format to print in, where one is asked for.
+    /// The format to print in, given the requested one.
     fn format(&self, asked: Format) -> Result<Format> {
         Ok(asked)
     }
 
-    /// How an answer ends that is whole or partial: "none" and "bad" are told apart here.
+    /// The exit code, given that for the completeness of the answer: reports that mean "none" or "bad" change it.
     fn exit(&self, _report: &Self::Report, exit: Exit) -> Exit {
         exit
     }
 
-    /// Answers and prints. Commands whose rows are printed while they are made do it their own way.
+    /// Runs the query and prints the answer. Overridden by commands that stream their rows.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let answer = self.answer(at)?;
         output::emit(&at.head()?, &answer, at.format(), streams.out, streams.out_is_terminal)?;
@@ -102,15 +103,15 @@ pub(super) trait Command: Args {
     }
 }
 
-/// A command as the registry has it.
+/// A registered command.
 pub struct Entry {
-    /// What is typed.
+    /// Name on the command line.
     pub name: &'static str,
-    /// Where the help lists it.
+    /// Help group.
     pub group: Group,
-    /// What SOS calls it.
+    /// Names in SOS, accepted as aliases.
     pub sos: &'static [&'static str],
-    /// Command lines that its help shows and the tests run.
+    /// Example command lines, shown in its help and run by the tests.
     pub examples: &'static [Example],
     pub(super) arguments: fn(clap::Command) -> clap::Command,
     pub(super) run: fn(&ArgMatches, &Config, &mut Streams<'_>) -> Result<Exit>,
@@ -124,7 +125,7 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Entry {
-    /// The JSON schema of its answer.
+    /// JSON schema of its answer.
     pub fn schema(&self) -> Schema {
         (self.schema)()
     }
@@ -139,7 +140,7 @@ pub(super) const fn entry<C: Command>() -> Entry {
         examples: C::EXAMPLES,
         arguments: C::augment_args,
         run: run::<C>,
-        schema: || schemars::schema_for!(Envelope<Data<C::Report>>),
+        schema: || SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Envelope<C::Report>>(),
     }
 }
 
@@ -151,7 +152,7 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, streams: &mut Streams<
     command.run(&at, streams)
 }
 
-/// Where a command runs: the dump that is meant, opened at first use, and what the user wants to see of it.
+/// Context of a command: the dump, opened on first use, and the output settings.
 pub(super) struct At<'c> {
     pub(super) config: &'c Config,
     format: Format,
@@ -171,7 +172,7 @@ impl At<'_> {
         Ok(self.dump.get_or_init(|| dump))
     }
 
-    /// The runtime that is meant.
+    /// The selected runtime.
     pub(super) fn runtime(&self) -> Result<Runtime, Error> {
         Ok(self.dump()?.runtime_at(self.config.runtime)?)
     }
@@ -181,7 +182,7 @@ impl At<'_> {
         self.runtime()?.heap()
     }
 
-    /// What the answer begins with.
+    /// Header of the answer.
     pub(super) fn head(&self) -> Result<Head> {
         let dump = self.dump()?;
         let runtime = dump.runtime_at(self.config.runtime).ok();
@@ -193,17 +194,17 @@ impl At<'_> {
         self.format
     }
 
-    /// Whether the answer is a table for people.
+    /// Whether the output format is a table.
     pub(super) fn is_table(&self) -> bool {
         self.format() == Format::Table
     }
 
-    /// Rows to list: as many as asked for, else what fits the screen in a table and all (0) in other formats.
+    /// Maximum rows: as requested; otherwise a screenful for tables and unlimited (0) for other formats.
     pub(super) fn rows(&self, top: Option<usize>) -> usize {
         top.unwrap_or(if self.is_table() { self.screen } else { 0 })
     }
 
-    /// Rows of a table that fit the screen.
+    /// Table rows that fit the screen.
     pub(super) fn screen(&self) -> usize {
         self.screen
     }

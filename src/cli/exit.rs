@@ -3,24 +3,24 @@
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The question was answered in full.
+    /// Complete answer.
     Ok,
-    /// It ran, and the answer is "bad" or "none": a check failed, a threshold was passed, nothing matched.
+    /// The answer is "bad" or "none": a check failed, a threshold was exceeded, nothing matched.
     Negative,
-    /// The command line makes no sense.
+    /// Invalid command line.
     Usage,
-    /// The file is no dump, or cannot be read.
+    /// The file is not a dump, or cannot be read.
     BadDump,
-    /// The dump is fine, but there is no .NET runtime in it that gcdump reads.
+    /// The dump contains no supported .NET runtime.
     NoRuntime,
-    /// The answer is partial: the dump lacks something that it needs.
+    /// Partial answer: required data is missing from the dump.
     Partial,
-    /// The time that `--timeout` allows is over.
+    /// Timed out (`--timeout`).
     Timeout,
 }
 
 impl Exit {
-    /// The number that the shell sees.
+    /// The process exit code.
     pub const fn code(self) -> u8 {
         match self {
             Exit::Ok => 0,
@@ -33,13 +33,13 @@ impl Exit {
         }
     }
 
-    /// Of an answer in full that is "bad" or "none".
+    /// [`Exit::Negative`] if `bad` and the answer is complete.
     pub(super) const fn negative_if(self, bad: bool) -> Exit {
         if bad && matches!(self, Exit::Ok) { Exit::Negative } else { self }
     }
 }
 
-/// A command line that parses but cannot be meant: exit code 2.
+/// A command line that parses but is invalid: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct UsageError(pub(super) String);

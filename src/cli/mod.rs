@@ -1,4 +1,4 @@
-//! Floor 8: arguments to answers to exit codes. The only floor that uses `anyhow`, and the only one that prints.
+//! Floor 8: the command line. The only floor that prints, and the only one that uses `anyhow`.
 
 mod args;
 mod cmd;
@@ -30,20 +30,29 @@ use crate::contract::{ContractError, RuntimeError};
 use crate::session::Error;
 use exit::UsageError;
 
-/// Where a run reads and writes.
+/// Output streams of a run.
 pub struct Streams<'a> {
     /// Answers.
     pub out: &'a mut dyn Write,
-    /// Everything else.
+    /// Diagnostics.
     pub err: &'a mut dyn Write,
-    /// Whether a person looks at `out`.
+    /// Whether `out` is a terminal.
     pub out_is_terminal: bool,
-    /// Whether a person looks at `err`.
+    /// Whether `err` is a terminal.
     pub err_is_terminal: bool,
 }
 
+impl std::fmt::Debug for Streams<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Streams")
+            .field("out_is_terminal", &self.out_is_terminal)
+            .field("err_is_terminal", &self.err_is_terminal)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Streams<'_> {
-    /// Rows of a table that fit the screen with what stands around it; a readable number where there is no screen.
+    /// Table rows that fit the screen with the surrounding text; a default if there is no screen.
     fn rows(&self) -> usize {
         const AROUND: usize = 9;
         const WITHOUT_SCREEN: usize = 40;
@@ -52,8 +61,8 @@ impl Streams<'_> {
     }
 }
 
-/// Runs a command line and says how it ended. Never ends the process itself, and takes the time that it takes: who keeps
-/// `--timeout` is the caller, who alone can leave the work behind.
+/// Runs a command line and returns its exit code. Never exits the process. Does not enforce `--timeout`, which is up to the
+/// caller: only the caller can abandon the work.
 pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -> Exit {
     match parse(args, &mut streams) {
         Ok(cli) => run_parsed(&cli, streams),
@@ -64,7 +73,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -
 /// A parsed command line.
 #[derive(Clone, Debug)]
 pub struct Cli {
-    /// Options that every command has.
+    /// Global options.
     pub config: Config,
     command: &'static Entry,
     matches: ArgMatches,
@@ -82,23 +91,23 @@ impl Cli {
 
     fn run(&self, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         if let Some(threads) = self.config.threads {
-            // Fails where the pool is there already, as in a test that runs several commands: answers do not depend on it.
+            // Fails if the pool already exists, as in tests that run several commands; answers do not depend on it.
             let _ = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
         }
         (self.command.run)(&self.matches, &self.config, streams)
     }
 }
 
-/// Parses a command line. Where it is a wrong one, or asks for help, that is printed, and the run has ended.
+/// Parses a command line. Prints usage errors and help.
 ///
 /// # Errors
-/// How the run ended.
+/// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
     let args = sos::translate(args.into_iter().collect());
     Cli::of(&args).map_err(|e| usage(&e, streams))
 }
 
-/// Runs a parsed command line, as [`run`] does.
+/// Runs a parsed command line, like [`run`].
 pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
     let result = match cli.config.output.clone() {
         None => cli.run(&mut streams),
@@ -116,13 +125,13 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
     }
 }
 
-/// Help and versions go to `out` with success, wrong arguments to `err`.
+/// Help and version go to `out` with success, usage errors to `err`.
 fn usage(e: &clap::Error, streams: &mut Streams<'_>) -> Exit {
     let to_err = e.use_stderr();
     let text = e.render();
     let (stream, terminal): (&mut dyn Write, bool) =
         if to_err { (&mut *streams.err, streams.err_is_terminal) } else { (&mut *streams.out, streams.out_is_terminal) };
-    // Nobody is left to tell when this fails.
+    // There is nowhere left to report a failure.
     let _ = if terminal { write!(stream, "{}", text.ansi()) } else { write!(stream, "{text}") };
     let _ = stream.flush();
     if to_err { Exit::Usage } else { Exit::Ok }
@@ -130,12 +139,12 @@ fn usage(e: &clap::Error, streams: &mut Streams<'_>) -> Exit {
 
 fn to_file(cli: &Cli, path: &std::path::Path, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     use anyhow::Context;
-    // `gcdump heap -o crash.dmp` must not cost anybody their dump.
+    // `gcdump heap -o crash.dmp` must not overwrite the dump.
     if pick::could_be_dump(path) {
-        return Err(UsageError(format!("{} may be a dump; it is not overwritten", path.display())).into());
+        return Err(UsageError(format!("{} may be a dump; refusing to overwrite it", path.display())).into());
     }
     let cannot = |e: io::Error| UsageError(format!("cannot write {}: {e}", path.display()));
-    // Pipes and devices are written to as they are.
+    // Pipes and devices are written in place.
     let special = path.metadata().is_ok_and(|m| !m.is_file());
     let draft = if special { None } else { Some(write::Draft::of(path, true).map_err(cannot)?) };
     let file = match &draft {
@@ -157,11 +166,11 @@ fn broken_pipe(e: &anyhow::Error) -> bool {
     })
 }
 
-/// Says on `err` that the time of `--timeout` is over.
+/// Reports on `err` that `--timeout` expired.
 pub fn out_of_time(cli: &Cli, err: &mut dyn Write) -> Exit {
     let after = cli.config.timeout.unwrap_or_default();
     remove_unfinished();
-    let _ = writeln!(err, "gcdump: not done after {after:?} (--timeout)");
+    let _ = writeln!(err, "gcdump: timed out after {after:?} (--timeout)");
     Exit::Timeout
 }
 
@@ -186,18 +195,18 @@ fn exit_of(e: &anyhow::Error) -> Exit {
     }
 }
 
-/// Shows the notes where the answer does not carry them, and says how complete it is.
+/// Prints the notes unless the format includes them, and returns the exit code for the completeness of the answer.
 fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
     if !at.format().writer().carries_notes() {
         streams.out.flush()?;
         show_notes(notes, streams)?;
     }
-    // A bundled overlay that passed its checks is how .NET 8 to 10 are read: nothing to be strict about.
+    // A bundled overlay that passed its checks is the regular way to read .NET 8 to 10.
     let strict = at.config.strict && notes.iter().any(|n| n.kind != NoteKind::OverlayUsed);
     Ok(if !notes.complete() || strict { Exit::Partial } else { Exit::Ok })
 }
 
-/// Tells a person what went less than perfectly. JSON and NDJSON carry the same as `warnings`.
+/// Prints the notes to `err`. JSON and NDJSON include them as `warnings`.
 fn show_notes(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     const SHOWN: usize = 12;
     for note in notes.iter().take(SHOWN) {
@@ -211,7 +220,7 @@ fn show_notes(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     }
     let more = notes.iter().len().saturating_sub(SHOWN);
     if more > 0 {
-        writeln!(streams.err, "… and {more} more of these; --json lists them all")?;
+        writeln!(streams.err, "… {more} more warnings (--json lists all)")?;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Which dump is meant, and how to open it.
+//! Locates the dump and prepares the options to open it with.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::memory::FileSearch;
 use crate::output;
 use crate::session::OpenOptions;
 
-/// The dump that is meant, and the options that it is opened with.
+/// The path of the dump and the options to open it with.
 pub(super) struct Opening {
     pub(super) path: PathBuf,
     pub(super) options: OpenOptions,
 }
 
 impl Opening {
-    /// Finds the dump: the one given, `$GCDUMP_DUMP`, or the only one in the current folder.
+    /// Locates the dump: as given, `$GCDUMP_DUMP`, or the only one in the current folder.
     pub(super) fn prepare(config: &Config, given: Option<PathBuf>, streams: &mut Streams<'_>) -> Result<Opening> {
         let variable = std::env::var_os("GCDUMP_DUMP").map(PathBuf::from);
         let picked = pick(given.as_deref(), variable, Path::new("."))?;
@@ -51,11 +51,11 @@ impl Opening {
 }
 
 fn overlay(path: &Path) -> Result<Overlay> {
-    /// No overlay is longer: the largest bundled one has 14 KB.
+    /// Size limit; the largest bundled overlay has 14 KB.
     const MAX: u64 = 4 << 20;
     let size = path.metadata().with_context(|| UsageError(format!("reading the overlay {}", path.display())))?.len();
     if size > MAX {
-        return Err(UsageError(format!("{} has {size} bytes: too large for an overlay", path.display())).into());
+        return Err(UsageError(format!("{} is too large for an overlay ({size} bytes)", path.display())).into());
     }
     let text = std::fs::read(path).with_context(|| UsageError(format!("reading the overlay {}", path.display())))?;
     let parsed = Overlay::parse(&text, true);

@@ -1,4 +1,4 @@
-//! Which dump is meant when none is named.
+//! Default choice of the dump.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use super::exit::UsageError;
 use crate::dump::{FileKind, sniff};
 
-/// Files of a folder that are looked at; a folder with more is no place to guess in.
+/// Maximum files to inspect in a folder.
 const MAX_FILES: usize = 10_000;
 
-/// The dump that is meant, and what to tell about it on stderr.
+/// The chosen dump, and a remark for stderr.
 pub(super) struct Picked {
     pub(super) path: PathBuf,
     pub(super) remark: Option<String>,
@@ -28,10 +28,10 @@ pub(super) fn pick(given: Option<&Path>, variable: Option<PathBuf>, folder: &Pat
     let mut found = dumps_in(folder);
     found.sort();
     match found.as_slice() {
-        [] => Err(UsageError("no dump named, GCDUMP_DUMP is not set, and there is no dump in the current folder".into())),
+        [] => Err(UsageError("no dump given, GCDUMP_DUMP is not set, and there is no dump in the current folder".into())),
         [only] => Ok(Picked { path: only.clone(), remark: Some(format!("using {}, the only dump in the current folder", only.display())) }),
         many => {
-            let mut text = format!("no dump named, and the current folder has {} of them:", many.len());
+            let mut text = format!("no dump given, and the current folder contains {}:", many.len());
             for path in many.iter().take(20) {
                 text.push_str(&format!("\n  {}", path.display()));
             }
@@ -49,7 +49,7 @@ fn dumps_in(folder: &Path) -> Vec<PathBuf> {
     files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()
 }
 
-/// Whether a file is a dump or a compressed file, which may hold one.
+/// Whether a file is a dump, or a compressed file that may contain one.
 pub(super) fn could_be_dump(path: &Path) -> bool {
     let mut head = Vec::new();
     let Ok(metadata) = path.metadata() else { return false };
@@ -70,7 +70,7 @@ fn is_dump(path: &Path) -> bool {
     };
     match read.map(|_| sniff(&head, metadata.len())) {
         Ok(FileKind::ElfCore | FileKind::Minidump) => true,
-        // Not every compressed file holds a dump: the name has to say so.
+        // Compressed files count only if the name suggests a dump.
         Ok(FileKind::Zstd | FileKind::Gzip) => compressed_dump(),
         _ => false,
     }

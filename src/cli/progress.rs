@@ -1,4 +1,4 @@
-//! Progress on a terminal's stderr, for work that takes longer than a moment.
+//! Progress bar on stderr.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::base::Progress;
 
-/// Work that is done sooner is not worth a bar.
+/// Delay before the bar appears.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// A bar that appears only when the work takes a while.
+/// A progress bar that appears only for long operations.
 #[derive(Debug, Default)]
 pub(super) struct Bar {
     state: Mutex<Option<State>>,

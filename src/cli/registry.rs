@@ -1,4 +1,4 @@
-//! Every command, a line each. Help, dispatch, SOS names, schemas, documentation and tests read this list.
+//! The list of commands. Help, dispatch, SOS names, schemas, documentation and tests are derived from it.
 
 use clap::{Args, Command as Clap};
 
@@ -9,7 +9,7 @@ use super::cmd::{
 };
 use super::command::{Entry, Group, entry};
 
-/// The commands, in the order of the help.
+/// The commands, in help order.
 pub const COMMANDS: &[Entry] = &[
     entry::<info::Info>(),
     entry::<contracts::Contracts>(),
@@ -41,35 +41,35 @@ pub const COMMANDS: &[Entry] = &[
     entry::<trim::Trim>(),
 ];
 
-/// The command that is called `name`.
+/// The command with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     COMMANDS.iter().find(|c| c.name == name)
 }
 
-/// Columns of the help.
+/// Width of the help in columns.
 const WIDTH: usize = 100;
 
 const AFTER_HELP: &str = "\
 Examples:
-  gcdump info crash.dmp                  what is this dump, what can it answer
+  gcdump info crash.dmp                  what the dump contains and can answer
   gcdump heap crash.dmp                  the heap by generation
   gcdump handles --type strong crash.dmp
   gcdump handles --json crash.dmp | jq '.data.counts'
 
-The dump may be left out: then it is $GCDUMP_DUMP, or the only dump in the current folder.
-Exit codes: 0 answered, 1 the answer is bad or none, 2 wrong usage, 3 no readable dump,
-4 no readable .NET runtime in it, 5 partial answer, 6 out of time.";
+DUMP defaults to $GCDUMP_DUMP, or the only dump in the current folder.
+Exit codes: 0 complete answer, 1 negative answer, 2 usage error, 3 unreadable dump,
+4 no supported .NET runtime, 5 partial answer, 6 timed out.";
 
 /// The whole command line.
 pub fn command_line() -> Clap {
-    // The options first: their doc comment must not become what the program is about.
+    // Options first, or their doc comment would become the program's description.
     let root = Config::augment_args(Clap::new("gcdump"))
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Opens a crash dump of a .NET process and shows its garbage-collected heap")
+        .about("Inspects the garbage-collected heap in a crash dump of a .NET process")
         .long_about(
-            "Opens a crash dump of a .NET process and shows its garbage-collected heap.\n\nReads Windows minidumps and ELF cores \
-             (createdump, kernel, gcore), also compressed ones (.zst, .gz), of .NET 8 and later, on any machine: no .NET, no \
-             debugger and no DAC needed.",
+            "Inspects the garbage-collected heap in a crash dump of a .NET process.\n\nReads Windows minidumps and ELF cores \
+             (createdump, kernel, gcore) of .NET 8 and later, optionally compressed (.zst, .gz), on any machine; needs no .NET, \
+             debugger or DAC.",
         )
         .max_term_width(WIDTH)
         .subcommand_required(true)
@@ -83,10 +83,11 @@ fn subcommand(c: &Entry) -> Clap {
     let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
     let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
     let examples: String = c.examples.iter().map(line).collect();
-    (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}"))
+    let sos = if c.sos.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", c.sos.join(", ")) };
+    (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}{sos}"))
 }
 
-/// The commands by group, each with its first sentence.
+/// The commands by group, with the first sentence of their help.
 fn groups() -> String {
     let width = COMMANDS.iter().map(|c| c.name.len()).max().unwrap_or(0);
     let mut out = String::new();
@@ -104,7 +105,7 @@ fn groups() -> String {
     out
 }
 
-/// `text` in lines of at most `width` characters.
+/// Wraps `text` to lines of at most `width` characters.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {

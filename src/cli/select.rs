@@ -1,4 +1,4 @@
-//! Options that say which objects are meant.
+//! Options that select objects.
 
 use clap::Args;
 
@@ -8,38 +8,37 @@ use crate::base::Addr;
 use crate::model::Generation;
 use crate::session::TypePattern;
 
-/// Which objects are meant.
+/// Selects objects.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Which objects")]
+#[command(next_help_heading = "Object selection")]
 pub struct Select {
-    /// Only objects of this type: its full name, in which * and ? may stand for something else, or its method table
-    /// as 0x… (repeatable).
+    /// Only objects of this type: full name, glob pattern (* and ?), or method table (0x…) (repeatable).
     #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
     types: Vec<TypePattern>,
 
-    /// Only in this generation (repeatable).
+    /// Only objects in this generation (repeatable).
     #[arg(long, value_name = "GEN", value_enum, ignore_case = true)]
     generation: Vec<Generation>,
 
-    /// Only in this GC heap, by number (repeatable).
+    /// Only objects in the GC heap with this index (repeatable).
     #[arg(long, value_name = "N")]
     heap: Vec<u64>,
 
-    /// Only in this segment: address of its structure, or any address inside (repeatable).
+    /// Only objects in this segment, given by its address or any address inside (repeatable).
     #[arg(long, value_name = "ADDR", value_parser = address)]
     segment: Vec<Addr>,
 
-    /// Only objects of at least so many bytes (K, M, G may follow).
+    /// Only objects of at least this size (suffixes K, M, G).
     #[arg(long, value_name = "BYTES", default_value = "0", hide_default_value = true, value_parser = size)]
     min_size: u64,
 
-    /// Only objects of at most so many bytes.
+    /// Only objects of at most this size (suffixes K, M, G).
     #[arg(long, value_name = "BYTES", value_parser = size)]
     max_size: Option<u64>,
 }
 
 impl Select {
-    /// As the analysis wants it.
+    /// The equivalent [`Selection`].
     pub(super) fn selection(&self) -> Selection {
         Selection {
             types: self.types.clone(),
@@ -52,20 +51,20 @@ impl Select {
     }
 }
 
-/// A type's name or pattern, or the address of its method table.
+/// Parses a type name, pattern, or method table address.
 pub(super) fn type_pattern(text: &str) -> Result<TypePattern, String> {
     if text.starts_with("0x") || text.starts_with("0X") {
         return address(text).map(TypePattern::MethodTable);
     }
-    if text.is_empty() { Err("a type is wanted".into()) } else { Ok(TypePattern::Name(text.into())) }
+    if text.is_empty() { Err("expected a type name".into()) } else { Ok(TypePattern::Name(text.into())) }
 }
 
-/// An address: hexadecimal, with or without `0x`, with WinDbg's back-tick between its halves or not.
+/// Parses a hexadecimal address; the `0x` prefix and WinDbg's backtick separator are optional.
 pub(super) fn address(text: &str) -> Result<Addr, String> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")).unwrap_or(text).replace('`', "");
     let plain = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit());
     let value = if plain { u64::from_str_radix(&digits, 16).ok() } else { None };
-    value.map(Addr).ok_or_else(|| format!("{text:?} is no address; one looks like 0x7f31535a25f8"))
+    value.map(Addr).ok_or_else(|| format!("'{text}' is not an address (expected hex, such as 0x7f31535a25f8)"))
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
-//! The habits of SOS users: `eeheap -gc`, `gchandles -type Pinned -stat`; and of everybody: `gcdump crash.dmp`.
+//! SOS spellings (`eeheap -gc`, `gchandles -type Pinned -stat`) and the shorthand `gcdump crash.dmp`.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Rewrites what SOS users type to what clap expects. Everything else stays as it is.
+/// Rewrites SOS command lines for clap; leaves all others unchanged.
 pub(super) fn translate(mut args: Vec<OsString>) -> Vec<OsString> {
     let Some(command) = args.get(1).and_then(|a| a.to_str()).map(ToString::to_string) else { return args };
     match command.as_str() {
-        // -gc names the part of eeheap that gcdump has.
+        // gcdump supports only the -gc part of eeheap.
         "eeheap" => args.retain(|a| a != "-gc"),
         "gchandles" => {
             for a in &mut args {
@@ -20,7 +20,7 @@ pub(super) fn translate(mut args: Vec<OsString>) -> Vec<OsString> {
         }
         "dumpheap" => return dumpheap(args),
         "gcroot" | "objsize" | "finalizequeue" | "dumpobj" | "do" | "dumpmt" | "gcwhere" | "listnearobj" | "lno" => {
-            // SOS's switches have no counterpart: what they add is always printed.
+            // No counterparts: what these switches add is always printed.
             let known = ["-nofields", "-nostacks", "-all", "-MD", "-md", "-detail"];
             args.retain(|a| a.to_str().is_none_or(|a| !known.contains(&a)));
         }
@@ -30,14 +30,14 @@ pub(super) fn translate(mut args: Vec<OsString>) -> Vec<OsString> {
             }
             args.insert(2, "--object".into());
         }
-        // A dump alone: say what it is.
+        // A dump alone: `info`.
         path if !path.starts_with('-') && (path.contains(['.', '/', '\\'])) && Path::new(path).exists() => args.insert(1, "info".into()),
         _ => {}
     }
     args
 }
 
-/// `dumpheap -stat` is `stat`; without `-stat`, or with `-mt`, it lists the objects.
+/// `dumpheap -stat` is `stat`; without `-stat` but with a filter, it is `objects`.
 fn dumpheap(args: Vec<OsString>) -> Vec<OsString> {
     let given = |name: &str| args.iter().any(|a| a == name);
     let lists = !given("-stat") && ["-mt", "-type", "-min", "-max", "-live", "-dead"].iter().any(|n| given(n));
@@ -55,9 +55,9 @@ fn dumpheap(args: Vec<OsString>) -> Vec<OsString> {
                 out.push("--type".into());
                 substring = true;
             }
-            // SOS takes a part of the name.
+            // SOS matches substrings.
             _ if std::mem::take(&mut substring) && !text.contains('*') => out.push(format!("*{text}*").into()),
-            // SOS's method tables and sizes are hexadecimal without 0x.
+            // SOS method tables are hexadecimal without 0x.
             _ if out.last().is_some_and(|l| l == "--type") && !text.starts_with("0x") && !text.contains('*') => {
                 out.push(format!("0x{text}").into());
             }

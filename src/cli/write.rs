@@ -1,4 +1,4 @@
-//! Files that answers go to: nobody meets half of one.
+//! Atomic output files.
 
 use std::fs::{self, File};
 use std::io;
@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 
 use tempfile::{Builder, NamedTempFile};
 
-/// Files that are being written. The end of the process removes them where it comes first.
+/// Unfinished output files, removed if the process exits early.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes files that are not finished: for who ends the process in the middle of the work.
+/// Removes unfinished output files; call before exiting the process early.
 pub fn remove_unfinished() {
     for path in unfinished().drain(..) {
-        // Nobody is left to tell when this fails.
+        // There is nowhere left to report a failure.
         let _ = fs::remove_file(path);
     }
 }
@@ -22,7 +22,7 @@ fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file beside its place, which it is moved to once it is whole.
+/// A temporary file next to its destination, renamed once complete.
 pub(super) struct Draft {
     file: NamedTempFile,
     place: PathBuf,
@@ -39,9 +39,9 @@ impl Drop for Listed {
 }
 
 impl Draft {
-    /// A draft of `place`. Others may read it only where `public`.
+    /// Creates a draft of `place`, readable for others only if `public`.
     pub(super) fn of(place: &Path, public: bool) -> io::Result<Draft> {
-        // Who writes through a link means the file behind it.
+        // Write through symbolic links.
         let place = place.canonicalize().unwrap_or_else(|_| place.to_path_buf());
         let folder = place.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = Builder::new();
@@ -59,7 +59,7 @@ impl Draft {
         self.file.as_file()
     }
 
-    /// Moves the draft to its place, over what is there where `replace`.
+    /// Renames the draft to its destination, overwriting it if `replace`.
     pub(super) fn finish(self, replace: bool) -> io::Result<()> {
         let Draft { file, place, listed } = self;
         let moved = if replace { file.persist(&place) } else { file.persist_noclobber(&place) };
@@ -68,7 +68,7 @@ impl Draft {
     }
 }
 
-/// As any program would create it, or as it is now: what the builder makes by itself is readable for its owner only.
+/// Uses the permissions of the existing file or the defaults; temporary files are readable by their owner only.
 #[cfg(unix)]
 fn permit(builder: &mut Builder<'_, '_>, place: &Path) {
     use std::os::unix::fs::PermissionsExt;

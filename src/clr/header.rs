@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use super::objects::Objects;
+use super::threads::Threads;
 use crate::base::{Addr, Limits};
 use crate::contract::descriptor::layout;
-use crate::contract::{ContractError, Descriptor};
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{HeaderModel, HeaderState, SyncBlockModel};
 
@@ -101,12 +103,19 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Binds to a runtime.
+    /// The contract of the sync table; .NET 11 is the first to advertise it.
+    pub const SYNC_BLOCK: Contract = Contract::optional("SyncBlock", &["1"]);
+
+    /// Binds to a runtime. Without a readable sync table, sync blocks have an index only.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor does not say where the header word lies.
+    /// [`ContractError`] where contract `Object` is not advertised in a version that is read, or the descriptor does not say
+    /// where the header word lies.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Headers, ContractError> {
+        Objects::CONTRACT.require(d)?;
+        let sync_block = Self::SYNC_BLOCK.permit(d).is_ok();
         let table = || {
+            sync_block.then_some(())?;
             Some(Table {
                 // A variable that holds the address of the table.
                 at: memory.ptr(d.pointer("SyncTableEntries").ok()?).ok().filter(|a| !a.is_null())?,
@@ -124,7 +133,7 @@ impl Headers {
             before: d.number("SyncBlockValueToObjectOffset")?,
             table: table(),
             cache: cache(),
-            thread: ThreadLayout::bind(d).ok(),
+            thread: Threads::CONTRACT.permit(d).and_then(|()| ThreadLayout::bind(d)).ok(),
             limit: limits.sync_blocks,
         })
     }

@@ -10,10 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::fields::Types;
 use crate::base::{Addr, Limits};
-use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 
 /// Blocks of the assembly list. The runtime makes the first one with 32 places and doubles from there.
@@ -126,7 +125,6 @@ pub struct Loader {
     hash: Option<HashLayout>,
     module: Option<ModuleLayout>,
     allocator: Option<AllocatorLayout>,
-    unmask: u64,
     most_modules: usize,
     circles: Mutex<BTreeMap<Addr, &'static str>>,
 }
@@ -141,19 +139,25 @@ pub struct Instances {
 }
 
 impl Loader {
+    /// The contract that is read.
+    pub const CONTRACT: Contract = Contract::needed("Loader", &["1"]);
+
     /// Binds to a runtime. Tables whose layout the descriptor lacks are empty.
-    pub fn new(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Loader {
-        Loader {
+    ///
+    /// # Errors
+    /// [`ContractError`] where the contract is not advertised in a version that is read.
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Loader, ContractError> {
+        Self::CONTRACT.require(d)?;
+        Ok(Loader {
             memory: Arc::clone(memory),
             assemblies: Assemblies::bind(d),
             map: MapLayout::bind(d).ok(),
             hash: HashLayout::bind(d).ok(),
             module: ModuleLayout::bind(d).ok(),
             allocator: AllocatorLayout::bind(d).ok(),
-            unmask: super::method_table::object_unmask(memory, d),
             most_modules: limits.modules,
             circles: Mutex::default(),
-        }
+        })
     }
 
     /// Lists of the loader that were left because they run in a circle or past their limit: where that was seen, and which.
@@ -283,13 +287,6 @@ impl Loader {
         let allocator = self.pointer(module.plus(self.module.as_ref()?.allocator?))?;
         let handle = self.pointer(allocator.plus(self.allocator.as_ref()?.object?))?;
         self.pointer(handle)
-    }
-
-    /// The array of references that the managed `LoaderAllocator` of a collectible module keeps for its statics (.NET 8).
-    pub fn allocator_slots(&self, module: Addr, types: &Types) -> Option<Addr> {
-        let object = self.allocator_object(module)?;
-        let mt = Addr(self.memory.word(object).ok()? & !self.unmask);
-        self.pointer(object.plus(types.fields().offset(types.names(), mt, "m_slots")?))
     }
 
     /// The instances in the module's table. A generic instance lies in the table of one of the modules that it is made of.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::metadata::Metadata;
 use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
+use super::method_table::MethodTables;
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::{Addr, Limits};
 use crate::contract::descriptor::layout;
@@ -113,8 +114,10 @@ impl Methods {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks the layout of methods.
+    /// [`ContractError`] where contract `RuntimeTypeSystem` is not advertised in a version that is read, or the descriptor
+    /// lacks the layout of methods.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Methods, ContractError> {
+        MethodTables::CONTRACT.require(d)?;
         Ok(Methods {
             memory: Arc::clone(memory),
             desc: DescLayout::bind(d)?,

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind, flag_names};
 use crate::contract::descriptor::layout;
-use crate::contract::{ContractError, Descriptor};
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 
 layout! {
@@ -20,9 +20,6 @@ layout! {
         os_id: opt "OSId",
         state: opt "State",
         cooperative: opt "PreemptiveGCDisabled",
-        locals: opt "RuntimeThreadLocals",
-        // .NET 8 has the allocation context inside the thread.
-        context: opt "AllocContext",
         exposed: opt "ExposedObject|GCHandle",
         last_thrown: opt "LastThrownObject",
         tracker: opt "ExceptionTracker",
@@ -150,36 +147,64 @@ pub fn state_names(state: u32) -> Vec<String> {
     flag_names(STATES, u64::from(state))
 }
 
+/// Where a thread has its allocation context.
+#[derive(Clone, Copy, Debug)]
+enum ContextPlace {
+    /// .NET 8: in the runtime's `Thread`.
+    Net8(u64),
+    /// .NET 9 and later: in the thread's locals, which `Thread` points to.
+    Net9 {
+        /// Offset of the pointer in `Thread`.
+        locals: u64,
+        /// Offset of the context in the locals.
+        context: u64,
+    },
+}
+
+impl ContextPlace {
+    fn bind(d: &Descriptor) -> Option<ContextPlace> {
+        if let Ok(context) = d.offset("Thread", "AllocContext") {
+            return Some(ContextPlace::Net8(context));
+        }
+        // .NET 10 and later wrap the GC's context in one of the VM's; .NET 9 has it bare.
+        let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
+        Some(ContextPlace::Net9 {
+            locals: d.offset("Thread", "RuntimeThreadLocals").ok()?,
+            context: d.offset("RuntimeThreadLocals", "AllocContext").ok()?.saturating_add(outer),
+        })
+    }
+}
+
 /// Reader of the thread list.
+#[derive(Debug)]
 pub struct Threads {
     memory: Arc<Memory>,
     thread: ThreadLayout,
     store: StoreLayout,
-    context: Option<ContextLayout>,
+    context: Option<(ContextPlace, ContextLayout)>,
     tracker: Option<TrackerLayout>,
-    /// Offset of the GC's context in the thread's locals: through the EE's context from .NET 10 on.
-    context_in_locals: Option<u64>,
     store_at: Addr,
     finalizer_at: Option<Addr>,
     limit: usize,
 }
 
 impl Threads {
-    /// Binds the contract.
+    /// The contract that is read.
+    pub const CONTRACT: Contract = Contract::needed("Thread", &["1", "n1"]);
+
+    /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks the thread list.
+    /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks the thread
+    /// list.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Threads, ContractError> {
-        // .NET 10 and later wrap the GC's context in one of the VM's; .NET 9 has it bare.
-        let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
-        let in_locals = d.offset("RuntimeThreadLocals", "AllocContext").ok();
+        Self::CONTRACT.require(d)?;
         Ok(Threads {
             memory: Arc::clone(memory),
             thread: ThreadLayout::bind(d)?,
             store: StoreLayout::bind(d)?,
-            context: ContextLayout::bind(d).ok(),
+            context: ContextPlace::bind(d).zip(ContextLayout::bind(d).ok()),
             tracker: TrackerLayout::bind(d).ok(),
-            context_in_locals: in_locals.map(|o| o.saturating_add(outer)),
             store_at: d.pointer("ThreadStore")?,
             finalizer_at: d.pointer("FinalizerThread").ok(),
             limit: limits.threads,
@@ -217,7 +242,7 @@ impl Threads {
         };
         while !link.is_null() {
             if !seen.insert(link) || out.len() >= self.limit {
-                notes.add(NoteKind::LimitHit, link, "the thread list runs in a circle or past its limit");
+                notes.add(NoteKind::LimitHit, link, "the thread list has a cycle or exceeds its limit");
                 break;
             }
             let Some(address) = link.minus(self.thread.link) else {
@@ -273,7 +298,7 @@ impl Threads {
         let mut seen = HashSet::new();
         while let Some(info) = at {
             if !seen.insert(info) || out.len() >= MAX_NESTED {
-                let what = format!("the exceptions in flight of the thread at {thread} run in a circle or past their limit");
+                let what = format!("thread {thread}: the list of exceptions in flight has a cycle or exceeds its limit");
                 notes.add(NoteKind::LimitHit, info, what);
                 break;
             }
@@ -291,14 +316,12 @@ impl Threads {
     }
 
     fn context_of(&self, thread: Addr) -> Option<AllocContext> {
-        let at = match (self.thread.context, self.thread.locals, self.context_in_locals) {
-            (Some(inline), ..) => thread.plus(inline),
-            (None, Some(locals), Some(offset)) => {
-                // Null for threads that are dead or have not started.
-                self.memory.ptr(thread.plus(locals)).ok().filter(|l| !l.is_null())?.plus(offset)
-            }
-            _ => return None,
+        let (place, layout) = self.context.as_ref()?;
+        let at = match place {
+            ContextPlace::Net8(context) => thread.plus(*context),
+            // Null for threads that are dead or have not started.
+            ContextPlace::Net9 { locals, context } => self.memory.ptr(thread.plus(*locals)).ok().filter(|l| !l.is_null())?.plus(*context),
         };
-        self.context.as_ref()?.read(&self.memory, at)
+        layout.read(&self.memory, at)
     }
 }

@@ -54,7 +54,8 @@ impl TypeNames {
     /// `None` for nowhere.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks what every name needs.
+    /// [`ContractError`] where contract `RuntimeTypeSystem` or `Loader` is not advertised in a version that is read, or the
+    /// descriptor lacks what every name needs.
     pub fn new(
         memory: &Arc<Memory>,
         descriptor: &Descriptor,
@@ -63,8 +64,8 @@ impl TypeNames {
         limits: &Limits,
     ) -> Result<TypeNames, ContractError> {
         Ok(TypeNames {
-            tables: MethodTables::new(memory, descriptor)?,
-            modules: Modules::new(memory, descriptor, os, search, limits),
+            tables: MethodTables::bind(memory, descriptor)?,
+            modules: Modules::bind(memory, descriptor, os, search, limits)?,
             layouts: Layouts::bind(descriptor),
             memory: Arc::clone(memory),
             longest: usize::try_from(limits.string_bytes).unwrap_or(usize::MAX),

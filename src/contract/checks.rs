@@ -1,7 +1,7 @@
-//! Self-checks: does a descriptor fit this process? They guard every overlay, bundled or given.
+//! Self-checks that a descriptor matches the process, applied to every overlay, bundled or given.
 //!
-//! Source: `docs/internals/descriptors.md#self-checks`. With the overlay of .NET 8 on a .NET 9 process, or the reverse, the
-//! checks of the Free and String method tables fail at once (measured).
+//! Source: `docs/internals/descriptors.md#self-checks`. The Free and String method table checks reject the overlay of .NET 8
+//! for a .NET 9 process and vice versa (measured).
 
 use std::collections::BTreeSet;
 
@@ -12,33 +12,33 @@ use crate::memory::Memory;
 /// Bit of `MethodTable` flags: instances have a component size (RuntimeTypeSystem contract).
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 
-/// One check with its outcome.
+/// A check and its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What is checked.
+    /// Name of the check.
     pub name: &'static str,
-    /// What came out.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// What came out of a check.
+/// Outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As expected; with the facts.
+    /// As expected, with the values compared.
     Passed(String),
-    /// Not as expected; with the facts.
+    /// Not as expected, with the values compared.
     Failed(String),
-    /// The dump or the descriptor lacks what the check needs.
+    /// The dump or the descriptor lacks the data to check.
     Unknown(String),
 }
 
 impl Check {
-    /// Whether the check speaks against the descriptor.
+    /// Whether the check rejects the descriptor.
     pub fn failed(&self) -> bool {
         matches!(self.outcome, Outcome::Failed(_))
     }
 
-    /// Whether the check speaks for the descriptor.
+    /// Whether the check confirms the descriptor.
     pub fn passed(&self) -> bool {
         matches!(self.outcome, Outcome::Passed(_))
     }
@@ -89,7 +89,7 @@ fn method_table(
         let flags_at = descriptor.offset("MethodTable", "MTFlags").map_err(|e| e.to_string())?;
         let base_at = descriptor.offset("MethodTable", "BaseSize").map_err(|e| e.to_string())?;
         let (Ok(flags), Ok(base)) = (memory.u32(mt.plus(flags_at)), memory.u32(mt.plus(base_at))) else {
-            return Err(format!("{global} leads to {mt}, which is not in the dump"));
+            return Err(format!("{global} points to {mt}, which is not in the dump"));
         };
         let has = (flags & HAS_COMPONENT_SIZE != 0).then_some(flags & 0xffff);
         let facts = format!("{mt}: base size {base}, component size {}", has.unwrap_or(0));
@@ -119,12 +119,12 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let mut link = memory.ptr(store.plus(first)).map_err(|e| format!("thread store: {e}"))?;
         let mut ids = BTreeSet::new();
         while !link.is_null() {
-            let thread = link.minus(link_at).ok_or("the thread list leads to a null page")?;
+            let thread = link.minus(link_at).ok_or("the thread list links to the null page")?;
             let Ok(id) = memory.u32(thread.plus(id_at)) else {
-                return Ok(Outcome::Failed(format!("the thread at {thread} is not in the dump")));
+                return Ok(Outcome::Failed(format!("thread {thread} is not in the dump")));
             };
             if !ids.insert(id) || ids.len() > limits.threads {
-                return Ok(Outcome::Failed(format!("the thread list repeats the id {id}")));
+                return Ok(Outcome::Failed(format!("the thread list repeats id {id}")));
             }
             let Ok(next) = memory.ptr(link) else {
                 return Ok(Outcome::Failed(format!("the thread list breaks at {link}")));

@@ -1,29 +1,29 @@
-//! `g_dacTable` and `GcDacVars`: how runtimes without a GC contract (.NET 8, 9, 10) are entered.
+//! `g_dacTable` and `GcDacVars`: entry points into runtimes without a GC contract (.NET 8, 9, 10).
 //!
 //! `g_dacTable` is an exported array; entry *i* holds the address of the *i*-th variable that the DAC reads
-//! (`dacvars.h`). One of them leads to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
+//! (`dacvars.h`). One of them points to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
 //! Source: `docs/internals/descriptors.md#g_dactable`.
 
 use super::overlay::Overlay;
 use crate::base::{Addr, AddrRange};
 use crate::memory::{Image, Memory};
 
-/// Entries that are looked at when the size of the table is unknown; the longest seen has 170.
+/// Limit on entries if the size of the table is unknown; the longest table seen has 170.
 const MAX_ENTRIES: u64 = 512;
 
 /// `g_dacTable` of one runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DacTable {
-    /// Where it lies.
+    /// Address of the table.
     pub address: Addr,
-    /// Number of entries, where the symbol has a size (ELF).
+    /// Number of entries, if the symbol has a size (ELF).
     pub entries: Option<u64>,
     /// How it was found.
     pub found_by: &'static str,
 }
 
 impl DacTable {
-    /// The address of variable `index`; `None` where the entry is absent or null.
+    /// Address of variable `index`; `None` if the entry is absent or null.
     pub fn entry(&self, memory: &Memory, index: u64) -> Option<Addr> {
         if self.entries.is_some_and(|n| index >= n) {
             return None;
@@ -31,8 +31,8 @@ impl DacTable {
         memory.ptr(self.address.element(index, memory.ptr_bytes())).ok().filter(|a| !a.is_null())
     }
 
-    /// Number of entries: from the symbol, else up to the first that leads outside of the image (Windows has no
-    /// symbol sizes; measured 169, 170 and 138 entries for .NET 8, 9 and 10).
+    /// Number of entries: from the symbol, else up to the first one outside the image (Windows has no symbol sizes; measured
+    /// 169, 170 and 138 entries for .NET 8, 9 and 10).
     pub fn count(&self, memory: &Memory, image: &Image) -> u64 {
         self.entries.unwrap_or_else(|| {
             let inside = |i: &u64| self.entry(memory, *i).is_some_and(|a| image.range.contains(a));
@@ -41,7 +41,7 @@ impl DacTable {
     }
 }
 
-/// Offsets inside `GcDacVars` that recognise it.
+/// Offsets in `GcDacVars` used to recognize it.
 #[derive(Clone, Copy, Debug)]
 pub struct VarsLayout {
     generation_size: u64,
@@ -61,7 +61,7 @@ impl VarsLayout {
         })
     }
 
-    /// Whether `address` holds a `GcDacVars`. Exactly one place per process did in 133 of 133 dumps of .NET 8 to 10.
+    /// Whether there is a `GcDacVars` at `address`. Unique in 133 of 133 dumps of .NET 8 to 10.
     pub fn matches(&self, memory: &Memory, address: Addr) -> bool {
         self.try_match(memory, address).is_some()
     }
@@ -81,16 +81,16 @@ fn starts_like_vars(head: &[u8]) -> bool {
     matches!(head, [2, minor, rest @ ..] if *minor <= 32 && rest.iter().all(|b| *b == 0))
 }
 
-/// Where the GC's variables were found.
+/// Location of the GC's variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcDacVars {
-    /// Where the structure lies.
+    /// Address of the structure.
     pub address: Addr,
     /// How it was found.
     pub found_by: &'static str,
 }
 
-/// Finds `GcDacVars` through the table: at the index that an overlay gives, else at any.
+/// Finds `GcDacVars` through the table: at the index given by an overlay, else at any.
 pub fn vars_by_table(memory: &Memory, layout: &VarsLayout, table: &DacTable, image: &Image, index: Option<u64>) -> Option<GcDacVars> {
     let at = |i: u64| {
         let vars = memory.ptr(table.entry(memory, i)?).ok()?;
@@ -114,8 +114,8 @@ pub fn vars_by_content(memory: &Memory, layout: &VarsLayout, image: &Image) -> O
         .map(|address| GcDacVars { address, found_by: "its content in the runtime's data" })
 }
 
-/// Finds `g_dacTable` from the variable that points to `GcDacVars`: the table's entry `index` is that variable's
-/// address. Works without export tables, so for kernel cores without any file (103 of 103 Linux dumps, unique).
+/// Finds `g_dacTable` from the variable that points to `GcDacVars`, whose address is entry `index` of the table. Needs no
+/// export table, so it works for kernel cores without module files (103 of 103 Linux dumps, unique).
 pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64) -> Option<DacTable> {
     let holders_of = |value: Addr| -> Vec<Addr> {
         words(memory, image).filter(|(_, bytes)| memory.shape().number(bytes) == value.0).map(|(a, _)| a).collect()
@@ -123,7 +123,7 @@ pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64) 
     holders_of(vars).into_iter().find_map(|variable| {
         holders_of(variable).into_iter().find_map(|entry| {
             let address = entry.minus(index.checked_mul(memory.ptr_bytes())?)?;
-            // The first entries are all addresses of variables of the runtime; a chance hit has other neighbours.
+            // The first entries are all addresses of runtime variables; a chance hit has other neighbours.
             let table = DacTable { address, entries: None, found_by: "its content in the runtime's data" };
             let near = |i: u64| table.entry(memory, i).is_some_and(|a| image.range.contains(a));
             (0..index).filter(|i| near(*i)).count().ge(&usize::try_from(index / 2).ok()?).then_some(table)

@@ -19,50 +19,50 @@ pub fn magic(memory: &Memory) -> [u8; 8] {
     }
 }
 
-/// A descriptor's header: it leads to the JSON and to the pointer data, which may be absent.
+/// Header of a descriptor: locates the JSON and the pointer data, either of which may be absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Where the header lies.
+    /// Address of the header.
     pub address: Addr,
-    /// Bytes of JSON.
+    /// Size of the JSON in bytes.
     pub json_bytes: u64,
-    /// Where the JSON lies.
+    /// Address of the JSON.
     pub json: Addr,
-    /// Slots of pointer data; slot 0 is a placeholder.
+    /// Number of pointer data slots; slot 0 is a placeholder.
     pub slots: u64,
-    /// Where the pointer data lies.
+    /// Address of the pointer data.
     pub pointer_data: Addr,
 }
 
 /// Why a descriptor could not be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// A part of the header is not in the dump.
-    #[error("the descriptor's header: {0}")]
+    /// Part of the header is not in the dump.
+    #[error("descriptor header: {0}")]
     Read(#[from] ReadError),
-    /// Not a descriptor, or one of another kind of machine.
-    #[error("{address} holds no descriptor for a target of this pointer size and byte order")]
+    /// Not a descriptor, or one for another kind of target.
+    #[error("no descriptor for a target of this pointer size and byte order at {address}")]
     NotADescriptor {
-        /// Where it was expected.
+        /// Expected address.
         address: Addr,
     },
-    /// A number in the header is beyond any sense.
-    #[error("the descriptor at {address} announces {what}, more than the limit of {limit}")]
+    /// A count in the header exceeds its limit.
+    #[error("descriptor at {address}: {what} exceeds the limit of {limit}")]
     TooLarge {
-        /// Where the descriptor lies.
+        /// Address of the descriptor.
         address: Addr,
-        /// What it announces.
+        /// The count.
         what: String,
         /// The limit.
         limit: u64,
     },
     /// The JSON is not in the dump: normal for .NET 9 and 10 heap dumps and for kernel cores.
-    #[error("the descriptor's JSON ({} bytes at {}) is not in the dump", .0.len, .0.address)]
+    #[error("the descriptor JSON ({} bytes at {}) is not in the dump", .0.len, .0.address)]
     JsonAbsent(ReadError),
-    /// The JSON is there and damaged.
+    /// The JSON is malformed.
     #[error("{error} (at {address})")]
     Json {
-        /// Where the JSON lies.
+        /// Address of the JSON.
         address: Addr,
         /// What is wrong with it.
         error: JsonError,
@@ -73,7 +73,7 @@ impl Header {
     /// Reads and checks the header at `address`.
     ///
     /// # Errors
-    /// [`HeaderError`] where there is none or where it makes no sense.
+    /// [`HeaderError`] if there is none or it is invalid.
     pub fn read(memory: &Memory, address: Addr, limits: &Limits) -> Result<Header, HeaderError> {
         if memory.bytes(address, 8)?.as_ref() != magic(memory) {
             return Err(HeaderError::NotADescriptor { address });
@@ -110,7 +110,7 @@ impl Header {
         json::parse(&text).map_err(|error| HeaderError::Json { address: self.json, error })
     }
 
-    /// The content of a slot. `None` where it is out of range or absent.
+    /// The content of a slot; `None` if out of range or absent.
     pub fn slot(&self, memory: &Memory, index: u64) -> Option<Addr> {
         (index < self.slots).then(|| memory.ptr(self.pointer_data.element(index, memory.ptr_bytes())).ok())?
     }
@@ -127,7 +127,7 @@ pub struct Part {
     pub raw: RawDescriptor,
 }
 
-/// Reads the descriptor at `root` and everything below it. Children that cannot be read are noted and left out.
+/// Reads the descriptor at `root` and its sub-descriptors. Adds a note for each unreadable sub-descriptor.
 ///
 /// # Errors
 /// [`HeaderError`] of the root.
@@ -156,7 +156,7 @@ pub fn children(memory: &Memory, parent: usize, depth: usize, limits: &Limits, n
         }
         let child = match memory.ptr(variable) {
             Ok(a) if a.is_null() => {
-                note(variable, "not there yet: the runtime was still starting when the dump was taken".into());
+                note(variable, "not initialized: the runtime was still starting when the dump was taken".into());
                 continue;
             }
             Ok(a) => a,
@@ -169,7 +169,7 @@ pub fn children(memory: &Memory, parent: usize, depth: usize, limits: &Limits, n
             continue;
         }
         if depth > limits.descriptor_depth || parts.len() >= limits.descriptors {
-            note(child, "too many nested descriptors".into());
+            note(child, "too many sub-descriptors".into());
             continue;
         }
         match Header::read(memory, child, limits).and_then(|h| h.parse(memory).map(|raw| (h, raw))) {

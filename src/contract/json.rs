@@ -1,4 +1,4 @@
-//! The compact JSON of a data contract descriptor, as text to structures. Knows nothing of memory.
+//! Parser for the compact JSON of data contract descriptors. Independent of memory.
 //!
 //! Source: `docs/internals/descriptors.md#json`, and both generations of the reference parser (dotnet/runtime). Versions 0
 //! (.NET 9, 10), 1 (previews of 11) and 2 (.NET 11) do not differ in what is read here.
@@ -8,20 +8,20 @@ use std::marker::PhantomData;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-/// A parsed descriptor text. Slots are still unresolved.
+/// A parsed descriptor with unresolved slots.
 #[derive(Clone, Debug, Default)]
 pub struct RawDescriptor {
-    /// `version`: 0 to 2 in everything seen.
+    /// `version`: 0 to 2 in all runtimes seen.
     pub version: u64,
-    /// `baseline`: "empty" in everything seen.
+    /// `baseline`: "empty" in all runtimes seen.
     pub baseline: String,
-    /// Types in the order of the text.
+    /// Types, in order.
     pub types: Vec<(String, RawType)>,
-    /// Globals in the order of the text.
+    /// Globals, in order.
     pub globals: Vec<(String, RawGlobal)>,
     /// Contracts with their versions, as written.
     pub contracts: Vec<(String, String)>,
-    /// Sub-descriptors with the slot that leads to them.
+    /// Sub-descriptors with their slots.
     pub sub_descriptors: Vec<(String, u64)>,
 }
 
@@ -30,53 +30,53 @@ pub struct RawDescriptor {
 pub struct RawType {
     /// `"!"`: size in bytes.
     pub size: Option<u64>,
-    /// Field offsets in bytes, with the type where the text gives one.
+    /// Field offsets in bytes, with the type if given.
     pub fields: Vec<(String, u64, Option<String>)>,
 }
 
 /// A global value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawGlobal {
-    /// What it is.
+    /// Its value.
     pub value: RawValue,
-    /// Its type, where the text gives one.
+    /// Its type, if given.
     pub type_name: Option<String>,
 }
 
-/// What a global is.
+/// Value of a global.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawValue {
-    /// A literal. A string that spells a number is both.
+    /// A literal. A numeric string is both number and text.
     Literal {
-        /// The number, where it is or spells one; negative ones in two's complement.
+        /// The number, if numeric; negative ones in two's complement.
         number: Option<u64>,
-        /// The text, where it was written as a string.
+        /// The text, if written as a string.
         text: Option<String>,
     },
-    /// The value is in this slot of the pointer data.
+    /// A slot of the pointer data.
     Slot(u64),
 }
 
-/// Why a descriptor's text was refused.
+/// Why a descriptor could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
     /// Not UTF-8.
-    #[error("the descriptor's JSON is not UTF-8 text")]
+    #[error("the descriptor JSON is not UTF-8")]
     NotText,
     /// Not JSON, or not a descriptor.
-    #[error("the descriptor's JSON is malformed: {0}")]
+    #[error("malformed descriptor JSON: {0}")]
     Malformed(String),
 }
 
 /// Parses the text of a descriptor. Comments and trailing commas are accepted, unknown keys skipped.
 ///
 /// # Errors
-/// [`JsonError`] where the text is not a descriptor.
+/// [`JsonError`] if the text is not a descriptor.
 pub fn parse(text: &[u8]) -> Result<RawDescriptor, JsonError> {
     let text = std::str::from_utf8(text).map_err(|_| JsonError::NotText)?;
     let file: File = match serde_json::from_str(text) {
         Ok(file) => file,
-        // The strict parse is the common case; the runtime itself never writes comments or trailing commas.
+        // Strict parsing is the common case: the runtime never writes comments or trailing commas.
         Err(first) => serde_json::from_str(&strict(text)).map_err(|_| JsonError::Malformed(first.to_string()))?,
     };
     let malformed = |what: String| JsonError::Malformed(what);
@@ -122,7 +122,7 @@ pub fn parse(text: &[u8]) -> Result<RawDescriptor, JsonError> {
         replace(&mut out.contracts, name, version);
     }
     for (name, item) in file.sub_descriptors.unwrap_or_default().0 {
-        // The reference reader ignores sub-descriptors that are not indirect; so do we.
+        // Like the reference reader, ignore sub-descriptors that are not indirect.
         let slot = item.slot().or_else(|| item.typed().and_then(|(inner, _)| inner.slot()));
         if let Some(slot) = slot {
             replace(&mut out.sub_descriptors, name, slot);
@@ -131,7 +131,7 @@ pub fn parse(text: &[u8]) -> Result<RawDescriptor, JsonError> {
     Ok(out)
 }
 
-/// Repeated names in one dictionary: the last one wins, as in the reference parser.
+/// Repeated names: the last one wins, as in the reference parser.
 fn replace<T>(list: &mut Vec<(String, T)>, name: String, value: T) {
     match list.iter_mut().find(|e| e.0 == name) {
         Some(entry) => entry.1 = value,
@@ -139,8 +139,7 @@ fn replace<T>(list: &mut Vec<(String, T)>, name: String, value: T) {
     }
 }
 
-/// The key that contract versions are compared by: `1` and `"c1"` are the same thing (.NET 9 and 10 write integers,
-/// .NET 11 strings since April 2026).
+/// Normalized contract version: `1` and `"c1"` are equal (.NET 9 and 10 write integers, .NET 11 strings since April 2026).
 pub fn contract_version(written: &str) -> String {
     match written.strip_prefix('c') {
         Some(digits) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => digits.into(),
@@ -148,13 +147,13 @@ pub fn contract_version(written: &str) -> String {
     }
 }
 
-/// A number as descriptors spell them: decimal, `0x…`, either with a minus sign (two's complement then).
+/// Parses a number: decimal or `0x…`, optionally negative (two's complement).
 pub fn number(text: &str) -> Option<u64> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    // `from_str_radix` takes a sign of its own, which "--1" or "0x-1" must not smuggle in.
+    // `from_str_radix` accepts a sign, which must not let "--1" or "0x-1" pass.
     if !digits.bytes().next()?.is_ascii_digit() {
         return None;
     }
@@ -166,11 +165,11 @@ pub fn number(text: &str) -> Option<u64> {
     Some(if negative { magnitude.wrapping_neg() } else { magnitude })
 }
 
-/// The text without comments and trailing commas, which JSON proper has not got.
+/// Strips comments and trailing commas, which are not JSON.
 fn strict(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
-    // A comma is held back until something that is not a closing bracket follows.
+    // A comma is held back until something other than a closing bracket follows.
     let mut comma = false;
     while let Some(c) = chars.next() {
         match c {
@@ -226,7 +225,7 @@ struct File {
     sub_descriptors: Option<Pairs<Item>>,
 }
 
-/// A dictionary with its entries in order, repetitions included.
+/// A dictionary with entries in order, including duplicates.
 struct Pairs<T>(Vec<(String, T)>);
 
 impl<T> Default for Pairs<T> {
@@ -278,7 +277,7 @@ impl Scalar {
     }
 }
 
-/// A scalar or a list of them, nested once: every value that a descriptor writes.
+/// Any value in a descriptor: a scalar, or a list of scalars nested at most once.
 #[derive(Clone, Debug, PartialEq)]
 enum Item {
     Scalar(Scalar),
@@ -342,13 +341,13 @@ impl<'de> Visitor<'de> for ItemVisitor {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Item, A::Error> {
         if self.depth >= 2 {
-            return Err(de::Error::custom("a list in a list in a list"));
+            return Err(de::Error::custom("lists nested too deeply"));
         }
         let mut items = Vec::new();
         while let Some(item) = seq.next_element_seed(ItemSeed { depth: self.depth + 1 })? {
             items.push(item);
             if items.len() > 2 {
-                return Err(de::Error::custom("a list of more than two"));
+                return Err(de::Error::custom("list of more than two items"));
             }
         }
         Ok(Item::List(items))
@@ -377,7 +376,7 @@ impl<'de> Deserialize<'de> for Scalar {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Scalar, D::Error> {
         match Item::deserialize(deserializer)? {
             Item::Scalar(s) => Ok(s),
-            Item::List(_) => Err(de::Error::custom("a number or a string was expected")),
+            Item::List(_) => Err(de::Error::custom("expected a number or a string")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the places in the process where a runtime may be.
+//! Locates candidate runtimes in the process.
 
 use super::dac_table::DacTable;
 use super::header::{self, Header};
@@ -13,38 +13,38 @@ const DAC_TABLE: &str = "g_dacTable";
 /// Exported by NativeAOT of .NET 8 and 9, which has no descriptor.
 const AOT_HEADER: &str = "DotNetRuntimeDebugHeader";
 
-/// Names of the runtime's own module.
+/// Names of the runtime module.
 const RUNTIME_NAMES: [&str; 3] = ["libcoreclr.so", "coreclr.dll", "libcoreclr.dylib"];
 
-/// A place where a runtime may be.
+/// A candidate runtime.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The module, `None` where a bare scan found a descriptor outside of every module.
+    /// The module; `None` if a scan found a descriptor outside all modules.
     pub module: Option<Module>,
     /// Its image.
     pub image: Option<Image>,
-    /// The descriptor's header.
+    /// Address of the descriptor header.
     pub descriptor: Option<Addr>,
     /// How it was found.
     pub descriptor_found_by: Option<&'static str>,
     /// `g_dacTable`.
     pub dac_table: Option<DacTable>,
-    /// The module file that filled pages in.
+    /// The module file used to fill in pages.
     pub filled: Filled,
 }
 
-/// What was seen on the way: for the message when there is no runtime.
+/// Modules seen during the search, for the error message if there is no runtime.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Modules of NativeAOT programs without a descriptor.
     pub native_aot: Vec<Module>,
-    /// Modules of runtimes that gcdump does not read: .NET Framework, Mono.
+    /// Modules of unsupported runtimes: .NET Framework, Mono.
     pub foreign: Vec<(Module, &'static str)>,
-    /// Modules with the runtime's name whose image is not in the dump.
+    /// Modules named like a runtime whose image is not in the dump.
     pub headless: Vec<Module>,
 }
 
-/// Whether this is the runtime's own module by name.
+/// Whether this is the runtime module, by name.
 pub fn is_runtime_name(module: &Module) -> bool {
     RUNTIME_NAMES.iter().any(|n| module.file_name().eq_ignore_ascii_case(n))
 }
@@ -58,7 +58,7 @@ fn foreign(module: &Module) -> Option<&'static str> {
     }
 }
 
-/// Finds every place where a runtime may be, and tops their images up from matching files.
+/// Finds all candidate runtimes and fills in their images from matching files.
 pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &Limits, notes: &Collector) -> (Vec<Site>, Seen) {
     let mut seen = Seen::default();
     let mut sites = Vec::new();
@@ -70,7 +70,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             None => seen.headless.push(module.clone()),
         }
     }
-    // Single-file and NativeAOT programs carry the runtime in their own image.
+    // Single-file and NativeAOT programs contain the runtime in their own image.
     for module in others {
         if let Some(what) = foreign(module) {
             seen.foreign.push((module.clone(), what));
@@ -92,8 +92,8 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
 
 fn top_up(dump: &DumpFile, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Collector, single_file: bool) -> Filled {
     let image = Image::at(memory, module.base);
-    // Kernels dump written pages of private mappings only; createdump without a DAC, as with single-file programs, too.
-    // Where nothing writable of the image was captured, it is a mini dump: what the file says would be stale.
+    // Kernels, and createdump without a DAC (single-file programs), dump only written pages of private mappings. If no
+    // writable page of the image was captured, it is a mini dump: the data in the file would be stale.
     image.iter().flat_map(|i| &i.writable).for_each(|r| memory.scan(*r));
     let written_pages_saved = image.as_ref().is_some_and(|i| i.writable.iter().any(|r| memory.captured(*r) > 0));
     let clean_pages = written_pages_saved && (single_file || dump.facts.uncaptured_mappings > 0);
@@ -126,8 +126,8 @@ fn site(memory: &Memory, module: &Module, image: Image, filled: Filled, limits: 
     }
 }
 
-/// Looks for a root descriptor in `ranges`. In .NET 11 the GC's descriptors carry the same magic, so a hit counts only
-/// when it has sub-descriptors or the Thread contract, or when its JSON is absent but everything else makes sense.
+/// Searches `ranges` for a root descriptor. In .NET 11 the GC descriptors have the same magic, so a hit counts only if it has
+/// sub-descriptors or the Thread contract, or if its JSON is absent but everything else is valid.
 fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> {
     let magic = header::magic(memory);
     let mut without_json = None;
@@ -153,7 +153,7 @@ fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> 
     without_json
 }
 
-/// The last resort: a descriptor anywhere in captured writable memory (stripped or renamed images).
+/// Last resort: a descriptor anywhere in captured writable memory (stripped or renamed images).
 fn stray_descriptor(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Option<Site> {
     let writable: Vec<AddrRange> = dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
     let everything = [AddrRange::new(Addr::NULL, Addr(u64::MAX))];

@@ -1,8 +1,7 @@
-//! Floor 3: finds the data contract descriptor of each runtime in the process, parses, merges, or synthesises it.
+//! Floor 3: locates, parses, merges or synthesizes the data contract descriptor of each runtime in the process.
 //!
-//! .NET 11 describes its own GC in the dump. .NET 9 and 10 describe the VM only, and in most dumps not even that can be
-//! read; .NET 8 describes nothing. There a bundled overlay stands in, and the GC part is synthesised from `GcDacVars`.
-//! Above this floor all runtimes look the same.
+//! .NET 11 has descriptors for VM and GC. .NET 9 and 10 have one for the VM only, which most dumps lack; .NET 8 has none. For
+//! these, a bundled overlay is used, and the GC part is synthesized from `GcDacVars`. Above this floor all runtimes look alike.
 
 pub mod checks;
 mod dac_table;
@@ -12,7 +11,7 @@ mod json;
 mod locate;
 mod overlay;
 mod runtime;
-pub mod support;
+mod support;
 mod synthesis;
 
 pub use dac_table::{DacTable, GcDacVars};
@@ -22,3 +21,4 @@ pub use json::{JsonError, RawDescriptor, parse as parse_descriptor};
 pub use locate::Site;
 pub use overlay::{Overlay, OverlayError, bundled_names};
 pub use runtime::{Description, Options, RuntimeError, open_runtimes};
+pub use support::{CONTRACTS, Contract, refusal};

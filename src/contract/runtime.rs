@@ -10,7 +10,7 @@ use super::header::{self, Header, HeaderError, Part};
 use super::json::RawValue;
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
-use super::{support, synthesis};
+use super::synthesis;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Memory, hex};
@@ -30,48 +30,48 @@ pub struct Options {
 /// A runtime found in the process, and the descriptor that contract readers bind to.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// Where it was found.
+    /// Location in the process.
     pub site: Site,
-    /// Everything that is known about its layouts and variables.
+    /// The merged descriptor.
     pub descriptor: Arc<Descriptor>,
-    /// Where the VM's part came from.
+    /// Source of the VM layouts.
     pub vm: LayoutSource,
-    /// Where the GC's part came from.
+    /// Source of the GC layouts.
     pub gc: LayoutSource,
-    /// Name of the overlay that was used.
+    /// Name of the overlay in use.
     pub overlay: Option<String>,
-    /// The GC's variables, where the GC part was synthesised.
+    /// The GC variables, if the GC layouts were synthesized.
     pub gc_dac_vars: Option<GcDacVars>,
-    /// Version for people: `10.0.12`, or only `10.0`.
+    /// Version: `10.0.12`, or only `10.0`.
     pub version: Option<String>,
-    /// Where the version was read.
+    /// Source of the version.
     pub version_source: Option<VersionSource>,
-    /// What the self-checks said about the descriptor as used.
+    /// Self-checks of the descriptor.
     pub checks: Vec<Check>,
-    /// Overlays given by the user that do not fit, each with the reason.
+    /// User-supplied overlays that do not match, with reasons.
     pub refused: Vec<String>,
-    /// `version` of the runtime's own JSON.
+    /// `version` of the runtime's JSON.
     pub descriptor_version: Option<u64>,
 }
 
 /// Why no runtime can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
-    /// No module of a .NET runtime in the process.
+    /// The process contains no .NET runtime.
     #[error(
         "no .NET runtime found in this process: none of its {modules} modules is a CoreCLR runtime or exports a data contract \
-         descriptor, and no descriptor lies in its captured memory"
+         descriptor, and its captured memory contains no descriptor"
     )]
     NoRuntime {
-        /// Modules looked at.
+        /// Number of modules examined.
         modules: usize,
     },
-    /// A runtime number that the process has not got.
-    #[error("there is no runtime number {index}: they count from 0, and {have} can be read in this process")]
+    /// Runtime index out of range.
+    #[error("runtime index {index} is out of range: {have} found, counted from 0")]
     NoSuchRuntime {
-        /// Number asked for.
+        /// Requested index.
         index: usize,
-        /// Runtimes in the process.
+        /// Number of readable runtimes.
         have: usize,
     },
     /// A NativeAOT program of .NET 8 to 10.
@@ -91,24 +91,24 @@ pub enum RuntimeError {
         /// Path of its module.
         path: String,
     },
-    /// CoreCLR is there, but its image is not in the dump and no file beside it fits.
+    /// CoreCLR is loaded, but its image is not in the dump and no matching file was found.
     #[error(
-        "{path} was loaded, but the dump lacks its first page and no matching file is at hand; give the folder with the \
-         runtime's files with --modules"
+        "{path} was loaded, but the dump lacks its first page and no matching file was found; specify the folder with the \
+         runtime files with --modules"
     )]
     Headless {
         /// Path of the module.
         path: String,
     },
-    /// CoreCLR is there, but in a version that nothing describes.
+    /// CoreCLR is loaded, but its version is unsupported.
     #[error(
-        "{path} is a CoreCLR runtime that gcdump cannot read: it has no usable descriptor, and no overlay fits ({details}); \
+        "{path} is a CoreCLR runtime that gcdump cannot read: it has no usable descriptor, and no overlay matches ({details}); \
          .NET 8, 9, 10 and 11 are supported, --overlay FILE adds others"
     )]
     Unsupported {
         /// Path of the module.
         path: String,
-        /// Build id, table size, and what each overlay failed.
+        /// Build id, table size, and why each overlay was rejected.
         details: String,
     },
 }
@@ -116,7 +116,7 @@ pub enum RuntimeError {
 /// Opens every runtime in the process.
 ///
 /// # Errors
-/// [`RuntimeError`] where not one can be read.
+/// [`RuntimeError`] if none can be read.
 pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Description>, RuntimeError> {
     let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
     let mut runtimes = Vec::new();
@@ -152,7 +152,7 @@ struct Opener<'a> {
     site: &'a Site,
 }
 
-/// The VM's part of a descriptor, from wherever.
+/// The VM part of a descriptor, from any source.
 struct Vm {
     descriptor: Descriptor,
     source: LayoutSource,
@@ -169,7 +169,7 @@ impl Opener<'_> {
         let has_gc = parts.iter().any(|p| p.raw.contracts.iter().any(|c| c.0 == "GC"));
         let gc_layouts = overlay::gc_layouts(self.memory.shape().ptr).ok();
         let layout = gc_layouts.as_ref().and_then(VarsLayout::of);
-        // Only runtimes without a GC contract need the variables; searching for them by content reads the whole `.data`.
+        // Only runtimes without a GC contract need `GcDacVars`; searching for it by content reads all of `.data`.
         let vars = layout.filter(|_| !has_gc).and_then(|l| self.vars(&l));
         let mut vm = self.vm(&parts, header, has_gc, vars)?;
         let mut gc = if has_gc { LayoutSource::Descriptor } else { LayoutSource::None };
@@ -181,12 +181,12 @@ impl Opener<'_> {
             }
         }
         if gc == LayoutSource::None && vm.source == LayoutSource::None {
-            return Err(self.unsupported("neither a descriptor nor GcDacVars was found".into()));
+            return Err(self.unsupported("neither a descriptor nor GcDacVars found".into()));
         }
         if matches!(vm.source, LayoutSource::Overlay | LayoutSource::OverlayJson)
             && let Some(o) = vm.overlay.as_ref().filter(|o| o.given)
         {
-            self.notes.add(NoteKind::OverlayUsed, None, format!("layouts come from the overlay {}", o.section.name));
+            self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
         }
         let (version, version_source) = self.version(&vm).map_or((None, None), |(v, s)| (Some(v), Some(s)));
         let mut site = self.site.clone();
@@ -208,7 +208,7 @@ impl Opener<'_> {
         })
     }
 
-    /// The runtime's own descriptor: its parts where the JSON can be read, at least its header otherwise.
+    /// The runtime's own descriptor: its parts if the JSON can be read, otherwise only the header.
     fn own_descriptor(&self) -> (Vec<Part>, Option<Header>) {
         let Some(address) = self.site.descriptor else { return (Vec::new(), None) };
         let limits = &self.options.limits;
@@ -218,7 +218,7 @@ impl Opener<'_> {
                 (parts, header)
             }
             Err(error) => {
-                // An absent JSON or struct is the normal case of .NET 9 and 10: no note.
+                // Absent JSON is normal for .NET 9 and 10: no note.
                 if !matches!(error, HeaderError::JsonAbsent(_) | HeaderError::Read(_)) {
                     self.notes.add(NoteKind::Descriptor, address, error.to_string());
                 }
@@ -237,7 +237,7 @@ impl Opener<'_> {
         by_table.or_else(|| dac_table::vars_by_content(self.memory, layout, image))
     }
 
-    /// Whether the table has a number of entries that the overlay's order was seen with.
+    /// Whether the size of the table is one the overlay's order is known for.
     fn fits_table(&self, overlay: &Overlay, table: &DacTable) -> bool {
         let count = || table.entries.or_else(|| self.site.image.as_ref().map(|i| table.count(self.memory, i)));
         overlay.section.dac_table.as_ref().is_some_and(|o| count().is_some_and(|n| o.entries.contains(&n)))
@@ -257,10 +257,10 @@ impl Opener<'_> {
         let mut refused = Vec::new();
         let mut disproved = BTreeSet::new();
         for overlay in self.options.overlays.iter().filter(|o| !o.fits(self.dump.facts.os, self.dump.facts.arch)) {
-            self.refuse(overlay, "it is for another operating system or architecture", &mut refused);
+            self.refuse(overlay, "for another operating system or architecture", &mut refused);
         }
         let mut candidates = self.overlays();
-        // A header without its JSON, or a table with a symbol size, names the one text or order that it can be.
+        // A header without JSON, or a table with a symbol size, determines the only possible JSON or order.
         let exact = |o: &Overlay| match (&header, &self.site.dac_table) {
             (Some(h), _) => o.section.descriptor.is_some_and(|r| (r.json_bytes, r.slots) == (h.json_bytes, h.slots)),
             (None, Some(t)) => self.fits_table(o, t),
@@ -274,13 +274,12 @@ impl Opener<'_> {
             let checks = checks::run(&descriptor, self.memory, &self.options.limits);
             let passed = checks.iter().filter(|c| c.passed()).count();
             match checks.iter().find(|c| c.failed()) {
-                // Windows mini dumps hold none of what the checks look at: there the exact size of the table or of the
-                // descriptor has to do.
+                // Windows mini dumps contain nothing to check: there the exact size of the table or descriptor must suffice.
                 None if passed >= 2 || exact(&overlay) => {
                     let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }
-                None => failures.push(format!("{}: nothing to check it against is in the dump", overlay.section.name)),
+                None => failures.push(format!("{}: the dump contains nothing to check it against", overlay.section.name)),
                 Some(c) => {
                     if overlay.given {
                         self.refuse(&overlay, &describe(c), &mut refused);
@@ -290,8 +289,8 @@ impl Opener<'_> {
                 }
             }
         }
-        // A release that gcdump has no overlay of for this machine may still publish its GC in the known form. One older
-        // than those, or one that is none of them although all are known, must not be believed to.
+        // A release without an overlay for this platform may still publish its GC in the known form. Older releases, or ones
+        // that match no overlay although all are known, must not be assumed to.
         let older = self.plain_version().is_some_and(|(v, _)| major(&v).is_some_and(|n| n < OLDEST_MAJOR));
         let none_of_them = SUPPORTED_BY_OVERLAY.iter().all(|r| disproved.contains(*r));
         if vars.is_some() && !older && !none_of_them {
@@ -299,8 +298,8 @@ impl Opener<'_> {
             self.notes.add(
                 NoteKind::Missing,
                 None,
-                "no overlay could be confirmed for this runtime: only what the GC publishes itself can be read; the runtime's own \
-                 files (--modules DIR) would help",
+                "no overlay could be confirmed for this runtime: only data published by the GC can be read; the runtime files \
+                 (--modules DIR) would help",
             );
             return Ok(Vm {
                 descriptor: Descriptor::default(),
@@ -312,20 +311,20 @@ impl Opener<'_> {
             });
         }
         if vars.is_none() {
-            failures.insert(0, "GcDacVars was not found".into());
+            failures.insert(0, "GcDacVars not found".into());
         }
         failures.splice(0..0, self.plain_version().map(|(v, _)| format!("version {v}")));
         Err(self.unsupported(failures.join("; ")))
     }
 
-    /// The runtime's own JSON is there. Where it lacks the GC, an overlay that agrees with every offset of it adds the
-    /// order of `g_dacTable` and what that release left out. One that the user gave is always tried.
+    /// The runtime's own JSON is available. If it lacks the GC, an overlay that agrees with all its offsets adds the order of
+    /// `g_dacTable` and the items missing from that release. User-supplied overlays are always tried.
     fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm {
         let mut refused = Vec::new();
         for overlay in self.overlays().into_iter().filter(|o| o.given || !has_gc) {
             if let Some(why) = disagreement(&overlay, parts) {
                 if overlay.given {
-                    self.refuse(&overlay, &format!("the runtime's own descriptor has {why}"), &mut refused);
+                    self.refuse(&overlay, &format!("the runtime descriptor has {why}"), &mut refused);
                 }
                 continue;
             }
@@ -343,9 +342,9 @@ impl Opener<'_> {
         Vm { descriptor, source: LayoutSource::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
     }
 
-    /// An overlay that the user gave and that does not fit: said, not believed.
+    /// Reports a user-supplied overlay that does not match.
     fn refuse(&self, overlay: &Overlay, why: &str, refused: &mut Vec<String>) {
-        let what = format!("the overlay {} does not fit this process and was not used: {why}", overlay.section.name);
+        let what = format!("overlay {} does not match this process and was not used: {why}", overlay.section.name);
         self.notes.add(NoteKind::Descriptor, None, what.clone());
         refused.push(what);
     }
@@ -355,7 +354,7 @@ impl Opener<'_> {
         dac_table::table_by_content(self.memory, self.site.image.as_ref()?, vars?.address, index)
     }
 
-    /// Overlay first, `g_dacTable` next, the runtime's own parts on top: the runtime always wins.
+    /// Merges overlay, `g_dacTable` and the runtime's own parts, in increasing precedence.
     fn assemble(&self, overlay: Option<&Overlay>, header: Option<Header>, parts: &[Part], table: Option<DacTable>) -> Descriptor {
         let mut d = Descriptor::default();
         if let Some(o) = overlay {
@@ -391,15 +390,15 @@ impl Opener<'_> {
                 version: part.raw.version,
             });
             if part.raw.baseline != "empty" {
-                let what = format!("unknown baseline {:?}: what it adds is not known", part.raw.baseline);
+                let what = format!("unknown baseline {:?}: its contents are unknown", part.raw.baseline);
                 self.notes.add(NoteKind::Descriptor, part.header.address, what);
             }
             for name in d.merge(&part.raw, origin, |i| part.header.slot(self.memory, i)) {
-                let what = format!("two descriptors define the {name}; the later one counts");
+                let what = format!("two descriptors define the {name}; using the later one");
                 self.notes.add(NoteKind::Descriptor, part.header.address, what);
             }
         }
-        // A runtime that describes itself but leaves these out: they have not changed since .NET 8.
+        // For runtimes whose descriptor omits these; unchanged since .NET 8.
         if let Some(mut common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {
             common.raw.types.retain(|(name, _)| !d.types.contains_key(name));
             if !common.raw.types.is_empty() {
@@ -430,7 +429,7 @@ impl Opener<'_> {
         vm.overlay.as_ref().and_then(|o| o.section.runtime.clone()).map(|v| (v, VersionSource::Overlay))
     }
 
-    /// The version as the module list or the module's path says it, needing no memory at all.
+    /// The version according to the module list or the module path, without reading memory.
     fn plain_version(&self) -> Option<(String, VersionSource)> {
         let module = self.site.module.as_ref()?;
         if let Some([major, minor, build, _]) = module.version.filter(|_| locate::is_runtime_name(module)) {
@@ -470,14 +469,14 @@ impl Opener<'_> {
 
     fn newer_reader(&self, d: &Descriptor, version: Option<u64>) {
         if let Some(v) = version.filter(|v| *v > 2) {
-            let what = format!("the descriptor has format version {v}; this gcdump knows 0 to 2 and reads what it recognises");
+            let what = format!("descriptor format version {v} is unknown (known: 0 to 2); reading what is recognized");
             self.notes.add(NoteKind::Descriptor, None, what);
         }
-        // Version 2 added the interpreter's code manager, which nothing here reads.
+        // Version 2 added the interpreter's code manager, which is not read here.
         if let Ok(wanted) = d.number("RecommendedReaderVersion")
             && wanted > 2
         {
-            let what = format!("the runtime recommends reader version {wanted}; this gcdump has 2: a newer gcdump may read more");
+            let what = format!("the runtime recommends reader version {wanted}, this gcdump has 2; a newer gcdump may read more");
             self.notes.add(NoteKind::Descriptor, None, what);
         }
     }
@@ -493,8 +492,8 @@ impl Opener<'_> {
     }
 }
 
-/// The first offset that the runtime's own descriptor and `overlay` disagree in. A bundled overlay also has to know every
-/// type that the descriptor has: otherwise it describes another release.
+/// The first offset on which the runtime's descriptor and `overlay` disagree. A bundled overlay must also have every type of
+/// the descriptor; otherwise it is for another release.
 fn disagreement(overlay: &Overlay, parts: &[Part]) -> Option<String> {
     for (name, own) in parts.iter().flat_map(|p| &p.raw.types) {
         let Some((_, theirs)) = overlay.raw.types.iter().find(|t| t.0 == *name) else {
@@ -512,8 +511,8 @@ fn disagreement(overlay: &Overlay, parts: &[Part]) -> Option<String> {
     None
 }
 
-/// How far the table of this process is shifted against the overlay's order, told by variables whose addresses the
-/// runtime's own descriptor gives (servicing has inserted entries: 8.0.0 differs from 8.0.29). `None` where they disagree.
+/// Shift of this process's table relative to the overlay's order, from variables whose addresses the runtime's descriptor
+/// gives (servicing has inserted entries: 8.0.0 differs from 8.0.29). `None` if they disagree.
 fn shift(parts: &[Part], order: &overlay::DacTableOrder, memory: &Memory, table: DacTable) -> Option<i64> {
     let anchors = parts.iter().flat_map(|p| {
         p.raw.globals.iter().filter_map(move |(name, g)| match g.value {
@@ -521,7 +520,7 @@ fn shift(parts: &[Part], order: &overlay::DacTableOrder, memory: &Memory, table:
             RawValue::Literal { .. } => None,
         })
     });
-    // Everything that is read through the table lies among the first entries, up to the Free method table.
+    // All variables read through the table are among the first entries, up to the Free method table.
     let last = order.index.get("FreeObjectMethodTable").copied().unwrap_or(u64::MAX);
     let mut shifts = anchors.filter(|(index, _)| *index <= last).filter_map(|(index, address)| {
         (-8i64..=8).find(|s| index.checked_add_signed(*s).and_then(|i| table.entry(memory, i)) == Some(address))
@@ -538,9 +537,9 @@ fn describe(check: &Check) -> String {
     format!("{}: {facts}", check.name)
 }
 
-/// The oldest release whose GC publishes itself in the form of the bundled layouts.
+/// The oldest release whose GC matches the bundled layouts.
 const OLDEST_MAJOR: u32 = 8;
-/// Releases that need an overlay; later ones describe themselves.
+/// Releases that need an overlay; later ones have a full descriptor.
 const SUPPORTED_BY_OVERLAY: [&str; 3] = ["8.0", "9.0", "10.0"];
 
 fn major(version: &str) -> Option<u32> {
@@ -554,16 +553,8 @@ fn is_version(text: &str) -> bool {
 }
 
 impl Description {
-    /// Address that identifies the runtime: the base of its module.
+    /// Identifies the runtime: base address of its module.
     pub fn base(&self) -> Option<Addr> {
         self.site.image.as_ref().map(|i| i.base)
-    }
-
-    /// Checks that a contract is advertised in a version that gcdump reads.
-    ///
-    /// # Errors
-    /// One of the three failures of [`super::ContractError`].
-    pub fn require(&self, contract: &str) -> Result<(), super::ContractError> {
-        support::check(&self.descriptor, contract)
     }
 }

@@ -1,8 +1,9 @@
-//! Makes the GC part of a descriptor at run time, for runtimes that have none (.NET 8, 9, 10).
+//! Synthesizes the GC part of a descriptor at run time, for runtimes without one (.NET 8, 9, 10).
 //!
-//! Source: `docs/internals/descriptors.md#gcdacvars`. Everything comes from `GcDacVars` and the arrays it leads to, read through the layouts of a bundled overlay
-//! (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing (10.0.9 and 10.0.12 differ), so they
-//! are read from the dump and never bundled. The result is the descriptor that a GC contract `c1` would publish.
+//! Source: `docs/internals/descriptors.md#gcdacvars`. Everything comes from `GcDacVars` and the arrays it points to, read with
+//! the layouts of a bundled overlay (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing (10.0.9
+//! and 10.0.12 differ), so they are read from the dump and never bundled. The result is the descriptor that a GC contract `c1`
+//! would publish.
 
 use super::dac_table::GcDacVars;
 use super::descriptor::{Descriptor, Origin};
@@ -20,7 +21,7 @@ const GENERATION_OFFSETS: &str = "GenerationFieldOffsets";
 /// stands in for the GC's own (published only from `GcDacVars` minor version 9 on; equal in value, measured).
 ///
 /// # Errors
-/// [`ReadError`] where `GcDacVars` itself is not in the dump. Everything behind it may be absent: that leaves globals out.
+/// [`ReadError`] if `GcDacVars` itself is not in the dump. Globals whose data is absent are omitted.
 pub fn synthesise(
     descriptor: &mut Descriptor,
     memory: &Memory,
@@ -39,7 +40,7 @@ pub fn synthesise(
     let mut published = RawDescriptor { types: gc.raw.types.clone(), globals: gc.raw.globals.clone(), ..RawDescriptor::default() };
     published.types.retain(|t| !helper(&t.0));
     published.contracts.clone_from(&gc.raw.contracts);
-    // What the runtime itself says about a type that both know stays (GCAllocContext).
+    // For types in both (GCAllocContext), the runtime's own layout takes precedence.
     published.types.retain(|t| !descriptor.types.contains_key(&t.0));
     descriptor.merge(&published, origin, |_| None);
 
@@ -56,7 +57,7 @@ pub fn synthesise(
         set_fields(descriptor, "GCHeap", &published_offsets(memory, gc, HEAP_OFFSETS, at), origin);
     }
     if !server {
-        // The field exists only where a segment belongs to one of several heaps.
+        // The field exists only with server GC.
         if let Some(info) = descriptor.types.get_mut("HeapSegment") {
             info.fields.remove("Heap");
         }
@@ -115,7 +116,7 @@ fn publish_vars(
             }
             continue;
         }
-        // A later runtime's field lies behind this one's structure: absent memory there means no such field.
+        // A later runtime's field lies beyond this structure; absent memory there means the field does not exist.
         let Ok(target) = memory.ptr(at) else { continue };
         // .NET 8 and 9 end before the adaptation mode (minor version 1, libclrgc 0); on Linux that word is the variable
         // g_gcDacGlobals, which points back here.
@@ -152,18 +153,18 @@ fn published_offsets(memory: &Memory, gc: &Overlay, array: &str, at: Addr) -> Ve
     fields_of(gc, array).iter().filter_map(read).collect()
 }
 
-/// What the runtime does not publish about its handle tables and their content shows.
+/// Handle table parameters that the runtime does not publish, probed from the tables.
 struct HandleTables {
     /// Number of handle types, the internal one included.
     types: u64,
-    /// Tables per bucket: one per processor with server GC, whatever the number of heaps.
+    /// Tables per bucket: one per processor with server GC, regardless of the number of heaps.
     slots: u64,
 }
 
 impl HandleTables {
     fn probe(descriptor: &Descriptor, memory: &Memory, gc: &Overlay, map: Option<Addr>, limits: &Limits) -> HandleTables {
         let known = descriptor.number("HandleMaxInternalTypes").ok();
-        // The GC overlay describes the tables once per number of types that was seen: `HandleTable[12]`.
+        // The GC overlay describes the tables for each known number of types: `HandleTable[12]`.
         let described = gc.raw.types.iter().filter_map(|t| t.0.strip_prefix("HandleTable[")?.strip_suffix(']')?.parse().ok());
         let mut candidates: Vec<u64> = described.filter(|n| Some(*n) != known).collect();
         candidates.splice(0..0, known);
@@ -198,9 +199,9 @@ fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &L
     Some((0..count).filter_map(array).collect())
 }
 
-/// Whether the segment list of `table` leads to a segment that names the table as its owner, read with the layout of
-/// `types` handle types. `None` where only the segment's page is not in the dump (mini dumps). A table that is not
-/// there itself is none: behind the last slot of a bucket lies whatever the C++ heap put there (seen: text).
+/// Whether the segment list of `table` starts with a segment that names the table as its owner, read with the layout for
+/// `types` handle types. `None` if only the page of the segment is absent (mini dumps). An absent table is invalid: the memory
+/// after the last slot of a bucket belongs to the C++ heap (seen: text).
 fn owns_its_segment(memory: &Memory, gc: &Overlay, types: u64, table: Addr) -> Option<bool> {
     let offset = |t: String, f: &str| fields_of(gc, &t).iter().find(|x| x.0 == f).map(|x| x.1);
     let Ok(segment) = memory.ptr(table.plus(offset(format!("HandleTable[{types}]"), "SegmentList")?)) else { return Some(false) };

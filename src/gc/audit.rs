@@ -1,4 +1,4 @@
-//! The lists of segments link by link, for who wants to know where one breaks: [`Gc::segments`] takes what it can get.
+//! Segment lists, link by link, to locate a broken link. [`Gc::segments`] keeps everything readable instead.
 
 use std::collections::HashSet;
 
@@ -10,60 +10,60 @@ use crate::model::Generation;
 /// How a list of segments ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListEnd {
-    /// As it should.
+    /// At a null link, as expected.
     End,
     /// A structure is not in the dump.
     Absent,
-    /// At a segment that was on this list before, or is on another one.
+    /// At a segment already seen on this list or another one.
     Seen,
-    /// At something that cannot be a segment.
+    /// At an address that cannot be a segment.
     NoSegment,
-    /// Past the cap of the reader.
+    /// At the reader's limit.
     TooLong,
 }
 
 /// One list of segments.
 #[derive(Clone, Debug)]
 pub struct SegmentList {
-    /// Heap that it belongs to.
+    /// Index of its heap.
     pub heap: u64,
-    /// Generation that it belongs to.
+    /// Its generation.
     pub generation: Generation,
-    /// Its segments.
+    /// Addresses of its segments, in list order.
     pub segments: Vec<Addr>,
     /// How it ends.
     pub end: ListEnd,
-    /// Where the last link lies: in the last segment, or in the generation table.
+    /// Address of the last link: in the last segment, or in the generation table.
     pub link: Addr,
-    /// What the last link says.
+    /// Value of the last link.
     pub target: Addr,
 }
 
-/// What a heap says about its segments beside the lists.
+/// What a heap records about its segments outside the lists.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapClaims {
-    /// The heap.
+    /// Index of the heap.
     pub heap: u64,
-    /// The segment that is being allocated from.
+    /// The current allocation segment.
     pub ephemeral: Option<Addr>,
-    /// Segments build: where generation 0 and 1 begin inside of it.
+    /// Segments build: allocation starts of generations 0 and 1 within it.
     pub starts: Option<(Addr, Addr)>,
 }
 
-/// What is known while the lists are followed.
+/// State shared by the walks of all lists.
 struct Known {
     /// The first segments of all lists.
     heads: HashSet<Addr>,
-    /// Where objects lie that belong to these.
+    /// Object ranges of those segments.
     taken: Vec<AddrRange>,
     seen: HashSet<Addr>,
 }
 
 impl Gc {
-    /// Every list of segments. Nothing is noted.
+    /// Every segment list. Adds no notes.
     pub fn segment_lists(&self) -> Vec<SegmentList> {
         let soh = self.facts().max_generation.unwrap_or(2).min(self.facts().total_generations);
-        // The segments build hangs all small-object segments on the list of generation 2.
+        // The segments build links all small-object segments into the list of generation 2.
         let first = if self.facts().regions { 0 } else { soh };
         let mut places = Vec::new();
         for heap in &self.facts().heaps {
@@ -73,14 +73,14 @@ impl Gc {
                 places.push((*heap, kind, entry.plus(self.generation.start_segment)));
             }
         }
-        // A link to the first segment of a list is wrong, the list is not.
+        // A link to the head of another list is the bad link; that list itself is sound.
         let heads: HashSet<Addr> = places.iter().filter_map(|(.., link)| self.memory.ptr(*link).ok()).collect();
         let taken = heads.iter().filter_map(|at| self.objects_of_segment(*at)).collect();
         let mut known = Known { heads, taken, seen: HashSet::new() };
         places.into_iter().map(|(heap, kind, link)| self.segment_list(heap, kind, link, &mut known)).collect()
     }
 
-    /// Where the objects of the segment at `at` lie, if its bounds make sense.
+    /// Object range of the segment at `at`, if its bounds are in order.
     fn objects_of_segment(&self, at: Addr) -> Option<AddrRange> {
         let raw = self.raw_segment(at).ok()?;
         (raw.mem <= raw.allocated && raw.allocated <= raw.committed && raw.committed <= raw.reserved)
@@ -98,12 +98,12 @@ impl Gc {
             if list.segments.len() >= self.limits.segments_per_list {
                 break ListEnd::TooLong;
             }
-            // No segment's structure lies among objects.
+            // A `heap_segment` never lies inside object memory.
             if !target.is_aligned(self.memory.ptr_bytes()) || known.taken.iter().any(|r| r.contains(target)) {
                 break ListEnd::NoSegment;
             }
             let Ok(raw) = self.raw_segment(target) else { break ListEnd::Absent };
-            // One value out of order is a damaged segment; nothing in order is none at all.
+            // One bound out of order is a damaged segment; all of them means it is not a segment.
             let order = [raw.mem <= raw.allocated, raw.allocated <= raw.committed, raw.committed <= raw.reserved, raw.mem < raw.reserved];
             if raw.mem.is_null() || order.iter().filter(|fits| !**fits).count() > 2 {
                 break ListEnd::NoSegment;
@@ -117,7 +117,7 @@ impl Gc {
         list
     }
 
-    /// What each heap says about its segments beside the lists. Nothing is noted.
+    /// What each heap records about its segments outside the lists. Adds no notes.
     pub fn heap_claims(&self) -> Vec<HeapClaims> {
         let claims = |heap: &HeapId| {
             let ephemeral = self.places.ephemeral_segment.and_then(|p| p.of(heap.address)).and_then(|at| self.memory.ptr(at).ok());
@@ -130,7 +130,7 @@ impl Gc {
         self.facts().heaps.iter().map(claims).collect()
     }
 
-    /// The heap that the segment at `segment` says it belongs to; only server GC writes it down.
+    /// Owner recorded in the segment at `segment`; only server GC records one.
     pub fn segment_owner(&self, segment: Addr) -> Option<Addr> {
         self.memory.ptr(segment.plus(self.segment.heap?)).ok()
     }

@@ -1,42 +1,42 @@
-//! The card table: which stretches of older generations may hold references to younger ones.
+//! The card table: which ranges of older generations may hold references to younger ones.
 //!
-//! Source: `gcpriv.h`, `gc.cpp`; `docs/internals/gc-structures.md#cards`. One bit stands for 256 bytes on 64-bit targets, for 128
-//! on 32-bit ones, 32 bits to a word. The pointer is biased: it is where the word of address 0 would be. What a card
-//! stands for is in no descriptor; that the table begins right behind the header of the bookkeeping memory proves it.
+//! Source: `gcpriv.h`, `gc.cpp`; `docs/internals/gc-structures.md#cards`. One bit covers 256 bytes on 64-bit targets and 128
+//! on 32-bit ones, 32 bits to a word. The pointer is biased: it is the address that the word for address 0 would have. No
+//! descriptor gives the card size; it is confirmed by the table starting right after the bookkeeping header.
 
 use super::Gc;
 use super::layouts::CardTableInfoLayout;
 use crate::base::Addr;
 use crate::memory::Window;
 
-/// Bits of a word of the table.
+/// Bits per word of the table.
 const WORD_BITS: u64 = 32;
-/// Bytes of a word of the table.
+/// Bytes per word of the table.
 const WORD_BYTES: u64 = 4;
 
 /// The card tables of all heaps.
 #[derive(Clone, Debug)]
 pub struct Cards {
-    /// By number of the heap.
+    /// Heap index and biased table address.
     tables: Vec<(u64, Addr)>,
-    /// Bytes that one card stands for.
+    /// Bytes covered by one card.
     card: u64,
 }
 
 impl Cards {
-    /// Bytes that one card stands for.
+    /// Bytes covered by one card.
     pub fn card_bytes(&self) -> u64 {
         self.card
     }
 
-    /// Where the card of `address` lies: its word, and the bit in it.
+    /// Location of the card for `address`: the address of its word and the bit within it.
     pub fn place(&self, heap: u64, address: Addr) -> Option<(Addr, u32)> {
         let table = self.tables.iter().find(|(h, _)| *h == heap)?.1;
         let card = address.0 / self.card.max(1);
         Some((table.element(card / WORD_BITS, WORD_BYTES), u32::try_from(card % WORD_BITS).ok()?))
     }
 
-    /// Whether the card of `address` is set; `None` where it is not in the dump.
+    /// Whether the card for `address` is set; `None` if it is not in the dump.
     #[inline]
     pub fn is_set(&self, window: &mut Window<'_>, heap: u64, address: Addr) -> Option<bool> {
         let (word, bit) = self.place(heap, address)?;
@@ -48,10 +48,10 @@ impl Gc {
     /// The card tables.
     ///
     /// # Errors
-    /// Why they cannot be read.
+    /// The reason they cannot be read.
     pub fn cards(&self) -> Result<Cards, &'static str> {
         let card = self.memory.ptr_bytes().saturating_mul(32);
-        let place = self.places.card_table.ok_or("the descriptor does not say where the card table is")?;
+        let place = self.places.card_table.ok_or("the descriptor does not give the address of the card table")?;
         let mut tables = Vec::new();
         for heap in &self.facts.heaps {
             let table = place.of(heap.address).and_then(|at| self.memory.ptr(at).ok()).filter(|a| !a.is_null());
@@ -63,24 +63,24 @@ impl Gc {
         // Every heap's table covers the same range.
         let expected = |heap: u64| cards.place(heap, lowest).map(|(word, _)| word);
         if cards.tables.iter().any(|(heap, _)| expected(*heap) != Some(begin)) {
-            return Err("the card table does not begin where the bookkeeping memory says");
+            return Err("the card table does not start where the bookkeeping memory says");
         }
         Ok(cards)
     }
 
-    /// Where the only card table in use begins. After it has grown there is an older one until the next collection, and
-    /// what is set in that one counts as well: then no card says anything alone.
+    /// First word of the card table, if it is the only one in use. After growth the old table stays in use until the next
+    /// collection and its cards count too, so neither table is conclusive on its own.
     fn first_card_word(&self) -> Result<Addr, &'static str> {
         let layout = CardTableInfoLayout::bind(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let header = self.descriptor.number("CardTableInfoSize").map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let variable = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null());
         let start = variable.and_then(|at| self.memory.ptr(at).ok()).filter(|a| !a.is_null());
-        let absent = "the bookkeeping memory of the garbage collector is not in the dump";
+        let absent = "the GC bookkeeping memory is not in the dump";
         let start = start.ok_or(absent)?;
         match self.memory.ptr(start.plus(layout.next)) {
             Err(_) => Err(absent),
             Ok(next) if next.is_null() => Ok(start.plus(header)),
-            Ok(_) => Err("the card table has grown since the last collection, and there is an older one beside it"),
+            Ok(_) => Err("the card table has grown since the last collection; an older one is still in use"),
         }
     }
 }

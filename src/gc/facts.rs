@@ -1,4 +1,4 @@
-//! What kind of garbage collector, and in which state.
+//! Kind and state of the garbage collector.
 
 use super::HeapId;
 use crate::base::{Addr, Collector, Limits, NoteKind};
@@ -6,10 +6,10 @@ use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::GcState;
 
-/// Facts about the garbage collector. `None` means not published by this runtime or not in the dump.
+/// Facts about the garbage collector. `None`: not published by this runtime, or not in the dump.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Identifiers as the GC publishes them.
+    /// Identifiers published by the GC (`GCIdentifiers`).
     pub identifiers: Vec<String>,
     /// Server GC; workstation otherwise.
     pub server: bool,
@@ -19,27 +19,27 @@ pub struct Facts {
     pub background: bool,
     /// The heaps.
     pub heaps: Vec<HeapId>,
-    /// Number of heaps as the GC says. The list may be shorter where it is not in the dump.
+    /// Heap count reported by the GC; `heaps` may be shorter if parts of the list are not in the dump.
     pub heap_count: Option<u64>,
     /// Oldest generation of the small object heap.
     pub max_generation: Option<u64>,
-    /// Entries of the generation table: generations 0 to 2, LOH, POH.
+    /// Entries in the generation table: generations 0 to 2, LOH, POH.
     pub total_generations: u64,
-    /// Whether the heap's structures were valid; `Some(false)` in the plan phase of a collection.
+    /// Whether the heap structures were valid; `Some(false)` during the plan phase of a collection.
     pub structures_valid: Option<bool>,
     /// `c_gc_state`: 0 marking, 1 planning, 2 free.
     pub state: Option<u64>,
     /// Dynamic adaptation mode: 0 off, 1 on (DATAS).
     pub adaptation_mode: Option<i32>,
-    /// Lowest and highest address of the reserved range.
+    /// Lowest address of the reserved range.
     pub lowest: Option<Addr>,
-    /// See `lowest`.
+    /// Highest address of the reserved range.
     pub highest: Option<Addr>,
 }
 
 impl Facts {
     pub(super) fn read(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits) -> Result<Facts, ContractError> {
-        // The source joins with ", " and may leave a dangling comma: empty items are dropped.
+        // The runtime joins with ", " and may leave a trailing comma: drop empty items.
         let text = d.text("GCIdentifiers")?;
         let identifiers: Vec<String> = text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(Into::into).collect();
         let is = |name: &str| identifiers.iter().any(|i| i == name);
@@ -48,7 +48,7 @@ impl Facts {
             notes.add(
                 NoteKind::Invalid,
                 None,
-                format!("the GC calls itself {text:?}: neither workstation nor server; read as workstation"),
+                format!("GC identifiers {text:?} name neither workstation nor server; assuming workstation"),
             );
         }
         let regions = is("regions") || (!is("segments") && d.offset("Generation", "AllocationStart").is_err());
@@ -81,20 +81,21 @@ impl Facts {
             notes.add(
                 NoteKind::GcInProgress,
                 None,
-                "a garbage collection was rearranging the heap when the dump was taken: objects may be half moved, and any answer \
-                 about them may be wrong",
+                "a garbage collection was compacting or sweeping the heap when the dump was taken: objects may be half moved, so \
+                 answers about them may be wrong",
             );
         } else if facts.state.is_some_and(|s| s < 2) {
             notes.add(
                 NoteKind::GcInProgress,
                 None,
-                "a background garbage collection was running when the dump was taken: the heap can be walked, dead objects included",
+                "a background garbage collection was running when the dump was taken: the heap can be walked, but dead objects are \
+                 included",
             );
         }
         Ok(facts)
     }
 
-    /// Whether a collection was in progress; `None` where neither sign of it can be read.
+    /// Whether a collection was in progress; `None` if neither indicator can be read.
     pub fn gc_in_progress(&self) -> Option<bool> {
         match (self.structures_valid, self.state) {
             (Some(false), _) => Some(true),
@@ -104,7 +105,7 @@ impl Facts {
         }
     }
 
-    /// The background collection's state by its name.
+    /// State of the background collection.
     pub fn state_name(&self) -> Option<GcState> {
         Some(match self.state? {
             0 => GcState::Marking,
@@ -118,28 +119,28 @@ impl Facts {
 fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, count: Option<u64>) -> Result<Vec<HeapId>, ContractError> {
     let variable = d.pointer("Heaps")?;
     let Some(count) = count else {
-        notes.add(NoteKind::Missing, d.pointer("NumHeaps").ok(), "the number of GC heaps is not in the dump");
+        notes.add(NoteKind::Missing, d.pointer("NumHeaps").ok(), "the GC heap count is not in the dump");
         return Ok(Vec::new());
     };
     if count > limits.gc_heaps {
-        notes.add(NoteKind::LimitHit, None, format!("the GC claims {count} heaps; the first {} are read", limits.gc_heaps));
+        notes.add(NoteKind::LimitHit, None, format!("the GC reports {count} heaps; only the first {} are read", limits.gc_heaps));
     }
     let mut out = Vec::new();
     let array = match memory.ptr(variable) {
         Ok(a) => a,
         Err(e) => {
-            notes.add(NoteKind::Missing, e.address, format!("the list of GC heaps: {e}"));
+            notes.add(NoteKind::Missing, e.address, format!("GC heap list: {e}"));
             return Ok(out);
         }
     };
     for index in 0..count.min(limits.gc_heaps) {
         match memory.ptr(array.element(index, memory.ptr_bytes())) {
             Ok(a) if a.is_null() => {
-                notes.add(NoteKind::Invalid, array.element(index, memory.ptr_bytes()), format!("GC heap {index} has no address"));
+                notes.add(NoteKind::Invalid, array.element(index, memory.ptr_bytes()), format!("GC heap {index}: null address"));
             }
             Ok(a) => out.push(HeapId { index, address: Some(a) }),
             Err(e) => {
-                notes.add(NoteKind::Missing, e.address, format!("the list of GC heaps stops before heap {index}: {e}"));
+                notes.add(NoteKind::Missing, e.address, format!("the GC heap list ends before heap {index}: {e}"));
                 break;
             }
         }

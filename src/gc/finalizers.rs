@@ -1,40 +1,40 @@
-//! The finalization queue of each heap: objects whose finalizer has yet to run.
+//! The finalization queue of each heap: objects whose finalizer has not run yet.
 //!
-//! Source: `CFinalize` in `gcpriv.h` and `gc.cpp`; `docs/internals/gc-structures.md#finalization-queue`. One array in parts, whose ends the fill pointers are:
-//! POH, LOH, gen2, gen1, gen0, critical ready, ready. The first part begins where the array does, which the contract does
-//! not tell; no object of the pinned heap has ever been in it. Collections move objects between the parts;
-//! what is registered anew from a finalizer starts over in generation 0, wherever the object lies by then.
+//! Source: `CFinalize` in `gcpriv.h` and `gc.cpp`; `docs/internals/gc-structures.md#finalization-queue`. One array, split by
+//! the fill pointers into POH, LOH, gen2, gen1, gen0, critical ready, ready. The POH part starts with the array, whose address
+//! the contract does not publish, but the part is always empty. Collections move objects between parts; an object that is
+//! re-registered from a finalizer starts over in generation 0, whatever generation it is in by then.
 
 use super::{HeapId, Reading};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::model::{FinalizerState, Generation};
 
-/// An object in the queue.
+/// An entry of a finalization queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinalizerEntry {
-    /// Where the queue holds the reference.
+    /// Address of the queue slot.
     pub address: Addr,
     /// The object.
     pub object: Addr,
-    /// Whether its finalizer is due.
+    /// Registered or ready for finalization.
     pub state: FinalizerState,
-    /// Registered objects: the generation by which the queue keeps them.
+    /// Registered objects: generation of the queue part that holds them.
     pub generation: Option<Generation>,
 }
 
-/// The queue of one heap.
+/// The finalization queue of one heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinalizerQueue {
-    /// Number of the heap.
+    /// Index of the heap.
     pub heap: u64,
-    /// Its objects in the order of the queue; empty places are left out.
+    /// Its objects in queue order; null slots omitted.
     pub entries: Vec<FinalizerEntry>,
-    /// Whether all of it could be read.
+    /// Whether the whole queue could be read.
     pub complete: bool,
 }
 
 impl Reading<'_> {
-    /// The finalization queue of every heap. What cannot be read is noted.
+    /// The finalization queue of every heap. Adds a note for each unreadable part.
     pub(super) fn finalizer_queues(&self) -> Vec<FinalizerQueue> {
         self.facts.heaps.iter().map(|heap| self.finalizer_queue(*heap)).collect()
     }
@@ -43,30 +43,30 @@ impl Reading<'_> {
         let mut queue = FinalizerQueue { heap: heap.index, entries: Vec::new(), complete: false };
         let what = format!("heap {}: finalization queue", heap.index);
         let Some(at) = self.places.finalize_queue.and_then(|p| p.of(heap.address)) else {
-            self.notes.add(NoteKind::Missing, None, format!("{what}: the descriptor does not say where it is"));
+            self.notes.add(NoteKind::Missing, None, format!("{what}: the descriptor does not give its address"));
             return queue;
         };
         let Some(address) = self.needed(&what, self.memory.ptr(at)) else { return queue };
         if address.is_null() {
-            // A heap that is being set up has none yet.
+            // Not created yet: the heap is still being initialized.
             queue.complete = true;
             return queue;
         }
         let Some(fills) = self.fill_pointers(&what, address) else { return queue };
         let parts = fills.len();
         if !fills.is_sorted() {
-            self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
+            self.notes.add(NoteKind::Invalid, address, format!("{what}: fill pointers out of order"));
             return queue;
         }
         queue.complete = true;
         if parts < 7 {
-            // Before the pinned heap came, the first part was that of large objects.
+            // Before the POH existed, the first part held large objects.
             queue.complete = false;
-            self.notes.add(NoteKind::Missing, address, format!("{what}: the contract does not say where its large objects begin"));
+            self.notes.add(NoteKind::Missing, address, format!("{what}: the contract does not give the start of its large objects"));
         }
         for (index, bounds) in (1usize..).zip(fills.windows(2)) {
             let [from, to] = bounds else { continue };
-            // The last two parts are the ready lists, the others generations in falling order.
+            // The last two parts are the ready lists; the others are generations, oldest first.
             let (state, generation) = match parts.saturating_sub(index) {
                 1 => (FinalizerState::Ready, None),
                 2 => (FinalizerState::Critical, None),
@@ -89,12 +89,12 @@ impl Reading<'_> {
         let mut at = range.start;
         while at < range.end {
             if out.len() >= self.limits.finalizer_entries {
-                self.notes.add(NoteKind::LimitHit, at, format!("{what}: more entries than are read"));
+                self.notes.add(NoteKind::LimitHit, at, format!("{what}: truncated at the entry limit"));
                 return false;
             }
             let Ok(object) = self.memory.ptr(at) else {
                 let absent = range.end.since(at).unwrap_or(0) / word;
-                self.notes.add(NoteKind::Missing, at, format!("{what}: up to {absent} entries from {at} on are not in the dump"));
+                self.notes.add(NoteKind::Missing, at, format!("{what}: up to {absent} entries from {at} are not in the dump"));
                 return false;
             };
             if !object.is_null() {
@@ -112,7 +112,7 @@ impl Reading<'_> {
             Some((offset, self.descriptor.number("CFinalizeFillPointersLength").ok()?.min(self.limits.per_heap_array)))
         };
         let Some((offset, length)) = layout().filter(|(_, n)| *n >= 3) else {
-            self.notes.add(NoteKind::Missing, address, format!("{what}: the descriptor does not say how it is laid out"));
+            self.notes.add(NoteKind::Missing, address, format!("{what}: the descriptor does not describe its layout"));
             return None;
         };
         let word = self.memory.ptr_bytes();
@@ -121,7 +121,7 @@ impl Reading<'_> {
     }
 }
 
-/// The GC's generation of this number.
+/// The GC generation with this index.
 fn generation(number: usize) -> Option<Generation> {
     [Generation::Gen0, Generation::Gen1, Generation::Gen2, Generation::Loh, Generation::Poh].get(number).copied()
 }

@@ -1,8 +1,8 @@
 //! GC handles: maps, buckets, tables, segments, blocks.
 //!
-//! Source: contract `GC`, `GetHandles`; `docs/internals/gc-structures.md#handles`. The number of tables per bucket with server GC is the number of processors, not of
-//! heaps: the DAC of .NET 9 and 10, and with it ClrMD and SOS, walk too few and miss handles (dotnet/runtime #124872;
-//! 4 of 4 DATAS dumps here). The last handle type is internal: its blocks hold the secondary values.
+//! Source: contract `GC`, `GetHandles`; `docs/internals/gc-structures.md#handles`. With server GC a bucket has one table per
+//! processor, not per heap: the DAC of .NET 9 and 10, and therefore ClrMD and SOS, walk too few and miss handles
+//! (dotnet/runtime #124872; 4 of 4 DATAS dumps here). The last handle type is internal: its blocks hold secondary values.
 
 use std::collections::HashSet;
 
@@ -12,10 +12,10 @@ use crate::base::{Addr, AddrRange, NoteKind};
 use crate::memory::ReadError;
 use crate::model::{HandleKind, HandleModel, RegionListModel, RegionModel};
 
-/// Which handles are wanted.
+/// Selects handles.
 #[derive(Clone, Debug, Default)]
 pub struct HandleFilter {
-    /// Types; empty for all.
+    /// Types to include; empty for all.
     pub kinds: Vec<HandleKind>,
 }
 
@@ -26,7 +26,7 @@ impl HandleFilter {
 }
 
 impl Gc {
-    /// Handle types that this runtime has.
+    /// Handle types of this runtime.
     pub fn supported_handles(&self) -> Vec<HandleKind> {
         let types = self.handles.as_ref().map_or(0, |h| h.types.saturating_sub(1));
         HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0)).collect()
@@ -34,10 +34,10 @@ impl Gc {
 }
 
 impl Reading<'_> {
-    /// Calls `visit` for every handle of the wanted types, in the order of the tables. Returns the number of tables.
+    /// Calls `visit` for every selected handle, in table order. Returns the number of tables.
     pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
         let Some(layouts) = &self.handles else {
-            self.notes.add(NoteKind::Missing, None, "the descriptor does not say how handle tables are laid out");
+            self.notes.add(NoteKind::Missing, None, "the descriptor does not describe handle tables");
             return 0;
         };
         let mut tables = 0;
@@ -45,7 +45,7 @@ impl Reading<'_> {
             tables += 1;
             for segment in self.handle_segments(layouts, table) {
                 if let Err(e) = self.handle_segment(layouts, segment, filter, &mut visit) {
-                    let what = format!("the handle table segment at {segment}: {e}");
+                    let what = format!("handle table segment {segment}: {e}");
                     self.notes.add(NoteKind::Missing, segment, what);
                 }
             }
@@ -53,7 +53,7 @@ impl Reading<'_> {
         tables
     }
 
-    /// Reads everything that leads to the handles but not the handles: (tables, segments). What is missing is noted.
+    /// Reads the path to the handles, but not the handles: (tables, readable segments). Adds a note for anything missing.
     pub(super) fn probe_handles(&self) -> (usize, usize) {
         let Some(l) = &self.handles else { return (0, 0) };
         let tables = self.handle_tables(l);
@@ -70,7 +70,7 @@ impl Reading<'_> {
         let mut map = l.map_at;
         while !map.is_null() {
             if !maps.insert(map) || maps.len() > self.limits.handle_maps {
-                self.notes.add(NoteKind::LimitHit, map, "the list of handle table maps runs in a circle or past its limit");
+                self.notes.add(NoteKind::LimitHit, map, "the list of handle table maps has a cycle or exceeds its limit");
                 break;
             }
             let Some(buckets) = self.needed("handle table map", self.memory.ptr(map.plus(l.map.buckets))) else { break };
@@ -108,7 +108,7 @@ impl Reading<'_> {
         if !self.facts.server {
             return 1;
         }
-        // .NET 11 publishes the address of the variable; the synthesised descriptor holds the number that a probe found.
+        // .NET 11 publishes the variable's address; the synthesised descriptor holds the probed value.
         let literal = self.descriptor.number("TotalCpuCount").ok();
         let variable = || self.descriptor.pointer("TotalCpuCount").ok().and_then(|a| self.memory.u32(a).ok()).map(u64::from);
         literal.or_else(variable).or(self.facts.heap_count).unwrap_or(1).min(self.limits.handle_slots)
@@ -122,13 +122,13 @@ impl Reading<'_> {
                 break;
             }
             if out.contains(&segment) || out.len() >= self.limits.handle_segments {
-                self.notes.add(NoteKind::LimitHit, segment, "a list of handle table segments runs in a circle or past its limit");
+                self.notes.add(NoteKind::LimitHit, segment, "a list of handle table segments has a cycle or exceeds its limit");
                 break;
             }
             out.push(segment);
             match self.memory.ptr(segment.plus(l.segment.next)) {
                 Ok(next) => segment = next,
-                // The segment's own header is absent too: reading it will say so.
+                // The rest of the segment header is absent too; reading it adds the note.
                 Err(_) => break,
             }
         }
@@ -153,7 +153,7 @@ impl Reading<'_> {
             if invalid(*tail) || !filter.wants(*kind) {
                 continue;
             }
-            // The blocks of a type form a ring; the tail leads to the head.
+            // The blocks of a type form a ring; the tail links to the head.
             let Some(head) = next.get(usize::from(*tail)).copied() else {
                 self.bad_block(segment, *kind, *tail);
                 continue;
@@ -179,7 +179,7 @@ impl Reading<'_> {
     }
 
     fn bad_block(&self, segment: Addr, kind: HandleKind, block: u8) {
-        let what = format!("handle table segment {segment}: the blocks of type {kind} lead to block {block}, which makes no sense");
+        let what = format!("handle table segment {segment}: the block list of type {kind} links to invalid block {block}");
         self.notes.add(NoteKind::Invalid, segment, what);
     }
 
@@ -197,7 +197,7 @@ impl Reading<'_> {
         let first = values.element(u64::from(block).saturating_mul(l.per_block), word);
         for k in 0..l.per_block.min(1024) {
             let address = first.element(k, word);
-            // Segments are committed piece by piece: a missing block is one that was never used, not an error.
+            // Segments are committed incrementally: an absent block was never used.
             let Ok(object) = self.memory.ptr(address) else { continue };
             if object.is_null() || object.0 == l.destroyed {
                 continue;
@@ -207,7 +207,7 @@ impl Reading<'_> {
                 (true, None) => Some(Addr::NULL),
                 (true, Some(b)) => {
                     let at = values.element(u64::from(b).saturating_mul(l.per_block).saturating_add(k), word);
-                    self.needed(&format!("secondary value of the handle {address}"), self.memory.ptr(at))
+                    self.needed(&format!("secondary value of handle {address}"), self.memory.ptr(at))
                 }
             };
             visit(HandleModel {

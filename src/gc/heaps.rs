@@ -1,4 +1,4 @@
-//! Heaps by generation, and everything that `GetHeapData` returns.
+//! Allocation contexts, and everything that `GetHeapData` returns.
 
 use super::layouts::Place;
 use super::{HeapId, Reading, names};
@@ -7,7 +7,7 @@ use crate::clr::threads::Thread;
 use crate::model::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
 
 impl Reading<'_> {
-    /// Every allocation context: of threads, of generations, and the global one. Empty ones are left out.
+    /// Every allocation context: per thread, per generation, and the global one. Empty ones omitted.
     pub(super) fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
         let mut out: Vec<AllocContextModel> = threads
             .iter()
@@ -42,7 +42,7 @@ impl Reading<'_> {
         self.context_at(at)
     }
 
-    /// The process-wide context of early start-up: wrapped in the VM's from .NET 10 on.
+    /// The process-wide context used during startup; nested in the VM's own structure since .NET 10.
     fn global_context(&self) -> Option<(Addr, Addr)> {
         let at = self.descriptor.pointer("GlobalAllocContext").ok().filter(|a| !a.is_null())?;
         let inner = self.descriptor.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
@@ -104,8 +104,8 @@ impl Reading<'_> {
         }
     }
 
-    /// The fill pointers bound the parts of the queue: POH, LOH, gen2, gen1, gen0, critical ready, ready. ClrMD's
-    /// per-generation ranges are shifted by one where there are seven of them; these are not.
+    /// The fill pointers delimit the parts of the queue: POH, LOH, gen2, gen1, gen0, critical ready, ready. With seven of
+    /// them, ClrMD's per-generation ranges are off by one.
     fn finalize_queue(&self, heap: HeapId, address: Addr) -> Option<FinalizeQueueModel> {
         let offset = self.descriptor.offset("CFinalize", "FillPointers").ok()?;
         let length = self.descriptor.number("CFinalizeFillPointersLength").ok()?.min(self.limits.per_heap_array);
@@ -113,14 +113,14 @@ impl Reading<'_> {
         let what = format!("heap {}: finalization queue", heap.index);
         let read = |i| self.needed(&what, self.memory.ptr(address.plus(offset).element(i, word)));
         let fill_pointers: Vec<Addr> = (0..length).map_while(read).collect();
-        // The last two parts are the ready lists; what lies before them is registered.
+        // The last two parts are the ready lists; everything before is registered.
         let count = |from: Option<&Addr>, to: Option<&Addr>| to?.since(*from?).map(|bytes| bytes / word);
         let ready_from = fill_pointers.len().checked_sub(3).and_then(|i| fill_pointers.get(i));
         let complete = u64::try_from(fill_pointers.len()) == Ok(length);
         let (registered, ready) =
             if complete { (count(fill_pointers.first(), ready_from), count(ready_from, fill_pointers.last())) } else { (None, None) };
         if complete && (registered.is_none() || ready.is_none()) && length >= 3 {
-            self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
+            self.notes.add(NoteKind::Invalid, address, format!("{what}: fill pointers out of order"));
         }
         Some(FinalizeQueueModel { address, fill_pointers, registered, ready })
     }
@@ -135,12 +135,12 @@ impl Reading<'_> {
         (0..length.min(self.limits.per_heap_array)).map(entry).collect()
     }
 
-    /// Mechanisms counted for the whole process; only by workstation builds with `GC_CONFIG_DRIVEN`.
+    /// Process-wide mechanism counts; only in workstation builds with `GC_CONFIG_DRIVEN`.
     pub(super) fn global_mechanisms(&self) -> Option<Vec<NamedCount>> {
         let at = self.descriptor.pointer("GCGlobalMechanisms").ok().filter(|a| !a.is_null())?;
         let length = self.descriptor.number("GlobalMechanismsLength").ok()?;
         let word = self.memory.ptr_bytes();
-        // Not worth a partial answer: minidumps without the runtime's data lack it.
+        // Not worth a partial answer: dumps without the runtime's data section lack it.
         self.memory.bytes(at, length.min(self.limits.per_heap_array).saturating_mul(word)).ok()?;
         self.named_counts(at, length, names::GLOBAL_MECHANISMS, "global mechanisms")
     }

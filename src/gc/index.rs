@@ -1,8 +1,7 @@
-//! Where objects begin: a bit for every place where one could, so that any address leads to the object around it and
-//! every object has an id.
+//! Object index: a bitmap of object starts that maps any address to the object containing it, and every object to an id.
 //!
-//! Ids are dense, count from 0 in the order of segments and addresses, and do not depend on the number of threads.
-//! Free space has none. A bitmap costs a 64th of the heap; a segment that is mostly absent from the dump gets a list.
+//! Ids are dense, start at 0, follow segment and address order, and do not depend on the number of threads. Free space has
+//! none. The bitmap takes 1/64 of the heap size; a segment mostly absent from the dump uses a sorted list instead.
 
 use std::sync::Arc;
 
@@ -15,9 +14,9 @@ index_type! {
     pub struct ObjectId;
 }
 
-/// Bits between two counts of the objects before.
+/// Bitmap words per block; each block stores the number of objects before it.
 const BLOCK_WORDS: usize = 8;
-/// A segment of which less than this part is in the dump gets a list instead of a bitmap.
+/// A segment with less than 1/32 of its bytes in the dump uses a list instead of a bitmap.
 const SPARSE: u64 = 32;
 
 /// Objects of one segment.
@@ -34,9 +33,9 @@ struct Part {
 
 #[derive(Debug)]
 enum Starts {
-    /// A bit per word of the heap, from the segment's start on, and the bits set before each block.
+    /// One bit per word from the start of the segment, and the number of bits set before each block.
     Bits { words: Vec<u64>, before: Vec<u32> },
-    /// The addresses.
+    /// Sorted addresses.
     List(Vec<u64>),
 }
 
@@ -46,14 +45,14 @@ impl Default for Starts {
     }
 }
 
-/// Where the objects of a heap begin. Built once per dump, then only read.
+/// Start addresses of all objects of a heap. Immutable once built.
 #[derive(Debug)]
 pub struct ObjectStarts {
     /// By segment.
     parts: IndexVec<SegmentIndex, Part>,
-    /// The parts by address.
+    /// Indices into `parts`, by address.
     by_address: Vec<SegmentIndex>,
-    /// Bits to shift an offset by to get its place in the bitmap: 3 for pointers of 8 bytes.
+    /// Log2 of the pointer size: shifts a byte offset to a bit index.
     shift: u32,
     len: u32,
     /// Bounds of all parts.
@@ -61,7 +60,7 @@ pub struct ObjectStarts {
     highest: u64,
 }
 
-/// Collects starts of objects on a walk: the visitor of one thread. Give all of them to [`ObjectStarts::new`].
+/// Per-thread visitor that collects object starts. Pass all of them to [`ObjectStarts::new`].
 #[derive(Debug)]
 pub struct StartsVisitor {
     shift: u32,
@@ -69,7 +68,7 @@ pub struct StartsVisitor {
 }
 
 impl StartsVisitor {
-    /// An empty one for a walk of `heap`.
+    /// An empty visitor for a walk of `heap`.
     pub fn new(heap: &Walker) -> StartsVisitor {
         StartsVisitor { shift: heap.memory().ptr_bytes().max(1).ilog2(), parts: Vec::new() }
     }
@@ -115,7 +114,7 @@ impl Part {
         self.first.checked_add(n).map(ObjectId::from_u32)
     }
 
-    /// Counts the objects and makes the counts before each block. `None` where there are too many.
+    /// Counts objects and fills the per-block counts. `None` if ids overflow.
     fn finish(&mut self, first: u32) -> Option<u32> {
         self.first = first;
         let mut count = 0u32;
@@ -134,7 +133,7 @@ impl Part {
         first.checked_add(count)
     }
 
-    /// Number of objects that begin before `address`, or at it.
+    /// Number of objects that start at or before `address`.
     fn rank(&self, address: u64, shift: u32) -> u32 {
         match &self.starts {
             Starts::List(list) => u32::try_from(list.partition_point(|a| *a <= address)).unwrap_or(u32::MAX),
@@ -145,14 +144,14 @@ impl Part {
                 let Some(counted) = before.get(block) else { return self.count };
                 let from = block.saturating_mul(BLOCK_WORDS);
                 let whole = words.get(from..word).unwrap_or_default().iter().fold(0u32, |n, w| n.wrapping_add(w.count_ones()));
-                // Bits up to this one, itself included.
+                // Bits up to and including this one.
                 let last = words.get(word).map_or(0, |w| (w & (u64::MAX >> (63 - bit % 64))).count_ones());
                 counted.wrapping_add(whole).wrapping_add(last)
             }
         }
     }
 
-    /// Where the segment's `n`th object begins.
+    /// Start address of the `n`th object of the segment.
     fn select(&self, n: u32, shift: u32) -> Option<u64> {
         match &self.starts {
             Starts::List(list) => list.get(usize::try_from(n).ok()?).copied(),
@@ -178,7 +177,7 @@ impl Part {
 }
 
 impl ObjectStarts {
-    /// Joins what the visitors of a walk of `heap` collected. Objects beyond 4 billion have no id, and a note says so.
+    /// Combines the visitors of a walk of `heap`. Objects beyond 2³² get no id; a note says so.
     pub fn new(heap: &Walker, visitors: impl IntoIterator<Item = StartsVisitor>) -> Answer<ObjectStarts> {
         let mut notes = Notes::new();
         let mut parts: Vec<(SegmentIndex, Part)> = visitors.into_iter().flat_map(|v| v.parts).collect();
@@ -187,7 +186,7 @@ impl ObjectStarts {
         let mut len = 0u32;
         for (_, mut part) in parts {
             let Some(next) = part.finish(len) else {
-                notes.add(NoteKind::LimitHit, Addr(part.start), "the heap has more objects than can be numbered");
+                notes.add(NoteKind::LimitHit, Addr(part.start), "the heap has more than 2³² objects; the rest have no id");
                 break;
             };
             len = next;
@@ -201,13 +200,13 @@ impl ObjectStarts {
         Answer::new(ObjectStarts { lowest, highest, parts: out, by_address, shift, len }, notes)
     }
 
-    /// Walks `heap` and returns where its objects begin, and what the walk found out about each segment.
+    /// Walks `heap` and returns its object starts and the walk result of each segment, with the segment index.
     pub fn build(heap: &Walker, progress: &dyn Progress) -> (Answer<ObjectStarts>, Vec<(SegmentIndex, WalkModel)>) {
         let walked = heap.walk_once(progress, || StartsVisitor::new(heap));
         (ObjectStarts::new(heap, walked.visitors), walked.segments)
     }
 
-    /// Number of objects, free space not counted.
+    /// Number of objects, free space excluded.
     pub fn len(&self) -> u32 {
         self.len
     }
@@ -217,13 +216,13 @@ impl ObjectStarts {
         Indices::up_to(self.len)
     }
 
-    /// Whether there are no objects at all.
+    /// Whether the heap has no objects.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether an object begins exactly at `address`. `hint`, which the caller keeps, is
-    /// the segment found last: references lead to the same few segments again and again.
+    /// Whether an object starts at `address`. `hint` caches the last segment between calls: references tend to target the
+    /// same few segments.
     #[inline]
     pub fn is_start(&self, address: Addr, hint: &mut SegmentIndex) -> bool {
         let inside = |p: &&Part| p.start <= address.0 && address.0 < p.end;
@@ -248,7 +247,7 @@ impl ObjectStarts {
         }
     }
 
-    /// The object that begins exactly at `address`.
+    /// Id of the object that starts at `address`.
     pub fn id_of(&self, address: Addr) -> Option<ObjectId> {
         let part = self.part_of(address)?;
         if let Starts::Bits { words, .. } = &part.starts {
@@ -263,7 +262,7 @@ impl ObjectStarts {
         self.before(address).filter(|(_, start)| *start == address).map(|(id, _)| id)
     }
 
-    /// The objects of a segment; `None` for one without ids.
+    /// Id of the first object and number of objects of the segment with this index.
     pub fn of_segment(&self, segment: SegmentIndex) -> Option<Indices<ObjectId>> {
         self.parts.get(segment).map(|p| Indices::new(ObjectId::from_u32(p.first), p.count))
     }
@@ -281,16 +280,15 @@ impl ObjectStarts {
         self.parts.get(index).filter(|p| address.0 < p.end).map(|p| (index, p))
     }
 
-    /// Where an object begins.
+    /// Start address of the object with this id.
     pub fn address_of(&self, id: ObjectId) -> Option<Addr> {
         let (parts, id) = (self.parts.as_slice(), id.as_u32());
         let part = parts.get(parts.partition_point(|p| p.first <= id).checked_sub(1)?)?;
         part.select(id.checked_sub(part.first)?, self.shift).map(Addr)
     }
 
-    /// The object that `address` lies in: its id and where it begins. As to the GC, an object reaches from its method
-    /// table to that of the next one: a reference to the end of an array's elements belongs to the array. `heap` is the one
-    /// that was walked.
+    /// Id and start of the object that contains `address`. To the GC, an object extends from its method table pointer to that
+    /// of the next object: a reference just past an array's elements belongs to the array. `heap` is the walked heap.
     pub fn containing(&self, heap: &Walker, address: Addr) -> Option<(ObjectId, Addr)> {
         let (id, start) = self.before(address)?;
         if start == address {
@@ -301,14 +299,14 @@ impl ObjectStarts {
         address.since(start).filter(|offset| *offset < inside).map(|_| (id, start))
     }
 
-    /// The last object of the segment around `address` that begins at it or before.
+    /// The last object of the segment containing `address` that starts at or before it.
     fn before(&self, address: Addr) -> Option<(ObjectId, Addr)> {
         let part = self.part_of(address)?;
         let n = part.rank(address.0, self.shift).checked_sub(1)?;
         Some((part.id(n)?, Addr(part.select(n, self.shift)?)))
     }
 
-    /// Bytes of memory that the index takes.
+    /// Memory used by the index, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         total(self.parts.iter().map(|p| match &p.starts {
             Starts::Bits { words, before } => total([vec_bytes(words), vec_bytes(before)]),
@@ -318,8 +316,8 @@ impl ObjectStarts {
 }
 
 impl Walker {
-    /// The type and the size of the object at `address`, header word included, not rounded. `None` where no object can be
-    /// there: its type is no type, or it is not in the dump.
+    /// Type and size in bytes (header included, not rounded) of the object at `address`. `None` if it has no valid method
+    /// table or is not in the dump.
     pub fn object(&self, address: Addr) -> Option<(Arc<ObjectType>, u64)> {
         let memory = self.memory();
         let kind = self.type_at(self.method_table(address)?)?;

@@ -1,11 +1,11 @@
-//! Offsets and places of the GC contract, bound once.
+//! Offsets and locations of the GC contract's items, bound once.
 
 use crate::base::Addr;
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 
 layout! {
-    /// A segment or region (`heap_segment`).
+    /// Segment or region (`heap_segment`).
     pub(super) struct SegmentLayout : "HeapSegment" {
         allocated: req "Allocated",
         committed: req "Committed",
@@ -24,13 +24,13 @@ layout! {
     pub(super) struct GenerationLayout : "Generation" {
         context: opt "AllocationContext",
         start_segment: req "StartSegment",
-        // Only in segments builds: its absence tells regions.
+        // Segments builds only; absent in regions builds.
         allocation_start: opt "AllocationStart",
     }
 }
 
 layout! {
-    /// What was recorded about an allocation that failed. Previews of .NET 11 spelled it `OOMHistory`.
+    /// Record of a failed allocation. Previews of .NET 11 spelled it `OOMHistory`.
     pub(super) struct OomLayout : "OomHistory|OOMHistory" {
         reason: req "Reason",
         alloc_size: req "AllocSize",
@@ -81,7 +81,7 @@ layout! {
     }
 }
 
-/// Everything about handle tables.
+/// Layouts and constants of handle tables.
 pub(super) struct HandleLayouts {
     pub(super) map_at: Addr,
     pub(super) map: MapLayout,
@@ -116,7 +116,7 @@ impl HandleLayouts {
     }
 }
 
-/// Where an item of a heap lies: with workstation GC in a global variable, with server GC inside the heap's structure.
+/// Location of a per-heap item: a global variable with workstation GC, a field of `gc_heap` with server GC.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Place {
     Global(Addr),
@@ -135,7 +135,7 @@ impl Place {
 
 macro_rules! places {
     ($($field:ident : $name:literal),* $(,)?) => {
-        /// Places of all per-heap items; `None` where this build has no such item.
+        /// Locations of all per-heap items; `None` if this build lacks the item.
         pub(super) struct Places {
             $(pub(super) $field: Option<Place>),*
         }
@@ -173,8 +173,8 @@ places! {
     free_regions: "FreeRegions",
 }
 
-/// The workstation globals have the names of the server fields with `GCHeap` in front. Note that `OomData`, the arrays
-/// and the generation table are embedded: their *address* is the item (contract `GC` reads a pointer there; measured wrong).
+/// Workstation globals are named like the server fields, prefixed with `GCHeap`. `OomData`, the arrays and the generation
+/// table are embedded: the *address* is the item (contract `GC` reads a pointer there, which is wrong in every dump measured).
 fn place(d: &Descriptor, server: bool, names: &str) -> Option<Place> {
     if server {
         return d.offset("GCHeap", names).ok().map(Place::Field);

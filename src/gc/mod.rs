@@ -1,7 +1,7 @@
 //! Floor 5: the GC contract: heaps, generations, segments, handles, OOM history.
 //!
-//! Source: contract `GC` (`c1`), with the corrections of `docs/internals/gc-structures.md#errata`, which are marked where
-//! they matter. Names are bound to offsets once, in [`Gc::bind`].
+//! Source: contract `GC` (`c1`), with the corrections of `docs/internals/gc-structures.md#errata`, marked where they apply.
+//! Names are bound to offsets once, in [`Gc::bind`].
 
 mod audit;
 mod cards;
@@ -30,9 +30,9 @@ pub(crate) use walk::min_object_size;
 pub use walk::{Item, MAX_GAPS, Object, ObjectType, ObjectTypes, References, Run, SegmentIndex, TypeIndex, Visitor, Walked, Walker};
 
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
-use crate::clr::method_table::object_unmask;
+use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
-use crate::contract::{ContractError, Descriptor};
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use layouts::{GenerationLayout, HandleLayouts, Places, SegmentLayout};
@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 /// Reader of the GC contract of one runtime.
 ///
-/// Each reader returns what it read together with the notes about it: asked twice, it says the same twice.
+/// Each reader returns its data together with its own notes; calling it again returns the same.
 pub struct Gc {
     memory: Arc<Memory>,
     descriptor: Arc<Descriptor>,
@@ -52,8 +52,8 @@ pub struct Gc {
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleLayouts>,
-    /// Bits of an object's first word that are not part of the method table pointer.
-    unmask: u64,
+    /// Reads method tables of objects, if their contract is supported.
+    objects: Result<Objects, ContractError>,
     facts: Facts,
 }
 
@@ -66,21 +66,28 @@ impl std::fmt::Debug for Gc {
 /// A GC heap: its index and, with server GC, the address of its `gc_heap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapId {
-    /// Its index.
+    /// Index of the heap.
     pub index: u64,
-    /// Address of the structure; `None` for the one workstation heap.
+    /// Address of its `gc_heap`; `None` for the single workstation heap.
     pub address: Option<Addr>,
 }
 
+/// Contracts read on this floor.
+pub const CONTRACTS: &[Contract] = &[Gc::CONTRACT];
+
 impl Gc {
-    /// Binds the contract and reads the facts that everything else depends on.
+    /// The contract read here.
+    pub const CONTRACT: Contract = Contract::needed("GC", &["1"]);
+
+    /// Binds the contract and reads the [`Facts`].
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks something without which no heap can be read.
+    /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor lacks an item required to
+    /// read any heap.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Arc<Limits>) -> Result<Answer<Gc>, ContractError> {
+        Self::CONTRACT.require(descriptor)?;
         let notes = Collector::new();
         let facts = Facts::read(memory, descriptor, &notes, limits)?;
-        let unmask = object_unmask(memory, descriptor);
         Ok(notes.finish(Gc {
             memory: Arc::clone(memory),
             descriptor: Arc::clone(descriptor),
@@ -91,40 +98,37 @@ impl Gc {
             generation_size: descriptor.size_of("Generation")?,
             context: ContextLayout::bind(descriptor).ok(),
             handles: HandleLayouts::bind(descriptor).ok(),
-            unmask,
+            objects: Objects::bind(memory, descriptor),
             facts,
         }))
     }
 
-    /// The facts.
+    /// Kind and state of the GC.
     pub fn facts(&self) -> &Facts {
         &self.facts
     }
 
-    /// The method table of the object at `object`, mark bits cleared. `None` where the object is not in the dump.
+    /// Method table of the object at `object`, mark bits cleared. `None` if the object is not in the dump.
     pub fn method_table(&self, object: Addr) -> Option<Addr> {
-        if object.is_null() {
-            return None;
-        }
-        self.memory.word(object).ok().map(|w| Addr(w & !self.unmask))
+        self.objects.as_ref().ok()?.method_table(object)
     }
 
-    /// Every segment of every heap, ordered by heap and generation, each once.
+    /// Every segment of every heap, once, ordered by heap and generation.
     pub fn segments(&self) -> Answer<Vec<SegmentModel>> {
         self.read(|r| r.segments())
     }
 
-    /// What the GC holds outside of the segments in use: free and freeable regions, bookkeeping, handle tables.
+    /// GC memory outside the segments in use: free and freeable regions, bookkeeping, handle tables.
     pub fn regions(&self) -> Answer<Vec<RegionModel>> {
         self.read(|r| r.regions())
     }
 
-    /// Calls `visit` for every handle of the wanted types, in the order of the tables. Returns the number of tables.
+    /// Calls `visit` for every selected handle, in table order. Returns the number of tables.
     pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
         self.read(|r| r.walk_handles(filter, visit))
     }
 
-    /// Reads everything that leads to the handles but not the handles: (tables, segments).
+    /// Reads the path to the handles, but not the handles: (tables, readable segments).
     pub fn probe_handles(&self) -> Answer<(usize, usize)> {
         self.read(|r| r.probe_handles())
     }
@@ -134,22 +138,22 @@ impl Gc {
         self.read(|r| r.finalizer_queues())
     }
 
-    /// The out-of-memory history: the last failed allocation of each heap.
+    /// Out-of-memory history: the last failed allocation of each heap.
     pub fn oom(&self) -> Answer<Vec<OomModel>> {
         self.read(|r| r.oom())
     }
 
-    /// Every allocation context: of threads, of generations, and the global one. Empty ones are left out.
+    /// Every allocation context: per thread, per generation, and the global one. Empty ones omitted.
     pub fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
         self.read(|r| r.contexts(threads)).data
     }
 
-    /// Everything else that the GC publishes about a heap (`GetHeapData`).
+    /// Everything else the GC publishes about a heap (`GetHeapData`).
     pub fn detail(&self, heap: HeapId) -> Answer<HeapDetail> {
         self.read(|r| r.detail(heap))
     }
 
-    /// Mechanisms counted for the whole process; only by workstation builds with `GC_CONFIG_DRIVEN`.
+    /// Process-wide mechanism counts; only in workstation builds with `GC_CONFIG_DRIVEN`.
     pub fn global_mechanisms(&self) -> Answer<Option<Vec<NamedCount>>> {
         self.read(|r| r.global_mechanisms())
     }
@@ -161,7 +165,7 @@ impl Gc {
     }
 }
 
-/// One answer in the making: the GC, and what could not be read of it so far.
+/// One read in progress: the GC and the notes collected so far.
 struct Reading<'g> {
     gc: &'g Gc,
     notes: Collector,
@@ -176,7 +180,7 @@ impl Deref for Reading<'_> {
 }
 
 impl Reading<'_> {
-    /// A value that the answer needs: noted as missing where it is absent.
+    /// A required value; adds a note if it is absent.
     fn needed<T>(&self, what: &str, value: Result<T, ReadError>) -> Option<T> {
         value.map_err(|e| self.notes.add(NoteKind::Missing, e.address, format!("{what}: {e}"))).ok()
     }

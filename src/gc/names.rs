@@ -1,9 +1,9 @@
-//! Names of the GC's enums and flags, each with its source in the runtime.
+//! Names of GC enums and flags, with their sources in the runtime.
 
 use crate::base::flag_names;
 use crate::model::{FailedCall, OomReason};
 
-/// Flags of a segment or region (`heap_segment_flags_…`, gcpriv.h).
+/// Segment and region flags (`heap_segment_flags_…`, gcpriv.h).
 const SEGMENT_FLAGS: &[(u64, &str)] = &[
     (0x1, "readonly"),
     (0x2, "in-range"),
@@ -18,42 +18,42 @@ const SEGMENT_FLAGS: &[(u64, &str)] = &[
     (0x800, "demoted"),
 ];
 
-/// Bit of a frozen segment.
+/// Flag of frozen segments.
 pub(super) const READONLY: u64 = 0x1;
 
-/// Names of the flags that are set; unknown bits come as `0x…`.
+/// Names of the flags set in `flags`; unknown bits as `0x…`.
 pub fn segment_flags(flags: u64) -> Vec<String> {
     flag_names(SEGMENT_FLAGS, flags)
 }
 
-/// Why an allocation failed (`oom_reason`, gcinterface.dac.h): name, and what it means.
+/// Why an allocation failed (`oom_reason`, gcinterface.dac.h): name and description.
 pub(super) fn oom_reason(reason: i32) -> (OomReason, &'static str) {
     match reason {
         0 => (OomReason::None, "no out-of-memory recorded"),
-        1 => (OomReason::Budget, "internal .NET error, likely a bug in the GC"),
-        2 => (OomReason::CantCommit, "did not have enough memory to commit"),
-        3 => (OomReason::CantReserve, "internal .NET error: could not reserve memory, likely a bug in the GC"),
-        4 => (OomReason::Loh, "did not have enough memory to allocate a large-object segment"),
+        1 => (OomReason::Budget, "allocation budget not met (likely a GC bug)"),
+        2 => (OomReason::CantCommit, "could not commit memory"),
+        3 => (OomReason::CantReserve, "could not reserve memory (likely a GC bug)"),
+        4 => (OomReason::Loh, "could not allocate a large-object segment"),
         5 => (OomReason::LowMem, "low on memory during a garbage collection"),
-        6 => (OomReason::UnproductiveFullGc, "could not do a full garbage collection that frees enough"),
-        n => (OomReason::Unknown(n), "for a reason that this gcdump does not know"),
+        6 => (OomReason::UnproductiveFullGc, "a full garbage collection could not free enough"),
+        n => (OomReason::Unknown(n), "unknown reason"),
     }
 }
 
-/// Which memory call failed (`failure_get_memory`, gcinterface.dac.h): name, and what it means.
+/// Which memory call failed (`failure_get_memory`, gcinterface.dac.h): name and description.
 pub(super) fn failed_call(fgm: i32) -> (FailedCall, Option<&'static str>) {
     match fgm {
         0 => (FailedCall::None, None),
-        1 => (FailedCall::ReserveSegment, Some("failed to reserve memory")),
-        2 => (FailedCall::CommitSegmentBeginning, Some("could not commit the beginning of a segment")),
+        1 => (FailedCall::ReserveSegment, Some("could not reserve a segment")),
+        2 => (FailedCall::CommitSegmentBeginning, Some("could not commit the start of a segment")),
         3 => (FailedCall::CommitEphemeralSegment, Some("could not commit the new ephemeral segment")),
         4 => (FailedCall::GrowTable, Some("could not grow internal GC data structures")),
         5 => (FailedCall::CommitTable, Some("could not commit internal GC data structures")),
-        n => (FailedCall::Unknown(n), Some("failed in a call that this gcdump does not know")),
+        n => (FailedCall::Unknown(n), Some("unknown memory call failed")),
     }
 }
 
-/// Interesting data points, as SOS prints them (`dumpgcdata`, strike.cpp).
+/// Interesting data points, named as in SOS (`dumpgcdata`, strike.cpp).
 pub(super) const INTERESTING_DATA: &[&str] = &[
     "pre short",
     "post short",
@@ -66,7 +66,7 @@ pub(super) const INTERESTING_DATA: &[&str] = &[
     "post short padded",
 ];
 
-/// Why collections compacted. The first group is mandatory, the "(wanted)" ones are wishes.
+/// Reasons for compaction. Those marked "(wanted)" are preferences, the others are mandatory.
 pub(super) const COMPACT_REASONS: &[&str] = &[
     "low on ephemeral space",
     "high fragmentation (wanted)",
@@ -82,7 +82,7 @@ pub(super) const COMPACT_REASONS: &[&str] = &[
     "aggressive compacting",
 ];
 
-/// How the heap was expanded.
+/// Heap expansion mechanisms.
 pub(super) const EXPAND_MECHANISMS: &[&str] = &[
     "reused segment, normal fit",
     "reused segment, best fit",
@@ -92,7 +92,7 @@ pub(super) const EXPAND_MECHANISMS: &[&str] = &[
     "expand in the next full GC",
 ];
 
-/// Bits of mechanisms.
+/// Mechanism bits.
 pub(super) const MECHANISM_BITS: &[&str] = &["using the mark list", "demotion"];
 
 /// Global mechanisms.

@@ -1,26 +1,26 @@
-//! The last managed out-of-memory of each heap.
+//! The last managed out-of-memory failure of each heap.
 
 use super::layouts::OomLayout;
 use super::{HeapId, Reading, names};
-use crate::base::{Addr, NoteKind};
+use crate::base::{Addr, NoteKind, thousands};
 use crate::memory::ReadError;
 use crate::model::{OomModel, OomReason};
 
 impl Reading<'_> {
-    /// What each heap recorded.
+    /// The failure recorded by each heap.
     pub(super) fn oom(&self) -> Vec<OomModel> {
         let mut heaps = Vec::new();
         match (OomLayout::bind(&self.descriptor), self.places.oom) {
             (Ok(layout), Some(place)) => {
                 for heap in &self.facts.heaps {
                     let Some(at) = place.of(heap.address) else { continue };
-                    let what = format!("out-of-memory history of heap {}", heap.index);
+                    let what = format!("heap {}: out-of-memory history", heap.index);
                     heaps.extend(self.needed(&what, self.oom_at(&layout, *heap, at)));
                 }
             }
             (Err(e), _) => self.notes.add(NoteKind::Missing, None, format!("out-of-memory history: {e}")),
             (_, None) => {
-                self.notes.add(NoteKind::Missing, None, "out-of-memory history: the descriptor does not say where it is");
+                self.notes.add(NoteKind::Missing, None, "out-of-memory history: the descriptor does not give its address");
             }
         }
         heaps
@@ -38,12 +38,12 @@ impl Reading<'_> {
         let text = if reason == OomReason::None {
             "none recorded".to_string()
         } else {
-            let mut text = format!("{why}; an allocation of {alloc_size} bytes failed after GC {gc_index}");
+            let mut text = format!("{}-byte allocation failed after GC #{gc_index}: {why}", thousands(alloc_size));
             if let Some(call) = call {
-                text.push_str(&format!("; {}: {call}, {size} bytes", if loh { "LOH" } else { "SOH" }));
+                text.push_str(&format!("; {}: {call} ({} bytes)", if loh { "LOH" } else { "SOH" }, thousands(size)));
             }
             if pagefile != 0 {
-                text.push_str(&format!("; {pagefile} MB of commit space were left"));
+                text.push_str(&format!("; {pagefile} MB of commit space left"));
             }
             text
         };

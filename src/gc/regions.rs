@@ -1,4 +1,4 @@
-//! Memory that the GC holds outside of the segments in use: free and freeable regions, bookkeeping, handle tables.
+//! GC memory outside the segments in use: free and freeable regions, bookkeeping, handle tables.
 //!
 //! Source: contract `GC` (`GetGCFreeRegions`, `GetGCBookkeepingMemoryRegions`, `GetHandleTableMemoryRegions`);
 //! `docs/internals/gc-structures.md#free-regions-and-bookkeeping`.
@@ -10,11 +10,11 @@ use super::{HeapId, Reading};
 use crate::base::{Addr, AddrRange, NoteKind, PAGE};
 use crate::model::{RegionListModel, RegionModel, RegionSize};
 
-/// Size classes of free regions, in the order of their lists (`free_region_kind`, gcpriv.h).
+/// Size classes of free regions, in list order (`free_region_kind`, gcpriv.h).
 const SIZE_CLASSES: [RegionSize; 3] = [RegionSize::Basic, RegionSize::Large, RegionSize::Huge];
 
 impl Reading<'_> {
-    /// All of it, list by list.
+    /// All lists in turn.
     pub(super) fn regions(&self) -> Vec<RegionModel> {
         let mut out = Vec::new();
         let d = &self.descriptor;
@@ -47,7 +47,7 @@ impl Reading<'_> {
         out
     }
 
-    #[allow(clippy::too_many_arguments)] // One call site each way; a struct would only rename the arguments.
+    #[allow(clippy::too_many_arguments)] // Two call sites; a struct would only rename the arguments.
     fn free_lists(
         &self,
         kind: RegionListModel,
@@ -65,14 +65,14 @@ impl Reading<'_> {
         }
     }
 
-    /// A chain of `heap_segment`s whose head is stored at `at`.
+    /// The list of `heap_segment`s whose head is stored at `at`.
     fn free_list(&self, list: RegionListModel, heap: Option<HeapId>, class: Option<RegionSize>, at: Addr, out: &mut Vec<RegionModel>) {
         let what = format!("list of {} regions", list.name());
         let Some(mut address) = self.needed(&what, self.memory.ptr(at)) else { return };
         let mut seen = HashSet::new();
         while !address.is_null() {
             if !seen.insert(address) || seen.len() > self.limits.segments_per_list {
-                self.notes.add(NoteKind::LimitHit, address, format!("the {what} runs in a circle or past its limit"));
+                self.notes.add(NoteKind::LimitHit, address, format!("the {what} has a cycle or exceeds its limit"));
                 return;
             }
             let field = |offset: u64| self.needed(&what, self.memory.ptr(address.plus(offset)));
@@ -89,7 +89,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Card tables and what is allocated with them. The pointer to the next one leads just *behind* its info block.
+    /// Card tables and the structures allocated with them. The next pointer points just *past* the info block.
     fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
         let Ok(layout) = CardTableInfoLayout::bind(&self.descriptor) else { return };
         let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };
@@ -98,7 +98,7 @@ impl Reading<'_> {
         let mut seen = HashSet::new();
         while !at.is_null() {
             if !seen.insert(at) || seen.len() > self.limits.bookkeeping_regions {
-                self.notes.add(NoteKind::LimitHit, at, "the list of bookkeeping regions runs in a circle or past its limit");
+                self.notes.add(NoteKind::LimitHit, at, "the list of bookkeeping regions has a cycle or exceeds its limit");
                 return;
             }
             let recount = self.needed("bookkeeping", self.memory.u32(at.plus(layout.recount)));

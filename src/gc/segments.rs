@@ -1,4 +1,4 @@
-//! Segments and regions: which lists hold them, where their objects begin and end.
+//! Segments and regions: their lists and object ranges.
 //!
 //! Source: contract `GC` (`EnumerateHeapSegments`), ClrMD's `DacHeap.cs`, and measurement
 //! (`docs/internals/gc-structures.md#segments-and-regions`).
@@ -10,7 +10,7 @@ use crate::base::{Addr, AddrRange, Count, NoteKind, PAGE};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
 
-/// A `heap_segment` as it lies in memory.
+/// A `heap_segment` as stored.
 pub(super) struct RawSegment {
     pub(super) allocated: Addr,
     pub(super) committed: Addr,
@@ -23,14 +23,14 @@ pub(super) struct RawSegment {
     heap: Option<Addr>,
 }
 
-/// What decides where the objects of a heap's youngest segment end.
+/// What determines the end of allocation in a heap's current segment.
 struct Youngest {
     ephemeral: Option<Addr>,
     alloc_allocated: Option<Addr>,
 }
 
 impl Gc {
-    /// Address of the generation table's entry.
+    /// Address of the generation table entry.
     pub(super) fn generation_entry(&self, heap: HeapId, generation: u64) -> Option<Addr> {
         let table = self.places.generation_table?.of(heap.address)?;
         Some(table.element(generation, self.generation_size))
@@ -55,13 +55,13 @@ impl Gc {
 }
 
 impl Reading<'_> {
-    /// Every segment of every heap, ordered by heap and generation, each once.
+    /// Every segment of every heap, once, ordered by heap and generation.
     pub(super) fn segments(&self) -> Vec<SegmentModel> {
         let mut seen = HashSet::new();
         let mut out = Vec::new();
         for heap in &self.facts.heaps {
             let mut own = self.segments_of(*heap, &mut seen);
-            // A stable sort keeps the order of the lists inside a generation.
+            // Stable: keeps list order within a generation.
             own.sort_by_key(|s| s.generation);
             out.extend(own);
         }
@@ -80,8 +80,8 @@ impl Reading<'_> {
         let soh = self.facts.max_generation.unwrap_or(2).min(self.facts.total_generations);
         let mut out = Vec::new();
         for generation in 0..self.facts.total_generations {
-            // The segments build hangs all small-object segments on the list of generation 2: the other two lists begin
-            // at the ephemeral segment, and walking them would show its objects three times (measured with libclrgc).
+            // The segments build links all small-object segments into the list of generation 2. The lists of 0 and 1 start
+            // at the ephemeral segment; walking them would visit its objects three times (measured with libclrgc).
             if !self.facts.regions && generation < soh {
                 continue;
             }
@@ -90,7 +90,7 @@ impl Reading<'_> {
                 self.notes.add(
                     NoteKind::Missing,
                     None,
-                    format!("heap {}: the descriptor does not say where its generations are", heap.index),
+                    format!("heap {}: the descriptor does not give the address of its generation table", heap.index),
                 );
                 return out;
             };
@@ -115,26 +115,25 @@ impl Reading<'_> {
         let mut count = 0usize;
         let mut here = HashSet::new();
         while !address.is_null() {
-            let circle = !here.insert(address);
+            let cycle = !here.insert(address);
             if !seen.insert(address) {
-                // Seen before in the same list is a cycle; in another one it is the tail that two lists share.
-                if circle {
-                    let what = format!("heap {}: the segment list of {kind} runs in a circle", heap.index);
+                // Already seen in this list: a cycle. In another list: a shared tail.
+                if cycle {
+                    let what = format!("heap {}: the {kind} segment list has a cycle", heap.index);
                     self.notes.add(NoteKind::LimitHit, address, what);
                 }
                 return;
             }
             count.bump();
             if count > self.limits.segments_per_list {
-                let what = format!("heap {}: the segment list of {kind} is longer than {}", heap.index, self.limits.segments_per_list);
+                let what = format!("heap {}: the {kind} segment list is longer than {}", heap.index, self.limits.segments_per_list);
                 self.notes.add(NoteKind::LimitHit, address, what);
                 return;
             }
             let raw = match self.raw_segment(address) {
                 Ok(raw) => raw,
                 Err(e) => {
-                    let what =
-                        format!("heap {}: the segment list of {kind} stops at {address} after {} segments: {e}", heap.index, count - 1);
+                    let what = format!("heap {}: the {kind} segment list ends at {address} after {} segments: {e}", heap.index, count - 1);
                     self.notes.add(NoteKind::Missing, address, what);
                     return;
                 }
@@ -154,7 +153,7 @@ impl Reading<'_> {
         } else {
             list
         };
-        // Essential: in a process without a GC yet, `Allocated` equals `Mem` while the allocator is 4 MB further (measured).
+        // Essential: before the first GC, `Allocated` equals `Mem` while the allocator is already 4 MB further (measured).
         let end = if allocating { youngest.alloc_allocated.unwrap_or(raw.allocated) } else { raw.allocated };
         self.check_order(heap, address, raw, end);
         let committed_from = committed_start(self.facts.regions, address, raw.mem);
@@ -180,11 +179,11 @@ impl Reading<'_> {
         }
     }
 
-    /// `mem ≤ end ≤ committed ≤ reserved` held for 645 of 645 segments of .NET 8 to 10.
+    /// Checks `mem ≤ end ≤ committed ≤ reserved`, which held for 645 of 645 segments of .NET 8 to 10.
     fn check_order(&self, heap: HeapId, address: Addr, raw: &RawSegment, end: Addr) {
         if !(raw.mem <= end && end <= raw.committed && raw.committed <= raw.reserved) {
             let what = format!(
-                "heap {}: the segment at {address} makes no sense: start {}, allocated {end}, committed {}, reserved {}",
+                "heap {}: segment {address} has bounds out of order: start {}, allocated {end}, committed {}, reserved {}",
                 heap.index, raw.mem, raw.committed, raw.reserved
             );
             self.notes.add(NoteKind::Invalid, address, what);
@@ -193,22 +192,20 @@ impl Reading<'_> {
             && owner != heap_address
             && self.facts.structures_valid != Some(false)
         {
-            let what =
-                format!("the segment at {address} is on a list of heap {} ({heap_address}) but says it belongs to {owner}", heap.index);
+            let what = format!("segment {address} is on a list of heap {} ({heap_address}) but names {owner} as its heap", heap.index);
             self.notes.add(NoteKind::Invalid, address, what);
         }
     }
 
-    /// gen0, gen1 and gen2 inside the ephemeral segment: each younger generation begins at its allocation start.
+    /// gen0, gen1 and gen2 of the ephemeral segment, delimited by their allocation starts.
     fn parts(&self, heap: HeapId, start: Addr, end: Addr) -> Vec<SegmentPart> {
         let allocation_start = |generation| {
             let at = self.generation_entry(heap, generation)?.plus(self.generation.allocation_start?);
-            self.needed(&format!("heap {}: start of generation {generation}", heap.index), self.memory.ptr(at))
+            self.needed(&format!("heap {}: allocation start of generation {generation}", heap.index), self.memory.ptr(at))
         };
         let (Some(gen0), Some(gen1)) = (allocation_start(0), allocation_start(1)) else { return Vec::new() };
         if !(start <= gen1 && gen1 <= gen0 && gen0 <= end) {
-            let what =
-                format!("heap {}: generations inside the ephemeral segment are out of order: {start}, {gen1}, {gen0}, {end}", heap.index);
+            let what = format!("heap {}: generations out of order in the ephemeral segment: {start}, {gen1}, {gen0}, {end}", heap.index);
             self.notes.add(NoteKind::Invalid, gen0, what);
             return Vec::new();
         }
@@ -220,7 +217,7 @@ impl Reading<'_> {
     }
 }
 
-/// Kind of the list of a generation's number: those above the oldest small-object generation are LOH, then POH.
+/// The generation with this index: those past the oldest small-object generation are LOH, then POH.
 pub(super) fn kind_of(generation: u64, oldest: u64) -> Option<Generation> {
     Some(match generation.checked_sub(oldest) {
         Some(1) => Generation::Loh,
@@ -232,11 +229,11 @@ pub(super) fn kind_of(generation: u64, oldest: u64) -> Option<Generation> {
     })
 }
 
-/// Where committed memory begins. A region's first object lies a little behind its page-aligned start. A segment of the
-/// segments build has its own structure on a page in front of the first object.
+/// Start of the committed memory. The first object of a region lies shortly after its page-aligned start; a segment of the
+/// segments build has its `heap_segment` on the page before the first object.
 fn committed_start(regions: bool, address: Addr, mem: Addr) -> Addr {
     let header = mem.since(address).filter(|d| !regions && *d > 0 && *d <= PAGE);
-    // Region starts are aligned to far more than a page on every system.
+    // Region starts are aligned to far more than a page on every platform.
     if header.is_some() { address } else { mem.align_down(PAGE) }
 }
 

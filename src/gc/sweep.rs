@@ -1,8 +1,7 @@
-//! Which objects are alive while a background collection sweeps: dead ones that it has not come to yet may hold references
-//! to memory that is already free.
+//! Liveness during a background sweep: dead objects not yet swept may refer to memory that is already free.
 //!
-//! Source: `gc_heap::background_object_marked` in `gc.cpp`; `docs/internals/gc-structures.md#mark-array`. A bit of the mark array
-//! stands for 16 bytes on 64-bit targets and for 8 on 32-bit ones, 32 bits to a word.
+//! Source: `gc_heap::background_object_marked` in `gc.cpp`; `docs/internals/gc-structures.md#mark-array`. One bit of the mark
+//! array covers 16 bytes on 64-bit targets and 8 on 32-bit ones, 32 bits to a word.
 
 use super::Gc;
 use super::layouts::Place;
@@ -10,9 +9,9 @@ use crate::base::Addr;
 use crate::memory::Window;
 use crate::model::{Generation, SegmentModel};
 
-/// `c_gc_state` of a background collection that sweeps.
+/// `c_gc_state` of a sweeping background collection.
 const PLANNING: u64 = 1;
-/// Flag of a segment that this collection has swept already (`heap_segment_flags_swept`).
+/// Flag of a segment already swept by this collection (`heap_segment_flags_swept`).
 const SWEPT: u64 = 0x10;
 const WORD_BITS: u64 = 32;
 const WORD_BYTES: u64 = 4;
@@ -27,16 +26,16 @@ struct HeapSweep {
     saved_start: Option<Addr>,
 }
 
-/// A background sweep that is half done.
+/// A background sweep in progress.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     heaps: Vec<HeapSweep>,
-    /// Bytes that one mark stands for.
+    /// Bytes covered by one mark bit.
     pitch: u64,
 }
 
 impl Sweep {
-    /// Whether the object at `address` in `segment` counts as alive; `None` where its mark is not in the dump.
+    /// Whether the object at `address` in `segment` counts as live; `None` if its mark is not in the dump.
     pub fn is_live(&self, window: &mut Window<'_>, segment: &SegmentModel, address: Addr) -> Option<bool> {
         let born = segment.background_allocated.unwrap_or(Addr::NULL);
         if segment.generation == Generation::Frozen || segment.flags_value & SWEPT != 0 || born.is_null() {
@@ -52,8 +51,8 @@ impl Sweep {
         self.marked(window, heap, address)
     }
 
-    /// Whether the collection found the object at `address` in `segment` alive; `None` where its mark is not in the dump.
-    /// Objects without a mark may be alive as well: those that were made since.
+    /// Whether the collection marked the object at `address` in `segment`; `None` if its mark is not in the dump. Unmarked
+    /// objects may be live too: those allocated since.
     pub fn is_marked(&self, window: &mut Window<'_>, segment: &SegmentModel, address: Addr) -> Option<bool> {
         self.marked(window, self.heaps.iter().find(|h| h.heap == segment.heap)?, address)
     }
@@ -64,23 +63,23 @@ impl Sweep {
     }
 }
 
-/// Where the mark of `address` lies: its word, and the bit in it.
+/// Location of the mark for `address`: the address of its word and the bit within it.
 fn mark_place(marks: Addr, pitch: u64, address: Addr) -> Option<(Addr, u32)> {
     let mark = address.0.checked_div(pitch)?;
     Some((marks.element(mark / WORD_BITS, WORD_BYTES), u32::try_from(mark % WORD_BITS).ok()?))
 }
 
 impl Gc {
-    /// The background sweep that was going on; `None` where there was none.
+    /// The background sweep in progress, if any.
     ///
     /// # Errors
-    /// What of it cannot be read.
+    /// The reason it cannot be read.
     pub fn sweep(&self) -> Option<Result<Sweep, &'static str>> {
         (self.facts.state == Some(PLANNING)).then(|| {
             let heaps = self.facts.heaps.iter().map(|heap| -> Result<HeapSweep, &'static str> {
                 let read = |place: Option<Place>| self.memory.ptr(place?.of(heap.address)?).ok();
                 let p = &self.places;
-                let absent = "a background collection was sweeping, and which objects it found alive is not in the dump";
+                let absent = "a background collection was sweeping, and its mark array is not in the dump";
                 Ok(HeapSweep {
                     heap: heap.index,
                     marks: read(p.mark_array).filter(|a| !a.is_null()).ok_or(absent)?,

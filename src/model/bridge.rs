@@ -4,51 +4,51 @@ use super::root::RootCoverageModel;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// What a class is to the bridge, as Mono's SGen bridge names it.
+    /// Bridge class kinds, as named by Mono's SGen bridge.
     pub enum BridgeClassKind {
-        /// Not bridged; references are followed through its objects.
+        /// Not bridged; references through its objects are followed.
         Transparent = "transparent",
-        /// Not bridged; its objects are not looked into.
+        /// Not bridged; references of its objects are not followed.
         Opaque = "opaque",
-        /// Bridged; references are followed from its objects on.
+        /// Bridged; references of its objects are followed.
         TransparentBridge = "transparent-bridge",
-        /// Bridged; its objects are not looked into: they refer to nothing.
+        /// Bridged; references of its objects are not followed.
         OpaqueBridge = "opaque-bridge",
     }
 }
 
-/// `bridge`: what a bridge to another collector would be told, in the shape of Mono's `cross_references` callback.
+/// `bridge`: the data passed to a bridge to another collector, in the shape of Mono's `cross_references` callback.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct BridgeReport {
-    /// Bridged objects, living ones too.
+    /// Number of bridged objects, live ones included.
     pub bridged: u64,
-    /// Bridged objects that nothing but the bridge's own handles keeps alive.
+    /// Number of bridged objects kept alive only by the bridge's own handles.
     pub dead: u64,
-    /// Whether the living ones are looked at as well (`--all`).
+    /// Whether live objects are included (`--all`).
     pub all: bool,
-    /// Strongly connected components that have bridged objects, those that refer to others before those.
+    /// Strongly connected components with bridged objects, in topological order: referrers first.
     pub sccs: Vec<BridgeScc>,
-    /// References between them, by `src`, then `dst`; each once. Objects that are not bridged are looked through, bridged ones
-    /// are not. `src` is always less than `dst`.
+    /// References between them, sorted by `src`, then `dst`, without duplicates. Paths lead through objects that are not
+    /// bridged, but not through bridged ones. `src` is always less than `dst`.
     pub xrefs: Vec<BridgeXref>,
-    /// Classes of bridged objects, and classes that a rule made opaque.
+    /// Classes of bridged objects, and classes made opaque by a rule.
     pub classes: Vec<BridgeClass>,
-    /// How well this dump answers for each kind of roots.
+    /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
 }
 
-/// A strongly connected component that has bridged objects.
+/// A strongly connected component with bridged objects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct BridgeScc {
-    /// Its number: its place in the list.
+    /// Its index in the list.
     pub index: u32,
-    /// Whether something else than the bridge's own handles keeps it alive.
+    /// Whether something besides the bridge's own handles keeps it alive.
     pub alive: bool,
     /// Its bridged objects, by address.
     pub objects: Vec<BridgeObject>,
-    /// All objects of the component, bridged or not.
+    /// Number of objects in the component, bridged or not.
     pub members: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
@@ -62,22 +62,22 @@ pub struct BridgeObject {
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Its cross-reference handle; `null` where it has none, and is bridged by its type.
+    /// Its cross-reference handle; `null` if it is bridged by its type instead.
     pub handle: Option<Addr>,
-    /// The native context that the handle carries.
+    /// The native context of the handle.
     pub context: Option<Addr>,
 }
 
-/// A reference from one component to another.
+/// A reference between components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub struct BridgeXref {
-    /// Number of the component that refers.
+    /// Index of the referring component.
     pub src: u32,
-    /// Number of the component that is referred to.
+    /// Index of the referenced component.
     pub dst: u32,
 }
 
-/// A class that the bridge treats specially.
+/// A class treated specially by the bridge.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct BridgeClass {
     /// Name of the type.
@@ -85,8 +85,8 @@ pub struct BridgeClass {
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// What it is to the bridge.
+    /// Its kind.
     pub kind: BridgeClassKind,
-    /// Its bridged objects.
+    /// Number of its bridged objects.
     pub bridged: u64,
 }

@@ -3,11 +3,11 @@ use serde::Serialize;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// Kinds of sources of a descriptor, weakest first.
+    /// Kinds of descriptor sources, lowest precedence first.
     pub enum OriginKind {
         /// A bundled overlay or one given with `--overlay`.
         Overlay = "overlay",
-        /// Made at run time from `GcDacVars`.
+        /// Synthesized at run time from `GcDacVars`.
         Synthesised = "synthesised",
         /// The runtime's own descriptor, in the dump or in its matching file.
         InMemory = "in-memory",
@@ -15,23 +15,23 @@ named_enum! {
 }
 
 named_enum! {
-    /// What came out of a self-check.
+    /// Outcome of a self-check.
     pub enum CheckOutcome {
         /// As expected.
         Passed = "passed",
         /// Not as expected.
         Failed = "failed",
-        /// The dump or the descriptor lacks what the check needs.
+        /// The dump or the descriptor lacks the data to check.
         Unknown = "unknown",
     }
 }
 
-/// `contracts`: what the runtime says about itself, and what gcdump can read of it.
+/// `contracts`: the data contracts of the runtime, and which of them gcdump supports.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ContractsReport {
-    /// Where it all comes from, weakest source first.
+    /// Sources, lowest precedence first.
     pub origins: Vec<OriginModel>,
-    /// Contracts, advertised or needed.
+    /// Contracts, advertised or required.
     pub contracts: Vec<ContractModel>,
     /// Types with their fields.
     pub types: Vec<TypeModel>,
@@ -44,26 +44,26 @@ pub struct ContractsReport {
 /// A source of the merged descriptor.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct OriginModel {
-    /// What kind of source.
+    /// Kind of source.
     pub kind: OriginKind,
     /// Name.
     pub name: String,
-    /// Address of the structure it was read from.
+    /// Address of the structure it was read from, if any.
     pub address: Option<Addr>,
     /// Format version of its JSON.
     pub version: u64,
 }
 
 named_enum! {
-    /// Whether gcdump reads a contract.
+    /// Support for a contract.
     pub enum SupportKind {
-        /// It is read.
+        /// Supported.
         Supported = "supported",
-        /// The runtime does not advertise it.
+        /// Not advertised by the runtime.
         NotAdvertised = "not-advertised",
-        /// A version that this gcdump does not know.
+        /// Unknown version.
         UnrecognisedVersion = "unrecognised-version",
-        /// A known version without a reader.
+        /// Known version that is not supported.
         KnownButUnsupported = "known-but-unsupported",
     }
 }
@@ -75,11 +75,11 @@ pub struct ContractModel {
     pub name: String,
     /// Version as advertised.
     pub version: Option<String>,
-    /// Whether gcdump reads it.
+    /// Whether gcdump supports it.
     pub support: SupportKind,
-    /// The same in a sentence.
+    /// The same as text.
     pub message: String,
-    /// Where it comes from.
+    /// Source.
     pub origin: Option<String>,
 }
 
@@ -88,7 +88,7 @@ pub struct ContractModel {
 pub struct TypeModel {
     /// Name.
     pub name: String,
-    /// Bytes, where published.
+    /// Size in bytes, if published.
     pub size: Option<u64>,
     /// Fields by offset.
     pub fields: Vec<FieldModel>,
@@ -101,10 +101,10 @@ pub struct FieldModel {
     pub name: String,
     /// Offset in bytes.
     pub offset: u64,
-    /// Type, where written.
+    /// Type, if given.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// Where it comes from.
+    /// Source.
     pub origin: String,
 }
 
@@ -113,30 +113,30 @@ pub struct FieldModel {
 pub struct GlobalModel {
     /// Name.
     pub name: String,
-    /// Type, where written.
+    /// Type, if given.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// A number.
+    /// Numeric value.
     pub number: Option<u64>,
-    /// A text.
+    /// Text value.
     pub text: Option<String>,
-    /// Address of the variable or structure that it names.
+    /// Address of the variable or structure it designates.
     pub address: Option<Addr>,
-    /// What the word at that address holds; `null` where it is not in the dump.
+    /// The word at that address; `null` if it is not in the dump.
     pub content: Option<Addr>,
-    /// Why there is no value.
+    /// Why the value is missing.
     pub missing: Option<String>,
-    /// Where it comes from.
+    /// Source.
     pub origin: String,
 }
 
 /// A self-check.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct CheckModel {
-    /// What is checked.
+    /// Name of the check.
     pub name: String,
-    /// What came out.
+    /// Its outcome.
     pub outcome: CheckOutcome,
-    /// The facts.
+    /// The values compared.
     pub facts: String,
 }

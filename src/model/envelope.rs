@@ -14,7 +14,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Compression that a dump was stored with.
+    /// Compression of a dump file.
     pub enum Compression {
         /// Zstandard.
         Zstd = "zstd",
@@ -23,81 +23,81 @@ named_enum! {
     }
 }
 
-/// What every answer begins with.
+/// Header of every answer.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Head {
-    /// Version of this format: `gcdump/1`.
+    /// Format version: `gcdump/1`.
     pub schema: String,
-    /// The command that was run.
+    /// Command.
     pub command: String,
     /// Version of gcdump.
     pub gcdump: String,
     /// The dump.
     pub dump: DumpModel,
-    /// The runtime that the answer is about; `null` where none could be read.
+    /// The runtime; `null` if none could be read.
     pub runtime: Option<RuntimeModel>,
 }
 
 /// A JSON answer.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Envelope<T> {
-    /// What it begins with.
+    /// Header.
     #[serde(flatten)]
     pub head: Head,
     /// The answer.
     pub data: Data<T>,
-    /// What went less than perfectly.
+    /// Warnings.
     pub warnings: Vec<Note>,
 }
 
-/// An answer, and whether it is all of it.
+/// An answer and its completeness.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 #[schemars(inline)]
 pub struct Data<T> {
-    /// Whether nothing is missing that the process had: no warning says so.
+    /// Whether the answer is complete: no warning reports missing data.
     pub complete: bool,
     /// The answer.
     #[serde(flatten)]
     pub answer: T,
 }
 
-/// The dump, in short.
+/// Summary of the dump.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct DumpModel {
     /// Path as given.
     pub path: String,
     /// Container.
     pub format: Container,
-    /// How the file was compressed; `null` where it was not.
+    /// Compression of the file; `null` if none.
     pub compression: Option<Compression>,
-    /// Bytes of the dump file, decompressed.
+    /// Size of the decompressed dump file in bytes.
     pub file_bytes: u64,
-    /// Bytes of memory in the dump.
+    /// Captured memory in bytes.
     pub captured_bytes: u64,
     /// Operating system of the process.
     pub os: Os,
     /// Architecture of the process.
     pub architecture: Arch,
-    /// Bytes of a pointer.
+    /// Pointer size in bytes.
     pub pointer_bytes: u64,
     /// Process id.
     pub process_id: Option<u32>,
 }
 
-/// The runtime, in short.
+/// Summary of the runtime.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RuntimeModel {
-    /// Version: `10.0.12`, or only `10.0` where the dump says no more.
+    /// Version: `10.0.12`, or only `10.0` if the dump does not tell.
     pub version: Option<String>,
-    /// Path of the runtime's module as the process knew it.
+    /// Path of the runtime module in the process.
     pub module: Option<String>,
-    /// Where it is loaded.
+    /// Load address.
     pub base: Option<Addr>,
-    /// Build id (ELF) of the module, hexadecimal.
+    /// Build id (ELF) of the module in hex.
     pub build_id: Option<String>,
-    /// Where the layouts of the VM come from: `descriptor`, `overlay-json`, `overlay`, `none`.
+    /// Source of the VM layouts: `descriptor`, `overlay-json`, `overlay`, `none`.
     pub vm: LayoutSource,
-    /// Where the layouts of the GC come from: `descriptor`, `synthesised`, `none`.
+    /// Source of the GC layouts: `descriptor`, `synthesised`, `none`.
     pub gc: LayoutSource,
     /// Overlay in use.
     pub overlay: Option<String>,

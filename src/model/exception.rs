@@ -2,64 +2,63 @@ use serde::Serialize;
 
 use crate::base::Addr;
 
-/// An exception object with its stack trace and its inner exceptions.
+/// An exception with its stack trace and inner exceptions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ExceptionModel {
     /// The exception object.
     pub address: Addr,
-    /// Its type name; `null` where it cannot be told.
+    /// Its type name; `null` if unknown.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
     /// Its method table.
     pub method_table: Option<Addr>,
-    /// Whether it is in flight (exception tracker), not just the last one thrown. Of inner exceptions always `false`.
+    /// Whether it is in flight (exception tracker), not just the last one thrown. Always `false` for inner exceptions.
     pub current: bool,
-    /// Its message; `null` where the program gave none, so that `Exception.Message` would compose one, and where the object is
-    /// not in the dump.
+    /// Its message; `null` if unset (`Exception.Message` would then return a default text) or not in the dump.
     pub message: Option<String>,
-    /// Its HRESULT; `null` where the object is not in the dump.
+    /// Its HRESULT; `null` if the object is not in the dump.
     pub hresult: Option<i32>,
-    /// Frames that it passed through, innermost first; empty for one that was not thrown.
+    /// Stack trace, innermost frame first; empty if never thrown.
     pub stack: Vec<FrameModel>,
-    /// The exception that led to it.
+    /// Inner exception.
     pub inner: Option<Box<ExceptionModel>>,
-    /// Further inner exceptions of an `AggregateException`, from the second on: the first is `inner`.
+    /// Further inner exceptions of an `AggregateException`; the first one is `inner`.
     pub inners: Vec<ExceptionModel>,
-    /// The trace as text, where the program had asked for it.
+    /// Stack trace text, if the program had requested it.
     pub stack_text: Option<String>,
-    /// Text that `Exception.StackTrace` prints in front of the frames: a trace of another process or one that was set.
+    /// Text printed by `Exception.StackTrace` before the frames: a remote or explicitly set trace.
     pub remote_stack_text: Option<String>,
 }
 
 /// A frame of an exception's stack trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FrameModel {
-    /// Instruction pointer, as the exception keeps it.
+    /// Instruction pointer as stored in the exception.
     pub ip: Addr,
     /// Stack pointer.
     pub sp: Addr,
-    /// The method: `Lab.Program.Main(System.String[])`, or `lab!0x06000001` without metadata; `null` where it cannot be told.
+    /// Method: `Lab.Program.Main(System.String[])`, or `lab!0x06000001` without metadata; `null` if unknown.
     pub method: Option<String>,
-    /// The runtime's `MethodDesc`.
+    /// Address of the `MethodDesc`.
     pub method_desc: Addr,
-    /// File name of the module that declares the method.
+    /// File name of the declaring module.
     pub module: Option<String>,
-    /// Whether this frame and those before it were thrown elsewhere, stored, and thrown again.
+    /// Whether this is the last frame of an earlier throw: the exception was captured and rethrown after it.
     pub last_of_foreign: bool,
 }
 
-/// `exceptions`: every exception object of the heap.
+/// `exceptions`: the exception objects on the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ExceptionsReport {
     /// Number of exception objects.
     pub total: u64,
-    /// Exceptions of the same type and message together, most frequent first.
+    /// Groups of equal type and message, most frequent first.
     pub groups: Vec<ExceptionGroup>,
-    /// The exceptions in the order of the heap; `null` with `--stat`.
+    /// Exceptions in heap order; `null` with `--stat`.
     pub exceptions: Option<Vec<HeapExceptionModel>>,
 }
 
-/// Exceptions of the same type and message.
+/// Exceptions of equal type and message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ExceptionGroup {
     /// Type name.
@@ -67,15 +66,15 @@ pub struct ExceptionGroup {
     pub type_name: Option<String>,
     /// Message.
     pub message: Option<String>,
-    /// How many.
+    /// Number of exceptions.
     pub count: u64,
-    /// How many of them have a stack trace, which means that they were thrown.
+    /// Number of exceptions with a stack trace, that is, thrown ones.
     pub thrown: u64,
-    /// The first of them.
+    /// Address of the first one.
     pub example: Addr,
 }
 
-/// An exception object of the heap.
+/// An exception object on the heap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HeapExceptionModel {
     /// The object.
@@ -85,18 +84,18 @@ pub struct HeapExceptionModel {
     pub type_name: Option<String>,
     /// Its method table.
     pub method_table: Addr,
-    /// Its message; `null` where the program gave none.
+    /// Its message; `null` if unset.
     pub message: Option<String>,
     /// Its HRESULT.
     pub hresult: Option<i32>,
-    /// The exception that led to it.
+    /// Inner exception.
     pub inner: Option<Addr>,
-    /// Further inner exceptions of an `AggregateException`, from the second on.
+    /// Further inner exceptions of an `AggregateException`.
     pub inners: Vec<Addr>,
-    /// Frames that it passed through, innermost first.
+    /// Stack trace, innermost frame first.
     pub stack: Vec<FrameModel>,
-    /// Managed id of the thread that has it.
+    /// Managed id of the associated thread.
     pub thread: Option<u32>,
-    /// How that thread has it: `in-flight`, `nested` (in flight, beneath another one) or `last-thrown`.
+    /// Relation to the thread: `in-flight`, `nested` (in flight, below another one) or `last-thrown`.
     pub thread_role: Option<String>,
 }

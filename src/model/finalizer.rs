@@ -4,13 +4,13 @@ use super::segment::Generation;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// Where an object stands on its way to finalization.
+    /// Finalization state of an object.
     pub enum FinalizerState {
-        /// It has a finalizer and has not been found dead.
+        /// Registered for finalization and not yet found dead.
         Registered = "registered",
-        /// It was found dead; its finalizer is due, and until it has run the queue keeps the object alive.
+        /// Found dead and ready for finalization; the queue keeps it alive until its finalizer has run.
         Ready = "ready",
-        /// As `ready`; it derives from `CriticalFinalizerObject`, whose finalizers run after the others.
+        /// Like `ready`, for `CriticalFinalizerObject`s, whose finalizers run last.
         Critical = "critical",
     }
 }
@@ -18,37 +18,37 @@ named_enum! {
 /// `finalizers`: the finalization queues of all heaps.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FinalizersReport {
-    /// Objects that have a finalizer and were not found dead, in all heaps.
+    /// Number of objects registered for finalization and not yet found dead, in all heaps.
     pub registered: u64,
-    /// Objects whose finalizer is due, critical ones not counted.
+    /// Number of objects ready for finalization, critical ones excluded.
     pub ready: u64,
-    /// Objects whose critical finalizer is due.
+    /// Number of objects ready for critical finalization.
     pub critical: u64,
     /// The queue of each heap.
     pub heaps: Vec<FinalizerHeap>,
-    /// The thread that runs finalizers; `null` where the runtime has none yet or it cannot be told.
+    /// The finalizer thread; `null` if not created yet or unknown.
     pub thread: Option<FinalizerThread>,
-    /// By type, the most frequent first.
+    /// By type, most frequent first.
     pub types: Vec<FinalizerType>,
-    /// Types listed, where `--top` cut the list; `null` where all are.
+    /// Number of types listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
-    /// With `--objects`: every object, in the order of heaps and queues.
+    /// With `--objects`: every object, in heap and queue order.
     pub objects: Option<Vec<FinalizerObject>>,
 }
 
 /// The finalization queue of one heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FinalizerHeap {
-    /// Number of the heap.
+    /// Index of the heap.
     pub heap: u64,
-    /// Objects that have a finalizer and were not found dead.
+    /// Number of objects registered for finalization and not yet found dead.
     pub registered: u64,
-    /// Objects whose finalizer is due, critical ones not counted.
+    /// Number of objects ready for finalization, critical ones excluded.
     pub ready: u64,
-    /// Objects whose critical finalizer is due.
+    /// Number of objects ready for critical finalization.
     pub critical: u64,
-    /// The registered ones by the generation that the queue keeps them under; none for a generation without. What was
-    /// registered since the last collection, or registered again, counts as `gen0`.
+    /// Registered objects by queue generation; generations without any omitted. Objects registered since the last collection,
+    /// or re-registered, count as `gen0`.
     pub generations: Vec<FinalizerGeneration>,
 }
 
@@ -57,34 +57,34 @@ pub struct FinalizerHeap {
 pub struct FinalizerGeneration {
     /// The generation.
     pub generation: Generation,
-    /// Registered objects.
+    /// Number of registered objects.
     pub count: u64,
 }
 
-/// The thread that runs finalizers.
+/// The finalizer thread.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FinalizerThread {
     /// Its managed id.
     pub managed_id: Option<u32>,
-    /// Its id of the operating system.
+    /// Its OS thread id.
     pub os_id: Option<u64>,
-    /// Address of the runtime's `Thread`.
+    /// Address of its `Thread`.
     pub address: Addr,
 }
 
 /// Objects of one type in the queues.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FinalizerType {
-    /// Name of the type, the method table's address where nothing is known; `null` where the objects are not in the dump.
+    /// Name of the type, or its method table address if unknown; `null` if the objects are not in the dump.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// Its method table; `null` where the objects are not in the dump.
+    /// Its method table; `null` if the objects are not in the dump.
     pub method_table: Option<Addr>,
-    /// Objects registered.
+    /// Number of registered objects.
     pub registered: u64,
-    /// Objects whose finalizer is due.
+    /// Number of objects ready for finalization.
     pub ready: u64,
-    /// Objects whose critical finalizer is due.
+    /// Number of objects ready for critical finalization.
     pub critical: u64,
 }
 
@@ -93,15 +93,15 @@ pub struct FinalizerType {
 pub struct FinalizerObject {
     /// The object.
     pub object: Addr,
-    /// Name of its type; `null` where the object is not in the dump.
+    /// Name of its type; `null` if the object is not in the dump.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// Its method table; `null` where the object is not in the dump.
+    /// Its method table; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
-    /// Registered, ready or critical.
+    /// Finalization state.
     pub state: FinalizerState,
-    /// Registered ones: the generation that the queue keeps it under.
+    /// Queue generation, for registered objects.
     pub generation: Option<Generation>,
-    /// Number of the heap whose queue it is.
+    /// Index of the heap that owns the queue.
     pub heap: u64,
 }

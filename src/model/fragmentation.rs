@@ -4,55 +4,55 @@ use super::segment::Generation;
 use super::walk::CoverageModel;
 use crate::base::Addr;
 
-/// `fragmentation`: where free space lies, and what keeps it apart.
+/// `fragmentation`: free space, and the pinned objects that block compaction.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FragmentationReport {
     /// By generation; with `--heaps` by heap and generation.
     pub generations: Vec<FreeSpaceModel>,
-    /// With `--segments`: by segment, in the order of heaps and generations.
+    /// With `--segments`: by segment, ordered by heap and generation.
     pub segments: Option<Vec<FreeSpaceModel>>,
-    /// Free blocks by size, by powers of two; sizes without a block are left out.
+    /// Free blocks by size, in powers of two; empty sizes omitted.
     pub sizes: Vec<FreeSizeModel>,
     /// The largest free blocks.
     pub largest: Vec<FreeBlockModel>,
-    /// Objects that pinned handles hold in place, by type, those with the most free space in front of them first.
+    /// Objects pinned by handles, by type, sorted by free bytes before them.
     pub pinned: Vec<PinnedTypeModel>,
-    /// Sums over the whole heap.
+    /// Totals of the whole heap.
     pub totals: FragmentationTotals,
-    /// How much of the heap was walked.
+    /// Coverage of the heap walk.
     pub coverage: CoverageModel,
 }
 
 /// Free space of a generation or segment.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FreeSpaceModel {
-    /// Which generation.
+    /// Generation.
     pub generation: Generation,
-    /// Which heap; `null` where the row stands for all heaps.
+    /// Heap index; `null` if the row covers all heaps.
     pub heap: Option<u64>,
-    /// Which segment: address of its structure; `null` where the row stands for several.
+    /// Segment address; `null` if the row covers several.
     pub segment: Option<Addr>,
-    /// Bytes allocated: objects, free blocks, allocation contexts.
+    /// Allocated bytes: objects, free blocks, allocation contexts.
     pub allocated_bytes: u64,
-    /// Free blocks.
+    /// Number of free blocks.
     pub free_count: u64,
     /// Their bytes.
     pub free_bytes: u64,
-    /// Their part of the allocated bytes, 0 to 1.
+    /// Their share of the allocated bytes, 0 to 1.
     pub share: f64,
-    /// Bytes committed behind the end of the objects. In an ephemeral segment they are the youngest generation's.
+    /// Committed but unused bytes after the last object. In an ephemeral segment they count for the youngest generation.
     pub unused_committed_bytes: u64,
-    /// Bytes of allocation contexts: handed to a thread and not yet filled; neither free nor objects. In an ephemeral segment
-    /// they are the youngest generation's.
+    /// Unused bytes of allocation contexts: neither free nor objects. In an ephemeral segment they count for the youngest
+    /// generation.
     pub context_bytes: u64,
 }
 
-/// Free blocks of about one size.
+/// Free blocks of one size range.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FreeSizeModel {
-    /// Smallest size in bytes, a power of two; the largest is one byte less than twice as much.
+    /// Lower bound of the size in bytes, a power of two; the exclusive upper bound is twice that.
     pub size_from: u64,
-    /// Free blocks.
+    /// Number of free blocks.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -61,23 +61,23 @@ pub struct FreeSizeModel {
 /// A free block.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FreeBlockModel {
-    /// Where it lies.
+    /// Its address.
     pub address: Addr,
-    /// Its bytes.
+    /// Its size in bytes.
     pub size: u64,
     /// Its generation.
     pub generation: Generation,
-    /// Its segment: address of the structure.
+    /// Address of its segment.
     pub segment: Addr,
-    /// What ends where it begins; `null` where the segment, an allocation context or memory that is not in the dump does.
+    /// The object that ends at its start; `null` next to a segment start, an allocation context or absent memory.
     pub before: Option<NeighbourModel>,
-    /// What begins where it ends; `null` as for `before`.
+    /// The object that starts at its end; `null` as for `before`.
     pub after: Option<NeighbourModel>,
-    /// A pinned handle to the object behind it, or else to the one in front of it: address of the handle.
+    /// Address of a pinned handle to the object after it, or else to the one before it.
     pub pinned_by: Option<Addr>,
 }
 
-/// An object beside a free block.
+/// An object next to a free block.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NeighbourModel {
     /// The object.
@@ -95,31 +95,31 @@ pub struct PinnedTypeModel {
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Objects, each once however many handles it has.
+    /// Number of distinct objects.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Bytes of free blocks that end where these objects begin.
+    /// Bytes of the free blocks directly before these objects.
     pub free_bytes_before: u64,
 }
 
-/// Sums of `fragmentation`.
+/// Totals of `fragmentation`.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct FragmentationTotals {
-    /// Bytes allocated.
+    /// Allocated bytes.
     pub allocated_bytes: u64,
-    /// Free blocks.
+    /// Number of free blocks.
     pub free_count: u64,
     /// Their bytes.
     pub free_bytes: u64,
-    /// Their part of the allocated bytes, 0 to 1.
+    /// Their share of the allocated bytes, 0 to 1.
     pub share: f64,
-    /// Bytes committed behind the end of the objects of each segment.
+    /// Committed but unused bytes after the last object of each segment.
     pub unused_committed_bytes: u64,
-    /// Bytes of allocation contexts: handed to a thread and not yet filled.
+    /// Unused bytes of allocation contexts.
     pub context_bytes: u64,
-    /// Pinned and async-pinned handles that are in use.
+    /// Number of pinned and async-pinned handles in use.
     pub pinned_handles: u64,
-    /// Objects of the heap that they hold in place.
+    /// Number of heap objects pinned by them.
     pub pinned_objects: u64,
 }

@@ -5,29 +5,29 @@ use crate::base::{Addr, named_enum};
 named_enum! {
     /// Type of a GC handle (`HNDTYPE_…`, gcinterface.h).
     pub enum HandleKind {
-        /// Weak; cleared when the object is due for finalization.
+        /// Weak; cleared when the object becomes ready for finalization.
         WeakShort = "weak-short" | "WeakShort",
-        /// Weak; cleared when the object is gone (tracks resurrection).
+        /// Weak; cleared when the object is reclaimed (tracks resurrection).
         WeakLong = "weak-long" | "WeakLong",
         /// Keeps its object alive.
         Strong = "strong",
-        /// Keeps its object alive and in place.
+        /// Keeps its object alive and pinned.
         Pinned = "pinned",
         /// Unused.
         Variable = "variable",
-        /// Strong while its COM or ComWrappers reference count says so.
+        /// Strong while its COM or ComWrappers reference count is nonzero.
         RefCounted = "ref-counted" | "RefCounted",
-        /// Keeps the secondary object alive as long as the primary one lives.
+        /// Keeps the secondary object alive as long as the primary one is.
         Dependent = "dependent",
         /// Pinned for overlapped I/O; not used since .NET 8.
         AsyncPinned = "async-pinned" | "AsyncPinned",
-        /// Measures what it holds; not used since .NET 9.
+        /// Measures the size of what it holds; not used since .NET 9.
         SizedRef = "sized-ref" | "SizedRef",
         /// Weak, to a native COM object; not used since .NET 8.
         WeakNativeCom = "weak-native-com" | "WeakNativeCom" | "WeakWinRT",
-        /// Weak; its secondary value is the address of an interior pointer (collectible statics).
+        /// Weak, with the address of an interior pointer as secondary value (collectible statics).
         WeakInteriorPointer = "weak-interior-pointer" | "WeakInteriorPointer",
-        /// Of the Java bridge; its secondary value is the native context.
+        /// Used by the Java bridge, with the native context as secondary value.
         CrossReference = "cross-reference" | "CrossReference",
     }
 }
@@ -42,32 +42,32 @@ impl HandleKind {
 /// A GC handle.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HandleModel {
-    /// Address of the handle itself: the value of a `GCHandle`.
+    /// Address of the handle, that is, the value of a `GCHandle`.
     pub address: Addr,
     /// Its type.
     #[serde(rename = "type")]
     pub kind: HandleKind,
     /// The object.
     pub object: Addr,
-    /// Type name of the object; `null` where it cannot be told.
+    /// Type name of the object; `null` if unknown.
     pub object_type: Option<String>,
-    /// Method table of the object; `null` where the object is not in the dump.
+    /// Method table of the object; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
-    /// Dependent handles: the dependent object. Weak interior pointers: the location of the pointer. Cross references:
-    /// the native context. `null` for all others.
+    /// Dependent handles: the dependent object. Weak interior pointers: the address of the pointer. Cross references: the
+    /// native context. `null` for all others.
     pub secondary: Option<Addr>,
-    /// Dependent handles: type name of the dependent object; `null` where there is none or it cannot be told.
+    /// Dependent handles: type name of the dependent object; `null` if there is none or it is unknown.
     pub secondary_type: Option<String>,
 }
 
 named_enum! {
-    /// What `handles --by` groups by.
+    /// Grouping keys of `handles --by`.
     pub enum HandleBy {
         /// Type of the handle.
         Type = "type",
         /// Type of the object.
         ObjectType = "object-type",
-        /// Generation or kind of segment that the object lies in.
+        /// Generation or segment kind of the object.
         Generation = "generation",
     }
 }
@@ -75,10 +75,10 @@ named_enum! {
 /// Handles of one group.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HandleGroup {
-    /// Type of the handles, type name of the objects (the method table's address where nothing is known), or generation;
-    /// `null` where the object is not in the dump, or in no segment.
+    /// Handle type, object type name (or method table address if unknown), or generation; `null` if the object is not in the
+    /// dump or in no segment.
     pub key: Option<String>,
-    /// How many.
+    /// Number of handles.
     pub count: u64,
 }
 
@@ -88,26 +88,26 @@ pub struct HandleStat {
     /// Type of the handles.
     #[serde(rename = "type")]
     pub kind: HandleKind,
-    /// How many.
+    /// Number of handles.
     pub count: u64,
 }
 
 /// `handles`: the GC handles of all handle tables.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HandlesReport {
-    /// Handles found, by the types asked for.
+    /// Number of handles of the requested types.
     pub total: u64,
     /// Number of handles by type.
     pub counts: Vec<HandleStat>,
-    /// Types that this runtime has.
+    /// Handle types of this runtime.
     pub supported: Vec<HandleKind>,
-    /// Handle tables that were walked: one per processor with server GC.
+    /// Number of handle tables walked: one per processor with server GC.
     pub tables: u64,
-    /// The handles, in the order of the tables; `null` with `--stat` and `--by`.
+    /// The handles, in table order; `null` with `--stat` and `--by`.
     pub handles: Option<Vec<HandleModel>>,
-    /// With `--by`: what the groups stand for.
+    /// With `--by`: the grouping key.
     pub by: Option<HandleBy>,
-    /// With `--by`: the groups, the largest first.
+    /// With `--by`: the groups, largest first.
     pub groups: Option<Vec<HandleGroup>>,
 }
 

@@ -3,17 +3,17 @@ use serde::Serialize;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// What the header word of an object holds.
+    /// Contents of an object's header word.
     #[derive(Default)]
     pub enum HeaderState {
-        /// Nothing: not locked, no hash code.
+        /// Empty: not locked, no hash code.
         #[default]
         None = "none",
-        /// A lock that nobody waits for: owner and recursion are in the word.
+        /// An uncontended lock: owner and recursion level are in the header.
         ThinLock = "thin-lock",
         /// A hash code.
         Hash = "hash",
-        /// The number of a sync block, which holds lock and hash code.
+        /// The index of a sync block, which holds the lock and the hash code.
         SyncBlock = "sync-block",
     }
 }
@@ -21,39 +21,39 @@ named_enum! {
 /// The header word of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct HeaderModel {
-    /// What it holds.
+    /// Its contents.
     pub state: HeaderState,
-    /// The word itself.
+    /// Its raw value.
     pub word: u32,
-    /// Managed id of the thread that holds the lock; `null` where none does or where it is not known.
+    /// Managed id of the thread that holds the lock; `null` if unlocked or unknown.
     pub owner_managed_id: Option<u32>,
-    /// How often the owner has entered the lock again: 0 for one that was entered once.
+    /// Recursion level: 0 if the lock was entered once.
     pub recursion: Option<u32>,
-    /// Hash code that `RuntimeHelpers.GetHashCode` has returned for the object.
+    /// Hash code returned by `RuntimeHelpers.GetHashCode`.
     pub hash_code: Option<u32>,
     /// The sync block.
     pub sync_block: Option<SyncBlockModel>,
 }
 
-/// A sync block: the lock and the hash code of an object that needs more than its header word.
+/// A sync block: lock and hash code of an object whose header word does not suffice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SyncBlockModel {
-    /// Its number.
+    /// Its index.
     pub index: u32,
-    /// Address of the runtime's structure; `null` where it is not in the dump.
+    /// Address of the `SyncBlock`; `null` if it is not in the dump.
     pub address: Option<Addr>,
-    /// The object that it belongs to.
+    /// The object it belongs to.
     pub object: Option<Addr>,
     /// Whether the lock is held.
     pub held: Option<bool>,
-    /// Runtime's `Thread` that holds it (.NET 8 and 9).
+    /// Address of the owning `Thread` (.NET 8 and 9).
     pub owner: Option<Addr>,
-    /// Managed id of the thread that holds it.
+    /// Managed id of the owning thread.
     pub owner_managed_id: Option<u32>,
-    /// How often the owner has entered it: 1 for once.
+    /// Times entered by the owner: 1 for once.
     pub recursion: Option<u32>,
-    /// Threads that wait to enter it.
+    /// Number of waiting threads.
     pub waiters: Option<u32>,
-    /// Hash code of the object; `null` where nobody has asked for one.
+    /// Hash code of the object; `null` if none was computed.
     pub hash_code: Option<u32>,
 }

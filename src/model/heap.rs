@@ -3,118 +3,118 @@ use serde::Serialize;
 use super::segment::{Generation, SegmentPart};
 use crate::base::{Addr, named_enum};
 
-/// `heap`: each heap by generation.
+/// `heap`: the heaps by generation.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HeapReport {
     /// The heaps.
     pub heaps: Vec<HeapModel>,
-    /// Sums over all heaps.
+    /// Totals of all heaps.
     pub totals: HeapTotals,
-    /// Allocation contexts: stretches of the youngest generation handed to a thread, not yet filled with objects.
+    /// Allocation contexts: ranges of the youngest generation reserved for a thread and not yet filled with objects.
     pub allocation_contexts: Vec<AllocContextModel>,
 }
 
 /// A heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HeapModel {
-    /// Its number.
+    /// Its index.
     pub index: u64,
-    /// Address of its `gc_heap` structure; `null` with workstation GC, whose one heap is in global variables.
+    /// Address of its `gc_heap`; `null` with workstation GC, whose single heap is kept in global variables.
     pub address: Option<Addr>,
-    /// Its generations, those without a segment left out.
+    /// Its generations; those without segments omitted.
     pub generations: Vec<GenerationModel>,
-    /// Sums over its generations.
+    /// Totals of its generations.
     pub totals: HeapTotals,
-    /// With `--detail`: everything else that the GC publishes about it.
+    /// With `--detail`: everything else the GC publishes about it.
     pub detail: Option<HeapDetail>,
 }
 
 /// A generation of a heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct GenerationModel {
-    /// Which one.
+    /// Generation or segment kind.
     pub generation: Generation,
     /// Number of segments or regions.
     pub segments: u64,
-    /// Bytes of objects, free space between them included.
+    /// Allocated bytes: objects and the free space between them.
     pub allocated: u64,
-    /// Bytes committed.
+    /// Committed bytes.
     pub committed: u64,
-    /// Bytes reserved, committed ones included.
+    /// Reserved bytes, including committed ones.
     pub reserved: u64,
-    /// Part of the allocated bytes of all heaps, 0 to 1.
+    /// Share of the allocated bytes of all heaps, 0 to 1.
     pub share: f64,
-    /// The ephemeral segment's generations.
+    /// Generations within the ephemeral segment.
     pub parts: Vec<SegmentPart>,
 }
 
-/// Sums.
+/// Totals.
 #[derive(Clone, Copy, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct HeapTotals {
     /// Number of segments or regions.
     pub segments: u64,
-    /// Bytes of objects, free space between them included.
+    /// Allocated bytes: objects and the free space between them.
     pub allocated: u64,
-    /// Bytes committed.
+    /// Committed bytes.
     pub committed: u64,
-    /// Bytes reserved, committed ones included.
+    /// Reserved bytes, including committed ones.
     pub reserved: u64,
 }
 
 named_enum! {
-    /// Whose an allocation context is.
+    /// Owner of an allocation context.
     pub enum ContextOwner {
-        /// A managed thread's.
+        /// A managed thread.
         Thread = "thread",
-        /// The GC's own, for promoting objects into a generation.
+        /// The GC, to promote objects into a generation.
         Generation = "generation",
-        /// The process's, of early start-up.
+        /// The process, during startup.
         Global = "global",
     }
 }
 
-/// A stretch of memory that was handed to an allocator and not yet filled.
+/// An allocation context: a range reserved for an allocator and not yet filled.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct AllocContextModel {
-    /// Whose it is.
+    /// Its owner.
     pub owner: ContextOwner,
-    /// Managed thread id, or number of the generation.
+    /// Managed thread id, or generation.
     pub owner_id: Option<u64>,
-    /// Heap, for a generation's context.
+    /// Heap index, for the context of a generation.
     pub heap: Option<u64>,
     /// Next free byte.
     pub pointer: Addr,
-    /// End of the stretch; the smallest object's size behind it is unformatted as well.
+    /// End of the range; followed by unformatted space for one minimum-size object.
     pub limit: Addr,
-    /// Bytes allocated by its owner in the small object heap so far.
+    /// Bytes its owner has allocated in the SOH.
     pub allocated_bytes: Option<u64>,
-    /// Bytes allocated by its owner in the other heaps so far.
+    /// Bytes its owner has allocated in LOH and POH.
     pub allocated_bytes_uoh: Option<u64>,
 }
 
-/// A count with its name.
+/// A named count.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NamedCount {
-    /// Name, as SOS prints it.
+    /// Name as in SOS.
     pub name: String,
     /// The count.
     pub count: u64,
 }
 
-/// Everything that GetHeapData of the GC contract returns. `null` means not in this build or not in the dump.
+/// Everything returned by `GetHeapData` of the GC contract. `null`: not in this build, or not in the dump.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct HeapDetail {
     /// Mark array of the background collection.
     pub mark_array: Option<Addr>,
-    /// Next object that the background sweep will look at.
+    /// Next object to be examined by the background sweep.
     pub next_sweep_object: Option<Addr>,
-    /// Lowest address when the background collection began.
+    /// Lowest heap address at the start of the background collection.
     pub background_saved_lowest: Option<Addr>,
-    /// Highest address when the background collection began.
+    /// Highest heap address at the start of the background collection.
     pub background_saved_highest: Option<Addr>,
     /// End of allocation in the ephemeral segment or the current region.
     pub alloc_allocated: Option<Addr>,
-    /// The ephemeral segment, or the region that is being allocated from.
+    /// The ephemeral segment, or the current allocation region.
     pub ephemeral_segment: Option<Addr>,
     /// Card table.
     pub card_table: Option<Addr>,
@@ -122,9 +122,9 @@ pub struct HeapDetail {
     pub saved_sweep_segment: Option<Addr>,
     /// Start of the ephemeral part saved by the background sweep (segments builds).
     pub saved_sweep_start: Option<Addr>,
-    /// Array of roots that the GC keeps for itself.
+    /// Internal root array of the GC.
     pub internal_root_array: Option<Addr>,
-    /// Entries in use of that array.
+    /// Number of its entries in use.
     pub internal_root_array_index: Option<u64>,
     /// Whether the last heap analysis succeeded.
     pub heap_analyze_success: Option<bool>,
@@ -132,40 +132,40 @@ pub struct HeapDetail {
     pub generation_table: Vec<GenerationTableEntry>,
     /// The finalization queue.
     pub finalize_queue: Option<FinalizeQueueModel>,
-    /// Interesting data points (only counted by GCs built with `GC_CONFIG_DRIVEN`).
+    /// Interesting data points (GC builds with `GC_CONFIG_DRIVEN` only).
     pub interesting_data: Option<Vec<NamedCount>>,
-    /// Why collections compacted.
+    /// Compaction reasons.
     pub compact_reasons: Option<Vec<NamedCount>>,
-    /// How the heap was expanded.
+    /// Heap expansion mechanisms.
     pub expand_mechanisms: Option<Vec<NamedCount>>,
-    /// Bits of mechanisms, one word per bit name.
+    /// Mechanism bits, one word per bit.
     pub interesting_mechanism_bits: Option<Vec<NamedCount>>,
 }
 
 /// An entry of the generation table.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct GenerationTableEntry {
-    /// Generation number: 0 to 2, 3 = LOH, 4 = POH.
+    /// Generation index: 0 to 2, 3 = LOH, 4 = POH.
     pub generation: u64,
     /// First segment of its list.
     pub start_segment: Option<Addr>,
-    /// Where the generation begins (segments builds only).
+    /// Start of the generation (segments builds only).
     pub allocation_start: Option<Addr>,
-    /// Its own allocation context: next free byte.
+    /// Allocation context of the generation: next free byte.
     pub context_pointer: Option<Addr>,
-    /// Its own allocation context: end.
+    /// Allocation context of the generation: end.
     pub context_limit: Option<Addr>,
 }
 
 /// The finalization queue of a heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FinalizeQueueModel {
-    /// Address of the `CFinalize` structure.
+    /// Address of its `CFinalize`.
     pub address: Addr,
-    /// Ends of the queue's parts: POH, LOH, gen2, gen1, gen0, critical ready, ready.
+    /// Ends of the queue parts: POH, LOH, gen2, gen1, gen0, critical ready, ready.
     pub fill_pointers: Vec<Addr>,
-    /// Objects with a finalizer that are not ready, from the second part on (the first, POH, is always empty).
+    /// Number of registered objects, from the second part on (the first, POH, is always empty).
     pub registered: Option<u64>,
-    /// Objects whose finalizer is due.
+    /// Number of objects ready for finalization.
     pub ready: Option<u64>,
 }

@@ -4,61 +4,61 @@ use super::envelope::Container;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// Where layouts come from.
+    /// Sources of layouts.
     pub enum LayoutSource {
-        /// The runtime's own descriptor.
+        /// The descriptor of the runtime.
         Descriptor = "descriptor",
-        /// The runtime's own pointer data, with the JSON of an overlay.
+        /// Pointer data of the runtime with the JSON of an overlay.
         OverlayJson = "overlay-json",
         /// An overlay and `g_dacTable`.
         Overlay = "overlay",
-        /// Made from `GcDacVars`.
+        /// Synthesized from `GcDacVars`.
         Synthesised = "synthesised",
-        /// Nowhere: not available.
+        /// Not available.
         None = "none",
     }
 }
 
 named_enum! {
-    /// Where a version was read.
+    /// Sources of a version.
     pub enum VersionSource {
-        /// A global of the descriptor (.NET 11).
+        /// A descriptor global (.NET 11).
         Descriptor = "descriptor",
         /// The module list of the dump.
         ModuleList = "module-list",
-        /// The path of the runtime's module.
+        /// The path of the runtime module.
         Path = "path",
-        /// The build id of the runtime's module.
+        /// The build id of the runtime module.
         BuildId = "build-id",
-        /// The version text in the runtime's image.
+        /// The version string in the runtime image.
         Image = "image",
-        /// The overlay that fits: major and minor only.
+        /// The matching overlay: major and minor only.
         Overlay = "overlay",
     }
 }
 
 named_enum! {
-    /// Kind of a dump: how much of the process it holds.
+    /// Kind of a dump: how much of the process it contains.
     pub enum DumpKind {
         /// All memory.
         Full = "full",
-        /// The GC heap and what belongs to it, without code.
+        /// The GC heap and related structures, without code.
         Heap = "heap",
-        /// Stacks and the structures of the runtime, without the heap.
+        /// Stacks and runtime structures, without the heap.
         Mini = "mini",
-        /// As `mini`, with what may be confidential left out.
+        /// Like `mini`, without potentially confidential data.
         Triage = "triage",
-        /// An ELF core of the kernel: what the process's core filter says.
+        /// An ELF core of the kernel, as selected by the core filter of the process.
         KernelCore = "kernel-core",
         /// An ELF core of gcore: all memory.
         Gcore = "gcore",
-        /// It cannot be told.
+        /// Unknown.
         Unknown = "unknown",
     }
 }
 
 named_enum! {
-    /// Program that wrote a dump.
+    /// Programs that write dumps.
     pub enum DumpWriter {
         /// .NET's createdump.
         Createdump = "createdump",
@@ -74,21 +74,21 @@ named_enum! {
 named_enum! {
     /// Whether a command can be answered.
     pub enum AnswerKind {
-        /// In full.
+        /// Fully.
         Full = "full",
-        /// In part.
+        /// Partially.
         Partial = "partial",
         /// Not at all.
         No = "no",
     }
 }
 
-/// `info`: what this dump is, what it can answer, what to run next.
+/// `info`: what the dump contains, what it can answer, what to run next.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct InfoReport {
     /// Kind of dump.
     pub kind: DumpKind,
-    /// What the kind was told by.
+    /// Evidence for the kind.
     pub kind_evidence: String,
     /// Container.
     pub format: Container,
@@ -98,41 +98,41 @@ pub struct InfoReport {
     pub architecture: crate::base::Arch,
     /// Process id.
     pub process_id: Option<u32>,
-    /// Bytes of the dump file, decompressed.
+    /// Size of the decompressed dump file in bytes.
     pub file_bytes: u64,
-    /// Bytes of memory in the dump.
+    /// Captured memory in bytes.
     pub captured_bytes: u64,
-    /// Program that wrote it, as far as known.
+    /// Program that wrote it, if known.
     pub writer: Option<DumpWriter>,
-    /// Bytes of address space that the dump describes, captured or not.
+    /// Mapped address space in bytes, captured or not.
     pub mapped_bytes: Option<u64>,
-    /// Bytes that the dump announces but the file does not hold.
+    /// Bytes missing at the end of a truncated file.
     pub truncated_bytes: u64,
     /// Name or command line of the process.
     pub process_name: Option<String>,
-    /// When the dump was written, seconds since 1970.
+    /// When the dump was written, in seconds since 1970.
     pub time: Option<u64>,
-    /// Loaded modules.
+    /// Number of loaded modules.
     pub modules: u64,
-    /// Threads of the operating system.
+    /// Number of OS threads.
     pub os_threads: u64,
-    /// Why the process ended: signal or exception, in words.
+    /// Why the process ended: signal or exception.
     pub crash: Option<String>,
-    /// Thread that crashed (operating system id).
+    /// OS id of the crashed thread.
     pub crashed_thread: Option<u32>,
-    /// The GC; `null` where nothing of it can be read.
+    /// The GC; `null` if it cannot be read.
     pub gc: Option<GcModel>,
-    /// Managed threads; `null` where they cannot be read.
+    /// Number of managed threads; `null` if they cannot be read.
     pub managed_threads: Option<u64>,
-    /// Every runtime of the process, the one that is read first.
+    /// The runtimes of the process, the selected one first.
     pub runtimes: Vec<RuntimeBrief>,
     /// Why no runtime could be read.
     pub runtime_error: Option<String>,
-    /// Module files beside the dump that filled pages in.
+    /// Module files used to fill in missing pages.
     pub module_files: Vec<ModuleFileModel>,
     /// Contracts with their versions, as advertised.
     pub contracts: Vec<String>,
-    /// What this dump can and cannot answer.
+    /// Which commands the dump can answer.
     pub answers: Vec<AnswerModel>,
     /// The command to run next.
     pub next: Option<String>,
@@ -143,38 +143,38 @@ pub struct InfoReport {
 pub struct RuntimeBrief {
     /// Version.
     pub version: Option<String>,
-    /// Where the version was read.
+    /// Source of the version.
     pub version_source: Option<VersionSource>,
     /// Path of its module.
     pub module: Option<String>,
-    /// Where it is loaded.
+    /// Load address.
     pub base: Option<Addr>,
-    /// Build id (ELF), hexadecimal.
+    /// Build id (ELF) in hex.
     pub build_id: Option<String>,
-    /// Where the descriptor lies.
+    /// Address of the descriptor.
     pub descriptor: Option<Addr>,
     /// How the descriptor was found.
     pub descriptor_found_by: Option<String>,
     /// Format version of the descriptor's JSON.
     pub descriptor_version: Option<u64>,
-    /// Where `g_dacTable` lies.
+    /// Address of `g_dacTable`.
     pub dac_table: Option<Addr>,
-    /// Where `GcDacVars` lies.
+    /// Address of `GcDacVars`.
     pub gc_dac_vars: Option<Addr>,
-    /// Where the layouts of the VM come from.
+    /// Source of the VM layouts.
     pub vm: LayoutSource,
-    /// Where the layouts of the GC come from.
+    /// Source of the GC layouts.
     pub gc: LayoutSource,
     /// Overlay in use.
     pub overlay: Option<String>,
 }
 
-/// A module file beside the dump.
+/// A module file used to fill in missing pages.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ModuleFileModel {
-    /// Path of the file on this machine.
+    /// Local path of the file.
     pub file: String,
-    /// Bytes of memory that it filled in.
+    /// Bytes filled in from it.
     pub bytes: u64,
 }
 
@@ -183,28 +183,28 @@ pub struct ModuleFileModel {
 pub struct AnswerModel {
     /// The command.
     pub command: String,
-    /// Whether it can.
+    /// Whether it can be answered.
     pub answer: AnswerKind,
-    /// Why not in full.
+    /// Why not fully.
     pub reason: Option<String>,
 }
 
 named_enum! {
-    /// Which garbage collector.
+    /// Kind of garbage collector.
     pub enum GcKind {
         /// One heap, collected by the allocating thread.
         Workstation = "workstation",
-        /// Several heaps, each with its own GC thread.
+        /// Several heaps, each with a GC thread.
         Server = "server",
     }
 }
 
 named_enum! {
-    /// How the heap is laid out.
+    /// Layout of the heap.
     pub enum GcLayout {
         /// Many small regions, each of one generation (.NET 7 and later by default).
         Regions = "regions",
-        /// Few large segments; one of them is ephemeral (`libclrgc`).
+        /// Few large segments, one of them ephemeral (`libclrgc`).
         Segments = "segments",
     }
 }
@@ -212,11 +212,11 @@ named_enum! {
 named_enum! {
     /// State of the background collection (`c_gc_state`, gcpriv.h).
     pub open enum GcState(u64) {
-        /// It is marking.
+        /// Marking.
         Marking = "marking",
-        /// It is planning.
+        /// Planning.
         Planning = "planning",
-        /// There is none.
+        /// No background collection.
         Free = "free",
     }
 }
@@ -228,11 +228,11 @@ pub struct GcModel {
     pub kind: Option<GcKind>,
     /// Regions or segments.
     pub layout: Option<GcLayout>,
-    /// Identifiers as the GC publishes them.
+    /// Identifiers published by the GC.
     pub identifiers: Vec<String>,
     /// Whether the build has background (concurrent) collection.
     pub background: bool,
-    /// Whether the heap count adapts to the application's size (DATAS); `null` where the runtime does not publish it.
+    /// Whether the heap count adapts to the application (DATAS); `null` if not published by the runtime.
     pub datas: Option<bool>,
     /// Raw dynamic adaptation mode.
     pub dynamic_adaptation_mode: Option<i32>,
@@ -248,10 +248,10 @@ pub struct GcModel {
     pub state: Option<GcState>,
     /// Raw state (`c_gc_state`).
     pub state_value: Option<u64>,
-    /// Whether the heap's structures were valid; `false` in the plan phase of a collection.
+    /// Whether the heap structures were valid; `false` during the plan phase of a collection.
     pub structures_valid: Option<bool>,
     /// Whether a collection was in progress: structures invalid, or a background collection marking or planning.
     pub gc_in_progress: Option<bool>,
-    /// Global mechanisms, counted by GCs built with `GC_CONFIG_DRIVEN`.
+    /// Global mechanism counts (GC builds with `GC_CONFIG_DRIVEN` only).
     pub global_mechanisms: Option<Vec<crate::model::NamedCount>>,
 }

@@ -1,7 +1,7 @@
-//! Floor 0, beside `base`: the plain structs that readers return and every output format prints.
+//! Floor 0, beside `base`: the plain data types that readers return and all output formats print.
 //!
-//! A value that is not known is `null`; `0` and `"0x0"` mean that the process had zero there. Kinds and names are
-//! kebab-case and open-ended: a later runtime may add some.
+//! An unknown value is `null`; `0` and `"0x0"` are actual zeros in the process. Kinds and names are kebab-case and
+//! open-ended: later runtimes may add some.
 
 mod bridge;
 mod contracts;

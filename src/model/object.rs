@@ -5,29 +5,29 @@ use super::place::SegmentPlace;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// What a value is.
+    /// Kinds of values.
     pub enum ValueKind {
         /// `value` is true or false.
         Bool = "bool",
-        /// `value` is a string of one character; a lone surrogate comes as `\ud800`.
+        /// `value` is a one-character string; a lone surrogate is written as `\ud800`.
         Char = "char",
         /// `value` is an integer.
         Int = "int",
         /// `value` is a number, or one of the strings `NaN`, `Infinity`, `-Infinity`.
         Float = "float",
-        /// `value` is an integer of the size of a pointer, hexadecimal.
+        /// `value` is a pointer-sized integer in hex.
         Nint = "nint",
-        /// `value` is the name of the enum's value, `A | B` for several flags, or the number as text.
+        /// `value` is the enum member name, `A | B` for flags, or the number as text.
         Enum = "enum",
         /// `value` is the text, `object` the string.
         String = "string",
-        /// `object` is what is referred to, `object_type` its type.
+        /// `object` is the referenced object, `object_type` its type.
         Object = "object",
-        /// A reference to nothing, or a `Nullable` without value.
+        /// A null reference, or a `Nullable` without value.
         Null = "null",
         /// `fields` are its fields.
         Struct = "struct",
-        /// `value` is an address that is no reference, hexadecimal.
+        /// `value` is an unmanaged address in hex.
         Pointer = "pointer",
         /// `value` is a `DateTime` in ISO 8601, with `Z` for UTC.
         DateTime = "date-time",
@@ -37,7 +37,7 @@ named_enum! {
         Date = "date",
         /// `value` is a `TimeOnly`.
         Time = "time",
-        /// `value` is a `TimeSpan`, as .NET prints it.
+        /// `value` is a `TimeSpan` in .NET format.
         TimeSpan = "time-span",
         /// `value` is a `Guid`.
         Guid = "guid",
@@ -45,49 +45,49 @@ named_enum! {
         Decimal = "decimal",
         /// `value` is a `System.Index`: `3`, or `^3` from the end.
         Index = "index",
-        /// `value` is the bytes as they lie in memory, hexadecimal: the layout of the type is not known.
+        /// `value` is the raw bytes in hex: the layout of the type is unknown.
         Raw = "raw",
         /// The memory of the value is not in the dump.
         Absent = "absent",
-        /// What lies there cannot be a value of the type.
+        /// The memory does not contain a valid value of the type.
         Invalid = "invalid",
-        /// The class has not been initialised and the field is still zero, or the thread has no memory for it yet.
+        /// The class is uninitialized and the field still zero, or not yet allocated for the thread.
         NotInitialised = "not-initialised",
     }
 }
 
-/// A value: of a field, or of an array's element.
+/// The value of a field or array element.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct FieldValue {
-    /// Name of the field, without the type that declares it; of an element, its index: `[3]`, `[1,2]`.
+    /// Field name without declaring type, or element index: `[3]`, `[1,2]`.
     pub name: String,
     /// Declared type.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Type that declares the field; `null` for elements.
+    /// Declaring type of the field; `null` for elements.
     pub declaring_type: Option<String>,
-    /// Bytes from the start of the object, of a structure's fields from the start of the structure; `null` for statics.
+    /// Offset in bytes from the start of the object or enclosing structure; `null` for statics.
     pub offset: Option<u64>,
-    /// Where the value lies.
+    /// Address of the value.
     pub address: Option<Addr>,
-    /// What the value is.
+    /// Kind of value.
     pub kind: ValueKind,
-    /// The value; `null` where `kind` says that there is none.
+    /// The value; `null` if `kind` has none.
     pub value: serde_json::Value,
-    /// The value for people.
+    /// The value as text.
     pub text: String,
-    /// Whether a limit cut the value short.
+    /// Whether the value was truncated.
     pub truncated: bool,
-    /// The object that the value refers to.
+    /// The referenced object.
     pub object: Option<Addr>,
-    /// Its type; `null` where the object is not in the dump.
+    /// Its type; `null` if the object is not in the dump.
     pub object_type: Option<String>,
     /// The fields of a structure.
     pub fields: Vec<FieldValue>,
 }
 
 named_enum! {
-    /// A part of an object that a limit cuts short.
+    /// Parts of an object that may be truncated.
     pub enum CutShort {
         /// The text of a string.
         String = "string",
@@ -106,37 +106,37 @@ pub struct ObjectReport {
     pub type_name: Option<String>,
     /// Its method table.
     pub method_table: Addr,
-    /// Address that was asked for, where that lies inside of the object and not at its start.
+    /// The queried address, if it is inside the object rather than at its start.
     pub interior: Option<Addr>,
-    /// Where in the heap it lies; `null` where the address is in no segment.
+    /// Its location in the heap; `null` if it is in no segment.
     pub segment: Option<SegmentPlace>,
-    /// What its header word holds: lock, hash code, sync block; `null` where the word is not in the dump.
+    /// Its header: lock, hash code, sync block; `null` if it is not in the dump.
     pub header: Option<HeaderModel>,
-    /// Bytes that it takes, before rounding up to the heap's alignment; at least three words.
+    /// Size in bytes, not rounded up to the heap alignment; at least three words.
     pub size: u64,
     /// Elements of an array, characters of a string; `null` for other objects.
     pub length: Option<u64>,
-    /// Dimensions of an array with their lower bounds; empty for other objects.
+    /// Dimensions of an array; empty for other objects.
     pub dimensions: Vec<DimensionModel>,
     /// Text of a string.
     pub string: Option<String>,
-    /// The value in a box: of boxed structures, enums and primitives.
+    /// The boxed value, for boxed structures, enums and primitives.
     pub boxed: Option<FieldValue>,
     /// Instance fields, inherited ones first. Empty for arrays.
     pub fields: Vec<FieldValue>,
-    /// Elements of an array, as many as were asked for.
+    /// Elements of an array, as requested.
     pub elements: Vec<FieldValue>,
-    /// Number of the first element listed.
+    /// Index of the first element listed.
     pub first_element: u64,
-    /// What is cut short.
+    /// Truncated parts.
     pub truncated: Vec<CutShort>,
 }
 
 /// A dimension of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct DimensionModel {
-    /// Elements.
+    /// Number of elements.
     pub length: u32,
-    /// Index of the first element.
+    /// Lower bound.
     pub lower_bound: i32,
 }

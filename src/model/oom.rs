@@ -5,7 +5,7 @@ use crate::base::{Addr, named_enum};
 named_enum! {
     /// Why an allocation failed (`oom_reason`, gcinterface.dac.h).
     pub open enum OomReason(i32) {
-        /// No out-of-memory is recorded.
+        /// No out-of-memory recorded.
         None = "none",
         /// The budget could not be met: a bug in the GC.
         Budget = "budget",
@@ -13,11 +13,11 @@ named_enum! {
         CantCommit = "cant-commit",
         /// Address space could not be reserved: a bug in the GC.
         CantReserve = "cant-reserve",
-        /// There was no memory for a segment of large objects.
+        /// A large-object segment could not be allocated.
         Loh = "loh",
         /// Memory ran low during a garbage collection.
         LowMem = "low-mem",
-        /// A full garbage collection would not have freed enough.
+        /// A full garbage collection could not free enough.
         UnproductiveFullGc = "unproductive-full-gc",
     }
 }
@@ -29,13 +29,13 @@ named_enum! {
         None = "none",
         /// Reserving a segment.
         ReserveSegment = "reserve-segment",
-        /// Committing the beginning of a segment.
+        /// Committing the start of a segment.
         CommitSegmentBeginning = "commit-segment-beginning",
         /// Committing more of the ephemeral segment.
         CommitEphemeralSegment = "commit-ephemeral-segment",
-        /// Growing the card table and what belongs to it.
+        /// Growing the card table and related structures.
         GrowTable = "grow-table",
-        /// Committing the card table and what belongs to it.
+        /// Committing the card table and related structures.
         CommitTable = "commit-table",
     }
 }
@@ -56,22 +56,22 @@ pub struct OomModel {
     pub heap: u64,
     /// Why.
     pub reason: OomReason,
-    /// Bytes that the allocator asked for. Not the program's request: rounded up, on the LOH 32 bytes more (measured).
+    /// Size requested by the allocator, in bytes: the program's request rounded up, plus 32 on the LOH (measured).
     pub alloc_size: u64,
-    /// Reserved end at that time; mostly zero.
+    /// End of reserved memory at the time; mostly zero.
     pub reserved: Addr,
-    /// Allocated end at that time; mostly zero.
+    /// End of allocated memory at the time; mostly zero.
     pub allocated: Addr,
-    /// Number of the collection.
+    /// Index of the last collection.
     pub gc_index: u64,
     /// Which memory call failed.
     pub fgm: FailedCall,
-    /// Bytes of that call.
+    /// Size passed to that call, in bytes.
     pub size: u64,
-    /// Commit space that was left, in MB; 0 where the GC did not ask.
+    /// Commit space left, in MB; 0 if not queried by the GC.
     pub available_pagefile_mb: u64,
-    /// Whether it was for the large object heap. .NET 8 to 10 leave it false even there (measured).
+    /// Whether the allocation was on the LOH. .NET 8 to 10 leave it false even then (measured).
     pub loh: bool,
-    /// In words.
+    /// Description.
     pub text: String,
 }

@@ -6,19 +6,19 @@ use super::walk::GapKind;
 use crate::base::{Addr, AddrRange, named_enum};
 
 named_enum! {
-    /// What lies at an address.
+    /// What is at an address.
     pub enum PlaceKind {
-        /// An object of the heap, or a place inside of one.
+        /// An object, or an address inside one.
         Object = "object",
-        /// Free space of the heap.
+        /// Free space on the heap.
         Free = "free",
-        /// An allocation context: handed to a thread and not yet filled.
+        /// An allocation context.
         AllocationContext = "allocation-context",
-        /// Between the objects of a segment: damaged, in allocation, or not in the dump.
+        /// Between the objects of a segment: corrupt, in allocation, or not in the dump.
         Gap = "gap",
-        /// Memory of a segment behind its last object.
+        /// Unused memory after the last object of a segment.
         SegmentUnused = "segment-unused",
-        /// Other memory of the GC: free regions, card tables, handle tables.
+        /// Other GC memory: free regions, card tables, handle tables.
         Gc = "gc",
         /// A method table.
         MethodTable = "method-table",
@@ -26,31 +26,31 @@ named_enum! {
         Module = "module",
         /// The stack of a thread.
         Stack = "stack",
-        /// Captured memory of some other kind.
+        /// Other captured memory.
         Memory = "memory",
         /// Mapped in the process but not in the dump.
         NotCaptured = "not-captured",
-        /// Nothing that the dump knows of.
+        /// Not described by the dump.
         Unknown = "unknown",
     }
 }
 
 named_enum! {
-    /// What a row of `near` is.
+    /// Kinds of rows of `near`.
     pub enum NearKind {
         /// An object.
         Object = "object",
         /// Free space.
         Free = "free",
-        /// An allocation context: handed to a thread and not yet filled.
+        /// An allocation context.
         AllocationContext = "allocation-context",
-        /// An object was being allocated.
+        /// An object in allocation.
         InAllocation = "in-allocation",
-        /// What lies there is no object and cannot become one.
+        /// Neither an object nor one in allocation.
         Corrupt = "corrupt",
-        /// It is not in the dump, or what tells whether it is an object is not.
+        /// Not in the dump, or undecidable without memory that is not in the dump.
         Absent = "absent",
-        /// Between two objects, for no known reason.
+        /// A gap between objects of unknown cause.
         Gap = "gap",
     }
 }
@@ -65,73 +65,73 @@ impl From<GapKind> for NearKind {
     }
 }
 
-/// `where`: what lies at an address.
+/// `where`: what is at an address.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WhereReport {
-    /// The address asked for.
+    /// The queried address.
     pub address: Addr,
-    /// What lies there.
+    /// What is there.
     pub kind: PlaceKind,
-    /// The same in a sentence.
+    /// The same as text.
     pub text: String,
     /// Whether the byte at the address is in the dump.
     pub captured: bool,
-    /// The object, or the free space, that the address lies in.
+    /// The object or free space containing the address.
     pub object: Option<ObjectBrief>,
-    /// Bytes from the object's start to the address.
+    /// Offset of the address within the object, in bytes.
     pub offset: Option<u64>,
-    /// The segment of the heap.
+    /// The heap segment.
     pub segment: Option<SegmentPlace>,
-    /// The stretch of memory that it belongs to: of a context, a module, a stack, a mapping.
+    /// The enclosing range: context, module, stack, or mapping.
     pub range: Option<AddrRange>,
-    /// Name: of a module, a type, a kind of GC memory.
+    /// Name of the module, type, or kind of GC memory.
     pub name: Option<String>,
-    /// Managed id of the thread, of stacks.
+    /// Managed thread id, for stacks.
     pub managed_id: Option<u32>,
-    /// Id of the operating system, of stacks.
+    /// OS thread id, for stacks.
     pub os_id: Option<u32>,
 }
 
-/// A place in the heap.
+/// A location in the heap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct SegmentPlace {
-    /// Address of the segment's structure.
+    /// Address of the segment.
     pub address: Addr,
-    /// Number of its heap.
+    /// Index of its heap.
     pub heap: u64,
     /// Generation at the address.
     pub generation: Generation,
-    /// First object of the segment.
+    /// Start of its objects.
     pub start: Addr,
     /// End of its objects.
     pub allocated: Addr,
 }
 
-/// Something in a segment, as `near` lists it.
+/// A row of `near`.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NearRow {
-    /// What it is.
+    /// Kind of row.
     pub kind: NearKind,
-    /// Where it lies.
+    /// Its address.
     pub address: Addr,
-    /// Its bytes: of objects as counted, of gaps the whole stretch.
+    /// Its size in bytes; for gaps, the whole gap.
     pub size: u64,
     /// Name of the object's type.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
     /// Method table of the object.
     pub method_table: Option<Addr>,
-    /// Whether the address asked for lies in it.
+    /// Whether it contains the queried address.
     pub here: bool,
 }
 
-/// `near`: what lies around an address of the heap.
+/// `near`: what surrounds a heap address.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NearReport {
-    /// The address asked for.
+    /// The queried address.
     pub address: Addr,
-    /// Where in the heap it is.
+    /// Its location in the heap.
     pub segment: SegmentPlace,
-    /// What lies around it, in order.
+    /// Objects and gaps around it, in address order.
     pub rows: Vec<NearRow>,
 }

@@ -4,30 +4,30 @@ use super::root::{RootCoverageModel, RootModel};
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// Whether words of stacks and registers count as roots.
+    /// Whether stack values and registers count as roots.
     #[derive(Default)]
     pub enum Stacks {
-        /// Only for what nothing else reaches. A word of a stack may be a leftover: it shall not hide who really holds a thing.
+        /// Only where nothing else holds the object: a stale stack word must not mask the real holder.
         #[default]
         Fallback = "fallback",
-        /// Like all other roots.
+        /// Like any other root.
         All = "all",
-        /// Not at all.
+        /// Never.
         None = "none",
     }
 }
 
 named_enum! {
-    /// What a suspect is.
+    /// Kinds of suspects.
     pub enum SuspectKind {
         /// One object.
         Object = "object",
-        /// All objects of a type together.
+        /// All objects of a type.
         Type = "type",
     }
 }
 
-/// An object with what it keeps alive.
+/// An object with its retained size.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RetainedObject {
     /// The object.
@@ -37,20 +37,19 @@ pub struct RetainedObject {
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Its own bytes.
+    /// Its own size in bytes.
     pub size: u64,
-    /// Bytes that would be freed without it, its own included: everything that it dominates.
+    /// Retained size in bytes: everything it dominates, including itself.
     pub retained: u64,
-    /// Part of all reachable bytes that it retains, 0 to 1.
+    /// Retained share of the reachable bytes, 0 to 1.
     pub share: f64,
-    /// Objects that it dominates, itself included.
+    /// Number of objects it dominates, including itself.
     pub dominated: u64,
-    /// The object that dominates it: without that one, it would not be reached either. `null` for one that only roots, or
-    /// several objects together, hold.
+    /// Its immediate dominator; `null` if it is held by roots, or by several objects without a common dominator.
     pub dominator: Option<Addr>,
 }
 
-/// Objects of one type with what they keep alive together.
+/// Objects of one type with their joint retained size.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RetainedType {
     /// Name of the type.
@@ -58,32 +57,32 @@ pub struct RetainedType {
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Objects that a root reaches.
+    /// Number of reachable objects.
     pub count: u64,
-    /// Their own bytes.
+    /// Their own size in bytes.
     pub bytes: u64,
-    /// Bytes that they retain; an object inside of what another one of the type retains is not counted twice.
+    /// Bytes they retain; nothing is counted twice if they dominate each other.
     pub retained: u64,
-    /// Part of all reachable bytes, 0 to 1.
+    /// Share of the reachable bytes, 0 to 1.
     pub share: f64,
 }
 
-/// A place of the dominator tree.
+/// A node of the dominator tree.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TreeRow {
-    /// How far below the top, from 0.
+    /// Depth, from 0.
     pub depth: u32,
     /// The object.
     #[serde(flatten)]
     pub object: RetainedObject,
-    /// Objects directly below that are not listed.
+    /// Number of children not listed.
     pub hidden: u64,
 }
 
-/// An object or a type that holds more than its share.
+/// A leak suspect: an object or a type with a large retained size.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Suspect {
-    /// One object, or a type.
+    /// Object or type.
     pub kind: SuspectKind,
     /// The object; `null` for a type.
     pub address: Option<Addr>,
@@ -92,23 +91,23 @@ pub struct Suspect {
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Objects: 1, or all of the type.
+    /// Number of objects: 1, or all of the type.
     pub count: u64,
-    /// Bytes retained.
+    /// Retained bytes.
     pub retained: u64,
-    /// Part of all reachable bytes, 0 to 1.
+    /// Share of the reachable bytes, 0 to 1.
     pub share: f64,
-    /// Roots that hold the object, precise ones first, at most 8.
+    /// Roots that hold the object, exact ones first, at most 8.
     pub roots: Vec<RootModel>,
-    /// Where the bytes accumulate: the last object on the way down that still holds most of them.
+    /// Accumulation point: the deepest dominated object that still retains most of the bytes.
     pub accumulation: Option<RetainedObject>,
-    /// What accumulates there, by type: the largest groups directly below.
+    /// What accumulates there: the largest groups of children, by type.
     pub below: Vec<BelowType>,
-    /// All that in a sentence.
+    /// The same as text.
     pub text: String,
 }
 
-/// Objects of one type directly below another object.
+/// Children of one type in the dominator tree.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct BelowType {
     /// Name of the type.
@@ -116,7 +115,7 @@ pub struct BelowType {
     pub type_name: String,
     /// Objects.
     pub count: u64,
-    /// Bytes that they retain.
+    /// Bytes they retain.
     pub retained: u64,
 }
 
@@ -126,37 +125,37 @@ pub struct RetainedDetail {
     /// The object.
     #[serde(flatten)]
     pub object: RetainedObject,
-    /// Whether a root reaches it at all.
+    /// Whether it is reachable from a root.
     pub reachable: bool,
-    /// Its dominators, the nearest first.
+    /// Its dominators, nearest first.
     pub chain: Vec<RetainedObject>,
-    /// What it dominates directly, by type, the largest first.
+    /// Its children in the dominator tree by type, largest first.
     pub below: Vec<BelowType>,
-    /// The largest objects that it dominates directly.
+    /// Its largest children in the dominator tree.
     pub children: Vec<RetainedObject>,
 }
 
-/// Sums over the heap.
+/// Totals of the heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ReachTotals {
-    /// Objects, free space left out.
+    /// Number of objects, free space excluded.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Objects that a root reaches.
+    /// Number of reachable objects.
     pub reachable_objects: u64,
     /// Their bytes.
     pub reachable_bytes: u64,
-    /// References between objects.
+    /// Number of references between objects.
     pub references: u64,
 }
 
-/// `retained`: what would be freed without an object.
+/// `retained`: retained sizes.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RetainedReport {
-    /// The objects that retain most; `null` where something else was asked for.
+    /// Objects with the largest retained size; `null` if another view was requested.
     pub objects: Option<Vec<RetainedObject>>,
-    /// The types that retain most; `null` where something else was asked for.
+    /// Types with the largest retained size; `null` if another view was requested.
     pub types: Option<Vec<RetainedType>>,
     /// With `--object`.
     pub object: Option<RetainedDetail>,
@@ -164,28 +163,28 @@ pub struct RetainedReport {
     pub tree: Option<Vec<TreeRow>>,
     /// With `--suspects`.
     pub suspects: Option<Vec<Suspect>>,
-    /// Sums over the heap.
+    /// Totals of the heap.
     pub totals: ReachTotals,
-    /// How well the dump answers for each kind of root.
+    /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
-    /// Whether words of stacks and registers count.
+    /// Whether stack values and registers count as roots.
     pub stacks: Stacks,
 }
 
-/// `objsize`: everything that an object leads to.
+/// `objsize`: closure and retained size of an object.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ObjSizeReport {
     /// The object.
     pub object: RetainedObject,
-    /// Objects that can be reached from it, itself included.
+    /// Number of objects reachable from it, including itself.
     pub closure_objects: u64,
-    /// Their bytes: what SOS calls the object's size. Much of it may be shared.
+    /// Their size in bytes, as reported by SOS `objsize`. Much of it may be shared.
     pub closure_bytes: u64,
-    /// Bytes of the closure that others hold as well: closure less retained.
+    /// Bytes of the closure also held by others: closure minus retained.
     pub shared_bytes: u64,
-    /// Whether a root reaches it.
+    /// Whether it is reachable from a root.
     pub reachable: bool,
-    /// How well the dump answers for each kind of root.
+    /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
 }
 
@@ -199,32 +198,32 @@ pub struct PathStep {
     pub type_name: String,
     /// Its bytes.
     pub size: u64,
-    /// Field of the object before that refers to this one; `null` for the first, and for an edge that is no field: a
-    /// dependent handle, a loader allocator.
+    /// Field of the previous object that refers to this one; `null` for the first step, and for edges that are not fields
+    /// (dependent handles, loader allocators).
     pub field: Option<String>,
 }
 
 /// A path from a root to an object.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PathModel {
-    /// The roots that hold the first object, precise ones first.
+    /// The roots that hold the first object, exact ones first.
     pub roots: Vec<RootModel>,
-    /// The objects, that of the root first, the one asked for last.
+    /// The objects, from the root to the target.
     pub steps: Vec<PathStep>,
 }
 
-/// A node of the tree of all paths to the objects of a type.
+/// A node of the merged path tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct PathNode {
-    /// How far from the root, which has 0.
+    /// Depth; 0 for the root.
     pub depth: u32,
-    /// What it is: a root's label, or the type of objects.
+    /// Label of the root, or type name.
     pub name: String,
-    /// Objects asked for that the paths through here lead to.
+    /// Number of target objects reached through this node.
     pub targets: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Different objects here; 0 for a root.
+    /// Number of distinct objects at this node; 0 for a root.
     pub objects: u64,
     /// One of them.
     pub example: Option<Addr>,
@@ -233,14 +232,14 @@ pub struct PathNode {
 /// `path`: what keeps objects alive.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PathsReport {
-    /// Objects asked for.
+    /// Number of target objects.
     pub targets: u64,
-    /// How many of them a root reaches.
+    /// Number of reachable ones.
     pub reachable: u64,
-    /// Shortest paths, at most as many as were asked for of each object.
+    /// Shortest paths, up to the requested number per object.
     pub paths: Vec<PathModel>,
-    /// With `--type`: all shortest paths merged by type.
+    /// With `--type`: the shortest paths merged by type.
     pub tree: Option<Vec<PathNode>>,
-    /// How well the dump answers for each kind of root.
+    /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
 }

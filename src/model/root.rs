@@ -3,95 +3,95 @@ use serde::Serialize;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// What holds a root.
+    /// Kinds of roots.
     pub enum RootKind {
         /// A strong GC handle.
         StrongHandle = "strong-handle" | "strong",
-        /// A GC handle that also pins its object.
+        /// A pinned GC handle.
         PinnedHandle = "pinned-handle" | "pinned",
-        /// A handle that is strong while a COM or ComWrappers reference count says so; the dump does not tell whether it is.
+        /// A handle that is strong while a COM or ComWrappers reference count is nonzero, which the dump does not tell.
         RefCountedHandle = "ref-counted-handle" | "ref-counted",
         /// A handle of overlapped I/O; not used since .NET 8.
         AsyncPinnedHandle = "async-pinned-handle" | "async-pinned",
-        /// A strong handle that measures what it holds; not used since .NET 9.
+        /// A strong handle that measures the size of what it holds; not used since .NET 9.
         SizedRefHandle = "sized-ref-handle" | "sized-ref",
         /// A handle to an exception in flight on a thread.
         Exception = "exception",
-        /// The finalization queue, for objects whose finalizer is due.
+        /// The finalization queue, for objects ready for finalization.
         FinalizerReady = "finalizer-ready",
         /// A static field.
         Static = "static",
         /// A static field of one thread.
         ThreadStatic = "thread-static",
-        /// A word on a thread's stack that leads to an object: not necessarily still in use.
+        /// A word on a thread stack that points to an object; may be stale.
         Stack = "stack",
-        /// A thread's register that leads to an object: not necessarily still in use.
+        /// A thread register that points to an object; may be stale.
         Register = "register",
-        /// A weak handle: no root. Only listed on request.
+        /// A weak handle: not a root, listed on request only.
         WeakHandle = "weak-handle" | "weak",
     }
 }
 
 named_enum! {
-    /// How well a dump answers for one kind of roots.
+    /// Coverage of a kind of root.
     pub enum CoverageKind {
-        /// All of them, and nothing else.
+        /// Exactly the roots.
         Complete = "complete",
-        /// All of them, and some that are none: what looks like a root is taken for one.
+        /// All roots, possibly with false ones: anything that looks like a root counts.
         Conservative = "conservative",
-        /// Only some of them.
+        /// Some of the roots.
         Partial = "partial",
-        /// None of them.
+        /// None of the roots.
         Unavailable = "unavailable",
     }
 }
 
 named_enum! {
-    /// What is special about a root.
+    /// Properties of a root.
     pub enum RootFlag {
-        /// The object must not move.
+        /// The object is pinned.
         Pinned = "pinned",
         /// The object is not kept alive.
         Weak = "weak",
-        /// The reference leads into the object, not to its start.
+        /// An interior pointer.
         Interior = "interior",
-        /// It counts only while a reference count, or another collector, says so.
+        /// Counts only while a reference count, or another collector, says so.
         RefCounted = "ref-counted",
-        /// A word that leads to an object; whether the program still uses it is not known.
+        /// A word that points to an object; may be stale.
         Conservative = "conservative",
     }
 }
 
-/// How well this dump answers for one kind of roots.
+/// Coverage of a kind of root.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RootCoverageModel {
     /// The kind.
     pub kind: RootKind,
-    /// How well.
+    /// Coverage.
     pub coverage: CoverageKind,
-    /// Why not better; `null` where it is complete.
+    /// Why it is not complete; `null` if it is.
     pub reason: Option<String>,
 }
 
 /// A root.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RootModel {
-    /// What holds it.
+    /// Its kind.
     pub kind: RootKind,
-    /// Where the reference is stored; `null` for registers.
+    /// Address of the reference; `null` for registers.
     pub address: Option<Addr>,
     /// The object.
     pub object: Addr,
-    /// Name of its type; `null` where the object is not in the dump.
+    /// Name of its type; `null` if the object is not in the dump.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// Its method table; `null` where the object is not in the dump.
+    /// Its method table; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
-    /// What is special about it.
+    /// Its properties.
     pub flags: Vec<RootFlag>,
-    /// What it is, in words.
+    /// Description.
     pub label: String,
-    /// Managed id of the thread whose root it is.
+    /// Managed id of its thread.
     pub thread: Option<u32>,
 }
 
@@ -100,54 +100,54 @@ pub struct RootModel {
 pub struct RootCount {
     /// The kind.
     pub kind: RootKind,
-    /// Roots.
+    /// Number of roots.
     pub count: u64,
-    /// Different objects that they lead to.
+    /// Number of distinct objects.
     pub objects: u64,
 }
 
-/// Roots that lead to objects of one type.
+/// Roots of objects of one type.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RootType {
-    /// Name of the type, the method table's address where nothing is known; `null` where the objects are not in the dump.
+    /// Name of the type, or its method table address if unknown; `null` if the objects are not in the dump.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// Its method table; `null` where the objects are not in the dump.
+    /// Its method table; `null` if the objects are not in the dump.
     pub method_table: Option<Addr>,
-    /// Roots.
+    /// Number of roots.
     pub count: u64,
-    /// Different objects that they lead to.
+    /// Number of distinct objects.
     pub objects: u64,
 }
 
-/// A dependent handle: as long as the primary object lives, so does the secondary one.
+/// A dependent handle: keeps the secondary object alive as long as the primary one is.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct DependentModel {
-    /// The object that decides.
+    /// The primary object.
     pub primary: Addr,
-    /// Name of its type; `null` where the object is not in the dump.
+    /// Name of its type; `null` if the object is not in the dump.
     pub primary_type: Option<String>,
-    /// The object that is kept alive.
+    /// The secondary object.
     pub secondary: Addr,
-    /// Name of its type; `null` where the object is not in the dump.
+    /// Name of its type; `null` if the object is not in the dump.
     pub secondary_type: Option<String>,
 }
 
-/// `roots`: what keeps objects alive from outside of the heap.
+/// `roots`: the GC roots.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RootsReport {
-    /// Roots found, of the kinds and types asked for.
+    /// Number of roots of the requested kinds and types.
     pub total: u64,
     /// By kind.
     pub counts: Vec<RootCount>,
-    /// How well this dump answers for each kind asked for.
+    /// Coverage of each requested kind.
     pub coverage: Vec<RootCoverageModel>,
-    /// The roots, in the order of kinds and places; `null` with `--stat`.
+    /// The roots, ordered by kind and address; `null` with `--stat`.
     pub roots: Option<Vec<RootModel>>,
-    /// With `--stat`: by type of the object, the most frequent first.
+    /// With `--stat`: by object type, most frequent first.
     pub types: Option<Vec<RootType>>,
-    /// Rows listed, where `--top` cut the list; `null` where all are.
+    /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
-    /// Dependent handles: no roots by themselves. `null` with `--stat`, or where neither they nor all kinds are asked for.
+    /// Dependent handles, which are not roots themselves. `null` with `--stat`, or if not requested.
     pub dependents: Option<Vec<DependentModel>>,
 }

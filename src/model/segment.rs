@@ -3,21 +3,21 @@ use serde::Serialize;
 use crate::base::{Addr, AddrRange, named_enum};
 
 named_enum! {
-    /// Generation or kind of a segment.
+    /// Generation or segment kind.
     pub enum Generation {
-        /// The segments build's one segment with generations 0, 1 and part of 2.
+        /// The ephemeral segment of the segments build: generations 0, 1 and part of 2.
         Ephemeral = "ephemeral",
-        /// Youngest.
+        /// Youngest generation.
         Gen0 = "gen0" | "0",
         /// Survived one collection.
         Gen1 = "gen1" | "1",
-        /// Survived two.
+        /// Survived two collections or more.
         Gen2 = "gen2" | "2",
-        /// Large objects.
+        /// Large object heap.
         Loh = "loh" | "3",
-        /// Pinned objects.
+        /// Pinned object heap.
         Poh = "poh" | "4",
-        /// Read-only, never collected ("NonGC heap": literals and the like).
+        /// Read-only and never collected ("NonGC heap": literals and the like).
         Frozen = "frozen",
     }
 }
@@ -27,105 +27,105 @@ named_enum! {
 pub struct SegmentModel {
     /// Address of its `heap_segment` structure.
     pub address: Addr,
-    /// Index of the heap that it belongs to.
+    /// Index of its heap.
     pub heap: u64,
-    /// Generation or kind.
+    /// Generation or segment kind.
     pub generation: Generation,
-    /// First object.
+    /// Start of the objects.
     pub start: Addr,
-    /// End of the objects. For the segment that is being allocated from, the GC's current allocation end.
+    /// End of the objects; for the current allocation segment, the current end of allocation.
     pub allocated: Addr,
     /// End of the committed memory.
     pub committed: Addr,
     /// End of the reserved memory.
     pub reserved: Addr,
-    /// Highest address ever used, no end marker.
+    /// Highest address ever used; not the end of the objects.
     pub used: Option<Addr>,
-    /// Objects allocated behind this address are younger than the background collection; garbage on frozen segments.
+    /// Objects at or above this address were allocated during the background collection; meaningless for frozen segments.
     pub background_allocated: Option<Addr>,
     /// Bytes from `start` to `allocated`.
     pub allocated_bytes: u64,
-    /// Bytes committed, the segment's own header page included.
+    /// Committed bytes, including the header page.
     pub committed_bytes: u64,
-    /// Bytes reserved, committed ones included.
+    /// Reserved bytes, including committed ones.
     pub reserved_bytes: u64,
-    /// Bytes from `start` to `allocated` that are in the dump.
+    /// Captured bytes from `start` to `allocated`.
     pub captured_bytes: u64,
     /// Names of the flags that are set.
     pub flags: Vec<String>,
-    /// The flags as a number.
+    /// Raw flags.
     pub flags_value: u64,
     /// Generations inside an ephemeral segment.
     pub parts: Vec<SegmentPart>,
-    /// With `--walk`: what a walk through its objects met.
+    /// With `--walk`: result of the walk.
     pub walk: Option<super::WalkModel>,
 }
 
 /// A generation inside the ephemeral segment.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct SegmentPart {
-    /// Which one: `gen0`, `gen1`, `gen2`.
+    /// `gen0`, `gen1` or `gen2`.
     pub generation: Generation,
-    /// Where it begins.
+    /// Its start.
     pub start: Addr,
-    /// Where it ends.
+    /// Its end.
     pub end: Addr,
 }
 
-/// `segments`: every segment or region.
+/// `segments`: segments or regions of the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct SegmentsReport {
-    /// Segments in the order of heaps and generations.
+    /// Segments, ordered by heap and generation.
     pub segments: Vec<SegmentModel>,
-    /// With `--free`: memory that the GC holds outside of segments in use.
+    /// With `--free`: GC memory outside the segments in use.
     pub regions: Option<Vec<RegionModel>>,
 }
 
 named_enum! {
     /// Size class of a region (`free_region_kind`, gcpriv.h).
     pub enum RegionSize {
-        /// A region of small objects.
+        /// A small-object region.
         Basic = "basic",
-        /// A region of large objects: eight times as large.
+        /// A large-object region, eight times the basic size.
         Large = "large",
-        /// A region for a single object that is larger.
+        /// A region for a single, even larger object.
         Huge = "huge",
     }
 }
 
-/// Memory of the GC outside of the segments in use.
+/// GC memory outside the segments in use.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RegionModel {
-    /// What it is for.
+    /// Its purpose.
     pub list: RegionListModel,
-    /// Heap that it belongs to, where it belongs to one.
+    /// Index of its heap, if any.
     pub heap: Option<u64>,
     /// Size class of a free region.
     pub size_class: Option<RegionSize>,
-    /// Address of the structure that describes it.
+    /// Address of its descriptor structure.
     pub address: Addr,
-    /// Where it lies.
+    /// Its range.
     pub range: AddrRange,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
 }
 
 named_enum! {
-    /// Lists of memory that the GC holds outside of the segments in use.
+    /// Lists of GC memory outside the segments in use.
     pub enum RegionListModel {
         /// Free regions of one heap.
         Free = "free",
-        /// Free regions that will be decommitted.
+        /// Free regions to be decommitted.
         Decommit = "decommit",
         /// Free huge regions, shared by all heaps.
         FreeHuge = "free-huge",
-        /// Small-object segments that will be freed.
+        /// Small-object segments to be freed.
         FreeableSoh = "freeable-soh",
-        /// Large- and pinned-object segments that will be freed.
+        /// Large- and pinned-object segments to be freed.
         FreeableUoh = "freeable-uoh",
-        /// Card table, brick table, mark array and so on.
+        /// Card table, brick table, mark array etc.
         Bookkeeping = "bookkeeping",
-        /// A segment of a handle table.
+        /// Handle table segment.
         HandleTable = "handle-table",
     }
 }

@@ -5,110 +5,110 @@ use super::walk::CoverageModel;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// What `stat` groups by.
+    /// Grouping keys of `stat`.
     #[derive(Default)]
     pub enum StatBy {
         /// Type.
         #[default]
         Type = "type",
-        /// Generation or kind of segment.
+        /// Generation or segment kind.
         Generation = "generation",
         /// GC heap.
         Heap = "heap",
         /// Segment or region.
         Segment = "segment",
-        /// Module that defines the type; of arrays, the element's.
+        /// Module of the type; for arrays, of the element type.
         Assembly = "assembly",
-        /// Namespace of the type; of arrays, the element's.
+        /// Namespace of the type; for arrays, of the element type.
         Namespace = "namespace",
-        /// Size of the object, by powers of two.
+        /// Size of the object, in powers of two.
         Size = "size",
     }
 }
 
 named_enum! {
-    /// Order of the rows of `stat`.
+    /// Sort order of `stat`.
     #[derive(Default)]
     pub enum StatSort {
-        /// The most bytes first.
+        /// Most bytes first.
         #[default]
         Bytes = "bytes",
-        /// The most objects first.
+        /// Most objects first.
         Count = "count",
         /// By name.
         Name = "name",
     }
 }
 
-/// `stat`: objects counted and summed.
+/// `stat`: heap statistics.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct StatReport {
-    /// What the rows stand for.
+    /// Grouping key.
     pub by: StatBy,
-    /// By type, the largest first; free space has a row of its own (`free`). `null` when grouped by something else.
+    /// By type, largest first; free space has its own row (`free`). `null` if grouped by another key.
     pub types: Option<Vec<TypeStat>>,
-    /// By something else than type; `null` when grouped by type.
+    /// By another key; `null` if grouped by type.
     pub groups: Option<Vec<GroupStat>>,
-    /// Sums over everything that was asked for, whatever is listed.
+    /// Totals of all selected objects, listed or not.
     pub totals: StatTotals,
-    /// How much of the heap was walked.
+    /// Coverage of the heap walk.
     pub coverage: CoverageModel,
-    /// Rows listed, where `--top` cut the list; `null` where all are.
+    /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
 }
 
 /// Objects of one type.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct TypeStat {
-    /// Name of the type; `Module!0x02000123` without metadata, the method table's address where nothing is known.
+    /// Name of the type; `Module!0x02000123` without metadata, the method table address if unknown.
     #[serde(rename = "type")]
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// File name of the module that defines it; of arrays, the element's.
+    /// File name of its module; for arrays, of the element type.
     pub module: Option<String>,
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
-    /// Their bytes as SOS and ClrMD count them: header word included, not rounded up.
+    /// Their size in bytes as counted by SOS and ClrMD: header included, not rounded up.
     pub bytes: u64,
-    /// Their part of all bytes asked for, 0 to 1.
+    /// Their share of all selected bytes, 0 to 1.
     pub share: f64,
-    /// Whether this is free space, not objects.
+    /// Whether this is free space.
     pub free: bool,
 }
 
 /// Objects of one group.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct GroupStat {
-    /// Name of the group: generation, number of the heap, address of the segment, module, namespace, smallest size.
+    /// Key of the group: generation, heap index, segment address, module, namespace, or minimum size.
     pub key: String,
-    /// Heap, by segment.
+    /// Heap index, if grouped by segment.
     pub heap: Option<u64>,
-    /// Generation, by segment.
+    /// Generation, if grouped by segment.
     pub generation: Option<Generation>,
-    /// Objects, free space included.
+    /// Number of objects, free space included.
     pub count: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Their part of all bytes asked for, 0 to 1.
+    /// Their share of all selected bytes, 0 to 1.
     pub share: f64,
-    /// Stretches of free space.
+    /// Number of free blocks.
     pub free_count: u64,
     /// Their bytes.
     pub free_bytes: u64,
 }
 
-/// Sums of `stat`.
+/// Totals of `stat`.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct StatTotals {
-    /// Objects, free space included.
+    /// Number of objects, free space included.
     pub count: u64,
-    /// Their bytes as SOS and ClrMD count them. `coverage.walked_bytes` are the same objects rounded up to their alignment.
+    /// Their size in bytes as counted by SOS and ClrMD; `coverage.walked_bytes` counts the same objects rounded up.
     pub bytes: u64,
-    /// Stretches of free space.
+    /// Number of free blocks.
     pub free_count: u64,
     /// Their bytes.
     pub free_bytes: u64,
-    /// Types that have objects.
+    /// Number of types with objects.
     pub types: u64,
 }

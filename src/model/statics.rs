@@ -4,44 +4,44 @@ use super::FieldValue;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// Where a field's value lies.
+    /// Storage of a field.
     pub enum Storage {
-        /// In each object.
+        /// Per object.
         Instance = "instance",
-        /// Once for the type.
+        /// Per type.
         Static = "static",
-        /// Once for each thread (`[ThreadStatic]`).
+        /// Per thread (`[ThreadStatic]`).
         ThreadStatic = "thread-static",
-        /// In the module's image: initial values that the compiler put there.
+        /// In the module image: compiler-generated initial values.
         Rva = "rva",
     }
 }
 
-/// `statics`: static fields with their values.
+/// `statics`: static fields with values.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StaticsReport {
-    /// Types with static fields, among those that fit.
+    /// Number of matching types with static fields.
     pub types: u64,
-    /// Static fields with a value.
+    /// Number of initialized static fields.
     pub initialised: u64,
-    /// Static fields of types that have not been initialised, or of threads that have not touched them.
+    /// Number of static fields of uninitialized types, or never accessed by a thread.
     pub not_initialised: u64,
-    /// Fields whose place cannot be told.
+    /// Number of fields with unknown location.
     pub unknown: u64,
-    /// The fields: by module and type, thread statics once for each thread.
+    /// The fields, by module and type; thread statics once per thread.
     pub statics: Vec<StaticModel>,
 }
 
 /// A static field.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StaticModel {
-    /// Method table of the type that declares it.
+    /// Method table of the declaring type.
     pub method_table: Addr,
     /// Module of the type.
     pub module: Option<String>,
-    /// Where its value lies; never `instance`, and `rva` with `--all` only.
+    /// Its storage; never `instance`, and `rva` only with `--all`.
     pub storage: Storage,
-    /// Thread that a thread static belongs to.
+    /// Thread of a thread static.
     pub thread: Option<StaticThread>,
     /// Name, type, address and value.
     #[serde(flatten)]
@@ -51,10 +51,10 @@ pub struct StaticModel {
 /// The thread of a thread static.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct StaticThread {
-    /// The runtime's `Thread`.
+    /// Address of the `Thread`.
     pub address: Addr,
     /// Managed id.
     pub managed_id: Option<u32>,
-    /// Id of the operating system.
+    /// OS thread id.
     pub os_id: Option<u64>,
 }

@@ -4,66 +4,66 @@ use super::walk::CoverageModel;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// Order of the rows of `strings`, the largest first.
+    /// Sort order of `strings`, largest first.
     pub enum StringSort {
-        /// By the bytes of all strings of a content but one.
+        /// By bytes wasted on duplicates.
         Waste = "waste",
-        /// By the number of strings of a content.
+        /// By number of strings.
         Count = "count",
-        /// By the characters of a content.
+        /// By length in characters.
         Length = "length",
-        /// By the bytes of all strings of a content.
+        /// By total bytes.
         Bytes = "bytes",
     }
 }
 
-/// `strings`: the string objects of the heap by their content.
+/// `strings`: the string objects on the heap by value.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct StringsReport {
-    /// One for each content that was asked for, in the order asked for.
+    /// One row per distinct selected value, in the requested order.
     pub strings: Vec<StringModel>,
-    /// Sums over all strings that were asked for, whatever is listed.
+    /// Totals of all selected strings, listed or not.
     pub totals: StringTotals,
-    /// How much of the heap was walked.
+    /// Coverage of the heap walk.
     pub coverage: CoverageModel,
-    /// Rows listed, where `--top` cut the list; `null` where all are.
+    /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
-    /// Rows that there are, listed or not.
+    /// Number of rows, listed or not.
     pub rows: u64,
 }
 
-/// The strings that have one content.
+/// Strings of equal value.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct StringModel {
-    /// The text, or its beginning. Halves of surrogate pairs that stand alone are U+FFFD here.
+    /// The value, possibly truncated. Lone surrogates are replaced by U+FFFD.
     pub value: String,
-    /// Characters (UTF-16 units) of the whole text.
+    /// Length of the full value in UTF-16 code units.
     pub length: u64,
-    /// String objects with this content.
+    /// Number of string objects.
     pub count: u64,
-    /// Their bytes as SOS and ClrMD count them.
+    /// Their size in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
-    /// Bytes of all of them but one.
+    /// Bytes of all but one of them.
     pub waste: u64,
-    /// The one at the lowest address.
+    /// Lowest address among them.
     pub address: Addr,
-    /// Whether `value` is only the beginning.
+    /// Whether `value` is truncated.
     pub truncated: bool,
 }
 
-/// Sums of `strings`.
+/// Totals of `strings`.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct StringTotals {
-    /// String objects.
+    /// Number of string objects.
     pub strings: u64,
-    /// Their bytes as SOS and ClrMD count them.
+    /// Their size in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
-    /// Different contents.
+    /// Number of distinct values.
     pub distinct: u64,
-    /// Contents that more than one string has.
+    /// Number of values that occur more than once.
     pub duplicate_groups: u64,
-    /// Bytes of all strings of these groups but one of each.
+    /// Bytes of all but one string of each such value.
     pub wasted_bytes: u64,
-    /// Strings whose content is not wholly in the dump: counted in `strings` and `bytes` only.
+    /// Number of strings only partly in the dump; counted in `strings` and `bytes` only.
     pub unreadable: u64,
 }

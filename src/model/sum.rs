@@ -2,13 +2,13 @@ use serde::Serialize;
 
 use crate::base::Count;
 
-/// Objects counted and summed.
+/// Object count and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[schemars(rename = "ObjectSum")]
 pub struct Sum {
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
-    /// Their bytes as SOS and ClrMD count them.
+    /// Their size in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
 }
 

@@ -10,67 +10,67 @@ use crate::base::{Addr, named_enum};
 /// Objects of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct TypeBytes {
-    /// Name of the type, the method table's address where nothing is known.
+    /// Name of the type, or its method table address if unknown.
     #[serde(rename = "type")]
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
-    /// Their bytes as SOS and ClrMD count them.
+    /// Their size in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
 }
 
-/// Objects counted and summed, by type.
+/// Object count and bytes, in total and by type.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ObjectsByType {
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
-    /// Their bytes as SOS and ClrMD count them.
+    /// Their size in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
-    /// Types, the most bytes first; `--top` cuts the list, not the sums.
+    /// By type, most bytes first; `--top` cuts this list, not the totals.
     pub types: Vec<TypeBytes>,
 }
 
-/// `whatif`: what would live and die if other things were roots.
+/// `whatif`: what would survive or be freed with other roots.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WhatifReport {
-    /// Objects taken for alive.
+    /// Objects assumed to be rooted.
     pub alive: Vec<Addr>,
-    /// Handles and other roots taken for gone.
+    /// Handles and other roots assumed to be gone.
     pub dead: Vec<Addr>,
-    /// Objects that no root reaches now and that would be reached.
+    /// Objects that are unreachable now and would be reachable.
     pub survivors: ObjectsByType,
-    /// Objects that roots reach now and that would not be reached.
+    /// Objects that are reachable now and would be unreachable.
     pub freed: ObjectsByType,
-    /// Of those freed, what a finalizer that is then due keeps for one collection more.
+    /// Of those freed, objects kept for one more collection by finalizers then ready to run.
     pub resurrected: Sum,
-    /// Cycles and bridged objects among both: strongly connected components of more than one object, or with a target of a
-    /// cross-reference handle. The most bytes first.
+    /// Cycles and bridged objects among both: strongly connected components of several objects, or with a target of a
+    /// cross-reference handle; most bytes first.
     pub components: Vec<WhatifComponent>,
-    /// Weak handles whose object is not reached, now or then. Others are not affected.
+    /// Weak handles whose object is unreachable now or then. Others are unaffected.
     pub weak_handles: Vec<WhatifWeak>,
-    /// Weak handles of the process that have an object.
+    /// Number of weak handles with an object.
     pub weak_total: u64,
-    /// Of these, those that a full collection would then clear.
+    /// Number of weak handles a full collection would then clear.
     pub weak_cleared: u64,
-    /// How well this dump answers for each kind of roots.
+    /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
 }
 
-/// A strongly connected component whose fate changes.
+/// A strongly connected component that changes state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct WhatifComponent {
-    /// Its first object.
+    /// Address of its first object.
     pub address: Addr,
     /// Name of that object's type.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// Objects among them that a cross-reference handle leads to.
+    /// Number of targets of cross-reference handles among them.
     pub bridged: u64,
     /// Whether they would survive.
     pub survives: bool,
@@ -85,49 +85,49 @@ pub struct WhatifWeak {
     pub kind: HandleKind,
     /// The object.
     pub object: Addr,
-    /// Name of the object's type; `null` where the object is not in the dump.
+    /// Name of the object's type; `null` if the object is not in the dump.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// Whether roots reach the object now.
+    /// Whether the object is reachable now.
     pub reached_now: bool,
-    /// Whether the handle would keep its object: a full collection would not clear it. A `weak-long` handle also survives
-    /// while a finalizer that is due keeps the object.
+    /// Whether a full collection would not clear the handle. A `weak-long` handle also survives while its object is kept for
+    /// finalization.
     pub survives: bool,
 }
 
 named_enum! {
-    /// Why an object counts as garbage.
+    /// Classes of garbage.
     pub enum GarbageClass {
-        /// Nothing leads to it that is of any account: the next collection of its generation frees it.
+        /// Freed by the next collection of its generation.
         Unreachable = "unreachable",
-        /// A weak handle leads to it, and nothing else.
+        /// Referenced only by a weak handle.
         WeakOnly = "weak-only",
-        /// Only objects that wait for their finalizer lead to it, or it is one: it outlives one collection more.
+        /// Awaiting finalization, or referenced only by such objects: survives one more collection.
         FinalizerOnly = "finalizer-only",
-        /// Young, and unreachable objects of an older generation lead to it: it lives until those are collected.
+        /// Young, and referenced by unreachable objects of an older generation: survives until those are collected.
         DeadOlder = "dead-older",
     }
 }
 
-/// `unreachable`: objects that no root reaches.
+/// `unreachable`: objects not reachable from any root.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct UnreachableReport {
-    /// Objects that roots reach, and frozen ones.
+    /// Reachable objects, including frozen ones.
     pub reached: Sum,
-    /// Objects that no root reaches.
+    /// Unreachable objects.
     pub unreachable: Sum,
-    /// By class, every class once.
+    /// By class.
     pub classes: Vec<GarbageTotal>,
-    /// By type and class, the most bytes first; `null` with `--objects`.
+    /// By type and class, most bytes first; `null` with `--objects`.
     pub types: Option<Vec<GarbageType>>,
-    /// With `--objects`: the objects, in the order of the heap.
+    /// With `--objects`: the objects, in heap order.
     pub objects: Option<Vec<GarbageObject>>,
-    /// Rows listed, where `--top` cut the list; `null` where all are.
+    /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
-    /// How well this dump answers for each kind of roots. Where one is not complete, some of this may be reached after all;
-    /// where one is conservative, more may be unreachable.
+    /// Coverage of each kind of root. If one is incomplete, some of the listed objects may be reachable; if one is
+    /// conservative, more objects may be unreachable.
     pub coverage: Vec<RootCoverageModel>,
-    /// Whether words of stacks and registers counted as roots: `all` or `none`.
+    /// Whether stack values and registers counted as roots: `all` or `none`.
     pub stacks: Stacks,
 }
 
@@ -136,29 +136,29 @@ pub struct UnreachableReport {
 pub struct GarbageTotal {
     /// The class.
     pub class: GarbageClass,
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
 }
 
 /// Garbage of one type and class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct GarbageType {
-    /// Name of the type, the method table's address where nothing is known.
+    /// Name of the type, or its method table address if unknown.
     #[serde(rename = "type")]
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Objects.
+    /// Number of objects.
     pub count: u64,
-    /// Their bytes.
+    /// Their size in bytes.
     pub bytes: u64,
-    /// Why they are garbage.
+    /// Class of garbage.
     pub class: GarbageClass,
 }
 
-/// An object that is garbage.
+/// An unreachable object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct GarbageObject {
     /// The object.
@@ -168,46 +168,46 @@ pub struct GarbageObject {
     pub type_name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Generation or kind of segment that it lies in.
+    /// Its generation or segment kind.
     pub generation: Generation,
-    /// Why it is garbage.
+    /// Class of garbage.
     pub class: GarbageClass,
 }
 
 /// `simulate collect`: what a collection would free now.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct CollectReport {
-    /// The oldest generation that is collected: 0, 1 or 2.
+    /// Oldest generation collected: 0, 1 or 2.
     pub generation: u8,
     /// Objects that would be freed.
     pub freed: ObjectsByType,
-    /// Objects that would survive because roots, or objects that are not collected, reach them.
+    /// Objects that would survive: reachable from roots or from objects not collected.
     pub survivors: Sum,
-    /// Of these, those of generations 0 and 1: they move on to the next one.
+    /// Of these, objects of generations 0 and 1, which are promoted.
     pub promoted: Sum,
-    /// Objects that nothing reaches any more, and that the finalizers that would be due keep for one collection more.
+    /// Unreachable objects kept for one more collection by finalizers that would be ready to run.
     pub resurrected: Sum,
-    /// Objects that are not looked at: of older generations.
+    /// Objects of older generations, which are not collected.
     pub untouched: Sum,
-    /// By generation that is collected.
+    /// By collected generation.
     pub generations: Vec<CollectGeneration>,
-    /// How well this dump answers for each kind of roots.
+    /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
 }
 
-/// A generation that is collected.
+/// A collected generation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CollectGeneration {
-    /// The generation or kind of segment.
+    /// Generation or segment kind.
     pub generation: Generation,
-    /// Objects in it.
+    /// Its objects.
     pub objects: Sum,
-    /// Those that survive.
+    /// Survivors.
     pub survivors: Sum,
-    /// Those that finalizers keep.
+    /// Objects kept by finalizers.
     pub resurrected: Sum,
-    /// Those that are freed.
+    /// Freed objects.
     pub freed: Sum,
 }

@@ -2,45 +2,45 @@ use serde::Serialize;
 
 use crate::base::named_enum;
 
-/// `trim`: what a smaller copy of a dump holds.
+/// `trim`: contents of the smaller copy of a dump.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct TrimReport {
     /// Path of the copy.
     pub output: String,
-    /// Bytes of the dump, decompressed.
+    /// Size of the decompressed dump in bytes.
     pub bytes: u64,
-    /// Bytes of the copy, decompressed.
+    /// Size of the decompressed copy in bytes.
     pub kept_bytes: u64,
-    /// Bytes of the file that was written: less than the copy's where it is compressed.
+    /// Size of the written file in bytes; smaller than the copy if compressed.
     pub file_bytes: u64,
-    /// Stretches of memory in the copy.
+    /// Number of memory ranges in the copy.
     pub ranges: u64,
     /// By kind of memory.
     pub parts: Vec<TrimPart>,
-    /// What was overwritten; `null` without `--redact`.
+    /// Redacted data; `null` without `--redact`.
     pub redacted: Option<RedactionModel>,
 }
 
 named_enum! {
     /// Kinds of memory.
     pub enum TrimKind {
-        /// The container: headers, modules, threads, tables of memory.
+        /// The container: headers, modules, threads, memory tables.
         Headers = "headers",
-        /// Segments and regions of the GC.
+        /// GC segments and regions.
         Heap = "heap",
-        /// Stacks of threads.
+        /// Thread stacks.
         Stacks = "stacks",
-        /// Images of modules: headers, export tables, the runtime's variables, metadata of assemblies.
+        /// Module images: headers, export tables, runtime variables, assembly metadata.
         Images = "images",
-        /// Everything else: structures of the runtime, handle tables, whatever the process had beside them.
+        /// Everything else: runtime structures, handle tables, native heaps.
         Runtime = "runtime",
     }
 }
 
-/// What was kept of one kind of memory.
+/// Memory of one kind.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct TrimPart {
-    /// Which.
+    /// Kind of memory.
     pub kind: TrimKind,
     /// Bytes in the dump.
     pub bytes: u64,
@@ -48,19 +48,19 @@ pub struct TrimPart {
     pub kept_bytes: u64,
 }
 
-/// What `--redact` overwrote or left out of the parts that were kept.
+/// Data overwritten or dropped by `--redact`.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct RedactionModel {
-    /// Strings of the heap.
+    /// Number of strings.
     pub strings: u64,
     /// Bytes of their characters.
     pub string_bytes: u64,
-    /// Arrays whose elements hold no references.
+    /// Number of arrays without references.
     pub arrays: u64,
     /// Bytes of their elements.
     pub array_bytes: u64,
-    /// Free blocks.
+    /// Number of free blocks.
     pub free_blocks: u64,
-    /// Bytes of free blocks, allocation contexts and other places between objects.
+    /// Bytes of free blocks, allocation contexts and other gaps between objects.
     pub free_bytes: u64,
 }

@@ -4,7 +4,7 @@ use super::StaticModel;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// What a type is.
+    /// Categories of types.
     pub enum TypeCategory {
         /// A class.
         Class = "class",
@@ -18,7 +18,7 @@ named_enum! {
         Nullable = "nullable",
         /// An interface.
         Interface = "interface",
-        /// A one-dimensional array that starts at 0.
+        /// A one-dimensional, zero-based array.
         SzArray = "sz-array",
         /// Any other array.
         Array = "array",
@@ -26,100 +26,100 @@ named_enum! {
 }
 
 named_enum! {
-    /// Whether a type is generic.
+    /// Genericity of a type.
     pub enum Generics {
-        /// It is not.
+        /// Not generic.
         None = "none",
-        /// With arguments: `List<string>`.
+        /// Instantiated: `List<string>`.
         Instance = "instance",
-        /// Without: `List<>`.
+        /// Type definition: `List<>`.
         Definition = "definition",
     }
 }
 
-/// `type`: the layout of a type, or the types that fit a pattern.
+/// `type`: the layout of a type, or the types matching a pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TypesReport {
-    /// What was asked for.
+    /// The query.
     pub pattern: String,
-    /// Loaded types that fit, by name.
+    /// Matching loaded types, by name.
     pub types: Vec<TypeBrief>,
-    /// The layout, where one type fits.
+    /// The layout, if exactly one type matches.
     pub layout: Option<TypeLayout>,
 }
 
-/// A type in short.
+/// Summary of a type.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TypeBrief {
     /// Full name.
     pub name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// Module that defines it.
+    /// Its module.
     pub module: Option<String>,
-    /// TypeDef token, hexadecimal; `null` for arrays.
+    /// TypeDef token in hex; `null` for arrays.
     pub token: Option<String>,
 }
 
-/// A type in full.
+/// A type with its layout.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TypeLayout {
     /// Full name.
     pub name: String,
     /// Its method table.
     pub method_table: Addr,
-    /// The method table that it shares its code with; itself for most types.
+    /// Canonical method table, with which it shares code; itself for most types.
     pub canonical: Option<Addr>,
-    /// Its `EEClass`.
+    /// Address of its `EEClass`.
     pub class: Option<Addr>,
-    /// The runtime's `Module`.
+    /// Address of its `Module`.
     pub module_address: Option<Addr>,
-    /// Module that defines it.
+    /// Its module.
     pub module: Option<String>,
-    /// TypeDef token, hexadecimal; `null` for arrays.
+    /// TypeDef token in hex; `null` for arrays.
     pub token: Option<String>,
-    /// What it is.
+    /// Category.
     pub category: TypeCategory,
-    /// Whether it is generic.
+    /// Genericity.
     pub generic: Generics,
     /// Names of the base types, nearest first.
     pub bases: Vec<String>,
-    /// Interfaces that it implements.
+    /// Number of interfaces it implements.
     pub interfaces: Option<u16>,
-    /// Bytes of an object without elements, header included.
+    /// Base size in bytes: header included, elements excluded.
     pub base_size: u32,
-    /// Bytes of an element; 0 for objects of fixed size.
+    /// Component size in bytes; 0 for fixed-size objects.
     pub component_size: u32,
     /// Whether it has a finalizer.
     pub finalizer: bool,
-    /// Whether it can be unloaded.
+    /// Whether it is collectible.
     pub collectible: bool,
-    /// Whether its objects hold references.
+    /// Whether its objects contain references.
     pub contains_pointers: bool,
-    /// Instance fields, inherited ones first; `null` where they cannot be read.
+    /// Instance fields, inherited ones first; `null` if they cannot be read.
     pub fields: Option<Vec<LayoutField>>,
-    /// Static fields of its own; thread statics once for each managed thread.
+    /// Its own static fields; thread statics once per managed thread.
     pub statics: Vec<StaticModel>,
-    /// Offsets of the references in an object, from its start; those of nested structures included.
+    /// Offsets of the references in an object, in bytes from its start, including those in nested structures.
     pub references: Vec<u64>,
 }
 
 /// A field of a layout.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LayoutField {
-    /// Bytes from the start of the object.
+    /// Offset in bytes from the start of the object.
     pub offset: u64,
     /// Name.
     pub name: String,
     /// Its type.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Type that declares it.
+    /// Declaring type.
     pub declaring_type: String,
-    /// Token, hexadecimal.
+    /// Token in hex.
     pub token: String,
-    /// `CorElementType` as the runtime has it.
+    /// `CorElementType`.
     pub element_type: u8,
-    /// Method table of its type, for values.
+    /// Method table of its type, for value types.
     pub method_table: Option<Addr>,
 }

@@ -4,75 +4,75 @@ use super::walk::CoverageModel;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// How much a finding weighs.
+    /// Severity of a finding.
     pub enum Severity {
-        /// Something is broken.
+        /// Corruption.
         Error = "error",
-        /// Something should not be so, but need not mean damage.
+        /// Unexpected, but not necessarily corruption.
         Suspicious = "suspicious",
     }
 }
 
 named_enum! {
-    /// What can be found. Each is explained in docs/findings.md.
+    /// Kinds of findings, explained in docs/findings.md.
     pub enum FindingId {
-        /// An object's first word leads to no method table.
+        /// An object has no valid method table.
         ObjectBadMethodTable = "object-bad-method-table",
-        /// An object's length does not fit what lies behind it.
+        /// The size of an object does not match what follows it.
         ObjectBadSize = "object-bad-size",
-        /// What says where the objects of a type hold references makes no sense.
+        /// The GCDesc of a type is invalid.
         TypeBadReferences = "type-bad-references",
-        /// A reference is no multiple of the pointer size.
+        /// A reference is not pointer-aligned.
         ReferenceUnaligned = "reference-unaligned",
-        /// A reference leads to no segment of the heap.
+        /// A reference points outside the heap.
         ReferenceOutsideHeap = "reference-outside-heap",
-        /// A reference leads into an object, not to its start.
+        /// A reference points into an object rather than to its start.
         ReferenceToMiddle = "reference-to-middle",
-        /// A reference leads to free space.
+        /// A reference points to free space.
         ReferenceToFree = "reference-to-free",
-        /// A reference leads to memory that a thread has not yet filled with objects.
+        /// A reference points into the unused part of an allocation context.
         ReferenceToUnused = "reference-to-unused",
-        /// A header has a number beyond the sync table.
+        /// A header has an index beyond the sync table.
         SyncBlockBadIndex = "sync-block-bad-index",
         /// The sync block of a header belongs to another object.
         SyncBlockWrongObject = "sync-block-wrong-object",
-        /// A sync block belongs to something that is no object.
+        /// A sync block belongs to an invalid object.
         SyncBlockBadObject = "sync-block-bad-object",
-        /// A sync block belongs to an object whose header does not know of it.
+        /// A sync block belongs to an object whose header does not refer to it.
         SyncBlockNotInHeader = "sync-block-not-in-header",
-        /// A lock is held by a thread that there is not.
+        /// A lock is held by a nonexistent thread.
         ThinLockNoThread = "thin-lock-no-thread",
-        /// A handle leads to no object.
+        /// A handle does not point to an object.
         HandleBadObject = "handle-bad-object",
-        /// A dependent handle's secondary leads to no object.
+        /// The secondary of a dependent handle is not an object.
         HandleBadSecondary = "handle-bad-secondary",
-        /// An entry of a finalization queue leads to no object.
+        /// An entry of a finalization queue does not point to an object.
         FinalizerBadObject = "finalizer-bad-object",
-        /// Start, end, committed and reserved end of a segment are out of order.
+        /// The bounds of a segment are out of order.
         SegmentBadBounds = "segment-bad-bounds",
-        /// A list of segments leads to something that is no segment, or in a circle.
+        /// A segment list has a cycle or a link to something that is not a segment.
         SegmentBadLink = "segment-bad-link",
-        /// The segment that is being allocated from is on no list.
+        /// The current allocation segment is on no list.
         SegmentNotListed = "segment-not-listed",
-        /// Two segments share memory.
+        /// Two segments overlap.
         SegmentOverlap = "segment-overlap",
-        /// A segment says that it belongs to another heap.
+        /// A segment names another heap as its owner.
         SegmentWrongHeap = "segment-wrong-heap",
-        /// Generations inside the ephemeral segment are out of order.
+        /// Generations are out of order in the ephemeral segment.
         GenerationBadStart = "generation-bad-start",
-        /// An allocation context ends before it begins, or beyond its segment.
+        /// An allocation context has bounds out of order, or extends beyond its segment.
         ContextBadBounds = "context-bad-bounds",
-        /// An allocation context does not lie in generation 0.
+        /// An allocation context is outside generation 0.
         ContextOutsideGen0 = "context-outside-gen0",
-        /// Two allocation contexts share memory.
+        /// Two allocation contexts overlap.
         ContextOverlap = "context-overlap",
-        /// An old object refers to a younger one, and its card is clear.
+        /// An old object refers to a younger one, but its card is clear.
         CardClear = "card-clear",
     }
 }
 
 impl FindingId {
-    /// How much it weighs.
+    /// Its severity.
     pub const fn severity(self) -> Severity {
         match self {
             FindingId::ThinLockNoThread | FindingId::CardClear => Severity::Suspicious,
@@ -81,42 +81,42 @@ impl FindingId {
     }
 }
 
-/// `verify`: what is wrong with the heap.
+/// `verify`: heap corruption.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct VerifyReport {
-    /// With `--object`: the object that the findings are about.
+    /// With `--object`: the object checked.
     pub object: Option<Addr>,
-    /// Findings by address, errors first; at most as many as asked for.
+    /// Findings, errors first, then by address; limited by `--top`.
     pub findings: Vec<FindingModel>,
-    /// Number of findings by kind, over all of them.
+    /// Number of all findings by kind.
     pub summary: Vec<FindingCount>,
-    /// Sums over all findings, and what was looked at.
+    /// Totals of all findings, and of what was checked.
     pub totals: VerifyTotals,
-    /// Checks that could not be made, or not in full, and why.
+    /// Checks not or only partly made, with reasons.
     pub unavailable: Vec<UnavailableCheck>,
-    /// How much of the heap was walked.
+    /// Coverage of the heap walk.
     pub coverage: CoverageModel,
 }
 
-/// One thing that is wrong.
+/// A finding.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FindingModel {
-    /// What it is.
+    /// Its kind.
     pub id: FindingId,
-    /// How much it weighs.
+    /// Its severity.
     pub severity: Severity,
-    /// Where it is: the place of the reference, the object, the handle, the segment.
+    /// Its address: that of the reference, object, handle, or segment.
     pub address: Addr,
-    /// The object that it is in, or that it is about; `null` where it is not about one.
+    /// The object concerned, if any.
     pub object: Option<Addr>,
     /// Type of that object.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// The value that is wrong, or the other one of two that contradict each other.
+    /// The invalid value, or the second of two contradictory ones.
     pub related: Option<Addr>,
-    /// References and entries elsewhere that lead into the same damage. They are not listed on their own.
+    /// Number of other references and entries that point into the same corruption and are not listed separately.
     pub also: u64,
-    /// One sentence for a person.
+    /// Description.
     pub message: String,
 }
 
@@ -125,26 +125,26 @@ pub struct FindingModel {
 pub struct FindingCount {
     /// Kind.
     pub id: FindingId,
-    /// How much it weighs.
+    /// Its severity.
     pub severity: Severity,
-    /// Findings.
+    /// Number of findings.
     pub count: u64,
 }
 
-/// Sums of `verify`.
+/// Totals of `verify`.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct VerifyTotals {
-    /// Findings that say that something is broken.
+    /// Number of errors.
     pub errors: u64,
-    /// Findings that need not.
+    /// Number of suspicious findings.
     pub suspicious: u64,
-    /// Objects checked, free space not counted.
+    /// Objects checked, free space excluded.
     pub objects: u64,
-    /// Objects that a background collection has found dead and not yet swept: their references were not checked.
+    /// Objects found dead but not yet swept by a background collection; their references were not checked.
     pub dead_objects: u64,
-    /// References checked, null ones not counted.
+    /// Non-null references checked.
     pub references: u64,
-    /// References whose target is not in the dump or in a part of the heap that could not be read.
+    /// References to memory that is not in the dump or could not be walked.
     pub unknown_references: u64,
     /// Object headers checked.
     pub headers: u64,
@@ -163,15 +163,15 @@ pub struct VerifyTotals {
 }
 
 named_enum! {
-    /// What `verify` checks.
+    /// Checks of `verify`.
     pub enum VerifyCheck {
-        /// Objects: their method tables and lengths.
+        /// Method tables and sizes of objects.
         Objects = "objects",
         /// References between objects.
         References = "references",
-        /// Sync blocks, and the headers that name them.
+        /// Sync blocks, and headers that refer to them.
         SyncBlocks = "sync-blocks",
-        /// Threads that hold thin locks.
+        /// Owners of thin locks.
         ThinLocks = "thin-locks",
         /// GC handles.
         Handles = "handles",
@@ -181,16 +181,16 @@ named_enum! {
         Contexts = "contexts",
         /// The card table.
         Cards = "cards",
-        /// The marks of a background collection, which tell dead objects.
+        /// The mark array of a background collection.
         Sweep = "sweep",
     }
 }
 
-/// A check that could not be made, or not in full.
+/// A check not or only partly made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct UnavailableCheck {
-    /// Which.
+    /// The check.
     pub check: VerifyCheck,
-    /// Why, for a person.
+    /// The reason.
     pub reason: String,
 }

@@ -3,78 +3,78 @@ use serde::Serialize;
 use crate::base::{Addr, AddrRange, named_enum};
 
 named_enum! {
-    /// Why a stretch of a segment holds no object.
+    /// Why a range of a segment contains no object.
     pub enum GapKind {
-        /// An object was being allocated: its space is taken and cleared, its method table not yet written.
+        /// An object in allocation: memory reserved and cleared, method table not yet written.
         InAllocation = "in-allocation",
-        /// What lies there is no object and cannot become one.
+        /// Neither an object nor one in allocation.
         Corrupt = "corrupt",
-        /// It is not in the dump, or what tells whether it is an object is not.
+        /// Not in the dump, or undecidable without memory that is not in the dump.
         Absent = "absent",
     }
 }
 
-/// What a walk through the objects of one segment met.
+/// Result of walking one segment.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct WalkModel {
-    /// Address of the segment's structure.
+    /// Address of the segment.
     pub segment: Addr,
-    /// Whether the walk ended exactly at the segment's end.
+    /// Whether the walk ended exactly at the segment end.
     pub complete: bool,
-    /// Objects, free ones included.
+    /// Number of objects, free blocks included.
     pub objects: u64,
-    /// Their bytes, rounded up to the alignment of the segment.
+    /// Their size in bytes, rounded up to the alignment of the segment.
     pub bytes: u64,
-    /// Stretches of free space.
+    /// Number of free blocks.
     pub free_objects: u64,
     /// Their bytes.
     pub free_bytes: u64,
-    /// Bytes of allocation contexts: handed to a thread and not yet filled.
+    /// Unused bytes of allocation contexts.
     pub context_bytes: u64,
-    /// Bytes of objects in allocation: space taken and cleared, method table not yet written.
+    /// Bytes of objects in allocation: memory reserved and cleared, method table not yet written.
     pub in_allocation_bytes: u64,
-    /// Bytes that made no sense and were skipped to the next plausible object.
+    /// Corrupt bytes skipped up to the next plausible object.
     pub skipped_bytes: u64,
-    /// Bytes that were not walked because they are not in the dump or a collection was moving them.
+    /// Bytes not walked because they are not in the dump or a collection was moving them.
     pub absent_bytes: u64,
-    /// Where the walk ended early.
+    /// Address where the walk ended early.
     pub stopped_at: Option<Addr>,
     /// Why it ended early.
     pub stopped_because: Option<String>,
-    /// Stretches that are no objects, at most 64.
+    /// Ranges without objects, at most 64.
     pub gaps: Vec<WalkGap>,
 }
 
-/// A stretch of a segment that holds no object.
+/// A range of a segment without objects.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WalkGap {
-    /// Where it lies.
+    /// Its address.
     pub range: AddrRange,
-    /// Its bytes.
+    /// Its size in bytes.
     pub bytes: u64,
-    /// Why it holds none.
+    /// The reason.
     pub kind: GapKind,
 }
 
-/// How much of the heap a walk reached.
+/// Coverage of a heap walk.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct CoverageModel {
-    /// Whether every walked segment was walked to its end without a gap that makes no sense.
+    /// Whether every segment was walked to its end without corrupt gaps.
     pub complete: bool,
-    /// Segments walked.
+    /// Number of segments walked.
     pub segments: u64,
-    /// Bytes allocated in them.
+    /// Their allocated bytes.
     pub allocated_bytes: u64,
-    /// Bytes of the objects met, rounded up to the alignment of their segment, free space included.
+    /// Bytes of the objects and free space found, rounded up to the alignment of their segment.
     pub walked_bytes: u64,
-    /// Bytes of allocation contexts: handed to a thread and not yet filled.
+    /// Unused bytes of allocation contexts.
     pub context_bytes: u64,
     /// Bytes of objects in allocation.
     pub in_allocation_bytes: u64,
-    /// Bytes that made no sense and were skipped.
+    /// Corrupt bytes skipped.
     pub skipped_bytes: u64,
-    /// Bytes that are not in the dump, or that a collection was moving.
+    /// Bytes not in the dump, or being moved by a collection.
     pub absent_bytes: u64,
-    /// Bytes walked of those that hold objects, 0 to 1.
+    /// Share of the object bytes that was walked, 0 to 1.
     pub share: f64,
 }

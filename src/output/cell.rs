@@ -1,4 +1,4 @@
-//! A value of a table: typed, so that each format decides how a number or an address looks.
+//! Typed table cells; each format decides how to render them.
 
 use std::borrow::Cow;
 
@@ -10,22 +10,22 @@ use crate::base::Addr;
 pub enum Cell<'a> {
     /// An address.
     Addr(Addr),
-    /// A number of bytes.
+    /// A byte count.
     Bytes(u64),
-    /// Any other number.
+    /// Any other count.
     Count(u64),
-    /// A number that names something, such as a thread: digits only, also for people.
+    /// An identifier such as a thread id: no thousands separators.
     Id(u64),
-    /// A part of a whole, 0 to 1.
+    /// A fraction, 0 to 1.
     Share(f64),
-    /// Text; may come from the dump.
+    /// Text, possibly from the dump.
     Text(Cow<'a, str>),
-    /// Not known, or not applicable.
+    /// Unknown or not applicable.
     None,
 }
 
 impl Cell<'_> {
-    /// For people.
+    /// Human-readable form, as used in tables.
     pub fn human(&self) -> Cow<'_, str> {
         match self {
             Cell::Addr(a) => a.to_string().into(),

@@ -1,24 +1,18 @@
-//! Numbers for people.
+//! Human-readable numbers.
 
-/// A number with its thousands set apart.
+use crate::base::thousands;
+
+/// `n` with thousands separators.
 pub fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && digits.len().saturating_sub(i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
+    thousands(n)
 }
 
-/// A number and what it counts: `1 object`, `2 objects`.
+/// A count with its noun: `1 object`, `2 objects`.
 pub fn plural(n: u64, what: &str) -> String {
     format!("{} {what}{}", count(n), if n == 1 { "" } else { "s" })
 }
 
-/// A number of bytes in the largest unit that leaves a digit before the point.
+/// A byte count in the largest binary unit that is at least 1.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if n < 1024 {
@@ -31,7 +25,7 @@ pub fn bytes(n: u64) -> String {
             (shift, unit) = (10 * i, name);
         }
     }
-    // One decimal, rounded down: a total never looks larger than it is.
+    // One decimal, rounded down so that a total never looks larger than it is.
     let tenths = (u128::from(n) * 10) >> shift;
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }

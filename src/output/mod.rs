@@ -1,7 +1,7 @@
-//! Floor 7: renders answers in any format. Reads no memory.
+//! Floor 7: renders answers. Reads no dump memory.
 //!
-//! [`report`] is how an answer describes itself, [`formats`] what can be made of that, `reports` the descriptions, and
-//! [`stream`] prints lists while they are made.
+//! [`report`] defines how an answer describes itself, `reports` holds the descriptions, [`formats`] renders them, and
+//! [`stream`] prints lists as they are produced.
 
 mod cell;
 pub mod formats;
@@ -29,20 +29,20 @@ use crate::model::{Data, Envelope, Head};
 use formats::{Out, Whole};
 use report::{Graph, Sections};
 
-/// Version of the JSON format.
+/// Identifier and version of the JSON format.
 pub const SCHEMA: &str = "gcdump/1";
 
-/// Prints an answer in `format`. `terminal` says whether a person is looking.
+/// Prints an answer in `format`. `terminal`: whether `out` is a terminal.
 ///
 /// # Errors
-/// Those of the writer; [`io::ErrorKind::Unsupported`] where the answer cannot have this format.
+/// Write errors; [`io::ErrorKind::Unsupported`] if the answer has no such format.
 pub fn emit<R: Report>(head: &Head, answer: &Answer<R>, format: Format, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
     let mut out = Out::new(out, terminal, head);
     format.writer().begin(&mut out)?;
     finish(&mut out, answer, format)
 }
 
-/// Prints what stands behind the list that was streamed, or everything.
+/// Prints the whole answer, or the remainder after a streamed list.
 fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> io::Result<()> {
     let mut sections = Sections::new(answer.complete());
     answer.data.describe(&mut sections);
@@ -52,7 +52,7 @@ fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> i
     format.writer().end(out, &Printed { head: out.head, answer })
 }
 
-/// An answer as formats see it at its end.
+/// The complete answer, as passed to [`formats::Writer::end`].
 struct Printed<'a, R> {
     head: &'a Head,
     answer: &'a Answer<R>,

@@ -1,4 +1,4 @@
-//! How an answer describes itself: once, for all formats.
+//! How an answer describes itself, once for all formats.
 
 use std::borrow::Cow;
 
@@ -6,67 +6,80 @@ use serde::Serialize;
 
 use super::table::{Table, columns};
 
-/// An answer that every format can print. JSON is its own serialisation; everything else reads its description.
+/// An answer that can be printed. JSON is its serialization; all other formats render its description.
 pub trait Report: Serialize {
-    /// Describes the answer, in the order in which people read it.
+    /// Describes the answer in reading order.
     fn describe<'r>(&'r self, to: &mut Sections<'r>);
 
-    /// The graph that it is, for DOT.
+    /// The answer as a graph, for DOT.
     fn graph(&self) -> Option<Graph<'_>> {
         None
     }
 }
 
-/// A part of an answer.
+/// A section of an answer.
 pub enum Section<'r> {
-    /// A line for people.
+    /// A line of text (table format only).
     Line(Cow<'r, str>),
-    /// Many of them.
+    /// Several lines.
     Lines(Box<dyn Iterator<Item = String> + 'r>),
-    /// An empty line for people.
+    /// An empty line.
     Gap,
-    /// Names and values for people.
+    /// Names and values (table format only).
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table<'r>),
 }
 
-/// The parts of an answer.
+impl std::fmt::Debug for Section<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Section::Line(_) => "Line",
+            Section::Lines(_) => "Lines",
+            Section::Gap => "Gap",
+            Section::Facts(_) => "Facts",
+            Section::Table(_) => "Table",
+        })
+    }
+}
+
+/// The sections of an answer.
+#[derive(Debug)]
 pub struct Sections<'r> {
-    /// Whether nothing that was asked for is missing.
+    /// Whether the answer is complete.
     pub complete: bool,
     list: Vec<Section<'r>>,
 }
 
 impl<'r> Sections<'r> {
-    /// No parts yet.
+    /// Creates an empty list.
     pub fn new(complete: bool) -> Sections<'r> {
         Sections { complete, list: Vec::new() }
     }
 
-    /// A line for people.
+    /// Adds a line of text.
     pub fn line(&mut self, text: impl Into<Cow<'r, str>>) {
         self.list.push(Section::Line(text.into()));
     }
 
-    /// Lines for people, made when somebody reads them.
+    /// Adds lines of text, produced lazily.
     pub fn lines(&mut self, lines: impl Iterator<Item = String> + 'r) {
         self.list.push(Section::Lines(Box::new(lines)));
     }
 
-    /// An empty line for people.
+    /// Adds an empty line.
     pub fn gap(&mut self) {
         self.list.push(Section::Gap);
     }
 
-    /// An empty line, if `there`.
+    /// Adds an empty line if `there`.
     pub fn gap_if(&mut self, there: bool) {
         if there {
             self.gap();
         }
     }
 
-    /// A table that people see under a title, if `there`.
+    /// Adds a table; if `there`, shown with a title.
     pub fn titled(&mut self, title: &'static str, there: bool, table: Table<'r>) {
         if there {
             self.gap();
@@ -75,17 +88,17 @@ impl<'r> Sections<'r> {
         self.table(table.shown(there));
     }
 
-    /// Names and values for people.
+    /// Adds names and values.
     pub fn facts(&mut self, facts: impl Into<Vec<(&'static str, String)>>) {
         self.list.push(Section::Facts(facts.into()));
     }
 
-    /// A table.
+    /// Adds a table.
     pub fn table(&mut self, table: Table<'r>) {
         self.list.push(Section::Table(table));
     }
 
-    /// Records that only NDJSON has.
+    /// Adds records for NDJSON only.
     pub fn records<T: Serialize + 'r, I>(&mut self, record: &'static str, rows: I)
     where
         I: IntoIterator<Item = &'r T> + Clone + 'r,
@@ -93,12 +106,12 @@ impl<'r> Sections<'r> {
         self.table(Table::records(record, rows, columns::<T>()));
     }
 
-    /// One record that only NDJSON has.
+    /// Adds one record for NDJSON only.
     pub fn record<T: Serialize + Clone + 'r>(&mut self, record: &'static str, row: T) {
         self.table(Table::records(record, [row], columns::<T>()));
     }
 
-    /// The answer itself as one record, with whether it is complete.
+    /// Adds the answer itself as one NDJSON record, with `complete`.
     pub fn itself<T: Serialize + Clone + 'r>(&mut self, record: &'static str, row: T) {
         let mut table = Table::records(record, [row], columns::<T>());
         table.heading.complete = Some(self.complete);
@@ -115,7 +128,7 @@ impl<'r> IntoIterator for Sections<'r> {
     }
 }
 
-/// A graph whose nodes lie in clusters, each with a point that its edges begin and end at.
+/// A graph of clusters; edges connect clusters.
 pub struct Graph<'r> {
     /// Its name.
     pub name: &'static str,
@@ -125,12 +138,24 @@ pub struct Graph<'r> {
     pub edges: Box<dyn Iterator<Item = (u32, u32)> + 'r>,
 }
 
-/// Nodes that belong together.
+impl std::fmt::Debug for Graph<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Graph").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A cluster of nodes.
 pub struct Cluster<'r> {
-    /// Its number.
+    /// Its id.
     pub id: u32,
-    /// What stands above it.
+    /// Its label.
     pub label: String,
-    /// Its nodes: what tells them apart, what stands in them.
+    /// Ids and labels of its nodes.
     pub nodes: Box<dyn Iterator<Item = (String, String)> + 'r>,
+}
+
+impl std::fmt::Debug for Cluster<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("id", &self.id).field("label", &self.label).finish_non_exhaustive()
+    }
 }

@@ -1,11 +1,11 @@
-//! Text from a dump is hostile until proven otherwise: it must not move the cursor or reorder what a person reads.
+//! Escaping of untrusted text: text from a dump must not move the cursor or reorder what is displayed.
 
 use std::borrow::Cow;
 
-/// Longest text that is shown on one line of a terminal.
+/// Maximum characters printed per text on a terminal.
 const MAX_CHARS: usize = 4096;
 
-/// `text` with control, bidirectional and invisible characters escaped, for terminals.
+/// Escapes control, bidirectional and invisible characters for terminals.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     let harmless = |c: char| !is_hostile(c);
     if text.chars().all(harmless) && text.len() <= MAX_CHARS {
@@ -22,7 +22,7 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether a character moves the cursor, reorders what a person reads, or hides.
+/// Whether a character moves the cursor, reorders text, or is invisible.
 pub(super) fn is_hostile(c: char) -> bool {
     c.is_control()
         || matches!(c,

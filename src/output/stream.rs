@@ -1,7 +1,7 @@
-//! Lists that are printed while they are made: a heap may have a hundred million objects.
+//! Lists printed as they are produced: a heap may have a hundred million objects.
 //!
-//! Who makes the list hands it over in batches. Other threads turn batches into text, this one writes them in their order:
-//! the answer is the same for any number of threads.
+//! The producer supplies batches, the thread pool formats them, and the calling thread writes them in order: the output does
+//! not depend on the number of threads.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -16,31 +16,37 @@ use super::table::{Columns, Heading};
 use super::{Head, finish};
 use crate::base::Answer;
 
-/// A list with its columns.
+/// A streamed list and its columns.
 pub struct List<T> {
     heading: Heading,
     columns: Columns<'static, T>,
 }
 
+impl<T> std::fmt::Debug for List<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("List").field("heading", &self.heading).finish_non_exhaustive()
+    }
+}
+
 impl<T: Serialize> List<T> {
-    /// A list called `list` in JSON, its rows `record` in NDJSON.
+    /// A list named `list` in JSON, with rows of kind `record` in NDJSON.
     pub fn new(list: &'static str, record: &'static str, columns: Columns<'static, T>) -> List<T> {
         let heading = Heading { record: Some(record), list, csv: true, shown: true, complete: None, columns: columns.list().to_vec() };
         List { heading, columns }
     }
 }
 
-/// What all threads share.
+/// State shared by all threads.
 struct Shared<'s, T> {
     list: &'s List<T>,
     format: Format,
     terminal: bool,
-    /// Buffers to use again.
+    /// Buffers to reuse.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl<T: Serialize> Shared<'_, T> {
-    /// The text of the rows that `each` hands out, the first of which has the number `first`.
+    /// Formats the rows supplied by `each`; `first` is the index of the first one.
     fn text(&self, first: u64, each: impl FnOnce(&mut dyn FnMut(&T) -> io::Result<()>) -> io::Result<()>) -> io::Result<Vec<u8>> {
         let mut text = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         let (writer, mut number) = (self.format.writer(), first);
@@ -53,7 +59,7 @@ impl<T: Serialize> Shared<'_, T> {
     }
 
     fn give_back(&self, mut buffer: Vec<u8>) {
-        /// Most bytes to keep: an array with a million references is rare.
+        /// Maximum capacity to keep: an array with a million references is rare.
         const KEPT: usize = 4 << 20;
         buffer.clear();
         buffer.shrink_to(KEPT);
@@ -61,20 +67,26 @@ impl<T: Serialize> Shared<'_, T> {
     }
 }
 
-/// Where the batches of a list go.
+/// Sink for the batches of a list.
 pub struct Batches<'b, 'scope, 'w, T> {
     scope: &'b rayon::Scope<'scope>,
     shared: Arc<Shared<'scope, T>>,
     out: &'b mut Out<'w>,
     waiting: VecDeque<Receiver<io::Result<Vec<u8>>>>,
-    most: usize,
+    max_waiting: usize,
+}
+
+impl<T> std::fmt::Debug for Batches<'_, '_, '_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batches").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
 }
 
 impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
-    /// Prints a batch of so many rows. `each` hands them out, maybe on another thread.
+    /// Prints a batch of `rows` rows, supplied by `each`, possibly on another thread.
     ///
     /// # Errors
-    /// Those of the writer, of this batch or one before.
+    /// Write errors of this batch or an earlier one.
     pub fn print(
         &mut self,
         rows: usize,
@@ -82,14 +94,14 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
     ) -> io::Result<()> {
         let (first, shared) = (self.out.rows, Arc::clone(&self.shared));
         self.out.rows = first.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
-        // A thread of the pool must not wait for the pool: it may be the only one.
+        // A pool thread must not wait for the pool: it may be the only one.
         if rayon::current_thread_index().is_some() {
             let text = shared.text(first, each)?;
             return self.write(text);
         }
         let (send, receive) = mpsc::sync_channel(1);
         self.scope.spawn(move |_| {
-            // Nobody waits any more where the writer failed.
+            // The receiver is gone if writing failed.
             let _ = send.send(shared.text(first, each));
         });
         self.waiting.push_back(receive);
@@ -97,7 +109,7 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
             self.waiting.pop_front();
             self.write(done?)?;
         }
-        if self.waiting.len() > self.most { self.write_first() } else { Ok(()) }
+        if self.waiting.len() > self.max_waiting { self.write_first() } else { Ok(()) }
     }
 
     fn write(&mut self, text: Vec<u8>) -> io::Result<()> {
@@ -108,15 +120,15 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
 
     fn write_first(&mut self) -> io::Result<()> {
         let Some(first) = self.waiting.pop_front() else { return Ok(()) };
-        let text = first.recv().map_err(|_| io::Error::other("a thread that prints rows has ended"))??;
+        let text = first.recv().map_err(|_| io::Error::other("a formatting thread terminated"))??;
         self.write(text)
     }
 }
 
-/// Prints an answer whose list `make` hands over in batches while it makes it, and whose rest it returns.
+/// Prints an answer whose list is produced in batches by `make`, which returns the rest of the answer.
 ///
 /// # Errors
-/// Those of `make` and of the writer.
+/// Errors of `make`, and write errors.
 pub fn stream<'scope, T: Serialize + Sync, R: Report>(
     head: &Head,
     list: &'scope List<T>,
@@ -130,8 +142,8 @@ pub fn stream<'scope, T: Serialize + Sync, R: Report>(
     out.streamed = true;
     let shared = Arc::new(Shared { list, format, terminal, spare: Mutex::default() });
     let answer = rayon::in_place_scope(|scope| {
-        let most = rayon::current_num_threads().saturating_mul(2).saturating_add(1);
-        let mut batches = Batches { scope, shared, out: &mut out, waiting: VecDeque::new(), most };
+        let max_waiting = rayon::current_num_threads().saturating_mul(2).saturating_add(1);
+        let mut batches = Batches { scope, shared, out: &mut out, waiting: VecDeque::new(), max_waiting };
         let answer = make(&mut batches)?;
         while !batches.waiting.is_empty() {
             batches.write_first()?;

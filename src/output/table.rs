@@ -1,4 +1,4 @@
-//! Tables: columns that say how a cell is read, and the rows.
+//! Tables: columns with their accessors, and rows.
 
 use std::borrow::{Borrow, Cow};
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Cell;
 use crate::base::Addr;
 
-/// Which side a column's cells stick to.
+/// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Align {
     /// Text.
@@ -18,40 +18,46 @@ pub enum Align {
     Right,
 }
 
-/// Who reads a column.
+/// Which formats include a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Everybody.
+    /// Tables and CSV.
     All,
-    /// People: tables.
+    /// Tables only.
     People,
-    /// Programs: CSV.
+    /// CSV only.
     Machines,
 }
 
-/// What a format knows of a column.
+/// Properties of a column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Name, as in CSV; capitals in tables.
+    /// Name as in CSV; upper-cased in tables.
     pub name: &'static str,
-    /// Which side its cells stick to.
+    /// Alignment.
     pub align: Align,
-    /// Width in tables too long to be measured first.
+    /// Width in tables too long to measure.
     pub width: u16,
-    /// Who reads it.
+    /// Which formats include it.
     pub readers: Readers,
 }
 
-/// How a cell of a row is read.
+/// Reads a cell from a row.
 type Accessor<'r, T> = Box<dyn for<'a> Fn(&'a T) -> Cell<'a> + Send + Sync + 'r>;
 
-/// The columns of a table whose rows are `T`.
+/// The columns of a table with rows of type `T`.
 pub struct Columns<'r, T> {
     columns: Vec<Column>,
     cells: Vec<Accessor<'r, T>>,
 }
 
-/// No columns yet.
+impl<T> std::fmt::Debug for Columns<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Columns").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+/// Creates an empty list of columns.
 pub fn columns<'r, T>() -> Columns<'r, T> {
     Columns { columns: Vec::new(), cells: Vec::new() }
 }
@@ -75,37 +81,37 @@ impl<'r, T> Columns<'r, T> {
         self.add(name, Align::Right, NUMBER_WIDTH, Box::new(move |row| value(row).map_or(Cell::None, &kind)))
     }
 
-    /// A column of addresses.
+    /// Adds a column of addresses.
     pub fn address<V: Into<Option<Addr>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
         self.add(name, Align::Right, ADDRESS_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Addr)))
     }
 
-    /// A column of numbers.
+    /// Adds a column of counts.
     pub fn count<V: Into<Option<u64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
         self.number(name, Cell::Count, move |row| value(row).into())
     }
 
-    /// A column of numbers of bytes.
+    /// Adds a column of byte counts.
     pub fn bytes<V: Into<Option<u64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
         self.number(name, Cell::Bytes, move |row| value(row).into())
     }
 
-    /// A column of numbers that name something.
+    /// Adds a column of identifiers.
     pub fn id<V: Into<Option<u64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
         self.number(name, Cell::Id, move |row| value(row).into())
     }
 
-    /// A column of parts of a whole, 0 to 1.
+    /// Adds a column of fractions, 0 to 1.
     pub fn share(self, name: &'static str, value: impl Fn(&T) -> f64 + Send + Sync + 'r) -> Columns<'r, T> {
         self.number(name, Cell::Share, move |row| Some(value(row)))
     }
 
-    /// A column of text that the rows hold, usually at most `width` characters.
+    /// Adds a column of text borrowed from the rows, typically at most `width` characters.
     pub fn text(self, name: &'static str, width: u16, value: impl for<'a> Fn(&'a T) -> &'a str + Send + Sync + 'r) -> Columns<'r, T> {
         self.add(name, Align::Left, width, Box::new(move |row| Cell::Text(Cow::Borrowed(value(row)))))
     }
 
-    /// A column of text that not all rows hold.
+    /// Adds a column of optional text borrowed from the rows.
     pub fn text_or_none(
         self,
         name: &'static str,
@@ -115,7 +121,7 @@ impl<'r, T> Columns<'r, T> {
         self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, |text| Cell::Text(Cow::Borrowed(text)))))
     }
 
-    /// A column of text that is made from the row.
+    /// Adds a column of text computed from the row.
     pub fn made<V: Into<Option<String>>>(
         self,
         name: &'static str,
@@ -132,25 +138,25 @@ impl<'r, T> Columns<'r, T> {
         self
     }
 
-    /// The last column has this width in tables too long to be measured.
+    /// Sets the width of the last column in tables too long to measure.
     #[must_use]
     pub fn width(self, width: u16) -> Columns<'r, T> {
         self.last(|c| c.width = width)
     }
 
-    /// The last column sticks to the right.
+    /// Right-aligns the last column.
     #[must_use]
     pub fn right(self) -> Columns<'r, T> {
         self.last(|c| c.align = Align::Right)
     }
 
-    /// Only `readers` see the last column.
+    /// Restricts the last column to `readers`.
     #[must_use]
     pub fn only(self, readers: Readers) -> Columns<'r, T> {
         self.last(|c| c.readers = readers)
     }
 
-    /// The last column is dropped unless `there`.
+    /// Drops the last column unless `there`.
     #[must_use]
     pub fn when(mut self, there: bool) -> Columns<'r, T> {
         if !there {
@@ -160,12 +166,12 @@ impl<'r, T> Columns<'r, T> {
         self
     }
 
-    /// What a format knows of them.
+    /// Properties of the columns.
     pub fn list(&self) -> &[Column] {
         &self.columns
     }
 
-    /// A row with these columns.
+    /// Binds a row to these columns.
     pub fn row<'a>(&'a self, row: &'a T) -> impl Row + 'a
     where
         T: Serialize,
@@ -174,15 +180,15 @@ impl<'r, T> Columns<'r, T> {
     }
 }
 
-/// A row, whatever it is made of.
+/// A row of any type.
 pub trait Row {
-    /// The cell in the column with this index.
+    /// The cell in the column at this index.
     fn cell(&self, column: usize) -> Cell<'_>;
 
-    /// Writes the fields as a JSON object.
+    /// Writes the row as a JSON object.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Write errors.
     fn json(&self, out: &mut Vec<u8>) -> io::Result<()>;
 }
 
@@ -211,12 +217,12 @@ impl<T> Row for TableRow<'_, '_, T> {
     }
 }
 
-/// Rows that can be gone through more than once.
+/// Rows that can be iterated more than once.
 pub trait Rows {
-    /// Hands out the rows until `visit` fails.
+    /// Visits the rows until `visit` fails.
     ///
     /// # Errors
-    /// What `visit` returns.
+    /// The error returned by `visit`.
     fn each(&self, visit: &mut dyn FnMut(&dyn Row) -> io::Result<()>) -> io::Result<()>;
 }
 
@@ -237,25 +243,25 @@ where
     }
 }
 
-/// What stands above the rows of a table.
+/// Header of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Heading {
-    /// What NDJSON calls a row; where it has none, the rows are not among its records.
+    /// Record kind of the rows in NDJSON; `None` if they are not part of it.
     pub record: Option<&'static str>,
-    /// What the list is called in JSON, where it is printed while it is made.
+    /// Name of the list in JSON, for streamed lists.
     pub list: &'static str,
-    /// Whether CSV has these rows.
+    /// Whether CSV includes these rows.
     pub csv: bool,
-    /// Whether people see them.
+    /// Whether the table format includes them.
     pub shown: bool,
-    /// Said in every NDJSON record, where a row is the answer itself.
+    /// Value of `complete` in NDJSON records, for rows that are the answer itself.
     pub complete: Option<bool>,
     /// The columns.
     pub columns: Vec<Column>,
 }
 
 impl Heading {
-    /// The columns for `readers`, with their indices.
+    /// The columns for `readers`, with indices.
     pub fn columns(&self, readers: Readers) -> impl Iterator<Item = (usize, &Column)> + Clone {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
     }
@@ -263,12 +269,18 @@ impl Heading {
 
 /// A table of a report.
 pub struct Table<'r> {
-    /// What stands above the rows.
+    /// Header.
     pub heading: Heading,
     /// The rows.
     pub rows: Box<dyn Rows + 'r>,
-    /// A last row for people.
+    /// Totals row (table format only).
     pub totals: Option<Vec<Cell<'static>>>,
+}
+
+impl std::fmt::Debug for Table<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table").field("heading", &self.heading).finish_non_exhaustive()
+    }
 }
 
 impl<'r> Table<'r> {
@@ -282,7 +294,7 @@ impl<'r> Table<'r> {
         Table { heading, rows: Box::new(Bound { rows, columns, json, of: PhantomData }), totals: None }
     }
 
-    /// A table for people, and, with [`Table::csv`], the rows of CSV.
+    /// A table for the table format and, with [`Table::csv`], for CSV.
     pub fn new<T: 'r, I>(rows: I, columns: Columns<'r, T>) -> Table<'r>
     where
         I: IntoIterator + Clone + 'r,
@@ -291,7 +303,7 @@ impl<'r> Table<'r> {
         Table::bound(rows, columns, None)
     }
 
-    /// A table whose rows are NDJSON's records of the kind `record` as well.
+    /// A table whose rows are also NDJSON records of kind `record`.
     pub fn records<T: Serialize + 'r, I>(record: &'static str, rows: I, columns: Columns<'r, T>) -> Table<'r>
     where
         I: IntoIterator + Clone + 'r,
@@ -302,21 +314,21 @@ impl<'r> Table<'r> {
         table
     }
 
-    /// Whether its rows are those of CSV.
+    /// Sets whether CSV includes its rows.
     #[must_use]
     pub fn csv(mut self, csv: bool) -> Table<'r> {
         self.heading.csv = csv;
         self
     }
 
-    /// Whether people see it.
+    /// Sets whether the table format includes it.
     #[must_use]
     pub fn shown(mut self, shown: bool) -> Table<'r> {
         self.heading.shown = shown;
         self
     }
 
-    /// A last row for people, one cell for each column.
+    /// Adds a totals row, one cell per column.
     #[must_use]
     pub fn totals(mut self, totals: Vec<Cell<'static>>) -> Table<'r> {
         self.totals = Some(totals);

@@ -145,17 +145,17 @@ impl Namer {
     /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
         const LONGEST: u32 = 1024;
-        let fields = self.fields()?;
-        let offset = fields.offset(self.names.as_ref()?, method_table, field)?;
+        let types = self.types.as_ref().ok()?;
+        let offset = types.fields().offset(self.names.as_ref()?, method_table, field)?;
         let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
-        fields.string(text, LONGEST)
+        types.strings().until_nul(text, LONGEST)
     }
 
     /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
     pub(crate) fn note(&self, notes: &Collector) {
         note_modules(&self.modules(), notes);
         for (at, what) in self.types.iter().flat_map(|t| t.loader().circles()) {
-            notes.add(NoteKind::LimitHit, at, format!("{what} runs in a circle or past its limit"));
+            notes.add(NoteKind::LimitHit, at, format!("{what} has a cycle or exceeds its limit"));
         }
     }
 }

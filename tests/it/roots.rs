@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use crate::common::{Known, ask, known_dumps, own_unpacked, shared};
-use gcdump::analysis::open_heap;
-use gcdump::base::{Addr, Silent};
-use gcdump::contract::{Options, Process};
-use gcdump::dump::OpenOptions;
-use gcdump::gc::{Gc, ObjectStarts};
+use crate::common::{Known, ask, known_dumps, own_unpacked, shared, walker};
+use gcdump::Dump;
+use gcdump::base::{Addr, Index, Silent};
+use gcdump::gc::{ObjectId, ObjectStarts};
 use serde_json::Value;
 
 fn rows(v: &Value) -> &[Value] {
@@ -272,14 +270,13 @@ fn choosing_kinds_and_types_leaves_the_others_out() {
 }
 
 /// The index says the same as a walk, for every object, every word inside of one, and everything that is none.
-fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
-    let process = Process::open(path, &OpenOptions::default(), &Options::default()).unwrap();
-    let runtime = process.runtime(0).unwrap();
-    let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
-    let heap = open_heap(&process, runtime, &gc).unwrap();
+fn index_is_exact(path: &std::path::Path) -> (u32, u64) {
+    let process = Dump::open(path, &gcdump::OpenOptions::default()).unwrap();
+    let runtime = process.runtime().unwrap();
+    let heap = walker(&runtime);
     let build = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| ObjectStarts::build(&heap, &Silent, &process.notes).0)
+        pool.install(|| ObjectStarts::build(&heap, &Silent).0.data)
     };
     let index = build(2);
     let mut ids = 0u32;
@@ -287,17 +284,18 @@ fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
         &Silent,
         |_| true,
         |o| {
-            let word = process.memory.ptr_bytes();
+            let word = process.memory().ptr_bytes();
             let first = o.address.plus(word);
             if o.kind.is_free {
                 assert_eq!((index.id_of(o.address), index.containing(&heap, o.address)), (None, None), "{}", o.address);
                 assert_eq!(index.containing(&heap, first), None, "{}", o.address);
             } else {
-                assert_eq!(index.id_of(o.address), Some(ids), "{}", o.address);
-                assert_eq!(index.address_of(ids), Some(o.address));
+                let id = ObjectId::from_u32(ids);
+                assert_eq!(index.id_of(o.address), Some(id), "{}", o.address);
+                assert_eq!(index.address_of(id), Some(o.address));
                 let last = Addr(o.address.0 + o.size.next_multiple_of(word) - 1);
                 for inside in [o.address, Addr(o.address.0 + 1), first, Addr(o.address.0 + o.size / 2), last] {
-                    assert_eq!(index.containing(&heap, inside), Some((ids, o.address)), "{inside}");
+                    assert_eq!(index.containing(&heap, inside), Some((id, o.address)), "{inside}");
                 }
                 assert_eq!(index.id_of(first), None);
                 let (kind, size) = heap.object(o.address).unwrap();
@@ -307,7 +305,7 @@ fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
             ControlFlow::Continue(())
         },
     );
-    assert_eq!((index.len(), index.address_of(ids)), (ids, None));
+    assert_eq!((index.len(), index.address_of(ObjectId::from_u32(ids))), (ids, None));
     for s in heap.segments() {
         assert_eq!(index.containing(&heap, s.allocated).filter(|(_, o)| *o < s.allocated && *o >= s.start), None);
     }

@@ -85,7 +85,7 @@ fn read_objects(heap: &Heap) {
         }
     }
     let Ok(types) = types else { return };
-    let values = Values::new(heap.memory(), heap.runtime().descriptor(), types, ValueLimits::default());
+    let values = Values::new(types, ValueLimits::default());
     for address in objects {
         object::report(&values, &ObjectQuery::at(address));
     }

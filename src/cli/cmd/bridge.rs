@@ -13,27 +13,27 @@ use crate::model::BridgeReport;
 use crate::output::Format;
 use crate::session::TypePattern;
 
-/// Objects shared with another collector (Java): dead ones as strongly connected components, and the references between.
+/// Objects shared with another collector (Java): dead ones as strongly connected components, and their cross references.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Bridge {
-    /// Objects of this type are bridged as well: its full name, in which * and ? may stand for something else, or its method
-    /// table as 0x… (repeatable). Objects that cross-reference handles lead to always are.
+    /// Also treat objects of this type as bridged: full name, glob pattern (* and ?), or method table (0x…) (repeatable).
+    /// Targets of cross-reference handles always are.
     #[arg(long, value_name = "GLOB|MT", value_parser = type_pattern)]
     bridged: Vec<TypePattern>,
 
-    /// Objects of this type are not looked into: opaque, or opaque-bridge where they are bridged (repeatable).
+    /// Do not follow references of objects of this type: opaque, or opaque-bridge if bridged (repeatable).
     #[arg(long, value_name = "GLOB|MT", value_parser = type_pattern)]
     opaque: Vec<TypePattern>,
 
-    /// Exceptions from --opaque: transparent, or transparent-bridge, as all types are without a rule (repeatable).
+    /// Exclude this type from --opaque: transparent, or transparent-bridge if bridged (repeatable).
     #[arg(long, value_name = "GLOB|MT", value_parser = type_pattern)]
     transparent: Vec<TypePattern>,
 
-    /// Also bridged objects that something else than the bridge's handles keeps alive.
+    /// Also list bridged objects that something besides the bridge's own handles keeps alive.
     #[arg(long)]
     all: bool,
 
-    /// Short for --format dot.
+    /// Same as --format dot.
     #[arg(long)]
     dot: bool,
 
@@ -46,7 +46,7 @@ impl Command for Bridge {
     const GROUP: Group = Group::Holders;
     const EXAMPLES: &'static [Example] = &[
         example("bridge DUMP", "components and cross references of dead bridged objects"),
-        example("bridge --bridged 'Lab.*' --all --dot DUMP", "as a graph for Graphviz"),
+        example("bridge --bridged 'Lab.*' --all --dot DUMP", "the graph for Graphviz"),
     ];
     type Report = BridgeReport;
 
@@ -58,7 +58,7 @@ impl Command for Bridge {
         match (self.dot, asked) {
             (false, asked) => Ok(asked),
             (true, Format::Table | Format::Dot) => Ok(Format::Dot),
-            _ => Err(UsageError("--dot is a format of its own: leave out --format and --json".into()).into()),
+            _ => Err(UsageError("--dot cannot be combined with --format or --json".into()).into()),
         }
     }
 

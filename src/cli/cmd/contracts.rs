@@ -10,10 +10,10 @@ use crate::analysis::{ContractsQuery, contracts};
 use crate::base::Answer;
 use crate::model::{CheckOutcome, ContractsReport};
 
-/// What the runtime says about itself: contracts, types, fields, globals, each with its origin.
+/// Data contracts of the runtime: contracts, types, fields and globals, with their origins.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Contracts {
-    /// Only run the self-checks of the descriptor or overlay against the dump; exit code 1 if one fails.
+    /// Only check the descriptor or overlay against the dump; exit code 1 if a check fails.
     #[arg(long)]
     check: bool,
 
@@ -25,8 +25,8 @@ impl Command for Contracts {
     const NAME: &'static str = "contracts";
     const GROUP: Group = Group::Dump;
     const EXAMPLES: &'static [Example] = &[
-        example("contracts DUMP", "every contract, type, field and global, with its origin"),
-        example("contracts --check DUMP", "do the layouts in use fit this dump?"),
+        example("contracts DUMP", "all contracts, types, fields and globals, with origins"),
+        example("contracts --check DUMP", "check the layouts in use against the dump"),
     ];
     type Report = ContractsReport;
 

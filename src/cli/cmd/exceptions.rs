@@ -9,10 +9,10 @@ use crate::analysis::{ExceptionsQuery, exceptions};
 use crate::base::Answer;
 use crate::model::ExceptionsReport;
 
-/// Every exception object of the heap: type, message, stack trace, and the thread that has it in flight.
+/// Exception objects on the heap: type, message, stack trace, and the thread it is in flight on.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Exceptions {
-    /// Only how many there are by type and message.
+    /// Only count exceptions by type and message.
     #[arg(long)]
     stat: bool,
 
@@ -25,8 +25,8 @@ impl Command for Exceptions {
     const GROUP: Group = Group::Threads;
     const SOS: &'static [&'static str] = &["dumpexceptions"];
     const EXAMPLES: &'static [Example] = &[
-        example("exceptions DUMP", "every exception object with its stack trace"),
-        example("exceptions --stat DUMP", "how many by type and message"),
+        example("exceptions DUMP", "all exception objects with stack traces"),
+        example("exceptions --stat DUMP", "counts by type and message"),
     ];
     type Report = ExceptionsReport;
 

@@ -12,20 +12,19 @@ use crate::base::Answer;
 use crate::model::FinalizersReport;
 use crate::session::TypePattern;
 
-/// The finalization queue: objects with a finalizer, and those ready for finalization.
+/// The finalization queues: objects registered for finalization and ready for finalization.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Finalizers {
-    /// Also list every object.
+    /// Also list the objects.
     #[arg(long)]
     objects: bool,
 
-    /// Only objects of this type: its full name, in which * and ? may stand for something else, or its method table as 0x…
-    /// (repeatable).
+    /// Only objects of this type: full name, glob pattern (* and ?), or method table (0x…) (repeatable).
     #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
     types: Vec<TypePattern>,
 
-    /// Types to list, 0 for all; the totals are always over everything [default: what fits the screen in a table, all in
-    /// other formats].
+    /// Number of types to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other
+    /// formats].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
@@ -37,7 +36,7 @@ impl Command for Finalizers {
     const NAME: &'static str = "finalizers";
     const GROUP: Group = Group::Heap;
     const SOS: &'static [&'static str] = &["finalizequeue"];
-    const EXAMPLES: &'static [Example] = &[example("finalizers DUMP", "objects with a finalizer, and those ready for finalization")];
+    const EXAMPLES: &'static [Example] = &[example("finalizers DUMP", "objects registered for finalization and ready for finalization")];
     type Report = FinalizersReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

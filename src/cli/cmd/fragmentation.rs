@@ -12,15 +12,15 @@ use crate::model::FragmentationReport;
 /// Free space: by generation and segment, by size, the largest blocks, and the pinned objects that block compaction.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Fragmentation {
-    /// Also rows for every segment.
+    /// Also list each segment.
     #[arg(long)]
     segments: bool,
 
-    /// Rows for every heap, not for all heaps together.
+    /// List each heap separately.
     #[arg(long)]
     heaps: bool,
 
-    /// Largest free blocks to list, 0 for all blocks.
+    /// Number of free blocks to list, largest first; 0 for all.
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
 

@@ -9,18 +9,18 @@ use crate::analysis::{HandlesQuery, handles};
 use crate::base::Answer;
 use crate::model::{HandleBy, HandleKind, HandlesReport};
 
-/// Every GC handle: type, object, method table, secondary value.
+/// GC handles: type, object, method table, secondary value.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Handles {
     /// Only handles of this type (repeatable).
     #[arg(long = "type", value_name = "TYPE", value_enum, ignore_case = true)]
     kinds: Vec<HandleKind>,
 
-    /// Only the number of handles by type.
+    /// Only count handles by type.
     #[arg(long)]
     stat: bool,
 
-    /// Only the number of handles by type, by the type of the object, or by the generation that the object lies in.
+    /// Only count handles, by this key.
     #[arg(long, value_enum, ignore_case = true, conflicts_with = "stat")]
     by: Option<HandleBy>,
 
@@ -33,8 +33,8 @@ impl Command for Handles {
     const GROUP: Group = Group::Heap;
     const SOS: &'static [&'static str] = &["gchandles"];
     const EXAMPLES: &'static [Example] = &[
-        example("handles --type strong DUMP", "what strong handles keep alive"),
-        example("handles --by object-type DUMP", "which types have handles"),
+        example("handles --type strong DUMP", "objects held by strong handles"),
+        example("handles --by object-type DUMP", "handle counts by object type"),
     ];
     type Report = HandlesReport;
 

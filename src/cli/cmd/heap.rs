@@ -12,7 +12,7 @@ use crate::model::HeapReport;
 /// The heap by generation: segments, allocated, committed and reserved bytes.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Heap {
-    /// Everything else that the GC publishes about each heap.
+    /// Also show everything else the GC publishes about each heap.
     #[arg(long)]
     detail: bool,
 
@@ -25,7 +25,7 @@ impl Command for Heap {
     const GROUP: Group = Group::Heap;
     const SOS: &'static [&'static str] = &["eeheap"];
     const EXAMPLES: &'static [Example] =
-        &[example("heap DUMP", "how large is each generation"), example("heap --detail DUMP", "everything that the GC publishes")];
+        &[example("heap DUMP", "size of each generation"), example("heap --detail DUMP", "everything the GC publishes")];
     type Report = HeapReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

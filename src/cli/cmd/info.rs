@@ -10,7 +10,7 @@ use crate::analysis;
 use crate::base::Answer;
 use crate::model::{AnswerKind, InfoReport};
 
-/// What this dump is, what it can and cannot answer, and what to run next.
+/// Summary of the dump: its kind, runtime and GC, what it can answer, and what to run next.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Info {
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub(in crate::cli) struct Info {
 impl Command for Info {
     const NAME: &'static str = "info";
     const GROUP: Group = Group::Dump;
-    const EXAMPLES: &'static [Example] = &[example("info DUMP", "what is this dump, which runtime, what can it answer")];
+    const EXAMPLES: &'static [Example] = &[example("info DUMP", "kind of dump, runtime, GC, and what it can answer")];
     type Report = InfoReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
@@ -31,7 +31,7 @@ impl Command for Info {
         Ok(analysis::info(at.dump()?, at.config.runtime))
     }
 
-    /// A dump that cannot answer everything is a partial dump: scripts that sort dumps look at the exit code.
+    /// Partial unless the dump can answer everything, so that scripts can sort dumps by exit code.
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
         let whole = report.answers.iter().all(|a| a.answer == AnswerKind::Full);
         match exit {

@@ -1,4 +1,4 @@
-//! One file per command: its arguments with examples, the query that they make, the one function that answers it.
+//! One file per command: arguments with examples, the query they form, and the function that answers it.
 
 pub(super) mod bridge;
 pub(super) mod contracts;

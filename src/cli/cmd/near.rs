@@ -10,18 +10,18 @@ use crate::analysis::{NearQuery, near};
 use crate::base::{Addr, Answer};
 use crate::model::NearReport;
 
-/// The objects before and after an address of the heap, gaps named.
+/// The objects before and after a heap address, including gaps.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Near {
     /// The address.
     #[arg(value_parser = address)]
     address: Addr,
 
-    /// Objects to show in front of it.
+    /// Number of objects to show before it.
     #[arg(long, value_name = "N", default_value_t = 5)]
     before: usize,
 
-    /// Objects to show behind it.
+    /// Number of objects to show after it.
     #[arg(long, value_name = "N", default_value_t = 5)]
     after: usize,
 

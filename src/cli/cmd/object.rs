@@ -10,18 +10,18 @@ use crate::analysis::{ObjectQuery, object};
 use crate::base::{Addr, Answer};
 use crate::model::ObjectReport;
 
-/// One object: type, place, lock and hash code, fields or elements. An address inside of an object finds it.
+/// One object: type, location, lock, hash code, and fields or elements. Accepts interior addresses.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Object {
     /// The address.
     #[arg(value_parser = address)]
     address: Addr,
 
-    /// First element of an array to list.
+    /// Index of the first array element to list.
     #[arg(long, value_name = "N", default_value_t = 0)]
     start: u64,
 
-    /// Most elements to list.
+    /// Maximum number of elements to list.
     #[arg(long, value_name = "N", default_value_t = 100)]
     count: u64,
 
@@ -33,7 +33,7 @@ impl Command for Object {
     const NAME: &'static str = "object";
     const GROUP: Group = Group::Objects;
     const SOS: &'static [&'static str] = &["dumpobj", "do"];
-    const EXAMPLES: &'static [Example] = &[example("object ADDR DUMP", "type, fields with values, lock, hash code")];
+    const EXAMPLES: &'static [Example] = &[example("object ADDR DUMP", "type, field values, lock, hash code")];
     type Report = ObjectReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

@@ -13,18 +13,18 @@ use crate::base::Answer;
 use crate::model::{ObjectBrief, ObjectsReport};
 use crate::output::{self, objects_list};
 
-/// The objects themselves, in the order of the heap.
+/// List of objects in heap order.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Objects {
-    /// Also the references that each object holds: offset, target, field.
+    /// Also list the references of each object: offset, target, field.
     #[arg(long)]
     refs: bool,
 
-    /// Objects to leave out at the start of the list.
+    /// Number of objects to skip.
     #[arg(long, value_name = "N", default_value_t = 0)]
     start: u64,
 
-    /// Most objects to list, 0 for all [default: what fits the screen in a table, all in other formats].
+    /// Maximum number of objects to list, 0 for all [default: a screenful in tables, all in other formats].
     #[arg(long, visible_alias = "top", value_name = "N")]
     count: Option<u64>,
 
@@ -40,7 +40,7 @@ impl Command for Objects {
     const GROUP: Group = Group::Objects;
     const EXAMPLES: &'static [Example] = &[
         example("objects --type 'Lab.*' --count 5 DUMP", "the first five objects of these types"),
-        example("objects --refs --count 3 --format ndjson DUMP", "with the references they hold, a record a line"),
+        example("objects --refs --count 3 --format ndjson DUMP", "objects with references, one record per line"),
     ];
     type Report = ObjectsReport;
 
@@ -59,7 +59,7 @@ impl Command for Objects {
         Ok(tail.map(|tail| ObjectsReport { objects: list, tail }))
     }
 
-    /// Rows are printed while they are made: a heap may have a hundred million objects.
+    /// Streams the rows: a heap may have a hundred million objects.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let heap = at.heap()?;
         let namer = heap.namer();

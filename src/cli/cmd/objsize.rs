@@ -10,10 +10,10 @@ use crate::analysis::objsize;
 use crate::base::{Addr, Answer};
 use crate::model::ObjSizeReport;
 
-/// Everything that an object leads to, and how much of that it alone keeps alive.
+/// Size of an object's closure, and how much of it the object retains.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Objsize {
-    /// The object: its address, or one inside of it.
+    /// Address of the object, or an interior address.
     #[arg(value_parser = address)]
     address: Addr,
 
@@ -24,7 +24,7 @@ pub(in crate::cli) struct Objsize {
 impl Command for Objsize {
     const NAME: &'static str = "objsize";
     const GROUP: Group = Group::Holders;
-    const EXAMPLES: &'static [Example] = &[example("objsize ADDR DUMP", "all that an object leads to, and its own share")];
+    const EXAMPLES: &'static [Example] = &[example("objsize ADDR DUMP", "closure and retained size of an object")];
     type Report = ObjSizeReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

@@ -9,7 +9,7 @@ use crate::analysis::oom;
 use crate::base::Answer;
 use crate::model::OomReport;
 
-/// Whether an allocation failed, and why.
+/// The last out-of-memory failure of each heap.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Oom {
     #[command(flatten)]
@@ -20,7 +20,7 @@ impl Command for Oom {
     const NAME: &'static str = "oom";
     const GROUP: Group = Group::Heap;
     const SOS: &'static [&'static str] = &["analyzeoom"];
-    const EXAMPLES: &'static [Example] = &[example("oom DUMP", "did an allocation fail, and why")];
+    const EXAMPLES: &'static [Example] = &[example("oom DUMP", "which allocation failed, and why")];
     type Report = OomReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

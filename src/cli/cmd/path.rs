@@ -12,30 +12,30 @@ use crate::base::{Addr, Answer};
 use crate::model::PathsReport;
 use crate::session::TypePattern;
 
-/// Most roots that --all-roots tells of.
+/// Limit on roots with --all-roots.
 const MAX_ROOTS: usize = 10_000;
 
-/// What keeps an object alive: shortest paths from roots. With --type, the paths of all its objects, merged.
+/// What keeps an object alive: shortest paths from roots. With --type, merged paths to all objects of the type.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Path {
-    /// The address of the object, or one inside of it (not with --type), then the dump [default: $GCDUMP_DUMP, else the only
+    /// Address of the object, or an interior address (not with --type), then the dump [default: $GCDUMP_DUMP, else the only
     /// dump in the current folder].
     #[arg(value_names = ["ADDR", "DUMP"], num_args = 0..=2)]
     what: Vec<OsString>,
 
-    /// All objects of this type instead: their paths, merged (repeatable).
+    /// Show merged paths to all objects of this type instead (repeatable).
     #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
     types: Vec<TypePattern>,
 
-    /// Most paths of each object, each from another root.
+    /// Maximum number of paths per object, each from a different root.
     #[arg(long, value_name = "N", default_value_t = 3)]
     paths: usize,
 
-    /// One path from every root that holds the object.
+    /// Show one path from every root that holds the object.
     #[arg(long)]
     all_roots: bool,
 
-    /// Also paths from weak handles, which keep nothing alive.
+    /// Also show paths from weak handles, which keep nothing alive.
     #[arg(long)]
     weak: bool,
 }
@@ -46,7 +46,7 @@ impl Command for Path {
     const SOS: &'static [&'static str] = &["gcroot"];
     const EXAMPLES: &'static [Example] = &[
         example("path ADDR DUMP", "what keeps this object alive"),
-        example("path --type 'Lab.*' DUMP", "what keeps all objects of these types alive, merged"),
+        example("path --type 'Lab.*' DUMP", "what keeps objects of these types alive, merged"),
     ];
     type Report = PathsReport;
 
@@ -72,14 +72,14 @@ impl Command for Path {
 }
 
 impl Path {
-    /// The object and the dump among the words: a dump alone with --type, else an address first.
+    /// Splits the arguments into object and dump; with --type there is only a dump.
     fn words(&self) -> Result<(Option<Addr>, Option<PathBuf>)> {
         let (at, dump) = match (self.what.as_slice(), self.types.is_empty()) {
             ([], false) => (None, None),
             ([dump], false) => (None, Some(dump)),
             ([at], true) => (Some(at), None),
             ([at, dump], true) => (Some(at), Some(dump)),
-            _ => return Err(UsageError("an address and a dump are wanted, or --type and a dump".into()).into()),
+            _ => return Err(UsageError("expected an address and a dump, or --type and a dump".into()).into()),
         };
         let at = at.map(|a| address(&a.to_string_lossy())).transpose().map_err(UsageError)?;
         Ok((at, dump.map(PathBuf::from)))

@@ -11,7 +11,7 @@ use crate::analysis::place;
 use crate::base::{Addr, Answer};
 use crate::model::{PlaceKind, WhereReport};
 
-/// What lies at an address: object, segment and generation, or module, stack, mapping.
+/// What is at an address: object, segment and generation, or module, stack, mapping.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Where {
     /// The address.

@@ -11,14 +11,14 @@ use crate::base::{Addr, Answer};
 use crate::model::{RetainedReport, Stacks};
 use crate::session::TypePattern;
 
-/// What would be freed without an object: exact retained sizes by object and type, tree, suspects.
+/// Exact retained sizes: by object, by type, as dominator tree, and leak suspects.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Retained {
-    /// Only this object: what it dominates, and what dominates it.
+    /// Show one object: its dominators and what it dominates.
     #[arg(long, value_name = "ADDR", value_parser = address, conflicts_with_all = ["tree", "suspects"])]
     object: Option<Addr>,
 
-    /// The dominator tree.
+    /// Show the dominator tree.
     #[arg(long, conflicts_with = "suspects")]
     tree: bool,
 
@@ -26,11 +26,11 @@ pub(in crate::cli) struct Retained {
     #[arg(long, value_name = "N", default_value_t = 4, requires = "tree")]
     depth: u32,
 
-    /// Likely leaks: single objects or types that retain more than their share, who holds them, where they accumulate.
+    /// Show likely leaks: objects or types with a large retained size, who holds them, and where they accumulate.
     #[arg(long)]
     suspects: bool,
 
-    /// Share of all bytes below which the tree hides objects, and suspects are none: 1 of the tree, 10 of suspects.
+    /// Minimum share of the reachable bytes for tree nodes and suspects [default: 1 for --tree, 10 for --suspects].
     #[arg(long, value_name = "PERCENT")]
     threshold: Option<f64>,
 
@@ -42,7 +42,7 @@ pub(in crate::cli) struct Retained {
     #[arg(long, value_enum, ignore_case = true, default_value_t = Stacks::Fallback)]
     stacks: Stacks,
 
-    /// Rows to list, 0 for all [default: 20 of each].
+    /// Number of rows to list per table, 0 for all.
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
@@ -54,7 +54,7 @@ impl Command for Retained {
     const NAME: &'static str = "retained";
     const GROUP: Group = Group::Holders;
     const EXAMPLES: &'static [Example] = &[
-        example("retained DUMP", "the objects and types that retain most"),
+        example("retained DUMP", "objects and types with the largest retained size"),
         example("retained --suspects DUMP", "likely leaks: who holds them, where they accumulate"),
         example("retained --tree --depth 3 DUMP", "the dominator tree"),
     ];

@@ -13,30 +13,29 @@ use crate::model::{RootKind, RootsReport};
 use crate::session::TypePattern;
 use crate::session::roots::RootOptions;
 
-/// What keeps objects alive from outside of the heap: handles, stacks, registers, the finalization queue.
+/// GC roots: handles, statics, stacks, registers, the finalization queues.
 ///
-/// Stacks and registers are read conservatively: every word that leads to an object counts, stale ones too.
+/// Stacks and registers are scanned conservatively: every word that points to an object counts, even if stale.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Roots {
     /// Only roots of this kind (repeatable).
     #[arg(long = "kind", value_name = "KIND", value_enum, ignore_case = true)]
     kinds: Vec<RootKind>,
 
-    /// Also weak handles, which keep nothing alive.
+    /// Also list weak handles, which keep nothing alive.
     #[arg(long)]
     weak: bool,
 
-    /// Only roots that lead to objects of this type: its full name, in which * and ? may stand for something else, or its method table as 0x…
-    /// (repeatable).
+    /// Only roots of objects of this type: full name, glob pattern (* and ?), or method table (0x…) (repeatable).
     #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
     types: Vec<TypePattern>,
 
-    /// Types of the objects that roots lead to, instead of the roots.
+    /// Only count roots by object type.
     #[arg(long)]
     stat: bool,
 
-    /// Rows to list, 0 for all; counts are always over everything [default: what fits the screen in a table, all in
-    /// other formats].
+    /// Number of rows to list, 0 for all; counts always cover everything [default: a screenful in tables, all in other
+    /// formats].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
@@ -47,10 +46,8 @@ pub(in crate::cli) struct Roots {
 impl Command for Roots {
     const NAME: &'static str = "roots";
     const GROUP: Group = Group::Holders;
-    const EXAMPLES: &'static [Example] = &[
-        example("roots --stat DUMP", "roots by the type they lead to"),
-        example("roots --kind static DUMP", "objects that static fields hold"),
-    ];
+    const EXAMPLES: &'static [Example] =
+        &[example("roots --stat DUMP", "roots by object type"), example("roots --kind static DUMP", "objects held by static fields")];
     type Report = RootsReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

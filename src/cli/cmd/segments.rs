@@ -9,14 +9,14 @@ use crate::analysis::{SegmentsQuery, segments};
 use crate::base::Answer;
 use crate::model::SegmentsReport;
 
-/// Every segment or region of the heap.
+/// Segments or regions of the heap.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Segments {
-    /// Also what the GC holds outside of them: free regions, bookkeeping, handle tables.
+    /// Also list other GC memory: free regions, bookkeeping, handle tables.
     #[arg(long)]
     free: bool,
 
-    /// Walk through the objects of each: how many, how much is free, and whether the walk ends exactly at its end.
+    /// Walk the objects of each: count, free space, and whether the walk ends exactly at the segment end.
     #[arg(long)]
     walk: bool,
 
@@ -28,8 +28,8 @@ impl Command for Segments {
     const NAME: &'static str = "segments";
     const GROUP: Group = Group::Heap;
     const EXAMPLES: &'static [Example] = &[
-        example("segments DUMP", "every segment or region"),
-        example("segments --walk --free DUMP", "with its objects counted, and free regions"),
+        example("segments DUMP", "all segments or regions"),
+        example("segments --walk --free DUMP", "with object counts, and free regions"),
     ];
     type Report = SegmentsReport;
 

@@ -9,7 +9,7 @@ use crate::analysis::{CollectQuery, collect};
 use crate::base::Answer;
 use crate::model::CollectReport;
 
-/// What would happen if the garbage collector ran now.
+/// What a garbage collection would do now.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Simulate {
     #[command(subcommand)]
@@ -35,13 +35,13 @@ impl Command for Simulate {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// A garbage collection: what it would free, what would survive.
+    /// Simulate a garbage collection: what it would free, what would survive.
     Collect {
-        /// The oldest generation to collect; 2 also collects large and pinned objects.
+        /// Oldest generation to collect; 2 includes LOH and POH.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=2))]
         generation: u8,
-        /// Types to list, 0 for all; the sums are always over everything [default: what fits the screen in a table, all in
-        /// other formats].
+        /// Number of types to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other
+        /// formats].
         #[arg(long, value_name = "N")]
         top: Option<usize>,
         #[command(flatten)]

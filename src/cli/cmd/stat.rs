@@ -11,19 +11,19 @@ use crate::analysis::{StatQuery, stat};
 use crate::base::Answer;
 use crate::model::{StatBy, StatReport, StatSort};
 
-/// What fills the heap: number and bytes of the objects of every type.
+/// Heap statistics: object count and bytes by type, or by another key.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Stat {
-    /// What the rows stand for.
+    /// Grouping key.
     #[arg(long, value_enum, ignore_case = true, default_value_t = StatBy::Type)]
     by: StatBy,
 
-    /// Order of the rows. Generations, heaps, segments and sizes come in their own order.
+    /// Sort order. Generations, heaps, segments and sizes keep their natural order.
     #[arg(long, value_enum, ignore_case = true, default_value_t = StatSort::Bytes)]
     sort: StatSort,
 
-    /// Rows to list, 0 for all; the totals are always over everything [default: what fits the screen in a table, all in
-    /// other formats].
+    /// Number of rows to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other
+    /// formats].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
@@ -39,9 +39,9 @@ impl Command for Stat {
     const GROUP: Group = Group::Objects;
     const SOS: &'static [&'static str] = &["dumpheap"];
     const EXAMPLES: &'static [Example] = &[
-        example("stat DUMP", "what fills the heap"),
-        example("stat --by generation DUMP", "what has grown old"),
-        example("stat --type 'System.*' --top 10 DUMP", "the ten largest types of the framework"),
+        example("stat DUMP", "object count and bytes by type"),
+        example("stat --by generation DUMP", "object count and bytes by generation"),
+        example("stat --type 'System.*' --top 10 DUMP", "the ten largest framework types"),
     ];
     type Report = StatReport;
 

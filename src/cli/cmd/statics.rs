@@ -10,19 +10,19 @@ use crate::base::Answer;
 use crate::model::StaticsReport;
 use crate::session::StaticsQuery;
 
-/// Static fields of all loaded types, with their values.
+/// Static fields of all loaded types, with values.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Statics {
-    /// Only of types whose full name matches (`*` any characters, `?` one).
+    /// Only types with a full name that matches (`*` any characters, `?` one).
     #[arg(long = "type", value_name = "GLOB")]
     pattern: Option<String>,
 
-    /// Thread statics instead: each once for every managed thread.
+    /// List thread statics instead, once per managed thread.
     #[arg(long)]
     thread_statics: bool,
 
-    /// Also fields of types that have not been initialised, thread statics that a thread has not touched, and initial
-    /// values in module images (RVA fields).
+    /// Also list fields of uninitialized types, thread statics never accessed by a thread, and initial values in module
+    /// images (RVA fields).
     #[arg(long)]
     all: bool,
 
@@ -34,8 +34,8 @@ impl Command for Statics {
     const NAME: &'static str = "statics";
     const GROUP: Group = Group::Objects;
     const EXAMPLES: &'static [Example] = &[
-        example("statics --type 'Lab.*' DUMP", "static fields with their values"),
-        example("statics --thread-statics DUMP", "thread statics, once for every thread"),
+        example("statics --type 'Lab.*' DUMP", "static fields with values"),
+        example("statics --thread-statics DUMP", "thread statics, once per thread"),
     ];
     type Report = StaticsReport;
 

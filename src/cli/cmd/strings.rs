@@ -11,31 +11,31 @@ use crate::analysis::{StringsQuery, strings};
 use crate::base::Answer;
 use crate::model::{StringSort, StringsReport};
 
-/// Strings by content: which are duplicated, and what that costs.
+/// Strings by value: duplicates and the memory they waste.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Strings {
-    /// The longest contents instead, also those that only one string has.
+    /// List the longest values instead, including unique ones.
     #[arg(long, conflicts_with = "sort")]
     longest: bool,
 
-    /// Only contents that match (`*` any characters, `?` one), also those that only one string has.
+    /// Only values that match (`*` any characters, `?` one), including unique ones.
     #[arg(long, value_name = "GLOB")]
     like: Option<String>,
 
-    /// Only contents that at least so many strings have [default: 2; 1 with --like and --longest].
+    /// Only values that occur at least this often [default: 2; 1 with --like or --longest].
     #[arg(long, value_name = "N")]
     min_count: Option<u64>,
 
-    /// Order of the rows, the largest first.
+    /// Sort order, largest first.
     #[arg(long, value_enum, ignore_case = true, default_value_t = StringSort::Waste)]
     sort: StringSort,
 
-    /// Most characters to print of each [default: 100 in a table, 1024 in other formats].
+    /// Maximum characters to print per value [default: 100 in tables, 1024 in other formats].
     #[arg(long, value_name = "N")]
     max_chars: Option<u32>,
 
-    /// Rows to list, 0 for all; the totals are always over everything [default: what fits the screen in a table, all in
-    /// other formats].
+    /// Number of rows to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other
+    /// formats].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
@@ -50,7 +50,7 @@ impl Command for Strings {
     const NAME: &'static str = "strings";
     const GROUP: Group = Group::Objects;
     const EXAMPLES: &'static [Example] = &[
-        example("strings DUMP", "duplicated strings, and what they waste"),
+        example("strings DUMP", "duplicate strings and the memory they waste"),
         example("strings --like '*Exception*' DUMP", "strings that match a pattern"),
     ];
     type Report = StringsReport;

@@ -9,7 +9,7 @@ use crate::analysis::threads;
 use crate::base::Answer;
 use crate::model::ThreadsReport;
 
-/// Managed threads: ids, state, allocation context, exception, and which one crashed.
+/// Managed threads: ids, state, allocation context, exception, and the crashed thread.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Threads {
     #[command(flatten)]
@@ -20,7 +20,7 @@ impl Command for Threads {
     const NAME: &'static str = "threads";
     const GROUP: Group = Group::Threads;
     const SOS: &'static [&'static str] = &["clrthreads"];
-    const EXAMPLES: &'static [Example] = &[example("threads DUMP", "managed threads, and which one crashed")];
+    const EXAMPLES: &'static [Example] = &[example("threads DUMP", "managed threads, and the crashed thread")];
     type Report = ThreadsReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

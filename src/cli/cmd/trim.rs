@@ -14,25 +14,25 @@ use crate::memory::FileSearch;
 use crate::model::{RedactionModel, TrimReport};
 use crate::session::{Dump, OpenOptions};
 
-/// Level of compression: about what `zstd` does without being asked, and a little more.
+/// Zstandard compression level.
 const ZSTD_LEVEL: i32 = 6;
 
-/// Writes a smaller dump that gives the same answers: only the memory that some command reads. With --redact, without contents.
+/// Write a smaller dump that gives the same answers, keeping only the memory gcdump reads. With --redact, without contents.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Trim {
     /// The dump.
     #[arg(value_name = "IN")]
     dump: PathBuf,
 
-    /// The copy to write. Compressed where its name ends in .zst.
+    /// The copy to write; compressed if the name ends in .zst.
     #[arg(value_name = "OUT")]
     out: PathBuf,
 
-    /// Overwrite the characters of strings and the elements of arrays of numbers, and leave out what lies between objects.
+    /// Overwrite string characters and elements of numeric arrays, and drop the memory between objects.
     #[arg(long)]
     redact: bool,
 
-    /// Replace OUT where it exists. The dump itself is never replaced.
+    /// Overwrite OUT if it exists. The dump itself is never overwritten.
     #[arg(long)]
     force: bool,
 }
@@ -53,7 +53,7 @@ impl Command for Trim {
     fn answer(&self, at: &At<'_>) -> Result<Answer<TrimReport>> {
         let (path, options) = (&at.opening.path, &at.opening.options);
         check_output(path, &self.out, self.force)?;
-        // Without module files first: what the dump answers by itself. Then with them, because they lead to other places.
+        // First without module files: what the dump answers on its own. Then with them, because they cause other reads.
         let dump = Dump::open(path, &OpenOptions { search: FileSearch::default(), record: true, ..options.clone() })?;
         dump.runtime_at(at.config.runtime)?;
         let mut reads = Reads::of(&dump);
@@ -72,12 +72,12 @@ impl Command for Trim {
             parts: copying.parts(),
             redacted: written.redacted,
         };
-        // What the dump lacks makes its answers partial, not the copy.
+        // Memory missing from the dump makes its answers partial, not the copy.
         Ok(Answer::new(report, dump.notes().clone()))
     }
 }
 
-/// Refuses to write over the dump, under whatever name, and over anything else that nobody said may go.
+/// Refuses to overwrite the dump under any name, and any other file without `--force`.
 fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
     if out.is_dir() {
         return Err(UsageError(format!("{} is a folder", out.display())).into());
@@ -86,7 +86,7 @@ fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
         return Err(UsageError(format!("{} is the dump itself; it is never overwritten", out.display())).into());
     }
     if !force && out.symlink_metadata().is_ok() {
-        return Err(UsageError(format!("{} exists; --force replaces it", out.display())).into());
+        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
     }
     Ok(())
 }

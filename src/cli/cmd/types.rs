@@ -10,10 +10,10 @@ use crate::analysis::types;
 use crate::base::Answer;
 use crate::model::TypesReport;
 
-/// A type: its base types, size, fields with their offsets, and its statics.
+/// Layout of a type: base types, size, field offsets, statics.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Type {
-    /// Full name, as other answers print it, pattern (`*` any characters, `?` one), or method table (0x…).
+    /// Full name as printed by other commands, glob pattern (`*` any characters, `?` one), or method table (0x…).
     #[arg(value_name = "NAME|MT")]
     name: String,
 
@@ -26,7 +26,7 @@ impl Command for Type {
     const GROUP: Group = Group::Objects;
     const SOS: &'static [&'static str] = &["dumpmt"];
     const EXAMPLES: &'static [Example] = &[
-        example("type System.String DUMP", "layout of a type, and its statics"),
+        example("type System.String DUMP", "layout and statics of a type"),
         example("type 'System.Collections.Generic.*' DUMP", "the loaded types that match"),
     ];
     type Report = TypesReport;

@@ -10,20 +10,20 @@ use crate::analysis::{UnreachableQuery, unreachable};
 use crate::base::Answer;
 use crate::model::{Stacks, UnreachableReport};
 
-/// Garbage that has not been collected: objects that no root reaches, by type, and what each still waits for.
+/// Uncollected garbage: objects not reachable from any root, by type, and why they are still there.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Unreachable {
-    /// The objects instead of their types, in the order of the heap.
+    /// List objects in heap order instead of types.
     #[arg(long)]
     objects: bool,
 
-    /// Rows to list, 0 for all; the totals are always over everything [default: what fits the screen in a table, all in
-    /// other formats].
+    /// Number of rows to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other
+    /// formats].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Whether stack values and registers count as roots. Each may be stale: without them, what only they hold is listed as
-    /// well.
+    /// Whether stack values and registers count as roots. They may be stale: with none, objects that only they hold are
+    /// listed too.
     #[arg(long, value_parser = stacks(), ignore_case = true, default_value_t = Stacks::All)]
     stacks: Stacks,
 
@@ -35,8 +35,8 @@ impl Command for Unreachable {
     const NAME: &'static str = "unreachable";
     const GROUP: Group = Group::Holders;
     const EXAMPLES: &'static [Example] = &[
-        example("unreachable DUMP", "garbage by type, and what it waits for"),
-        example("unreachable --stacks none DUMP", "also what only stale stack values hold"),
+        example("unreachable DUMP", "garbage by type, and why it is still there"),
+        example("unreachable --stacks none DUMP", "including objects held only by stack values"),
     ];
     type Report = UnreachableReport;
 

@@ -11,14 +11,14 @@ use crate::analysis::{VerifyQuery, verify};
 use crate::base::{Addr, Answer};
 use crate::model::VerifyReport;
 
-/// What is wrong with the heap: objects, references, locks, handles, segments. Exit code 1 if something is broken.
+/// Check the heap for corruption: objects, references, locks, handles, segments. Exit code 1 on errors.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Verify {
-    /// Only what concerns the object at this address, or around it.
+    /// Check only the object at or around this address.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     object: Option<Addr>,
 
-    /// Findings to list, 0 for all.
+    /// Number of findings to list, 0 for all.
     #[arg(long, value_name = "N", default_value_t = 100)]
     top: usize,
 
@@ -30,10 +30,8 @@ impl Command for Verify {
     const NAME: &'static str = "verify";
     const GROUP: Group = Group::Trust;
     const SOS: &'static [&'static str] = &["verifyheap"];
-    const EXAMPLES: &'static [Example] = &[
-        example("verify DUMP", "heap corruption, if there is any"),
-        example("verify --object ADDR DUMP", "what is wrong with one object"),
-    ];
+    const EXAMPLES: &'static [Example] =
+        &[example("verify DUMP", "check the heap for corruption"), example("verify --object ADDR DUMP", "check one object")];
     type Report = VerifyReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

@@ -10,18 +10,18 @@ use crate::analysis::{WhatifQuery, whatif};
 use crate::base::{Addr, Answer};
 use crate::model::WhatifReport;
 
-/// What would live and die if these objects were kept alive, or these handles were gone.
+/// What would survive or be freed if objects were rooted or roots were removed.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Whatif {
-    /// This object is kept alive; any address inside of it will do (repeatable, or separated by commas).
+    /// Assume this object is rooted; accepts interior addresses (repeatable, comma-separated).
     #[arg(long, value_name = "ADDR", value_parser = address, value_delimiter = ',', required_unless_present = "dead")]
     alive: Vec<Addr>,
 
-    /// This handle is gone; any other place that holds a root will do, too (repeatable, or separated by commas).
+    /// Assume this handle, or the root at any other address, is gone (repeatable, comma-separated).
     #[arg(long, value_name = "HANDLE", value_parser = address, value_delimiter = ',')]
     dead: Vec<Addr>,
 
-    /// Types to list of each, 0 for all; the sums are always over everything [default: what fits the screen in a table, all in
+    /// Number of types to list per table, 0 for all; totals always cover everything [default: a screenful in tables, all in
     /// other formats].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
@@ -34,8 +34,8 @@ impl Command for Whatif {
     const NAME: &'static str = "whatif";
     const GROUP: Group = Group::Holders;
     const EXAMPLES: &'static [Example] = &[
-        example("whatif --dead HANDLE DUMP", "what would be freed if this handle were gone"),
-        example("whatif --alive ADDR DUMP", "what would live if this object did"),
+        example("whatif --dead HANDLE DUMP", "what would be freed without this handle"),
+        example("whatif --alive ADDR DUMP", "what would survive with this object"),
     ];
     type Report = WhatifReport;
 

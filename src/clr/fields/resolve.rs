@@ -11,7 +11,9 @@ use crate::base::{Addr, Limits};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::{Primitive, TypeSig};
 use crate::clr::method_table::{Category, MethodTableInfo};
+use crate::clr::objects::Objects;
 use crate::clr::render::TYPE_DESC;
+use crate::clr::strings::Strings;
 use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -55,9 +57,11 @@ type Lists = FxHashMap<Addr, Option<Arc<Vec<Field>>>>;
 /// Types and their fields. Shared between threads.
 #[derive(Debug)]
 pub struct Types {
-    pub(super) memory: Arc<Memory>,
+    pub(in crate::clr) memory: Arc<Memory>,
     names: Arc<TypeNames>,
     fields: Fields,
+    objects: Objects,
+    strings: Strings,
     loader: Loader,
     index: OnceLock<Index>,
     by_name: Mutex<FxHashMap<Addr, Arc<FxHashMap<String, u32>>>>,
@@ -80,7 +84,9 @@ impl Types {
             memory: Arc::clone(memory),
             names,
             fields: Fields::bind(memory, d)?,
-            loader: Loader::new(memory, d, limits),
+            objects: Objects::bind(memory, d)?,
+            strings: Strings::bind(memory, d)?,
+            loader: Loader::bind(memory, d, limits)?,
             index: OnceLock::new(),
             by_name: Mutex::default(),
             references: Mutex::default(),
@@ -99,9 +105,19 @@ impl Types {
         &self.names
     }
 
-    /// The reader of field descriptors and strings.
+    /// The reader of field descriptors.
     pub fn fields(&self) -> &Fields {
         &self.fields
+    }
+
+    /// The reader of method table pointers.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// The reader of strings.
+    pub fn strings(&self) -> &Strings {
+        &self.strings
     }
 
     /// The loader's tables.

@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use super::net8::GENERIC_STATICS;
 use super::*;
 use crate::base::{Arch, Os, Shape};
+use crate::contract::ContractInfo;
 use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
 
 const BASE: Addr = Addr(0x1_0000);
 
-fn memory_of(bytes: Vec<u8>) -> Memory {
+fn memory_of(bytes: Vec<u8>) -> Arc<Memory> {
     let len = bytes.len() as u64;
     let facts = DumpFacts {
         path: "test".into(),
@@ -40,7 +42,7 @@ fn memory_of(bytes: Vec<u8>) -> Memory {
         crash: None,
         auxv: vec![],
     };
-    Memory::new(&dump, Shape::LE64)
+    Arc::new(Memory::new(&dump, Shape::LE64))
 }
 
 /// The layout of .NET 8.
@@ -63,6 +65,9 @@ fn net8() -> Descriptor {
     }
     d.types.get_mut("MethodTable").unwrap().size = Some(64);
     d.set_field("EEClass", "MethodTable", 16, 0);
+    for contract in ["RuntimeTypeSystem", "Object"] {
+        d.contracts.insert(contract.into(), ContractInfo { version: "c1".into(), origin: 0 });
+    }
     d
 }
 
@@ -84,7 +89,7 @@ fn table(flags: u32, flags2: u16, rid: u16, virtuals: u16, words: &[u64]) -> Vec
 
 fn rid_and_module(bytes: Vec<u8>) -> (u32, Addr) {
     let memory = memory_of(bytes);
-    let tables = MethodTables::new(&memory, &net8()).unwrap();
+    let tables = MethodTables::bind(&memory, &net8()).unwrap();
     let info = tables.read(BASE).unwrap();
     (tables.rid(&info).unwrap(), tables.module(&info).unwrap())
 }
@@ -125,7 +130,7 @@ fn a_round_trip_that_goes_nowhere_is_no_method_table() {
     bytes[40..48].copy_from_slice(&BASE.0.to_le_bytes());
     bytes[16..24].copy_from_slice(&BASE.0.to_le_bytes());
     let memory = memory_of(bytes);
-    let tables = MethodTables::new(&memory, &net8()).unwrap();
+    let tables = MethodTables::bind(&memory, &net8()).unwrap();
     assert_eq!(tables.is_valid(BASE), Ok(false));
     assert_eq!(tables.is_valid(BASE.plus(4)), Ok(false));
     assert_eq!(tables.is_valid(Addr::NULL), Ok(false));

@@ -1,8 +1,8 @@
-//! Overlays: descriptors for runtimes that publish none, or whose own is not in the dump.
+//! Overlays: descriptors for runtimes without one, or whose own is not in the dump.
 //!
-//! An overlay is a descriptor in the runtime's own compact JSON plus a section `"overlay"` that says what it is for
-//! (see `docs/overlays.md`). Bundled ones lie in `data/`; `--overlay FILE` adds more. An overlay is never believed
-//! because its name fits: self-checks against the dump decide (`contract::checks`).
+//! An overlay is a descriptor in the runtime's compact JSON plus an `"overlay"` section that identifies its target (see
+//! `docs/overlays.md`). Bundled ones are in `data/`; `--overlay FILE` adds more. An overlay is never trusted by name:
+//! self-checks against the dump decide (`contract::checks`).
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use serde::Deserialize;
 use super::json::{self, JsonError, RawDescriptor};
 use crate::base::{Arch, Os, PtrSize};
 
-/// An overlay, parsed.
+/// A parsed overlay.
 #[derive(Clone, Debug)]
 pub struct Overlay {
-    /// What it is for.
+    /// Its `"overlay"` section.
     pub section: Section,
     /// Its types, globals and contracts.
     pub raw: RawDescriptor,
-    /// Whether the user gave it (`--overlay`) and it is therefore tried first.
+    /// Whether it is user-supplied (`--overlay`) and therefore tried first.
     pub given: bool,
 }
 
-/// The `"overlay"` section: what an overlay is for, and how to find the runtime's variables with it.
+/// The `"overlay"` section: the target of an overlay, and how to find the runtime's variables.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct Section {
-    /// Name, shown in every answer that uses it.
+    /// Name, shown in answers that use it.
     pub name: String,
     /// Major and minor version of the runtime: `8.0`.
     pub runtime: Option<String>,
@@ -35,53 +35,53 @@ pub struct Section {
     pub arch: Option<String>,
     /// Pointer size, for overlays that depend on nothing else.
     pub pointer_bytes: Option<u64>,
-    /// Fields of `GcDacVars` that exist only from a minor version of it on.
+    /// Minimum minor version of `GcDacVars` for fields added later.
     #[serde(default)]
     pub since_minor: BTreeMap<String, u64>,
     /// How it was made.
     #[serde(default)]
     pub source: String,
-    /// The descriptor that this overlay repeats: identifies it where only the header is in the dump.
+    /// The descriptor this overlay replicates; identifies it if only the header is in the dump.
     pub descriptor: Option<Repeats>,
     /// The order of `g_dacTable`.
     pub dac_table: Option<DacTableOrder>,
-    /// Build ids of runtimes that this overlay is known to fit, with their versions.
+    /// Build ids of runtimes known to match, with their versions.
     #[serde(default)]
     pub build_ids: BTreeMap<String, String>,
 }
 
-/// Size of the descriptor that an overlay repeats.
+/// Size of the descriptor replicated by an overlay.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub struct Repeats {
-    /// Bytes of its JSON.
+    /// Size of its JSON in bytes.
     pub json_bytes: u64,
-    /// Slots of its pointer data.
+    /// Number of its pointer data slots.
     pub slots: u64,
 }
 
-/// What is where in `g_dacTable`, an exported array with the address of each variable that the DAC reads.
+/// Order of `g_dacTable`, an exported array of the addresses of all variables read by the DAC.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DacTableOrder {
-    /// Numbers of entries that this order was seen with.
+    /// Table sizes this order is known for.
     #[serde(default)]
     pub entries: Vec<u64>,
     /// Index by name of the global.
     pub index: BTreeMap<String, u64>,
 }
 
-/// Why an overlay was refused.
+/// Why an overlay could not be parsed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OverlayError {
     /// Not a descriptor.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// The section `"overlay"` is missing or wrong.
-    #[error("the section \"overlay\" is missing or malformed: {0}")]
+    /// The `"overlay"` section is missing or malformed.
+    #[error("missing or malformed \"overlay\" section: {0}")]
     Section(String),
 }
 
 impl Overlay {
-    /// Parses the text of an overlay.
+    /// Parses an overlay.
     ///
     /// # Errors
     /// [`OverlayError`].
@@ -95,7 +95,7 @@ impl Overlay {
         Ok(Overlay { section: section.overlay, raw, given })
     }
 
-    /// Whether the overlay is for this kind of machine.
+    /// Whether the overlay is for this operating system and architecture.
     pub fn fits(&self, os: Os, arch: Arch) -> bool {
         let matches = |wanted: &Option<String>, have: &str| wanted.as_deref().is_none_or(|w| w == have);
         matches(&self.section.os, os.name()) && matches(&self.section.arch, arch.name())
@@ -127,10 +127,10 @@ const GC_64: &str = include_str!("data/gc-64.json");
 const GC_32: &str = include_str!("data/gc-32.json");
 const VM_64: &str = include_str!("data/vm-64.json");
 
-/// The bundled overlays of whole runtimes for this kind of machine, newest first.
+/// The bundled runtime overlays for this operating system and architecture, newest first.
 pub fn bundled(os: Os, arch: Arch) -> Vec<Overlay> {
     let prefix = |text: &str| {
-        // Only the few that fit are parsed in full; the section is at the top of each file.
+        // Only matching overlays are parsed; the section is at the top of each file.
         let has = |key: &str, value: &str| text.contains(&format!("\"{key}\": \"{value}\""));
         has("os", os.name()) && has("arch", arch.name())
     };
@@ -143,10 +143,10 @@ pub fn bundled_names() -> Vec<String> {
     RUNTIMES.iter().filter_map(|t| Overlay::parse(t.as_bytes(), false).ok()).map(|o| o.section.name).collect()
 }
 
-/// The layouts of the GC's own structures, which have not changed from .NET 8 to 10.
+/// The layouts of GC structures, unchanged from .NET 8 to 10.
 ///
 /// # Errors
-/// Never for the bundled files; a test parses them all.
+/// Never for the bundled files: a test parses all of them.
 pub fn gc_layouts(ptr: PtrSize) -> Result<Overlay, OverlayError> {
     let text = match ptr {
         PtrSize::Eight => GC_64,
@@ -155,8 +155,8 @@ pub fn gc_layouts(ptr: PtrSize) -> Result<Overlay, OverlayError> {
     Overlay::parse(text.as_bytes(), false)
 }
 
-/// Layouts of the VM that no descriptor of .NET 9 or 10 publishes and that have been the same since .NET 8; `None` for
-/// 32-bit targets, where they were not measured.
+/// VM layouts missing from the descriptors of .NET 9 and 10, unchanged since .NET 8; `None` for 32-bit targets, for which they
+/// were not measured.
 pub fn vm_layouts(ptr: PtrSize) -> Option<Overlay> {
     match ptr {
         PtrSize::Eight => Overlay::parse(VM_64.as_bytes(), false).ok(),

@@ -1,7 +1,7 @@
-//! The heap walk: from the first object of a segment to its end, object by object.
+//! The heap walk: visits the objects of each segment in address order.
 //!
-//! Source: `docs/internals/gc-structures.md#walking`, measured on 131 dumps: outside of the plan phase of a
-//! collection every walk ends exactly at the segment's end, once allocation contexts and objects in allocation are known.
+//! Source: `docs/internals/gc-structures.md#walking`. Measured on 131 dumps: outside the plan phase of a collection, every
+//! walk ends exactly at the end of the segment once allocation contexts and objects in allocation are accounted for.
 
 mod references;
 mod segment;
@@ -19,7 +19,7 @@ pub use segment::MAX_GAPS;
 pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
 
 use super::Gc;
-use crate::base::{Addr, AddrRange, Answer, Index, IndexVec, Progress, index_type, total};
+use crate::base::{Addr, AddrRange, Answer, Index, IndexVec, Indices, Progress, Silent, index_type, total};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -33,24 +33,34 @@ index_type! {
     pub struct SegmentIndex;
 }
 
-/// An object as the walk meets it.
+/// An object visited by the walk.
 #[derive(Clone, Copy)]
 pub struct Object<'o> {
-    /// Where it lies.
+    /// Its address.
     pub address: Addr,
     /// Its type.
     pub kind: &'o ObjectType,
-    /// Its size in bytes as SOS and ClrMD count it: header word included, not rounded up.
+    /// Size in bytes as counted by SOS and ClrMD: header included, not rounded up.
     pub size: u64,
-    /// Its generation; inside an ephemeral segment that of the part it lies in.
+    /// Its generation; in an ephemeral segment, that of the enclosing part.
     pub generation: Generation,
-    /// What was captured from the object's start on: the object and more, or less where the object is not whole.
+    /// Captured bytes from the start of the object; may extend past it, or end within it if it is incomplete.
     bytes: &'o [u8],
     memory: &'o Memory,
 }
 
+impl std::fmt::Debug for Object<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("address", &self.address)
+            .field("method_table", &self.kind.method_table)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'o> Object<'o> {
-    /// Calls `visit` with the offset and the target of every reference that the object holds; null ones are left out.
+    /// Calls `visit` with the offset and target of every non-null reference of the object.
     pub fn references(&self, mut visit: impl FnMut(u64, Addr)) {
         let word = self.memory.ptr_bytes();
         let place = |offset: u64| {
@@ -61,10 +71,10 @@ impl<'o> Object<'o> {
         if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
             return self.kind.references.places(self.size, word, place);
         }
-        self.kind.references.captured(&self.memory, self.address, self.size, place);
+        self.kind.references.captured(self.memory, self.address, self.size, place);
     }
 
-    /// The word at `offset`; `None` where it is not in the dump.
+    /// The word at `offset`; `None` if it is not in the dump.
     #[inline]
     pub fn word(&self, offset: u64) -> Option<u64> {
         let from = usize::try_from(offset).ok()?;
@@ -74,19 +84,19 @@ impl<'o> Object<'o> {
         }
     }
 
-    /// Number of elements of an array, of characters of a string, of bytes of free space; `None` for all others.
+    /// Elements of an array, characters of a string, bytes of free space; `None` for all others.
     pub fn length(&self) -> Option<u64> {
         let component = self.kind.component_size;
         if component == 0 {
             return None;
         }
-        // The size may have been raised to the smallest object's.
+        // Not derived from `size`, which may have been raised to the minimum object size.
         let word = self.memory.ptr_bytes();
         let inside = usize::try_from(word).ok().and_then(|w| self.bytes.get(w..)).and_then(|b| words::u32(self.memory.shape(), b));
         inside.or_else(|| self.memory.u32(self.address.plus(word)).ok()).map(u64::from)
     }
 
-    /// `length` bytes at `offset`; `None` where they are not all in the dump.
+    /// `length` bytes at `offset`; `None` unless all are in the dump.
     #[inline]
     pub fn part(&self, offset: u64, length: u64) -> Option<Cow<'o, [u8]>> {
         let from = usize::try_from(offset).ok()?;
@@ -98,33 +108,33 @@ impl<'o> Object<'o> {
     }
 }
 
-/// What is done with the objects of a walk. Each thread has one of its own.
+/// Receives the objects of a walk. One per thread.
 pub trait Visitor: Send {
-    /// A segment begins. Returns whether its objects are wanted.
+    /// Called at the start of a segment. Returns whether to walk it.
     fn segment(&mut self, _index: SegmentIndex, _segment: &SegmentModel) -> bool {
         true
     }
 
-    /// An object, free space included.
+    /// Called for each object, including free space.
     fn object(&mut self, object: &Object<'_>);
 }
 
-/// The heap of one runtime, ready to be walked.
+/// Walks the heap of one runtime.
 pub struct Walker {
     memory: Arc<Memory>,
     tables: MethodTables,
     types: ObjectTypes,
     segments: IndexVec<SegmentIndex, SegmentModel>,
-    /// The segments by address.
+    /// Segment indices, by address.
     by_address: Vec<SegmentIndex>,
-    /// Segments that are not walked, and why.
+    /// Indices of the segments not walked, with the reason.
     refused: BTreeMap<SegmentIndex, &'static str>,
     contexts: Vec<Context>,
-    /// Bits of an object's first word that are not part of the method table pointer.
+    /// Bits of an object's first word that do not belong to the method table pointer.
     unmask: u64,
     /// Whether a collection was moving objects.
     moving: bool,
-    /// Whether the dump lacks memory that objects lie in.
+    /// Whether the dump lacks object memory.
     holes: bool,
 }
 
@@ -134,26 +144,27 @@ impl std::fmt::Debug for Walker {
     }
 }
 
-/// What a walk found out about the segments, and the visitors of its threads.
+/// The result of a walk.
+#[derive(Debug)]
 pub struct Walked<V> {
-    /// One for each segment of the heap that was walked, in their order.
+    /// Result of each walked segment, in order, with the segment index.
     pub segments: Vec<(SegmentIndex, WalkModel)>,
-    /// One for each thread: which objects each of them saw differs from run to run, all of them together do not.
+    /// One visitor per thread. The distribution of objects among them varies between runs; their union does not.
     pub visitors: Vec<V>,
 }
 
 impl Walker {
-    /// Prepares the walk of `gc`'s heap. `threads` gives the allocation contexts.
+    /// Prepares a walk of the heap of `gc`; `threads` supplies the allocation contexts.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks what sizes objects.
+    /// [`ContractError`] if the descriptor lacks the items needed to size objects.
     pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
         let Answer { data: segments, notes } = gc.segments();
         let segments: IndexVec<SegmentIndex, SegmentModel> = segments.into();
         let (by_address, refused) = order(&segments, &gc.memory);
         let walker = Walker {
             memory: Arc::clone(&gc.memory),
-            tables: MethodTables::new(&gc.memory, &gc.descriptor)?,
+            tables: MethodTables::bind(&gc.memory, &gc.descriptor)?,
             holes: segments.iter().any(|s| {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
@@ -163,13 +174,13 @@ impl Walker {
             by_address,
             refused,
             contexts: usable(&gc.contexts(threads)),
-            unmask: gc.unmask,
+            unmask: gc.objects.as_ref().map_err(Clone::clone)?.unmask(),
             moving: gc.facts.structures_valid == Some(false),
         };
         Ok(Answer::new(walker, notes))
     }
 
-    /// The segments, in the order of heaps and generations.
+    /// The segments, ordered by heap and generation.
     pub fn segments(&self) -> &[SegmentModel] {
         self.segments.as_slice()
     }
@@ -179,60 +190,65 @@ impl Walker {
         self.segments.get(index)
     }
 
+    /// The indices of the segments.
+    pub fn segment_indices(&self) -> Indices<SegmentIndex> {
+        self.segments.indices()
+    }
+
     /// The segments with their indices.
     pub fn segments_enumerated(&self) -> impl Iterator<Item = (SegmentIndex, &SegmentModel)> {
         self.segments.iter_enumerated()
     }
 
-    /// Leaves out the segments that `keep` refuses: damaged ones, where there are no objects to be found.
+    /// Drops the segments rejected by `keep`.
     pub fn retain(&mut self, keep: impl Fn(&SegmentModel) -> bool) {
         self.segments.retain(keep);
         (self.by_address, self.refused) = order(&self.segments, &self.memory);
     }
 
-    /// Whether `address` lies in an allocation context or in the unformatted room behind it.
+    /// Whether `address` lies in an allocation context or in the unformatted space after it.
     pub fn in_context(&self, address: Addr) -> bool {
         let room = min_object_size(&self.memory);
         self.contexts.iter().any(|c| c.pointer <= address && address < c.limit.plus(room))
     }
 
-    /// The types that walks met so far.
+    /// The types encountered so far.
     pub fn types(&self) -> &ObjectTypes {
         &self.types
     }
 
-    /// The reader of method tables.
+    /// The method table reader.
     pub fn tables(&self) -> &MethodTables {
         &self.tables
     }
 
-    /// The memory that the heap lies in.
+    /// The memory of the dump.
     pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
-    /// An object that a walk met, to be looked at again.
+    /// An object found by an earlier walk.
     pub fn again<'o>(&'o self, address: Addr, kind: &'o ObjectType, size: u64, generation: Generation) -> Object<'o> {
         Object { address, kind, size, generation, bytes: self.memory.contiguous(address).unwrap_or_default(), memory: &self.memory }
     }
 
-    /// The method table of the object at `address`, mark bits cleared. `None` where the object is not in the dump.
+    /// Method table of the object at `address`, mark bits cleared. `None` if the object is not in the dump.
     pub fn method_table(&self, address: Addr) -> Option<Addr> {
         self.memory.word(address).ok().map(|word| Addr(word & !self.unmask))
     }
 
-    /// The type whose method table is at `mt`; `None` where there is none that could have objects.
+    /// The type with the method table at `mt`; `None` if it is not the method table of an instantiable type.
     pub fn type_at(&self, mt: Addr) -> Option<Arc<ObjectType>> {
         self.types.get(&self.memory, &self.tables, mt)
     }
 
-    /// Walks the segments, several at a time, each thread with a visitor of its own.
+    /// Walks the segments in parallel, with one visitor per thread.
     pub fn walk<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
         self.walk_parts(progress, false, visitor)
     }
 
-    /// Like [`Walker::walk`], for single-pass callers: pages already walked are released, so that a dump of any size needs
-    /// little resident memory, and the end of the process is not spent on them.
+    /// Like [`Walker::walk`], for single-pass callers: pages already walked are released, which bounds resident memory and
+    /// keeps process exit fast.
     pub fn walk_once<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
         self.walk_parts(progress, true, visitor)
     }
@@ -272,8 +288,8 @@ impl Walker {
         Walked { segments, visitors: visitors.into_inner().unwrap_or_else(PoisonError::into_inner) }
     }
 
-    /// Walks the segments that `wanted` picks one after the other, until `visit` breaks off: for answers that need the
-    /// order of the objects. Returns what the walk found out about each segment that it came to.
+    /// Walks the segments selected by `wanted` sequentially until `visit` breaks, for callers that need heap order. Returns
+    /// the result of each segment reached, with the segment index.
     pub fn visit(
         &self,
         progress: &dyn Progress,
@@ -303,7 +319,23 @@ impl Walker {
         out
     }
 
-    /// What is said of a segment that is not walked.
+    /// Walks a segment until `visit` breaks, from the object start `from` or from its own start. Used by iterators to resume.
+    /// `None` if the index is out of range.
+    pub fn visit_from(
+        &self,
+        index: SegmentIndex,
+        from: Option<Addr>,
+        visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
+    ) -> Option<WalkModel> {
+        let segment = self.segments.get(index)?;
+        Some(self.refused(index, segment).unwrap_or_else(|| {
+            let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
+            let meter = segment::Meter::new(&Silent, false);
+            self.walk_segment(segment, from.unwrap_or(segment.start), &mut cache, &meter, visit)
+        }))
+    }
+
+    /// The result for a segment that is not walked.
     fn refused(&self, index: SegmentIndex, segment: &SegmentModel) -> Option<WalkModel> {
         let why = *self.refused.get(&index)?;
         Some(WalkModel {
@@ -315,7 +347,7 @@ impl Walker {
         })
     }
 
-    /// The segment whose objects `address` lies between.
+    /// Index and segment whose object range contains `address`.
     pub fn segment_of(&self, address: Addr) -> Option<(SegmentIndex, &SegmentModel)> {
         let start = |i: &SegmentIndex| self.segments.get(*i).map(|s| s.start);
         let last = self.by_address.partition_point(|i| start(i) <= Some(address)).checked_sub(1)?;
@@ -323,14 +355,14 @@ impl Walker {
         self.segments.get(index).filter(|s| address < s.allocated).map(|s| (index, s))
     }
 
-    /// The generation that `address` lies in; inside an ephemeral segment that of the part.
+    /// Generation at `address`; in an ephemeral segment, that of the enclosing part.
     pub fn generation_of(&self, address: Addr) -> Option<Generation> {
         self.segment_of(address).map(|(_, s)| segment::generation_at(s, address).0)
     }
 }
 
-/// The indices of `segments` by address, and which of them are not walked: a dump whose segments all claim the same memory, or
-/// the same bytes of the file at different addresses, would take as many walks of it as there are segments.
+/// Segment indices by address, and the segments to skip: a forged dump whose segments all map the same memory, or the same
+/// file bytes at different addresses, would otherwise be walked once per segment.
 fn order(segments: &IndexVec<SegmentIndex, SegmentModel>, memory: &Memory) -> (Vec<SegmentIndex>, BTreeMap<SegmentIndex, &'static str>) {
     let mut by_address: Vec<SegmentIndex> = segments.iter_enumerated().map(|(i, _)| i).collect();
     by_address.sort_by_key(|i| segments.get(*i).map(|s| s.start));
@@ -350,9 +382,9 @@ fn order(segments: &IndexVec<SegmentIndex, SegmentModel>, memory: &Memory) -> (V
     (by_address, refused)
 }
 
-/// Contexts that hide memory, sorted. A *thread's* context with pointer = limit counts as well: the unformatted room
-/// behind the limit is there (proven with a thread that filled its context exactly). A *generation's* does not: inside a
-/// collection they are {mem, mem}, and skipping would lose the region's first object.
+/// Contexts that hide memory, sorted. A *thread* context with pointer = limit counts: it is still followed by unformatted
+/// space (confirmed with a thread that filled its context exactly). A *generation* context does not: during a collection it
+/// is {mem, mem}, and skipping it would lose the first object of the region.
 fn usable(contexts: &[AllocContextModel]) -> Vec<Context> {
     let counts = |c: &&AllocContextModel| c.limit > c.pointer || (c.limit == c.pointer && c.owner == ContextOwner::Thread);
     let mut out: Vec<Context> = contexts.iter().filter(counts).map(|c| Context { pointer: c.pointer, limit: c.limit }).collect();

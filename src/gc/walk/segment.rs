@@ -1,4 +1,4 @@
-//! The walk of one segment: the hot loop, and what happens where it meets no object.
+//! The walk of one segment: the hot loop, and recovery where there is no object.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,25 +9,25 @@ use crate::base::{Addr, AddrRange, Count, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
 use crate::model::{GapKind, Generation, SegmentModel, WalkGap, WalkModel};
 
-/// An allocation context: a stretch of a segment that holds no objects although it lies before its end.
+/// An allocation context: a range within a segment that holds no objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) pointer: Addr,
     pub(super) limit: Addr,
 }
 
-/// Most gaps that the walk of a segment lists; beyond that only their bytes are counted.
+/// Maximum gaps listed per segment; beyond that only their bytes are counted.
 pub const MAX_GAPS: usize = 64;
-/// Bytes between two reports of progress.
+/// Bytes between progress reports.
 const STEP: u64 = 8 << 20;
-/// Objects in a row that must make sense before one behind damage is believed.
+/// Consecutive plausible objects required to resync after corruption.
 const CHAIN: u32 = 4;
 
-/// Adds up the bytes that all threads have walked.
+/// Sums the bytes walked by all threads.
 pub(super) struct Meter<'p> {
     done: AtomicU64,
-    /// Whether what was walked is not needed again: a process that ends with a whole dump in its page tables takes them
-    /// down one by one, on one core (28 ms for 0.9 GB); here each thread does it as it goes.
+    /// Whether walked pages are released: unmapping a whole dump at process exit runs on one core (28 ms for 0.9 GB), here
+    /// it is spread over the threads.
     once: bool,
     progress: &'p dyn Progress,
 }
@@ -47,30 +47,30 @@ impl<'p> Meter<'p> {
     }
 }
 
-/// Bytes of an object whose references have to make sense before it is believed.
+/// Bytes of an object whose references are checked before it is accepted in a resync.
 const LOOKED_AT: u64 = 256;
 
-/// What a segment demands of its objects.
+/// Constraints that a segment places on its objects.
 #[derive(Clone, Copy)]
 struct Rules {
     end: Addr,
     align: u64,
     smallest: u64,
-    /// Whether these are large or pinned objects.
+    /// Whether it is a LOH or POH segment.
     large: bool,
 }
 
-/// How the stretch of objects ended.
+/// Why a run of objects ended.
 enum Stop {
-    /// At the end of the captured stretch, or at an event: look again.
+    /// End of captured memory, or an event to handle.
     Event,
-    /// At something that is no object.
+    /// Not an object.
     NoObject,
-    /// The visitor has seen enough.
+    /// The visitor stopped the walk.
     Enough,
 }
 
-/// What is counted while walking.
+/// Counters of a walk.
 #[derive(Default)]
 struct Counts {
     objects: u64,
@@ -80,7 +80,7 @@ struct Counts {
 }
 
 impl Walker {
-    /// Walks one segment from `from`, where an object begins, and calls `visit` for each object, free space included.
+    /// Walks one segment from the object start `from`, calling `visit` for each object, including free space.
     pub(super) fn walk_segment(
         &self,
         segment: &SegmentModel,
@@ -91,7 +91,7 @@ impl Walker {
     ) -> WalkModel {
         let rules = self.rules(segment);
         let end = rules.end;
-        // Threads allocate in the youngest generation only; large objects are never handed out in contexts, frozen never.
+        // Allocation contexts exist only in the youngest generation, never in LOH, POH or frozen segments.
         let own = !matches!(segment.generation, Generation::Loh | Generation::Frozen);
         let first = if own { self.contexts.partition_point(|c| c.pointer < from) } else { self.contexts.len() };
         let mut contexts = self.contexts.iter().skip(first).peekable();
@@ -106,7 +106,7 @@ impl Walker {
             }
             while contexts.next_if(|c| c.pointer < at).is_some() {}
             if let Some(context) = contexts.next_if(|c| c.pointer == at) {
-                // Behind the limit lies room for the smallest object, unformatted as well.
+                // The limit is followed by unformatted space for a minimum-size object.
                 let next = context.limit.plus(rules.smallest.next_multiple_of(rules.align)).min(end);
                 if next > at {
                     w.context_bytes.grow(next.since(at).unwrap_or(0));
@@ -120,7 +120,7 @@ impl Walker {
                 continue;
             };
             let event = contexts.peek().map_or(end, |c| c.pointer).min(boundary).min(end).min(at.plus(STEP));
-            // A loop for the shape that nearly all targets have, so that the compiler can drop the others from it.
+            // Specialized for the shape of nearly all targets.
             let mut run = Run { heap: self, rules, generation, bytes, event, counts: &mut counts };
             let stop = match self.memory.shape() {
                 Shape { ptr: PtrSize::Eight, endian: Endian::Little } => run.objects(Shape::LE64, &mut at, cache, &mut visit),
@@ -130,9 +130,9 @@ impl Walker {
                 Stop::Event => {}
                 Stop::Enough => break,
                 Stop::NoObject if self.moving => {
-                    // Half-moved objects and plug headers lie between the objects: a resync would invent some.
+                    // Half-moved objects and plug headers lie between the objects: a resync would find false ones.
                     w.stopped_at = Some(at);
-                    w.stopped_because = Some("a collection was rearranging this segment".into());
+                    w.stopped_because = Some("a collection was compacting or sweeping this segment".into());
                     w.absent_bytes.grow(end.since(at).unwrap_or(0));
                     break;
                 }
@@ -141,7 +141,7 @@ impl Walker {
         }
         meter.add(&self.memory, AddrRange::new(reported, segment.allocated));
         (w.objects, w.bytes, w.free_objects, w.free_bytes) = (counts.objects, counts.bytes, counts.free_objects, counts.free_bytes);
-        // A segment's end need not be aligned.
+        // The end of a segment need not be aligned.
         let exact = at == end || (at > end && at.since(end).is_some_and(|over| over < rules.align));
         w.complete = exact && w.stopped_at.is_none();
         w
@@ -149,14 +149,14 @@ impl Walker {
 
     fn rules(&self, segment: &SegmentModel) -> Rules {
         let word = self.memory.ptr_bytes();
-        // Large and pinned objects are aligned to 8 bytes also on 32-bit targets.
+        // LOH and POH objects are 8-byte aligned on 32-bit targets too.
         let large = matches!(segment.generation, Generation::Loh | Generation::Poh);
         let align = if large { 8 } else { word };
         Rules { end: segment.allocated, align, smallest: min_object_size(&self.memory), large }
     }
 
-    /// Where the walk goes on behind memory that is not in the dump. The next object is only known from this one's size,
-    /// so the first chain of objects behind the hole is taken.
+    /// Where to resume after memory that is not in the dump: at the first plausible chain of objects, since the size of the
+    /// current object is unknown.
     fn across_absent(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
         let there = self.memory.stretches(AddrRange::new(at, rules.end)).next().map(|(a, _)| a);
         let aligned = there.and_then(|a| a.0.checked_next_multiple_of(rules.align)).map_or(rules.end, Addr).min(rules.end);
@@ -170,25 +170,25 @@ impl Walker {
         next
     }
 
-    /// Where the walk goes on behind something that is no object.
+    /// Where to resume after something that is not an object.
     fn across_no_object(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
-        // An object in allocation (space taken and cleared, its method table not yet written, 44 of 188 dumps of a busy
-        // heap) is zeros up to the next object, Free included, and no smaller than any other.
+        // An object in allocation (memory reserved and cleared, method table not yet written; seen in 44 of 188 dumps of a
+        // busy heap) is zeros up to the next object or free block, and at least minimum size.
         let first = self.memory.word(at).unwrap_or(1);
         let next = self.resync(at, rules, CHAIN);
         let range = AddrRange::new(at, next);
-        // A dump that lacks pages of the heap lacks method tables as well: then the object may be sound.
+        // A dump that lacks heap pages may lack method tables too: the object may be valid.
         let mt = Addr(first & !self.unmask);
         if self.holes && self.tables.is_valid(mt).is_err() {
             if w.stopped_at.is_none() {
                 w.stopped_at = Some(at);
-                w.stopped_because = Some(format!("the dump does not hold what tells whether {mt} is a method table"));
+                w.stopped_because = Some(format!("the dump lacks the memory needed to tell whether {mt} is a method table"));
             }
             w.absent_bytes.grow(range.len());
             add_gap(w, range, GapKind::Absent);
             return next;
         }
-        // Large objects are cleared without a lock: of one that is half done only the beginning is zeros.
+        // Large objects are cleared outside the lock: a partly cleared one starts with zeros only.
         let cleared = if rules.large { AddrRange::new(at, at.plus(rules.smallest)) } else { range };
         let in_allocation = first == 0 && range.len() >= rules.smallest && self.all_zero(cleared);
         if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes }.grow(range.len());
@@ -196,7 +196,7 @@ impl Walker {
         next
     }
 
-    /// The next place behind `from` where `chain` objects in a row may begin.
+    /// The next address after `from` where `chain` consecutive objects are plausible.
     fn resync(&self, from: Addr, rules: Rules, chain: u32) -> Addr {
         let mut at = from.plus(rules.align);
         while at < rules.end {
@@ -211,8 +211,8 @@ impl Walker {
         rules.end
     }
 
-    /// Whether an object may begin at `at`, and behind it others, `chain` in all. The segment's end, an allocation
-    /// context, cleared or absent memory end a chain well.
+    /// Whether `chain` consecutive objects are plausible from `at`. The end of the segment, an allocation context, and cleared
+    /// or absent memory are valid ends of a chain.
     fn is_object(&self, at: Addr, rules: Rules, chain: u32) -> bool {
         if !self.looks_whole(at, rules) {
             return false;
@@ -224,7 +224,7 @@ impl Walker {
             }
             let word = match self.memory.word(at) {
                 Err(_) => return i > 0,
-                // An object in allocation is cleared as a whole; in fields a null or two proves nothing.
+                // An object in allocation is entirely zero; a few null fields prove nothing.
                 Ok(0) if i > 0 => return self.all_zero(AddrRange::new(at, at.plus(rules.smallest).min(rules.end))),
                 Ok(word) => word,
             };
@@ -234,11 +234,11 @@ impl Walker {
         true
     }
 
-    /// Whether what lies around `at` looks like one object of its type. Fields hold method tables as well (`RuntimeType`, the
-    /// activator's cache, the cache of casts), and what follows them may pass for objects by chance.
+    /// Whether the memory around `at` looks like an object of its type. Fields may hold method tables too (`RuntimeType`, the
+    /// activator cache, the cast cache), and what follows them may look like objects by chance.
     fn looks_whole(&self, at: Addr, rules: Rules) -> bool {
         let Some(mt) = self.method_table(at) else { return false };
-        // In front of what was made free lies what was there before.
+        // The memory before a free block keeps its old contents.
         if Some(mt) == self.tables.free {
             return true;
         }
@@ -251,15 +251,15 @@ impl Walker {
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
         kind.references.places_in(size, word, (0, looked_at), |offset| {
             let Ok(target) = self.memory.ptr(at.plus(offset)) else { return };
-            // A type that is not in the dump says nothing.
+            // A type that is not in the dump is inconclusive.
             let leads_to_type = || self.holes || self.method_table(target).is_some_and(|mt| self.type_at(mt).is_some());
             sound &= target.is_null() || target.is_aligned(word) && leads_to_type();
         });
         sound
     }
 
-    /// Whether the padding in front of `at` is as it is in front of every object; `None` where it is not in the dump. On 64-bit
-    /// targets half of the word in front is padding, and zero: in all objects of 70 dumps. Others have none.
+    /// Whether the header padding before `at` is valid; `None` if it is not in the dump. On 64-bit targets half of the header
+    /// word is padding and always zero (all objects of 70 dumps). Other targets have no padding.
     pub fn padded(&self, at: Addr) -> Option<bool> {
         match self.memory.ptr_bytes() {
             8 => Some(self.memory.u32(at.minus(8)?).ok()? == 0),
@@ -267,7 +267,7 @@ impl Walker {
         }
     }
 
-    /// Where the object at `at`, whose first word is `word`, ends; `None` where it cannot be an object.
+    /// End of the object at `at` with first word `word`; `None` if it cannot be an object.
     fn behind(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
         let kind = self.type_at(Addr(word & !self.unmask))?;
         let size = kind.size(|| self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
@@ -275,8 +275,8 @@ impl Walker {
         rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
     }
 
-    /// Where the objects end that follow each other from `at` in `segment` up to `to` or beyond, or where `most` of them
-    /// end; `None` where one of them is no object.
+    /// End of the consecutive objects of `segment` from `at` that reach `to`, or of the first `most`; `None` if one of them is
+    /// not an object.
     pub fn objects_reach(&self, segment: &SegmentModel, at: Addr, to: Addr, most: u32) -> Option<Addr> {
         let rules = self.rules(segment);
         let mut here = at;
@@ -295,20 +295,20 @@ impl Walker {
     }
 }
 
-/// Objects one behind the other in one captured stretch.
+/// Consecutive objects within one captured range.
 struct Run<'r> {
     heap: &'r Walker,
     rules: Rules,
     generation: Generation,
-    /// What was captured, from where the run begins.
+    /// Captured bytes from the start of the run.
     bytes: &'r [u8],
-    /// Where to look up: next context, generation, report, or the end.
+    /// Next address to stop at: context, generation boundary, progress report, or end.
     event: Addr,
     counts: &'r mut Counts,
 }
 
 impl Run<'_> {
-    /// Walks from `at` to the next event. Nothing in here allocates or searches.
+    /// Walks from `at` to the next event. Neither allocates nor searches.
     #[inline(always)]
     fn objects(
         &mut self,
@@ -329,12 +329,12 @@ impl Run<'_> {
             if here >= self.event {
                 break Stop::Event;
             }
-            // The last word of a stretch may be cut: then the next look decides.
+            // The last word of a captured range may be cut off: the next iteration decides.
             let Some(first) = words::word(shape, rest) else { break if rest.is_empty() { Stop::Event } else { Stop::NoObject } };
             let Some(slot) = cache.get(first & !unmask) else { break Stop::NoObject };
             let Some(kind) = slot.kind.as_deref() else { break Stop::NoObject };
-            // The word behind the method table, wanted or not: whether the next object has a length is anybody's guess, and a
-            // wrong guess of the processor costs more than the read.
+            // Read the word after the method table unconditionally: whether the next object has a length is unpredictable, and
+            // a mispredicted branch costs more than the read.
             let count = match rest.get(word_size..).and_then(|b| words::u32(shape, b)) {
                 Some(count) => count,
                 None if slot.component_size == 0 => 0,
@@ -343,7 +343,7 @@ impl Run<'_> {
                     Err(_) => break Stop::NoObject,
                 },
             };
-            // As `ObjectType::size`. 32 bits by 16 bits: cannot overflow, and neither does the base size on top.
+            // 32 bits times 16 bits plus the base size cannot overflow.
             let size = u64::from(count).wrapping_mul(slot.component_size).wrapping_add(slot.base_size);
             if size > end.0.wrapping_sub(here.0) {
                 break Stop::NoObject;
@@ -372,7 +372,7 @@ impl Run<'_> {
     }
 }
 
-/// The generation at `at`, and where it ends.
+/// The generation at `at`, and its end.
 pub(super) fn generation_at(segment: &SegmentModel, at: Addr) -> (Generation, Addr) {
     let part = segment.parts.iter().find(|p| p.start <= at && at < p.end);
     part.map_or((segment.generation, segment.allocated), |p| (p.generation, p.end))

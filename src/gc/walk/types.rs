@@ -1,4 +1,4 @@
-//! What the walk knows of types: how large their objects are and where these hold references. Found once per type.
+//! Types as needed by the walk: object sizes and reference layouts, read once per type.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -12,32 +12,32 @@ use crate::memory::Memory;
 use crate::model::SegmentModel;
 
 index_type! {
-    /// A type whose objects a walk met.
+    /// A type encountered by walks.
     pub struct TypeIndex;
 }
 
-/// A type as the walk knows it.
+/// A type as seen by the walk.
 #[derive(Clone, Debug)]
 pub struct ObjectType {
-    /// From 0 in the order in which walks met the types: dense, for tables, and different from run to run.
+    /// Dense index, from 0 in order of first encounter; differs between runs.
     pub index: TypeIndex,
     /// Its method table.
     pub method_table: Addr,
-    /// Bytes of an object without its elements, header word included, not rounded.
+    /// Base size in bytes: header included, elements excluded, not rounded.
     pub base_size: u64,
-    /// Bytes of an element; 0 for objects of fixed size.
+    /// Component size in bytes; 0 for fixed-size objects.
     pub component_size: u64,
-    /// Whether this is free space.
+    /// Whether this is the free-space pseudo type.
     pub is_free: bool,
     /// Whether this is `System.String`.
     pub is_string: bool,
     /// Whether this is an array.
     pub is_array: bool,
-    /// Whether the type can be unloaded: its objects keep its loader allocator alive.
+    /// Whether the type is collectible: its objects keep its loader allocator alive.
     pub is_collectible: bool,
     /// Whether the type has a finalizer.
     pub has_finalizer: bool,
-    /// Where its objects hold references.
+    /// References of its objects.
     pub references: References,
 }
 
@@ -59,11 +59,11 @@ pub fn min_object_size(memory: &Memory) -> u64 {
     memory.ptr_bytes().saturating_mul(3)
 }
 
-/// The types that were met so far. Shared between threads.
+/// The types encountered so far. Shared between threads.
 #[derive(Debug, Default)]
 pub struct ObjectTypes {
     known: RwLock<Known>,
-    /// The memory of objects, sorted, without overlaps: no method table lies there.
+    /// Object memory, sorted and disjoint: contains no method tables.
     heap: Vec<AddrRange>,
 }
 
@@ -73,12 +73,12 @@ struct Known {
     list: IndexVec<TypeIndex, Arc<ObjectType>>,
 }
 
-/// Addresses that are remembered to be no method table: beyond this, damage is looked at again and again instead.
+/// Limit on cached negative results; beyond it, invalid addresses are checked again each time.
 const MAX_MISSES: usize = 1 << 20;
 
 impl ObjectTypes {
-    /// Types of a heap with these segments. Where objects refer to each other in cycles, one of them can pass for a method
-    /// table; segments whose bounds make no sense cannot tell.
+    /// Creates the cache for a heap with these segments. Objects in a reference cycle can pass for method tables; segments
+    /// with bounds out of order cannot be used to rule that out.
     pub(super) fn new(segments: &[SegmentModel]) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
         let heap = union(segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect(), 0);
@@ -90,12 +90,12 @@ impl ObjectTypes {
         before.and_then(|i| self.heap.get(i)).is_some_and(|r| r.contains(address))
     }
 
-    /// The types that were met.
+    /// The types encountered, by index.
     pub fn list(&self) -> IndexVec<TypeIndex, Arc<ObjectType>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).list.clone()
     }
 
-    /// The type whose method table is at `mt`; `None` where there is none that could have objects.
+    /// The type with the method table at `mt`; `None` if it is not the method table of an instantiable type.
     pub(super) fn get(&self, memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<Arc<ObjectType>> {
         if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_address.get(&mt.0) {
             return known.clone();
@@ -103,7 +103,7 @@ impl ObjectTypes {
         let made = if self.in_heap(mt) { None } else { make(memory, tables, mt) };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = known.by_address.get(&mt.0) {
-            // Another thread was faster: its index counts.
+            // Another thread won the race: keep its index.
             return other.clone();
         }
         let made = made.and_then(|t| {
@@ -125,7 +125,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
     }
     let info = tables.read(mt).ok()?;
     let base_size = u64::from(info.base_size);
-    // The empty string is the smallest object: its base size is two bytes short of the smallest aligned one.
+    // The empty string is the smallest object: its base size is two bytes below the minimum aligned size.
     let smallest = min_object_size(memory);
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
@@ -145,7 +145,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
     })
 }
 
-/// A small cache in front of [`ObjectTypes`], one per thread: the walk asks it for every object.
+/// Per-thread cache in front of [`ObjectTypes`], queried for every object.
 pub(super) struct Cache<'h> {
     types: &'h ObjectTypes,
     memory: &'h Memory,
@@ -153,8 +153,7 @@ pub(super) struct Cache<'h> {
     slots: Vec<Slot>,
 }
 
-/// A place of the cache. What sizes an object lies beside the method table: a second look elsewhere costs a tenth of the
-/// whole walk.
+/// A cache slot. Keeps the sizes next to the method table: an extra indirection costs a tenth of the walk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Slot {
     mt: u64,
@@ -163,7 +162,7 @@ pub(super) struct Slot {
     pub(super) kind: Option<Arc<ObjectType>>,
 }
 
-/// Slots of the cache: a heap has a few thousand types, of which some hundred make up most objects.
+/// Cache slots: a heap has a few thousand types, of which a few hundred account for most objects.
 const SLOTS: usize = 1 << 12;
 
 impl<'h> Cache<'h> {
@@ -171,10 +170,10 @@ impl<'h> Cache<'h> {
         Cache { types, memory, tables, slots: vec![Slot::default(); SLOTS] }
     }
 
-    /// The place of the type at `mt`; its `kind` is `None` where there is no type.
+    /// The slot of the type at `mt`; its `kind` is `None` if there is no type.
     #[inline(always)]
     pub(super) fn get(&mut self, mt: u64) -> Option<&Slot> {
-        // Method tables are aligned to 8 bytes and lie a few hundred bytes apart.
+        // Method tables are 8-byte aligned and a few hundred bytes apart.
         let mixed = (mt >> 3) ^ (mt >> 13);
         let mask = SLOTS - 1;
         let i = usize::try_from(mixed).unwrap_or(0) & mask;

@@ -1,8 +1,8 @@
-//! Numbers out of borrowed bytes, for the shapes of target that exist.
+//! Reads integers from borrowed bytes, specialized by target shape.
 
 use crate::base::{Endian, PtrSize, Shape};
 
-/// A pointer-sized number at the start of `bytes`.
+/// The pointer-sized integer at the start of `bytes`.
 #[inline(always)]
 pub(super) fn word(shape: Shape, bytes: &[u8]) -> Option<u64> {
     match (shape.ptr, shape.endian) {
@@ -13,7 +13,7 @@ pub(super) fn word(shape: Shape, bytes: &[u8]) -> Option<u64> {
     }
 }
 
-/// A 32-bit number at the start of `bytes`.
+/// The 32-bit integer at the start of `bytes`.
 #[inline(always)]
 pub(super) fn u32(shape: Shape, bytes: &[u8]) -> Option<u32> {
     match shape.endian {

@@ -1,4 +1,4 @@
-//! The rows as comma-separated values (RFC 4180, lines end as in Unix).
+//! Comma-separated values (RFC 4180, with LF line ends).
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use crate::output::table::{Heading, Readers, Row};
 
 pub(super) struct Csv;
 
-/// Appends `text`, in quotes where it needs them.
+/// Appends `text`, quoted if necessary.
 fn field(text: &str, to: &mut Vec<u8>) {
     if !text.bytes().any(|b| matches!(b, b',' | b'"' | b'\n' | b'\r')) {
         return to.extend_from_slice(text.as_bytes());

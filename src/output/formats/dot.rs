@@ -1,4 +1,4 @@
-//! A graph for Graphviz.
+//! Graphviz DOT.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use crate::output::table::Heading;
 
 pub(super) struct Dot;
 
-/// A string as DOT wants it.
+/// A quoted DOT string.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -24,7 +24,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn refuse(out: &Out<'_>) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("{} has no DOT form", out.head.command))
+    io::Error::new(io::ErrorKind::Unsupported, format!("{} does not support DOT output", out.head.command))
 }
 
 impl Writer for Dot {

@@ -1,4 +1,4 @@
-//! One JSON document. The model is its own description.
+//! A single JSON document, serialized from the model.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use crate::output::table::{Heading, Row};
 
 pub(super) struct Json;
 
-/// The fields of an object that was serialised.
+/// The fields of a serialized object.
 fn fields(object: &str) -> &str {
     object.strip_prefix('{').and_then(|o| o.strip_suffix('}')).unwrap_or(object)
 }
@@ -15,7 +15,7 @@ fn fields(object: &str) -> &str {
 impl Writer for Json {
     fn list(&self, out: &mut Out<'_>, heading: &Heading) -> io::Result<()> {
         let head = serde_json::to_string(out.head)?;
-        // One row a line: a reader that takes the first lines only gets them at once.
+        // One row per line, so that readers of the first lines get them immediately.
         writeln!(out.to, "{{{},\"data\":{{\"{}\":[", fields(&head), heading.list)
     }
 

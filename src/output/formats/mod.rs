@@ -1,4 +1,4 @@
-//! The output formats: a file each, and a line below.
+//! The output formats: one file and one line below for each.
 
 use std::io::{self, Write};
 
@@ -7,7 +7,7 @@ use super::table::{Heading, Row, Table};
 use crate::base::Notes;
 use crate::model::Head;
 
-/// Declares the formats: each a variant of [`Format`], and the writer in the file of its name.
+/// Declares the formats: a variant of [`Format`] and the module of its writer.
 macro_rules! formats {
     ($($(#[doc = $doc:literal])+ $variant:ident = $file:ident,)+) => {
         $(mod $file;)+
@@ -22,7 +22,7 @@ macro_rules! formats {
             /// Every format.
             pub const ALL: &[Format] = &[$(Format::$variant),+];
 
-            /// Name, as it is typed.
+            /// Name on the command line.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Format::$variant => stringify!($file),)+
@@ -34,14 +34,14 @@ macro_rules! formats {
                 Format::ALL.iter().copied().find(|f| f.name() == name)
             }
 
-            /// What it is, in a sentence.
+            /// One-line description.
             pub fn help(self) -> &'static str {
                 match self {
                     $(Format::$variant => concat!($($doc),+).trim_start().trim_end_matches('.'),)+
                 }
             }
 
-            /// What writes it.
+            /// Its writer.
             pub fn writer(self) -> &'static dyn Writer {
                 match self {
                     $(Format::$variant => &$file::$variant,)+
@@ -52,36 +52,46 @@ macro_rules! formats {
 }
 
 formats! {
-    /// For people.
+    /// Human-readable tables.
     Table = table,
     /// One JSON document (docs/json.md).
     Json = json,
-    /// One JSON record a line: header, rows, footer.
+    /// One JSON record per line: header, rows, footer.
     Ndjson = ndjson,
-    /// The rows as comma-separated values.
+    /// Comma-separated values.
     Csv = csv,
-    /// The answer as a graph for Graphviz, where it is one.
+    /// Graphviz graph, for commands that produce one.
     Dot = dot,
 }
 
-/// Where an answer goes, and what of it is printed.
+/// Destination and state of an answer being printed.
 pub struct Out<'w> {
-    /// Where it goes.
+    /// Destination.
     pub to: &'w mut dyn Write,
-    /// Whether a person is looking.
+    /// Whether it is a terminal.
     pub terminal: bool,
-    /// What the answer begins with.
+    /// Header of the answer.
     pub head: &'w Head,
     /// Rows printed so far.
     pub rows: u64,
     /// Tables printed so far.
     pub tables: u64,
-    /// Whether a list was printed while it was made.
+    /// Whether a list was streamed.
     pub streamed: bool,
 }
 
+impl std::fmt::Debug for Out<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Out")
+            .field("terminal", &self.terminal)
+            .field("rows", &self.rows)
+            .field("tables", &self.tables)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'w> Out<'w> {
-    /// Nothing printed yet.
+    /// Creates the state for a new answer.
     pub fn new(to: &'w mut dyn Write, terminal: bool, head: &'w Head) -> Out<'w> {
         Out { to, terminal, head, rows: 0, tables: 0, streamed: false }
     }
@@ -105,18 +115,18 @@ impl<'w> Out<'w> {
     }
 }
 
-/// A format. An answer is printed as `begin`, a `section` for each of its parts, `end`. Where it has a list that is made
-/// while it is printed, `list` and a `row` for each of its rows come behind `begin`.
+/// A format. An answer is printed as `begin`, a `section` for each of its sections, `end`. For a streamed list, `begin` is
+/// followed by `list` and a `row` for each row.
 pub trait Writer: Sync {
     /// Begins the answer.
     ///
     /// # Errors
-    /// Those of `out`; the same holds for the other methods.
+    /// Write errors; likewise for the other methods.
     fn begin(&self, _out: &mut Out<'_>) -> io::Result<()> {
         Ok(())
     }
 
-    /// Prints a part of the answer.
+    /// Prints a section of the answer.
     ///
     /// # Errors
     /// See [`Writer::begin`].
@@ -124,7 +134,7 @@ pub trait Writer: Sync {
         Ok(())
     }
 
-    /// Begins a list that is made while it is printed.
+    /// Begins a streamed list.
     ///
     /// # Errors
     /// See [`Writer::begin`].
@@ -132,7 +142,7 @@ pub trait Writer: Sync {
         Ok(())
     }
 
-    /// Appends a row to `to`, the one with this number in its table. Several threads do so at once, each with rows of its own.
+    /// Appends the row at this index of its table to `to`. Called from several threads at once, for different rows.
     ///
     /// # Errors
     /// See [`Writer::begin`].
@@ -148,29 +158,29 @@ pub trait Writer: Sync {
         Ok(())
     }
 
-    /// Whether the notes are part of what is printed. Otherwise they go to standard error.
+    /// Whether the output includes the notes; otherwise they go to standard error.
     fn carries_notes(&self) -> bool {
         false
     }
 }
 
-/// An answer at its end.
+/// A complete answer.
 pub trait Whole {
-    /// What there is to tell beside the data.
+    /// Notes of the answer.
     fn notes(&self) -> &Notes;
 
-    /// Writes all of it as one JSON document.
+    /// Writes the answer as one JSON document.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Write errors.
     fn document(&self, out: &mut dyn Write, pretty: bool) -> io::Result<()>;
 
-    /// Its data as JSON, without the list that was streamed.
+    /// Its data as JSON, without the streamed list.
     ///
     /// # Errors
-    /// Where it cannot be serialised.
+    /// Serialization errors.
     fn data(&self) -> io::Result<String>;
 
-    /// The graph that it is.
+    /// The answer as a graph, if it is one.
     fn graph(&self) -> Option<Graph<'_>>;
 }

@@ -1,4 +1,4 @@
-//! One JSON record a line, its kind first: a header, the rows, a footer.
+//! One JSON record per line, kind first: header, rows, footer.
 
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ struct Header<'h> {
     head: &'h Head,
 }
 
-/// A reader without this line has not got all rows.
+/// Last line; without it the output is truncated.
 #[derive(Serialize)]
 struct Footer<'n> {
     record: &'static str,
@@ -42,7 +42,7 @@ impl Writer for Ndjson {
     }
 
     fn row(&self, heading: &Heading, row: &dyn Row, _number: u64, _terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
-        // Record kinds are the program's own words: nothing in them needs an escape.
+        // Record kinds are constants that need no escaping.
         to.extend_from_slice(b"{\"record\":\"");
         to.extend_from_slice(heading.record.unwrap_or_default().as_bytes());
         to.push(b'"');
@@ -51,7 +51,7 @@ impl Writer for Ndjson {
         }
         let start = to.len();
         row.json(to)?;
-        // The row's own brace opens nothing any more.
+        // Replace the opening brace of the row: the object is already open.
         if let Some(brace) = to.get_mut(start) {
             *brace = b',';
         }

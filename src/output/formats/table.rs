@@ -1,4 +1,4 @@
-//! Tables, facts and lines for people.
+//! Human-readable tables, facts and lines.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use crate::output::{Cell, sanitize};
 
 pub(super) struct Table;
 
-/// Rows up to which a table is measured before it is printed. Beyond that a table crate needs gigabytes.
+/// Maximum rows of a table whose column widths are measured; beyond that, measuring would take gigabytes.
 const MEASURED_ROWS: usize = 5_000;
 
 fn clean(text: Cow<'_, str>, terminal: bool) -> Cow<'_, str> {
@@ -29,7 +29,7 @@ fn title(name: &str) -> String {
     name.replace('_', " ").to_uppercase()
 }
 
-/// Appends the cells of one line, each as wide as its column says: not all lines are known.
+/// Appends one line with fixed column widths, for tables that are not measured.
 fn line<'c>(heading: &Heading, cells: impl Iterator<Item = Cow<'c, str>>, terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
     let start = to.len();
     for ((_, column), cell) in heading.columns(Readers::People).zip(cells) {
@@ -100,7 +100,7 @@ impl Table {
     }
 }
 
-/// Prints rows whose widths are known.
+/// Prints a measured table.
 fn grid(out: &mut Out<'_>, heading: &Heading, rows: Vec<Vec<String>>) -> io::Result<()> {
     let mut table = comfy_table::Table::new();
     table.load_style(presets::NOTHING);

@@ -45,10 +45,10 @@ impl Report for BridgeReport {
         to.table(Table::records("class", &self.classes, class_columns()).shown(!self.classes.is_empty()));
         to.gap_if(!self.classes.is_empty());
         to.line(format!(
-            "{} bridged objects, {} of them dead{}; {} components, {} cross references",
+            "{} bridged objects, {} dead{}; {} components, {} cross references",
             count(self.bridged),
             count(self.dead),
-            if self.all { "" } else { " (--all shows the living ones too)" },
+            if self.all { "" } else { " (--all includes live ones)" },
             count(number(&self.sccs)),
             count(number(&self.xrefs))
         ));

@@ -35,7 +35,7 @@ fn global_columns<'r>() -> Columns<'r, GlobalModel> {
         .text("origin", 30, |g| &g.origin)
 }
 
-/// A line of the list that programs get: everything.
+/// A CSV row: any item of the report.
 #[derive(Clone, Copy)]
 enum Item<'r> {
     Contract(&'r ContractModel),
@@ -90,7 +90,7 @@ impl Report for ContractsReport {
         let types = self.types.iter().flat_map(|t| std::iter::once(Item::Type(t)).chain(t.fields.iter().map(move |f| Item::Field(t, f))));
         let all = contracts.chain(types).chain(self.globals.iter().map(Item::Global));
         to.table(Table::new(all, item_columns()).csv(true).shown(false));
-        to.line("Sources, weakest first:");
+        to.line("Sources, lowest precedence first:");
         for o in &self.origins {
             let at = o.address.map(|a| format!(" at {a}")).unwrap_or_default();
             to.line(format!("  {}{at} ({}, format version {})", o.name, o.kind, o.version));
@@ -102,7 +102,7 @@ impl Report for ContractsReport {
         to.lines(lacking.map(|c| format!("  {}", c.message)));
         if !self.types.is_empty() {
             to.gap();
-            to.line("Types (offset of each field in bytes):");
+            to.line("Types (field offsets in bytes):");
         }
         to.lines(self.types.iter().map(type_line));
         to.records("type", &self.types);

@@ -3,10 +3,10 @@ use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel,
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
-/// Frames of one exception that a page shows: those of a runaway recursion say nothing new.
+/// Maximum frames printed per exception, for runaway recursion.
 const MAX_FRAMES: usize = 64;
 
-/// `0x80131600`, as everybody writes it.
+/// HRESULT in the usual form: `0x80131600`.
 fn hresult(n: i32) -> String {
     format!("{:#010x}", n.cast_unsigned())
 }
@@ -16,7 +16,7 @@ fn title(type_name: Option<&str>, message: Option<&str>) -> String {
     message.map_or_else(|| name.into(), |m| format!("{name}: {m}"))
 }
 
-/// As `Exception.ToString` prints it, with HResult and address behind the first line.
+/// Prints the exception like `Exception.ToString`, with HResult and address on the first line.
 pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
     let mut stack = vec![("", exception)];
     while let Some((arrow, e)) = stack.pop() {
@@ -24,7 +24,7 @@ pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
         to.line(format!("{arrow}{} ({}{code})", title(e.type_name.as_deref(), e.message.as_deref()), e.address));
         to.lines(e.remote_stack_text.iter().flat_map(|text| text.lines()).map(ToString::to_string));
         frames(to, &e.stack);
-        // The first inner one comes next, so it goes on the stack last.
+        // The first inner exception is printed next, so it is pushed last.
         stack.extend(e.inners.iter().rev().map(|i| ("---> ", i)));
         stack.extend(e.inner.as_deref().map(|i| ("---> ", i)));
     }
@@ -35,12 +35,12 @@ fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
         let method = f.method.clone().unwrap_or_else(|| format!("<method {}>", f.method_desc));
         to.line(format!("   at {method}"));
         if f.last_of_foreign {
-            to.line("   --- thrown again: the frames above are of the place where it was thrown first ---");
+            to.line("   --- End of stack trace from previous location ---");
         }
     }
     match frames.len().saturating_sub(MAX_FRAMES) {
         0 => {}
-        more => to.line(format!("   … and {more} frames more (see --json)")),
+        more => to.line(format!("   … {more} more frames (see --json)")),
     }
 }
 
@@ -72,7 +72,7 @@ impl Report for ExceptionsReport {
         let exceptions = self.exceptions.iter().flatten();
         to.table(Table::records("exception", exceptions.clone(), exception_columns()).csv(listed).shown(some && listed));
         if !some {
-            return to.line("No exception object was found.");
+            return to.line("No exception objects found.");
         }
         to.gap();
         for e in exceptions.filter(|e| e.thread_role.as_deref() == Some("in-flight")) {
@@ -81,6 +81,6 @@ impl Report for ExceptionsReport {
             to.gap();
         }
         let word = if self.total == 1 { "exception object" } else { "exception objects" };
-        to.line(format!("{} {word}, {} by type and message", self.total, self.groups.len()));
+        to.line(format!("{} {word}, {} distinct by type and message", self.total, self.groups.len()));
     }
 }

@@ -44,13 +44,13 @@ impl Report for FinalizersReport {
         to.table(Table::records("type", &self.types, type_columns()).csv(!listed).shown(!self.types.is_empty()));
         if !self.types.is_empty() {
             if self.shown.is_some() {
-                to.line("… and more types (--top 0 lists all)");
+                to.line("… more types (--top 0 lists all)");
             }
             to.gap();
         }
         to.table(Table::records("heap", &self.heaps, heap_columns()));
         to.gap();
-        let due = self.ready.saturating_add(self.critical);
+        let ready = self.ready.saturating_add(self.critical);
         let id = |n: Option<u64>| n.map_or_else(|| "?".to_string(), |n| n.to_string());
         let thread = self
             .thread
@@ -58,8 +58,8 @@ impl Report for FinalizersReport {
             .map_or_else(|| "unknown".to_string(), |t| format!("managed id {}, os id {}", id(t.managed_id.map(u64::from)), id(t.os_id)));
         to.facts([
             ("registered", count(self.registered)),
-            ("due", format!("{} of which {} critical", count(due), count(self.critical))),
-            ("thread", thread),
+            ("ready for finalization", format!("{}, {} critical", count(ready), count(self.critical))),
+            ("finalizer thread", thread),
         ]);
     }
 }

@@ -21,7 +21,7 @@ fn size_columns<'r>() -> Columns<'r, FreeSizeModel> {
     columns::<FreeSizeModel>().bytes("size_from", |s| s.size_from).count("count", |s| s.count).bytes("bytes", |s| s.bytes)
 }
 
-/// The address is in the JSON; beside a block it follows from the block's own.
+/// Address and type of a neighbouring object.
 fn neighbour(n: Option<&NeighbourModel>) -> Option<String> {
     n.map(|n| format!("{} {}", n.address, n.type_name))
 }
@@ -62,9 +62,9 @@ impl Report for FragmentationReport {
                 "free space",
                 format!("{} blocks, {} ({} bytes), {percent:.1} %", count(t.free_count), bytes(t.free_bytes), count(t.free_bytes)),
             ),
-            ("contexts", format!("{} handed to threads and not yet filled, not counted as free", bytes(t.context_bytes))),
-            ("committed", format!("{} behind the end of the objects", bytes(t.unused_committed_bytes))),
-            ("pinned", format!("{} objects by {} handles", count(t.pinned_objects), count(t.pinned_handles))),
+            ("allocation contexts", format!("{} reserved by threads, not counted as free", bytes(t.context_bytes))),
+            ("committed but unused", bytes(t.unused_committed_bytes)),
+            ("pinned", format!("{} objects, {} handles", count(t.pinned_objects), count(t.pinned_handles))),
             ("walked", covered(&self.coverage)),
         ]);
         to.record("totals", &self.totals);

@@ -3,7 +3,7 @@ use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// People get the last column where a handle has something to show in it.
+/// Tables omit the last column if it would be empty.
 fn handle_columns<'r>(with_secondary_type: bool) -> Columns<'r, HandleModel> {
     columns::<HandleModel>()
         .address("address", |h| h.address)

@@ -6,7 +6,7 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes};
 
-/// A generation of a heap.
+/// One generation of one heap.
 #[derive(Serialize)]
 struct Row<'r> {
     heap: u64,
@@ -14,7 +14,7 @@ struct Row<'r> {
     generation: &'r GenerationModel,
 }
 
-/// What else is known of a heap.
+/// Details of one heap.
 #[derive(Serialize)]
 struct Detail<'r> {
     heap: u64,
@@ -37,7 +37,7 @@ fn generation_columns<'r>() -> Columns<'r, Row<'r>> {
 fn part_lines(h: &HeapModel) -> impl Iterator<Item = String> {
     h.generations.iter().flat_map(|g| &g.parts).map(|part| {
         let size = bytes(part.end.since(part.start).unwrap_or(0));
-        format!("heap {}, inside the ephemeral segment: {} {} to {} ({size})", h.index, part.generation, part.start, part.end)
+        format!("heap {}, ephemeral segment: {} {} to {} ({size})", h.index, part.generation, part.start, part.end)
     })
 }
 
@@ -55,7 +55,7 @@ impl Report for HeapReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let none = self.heaps.iter().all(|h| h.generations.is_empty());
         if none {
-            to.line("No generation of the heap could be read.");
+            to.line("No generation could be read.");
         }
         let t = &self.totals;
         let rows = self.heaps.iter().flat_map(|h| h.generations.iter().map(|generation| Row { heap: h.index, generation }));

@@ -56,7 +56,7 @@ impl InfoReport {
         let mut fact = |name: &'static str, value: Option<String>| out.extend(value.map(|v| (name, v)));
         fact("written by", self.writer.map(|w| w.to_string()));
         fact("mapped", self.mapped_bytes.filter(|n| *n > self.captured_bytes).map(|n| format!("{} of address space", bytes(n))));
-        fact("cut off", (self.truncated_bytes > 0).then(|| format!("{} are missing at the end of the file", bytes(self.truncated_bytes))));
+        fact("truncated", (self.truncated_bytes > 0).then(|| format!("{} missing at the end of the file", bytes(self.truncated_bytes))));
         fact("process", self.process_name.clone());
         fact("modules", Some(count(self.modules)));
         let managed = self.managed_threads.map(|n| format!(", {n} managed")).unwrap_or_default();
@@ -64,25 +64,25 @@ impl InfoReport {
         let crashed = self.crashed_thread.map(|t| format!(" in thread {t}")).unwrap_or_default();
         fact("crash", self.crash.as_ref().map(|c| format!("{c}{crashed}")));
         for r in &self.runtimes {
-            let version = r.version.as_deref().unwrap_or("of unknown version");
+            let version = r.version.as_deref().unwrap_or("(unknown version)");
             let by = r.version_source.as_ref().map(|s| format!(" (by {s})")).unwrap_or_default();
-            fact("runtime", Some(format!(".NET {version}{by}, {}", r.module.as_deref().unwrap_or("module unknown"))));
+            fact("runtime", Some(format!(".NET {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
             let gc = match r.gc {
-                LayoutSource::Descriptor => "the runtime's own descriptor".to_string(),
-                LayoutSource::Synthesised => "synthesised from GcDacVars".to_string(),
+                LayoutSource::Descriptor => "runtime descriptor".to_string(),
+                LayoutSource::Synthesised => "synthesized from GcDacVars".to_string(),
                 other => other.to_string(),
             };
             let overlay = r.overlay.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
             let vm = match r.vm {
-                LayoutSource::Descriptor => "the runtime's own descriptor".to_string(),
-                LayoutSource::OverlayJson => format!("the runtime's pointers with a bundled JSON{overlay}"),
-                LayoutSource::Overlay => format!("a bundled overlay{overlay}"),
+                LayoutSource::Descriptor => "runtime descriptor".to_string(),
+                LayoutSource::OverlayJson => format!("runtime pointer data with bundled JSON{overlay}"),
+                LayoutSource::Overlay => format!("bundled overlay{overlay}"),
                 other => other.to_string(),
             };
             fact("layouts", Some(format!("VM: {vm}; GC: {gc}")));
         }
         for f in &self.module_files {
-            fact("module file", Some(format!("{} filled in {}", f.file, bytes(f.bytes))));
+            fact("module file", Some(format!("{} supplied {}", f.file, bytes(f.bytes))));
         }
         if let Some(gc) = &self.gc {
             fact("gc", Some(gc_line(gc)));
@@ -92,7 +92,7 @@ impl InfoReport {
             let state: Vec<String> = [generation, bounds, state].into_iter().flatten().collect();
             fact("gc state", Some(state.join(", ")).filter(|s| !s.is_empty()));
             let running = match (gc.structures_valid, gc.gc_in_progress) {
-                (Some(false), _) => Some("YES, REARRANGING THE HEAP: objects may be half moved, do not trust what you see".into()),
+                (Some(false), _) => Some("YES, COMPACTING OR SWEEPING: objects may be half moved, do not trust this heap".into()),
                 (_, Some(true)) => Some("yes, a background collection".into()),
                 (_, Some(false)) => Some("no".to_string()),
                 _ => None,

@@ -1,4 +1,4 @@
-//! What each answer says of itself.
+//! Descriptions of the answers.
 
 mod bridge;
 mod contracts;
@@ -26,12 +26,12 @@ mod verify;
 
 pub use objects::objects;
 
-/// Elements of a list, as people count.
+/// Length of a list as `u64`.
 fn number<T>(list: &[T]) -> u64 {
     u64::try_from(list.len()).unwrap_or(u64::MAX)
 }
 
-/// The name that a word of the model has in JSON.
+/// Name of a model enum in JSON.
 fn name_of<T: serde::Serialize>(word: T) -> Option<String> {
     serde_json::to_value(word).ok().and_then(|v| v.as_str().map(ToString::to_string))
 }

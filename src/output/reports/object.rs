@@ -1,18 +1,18 @@
 use serde::Serialize;
 
-use super::name_of;
+use super::{name_of, number};
 use crate::base::Addr;
 use crate::model::{CutShort, DimensionModel, FieldValue, HeaderModel, HeaderState, ObjectReport, SegmentPlace, ValueKind};
 use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// A kind as JSON has it.
+/// Name of a kind in JSON.
 pub(super) fn kind(kind: ValueKind) -> String {
     name_of(kind).unwrap_or_default()
 }
 
-/// People get what they look for, and the declaring type where it says something.
+/// Tables show the value next to the name, and the declaring type only if `inherited`.
 fn field_columns<'r>(inherited: bool) -> Columns<'r, FieldValue> {
     columns::<FieldValue>()
         .id("offset", |f| f.offset)
@@ -33,7 +33,7 @@ fn field_columns<'r>(inherited: bool) -> Columns<'r, FieldValue> {
         .when(inherited)
 }
 
-/// A header word for people; `None` for one that holds nothing.
+/// Describes a header word; `None` if it is empty.
 fn header(h: &HeaderModel) -> Option<String> {
     let thread = |id: Option<u32>| id.map_or_else(|| "an unknown thread".to_string(), |id| format!("thread {id}"));
     Some(match h.state {
@@ -44,13 +44,13 @@ fn header(h: &HeaderModel) -> Option<String> {
         }
         HeaderState::Hash => format!("hash code {}", h.hash_code.unwrap_or(0)),
         HeaderState::SyncBlock => {
-            let Some(block) = &h.sync_block else { return Some("a sync block".into()) };
+            let Some(block) = &h.sync_block else { return Some("sync block".into()) };
             let mut text = format!("sync block {}", block.index);
             if block.held == Some(true) {
                 text.push_str(&format!(", lock held by {}", thread(block.owner_managed_id)));
             }
             if let Some(n) = block.waiters.filter(|n| *n > 0) {
-                text.push_str(&format!(", {n} threads wait for it"));
+                text.push_str(&format!(", {n} threads waiting"));
             }
             if let Some(hash) = block.hash_code {
                 text.push_str(&format!(", hash code {hash}"));
@@ -60,7 +60,7 @@ fn header(h: &HeaderModel) -> Option<String> {
     })
 }
 
-/// The object without what follows it.
+/// The object without its fields and elements.
 #[derive(Clone, Serialize)]
 struct Itself<'r> {
     address: Addr,
@@ -81,7 +81,7 @@ struct Itself<'r> {
 
 impl ObjectReport {
     fn itself(&self) -> Itself<'_> {
-        // Names every field: a new one is not forgotten.
+        // Exhaustive, so that new fields are not forgotten.
         let ObjectReport { address, type_name, method_table, interior, segment, header, size, length, dimensions, .. } = self;
         let ObjectReport { string, boxed, fields: _, elements: _, first_element, truncated, .. } = self;
         Itself {
@@ -110,8 +110,8 @@ impl Report for ObjectReport {
             ("Method table", self.method_table.to_string()),
             ("Size", format!("{} bytes", count(self.size))),
         ];
-        facts.extend(self.interior.map(|a| ("Asked for", format!("{a}, {:#x} bytes into it", a.since(self.address).unwrap_or(0)))));
-        facts.extend(self.segment.as_ref().map(|s| ("Where", format!("{} of heap {}, segment {}", s.generation, s.heap, s.address))));
+        facts.extend(self.interior.map(|a| ("Queried address", format!("{a} (offset {:#x})", a.since(self.address).unwrap_or(0)))));
+        facts.extend(self.segment.as_ref().map(|s| ("Location", format!("{} of heap {}, segment {}", s.generation, s.heap, s.address))));
         facts.extend(self.header.as_ref().and_then(header).map(|text| ("Header", text)));
         facts.extend(self.length.map(|n| ("Length", count(n))));
         facts.extend(self.boxed.as_ref().map(|b| ("Value", b.text.clone())));
@@ -125,8 +125,16 @@ impl Report for ObjectReport {
         let some = rows.clone().next().is_some();
         to.gap_if(some);
         to.table(Table::new(rows, field_columns(inherited)).csv(true).shown(some));
-        if !self.truncated.is_empty() {
-            to.line(format!("Cut short: {}", self.truncated.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ")));
+        for part in &self.truncated {
+            match part {
+                CutShort::Elements => {
+                    let shown = number(&self.elements);
+                    let next = self.first_element.saturating_add(shown);
+                    let total = self.length.map_or_else(|| "?".into(), count);
+                    to.line(format!("Showing {} of {total} elements (next: --start {next})", count(shown)));
+                }
+                CutShort::String => to.line("String truncated"),
+            }
         }
     }
 }

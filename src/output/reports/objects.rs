@@ -5,7 +5,7 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{List, count};
 
-/// References in one cell: `_next=0x7f0012ab`, a blank between them.
+/// References in one cell, space-separated: `_next=0x7f0012ab`.
 fn references(o: &ObjectBrief) -> Option<String> {
     let refs = o.refs.as_ref()?;
     let mut text = String::with_capacity(refs.len().saturating_mul(32));
@@ -16,7 +16,7 @@ fn references(o: &ObjectBrief) -> Option<String> {
         match &r.field {
             Some(field) => text.push_str(field),
             None => {
-                // Nothing goes wrong with a string.
+                // Writing to a string cannot fail.
                 let _ = write!(text, "+{:#x}", r.offset);
             }
         }
@@ -38,7 +38,7 @@ fn object_columns<'r>(refs: bool) -> Columns<'r, ObjectBrief> {
         .when(refs)
 }
 
-/// The list of `objects`, printed while the heap is walked.
+/// The list of `objects`, streamed during the heap walk.
 pub fn objects(refs: bool) -> List<ObjectBrief> {
     List::new("objects", "object", object_columns(refs))
 }
@@ -55,7 +55,7 @@ impl Report for ObjectsTail {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.itself("totals", self);
         match self.next_start {
-            Some(next) => to.line(format!("… and more: --start {next} lists the next ones, --count 0 all")),
+            Some(next) => to.line(format!("Showing {} objects (next: --start {next}; all: --count 0)", count(self.listed))),
             None => {
                 to.gap();
                 to.line(format!("{} objects, {} bytes", count(self.listed), count(self.bytes)));

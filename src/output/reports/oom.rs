@@ -21,8 +21,8 @@ impl Report for OomReport {
         to.table(Table::records("oom", &self.heaps, oom_columns()).csv(true).shown(false));
         to.lines(self.heaps.iter().map(|h| format!("Heap {}: {}", h.heap, h.text)));
         match self.any {
-            None => to.line("The out-of-memory history could not be read."),
-            Some(false) => to.line("No managed out-of-memory was recorded."),
+            None => to.line("Out-of-memory history unavailable."),
+            Some(false) => to.line("No managed out-of-memory recorded."),
             Some(true) => {}
         }
     }

@@ -41,7 +41,7 @@ fn tree_columns<'r>() -> Columns<'r, TreeRow> {
         .share("share", |r| r.object.share)
         .width(7)
         .made("type", 80, |r| {
-            let more = if r.hidden > 0 { format!(" (and {} below)", count(r.hidden)) } else { String::new() };
+            let more = if r.hidden > 0 { format!(" (+{} children)", count(r.hidden)) } else { String::new() };
             format!("{}{}{more}", indent(r.depth), r.object.type_name)
         })
 }
@@ -57,19 +57,23 @@ fn suspect_columns<'r>() -> Columns<'r, Suspect> {
         .text("type", 60, |s| &s.type_name)
 }
 
-/// How well the roots are known, in a line for each kind that is not complete.
+/// Root coverage: a line of complete kinds, then a line per other kind; conservative kinds share one line.
 pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCoverageModel]) {
     let complete: Vec<&str> = coverage.iter().filter(|c| c.coverage == CoverageKind::Complete).map(|c| c.kind.name()).collect();
     if !complete.is_empty() {
         to.line(format!("roots: complete: {}", complete.join(", ")));
     }
-    to.lines(coverage.iter().filter(|c| c.coverage != CoverageKind::Complete).map(|c| {
+    let conservative = |c: &RootCoverageModel| c.coverage == CoverageKind::Conservative;
+    if coverage.iter().any(conservative) {
+        to.line("Stacks and registers were scanned conservatively; some roots may be stale");
+    }
+    to.lines(coverage.iter().filter(move |c| c.coverage != CoverageKind::Complete && !conservative(c)).map(|c| {
         let reason = c.reason.as_ref().map_or_else(String::new, |r| format!(": {r}"));
         format!("roots: {}: {}{reason}", c.coverage.name(), c.kind.name())
     }));
 }
 
-/// One object: what it holds, and who holds it.
+/// One object with its dominators and the objects it dominates.
 fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
     let object = &o.object;
     let retains = format!("{} bytes ({:.1} %) in {} objects", count(object.retained), object.share * 100.0, count(object.dominated));
@@ -79,10 +83,10 @@ fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
         ("Retains", retains),
     ]);
     if !o.reachable {
-        to.line("No root reaches it: it is garbage.");
+        to.line("Not reachable from any root: garbage.");
     }
-    to.titled("Dominated by, the nearest first:", !o.chain.is_empty(), Table::new(&o.chain, object_columns()));
-    to.titled("The largest below it:", !o.children.is_empty(), Table::new(&o.children, object_columns()));
+    to.titled("Dominators, nearest first:", !o.chain.is_empty(), Table::new(&o.chain, object_columns()));
+    to.titled("Largest dominated objects:", !o.children.is_empty(), Table::new(&o.children, object_columns()));
     to.gap();
 }
 
@@ -106,7 +110,7 @@ impl Report for RetainedReport {
         to.table(Table::records("suspect", self.suspects.iter().flatten(), suspect_columns()).csv(suspects && !tree).shown(false));
         if let Some(list) = &self.suspects {
             if list.is_empty() {
-                to.line("Nothing holds that much.");
+                to.line("No suspects above the threshold.");
             }
             to.lines(list.iter().map(|s| s.text.clone()));
             to.gap();
@@ -122,7 +126,7 @@ impl Report for RetainedReport {
             bytes(t.bytes.saturating_sub(t.reachable_bytes)),
         ));
         if self.stacks == Stacks::Fallback {
-            to.line("Words of stacks count only for what nothing else reaches (--stacks all|none).");
+            to.line("Stack values count only where nothing else holds the object (--stacks all|none)");
         }
         root_coverage(to, &self.coverage);
         to.records("coverage", &self.coverage);
@@ -149,12 +153,12 @@ impl Report for ObjSizeReport {
         to.facts([
             ("Object", format!("{} {}", o.address, o.type_name)),
             ("Size", format!("{} bytes", count(o.size))),
-            ("Leads to", format!("{} objects, {} bytes (what SOS calls its size)", count(self.closure_objects), count(self.closure_bytes))),
-            ("Retains", format!("{} bytes: what would be freed without it", count(o.retained))),
-            ("Shared", format!("{} bytes that others hold as well", count(self.shared_bytes))),
+            ("Closure", format!("{} objects, {} bytes (as SOS objsize)", count(self.closure_objects), count(self.closure_bytes))),
+            ("Retained", format!("{} bytes, freed if it were", count(o.retained))),
+            ("Shared", format!("{} bytes also held by others", count(self.shared_bytes))),
         ]);
         if !self.reachable {
-            to.line("No root reaches it: it is garbage, and retains nothing.");
+            to.line("Not reachable from any root: garbage, retains nothing.");
         }
         to.gap();
         root_coverage(to, &self.coverage);
@@ -179,7 +183,7 @@ fn node_line(n: &PathNode) -> String {
     format!("{}{objects}{}  → {}, {}{example}", indent(n.depth), n.name, plural(n.targets, "object"), bytes(n.bytes))
 }
 
-/// Numbers of the path and of the step, and the step.
+/// Path index, step index, step.
 type Step<'r> = (u64, u64, &'r PathStep);
 
 fn step_columns<'r>() -> Columns<'r, Step<'r>> {

@@ -4,7 +4,7 @@ use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// People do without the last two columns: both can be told from others.
+/// Tables omit the last two columns, which follow from others.
 fn root_columns<'r>() -> Columns<'r, RootModel> {
     columns::<RootModel>()
         .text("kind", 19, |r| r.kind.name())
@@ -27,7 +27,7 @@ fn type_columns<'r>() -> Columns<'r, RootType> {
         .text_or_none("type", 60, |t| t.type_name.as_deref())
 }
 
-/// Counts beside coverage: what was not found may be absent from the dump only.
+/// Counts next to coverage: roots that were not found may only be absent from the dump.
 fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
     let found = |c: &RootCoverageModel| report.counts.iter().find(|n| n.kind == c.kind);
     columns::<RootCoverageModel>()
@@ -46,7 +46,7 @@ impl Report for RootsReport {
         to.table(Table::records("type", self.types.iter().flatten(), type_columns()).csv(by_type).shown(some && by_type));
         if some {
             if self.shown.is_some() {
-                to.line("… and more (--top 0 lists all)");
+                to.line("… more rows (--top 0 lists all)");
             }
             to.gap();
         }

@@ -69,9 +69,9 @@ impl Report for SegmentsReport {
         to.table(Table::new(walks, walk_columns()).csv(walked && self.regions.is_none()).shown(walked));
         if let Some(regions) = &self.regions {
             to.gap();
-            to.line("Held by the GC outside of these segments:");
+            to.line("GC memory outside these segments:");
             if regions.is_empty() {
-                to.line("nothing that could be read");
+                to.line("none could be read");
             }
             to.table(Table::records("region", regions, region_columns()).csv(true).shown(!regions.is_empty()));
         }

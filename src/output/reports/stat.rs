@@ -42,41 +42,44 @@ impl Report for StatReport {
         let (some, by_type) = (t.count > 0, self.types.is_some());
         let types = self.types.iter().flatten();
         to.table(Table::records("type", types.clone(), type_columns()).csv(by_type).shown(false));
-        // For people free space stands below.
+        // In tables, free space is in the summary instead.
         to.table(Table::new(types.filter(|t| !t.free), type_columns()).shown(some && by_type));
         to.table(Table::records("group", self.groups.iter().flatten(), group_columns(self.by)).csv(!by_type).shown(some && !by_type));
         to.record("totals", t);
         to.record("coverage", &self.coverage);
         if !some {
-            to.line("No object matches.");
+            to.line("No matching objects.");
             return to.line(covered(&self.coverage));
         }
         if let Some(shown) = self.shown.filter(|_| by_type) {
-            to.line(format!("… and {} more types (--top 0 lists all)", count(t.types.saturating_sub(shown))));
+            to.line(format!("… {} more types (--top 0 lists all)", count(t.types.saturating_sub(shown))));
         }
         to.gap();
         let (objects, used) = (t.count.saturating_sub(t.free_count), t.bytes.saturating_sub(t.free_bytes));
         to.facts([
             ("objects", format!("{} of {} types, {} ({} bytes)", count(objects), count(t.types), bytes(used), count(used))),
-            ("free space", format!("{} stretches, {} ({} bytes)", count(t.free_count), bytes(t.free_bytes), count(t.free_bytes))),
+            ("free space", format!("{} free blocks, {} ({} bytes)", count(t.free_count), bytes(t.free_bytes), count(t.free_bytes))),
             ("walked", covered(&self.coverage)),
         ]);
     }
 }
 
-/// How much of the heap a walk reached, in a sentence.
+/// How much of the heap was walked, in a sentence.
 pub(super) fn covered(c: &CoverageModel) -> String {
+    if c.segments == 0 {
+        return "no segment walked; coverage unknown".into();
+    }
     let mut text = format!("{} of {} allocated", bytes(c.walked_bytes), bytes(c.allocated_bytes));
     let rest = [
         (c.context_bytes, "allocation contexts"),
         (c.in_allocation_bytes, "objects in allocation"),
-        (c.skipped_bytes, "skipped as damaged"),
+        (c.skipped_bytes, "skipped as corrupt"),
         (c.absent_bytes, "not in the dump"),
     ];
     for (n, what) in rest.iter().filter(|(n, _)| *n > 0) {
         text.push_str(&format!(", {} {what}", bytes(*n)));
     }
-    // Rounded down: 100 % is said of nothing less.
+    // Rounded down: 100 % means all.
     let tenths = (c.share * 1000.0).floor() / 10.0;
     text.push_str(&format!("; coverage {tenths:.1} %"));
     text

@@ -20,11 +20,11 @@ impl Report for StaticsReport {
         to.table(Table::records("static", &self.statics, static_columns()).csv(true).shown(!self.statics.is_empty()));
         to.gap_if(!self.statics.is_empty());
         to.line(format!(
-            "{} static fields with a value in {} types; {} not initialised{}",
+            "{} initialized static fields in {} types, {} uninitialized{}",
             self.initialised,
             self.types,
             self.not_initialised,
-            if self.unknown > 0 { format!("; {} whose place is not in the dump", self.unknown) } else { String::new() }
+            if self.unknown > 0 { format!(", {} not in the dump", self.unknown) } else { String::new() }
         ));
     }
 }

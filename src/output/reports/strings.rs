@@ -15,7 +15,7 @@ fn string_columns<'r>() -> Columns<'r, StringModel> {
         .only(Readers::Machines)
         .text("value", 60, |s| &s.value)
         .only(Readers::Machines)
-        // Three dots say that a value goes on.
+        // An ellipsis marks a truncated value.
         .made("value", 60, |s| if s.truncated { format!("{}…", s.value) } else { s.value.clone() })
         .only(Readers::People)
 }
@@ -28,23 +28,23 @@ impl Report for StringsReport {
         to.record("totals", t);
         to.record("coverage", &self.coverage);
         if !some {
-            to.line("No string matches.");
+            to.line("No matching strings.");
             return to.line(covered(&self.coverage));
         }
         if !listed {
-            to.line("No content has as many strings.");
+            to.line("No value occurs that often.");
         }
         if let Some(shown) = self.shown {
-            to.line(format!("… and {} more rows (--top 0 lists all)", count(self.rows.saturating_sub(shown))));
+            to.line(format!("… {} more rows (--top 0 lists all)", count(self.rows.saturating_sub(shown))));
         }
         to.gap();
         let mut facts = vec![
             ("strings", format!("{}, {} ({} bytes)", count(t.strings), bytes(t.bytes), count(t.bytes))),
-            ("different", format!("{} contents, {} of them more than once", count(t.distinct), count(t.duplicate_groups))),
-            ("duplicates", format!("{} ({} bytes) could be saved", bytes(t.wasted_bytes), count(t.wasted_bytes))),
+            ("distinct values", format!("{}, {} duplicated", count(t.distinct), count(t.duplicate_groups))),
+            ("duplicates", format!("{} ({} bytes) wasted", bytes(t.wasted_bytes), count(t.wasted_bytes))),
         ];
         if t.unreadable > 0 {
-            facts.push(("unreadable", format!("{} strings are not wholly in the dump", count(t.unreadable))));
+            facts.push(("unreadable", format!("{} strings only partly in the dump", count(t.unreadable))));
         }
         facts.push(("walked", covered(&self.coverage)));
         to.facts(facts);

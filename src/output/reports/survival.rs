@@ -18,7 +18,7 @@ fn sum(s: &Sum) -> String {
     objects(s.count, s.bytes)
 }
 
-/// The sums of a list by type.
+/// Totals of a list by type.
 #[derive(Clone, Copy, Serialize)]
 struct Sums {
     count: u64,
@@ -31,11 +31,11 @@ impl From<&ObjectsByType> for Sums {
     }
 }
 
-/// Says so where `--top` cut the list.
+/// Notes a list cut by `--top`.
 fn cut(to: &mut Sections<'_>, by: &ObjectsByType) {
     let listed = by.types.iter().fold(0u64, |n, t| n.saturating_add(t.count));
     if listed < by.count {
-        to.line("… and more types (--top 0 lists all)");
+        to.line("… more types (--top 0 lists all)");
     }
 }
 
@@ -82,8 +82,7 @@ struct WhatifTotals<'r> {
 
 impl Report for WhatifReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let lists =
-            [("These would survive:", "survivor", "survives", &self.survivors), ("These would be freed:", "freed", "freed", &self.freed)];
+        let lists = [("Would survive:", "survivor", "survives", &self.survivors), ("Would be freed:", "freed", "freed", &self.freed)];
         for (title, record, change, by) in lists {
             let some = by.count > 0;
             if some {
@@ -104,7 +103,7 @@ impl Report for WhatifReport {
         to.facts([
             ("would survive", objects(self.survivors.count, self.survivors.bytes)),
             ("would be freed", objects(self.freed.count, self.freed.bytes)),
-            ("finalizers keep", format!("{} of those for one collection", sum(&self.resurrected))),
+            ("resurrected", format!("{} of those, by finalizers, for one collection", sum(&self.resurrected))),
             ("weak handles", format!("{} of {} would be cleared", count(self.weak_cleared), count(self.weak_total))),
         ]);
         to.record(
@@ -155,13 +154,13 @@ impl Report for UnreachableReport {
         to.table(Table::records("object", self.objects.iter().flatten(), garbage_columns()).csv(listed).shown(some && listed));
         if some {
             if self.shown.is_some() {
-                to.line("… and more (--top 0 lists all)");
+                to.line("… more rows (--top 0 lists all)");
             }
             to.gap();
         }
         to.records("class", &self.classes);
         to.facts(self.classes.iter().map(|c| (c.class.name(), objects(c.count, c.bytes))).collect::<Vec<_>>());
-        to.facts([("together       ", sum(&self.unreachable)), ("reached        ", sum(&self.reached))]);
+        to.facts([("total          ", sum(&self.unreachable)), ("reachable      ", sum(&self.reached))]);
         to.record("totals", UnreachableTotals { reached: &self.reached, unreachable: &self.unreachable });
         to.gap();
         root_coverage(to, &self.coverage);
@@ -203,10 +202,10 @@ impl Report for CollectReport {
         to.gap_if(!self.generations.is_empty());
         to.facts([
             ("freed", objects(self.freed.count, self.freed.bytes)),
-            ("finalizers keep", sum(&self.resurrected)),
+            ("resurrected", sum(&self.resurrected)),
             ("survivors", sum(&self.survivors)),
             ("promoted", sum(&self.promoted)),
-            ("not looked at", sum(&self.untouched)),
+            ("not collected", sum(&self.untouched)),
         ]);
         to.record(
             "totals",

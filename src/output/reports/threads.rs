@@ -27,20 +27,20 @@ impl Report for ThreadsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("thread", &self.threads, thread_columns()).csv(true).shown(!self.threads.is_empty()));
         to.gap_if(!self.threads.is_empty());
-        to.line(format!("{} managed threads, {} threads of the operating system", self.threads.len(), self.os_threads));
+        to.line(format!("{} managed threads, {} OS threads", self.threads.len(), self.os_threads));
         for t in self.threads.iter().filter(|t| t.crashed) {
             let id = t.managed_id.map_or_else(|| "?".into(), |n| n.to_string());
             let os = t.os_id.map_or_else(|| "?".into(), |n| n.to_string());
             let Some(exception) = &t.exception else {
-                to.line(format!("Thread {id} (os {os}) crashed; it has no managed exception"));
+                to.line(format!("Thread {id} (OS {os}) crashed without a managed exception"));
                 continue;
             };
-            to.line(format!("Thread {id} (os {os}) crashed; its exception object is {}", exception.address));
+            to.line(format!("Thread {id} (OS {os}) crashed with exception object {}", exception.address));
             to.gap();
             trace(to, exception);
         }
         if let Some(os) = self.crashed_unmanaged {
-            to.line(format!("The thread that crashed (os {os}) is not a managed one."));
+            to.line(format!("The crashed thread (OS {os}) is not a managed thread"));
         }
     }
 }

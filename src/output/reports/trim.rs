@@ -16,13 +16,13 @@ impl Report for TrimReport {
         let stored = if self.file_bytes == self.kept_bytes { String::new() } else { format!(", {} compressed", bytes(self.file_bytes)) };
         let mut facts = vec![
             ("written", self.output.clone()),
-            ("size", format!("{} of {}{stored}, {} stretches of memory", bytes(self.kept_bytes), bytes(self.bytes), count(self.ranges))),
+            ("size", format!("{} of {}{stored}, {} memory ranges", bytes(self.kept_bytes), bytes(self.bytes), count(self.ranges))),
         ];
         if let Some(r) = &self.redacted {
             let strings = format!("{} strings ({})", count(r.strings), bytes(r.string_bytes));
             let arrays = format!("{} arrays ({})", count(r.arrays), bytes(r.array_bytes));
             facts.push(("overwritten", format!("{strings}, {arrays}, {} between objects", bytes(r.free_bytes))));
-            facts.push(("still there", "names of types, fields and modules; numbers in fields; addresses; paths of modules".into()));
+            facts.push(("not redacted", "type, field and module names; numeric field values; addresses; module paths".into()));
         }
         to.facts(facts);
     }

@@ -50,7 +50,7 @@ fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
 
 impl Report for TypesReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        // For a pattern CSV has the types, for a name the fields: scripts know the columns from what they asked for.
+        // CSV has types for a pattern and fields for a name, so that the query alone determines the columns.
         let pattern = self.pattern.contains(['*', '?']);
         let list = self.layout.is_none() && !self.types.is_empty();
         to.table(Table::records("type", &self.types, type_columns()).csv(pattern).shown(list));
@@ -59,14 +59,15 @@ impl Report for TypesReport {
         let Some(layout) = &self.layout else {
             to.table(Table::new(fields, field_columns()).csv(!pattern).shown(false));
             if self.types.is_empty() {
-                return to.line(format!("No loaded type fits {}", self.pattern));
+                let hint = if pattern || self.pattern.starts_with("0x") { String::new() } else { format!("; try '*{}*'", self.pattern) };
+                return to.line(format!("No loaded type matches '{}'{hint}", self.pattern));
             }
             to.gap();
-            return to.line(format!("{} loaded types fit {}", self.types.len(), self.pattern));
+            return to.line(format!("{} loaded types match '{}'", self.types.len(), self.pattern));
         };
         to.facts(facts(layout));
         if layout.fields.is_none() {
-            to.line("Its fields cannot be read");
+            to.line("Fields unavailable");
         }
         let some = fields.clone().next().is_some();
         to.gap_if(some);

@@ -21,7 +21,7 @@ fn count_columns<'r>() -> Columns<'r, FindingCount> {
     columns::<FindingCount>().count("count", |s| s.count).text("severity", 10, |s| s.severity.name()).text("finding", 24, |s| s.id.name())
 }
 
-/// What was looked at, in words.
+/// What was checked.
 fn checked(report: &VerifyReport) -> String {
     let t = &report.totals;
     let parts = [
@@ -46,26 +46,26 @@ impl Report for VerifyReport {
         let all = t.errors.saturating_add(t.suspicious);
         let more = all.saturating_sub(number(&self.findings));
         if more > 0 {
-            to.line(format!("… and {} more (--top 0 lists all)", count(more)));
+            to.line(format!("… {} more (--top 0 lists all)", count(more)));
         }
         to.gap_if(all > 0);
         to.table(Table::records("count", &self.summary, count_columns()).shown(all > 0));
         if all > 0 {
-            to.line("What each means: docs/findings.md");
+            to.line("See docs/findings.md for the meaning of each finding");
         } else if let Some(object) = self.object {
-            to.line(format!("Nothing found that concerns the object at {object}."));
+            to.line(format!("No heap corruption found at {object}"));
         } else if !to.complete {
-            to.line("Nothing found in what could be checked.");
+            to.line("No heap corruption found in what could be checked");
         } else {
-            to.line("Nothing found.");
+            to.line("No heap corruption found");
         }
         to.gap();
         let mut facts = vec![("checked", checked(self))];
         if t.dead_objects > 0 {
-            facts.push(("dead", format!("{} objects that the background collection has yet to sweep", count(t.dead_objects))));
+            facts.push(("dead", format!("{} objects not yet swept by the background collection", count(t.dead_objects))));
         }
         if t.unknown_references > 0 {
-            facts.push(("unknown", format!("{} references lead to what is not known", count(t.unknown_references))));
+            facts.push(("unknown", format!("{} references to memory that could not be read", count(t.unknown_references))));
         }
         facts.extend(self.unavailable.iter().map(|u| ("not checked", format!("{}: {}", u.check, u.reason))));
         facts.push(("walked", covered(&self.coverage)));

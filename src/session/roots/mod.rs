@@ -137,7 +137,7 @@ impl RootOptions {
         weak && self.weak || self.kinds.contains(&kind) || self.kinds.is_empty() && !weak
     }
 
-    /// Whether addresses have to be resolved to objects: then [`Roots::collect`] needs object starts.
+    /// Whether objects have to be found by addresses, which takes a walk.
     pub fn needs_index(&self) -> bool {
         self.wants(RootKind::Stack) || self.wants(RootKind::Register)
     }

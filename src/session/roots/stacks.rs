@@ -148,14 +148,14 @@ impl Lacks {
         let whole = heap.segments().iter().all(|s| s.captured_bytes >= s.allocated_bytes);
         let none = self.threads == 0 || self.no_registers == self.threads || kind == RootKind::Stack && self.scanned == 0;
         if !whole {
-            reasons.push("objects that are not in the dump cannot be recognised".into());
+            reasons.push("objects missing from the dump cannot be recognized".into());
         }
         if none {
             reasons.push("no thread could be scanned".into());
             return (CoverageKind::Unavailable, reasons.join("; "));
         }
         if reasons.is_empty() {
-            return (CoverageKind::Conservative, "every word that leads to an object is taken for a root, stale ones too".into());
+            return (CoverageKind::Conservative, "scanned conservatively; some roots may be stale".into());
         }
         (CoverageKind::Partial, reasons.join("; "))
     }

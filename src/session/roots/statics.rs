@@ -20,7 +20,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         }
     };
     let (memory, d) = (runtime.memory(), runtime.descriptor());
-    let values = Values::new(memory, d, types, ValueLimits::default());
+    let values = Values::new(types, ValueLimits::default());
     let statics = Statics::new(memory, d, types);
     let reader = StaticsReader::new(types, &values, &statics, threads);
     for (kind, thread_statics) in [(RootKind::Static, false), (RootKind::ThreadStatic, true)] {
@@ -45,7 +45,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         }
         if thread_statics {
             for (thread, i) in enumerated(threads) {
-                if let Some((address, object)) = statics.thread_arrays(thread.address) {
+                if let Some((address, object)) = statics.thread_array(thread.address) {
                     let Some(name) = roots.names.push("thread statics".into()) else { return };
                     let origin = Origin::Static(name, Some(i));
                     roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin });

@@ -1,14 +1,19 @@
 //! Method tables: the runtime's description of a type, which every object points to.
 //!
-//! Source: contract `RuntimeTypeSystem`; for .NET 8 `methodtable.h` and `docs/internals/types.md#net-8-method-tables`.
+//! Source: contract `RuntimeTypeSystem`. What all releases have is read here; where they differ, `Release` is bound once.
+
+mod net8;
+mod net9;
 
 use std::sync::Arc;
 
 use crate::base::Addr;
 use crate::contract::descriptor::layout;
-use crate::contract::{ContractError, Descriptor};
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 pub use crate::model::Generics;
+use net8::Net8;
+use net9::Net9;
 
 // Bits of MTFlags.
 const CATEGORY: u32 = 0x000f_0000;
@@ -26,19 +31,6 @@ const CONTAINS_POINTERS: u32 = 0x0100_0000;
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 const GENERICS: u32 = 0x30;
 const GENERICS_DEFINITION: u32 = 0x30;
-/// .NET 8: a generic type with static fields.
-const GENERIC_STATICS: u32 = 0x4;
-
-// .NET 8: bits of the 16-bit flags2, one for each optional pointer behind the fixed part.
-const SLOTS: u16 = 0x1f;
-const SLOT_INTERFACE_MAP: u16 = 0x2;
-const SLOT_MODULE_OVERRIDE: u16 = 0x10;
-/// .NET 9 and later, in flags2: statics lie before the auxiliary data (`enum_flag_HasDynamicStatics`).
-const DYNAMIC_STATICS: u32 = 0x2;
-/// .NET 8: virtual methods per chunk of the vtable (`VTABLE_SLOTS_PER_CHUNK`).
-const VTABLE_CHUNK: u64 = 8;
-/// .NET 8: the TypeDef row does not fit 16 bits.
-const RID_OVERFLOW: u16 = 0xffff;
 
 layout! {
     /// Offsets of `MethodTable` that all versions have.
@@ -53,58 +45,22 @@ layout! {
 }
 
 layout! {
-    /// How .NET 9 and later write down the TypeDef row and the module of a type.
-    struct PlainLayout : "MethodTable" {
-        flags2: req "MTFlags2",
-        module: req "Module",
-        auxiliary: opt "AuxiliaryData",
-    }
-}
-
-layout! {
-    /// How .NET 8 does: 16 bits of row, 16 bits of flags, and overflow slots behind the vtable.
-    struct PackedLayout : "MethodTable" {
-        rid: req "TypeDefRidShort",
-        flags2: req "Flags2Short",
-        virtuals: req "NumVirtuals",
-        module: req "LoaderModule",
-        slot1: req "PerInstInfo",
-        slot2: req "InterfaceMap",
-    }
-}
-
-layout! {
     struct ClassLayout : "EEClass" {
         method_table: req "MethodTable",
     }
 }
 
+/// Where releases differ: the TypeDef row, the modules and the statics of a type.
 #[derive(Clone, Debug)]
-enum Identity {
-    Plain(PlainLayout),
-    Packed(PackedLayout, Packed),
+enum Release {
+    Net8(Net8),
+    Net9(Net9),
 }
 
-/// Size of the fixed part of a packed method table.
-#[derive(Clone, Copy, Debug)]
-struct Packed {
-    size: u64,
-}
-
-impl Identity {
-    fn bind(d: &Descriptor) -> Result<Identity, ContractError> {
-        // Only .NET 8 has a row of 16 bits.
-        if d.offset("MethodTable", "TypeDefRidShort").is_ok() {
-            return Ok(Identity::Packed(PackedLayout::bind(d)?, Packed { size: d.size_of("MethodTable")? }));
-        }
-        PlainLayout::bind(d).map(Identity::Plain)
+impl Release {
+    fn bind(d: &Descriptor) -> Result<Release, ContractError> {
+        if Net8::fits(d) { Net8::bind(d).map(Release::Net8) } else { Net9::bind(d).map(Release::Net9) }
     }
-}
-
-/// Bits of an object's first word that are not part of the method table pointer: the mark, the bridge mark and one of the
-/// GC's own (Object contract).
-pub fn object_unmask(memory: &Memory, descriptor: &Descriptor) -> u64 {
-    descriptor.number("ObjectToMethodTableUnmask").unwrap_or_else(|_| memory.ptr_bytes().saturating_sub(1))
 }
 
 /// What a type is (`enum_flag_Category_…`).
@@ -161,9 +117,7 @@ pub struct MethodTables {
     memory: Arc<Memory>,
     layout: Layout,
     class: ClassLayout,
-    identity: Identity,
-    /// Where the auxiliary data of .NET 9 and later have the loader's module.
-    loader: Option<u64>,
+    release: Release,
     collectible: u32,
     /// Method table of `System.String`.
     pub string: Option<Addr>,
@@ -174,19 +128,22 @@ pub struct MethodTables {
 }
 
 impl MethodTables {
+    /// The contract that is read.
+    pub const CONTRACT: Contract = Contract::needed("RuntimeTypeSystem", &["1"]);
+
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks an offset.
-    pub fn new(memory: &Arc<Memory>, descriptor: &Descriptor) -> Result<MethodTables, ContractError> {
+    /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks an offset.
+    pub fn bind(memory: &Arc<Memory>, descriptor: &Descriptor) -> Result<MethodTables, ContractError> {
+        Self::CONTRACT.require(descriptor)?;
         let layout = Layout::bind(descriptor)?;
         let well_known = |name| descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
         let collectible = descriptor.number("MethodTableFlagCollectible").ok().and_then(|n| u32::try_from(n).ok());
         Ok(MethodTables {
             memory: Arc::clone(memory),
             class: ClassLayout::bind(descriptor)?,
-            identity: Identity::bind(descriptor)?,
-            loader: descriptor.offset("MethodTableAuxiliaryData", "LoaderModule").ok(),
+            release: Release::bind(descriptor)?,
             layout,
             collectible: collectible.unwrap_or(COLLECTIBLE),
             string: well_known("StringMethodTable"),
@@ -291,20 +248,10 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`].
     pub fn module(&self, info: &MethodTableInfo) -> Result<Addr, ReadError> {
-        let layout = match &self.identity {
-            Identity::Plain(layout) => return self.memory.ptr(info.address.plus(layout.module)),
-            Identity::Packed(layout, _) => layout,
-        };
-        // The loader's module is the defining one, except for instances over collectible types.
-        if info.generics == Generics::None {
-            return self.memory.ptr(info.address.plus(layout.module));
+        match &self.release {
+            Release::Net8(net8) => net8.module(&self.memory, info, || self.canonical(info.address)),
+            Release::Net9(net9) => net9.module(&self.memory, info.address),
         }
-        let canonical = self.canonical(info.address)?;
-        let flags2 = self.memory.u16(canonical.plus(layout.flags2))?;
-        if flags2 & SLOT_MODULE_OVERRIDE == 0 {
-            return self.memory.ptr(canonical.plus(layout.module));
-        }
-        self.memory.ptr(self.slot(canonical, flags2, SLOT_MODULE_OVERRIDE)?)
     }
 
     /// Row of the type in TypeDef of its module; 0 for arrays.
@@ -312,48 +259,34 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`].
     pub fn rid(&self, info: &MethodTableInfo) -> Result<u32, ReadError> {
-        let mt = info.address;
-        let (layout, fixed) = match &self.identity {
-            Identity::Plain(layout) => return Ok(self.memory.u32(mt.plus(layout.flags2))? >> 8),
-            Identity::Packed(layout, fixed) => (layout, fixed),
-        };
-        let short = self.memory.u16(mt.plus(layout.rid))?;
-        if short != RID_OVERFLOW {
-            return Ok(u32::from(short));
+        match &self.release {
+            Release::Net8(net8) => net8.rid(&self.memory, info),
+            Release::Net9(net9) => net9.rid(&self.memory, info.address),
         }
-        let slots = u64::from((self.memory.u16(mt.plus(layout.flags2))? & SLOTS).count_ones());
-        let word = self.memory.ptr_bytes();
-        let optional = self.behind_vtable(mt, layout, *fixed)?.element(slots.saturating_sub(2), word);
-        let statics = info.flags & HAS_COMPONENT_SIZE == 0 && info.flags & GENERIC_STATICS != 0;
-        let at = if statics { optional.element(2, word) } else { optional };
-        // Rows have 24 bits; anything above is no row, and finds none.
-        Ok(u32::try_from(self.memory.word(at)?).unwrap_or(u32::MAX))
     }
 
     /// .NET 9 and later: the auxiliary data of a type that has statics; the structures of the statics lie before it.
     pub fn statics_end(&self, mt: Addr) -> Option<Addr> {
-        let Identity::Plain(layout) = &self.identity else { return None };
-        let flags2 = self.memory.u32(mt.plus(layout.flags2)).ok()?;
-        (flags2 & DYNAMIC_STATICS != 0).then_some(())?;
-        self.memory.ptr(mt.plus(layout.auxiliary?)).ok().filter(|a| !a.is_null())
+        match &self.release {
+            Release::Net8(_) => None,
+            Release::Net9(net9) => net9.statics_end(&self.memory, mt),
+        }
     }
 
-    /// .NET 8: of a generic instance with statics, its list of field descriptors and its place in the tables of statics.
+    /// .NET 8: of a generic instance with statics, its copy of the field descriptors and its index in the tables of statics.
     pub fn generic_statics(&self, info: &MethodTableInfo) -> Option<(Addr, u64)> {
-        let Identity::Packed(layout, fixed) = &self.identity else { return None };
-        (info.flags & HAS_COMPONENT_SIZE == 0 && info.flags & GENERIC_STATICS != 0).then_some(())?;
-        let slots = u64::from((self.memory.u16(info.address.plus(layout.flags2)).ok()? & SLOTS).count_ones());
-        let word = self.memory.ptr_bytes();
-        let at = self.behind_vtable(info.address, layout, *fixed).ok()?.element(slots.saturating_sub(2), word);
-        Some((self.memory.ptr(at).ok()?, self.memory.word(at.plus(word)).ok()?))
+        match &self.release {
+            Release::Net8(net8) => net8.generic_statics(&self.memory, info),
+            Release::Net9(_) => None,
+        }
     }
 
     /// The module whose loader the type belongs to: that of an argument for an instance over a collectible type. .NET 8: its
     /// tables hold the statics of the type.
     pub fn loader_module(&self, mt: Addr) -> Option<Addr> {
-        let at = match &self.identity {
-            Identity::Packed(layout, _) => mt.plus(layout.module),
-            Identity::Plain(layout) => self.memory.ptr(mt.plus(layout.auxiliary?)).ok().filter(|a| !a.is_null())?.plus(self.loader?),
+        let at = match &self.release {
+            Release::Net8(net8) => net8.loader_module(mt),
+            Release::Net9(net9) => net9.loader_module(&self.memory, mt)?,
         };
         self.memory.ptr(at).ok().filter(|m| !m.is_null())
     }
@@ -376,25 +309,6 @@ impl MethodTables {
     /// Whether a type is `System.Nullable` (`enum_flag_Category_Nullable`).
     pub fn is_nullable(&self, info: &MethodTableInfo) -> bool {
         info.flags & CATEGORY == CATEGORY_NULLABLE
-    }
-
-    /// .NET 8: where the pointers to the chunks of the vtable end.
-    fn behind_vtable(&self, mt: Addr, layout: &PackedLayout, fixed: Packed) -> Result<Addr, ReadError> {
-        let chunks = u64::from(self.memory.u16(mt.plus(layout.virtuals))?).div_ceil(VTABLE_CHUNK);
-        Ok(mt.plus(fixed.size).element(chunks, self.memory.ptr_bytes()))
-    }
-
-    /// .NET 8: address of the optional pointer `bit`. The first two lie in the fixed part, the others behind the vtable.
-    fn slot(&self, mt: Addr, flags2: u16, bit: u16) -> Result<Addr, ReadError> {
-        let Identity::Packed(layout, fixed) = &self.identity else { return Ok(Addr::NULL) };
-        let before = flags2 & SLOTS & bit.saturating_sub(1);
-        match before.count_ones() {
-            0 => Ok(mt.plus(layout.slot1)),
-            // The interface map always takes the second place, so whatever comes next takes the first.
-            1 if before == SLOT_INTERFACE_MAP => Ok(mt.plus(layout.slot1)),
-            1 => Ok(mt.plus(layout.slot2)),
-            n => Ok(self.behind_vtable(mt, layout, *fixed)?.element(u64::from(n).saturating_sub(2), self.memory.ptr_bytes())),
-        }
     }
 }
 

@@ -3,18 +3,24 @@
 //! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is looked for in the saved blob
 //! of dynamic modules, then in the image in the dump, then in the module's file.
 
+mod net8;
+mod net9;
+
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
+use super::loader::Loader;
 use super::metadata::{Metadata, RowCounts, Source};
 use super::pe;
 use crate::base::{Addr, Limits, Os, file_name};
-use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::dump::Bytes;
 use crate::memory::{FileSearch, Memory};
+use net8::Net8;
+use net9::Net9;
 
 /// An image is never larger than its 32-bit addresses allow.
 const MAX_IMAGE: u64 = 1 << 32;
@@ -27,29 +33,11 @@ layout! {
         path: opt "Path",
         file_name: opt "FileName",
         simple_name: opt "SimpleName",
-        // A blob that the runtime saved for debuggers; 0 for modules that lie in an image.
-        dynamic: opt "DynamicMetadata",
-        // .NET 8: the same, but the field belongs to a derived class that only modules without an image have.
-        reflection: opt "ReflectionDynamicMetadata",
         type_defs: opt "TypeDefToMethodTableMap",
         type_refs: opt "TypeRefToMethodTableMap",
         fields: opt "FieldDefToDescMap",
         methods: opt "MethodDefToDescMap",
         member_refs: opt "MemberRefToDescMap",
-    }
-}
-
-layout! {
-    struct DynamicLayout : "DynamicMetadata" {
-        size: req "Size",
-        data: req "Data",
-    }
-}
-
-layout! {
-    struct ReflectionLayout : "ReflectionDynamicMetadata" {
-        size: req "Size",
-        buffer: req "Buffer",
     }
 }
 
@@ -136,6 +124,19 @@ struct LoadedImage {
     size: Option<u32>,
 }
 
+/// Where the runtime saves the metadata of emitted modules for debuggers.
+#[derive(Clone, Debug)]
+enum Saved {
+    Net8(Net8),
+    Net9(Net9),
+}
+
+impl Saved {
+    fn bind(d: &Descriptor) -> Option<Saved> {
+        Net9::bind(d).map(Saved::Net9).or_else(|| Net8::bind(d).map(Saved::Net8))
+    }
+}
+
 type Cache = Mutex<FxHashMap<Addr, Arc<Module>>>;
 
 /// Finds modules and keeps what it found. Shared between threads.
@@ -153,8 +154,7 @@ struct Reader {
     search: Option<FileSearch>,
     string_bytes: u64,
     module: Option<ModuleLayout>,
-    dynamic: Option<DynamicLayout>,
-    reflection: Option<ReflectionLayout>,
+    saved: Option<Saved>,
     assembly: Option<AssemblyLayout>,
     image: Option<ImageLayout>,
     loaded: Option<LoadedLayout>,
@@ -165,16 +165,29 @@ struct Reader {
 }
 
 impl Modules {
-    /// Binds to a runtime. `search` tells where module files may be taken from; `None` for nowhere.
-    pub fn new(memory: &Arc<Memory>, descriptor: &Descriptor, os: Os, search: Option<FileSearch>, limits: &Limits) -> Modules {
+    /// The contract of saved metadata; .NET 8 does not advertise it.
+    pub const METADATA: Contract = Contract::optional("EcmaMetadata", &["1"]);
+
+    /// Binds to a runtime. `search` tells where module files may be taken from; `None` for nowhere. Where the descriptor lacks
+    /// an offset, modules lack what lies there.
+    ///
+    /// # Errors
+    /// [`ContractError`] where contract `Loader` is not advertised in a version that is read.
+    pub fn bind(
+        memory: &Arc<Memory>,
+        descriptor: &Descriptor,
+        os: Os,
+        search: Option<FileSearch>,
+        limits: &Limits,
+    ) -> Result<Modules, ContractError> {
+        Loader::CONTRACT.require(descriptor)?;
         let reader = Reader {
             memory: Arc::clone(memory),
             os,
             search,
             string_bytes: limits.string_bytes,
             module: ModuleLayout::bind(descriptor).ok(),
-            dynamic: DynamicLayout::bind(descriptor).ok(),
-            reflection: ReflectionLayout::bind(descriptor).ok(),
+            saved: Self::METADATA.permit(descriptor).ok().and_then(|()| Saved::bind(descriptor)),
             assembly: AssemblyLayout::bind(descriptor).ok(),
             image: ImageLayout::bind(descriptor).ok(),
             loaded: LoadedLayout::bind(descriptor).ok(),
@@ -183,7 +196,7 @@ impl Modules {
             most: limits.modules,
             cache: Mutex::default(),
         };
-        Modules { reader: Arc::new(reader), seen: Mutex::default() }
+        Ok(Modules { reader: Arc::new(reader), seen: Mutex::default() })
     }
 
     /// The same modules, none of them asked for yet.
@@ -309,14 +322,11 @@ impl Reader {
 
     /// The blob that the runtime saved of an emitted module.
     fn saved(&self, module: Addr) -> Option<Metadata> {
-        let layout = self.module.as_ref()?;
-        let (base, len) = if let (Some(blob), Some(l)) = (self.pointer(module, layout.dynamic), self.dynamic.as_ref()) {
-            (blob.plus(l.data), self.memory.u32(blob.plus(l.size)).ok()?)
-        } else if let (Some(l), None) = (self.reflection.as_ref(), self.pe_image(module)) {
-            let blob = self.pointer(module, layout.reflection)?;
-            (self.pointer(blob, Some(l.buffer))?, self.memory.u32(blob.plus(l.size)).ok()?)
-        } else {
-            return None;
+        let (base, len) = match self.saved.as_ref()? {
+            // The field lies behind the end of modules that lie in an image.
+            Saved::Net8(_) if self.pe_image(module).is_some() => return None,
+            Saved::Net8(net8) => net8.blob(&self.memory, module)?,
+            Saved::Net9(net9) => net9.blob(&self.memory, module)?,
         };
         Metadata::open(Source::Memory { memory: Arc::clone(&self.memory), base, len: u64::from(len) }).ok()
     }
