@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rustc_hash::FxHashMap;
 
 use super::walk::objects_of;
-use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
+use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
 use crate::clr::methods::Methods;
 use crate::clr::objects::Objects;
@@ -132,7 +132,7 @@ impl<'r> ExceptionReader<'r> {
         let most = found.len().saturating_add(self.limits.inner_exceptions);
         let mut next = 0usize;
         while let Some(address) = found.get(next).copied() {
-            next = next.saturating_add(1);
+            next.bump();
             let behind = self.read(address).map(|e| e.inner.into_iter().chain(e.inners).collect::<Vec<_>>()).unwrap_or_default();
             let room = most.saturating_sub(found.len());
             found.extend(behind.into_iter().filter(|a| seen.insert(*a)).take(room));
@@ -156,7 +156,7 @@ impl<'r> ExceptionReader<'r> {
             }
             let Some(read) = self.read(address) else { continue };
             let method_table = read.method_table;
-            total = total.saturating_add(1);
+            total.bump();
             let type_name = self.namer.name(method_table);
             let group = groups.entry((type_name.clone(), read.message.clone())).or_insert_with(|| ExceptionGroup {
                 type_name: type_name.clone(),
@@ -165,8 +165,8 @@ impl<'r> ExceptionReader<'r> {
                 thrown: 0,
                 example: address,
             });
-            group.count = group.count.saturating_add(1);
-            group.thrown = group.thrown.saturating_add(u64::from(!read.stack.is_empty()));
+            group.count.bump();
+            group.thrown.grow(u64::from(!read.stack.is_empty()));
             if stat {
                 continue;
             }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::roots::{ObjectTypes, number};
-use crate::base::{Addr, Answer};
+use super::roots::ObjectTypes;
+use crate::base::{Addr, Answer, Count, len64, top_or_all, total};
 use crate::gc::FinalizerEntry;
 use crate::model::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport, Generation,
@@ -21,12 +21,11 @@ struct States {
 
 impl States {
     fn add(&mut self, state: FinalizerState) {
-        let n = match state {
-            FinalizerState::Registered => &mut self.registered,
-            FinalizerState::Ready => &mut self.ready,
-            FinalizerState::Critical => &mut self.critical,
-        };
-        *n = n.saturating_add(1);
+        match state {
+            FinalizerState::Registered => self.registered.bump(),
+            FinalizerState::Ready => self.ready.bump(),
+            FinalizerState::Critical => self.critical.bump(),
+        }
     }
 }
 
@@ -70,8 +69,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
             all.add(state);
             by_type.entry(mt).or_default().add(state);
             if let Some(generation) = generation {
-                let n = generations.entry(generation).or_default();
-                *n = n.saturating_add(1);
+                generations.entry(generation).or_default().bump();
             }
             if with_objects {
                 let type_name = mt.map(|mt| objects.name(mt));
@@ -90,10 +88,10 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
         critical: s.critical,
     };
     let mut types: Vec<FinalizerType> = by_type.into_iter().map(row).collect();
-    let sum = |t: &FinalizerType| t.registered.saturating_add(t.ready).saturating_add(t.critical);
+    let sum = |t: &FinalizerType| total([t.registered, t.ready, t.critical]);
     types.sort_by(|a, b| sum(b).cmp(&sum(a)).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
-    let shown = (top > 0 && types.len() > top).then(|| number(top));
-    types.truncate(if top == 0 { usize::MAX } else { top });
+    let shown = (top > 0 && types.len() > top).then(|| len64(top));
+    types.truncate(top_or_all(top));
     namer.note(&notes);
     Ok(notes.finish(FinalizersReport {
         registered: all.registered,

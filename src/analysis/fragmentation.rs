@@ -1,15 +1,15 @@
-//! Free space: how much, where, in which sizes, and the pinned objects that keep it apart.
+//! Free space: how much, where, in which sizes, and the pinned objects that block compaction.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, Answer, share};
-use crate::gc::{Gc, HandleFilter, Object, Visitor};
+use crate::base::{Addr, Answer, Count, share, total};
+use crate::gc::{Gc, HandleFilter, Object, SegmentIndex, Visitor};
 use crate::model::{
     FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, Generation, HandleKind, NeighbourModel,
-    PinnedTypeModel, SegmentModel,
+    PinnedTypeModel, SegmentModel, Sum,
 };
 use crate::session::{Error, Heap, Namer, coverage, note_walks};
 
@@ -22,20 +22,6 @@ pub struct FragmentationQuery {
     pub segments: bool,
     /// Free blocks to list; 0 for all.
     pub top: usize,
-}
-
-/// Free blocks and their bytes.
-#[derive(Clone, Copy, Debug, Default)]
-struct Sum {
-    count: u64,
-    bytes: u64,
-}
-
-impl Sum {
-    fn add(&mut self, count: u64, bytes: u64) {
-        self.count = self.count.saturating_add(count);
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
 }
 
 /// An object as its neighbours see it.
@@ -53,7 +39,7 @@ struct Neighbour {
 struct Block {
     size: u64,
     address: Reverse<Addr>,
-    segment: usize,
+    segment: SegmentIndex,
     generation: Generation,
     before: Option<Neighbour>,
     after: Option<Neighbour>,
@@ -71,7 +57,7 @@ struct Finder<'p> {
     pins: &'p [(Addr, Addr)],
     next_pin: usize,
     top: usize,
-    segment: usize,
+    segment: SegmentIndex,
     /// The object in front.
     last: Option<Neighbour>,
     /// Bytes of the free blocks in front, one behind the other.
@@ -80,7 +66,7 @@ struct Finder<'p> {
     open: Option<Block>,
     /// The largest so far, the smallest of them on top.
     largest: BinaryHeap<Reverse<Block>>,
-    free: FxHashMap<(usize, Generation), Sum>,
+    free: FxHashMap<(SegmentIndex, Generation), Sum>,
     sizes: BTreeMap<u32, Sum>,
     pinned: FxHashMap<Addr, Pinned>,
 }
@@ -110,7 +96,7 @@ impl Finder<'_> {
             if *object > at {
                 break;
             }
-            self.next_pin = self.next_pin.saturating_add(1);
+            self.next_pin.bump();
             if *object == at {
                 return Some(*handle);
             }
@@ -120,7 +106,7 @@ impl Finder<'_> {
 }
 
 impl Visitor for Finder<'_> {
-    fn segment(&mut self, index: usize, segment: &SegmentModel) -> bool {
+    fn segment(&mut self, index: SegmentIndex, segment: &SegmentModel) -> bool {
         self.close();
         self.segment = index;
         self.next_pin = self.pins.partition_point(|(object, _)| *object < segment.start);
@@ -147,15 +133,15 @@ impl Visitor for Finder<'_> {
             self.run = 0;
         }
         if object.kind.is_free {
-            self.run = self.run.saturating_add(object.size);
-            self.free.entry((self.segment, object.generation)).or_default().add(1, object.size);
-            self.sizes.entry(object.size.max(1).ilog2()).or_default().add(1, object.size);
+            self.run.grow(object.size);
+            self.free.entry((self.segment, object.generation)).or_default().add(object.size);
+            self.sizes.entry(object.size.max(1).ilog2()).or_default().add(object.size);
             let (size, address) = (object.size, Reverse(object.address));
             self.open = Some(Block { size, address, segment: self.segment, generation: object.generation, before, after: None });
         } else if handle.is_some() {
             let pinned = self.pinned.entry(object.kind.method_table).or_default();
-            pinned.objects.add(1, object.size);
-            pinned.free_before = pinned.free_before.saturating_add(self.run);
+            pinned.objects.add(object.size);
+            pinned.free_before.grow(self.run);
         }
     }
 }
@@ -166,7 +152,7 @@ fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
     let kinds: Vec<_> = [HandleKind::Pinned, HandleKind::AsyncPinned].into_iter().filter(|k| supported.contains(k)).collect();
     let (mut pins, mut handles) = (Vec::new(), 0u64);
     let walked = gc.walk_handles(&HandleFilter { kinds: if kinds.is_empty() { vec![HandleKind::Pinned] } else { kinds } }, |h| {
-        handles = handles.saturating_add(1);
+        handles.bump();
         pins.push((h.object, h.address));
     });
     pins.sort_unstable();
@@ -213,7 +199,7 @@ fn rows_of(segment: &SegmentModel, context_bytes: u64, free: impl Fn(Generation)
     rows
 }
 
-/// Adds rows up that `key` says to be the same.
+/// Sums the rows of each generation; with `heaps`, of each heap and generation.
 fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
     let mut sums: BTreeMap<(Option<u64>, Generation), FreeSpaceModel> = BTreeMap::new();
     for row in rows {
@@ -229,12 +215,11 @@ fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
             ..row.clone()
         };
         let sum = sums.entry((heap, row.generation)).or_insert(empty);
-        let add = |to: &mut u64, n: u64| *to = to.saturating_add(n);
-        add(&mut sum.allocated_bytes, row.allocated_bytes);
-        add(&mut sum.free_count, row.free_count);
-        add(&mut sum.free_bytes, row.free_bytes);
-        add(&mut sum.unused_committed_bytes, row.unused_committed_bytes);
-        add(&mut sum.context_bytes, row.context_bytes);
+        sum.allocated_bytes.grow(row.allocated_bytes);
+        sum.free_count.grow(row.free_count);
+        sum.free_bytes.grow(row.free_bytes);
+        sum.unused_committed_bytes.grow(row.unused_committed_bytes);
+        sum.context_bytes.grow(row.context_bytes);
     }
     let mut rows: Vec<_> = sums.into_values().collect();
     rows.iter_mut().for_each(|r| r.share = free_share(r.free_bytes, r.allocated_bytes));
@@ -252,7 +237,7 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
         pins: &pins,
         next_pin: 0,
         top: query.top,
-        segment: 0,
+        segment: SegmentIndex::default(),
         last: None,
         run: 0,
         open: None,
@@ -262,36 +247,35 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
         pinned: FxHashMap::default(),
     });
     note_walks(heap.walker(), &walked.segments, &notes);
-    let mut free: FxHashMap<(usize, Generation), Sum> = FxHashMap::default();
+    let mut free: FxHashMap<(SegmentIndex, Generation), Sum> = FxHashMap::default();
     let mut sizes: BTreeMap<u32, Sum> = BTreeMap::new();
     let mut pinned: BTreeMap<Addr, Pinned> = BTreeMap::new();
     let mut largest: Vec<Block> = Vec::new();
     for mut visitor in walked.visitors {
         visitor.close();
         largest.extend(visitor.largest.into_iter().map(|Reverse(block)| block));
-        visitor.free.into_iter().for_each(|(key, s)| free.entry(key).or_default().add(s.count, s.bytes));
-        visitor.sizes.into_iter().for_each(|(key, s)| sizes.entry(key).or_default().add(s.count, s.bytes));
+        visitor.free.into_iter().for_each(|(key, s)| free.entry(key).or_default().merge(s));
+        visitor.sizes.into_iter().for_each(|(key, s)| sizes.entry(key).or_default().merge(s));
         for (mt, p) in visitor.pinned {
             let into = pinned.entry(mt).or_default();
-            into.objects.add(p.objects.count, p.objects.bytes);
-            into.free_before = into.free_before.saturating_add(p.free_before);
+            into.objects.merge(p.objects);
+            into.free_before.grow(p.free_before);
         }
     }
     largest.sort_unstable_by(|a, b| b.cmp(a));
     if query.top > 0 {
         largest.truncate(query.top);
     }
-    let contexts: FxHashMap<usize, u64> = walked.segments.iter().map(|(i, w)| (*i, w.context_bytes)).collect();
+    let contexts: FxHashMap<SegmentIndex, u64> = walked.segments.iter().map(|(i, w)| (*i, w.context_bytes)).collect();
     let rows: Vec<FreeSpaceModel> = heap
-        .segments()
-        .iter()
-        .enumerate()
+        .walker()
+        .segments_enumerated()
         .flat_map(|(i, s)| {
             let free = |generation| free.get(&(i, generation)).copied().unwrap_or_default();
             rows_of(s, contexts.get(&i).copied().unwrap_or(0), free)
         })
         .collect();
-    let sum = |part: fn(&FreeSpaceModel) -> u64| rows.iter().map(part).fold(0u64, u64::saturating_add);
+    let sum = |part: fn(&FreeSpaceModel) -> u64| total(rows.iter().map(part));
     let (allocated_bytes, free_bytes) = (sum(|r| r.allocated_bytes), sum(|r| r.free_bytes));
     let report = FragmentationReport {
         generations: added(&rows, query.heaps),
@@ -308,7 +292,7 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
             unused_committed_bytes: sum(|r| r.unused_committed_bytes),
             context_bytes: sum(|r| r.context_bytes),
             pinned_handles,
-            pinned_objects: pinned.values().map(|p| p.objects.count).fold(0, u64::saturating_add),
+            pinned_objects: total(pinned.values().map(|p| p.objects.count)),
         },
         pinned: pinned_models(&namer, &pinned),
         segments: query.segments.then_some(rows),
@@ -327,7 +311,7 @@ fn block_model(heap: &Heap, namer: &Namer, b: &Block) -> FreeBlockModel {
         address: b.address.0,
         size: b.size,
         generation: b.generation,
-        segment: heap.segments().get(b.segment).map_or(Addr(0), |s| s.address),
+        segment: heap.walker().segment(b.segment).map_or(Addr(0), |s| s.address),
         before: b.before.as_ref().map(neighbour),
         after: b.after.as_ref().map(neighbour),
         pinned_by: b.after.and_then(|n| n.handle).or_else(|| b.before.and_then(|n| n.handle)),

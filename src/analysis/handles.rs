@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, Answer};
+use crate::base::{Addr, Answer, Count, total};
 use crate::gc::HandleFilter;
 use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 use crate::session::{Error, Runtime};
@@ -43,16 +43,14 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut groups: BTreeMap<Option<String>, u64> = BTreeMap::new();
     let mut handles: Vec<HandleModel> = Vec::new();
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
-        let n = counts.entry(h.kind).or_default();
-        *n = n.saturating_add(1);
+        counts.entry(h.kind).or_default().bump();
         if let Some(by) = query.by {
             let key = match by {
                 HandleBy::Type => Some(h.kind.name().to_string()),
                 HandleBy::ObjectType => h.method_table.map(|mt| name(mt).unwrap_or_else(|| mt.to_string())),
                 HandleBy::Generation => heap.as_ref().and_then(|heap| heap.generation_of(h.object)).map(|g| g.name().to_string()),
             };
-            let n = groups.entry(key).or_default();
-            *n = n.saturating_add(1);
+            groups.entry(key).or_default().bump();
         }
         if list {
             h.object_type = h.method_table.and_then(&mut name);
@@ -66,7 +64,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
-        total: counts.values().fold(0u64, |a, n| a.saturating_add(*n)),
+        total: total(counts.values().copied()),
         counts: counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect(),
         supported,
         tables,

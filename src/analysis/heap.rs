@@ -1,6 +1,6 @@
 //! The heap by generation.
 
-use crate::base::{Answer, share};
+use crate::base::{Answer, Count, share};
 use crate::model::{Generation, GenerationModel, HeapModel, HeapReport, HeapTotals, SegmentModel};
 use crate::session::{Error, Runtime};
 
@@ -37,12 +37,14 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
 }
 
 fn totals<'s>(segments: impl IntoIterator<Item = &'s SegmentModel>) -> HeapTotals {
-    segments.into_iter().fold(HeapTotals::default(), |t, s| HeapTotals {
-        segments: t.segments.saturating_add(1),
-        allocated: t.allocated.saturating_add(s.allocated_bytes),
-        committed: t.committed.saturating_add(s.committed_bytes),
-        reserved: t.reserved.saturating_add(s.reserved_bytes),
-    })
+    let mut totals = HeapTotals::default();
+    for s in segments {
+        totals.segments.bump();
+        totals.allocated.grow(s.allocated_bytes);
+        totals.committed.grow(s.committed_bytes);
+        totals.reserved.grow(s.reserved_bytes);
+    }
+    totals
 }
 
 fn generations(segments: &[&SegmentModel], all: u64) -> Vec<GenerationModel> {

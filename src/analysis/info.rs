@@ -1,6 +1,6 @@
 //! What a dump is, and what it can answer.
 
-use crate::base::{Answer, Collector, Notes};
+use crate::base::{Answer, Collector, Notes, len64, total};
 use crate::contract::Description;
 use crate::dump::Trimmed;
 use crate::gc::Gc;
@@ -76,8 +76,8 @@ pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
         truncated_bytes: f.truncated_bytes,
         process_name: f.process_name.clone(),
         time: f.time,
-        modules: u64::try_from(dump.file().modules.len()).unwrap_or(u64::MAX),
-        os_threads: u64::try_from(dump.file().threads.len()).unwrap_or(u64::MAX),
+        modules: len64(dump.file().modules.len()),
+        os_threads: len64(dump.file().threads.len()),
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),
         gc: probe.gc,
@@ -151,7 +151,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
             out.segments = segments.data;
             answer("heap", !out.segments.is_empty(), &lost, None);
             answer("segments", !out.segments.is_empty(), &lost, None);
-            let sum = |f: fn(&SegmentModel) -> u64| out.segments.iter().map(f).fold(0u64, u64::saturating_add);
+            let sum = |f: fn(&SegmentModel) -> u64| total(out.segments.iter().map(f));
             let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
             let lacking = if out.segments.is_empty() {
                 Some("no segment could be read; coverage unknown".into())
@@ -173,7 +173,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         Err(e) => answer("threads", false, &nothing_lost, Some(e.to_string())),
         Ok(threads) => {
             answer("threads", !threads.is_empty(), &threads.notes, None);
-            out.managed_threads = Some(u64::try_from(threads.len()).unwrap_or(u64::MAX));
+            out.managed_threads = Some(len64(threads.len()));
         }
     }
     out
@@ -203,8 +203,8 @@ fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
 /// Kind of dump, what tells it, and who wrote it.
 fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, String, Option<DumpWriter>) {
     let facts = &dump.file().facts;
-    let allocated = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
-    let captured = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.captured_bytes));
+    let allocated = total(probe.segments.iter().map(|s| s.allocated_bytes));
+    let captured = total(probe.segments.iter().map(|s| s.captured_bytes));
     let heap_there = captured > 0 && captured.saturating_mul(10) >= allocated.saturating_mul(9);
     let trimmed = match facts.trimmed {
         None => "",

@@ -79,8 +79,7 @@ impl Object {
     pub fn retained_size(&self) -> Result<u64, Error> {
         let graph = self.heap().graph(false)?;
         let id = graph.index.id_of(self.address()).ok_or(Error::NoObject(self.address()))?;
-        let sizes = &self.heap().retention(Stacks::default())?.retained;
-        Ok(usize::try_from(id).ok().and_then(|i| sizes.get(i)).copied().unwrap_or(0))
+        Ok(self.heap().dominators(Stacks::default())?.retained(id))
     }
 
     /// Everything that it leads to, and how much of that it retains: [`objsize`].

@@ -1,7 +1,7 @@
 //! One object: its type, its fields or its elements.
 
 use super::place::{containing, heap_place};
-use crate::base::{Addr, Answer, NoteKind, Notes};
+use crate::base::{Addr, Answer, NoteKind, Notes, len64};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::model::{CutShort, DimensionModel, ObjectReport};
@@ -68,7 +68,7 @@ pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<Obje
         truncated.push(CutShort::String);
     }
     let elements = shape.as_ref().map(|s| values.elements(s, query.start, query.count)).unwrap_or_default();
-    let listed = u64::try_from(elements.len()).unwrap_or(u64::MAX);
+    let listed = len64(elements.len());
     if shape.as_ref().is_some_and(|s| listed < s.length) {
         truncated.push(CutShort::Elements);
     }

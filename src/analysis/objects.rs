@@ -7,9 +7,9 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::select::{Picker, Selection};
-use crate::base::{Addr, Answer, Name};
-use crate::gc::{Object, ObjectType};
-use crate::model::{Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel};
+use crate::base::{Addr, Answer, Count, IndexVec, Name, index_type};
+use crate::gc::{Object, ObjectType, TypeIndex};
+use crate::model::{Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel, Sum};
 use crate::session::{Heap, Namer, coverage, note_walks};
 
 /// Which objects, which page of them, and how much of each.
@@ -46,10 +46,11 @@ pub fn objects<'h>(
     let most = if *count == 0 { u64::MAX } else { *count };
     let mut picker = Picker::new(selection, namer);
     let mut names = TypeNames::default();
-    let (mut met, mut listed, mut bytes) = (0u64, 0u64, 0u64);
+    let (mut met, mut listed) = (0u64, Sum::default());
     let mut more = false;
     let mut result = Ok(());
-    let new = || ObjectBatch { heap, namer, refs: *refs, types: Vec::new(), slots: Vec::new(), segment: None, objects: Vec::new() };
+    let new =
+        || ObjectBatch { heap, namer, refs: *refs, types: IndexVec::new(), slots: IndexVec::new(), segment: None, objects: Vec::new() };
     let (mut batch, mut size) = (new(), FIRST_BATCH);
     let walks = heap.walker().visit(
         heap.progress(),
@@ -58,16 +59,15 @@ pub fn objects<'h>(
             if !picker.wants(object) {
                 return ControlFlow::Continue(());
             }
-            met = met.saturating_add(1);
+            met.bump();
             if met <= *start {
                 return ControlFlow::Continue(());
             }
-            if listed >= most {
+            if listed.count >= most {
                 more = true;
                 return ControlFlow::Break(());
             }
-            listed = listed.saturating_add(1);
-            bytes = bytes.saturating_add(object.size);
+            listed.add(object.size);
             batch.add(object, &mut names);
             if batch.objects.len() >= size {
                 size = size.saturating_mul(2).min(FULL_BATCH);
@@ -82,30 +82,35 @@ pub fn objects<'h>(
     let walked = if more { walks.get(..walks.len().saturating_sub(1)).unwrap_or_default() } else { &walks };
     note_walks(heap.walker(), walked, &notes);
     namer.note(&notes);
-    let next_start = more.then(|| start.saturating_add(listed));
+    let next_start = more.then(|| start.saturating_add(listed.count));
+    let Sum { count: listed, bytes } = listed;
     Ok(notes.finish(ObjectsTail { listed, bytes, next_start, coverage: coverage(heap.walker(), walked) }))
+}
+
+index_type! {
+    /// A type of a batch.
+    struct BatchType;
 }
 
 /// An object of a batch.
 struct Met {
     address: Addr,
     size: u64,
-    /// Index of its type in the batch.
-    index: u32,
+    ty: BatchType,
     length: Option<u32>,
     generation: Generation,
     heap: u64,
 }
 
-/// Objects that follow each other. What is to be told of each is put together by whoever reads the batch, on any thread.
+/// Objects that follow each other. The rows are made by whoever reads the batch, on any thread.
 pub struct ObjectBatch<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
     refs: bool,
     /// Types of its objects with names of its own: a name that threads share would keep them waiting for its counter.
-    types: Vec<(Arc<ObjectType>, Name)>,
-    /// By index of the type in the heap: its index here.
-    slots: Vec<Option<u32>>,
+    types: IndexVec<BatchType, (Arc<ObjectType>, Name)>,
+    /// The heap's types in the batch.
+    slots: IndexVec<TypeIndex, Option<BatchType>>,
     segment: Option<&'h SegmentModel>,
     objects: Vec<Met>,
 }
@@ -118,7 +123,7 @@ impl std::fmt::Debug for ObjectBatch<'_> {
 
 impl ObjectBatch<'_> {
     fn add(&mut self, object: &Object<'_>, names: &mut TypeNames) {
-        let Some(index) = self.type_of(object, names) else { return };
+        let Some(ty) = self.type_of(object, names) else { return };
         // The walk goes segment by segment.
         if self.segment.is_none_or(|s| object.address < s.start || object.address >= s.allocated) {
             self.segment = self.heap.walker().segment_of(object.address).map(|(_, s)| s);
@@ -127,26 +132,20 @@ impl ObjectBatch<'_> {
         self.objects.push(Met {
             address: object.address,
             size: object.size,
-            index,
+            ty,
             length: length.and_then(|n| u32::try_from(n).ok()),
             generation: object.generation,
             heap: self.segment.map_or(0, |s| s.heap),
         });
     }
 
-    fn type_of(&mut self, object: &Object<'_>, names: &mut TypeNames) -> Option<u32> {
-        let slot = usize::try_from(object.kind.index).ok()?;
-        if let Some(Some(index)) = self.slots.get(slot) {
-            return Some(*index);
+    fn type_of(&mut self, object: &Object<'_>, names: &mut TypeNames) -> Option<BatchType> {
+        let slot = self.slots.slot(object.kind.index)?;
+        if slot.is_none() {
+            let name = Name::from(&*names.get(self.namer, object.kind));
+            *slot = self.types.push((Arc::new(object.kind.clone()), name));
         }
-        if self.slots.len() <= slot {
-            self.slots.resize(slot.saturating_add(64), None);
-        }
-        let index = u32::try_from(self.types.len()).ok()?;
-        let name = Name::from(&*names.get(self.namer, object.kind));
-        self.types.push((Arc::new(object.kind.clone()), name));
-        *self.slots.get_mut(slot)? = Some(index);
-        Some(index)
+        *slot
     }
 
     /// Objects in the batch.
@@ -167,11 +166,11 @@ impl ObjectBatch<'_> {
         let mut fields = FieldNames { namer: self.namer, word: self.heap.memory().ptr_bytes(), known: FxHashMap::default() };
         let mut refs = self.refs.then(Vec::new);
         for met in &self.objects {
-            let Some((kind, name)) = usize::try_from(met.index).ok().and_then(|i| self.types.get(i)) else { continue };
+            let Some((kind, name)) = self.types.get(met.ty) else { continue };
             if let Some(list) = &mut refs {
                 list.clear();
                 let object = self.heap.walker().again(met.address, kind, met.size, met.generation);
-                object.references(|offset, to| list.push(ReferenceModel { offset, to, field: fields.at(met.index, kind, offset) }));
+                object.references(|offset, to| list.push(ReferenceModel { offset, to, field: fields.at(met.ty, kind, offset) }));
             }
             let brief = ObjectBrief {
                 address: met.address,
@@ -196,20 +195,20 @@ struct FieldNames<'h> {
     namer: &'h Namer,
     word: u64,
     /// By type and offset; of arrays, what stands behind the index, by the offset in the element.
-    known: FxHashMap<(u32, u64), Option<Name>>,
+    known: FxHashMap<(BatchType, u64), Option<Name>>,
 }
 
 impl FieldNames<'_> {
-    fn at(&mut self, index: u32, kind: &ObjectType, offset: u64) -> Option<Name> {
+    fn at(&mut self, ty: BatchType, kind: &ObjectType, offset: u64) -> Option<Name> {
         let mt = kind.method_table;
         if !kind.is_array {
-            return self.known.entry((index, offset)).or_insert_with(|| self.namer.path_at(mt, offset).map(Name::from)).clone();
+            return self.known.entry((ty, offset)).or_insert_with(|| self.namer.path_at(mt, offset).map(Name::from)).clone();
         }
         // The base size counts the header word before the object and everything up to the first element.
         let first = kind.base_size.checked_sub(self.word)?;
         let within = offset.checked_sub(first)?;
         let (element, inner) = (within.checked_div(kind.component_size)?, within.checked_rem(kind.component_size)?);
-        let behind = self.known.entry((index, inner)).or_insert_with(|| {
+        let behind = self.known.entry((ty, inner)).or_insert_with(|| {
             let path = self.namer.path_at(mt, first.checked_add(inner)?)?;
             path.strip_prefix("[0]").map(Name::from)
         });
@@ -217,18 +216,14 @@ impl FieldNames<'_> {
     }
 }
 
-/// Names by index of the type: one question per type, not per object.
+/// Names of types, each asked for once.
 #[derive(Default)]
-pub(super) struct TypeNames(Vec<Option<Name>>);
+pub(super) struct TypeNames(IndexVec<TypeIndex, Option<Name>>);
 
 impl TypeNames {
     pub(super) fn get(&mut self, namer: &Namer, kind: &ObjectType) -> Name {
         let make = || if kind.is_free { "Free".into() } else { namer.name_or_address(kind.method_table).into() };
-        let Ok(index) = usize::try_from(kind.index) else { return make() };
-        if self.0.len() <= index {
-            self.0.resize(index.saturating_add(64), None);
-        }
-        self.0.get_mut(index).map_or_else(make, |slot| slot.get_or_insert_with(make).clone())
+        self.0.slot(kind.index).map_or_else(make, |slot| slot.get_or_insert_with(make).clone())
     }
 }
 

@@ -1,6 +1,7 @@
 //! What every question to the heap's graph begins and ends with.
 
 use crate::base::{Addr, Answer, Collector};
+use crate::gc::ObjectId;
 use crate::session::{Error, Heap, HeapGraph, Namer};
 
 /// An answer in the making about the heap's graph.
@@ -20,7 +21,7 @@ impl<'h> OnGraph<'h> {
     }
 
     /// The object at `address`, or around it.
-    pub(super) fn object(&self, address: Addr) -> Result<u32, Error> {
+    pub(super) fn object(&self, address: Addr) -> Result<ObjectId, Error> {
         let found = self.graph.index.containing(self.heap.walker(), address).map(|(id, _)| id);
         found.ok_or(Error::NoObject(address))
     }

@@ -3,11 +3,11 @@
 use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
-use crate::base::{Addr, Answer};
-use crate::graph::{Bfs, BitSet, paths_to_roots};
-use crate::model::{PathModel, PathNode, PathStep, PathsReport};
+use crate::base::{Addr, Answer, Count, len64};
+use crate::gc::{ObjectId, TypeIndex};
+use crate::model::{PathModel, PathNode, PathStep, PathsReport, Sum};
 use crate::session::roots::RootFlags;
-use crate::session::{Error, Heap, HeapGraph, Namer, TypePattern};
+use crate::session::{Error, Heap, HeapGraph, Namer, Search, TypePattern};
 
 /// Roots of one object that are listed.
 const MAX_ROOTS: usize = 16;
@@ -63,20 +63,20 @@ struct Paths<'g> {
 }
 
 impl Paths<'_> {
-    /// Numbers of the objects that roots hold; with `precise`, those of conservative roots left out.
-    fn starts(&self, precise: bool) -> Vec<u32> {
+    /// The rooted objects; with `precise`, those of conservative roots left out.
+    fn starts(&self, precise: bool) -> Vec<ObjectId> {
         let weak = self.query.weak;
-        self.graph.held_by(|r| (weak || !r.flags.has(RootFlags::WEAK)) && !(precise && r.flags.has(RootFlags::CONSERVATIVE)))
+        self.graph.rooted_by(|r| (weak || !r.flags.has(RootFlags::WEAK)) && !(precise && r.flags.has(RootFlags::CONSERVATIVE)))
     }
 
     /// Shortest paths to each of `targets`; with `merged`, all of them merged by type as well.
-    fn report(&self, targets: &[u32], merged: bool) -> PathsReport {
+    fn report(&self, targets: &[ObjectId], merged: bool) -> PathsReport {
         // Of a type, one path stands for all: the tree tells the rest.
         let targets_told = if merged { 1 } else { targets.len() };
         let most = self.query.paths.max(1);
         let starts = self.starts(false);
         let mut report = PathsReport {
-            targets: count(targets.len()),
+            targets: len64(targets.len()),
             reachable: 0,
             paths: Vec::new(),
             tree: None,
@@ -84,44 +84,41 @@ impl Paths<'_> {
         };
         // One search forwards for all targets: tells whether each is reached, and gives one path.
         let mut left = targets.len();
-        let mut wanted = BitSet::new(self.graph.len());
-        targets.iter().for_each(|t| {
-            wanted.set(*t);
-        });
-        let search = Bfs::until(&self.graph.edges, &starts, |_, node| {
-            if wanted.test(node) {
+        let edges = &self.graph.edges;
+        let mut wanted = edges.no_objects();
+        wanted.extend(targets.iter().copied());
+        let search = edges.search_until(&starts, |id| {
+            if wanted.contains(id) {
                 left = left.saturating_sub(1);
             }
             left > 0
         });
-        let reached: Vec<u32> = targets.iter().copied().filter(|t| search.reached(*t)).collect();
-        report.reachable = count(reached.len());
+        let reached: Vec<ObjectId> = targets.iter().copied().filter(|t| search.reached(*t)).collect();
+        report.reachable = len64(reached.len());
         let shown = reached.iter().take(targets_told);
         if most == 1 {
             report.paths = shown.map(|t| self.model(&search.path_to(*t))).collect();
         } else {
-            let mut is_root = BitSet::new(self.graph.len());
-            starts.iter().for_each(|s| {
-                is_root.set(*s);
-            });
-            let reversed = if reached.is_empty() { None } else { Some(self.graph.edges.reversed()) };
+            let mut rooted = edges.no_objects();
+            rooted.extend(starts.iter().copied());
+            let reversed = if reached.is_empty() { None } else { Some(edges.reversed()) };
             for target in shown {
-                let found = reversed.as_ref().map(|r| paths_to_roots(r, *target, |n| is_root.test(n), most));
+                let found = reversed.as_ref().map(|r| r.paths_to_roots(*target, &rooted, most));
                 report.paths.extend(found.unwrap_or_default().iter().map(|p| self.model(p)));
             }
         }
         if merged {
-            // Words of stacks would stand before everything else: they only count where nothing else holds.
-            let precise = Bfs::run(&self.graph.edges, &self.starts(true));
+            // Stack values would come before everything else: they count only where nothing else holds the object.
+            let precise = edges.search(&self.starts(true));
             let whole = reached.iter().all(|t| precise.reached(*t));
-            let search = if whole { precise } else { Bfs::run(&self.graph.edges, &starts) };
+            let search = if whole { precise } else { edges.search(&starts) };
             report.tree = Some(self.tree(&search, &reached));
         }
         report
     }
 
-    fn model(&self, ids: &[u32]) -> PathModel {
-        let step = |(before, id): (Option<u32>, u32)| PathStep {
+    fn model(&self, ids: &[ObjectId]) -> PathModel {
+        let step = |(before, id): (Option<ObjectId>, ObjectId)| PathStep {
             address: self.graph.address(id),
             type_name: self.graph.type_name(self.namer, id),
             size: self.graph.size(id),
@@ -133,7 +130,7 @@ impl Paths<'_> {
     }
 
     /// The field of `from` that refers to `to`.
-    fn field(&self, from: u32, to: u32) -> Option<String> {
+    fn field(&self, from: ObjectId, to: ObjectId) -> Option<String> {
         let kind = self.graph.kind(from)?;
         let (address, target) = (self.graph.address(from), self.graph.address(to));
         let memory = self.heap.memory();
@@ -148,17 +145,16 @@ impl Paths<'_> {
     }
 
     /// All shortest paths to `targets`, merged by type from the roots on.
-    fn tree(&self, search: &Bfs, targets: &[u32]) -> Vec<PathNode> {
-        // How many targets lie behind each object, and with how many bytes. Each object passes its sum on once all of the
+    fn tree(&self, search: &Search, targets: &[ObjectId]) -> Vec<PathNode> {
+        // The targets behind each object. Each object passes its sum on once all of the
         // objects behind it have: linear, also for a list of a million nodes.
-        let mut sums: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
-        let mut waiting: FxHashMap<u32, u32> = FxHashMap::default();
-        let mut children: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
-        let mut tops: Vec<u32> = Vec::new();
+        let mut sums: FxHashMap<ObjectId, Sum> = FxHashMap::default();
+        let mut waiting: FxHashMap<ObjectId, u32> = FxHashMap::default();
+        let mut children: FxHashMap<ObjectId, Vec<ObjectId>> = FxHashMap::default();
+        let mut tops: Vec<ObjectId> = Vec::new();
         for target in targets {
             let mut at = *target;
-            let own = sums.entry(at).or_insert((0, 0));
-            *own = (own.0.saturating_add(1), own.1.saturating_add(self.graph.size(at)));
+            sums.entry(at).or_default().add(self.graph.size(at));
             let mut known = waiting.contains_key(&at);
             waiting.entry(at).or_insert(0);
             while !known {
@@ -168,17 +164,15 @@ impl Paths<'_> {
                 };
                 children.entry(above).or_default().push(at);
                 known = waiting.contains_key(&above);
-                let n = waiting.entry(above).or_insert(0);
-                *n = n.saturating_add(1);
+                waiting.entry(above).or_insert(0).bump();
                 at = above;
             }
         }
-        let mut ready: Vec<u32> = waiting.iter().filter(|(_, n)| **n == 0).map(|(id, _)| *id).collect();
+        let mut ready: Vec<ObjectId> = waiting.iter().filter(|(_, n)| **n == 0).map(|(id, _)| *id).collect();
         while let Some(id) = ready.pop() {
-            let (n, bytes) = sums.get(&id).copied().unwrap_or((0, 0));
+            let sum = sums.get(&id).copied().unwrap_or_default();
             let Some(above) = search.parent(id) else { continue };
-            let sum = sums.entry(above).or_insert((0, 0));
-            *sum = (sum.0.saturating_add(n), sum.1.saturating_add(bytes));
+            sums.entry(above).or_default().merge(sum);
             if let Some(left) = waiting.get_mut(&above) {
                 *left = left.saturating_sub(1);
                 if *left == 0 {
@@ -186,35 +180,33 @@ impl Paths<'_> {
                 }
             }
         }
-        let sum = |ids: &[u32]| {
-            ids.iter().filter_map(|id| sums.get(id)).fold((0u64, 0u64), |a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)))
-        };
+        let sum = |ids: &[ObjectId]| Sum::of(ids.iter().filter_map(|id| sums.get(id)).copied());
         // Roots first, by their labels.
-        let mut by_label: FxHashMap<String, Vec<u32>> = FxHashMap::default();
+        let mut by_label: FxHashMap<String, Vec<ObjectId>> = FxHashMap::default();
         for top in tops {
             let label = self.graph.root_models(self.heap.gc(), self.namer, top, self.query.weak, 1).first().map(|r| r.label.clone());
             by_label.entry(label.unwrap_or_else(|| "?".into())).or_default().push(top);
         }
         let mut rows = Vec::new();
-        let mut stack: Vec<(u32, String, Vec<u32>)> = Vec::new();
-        let mut roots: Vec<(String, Vec<u32>)> = by_label.into_iter().collect();
+        let mut stack: Vec<(u32, String, Vec<ObjectId>)> = Vec::new();
+        let mut roots: Vec<(String, Vec<ObjectId>)> = by_label.into_iter().collect();
         roots.sort_by(|a, b| (sum(&b.1), &a.0).cmp(&(sum(&a.1), &b.0)));
         for (label, ids) in roots {
             if rows.len() >= self.query.lines {
                 break;
             }
-            let (targets, bytes) = sum(&ids);
+            let Sum { count: targets, bytes } = sum(&ids);
             rows.push(PathNode { depth: 0, name: label, targets, bytes, objects: 0, example: None });
             self.push_types(1, &ids, &sum, &mut stack);
             while let Some((depth, name, ids)) = stack.pop() {
                 if rows.len() >= self.query.lines {
                     break;
                 }
-                let (targets, bytes) = sum(&ids);
+                let Sum { count: targets, bytes } = sum(&ids);
                 let example = ids.iter().min().map(|id| self.graph.address(*id));
-                rows.push(PathNode { depth, name, targets, bytes, objects: count(ids.len()), example });
+                rows.push(PathNode { depth, name, targets, bytes, objects: len64(ids.len()), example });
                 if depth < self.query.depth {
-                    let below: Vec<u32> = ids.iter().filter_map(|id| children.get(id)).flatten().copied().collect();
+                    let below: Vec<ObjectId> = ids.iter().filter_map(|id| children.get(id)).flatten().copied().collect();
                     self.push_types(depth.saturating_add(1), &below, &sum, &mut stack);
                 }
             }
@@ -224,18 +216,14 @@ impl Paths<'_> {
     }
 
     /// Groups objects by type, the group with most targets on top of the stack.
-    fn push_types(&self, depth: u32, ids: &[u32], sum: &impl Fn(&[u32]) -> (u64, u64), stack: &mut Vec<(u32, String, Vec<u32>)>) {
-        let mut groups: FxHashMap<u32, Vec<u32>> = FxHashMap::default();
+    fn push_types(&self, depth: u32, ids: &[ObjectId], sum: &impl Fn(&[ObjectId]) -> Sum, stack: &mut Vec<(u32, String, Vec<ObjectId>)>) {
+        let mut groups: FxHashMap<Option<TypeIndex>, Vec<ObjectId>> = FxHashMap::default();
         for id in ids {
             groups.entry(self.graph.type_index(*id)).or_default().push(*id);
         }
-        let name = |ids: &[u32]| ids.first().map_or_else(String::new, |id| self.graph.type_name(self.namer, *id));
-        let mut groups: Vec<(String, Vec<u32>)> = groups.into_values().map(|ids| (name(&ids), ids)).collect();
+        let name = |ids: &[ObjectId]| ids.first().map_or_else(String::new, |id| self.graph.type_name(self.namer, *id));
+        let mut groups: Vec<(String, Vec<ObjectId>)> = groups.into_values().map(|ids| (name(&ids), ids)).collect();
         groups.sort_by(|a, b| (sum(&a.1), &b.0).cmp(&(sum(&b.1), &a.0)));
         stack.extend(groups.into_iter().map(|(name, ids)| (depth, name, ids)));
     }
-}
-
-fn count(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }

@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use super::objects::brief;
-use crate::base::{Addr, AddrRange, Answer, Collector, Silent};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Silent};
 use crate::dump::ThreadStacks;
+use crate::gc::SegmentIndex;
 use crate::model::{NearKind, NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
 use crate::session::{Error, Heap, Namer};
 
@@ -213,7 +214,7 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
     let (mut passed, mut behind) = (false, 0usize);
     let mut keep = |row: NearRow, rows: &mut VecDeque<NearRow>| {
         if passed {
-            behind = behind.saturating_add(1);
+            behind.bump();
         }
         passed |= row.here || row.address > address;
         rows.push_back(row);
@@ -261,7 +262,7 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
     Ok(notes.finish(NearReport { address, segment: segment_place(segment, address), rows }))
 }
 
-fn gap_kind(walks: &[(usize, WalkModel)], address: Addr) -> NearKind {
+fn gap_kind(walks: &[(SegmentIndex, WalkModel)], address: Addr) -> NearKind {
     let gap = walks.iter().flat_map(|(_, w)| &w.gaps).find(|g| g.range.start == address);
     gap.map_or(NearKind::Gap, |g| g.kind.into())
 }

@@ -3,14 +3,13 @@
 use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
-use crate::base::{Addr, Answer, share};
-use crate::gc::Gc;
-use crate::graph::{Dominators, Idom, closure};
+use crate::base::{Addr, Answer, Count, IndexVec, len64, share, top_or_all};
+use crate::gc::{Gc, ObjectId, TypeIndex};
 use crate::model::{
-    BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Suspect, SuspectKind,
+    BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
     TreeRow,
 };
-use crate::session::{Error, Heap, HeapGraph, Namer, Retention, TypePattern};
+use crate::session::{DominatorTree, Error, Heap, HeapGraph, Namer, TypePattern};
 
 /// Dominators that are listed above an object.
 const MAX_CHAIN: usize = 1000;
@@ -23,8 +22,7 @@ const PASSES_ON: f64 = 0.8;
 #[derive(Debug)]
 pub struct Retained<'g> {
     graph: &'g HeapGraph,
-    tree: &'g Dominators,
-    retained: &'g [u64],
+    tree: &'g DominatorTree,
     stacks: Stacks,
     totals: ReachTotals,
 }
@@ -96,27 +94,22 @@ impl<'g> Retained<'g> {
     /// # Errors
     /// As [`retained`].
     pub(super) fn compute(heap: &'g Heap, graph: &'g HeapGraph, stacks: Stacks) -> Result<Retained<'g>, Error> {
-        let Retention { tree, retained } = heap.retention(stacks)?;
-        let mut totals =
-            ReachTotals { objects: u64::from(graph.len()), references: u64::from(graph.edges.edges()), ..ReachTotals::default() };
-        for id in 0..graph.len() {
+        let tree = heap.dominators(stacks)?;
+        let (objects, references) = (u64::from(graph.len()), u64::from(graph.edges.references()));
+        let mut totals = ReachTotals { objects, references, ..ReachTotals::default() };
+        for id in graph.ids() {
             let size = graph.size(id);
-            totals.bytes = totals.bytes.saturating_add(size);
+            totals.bytes.grow(size);
             if tree.is_reachable(id) {
-                totals.reachable_objects = totals.reachable_objects.saturating_add(1);
-                totals.reachable_bytes = totals.reachable_bytes.saturating_add(size);
+                totals.reachable_objects.bump();
+                totals.reachable_bytes.grow(size);
             }
         }
-        Ok(Retained { graph, tree, retained, stacks, totals })
+        Ok(Retained { graph, tree, stacks, totals })
     }
 
-    /// Bytes that an object retains; 0 for one that no root reaches.
-    pub fn of(&self, id: u32) -> u64 {
-        usize::try_from(id).ok().and_then(|i| self.retained.get(i)).copied().unwrap_or(0)
-    }
-
-    fn model(&self, namer: &Namer, id: u32) -> RetainedObject {
-        let retained = self.of(id);
+    fn model(&self, namer: &Namer, id: ObjectId) -> RetainedObject {
+        let retained = self.tree.retained(id);
         RetainedObject {
             address: self.graph.address(id),
             type_name: self.graph.type_name(namer, id),
@@ -124,17 +117,14 @@ impl<'g> Retained<'g> {
             size: self.graph.size(id),
             retained,
             share: share(retained, self.totals.reachable_bytes).unwrap_or(1.0),
-            dominated: u64::from(self.tree.subtree(id)),
-            dominator: match self.tree.idom(id) {
-                Idom::Node(above) => Some(self.graph.address(above)),
-                _ => None,
-            },
+            dominated: self.tree.subtree(id),
+            dominator: self.tree.dominator(id).map(|above| self.graph.address(above)),
         }
     }
 
-    fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, object: Option<u32>) -> RetainedReport {
+    fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, object: Option<ObjectId>) -> RetainedReport {
         let RetainedQuery { view, types: patterns, top, .. } = query;
-        let most = if *top == 0 { usize::MAX } else { *top };
+        let most = top_or_all(*top);
         let mut report = RetainedReport {
             objects: None,
             types: None,
@@ -148,8 +138,8 @@ impl<'g> Retained<'g> {
         match view {
             RetainedView::Top => {
                 let wanted = (!patterns.is_empty()).then(|| self.graph.wanted_types(namer, patterns));
-                report.objects = Some(self.top_objects(namer, wanted.as_deref(), most));
-                report.types = Some(self.top_types(namer, wanted.as_deref(), most));
+                report.objects = Some(self.top_objects(namer, wanted.as_ref(), most));
+                report.types = Some(self.top_types(namer, wanted.as_ref(), most));
             }
             RetainedView::Object(_) => report.object = object.map(|id| self.detail(namer, id)),
             RetainedView::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
@@ -158,10 +148,10 @@ impl<'g> Retained<'g> {
         report
     }
 
-    fn top_objects(&self, namer: &Namer, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedObject> {
-        let is = |id: &u32| wanted.is_none_or(|w| usize::try_from(self.graph.type_index(*id)).ok().and_then(|i| w.get(i)) == Some(&true));
-        let mut ids: Vec<u32> = (0..self.graph.len()).filter(|id| self.tree.is_reachable(*id)).filter(is).collect();
-        let key = |id: &u32| (std::cmp::Reverse(self.of(*id)), *id);
+    fn top_objects(&self, namer: &Namer, wanted: Option<&IndexVec<TypeIndex, bool>>, most: usize) -> Vec<RetainedObject> {
+        let is = |id: &ObjectId| wanted.is_none_or(|w| self.graph.is_of(*id, w));
+        let mut ids: Vec<ObjectId> = self.graph.ids().filter(|id| self.tree.is_reachable(*id)).filter(is).collect();
+        let key = |id: &ObjectId| (std::cmp::Reverse(self.tree.retained(*id)), *id);
         if ids.len() > most {
             // Only the top has to be in order.
             ids.select_nth_unstable_by_key(most, key);
@@ -171,24 +161,24 @@ impl<'g> Retained<'g> {
         ids.into_iter().map(|id| self.model(namer, id)).collect()
     }
 
-    fn top_types(&self, namer: &Namer, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedType> {
-        let kinds = u32::try_from(self.graph.types.len()).unwrap_or(u32::MAX);
-        let retained = self.tree.retained_by_group(|id| self.graph.type_index(id), kinds, self.retained);
-        let mut own: Vec<(u64, u64)> = vec![(0, 0); self.graph.types.len()];
-        for id in (0..self.graph.len()).filter(|id| self.tree.is_reachable(*id)) {
-            if let Some((count, bytes)) = usize::try_from(self.graph.type_index(id)).ok().and_then(|i| own.get_mut(i)) {
-                *count = count.saturating_add(1);
-                *bytes = bytes.saturating_add(self.graph.size(id));
+    fn top_types(&self, namer: &Namer, wanted: Option<&IndexVec<TypeIndex, bool>>, most: usize) -> Vec<RetainedType> {
+        let types = &self.graph.types;
+        let retained = self.tree.retained_by_type(|id| self.graph.type_index(id), types.len());
+        let mut own: IndexVec<TypeIndex, Sum> = IndexVec::new();
+        own.grow_to(types.len());
+        for id in self.graph.ids().filter(|id| self.tree.is_reachable(*id)) {
+            if let Some(own) = self.graph.type_index(id).and_then(|t| own.get_mut(t)) {
+                own.add(self.graph.size(id));
             }
         }
-        let rows = self.graph.types.iter().zip(own).zip(retained).enumerate();
+        let rows = types.iter_enumerated().zip(own).zip(retained);
         let mut rows: Vec<RetainedType> = rows
-            .filter(|(i, ((_, own), _))| own.0 > 0 && wanted.is_none_or(|w| w.get(*i) == Some(&true)))
-            .map(|(_, ((kind, (count, bytes)), retained))| RetainedType {
+            .filter(|(((t, _), own), _)| own.count > 0 && wanted.is_none_or(|w| w.get(*t) == Some(&true)))
+            .map(|(((_, kind), own), retained)| RetainedType {
                 type_name: namer.name_or_address(kind.method_table),
                 method_table: kind.method_table,
-                count,
-                bytes,
+                count: own.count,
+                bytes: own.bytes,
                 retained,
                 share: share(retained, self.totals.reachable_bytes).unwrap_or(1.0),
             })
@@ -198,8 +188,8 @@ impl<'g> Retained<'g> {
         rows
     }
 
-    fn detail(&self, namer: &Namer, id: u32) -> RetainedDetail {
-        let children = self.tree.children_sorted(Some(id), self.retained);
+    fn detail(&self, namer: &Namer, id: ObjectId) -> RetainedDetail {
+        let children = self.tree.children(Some(id));
         RetainedDetail {
             object: self.model(namer, id),
             reachable: self.tree.is_reachable(id),
@@ -209,16 +199,15 @@ impl<'g> Retained<'g> {
         }
     }
 
-    fn below(&self, namer: &Namer, children: &[u32]) -> Vec<BelowType> {
-        let mut groups: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
+    fn below(&self, namer: &Namer, children: &[ObjectId]) -> Vec<BelowType> {
+        let mut groups: FxHashMap<Option<TypeIndex>, Sum> = FxHashMap::default();
         for child in children {
-            let (count, retained) = groups.entry(self.graph.type_index(*child)).or_default();
-            *count = count.saturating_add(1);
-            *retained = retained.saturating_add(self.of(*child));
+            groups.entry(self.graph.type_index(*child)).or_default().add(self.tree.retained(*child));
         }
-        let named = |(index, (count, retained)): (u32, (u64, u64))| {
-            let kind = usize::try_from(index).ok().and_then(|i| self.graph.types.get(i));
-            BelowType { type_name: kind.map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table)), count, retained }
+        let named = |(ty, sum): (Option<TypeIndex>, Sum)| {
+            let kind = ty.and_then(|t| self.graph.types.get(t));
+            let type_name = kind.map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table));
+            BelowType { type_name, count: sum.count, retained: sum.bytes }
         };
         let mut rows: Vec<BelowType> = groups.into_iter().map(named).collect();
         rows.sort_by(|a, b| (b.retained, &a.type_name).cmp(&(a.retained, &b.type_name)));
@@ -228,53 +217,51 @@ impl<'g> Retained<'g> {
 
     fn rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
         let mut out = Vec::new();
-        let shown = |children: &[u32]| {
-            let large =
-                children.iter().take_while(|c| share(self.of(**c), self.totals.reachable_bytes).unwrap_or(1.0) >= threshold).count();
+        let shown = |children: &[ObjectId]| {
+            let large = children
+                .iter()
+                .take_while(|c| share(self.tree.retained(**c), self.totals.reachable_bytes).unwrap_or(1.0) >= threshold)
+                .count();
             large.min(most)
         };
-        let push = |children: Vec<u32>, depth: u32, stack: &mut Vec<(u32, u32)>| -> u64 {
+        let push = |children: Vec<ObjectId>, depth: u32, stack: &mut Vec<(ObjectId, u32)>| -> u64 {
             let n = shown(&children);
             stack.extend(children.iter().take(n).rev().map(|c| (*c, depth)));
-            u64::try_from(children.len().saturating_sub(n)).unwrap_or(u64::MAX)
+            len64(children.len().saturating_sub(n))
         };
-        let mut stack: Vec<(u32, u32)> = Vec::new();
-        push(self.tree.children_sorted(None, self.retained), 0, &mut stack);
+        let mut stack: Vec<(ObjectId, u32)> = Vec::new();
+        push(self.tree.children(None), 0, &mut stack);
         while let Some((id, at)) = stack.pop() {
             if out.len() >= most {
                 break;
             }
-            let children = self.tree.children_sorted(Some(id), self.retained);
-            let hidden = if at < depth {
-                push(children, at.saturating_add(1), &mut stack)
-            } else {
-                u64::try_from(children.len()).unwrap_or(u64::MAX)
-            };
+            let children = self.tree.children(Some(id));
+            let hidden = if at < depth { push(children, at.saturating_add(1), &mut stack) } else { len64(children.len()) };
             out.push(TreeRow { depth: at, object: self.model(namer, id), hidden });
         }
         out
     }
 
     /// The last object on the way down from `id` that still holds most of its bytes.
-    fn accumulation(&self, id: u32) -> (u32, Vec<u32>) {
+    fn accumulation(&self, id: ObjectId) -> (ObjectId, Vec<ObjectId>) {
         let mut at = id;
         for _ in 0..MAX_CHAIN {
-            let children = self.tree.children_sorted(Some(at), self.retained);
+            let children = self.tree.children(Some(at));
             match children.first() {
-                Some(largest) if share(self.of(*largest), self.of(at)).unwrap_or(1.0) >= PASSES_ON => at = *largest,
+                Some(largest) if share(self.tree.retained(*largest), self.tree.retained(at)).unwrap_or(1.0) >= PASSES_ON => at = *largest,
                 _ => return (at, children),
             }
         }
-        (at, self.tree.children_sorted(Some(at), self.retained))
+        (at, self.tree.children(Some(at)))
     }
 
     fn suspects(&self, gc: &Gc, namer: &Namer, least: f64) -> Vec<Suspect> {
         let total = self.totals.reachable_bytes;
         let mut out = Vec::new();
-        let mut told: Vec<u32> = Vec::new();
+        let mut told: Vec<Option<TypeIndex>> = Vec::new();
         // Single objects: the tops of the tree.
-        for id in self.tree.children_sorted(None, self.retained) {
-            if share(self.of(id), total).unwrap_or(1.0) < least {
+        for id in self.tree.children(None) {
+            if share(self.tree.retained(id), total).unwrap_or(1.0) < least {
                 break;
             }
             told.push(self.graph.type_index(id));
@@ -313,7 +300,7 @@ impl<'g> Retained<'g> {
         for t in self.top_types(namer, None, usize::MAX).into_iter().take_while(|t| t.share >= least) {
             let index = self.graph.types.iter().find(|k| k.method_table == t.method_table).map(|k| k.index);
             // What lies inside of one suspect is told with it.
-            if t.count < 2 || index.is_some_and(|i| told.contains(&i)) || self.inside(&out, index, t.retained) {
+            if t.count < 2 || index.is_some() && told.contains(&index) || self.inside(&out, index, t.retained) {
                 continue;
             }
             let text = format!("{} objects of {} retain {} bytes together ({:.1} %).", t.count, t.type_name, t.retained, t.share * 100.0);
@@ -335,20 +322,20 @@ impl<'g> Retained<'g> {
     }
 
     /// Whether most of what the objects of a type retain lies inside of what the suspects found so far retain.
-    fn inside(&self, suspects: &[Suspect], index: Option<u32>, retained: u64) -> bool {
-        let tops: Vec<u32> = suspects.iter().filter_map(|s| self.graph.index.id_of(s.address?)).collect();
+    fn inside(&self, suspects: &[Suspect], ty: Option<TypeIndex>, retained: u64) -> bool {
+        let tops: Vec<ObjectId> = suspects.iter().filter_map(|s| self.graph.index.id_of(s.address?)).collect();
         let mut within = 0u64;
-        for id in (0..self.graph.len()).filter(|id| Some(self.graph.type_index(*id)) == index) {
+        for id in self.graph.ids().filter(|id| self.graph.type_index(*id) == ty) {
             if tops.iter().any(|top| *top != id && self.tree.dominates(*top, id)) {
-                within = within.saturating_add(self.of(id));
+                within.grow(self.tree.retained(id));
             }
         }
         share(within, retained).unwrap_or(1.0) >= 0.5
     }
 
     /// Everything that an object leads to, and how much of that it retains.
-    fn objsize(&self, namer: &Namer, id: u32) -> ObjSizeReport {
-        let all = closure(&self.graph.edges, &[id], |n| self.graph.size(n));
+    fn objsize(&self, namer: &Namer, id: ObjectId) -> ObjSizeReport {
+        let all = self.graph.edges.closure(id, |n| self.graph.size(n));
         let object = self.model(namer, id);
         ObjSizeReport {
             closure_objects: all.nodes,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base::{Addr, Answer};
+use crate::base::{Addr, Answer, Count, len64, top_or_all};
 use crate::gc::Gc;
 use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootType, RootsReport};
 use crate::session::roots::{Root, RootOptions, Roots};
@@ -58,13 +58,9 @@ struct Tally {
 
 impl Tally {
     fn add(&mut self, object: Addr) {
-        self.count = self.count.saturating_add(1);
+        self.count.bump();
         self.objects.insert(object);
     }
-}
-
-pub(super) fn number(n: usize) -> u64 {
-    u64::try_from(n).unwrap_or(u64::MAX)
 }
 
 /// What keeps objects alive from outside of the heap.
@@ -97,9 +93,9 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
     }
     let counts = kinds
         .into_iter()
-        .filter_map(|(i, t)| Some(RootCount { kind: *RootKind::ALL.get(i)?, count: t.count, objects: number(t.objects.len()) }));
+        .filter_map(|(i, t)| Some(RootCount { kind: *RootKind::ALL.get(i)?, count: t.count, objects: len64(t.objects.len()) }));
     let mut report = RootsReport {
-        total: number(picked.len()),
+        total: len64(picked.len()),
         counts: counts.collect(),
         coverage: roots.coverage.clone(),
         roots: None,
@@ -107,7 +103,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
         shown: None,
         dependents: None,
     };
-    let most = if query.top == 0 { usize::MAX } else { query.top };
+    let most = top_or_all(query.top);
     if query.stat {
         let mut types: FxHashMap<Option<Addr>, Tally> = FxHashMap::default();
         for (root, mt) in &picked {
@@ -117,16 +113,16 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
             type_name: mt.map(|mt| objects.name(mt)),
             method_table: mt,
             count: t.count,
-            objects: number(t.objects.len()),
+            objects: len64(t.objects.len()),
         };
         let mut rows: Vec<RootType> = types.into_iter().map(row).collect();
         rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
-        report.shown = (rows.len() > most).then(|| number(most));
+        report.shown = (rows.len() > most).then(|| len64(most));
         rows.truncate(most);
         report.types = Some(rows);
         return report;
     }
-    report.shown = (picked.len() > most).then(|| number(most));
+    report.shown = (picked.len() > most).then(|| len64(most));
     let row = |(root, mt): &(&Root, Option<Addr>)| RootModel {
         kind: root.kind,
         address: root.address,

@@ -1,7 +1,8 @@
 //! Every segment or region.
 
 use super::walk::Nothing;
-use crate::base::Answer;
+use crate::base::{Answer, IndexVec};
+use crate::gc::SegmentIndex;
 use crate::model::{SegmentModel, SegmentsReport};
 use crate::session::{Error, Heap, Runtime, note_walks};
 
@@ -29,7 +30,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
 /// The segments of `heap`, each with what a walk through its objects met.
 fn walked(heap: &Heap) -> Answer<Vec<SegmentModel>> {
     let notes = heap.begin();
-    let mut segments = heap.segments().to_vec();
+    let mut segments: IndexVec<SegmentIndex, SegmentModel> = heap.segments().to_vec().into();
     let walked = heap.walker().walk_once(heap.progress(), || Nothing);
     note_walks(heap.walker(), &walked.segments, &notes);
     for (i, walk) in walked.segments {
@@ -37,5 +38,5 @@ fn walked(heap: &Heap) -> Answer<Vec<SegmentModel>> {
             segment.walk = Some(walk);
         }
     }
-    notes.finish(segments)
+    notes.finish(segments.into_iter().collect())
 }

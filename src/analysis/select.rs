@@ -1,7 +1,7 @@
 //! Which objects are meant: by type, generation, heap, segment and size.
 
-use crate::base::Addr;
-use crate::gc::{Object, ObjectType};
+use crate::base::{Addr, IndexVec};
+use crate::gc::{Object, ObjectType, TypeIndex};
 use crate::model::{Generation, SegmentModel};
 use crate::session::{Namer, TypePattern};
 
@@ -43,18 +43,19 @@ impl Selection {
     }
 }
 
-/// Decides about objects. Each thread has its own: it remembers its decisions about types.
+/// Decides which objects are meant. Each thread has its own, which remembers its decisions about types.
 pub struct Picker<'s> {
     selection: &'s Selection,
     namer: &'s Namer,
     all: bool,
-    types: Vec<Option<bool>>,
+    /// Decided once per type.
+    types: IndexVec<TypeIndex, Option<bool>>,
 }
 
 impl<'s> Picker<'s> {
     /// A picker that names types with `namer`.
     pub fn new(selection: &'s Selection, namer: &'s Namer) -> Picker<'s> {
-        Picker { selection, namer, all: selection.takes_all(), types: Vec::new() }
+        Picker { selection, namer, all: selection.takes_all(), types: IndexVec::new() }
     }
 
     /// Whether the segment may hold an object that is meant.
@@ -78,18 +79,14 @@ impl<'s> Picker<'s> {
 
     /// Names are made once per type, not per object.
     fn wants_type(&mut self, kind: &ObjectType) -> bool {
-        let Ok(index) = usize::try_from(kind.index) else { return false };
-        if let Some(Some(known)) = self.types.get(index) {
+        if let Some(Some(known)) = self.types.get(kind.index) {
             return *known;
         }
         let matches = |pattern: &TypePattern| pattern.matches(kind.method_table, || self.namer.name_or_address(kind.method_table));
         // Method tables first: a name costs a look into metadata.
         let wanted = self.selection.types.iter().any(|p| matches!(p, TypePattern::MethodTable(_)) && matches(p))
             || self.selection.types.iter().any(|p| matches!(p, TypePattern::Name(_)) && matches(p));
-        if self.types.len() <= index {
-            self.types.resize(index.saturating_add(1), None);
-        }
-        if let Some(slot) = self.types.get_mut(index) {
+        if let Some(slot) = self.types.slot(kind.index) {
             *slot = Some(wanted);
         }
         wanted

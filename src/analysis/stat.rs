@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::select::{Picker, Selection};
-use crate::base::{Addr, Answer, Collector, share};
-use crate::gc::{Object, Visitor};
-use crate::model::{Generation, GroupStat, SegmentModel, StatBy, StatReport, StatSort, StatTotals, TypeStat};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, len64, share};
+use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
+use crate::model::{Generation, GroupStat, SegmentModel, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat};
 use crate::session::{Error, Heap, Namer, coverage, note_walks};
 
 /// Which objects are counted, and how the rows are listed.
@@ -23,21 +23,6 @@ pub struct StatQuery {
     pub top: usize,
 }
 
-/// Objects and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sum {
-    count: u64,
-    bytes: u64,
-}
-
-impl Sum {
-    #[inline]
-    fn add(&mut self, count: u64, bytes: u64) {
-        self.count = self.count.saturating_add(count);
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
-}
-
 /// Objects and free space of a group.
 #[derive(Clone, Copy, Debug, Default)]
 struct Both {
@@ -47,7 +32,11 @@ struct Both {
 
 impl Both {
     fn add(&mut self, free: bool, sum: Sum) {
-        if free { &mut self.free } else { &mut self.objects }.add(sum.count, sum.bytes);
+        if free { &mut self.free } else { &mut self.objects }.merge(sum);
+    }
+
+    fn all(self) -> Sum {
+        self.objects.with(self.free)
     }
 }
 
@@ -63,16 +52,22 @@ enum Split {
 struct Counter<'s> {
     picker: Picker<'s>,
     split: Split,
-    /// The current part's sums by number of the type.
-    types: Vec<Sum>,
-    part: u64,
-    parts: FxHashMap<u64, Vec<Sum>>,
-    segment: u64,
+    /// The current part's sums.
+    types: Sums,
+    part: Part,
+    parts: FxHashMap<Part, Sums>,
 }
+
+/// What [`Split`] splits by: a generation, a segment, the logarithm of a size.
+type Part = u32;
+/// Stands for no part, and for all there is where nothing is split.
+const WHOLE: Part = u32::MAX;
+
+type Sums = IndexVec<TypeIndex, Sum>;
 
 impl Counter<'_> {
     /// Makes `part` the current one.
-    fn switch(&mut self, part: u64) {
+    fn switch(&mut self, part: Part) {
         if part != self.part {
             let next = self.parts.remove(&part).unwrap_or_default();
             let previous = std::mem::replace(&mut self.types, next);
@@ -81,18 +76,20 @@ impl Counter<'_> {
         }
     }
 
-    fn into_parts(mut self) -> FxHashMap<u64, Vec<Sum>> {
-        self.switch(u64::MAX);
+    fn into_parts(mut self) -> FxHashMap<Part, Sums> {
+        if self.split == Split::Nothing {
+            return FxHashMap::from_iter([(WHOLE, self.types)]);
+        }
+        self.switch(WHOLE);
         self.parts
     }
 }
 
 impl Visitor for Counter<'_> {
-    fn segment(&mut self, index: usize, segment: &SegmentModel) -> bool {
-        self.segment = u64::try_from(index).unwrap_or(u64::MAX);
+    fn segment(&mut self, index: SegmentIndex, segment: &SegmentModel) -> bool {
         let wanted = self.picker.segment(segment);
         if wanted && self.split == Split::Segment {
-            self.switch(self.segment);
+            self.switch(index.as_u32());
         }
         wanted
     }
@@ -105,23 +102,16 @@ impl Visitor for Counter<'_> {
         match self.split {
             Split::Nothing | Split::Segment => {}
             Split::Generation => self.switch(ordinal(object.generation)),
-            Split::Size => self.switch(u64::from(object.size.max(1).ilog2())),
+            Split::Size => self.switch(object.size.max(1).ilog2()),
         }
-        let Ok(index) = usize::try_from(object.kind.index) else { return };
-        match self.types.get_mut(index) {
-            Some(sum) => sum.add(1, object.size),
-            None => {
-                self.types.resize(index.saturating_add(64), Sum::default());
-                if let Some(sum) = self.types.get_mut(index) {
-                    sum.add(1, object.size);
-                }
-            }
+        if let Some(sum) = self.types.slot(object.kind.index) {
+            sum.add(object.size);
         }
     }
 }
 
-fn ordinal(generation: Generation) -> u64 {
-    Generation::ALL.iter().zip(0u64..).find(|(g, _)| **g == generation).map_or(0, |(_, i)| i)
+fn ordinal(generation: Generation) -> Part {
+    Generation::ALL.iter().zip(0u32..).find(|(g, _)| **g == generation).map_or(0, |(_, i)| i)
 }
 
 impl Heap {
@@ -176,7 +166,7 @@ fn cut(report: &mut StatReport, top: usize) {
         left = left.saturating_sub(usize::from(!t.free));
         keep
     });
-    report.shown = u64::try_from(top).ok();
+    report.shown = Some(len64(top));
 }
 
 fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> StatReport {
@@ -191,22 +181,18 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
     let walked = heap.walker().walk_once(heap.progress(), || Counter {
         picker: Picker::new(selection, namer),
         split,
-        types: Vec::new(),
-        part: u64::MAX,
+        types: Sums::new(),
+        part: WHOLE,
         parts: FxHashMap::default(),
-        segment: 0,
     });
     note_walks(heap.walker(), &walked.segments, notes);
-    let mut parts: BTreeMap<u64, Vec<Sum>> = BTreeMap::new();
+    let mut parts: BTreeMap<Part, Sums> = BTreeMap::new();
     for visitor in walked.visitors {
-        // With nothing to split by, everything is in the part that is current at first.
-        let fallback = visitor.split == Split::Nothing;
-        let found = if fallback { FxHashMap::from_iter([(0, visitor.types)]) } else { visitor.into_parts() };
-        for (part, sums) in found {
+        for (part, sums) in visitor.into_parts() {
             let into = parts.entry(part).or_default();
-            into.resize(into.len().max(sums.len()), Sum::default());
+            into.grow_to(sums.len());
             for (to, from) in into.iter_mut().zip(sums) {
-                to.add(from.count, from.bytes);
+                to.merge(from);
             }
         }
     }
@@ -217,13 +203,13 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
     for sums in parts.values() {
         for (kind, sum) in types.iter().zip(sums).filter(|(_, s)| s.count > 0) {
             all.add(kind.is_free, *sum);
-            by_type.entry(kind.method_table).or_insert((Sum::default(), kind.is_free)).0.add(sum.count, sum.bytes);
+            by_type.entry(kind.method_table).or_insert((Sum::default(), kind.is_free)).0.merge(*sum);
         }
     }
-    totals.count = all.objects.count.saturating_add(all.free.count);
-    totals.bytes = all.objects.bytes.saturating_add(all.free.bytes);
+    let Sum { count, bytes } = all.all();
+    (totals.count, totals.bytes) = (count, bytes);
     (totals.free_count, totals.free_bytes) = (all.free.count, all.free.bytes);
-    totals.types = u64::try_from(by_type.values().filter(|(_, free)| !free).count()).unwrap_or(u64::MAX);
+    totals.types = len64(by_type.values().filter(|(_, free)| !free).count());
     let mut report = StatReport { by, types: None, groups: None, totals, coverage: coverage(heap.walker(), &walked.segments), shown: None };
     match by {
         StatBy::Type => report.types = Some(type_rows(namer, &by_type, report.totals.bytes)),
@@ -232,19 +218,20 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size => {
             let mut groups: BTreeMap<u64, Both> = BTreeMap::new();
             for (part, sums) in &parts {
-                let key = if by == StatBy::Heap { segment_at(heap, *part).map_or(0, |s| s.heap) } else { *part };
+                let key = if by == StatBy::Heap { segment_at(heap, *part).map_or(0, |s| s.heap) } else { u64::from(*part) };
                 for (kind, sum) in types.iter().zip(sums).filter(|(_, s)| s.count > 0) {
                     groups.entry(key).or_default().add(kind.is_free, *sum);
                 }
             }
+            let part = |key: u64| Part::try_from(key).unwrap_or(WHOLE);
             let label = |key: u64| match by {
-                StatBy::Generation => usize::try_from(key).ok().and_then(|i| Generation::ALL.get(i)).map_or("?", |g| g.name()).to_string(),
-                StatBy::Segment => segment_at(heap, key).map_or_else(String::new, |s| s.address.to_string()),
-                StatBy::Size => format!("{}", 1u64.checked_shl(u32::try_from(key).unwrap_or(0)).unwrap_or(0)),
+                StatBy::Generation => Generation::ALL.get(part(key) as usize).map_or("?", |g| g.name()).to_string(),
+                StatBy::Segment => segment_at(heap, part(key)).map_or_else(String::new, |s| s.address.to_string()),
+                StatBy::Size => 1u64.checked_shl(part(key)).unwrap_or(0).to_string(),
                 _ => key.to_string(),
             };
             let rows = groups.iter().map(|(key, both)| {
-                let segment = if by == StatBy::Segment { segment_at(heap, *key) } else { None };
+                let segment = if by == StatBy::Segment { segment_at(heap, part(*key)) } else { None };
                 GroupStat {
                     generation: segment.map(|s| s.generation),
                     heap: segment.map(|s| s.heap),
@@ -257,22 +244,21 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
     report
 }
 
-fn segment_at(heap: &Heap, index: u64) -> Option<&SegmentModel> {
-    heap.segments().get(usize::try_from(index).ok()?)
+fn segment_at(heap: &Heap, part: Part) -> Option<&SegmentModel> {
+    heap.walker().segment(SegmentIndex::from_u32(part))
 }
 
 fn group(key: String, both: Both, total: u64) -> GroupStat {
-    let (o, f) = (both.objects, both.free);
-    let bytes = o.bytes.saturating_add(f.bytes);
+    let Sum { count, bytes } = both.all();
     GroupStat {
         key,
         heap: None,
         generation: None,
-        count: o.count.saturating_add(f.count),
+        count,
         bytes,
         share: share(bytes, total).unwrap_or(1.0),
-        free_count: f.count,
-        free_bytes: f.bytes,
+        free_count: both.free.count,
+        free_bytes: both.free.bytes,
     }
 }
 

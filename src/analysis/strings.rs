@@ -2,14 +2,15 @@
 
 use std::cmp::Reverse;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
 use super::select::{Picker, Selection};
-use crate::base::{Addr, Answer, NoteKind, glob};
+use crate::base::{Addr, Answer, Count, NoteKind, glob, len64};
 use crate::clr::strings::Strings;
-use crate::gc::{Object, Visitor};
+use crate::gc::{Object, ObjectType, SegmentIndex, Visitor, min_object_size};
 use crate::model::{SegmentModel, StringModel, StringSort, StringTotals, StringsReport};
 use crate::session::{Error, Heap, coverage, note_walks};
 
@@ -111,7 +112,7 @@ struct Contents<'s> {
 }
 
 impl Visitor for Contents<'_> {
-    fn segment(&mut self, _index: usize, segment: &SegmentModel) -> bool {
+    fn segment(&mut self, _index: SegmentIndex, segment: &SegmentModel) -> bool {
         self.picker.segment(segment)
     }
 
@@ -121,19 +122,19 @@ impl Visitor for Contents<'_> {
             return;
         }
         let t = &mut self.totals;
-        t.strings = t.strings.saturating_add(1);
-        t.bytes = t.bytes.saturating_add(object.size);
+        t.strings.bump();
+        t.bytes.grow(object.size);
         let length = object.length().and_then(|n| u32::try_from(n).ok());
         let content = length.and_then(|n| Some((n, object.part(self.first_char, u64::from(n).wrapping_mul(2))?)));
         let Some((length, content)) = content else {
-            t.unreadable = t.unreadable.saturating_add(1);
+            t.unreadable.bump();
             return;
         };
         let (a, b) = hashes(&content);
         let part = usize::try_from(a >> (64 - PART_BITS)).unwrap_or(0);
         let Some(part) = self.parts.get_mut(part) else { return };
         let group = part.entry(Key { a, b, length }).or_insert(Group { count: 0, first: object.address });
-        group.count = group.count.saturating_add(1);
+        group.count.bump();
         group.first = group.first.min(object.address);
     }
 }
@@ -141,7 +142,7 @@ impl Visitor for Contents<'_> {
 fn merge(into: &mut Part, from: Part) {
     for (key, group) in from {
         let known = into.entry(key).or_insert(Group { count: 0, first: group.first });
-        known.count = known.count.saturating_add(group.count);
+        known.count.grow(group.count);
         known.first = known.first.min(group.first);
     }
 }
@@ -193,9 +194,9 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     let mut totals = StringTotals::default();
     let mut parts: Vec<Part> = vec![Part::default(); 1 << PART_BITS];
     for visitor in walked.visitors {
-        totals.strings = totals.strings.saturating_add(visitor.totals.strings);
-        totals.bytes = totals.bytes.saturating_add(visitor.totals.bytes);
-        totals.unreadable = totals.unreadable.saturating_add(visitor.totals.unreadable);
+        totals.strings.grow(visitor.totals.strings);
+        totals.bytes.grow(visitor.totals.bytes);
+        totals.unreadable.grow(visitor.totals.unreadable);
         parts.par_iter_mut().zip(visitor.parts.into_par_iter()).for_each(|(into, mut from)| {
             if from.len() > into.len() {
                 std::mem::swap(into, &mut from);
@@ -204,15 +205,15 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
         });
     }
     let kinds = heap.walker().types().list();
-    let base = kinds.iter().find(|k| k.is_string).map_or(0, |k| k.base_size);
-    let smallest = heap.memory().ptr_bytes().saturating_mul(3);
-    let size = |length: u32| u64::from(length).saturating_mul(2).saturating_add(base).max(smallest);
+    let string: Option<&ObjectType> = kinds.iter().find(|k| k.is_string).map(Arc::as_ref);
+    let smallest = min_object_size(heap.memory());
+    let size = |length: u32| string.and_then(|s| s.size(|| Some(length))).unwrap_or(0).max(smallest);
     if let Some(pattern) = &query.like {
         parts.par_iter_mut().for_each(|part| part.retain(|_, g| reader.text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t))));
         totals = StringTotals { unreadable: totals.unreadable, ..StringTotals::default() };
         for (key, group) in parts.iter().flatten() {
-            totals.strings = totals.strings.saturating_add(group.count);
-            totals.bytes = totals.bytes.saturating_add(group.count.saturating_mul(size(key.length)));
+            totals.strings.grow(group.count);
+            totals.bytes.grow(group.count.saturating_mul(size(key.length)));
         }
     }
     let waste = |r: &Row| size(r.length).saturating_mul(r.group.count.saturating_sub(1));
@@ -230,13 +231,13 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     let mut rows = 0u64;
     for (key, group) in parts.iter().flatten() {
         let row = Row { length: key.length, group: *group };
-        totals.distinct = totals.distinct.saturating_add(1);
+        totals.distinct.bump();
         if group.count > 1 {
-            totals.duplicate_groups = totals.duplicate_groups.saturating_add(1);
-            totals.wasted_bytes = totals.wasted_bytes.saturating_add(waste(&row));
+            totals.duplicate_groups.bump();
+            totals.wasted_bytes.grow(waste(&row));
         }
         if group.count >= query.min_count {
-            rows = rows.saturating_add(1);
+            rows.bump();
             best.push(row);
         }
     }
@@ -245,7 +246,7 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     if totals.unreadable > 0 {
         notes.add(NoteKind::Missing, None, format!("the content of {} strings is not wholly in the dump", totals.unreadable));
     }
-    let listed = u64::try_from(best.rows.len()).unwrap_or(u64::MAX);
+    let listed = len64(best.rows.len());
     let report = StringsReport {
         strings: best.rows.iter().map(|r| model(reader, r, query.max_chars, (bytes(r), waste(r)))).collect(),
         coverage: coverage(heap.walker(), &walked.segments),

@@ -1,7 +1,7 @@
 //! The managed threads, joined with what the container knows of the operating system's.
 
 use super::ExceptionReader;
-use crate::base::{Addr, Answer};
+use crate::base::{Addr, Answer, len64};
 use crate::clr::threads::state_names;
 use crate::dump::ThreadStacks;
 use crate::model::{GcMode, ThreadModel, ThreadsReport};
@@ -54,6 +54,6 @@ pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
         .collect();
     namer.note(&notes);
     let crashed_unmanaged = crashed.filter(|_| !list.iter().any(|t| t.crashed));
-    let os_threads = u64::try_from(file.threads.len()).unwrap_or(u64::MAX);
+    let os_threads = len64(file.threads.len());
     Ok(notes.finish(ThreadsReport { os_threads, threads: list, crashed_unmanaged }))
 }

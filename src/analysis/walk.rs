@@ -1,11 +1,11 @@
 //! Walks that more than one answer makes.
 
-use crate::base::{Addr, Answer, Collector};
-use crate::gc::{Object, Visitor};
+use crate::base::{Addr, Answer, Collector, IndexVec};
+use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
 use crate::model::SegmentModel;
 use crate::session::{Heap, note_walks};
 
-/// For walks of which only the segments' sums are wanted.
+/// Visits nothing: for walks of which only the sums over segments are wanted.
 pub(super) struct Nothing;
 
 impl Visitor for Nothing {
@@ -14,24 +14,20 @@ impl Visitor for Nothing {
 
 struct OfTypes<F> {
     wanted: F,
-    /// Decisions by number of the type: one question per type, not per object.
-    known: Vec<Option<bool>>,
-    segment: usize,
-    found: Vec<(usize, Addr, Addr)>,
+    /// Decided once per type.
+    known: IndexVec<TypeIndex, Option<bool>>,
+    segment: SegmentIndex,
+    found: Vec<(SegmentIndex, Addr, Addr)>,
 }
 
 impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
-    fn segment(&mut self, index: usize, _segment: &SegmentModel) -> bool {
+    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
         self.segment = index;
         true
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        let Ok(index) = usize::try_from(object.kind.index) else { return };
-        if self.known.len() <= index {
-            self.known.resize(index.saturating_add(64), None);
-        }
-        let Some(known) = self.known.get_mut(index) else { return };
+        let Some(known) = self.known.slot(object.kind.index) else { return };
         if *known.get_or_insert_with(|| !object.kind.is_free && (self.wanted)(object.kind.method_table)) {
             self.found.push((self.segment, object.address, object.kind.method_table));
         }
@@ -42,7 +38,8 @@ impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
 pub(super) fn objects_of(heap: &Heap, wanted: impl Fn(Addr) -> bool + Sync) -> Answer<Vec<(Addr, Addr)>> {
     let notes = Collector::new();
     let wanted = &wanted;
-    let walked = heap.walker().walk_once(heap.progress(), || OfTypes { wanted, known: Vec::new(), segment: 0, found: Vec::new() });
+    let visitor = || OfTypes { wanted, known: IndexVec::new(), segment: SegmentIndex::default(), found: Vec::new() };
+    let walked = heap.walker().walk_once(heap.progress(), visitor);
     note_walks(heap.walker(), &walked.segments, &notes);
     let mut found: Vec<_> = walked.visitors.into_iter().flat_map(|v| v.found).collect();
     found.sort_unstable();

@@ -2,8 +2,10 @@
 
 mod addr;
 mod answer;
+mod count;
 mod flags;
 mod glob;
+pub(crate) mod index;
 mod limits;
 mod name;
 pub(crate) mod named;
@@ -18,8 +20,11 @@ mod thousands;
 pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
 pub use answer::Answer;
+pub(crate) use count::{Count, len64, top_or_all, total};
 pub(crate) use flags::flag_names;
 pub(crate) use glob::glob;
+pub(crate) use index::index_type;
+pub use index::{Index, IndexVec, Indices};
 pub use limits::Limits;
 pub use name::Name;
 pub use named::UnknownName;

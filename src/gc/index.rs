@@ -5,9 +5,14 @@
 
 use std::sync::Arc;
 
-use super::walk::{Object, ObjectType, Visitor, Walker};
-use crate::base::{Addr, Answer, NoteKind, Notes, Progress};
+use super::walk::{Object, ObjectType, SegmentIndex, Visitor, Walker, min_object_size};
+use crate::base::{Addr, Answer, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type, len64, total};
 use crate::model::{SegmentModel, WalkModel};
+
+index_type! {
+    /// An object of the heap, free space not counted.
+    pub struct ObjectId;
+}
 
 /// Bitmap words per block; each block stores the number of objects before it.
 const BLOCK_WORDS: usize = 8;
@@ -44,9 +49,9 @@ impl Default for Starts {
 #[derive(Debug)]
 pub struct ObjectStarts {
     /// By segment.
-    parts: Vec<Part>,
+    parts: IndexVec<SegmentIndex, Part>,
     /// Indices into `parts`, by address.
-    by_address: Vec<usize>,
+    by_address: Vec<SegmentIndex>,
     /// Log2 of the pointer size: shifts a byte offset to a bit index.
     shift: u32,
     len: u32,
@@ -59,7 +64,7 @@ pub struct ObjectStarts {
 #[derive(Debug)]
 pub struct StartsVisitor {
     shift: u32,
-    parts: Vec<(usize, Part)>,
+    parts: Vec<(SegmentIndex, Part)>,
 }
 
 impl StartsVisitor {
@@ -70,7 +75,7 @@ impl StartsVisitor {
 }
 
 impl Visitor for StartsVisitor {
-    fn segment(&mut self, index: usize, segment: &SegmentModel) -> bool {
+    fn segment(&mut self, index: SegmentIndex, segment: &SegmentModel) -> bool {
         let bits = segment.allocated_bytes >> self.shift;
         let sparse = segment.captured_bytes < segment.allocated_bytes / SPARSE;
         let words = usize::try_from(bits / 64).ok().filter(|_| !sparse).and_then(|n| n.checked_add(1));
@@ -98,7 +103,17 @@ impl Visitor for StartsVisitor {
     }
 }
 
+fn vec_bytes<T>(v: &Vec<T>) -> u64 {
+    len64(v.capacity().saturating_mul(size_of::<T>()))
+}
+
 impl Part {
+    /// The segment's `n`th object.
+    #[inline]
+    fn id(&self, n: u32) -> Option<ObjectId> {
+        self.first.checked_add(n).map(ObjectId::from_u32)
+    }
+
     /// Counts objects and fills the per-block counts. `None` if ids overflow.
     fn finish(&mut self, first: u32) -> Option<u32> {
         self.first = first;
@@ -165,9 +180,9 @@ impl ObjectStarts {
     /// Combines the visitors of a walk of `heap`. Objects beyond 2³² get no id; a note says so.
     pub fn new(heap: &Walker, visitors: impl IntoIterator<Item = StartsVisitor>) -> Answer<ObjectStarts> {
         let mut notes = Notes::new();
-        let mut parts: Vec<(usize, Part)> = visitors.into_iter().flat_map(|v| v.parts).collect();
+        let mut parts: Vec<(SegmentIndex, Part)> = visitors.into_iter().flat_map(|v| v.parts).collect();
         parts.sort_by_key(|(i, _)| *i);
-        let mut out: Vec<Part> = Vec::with_capacity(parts.len());
+        let mut out: IndexVec<SegmentIndex, Part> = IndexVec::with_capacity(parts.len());
         let mut len = 0u32;
         for (_, mut part) in parts {
             let Some(next) = part.finish(len) else {
@@ -177,7 +192,7 @@ impl ObjectStarts {
             len = next;
             out.push(part);
         }
-        let mut by_address: Vec<usize> = (0..out.len()).collect();
+        let mut by_address: Vec<SegmentIndex> = out.iter_enumerated().map(|(i, _)| i).collect();
         by_address.sort_by_key(|i| out.get(*i).map(|p| (p.start, p.end)));
         let lowest = out.iter().map(|p| p.start).min().unwrap_or(0);
         let highest = out.iter().map(|p| p.end).max().unwrap_or(0);
@@ -186,7 +201,7 @@ impl ObjectStarts {
     }
 
     /// Walks `heap` and returns its object starts and the walk result of each segment, with the segment index.
-    pub fn build(heap: &Walker, progress: &dyn Progress) -> (Answer<ObjectStarts>, Vec<(usize, WalkModel)>) {
+    pub fn build(heap: &Walker, progress: &dyn Progress) -> (Answer<ObjectStarts>, Vec<(SegmentIndex, WalkModel)>) {
         let walked = heap.walk_once(progress, || StartsVisitor::new(heap));
         (ObjectStarts::new(heap, walked.visitors), walked.segments)
     }
@@ -194,6 +209,11 @@ impl ObjectStarts {
     /// Number of objects, free space excluded.
     pub fn len(&self) -> u32 {
         self.len
+    }
+
+    /// The objects, ascending.
+    pub fn ids(&self) -> Indices<ObjectId> {
+        Indices::up_to(self.len)
     }
 
     /// Whether the heap has no objects.
@@ -204,7 +224,7 @@ impl ObjectStarts {
     /// Whether an object starts at `address`. `hint` caches the last segment between calls: references tend to target the
     /// same few segments.
     #[inline]
-    pub fn is_start(&self, address: Addr, hint: &mut usize) -> bool {
+    pub fn is_start(&self, address: Addr, hint: &mut SegmentIndex) -> bool {
         let inside = |p: &&Part| p.start <= address.0 && address.0 < p.end;
         let part = match self.parts.get(*hint).filter(inside) {
             Some(part) => part,
@@ -228,7 +248,7 @@ impl ObjectStarts {
     }
 
     /// Id of the object that starts at `address`.
-    pub fn id_of(&self, address: Addr) -> Option<u32> {
+    pub fn id_of(&self, address: Addr) -> Option<ObjectId> {
         let part = self.part_of(address)?;
         if let Starts::Bits { words, .. } = &part.starts {
             let offset = address.0.checked_sub(part.start)?;
@@ -237,21 +257,21 @@ impl ObjectStarts {
             if word >> (bit % 64) & 1 == 0 || bit << self.shift != offset {
                 return None;
             }
-            return part.first.checked_add(part.rank(address.0, self.shift).checked_sub(1)?);
+            return part.id(part.rank(address.0, self.shift).checked_sub(1)?);
         }
         self.before(address).filter(|(_, start)| *start == address).map(|(id, _)| id)
     }
 
     /// Id of the first object and number of objects of the segment with this index.
-    pub fn of_segment(&self, segment: usize) -> Option<(u32, u32)> {
-        self.parts.get(segment).map(|p| (p.first, p.count))
+    pub fn of_segment(&self, segment: SegmentIndex) -> Option<Indices<ObjectId>> {
+        self.parts.get(segment).map(|p| Indices::new(ObjectId::from_u32(p.first), p.count))
     }
 
     fn part_of(&self, address: Addr) -> Option<&Part> {
         self.place_of(address).map(|(_, part)| part)
     }
 
-    fn place_of(&self, address: Addr) -> Option<(usize, &Part)> {
+    fn place_of(&self, address: Addr) -> Option<(SegmentIndex, &Part)> {
         if address.0 < self.lowest || address.0 >= self.highest {
             return None;
         }
@@ -261,15 +281,15 @@ impl ObjectStarts {
     }
 
     /// Start address of the object with this id.
-    pub fn address_of(&self, id: u32) -> Option<Addr> {
-        let part = self.parts.partition_point(|p| p.first <= id).checked_sub(1)?;
-        let part = self.parts.get(part)?;
+    pub fn address_of(&self, id: ObjectId) -> Option<Addr> {
+        let (parts, id) = (self.parts.as_slice(), id.as_u32());
+        let part = parts.get(parts.partition_point(|p| p.first <= id).checked_sub(1)?)?;
         part.select(id.checked_sub(part.first)?, self.shift).map(Addr)
     }
 
     /// Id and start of the object that contains `address`. To the GC, an object extends from its method table pointer to that
     /// of the next object: a reference just past an array's elements belongs to the array. `heap` is the walked heap.
-    pub fn containing(&self, heap: &Walker, address: Addr) -> Option<(u32, Addr)> {
+    pub fn containing(&self, heap: &Walker, address: Addr) -> Option<(ObjectId, Addr)> {
         let (id, start) = self.before(address)?;
         if start == address {
             return Some((id, start));
@@ -280,19 +300,18 @@ impl ObjectStarts {
     }
 
     /// The last object of the segment containing `address` that starts at or before it.
-    fn before(&self, address: Addr) -> Option<(u32, Addr)> {
+    fn before(&self, address: Addr) -> Option<(ObjectId, Addr)> {
         let part = self.part_of(address)?;
         let n = part.rank(address.0, self.shift).checked_sub(1)?;
-        Some((part.first.checked_add(n)?, Addr(part.select(n, self.shift)?)))
+        Some((part.id(n)?, Addr(part.select(n, self.shift)?)))
     }
 
     /// Memory used by the index, in bytes.
-    pub fn memory_bytes(&self) -> usize {
-        let part = |p: &Part| match &p.starts {
-            Starts::Bits { words, before } => words.capacity().saturating_mul(8).saturating_add(before.capacity().saturating_mul(4)),
-            Starts::List(list) => list.capacity().saturating_mul(8),
-        };
-        self.parts.iter().fold(0usize, |n, p| n.saturating_add(part(p)))
+    pub fn memory_bytes(&self) -> u64 {
+        total(self.parts.iter().map(|p| match &p.starts {
+            Starts::Bits { words, before } => total([vec_bytes(words), vec_bytes(before)]),
+            Starts::List(list) => vec_bytes(list),
+        }))
     }
 }
 
@@ -300,14 +319,10 @@ impl Walker {
     /// Type and size in bytes (header included, not rounded) of the object at `address`. `None` if it has no valid method
     /// table or is not in the dump.
     pub fn object(&self, address: Addr) -> Option<(Arc<ObjectType>, u64)> {
-        let word = self.memory().ptr_bytes();
+        let memory = self.memory();
         let kind = self.type_at(self.method_table(address)?)?;
-        let mut size = kind.base_size;
-        if kind.component_size != 0 {
-            let count = u64::from(self.memory().u32(address.plus(word)).ok()?);
-            size = count.checked_mul(kind.component_size)?.checked_add(size)?;
-        }
-        Some((kind, size.max(word.saturating_mul(3))))
+        let size = kind.size(|| memory.u32(address.plus(memory.ptr_bytes())).ok())?;
+        Some((kind, size.max(min_object_size(memory))))
     }
 }
 

@@ -23,10 +23,11 @@ pub use cards::Cards;
 pub use facts::Facts;
 pub use finalizers::{FinalizerEntry, FinalizerQueue};
 pub use handles::HandleFilter;
-pub use index::{ObjectStarts, StartsVisitor};
+pub use index::{ObjectId, ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use sweep::Sweep;
-pub use walk::{Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked, Walker};
+pub(crate) use walk::min_object_size;
+pub use walk::{Item, MAX_GAPS, Object, ObjectType, ObjectTypes, References, Run, SegmentIndex, TypeIndex, Visitor, Walked, Walker};
 
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
 use crate::clr::objects::Objects;

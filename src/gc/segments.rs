@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{Gc, HeapId, Reading, names};
-use crate::base::{Addr, AddrRange, NoteKind, PAGE};
+use crate::base::{Addr, AddrRange, Count, NoteKind, PAGE};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
 
@@ -124,7 +124,7 @@ impl Reading<'_> {
                 }
                 return;
             }
-            count = count.saturating_add(1);
+            count.bump();
             if count > self.limits.segments_per_list {
                 let what = format!("heap {}: the {kind} segment list is longer than {}", heap.index, self.limits.segments_per_list);
                 self.notes.add(NoteKind::LimitHit, address, what);

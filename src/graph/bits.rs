@@ -1,6 +1,6 @@
-//! A set of node numbers, one bit each.
+//! A set of nodes, one bit each.
 
-/// A fixed-size set of numbers below a bound, one bit each.
+/// A fixed-size set of indices below a bound, one bit each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitSet {
     words: Vec<u64>,
@@ -8,12 +8,12 @@ pub struct BitSet {
 }
 
 impl BitSet {
-    /// An empty set that can hold the numbers `0..bound`.
+    /// An empty set that can hold `0..bound`.
     pub fn new(bound: u32) -> Self {
         Self { words: vec![0; bound.div_ceil(64) as usize], bound }
     }
 
-    /// The bound: numbers from here up are never members.
+    /// The bound: indices from here up are never members.
     pub fn bound(&self) -> u32 {
         self.bound
     }
@@ -23,7 +23,7 @@ impl BitSet {
         self.words.iter().all(|w| *w == 0)
     }
 
-    /// Adds a number; true when it was not a member before. Numbers at or above the bound are not added: false.
+    /// Adds an index; true when it was not a member before. At or above the bound it is not added: false.
     #[inline]
     pub fn set(&mut self, index: u32) -> bool {
         let bit = 1u64 << (index % 64);
@@ -36,7 +36,7 @@ impl BitSet {
         }
     }
 
-    /// Removes a number; true when it was a member.
+    /// Removes an index; true when it was a member.
     pub fn clear(&mut self, index: u32) -> bool {
         let bit = 1u64 << (index % 64);
         self.words.get_mut((index / 64) as usize).is_some_and(|word| {
@@ -46,7 +46,7 @@ impl BitSet {
         })
     }
 
-    /// Whether the number is a member.
+    /// Whether the index is a member.
     #[inline]
     pub fn test(&self, index: u32) -> bool {
         self.words.get((index / 64) as usize).is_some_and(|word| word >> (index % 64) & 1 == 1)

@@ -4,9 +4,9 @@ use super::{Csr, CsrBuilder, GraphError, NONE, ROOT, Rows, at, len32, put};
 
 /// The strongly connected components of a graph, or of the part of it that a filter lets through.
 ///
-/// Components are numbered in reverse topological order: a component gets its number after every other one it can
-/// reach. So an edge between different components always goes from a larger number to a smaller one, component 0
-/// has no edge to another component, and walking the numbers upward meets targets before sources.
+/// Components are indexed in reverse topological order: a component comes after every other one it can reach. So an
+/// edge between different components always goes from a larger index to a smaller one, component 0 has no edge to
+/// another component, and walking the indices upward meets targets before sources.
 #[derive(Debug, Clone)]
 pub struct Components {
     /// Node to component; [`NONE`] for nodes that the filter left out.
@@ -17,9 +17,9 @@ pub struct Components {
 /// A node whose edges are being followed.
 struct Frame {
     node: u32,
-    /// Its number in order of discovery, from 1.
+    /// Its index in order of discovery, from 1.
     index: u32,
-    /// The smallest number reached so far.
+    /// The smallest index reached so far.
     low: u32,
     edge: u32,
     end: u32,
@@ -37,8 +37,8 @@ impl Components {
     /// O(n + m) time, 4 bytes per node, 4 per node of unfinished components and 20 per node on the search path.
     pub fn compute_where(graph: &Csr, include: impl Fn(u32) -> bool) -> Self {
         let rows = graph.rows();
-        // 0: not seen. Small: number of discovery, or the smallest one reached. Large: `ROOT` minus the component;
-        // larger than any number of discovery in use, as these are given back when a component is complete.
+        // 0: not seen. Small: index of discovery, or the smallest one reached. Large: `ROOT` minus the component;
+        // larger than any index of discovery in use, as these are given back when a component is complete.
         let mut mark = vec![0u32; graph.nodes() as usize];
         let (mut frames, mut unfinished): (Vec<Frame>, Vec<u32>) = (Vec::new(), Vec::new());
         let (mut count, mut last) = (0u32, 0u32);

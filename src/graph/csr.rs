@@ -2,14 +2,14 @@
 
 use super::{at, len32};
 
-/// The most nodes a graph may have: two numbers stay free for "none" and "the virtual root", and one for the
+/// The most nodes a graph may have: two indices stay free for "none" and "the virtual root", and one for the
 /// count of nodes with the virtual root among them.
 pub const MAX_NODES: u32 = u32::MAX - 3;
 
 /// Why a graph could not be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// More nodes than 32-bit numbers can tell apart.
+    /// More nodes than 32-bit indices can address.
     #[error("the graph has {0} nodes, at most {MAX_NODES} are possible")]
     TooManyNodes(u64),
     /// More edges than 32-bit offsets can count.
@@ -18,7 +18,7 @@ pub enum GraphError {
     /// An edge names a node that does not exist.
     #[error("an edge names node {node}, but there are only {nodes} nodes")]
     NoSuchNode {
-        /// The number named.
+        /// The index given.
         node: u32,
         /// The number of nodes.
         nodes: u32,
@@ -35,7 +35,7 @@ pub(super) fn check_edges(edges: usize) -> Result<u32, GraphError> {
     u32::try_from(edges).map_err(|_| GraphError::TooManyEdges(edges as u64))
 }
 
-/// A list of numbers for each row, all in one array.
+/// A list of items for each row, all in one array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rows {
     /// One more than there are rows; row `r` is `items[offsets[r]..offsets[r + 1]]`.
@@ -191,7 +191,7 @@ impl CsrBuilder {
         self.items.push(target);
     }
 
-    /// Ends the current node and gives its number; the next edges belong to the next node.
+    /// Ends the current node and returns it; the next edges belong to the next node.
     pub fn end_node(&mut self) -> Result<u32, GraphError> {
         let end = check_edges(self.items.len())?;
         let nodes = check_nodes(self.offsets.len())?;

@@ -134,7 +134,7 @@ fn eval(links: &mut [Link], path: &mut Vec<u32>, node: u32, limit: u32) -> u32 {
 }
 
 impl Dominators {
-    /// Exact immediate dominators of every node that a root reaches. Roots may repeat; numbers that are no node are ignored.
+    /// Exact immediate dominators of every node that a root reaches. Roots may repeat; indices out of range are ignored.
     ///
     /// Semi-NCA, from L. Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems" (Princeton, 2005),
     /// with simple path compression: O(m log n) for the semidominators, close to linear in practice.
@@ -260,7 +260,7 @@ impl Dominators {
         Children { tree: self, next, end }
     }
 
-    /// The children of a node, or with `None` of the virtual root, the one that retains most first; equal ones by number.
+    /// The children of a node, or with `None` of the virtual root, the one that retains most first; ties by index.
     pub fn children_sorted(&self, node: Option<u32>, retained: &[u64]) -> Vec<u32> {
         let mut children: Vec<u32> = node.map_or_else(|| self.top(), |n| self.children(n)).collect();
         children.sort_by_cached_key(|n| (std::cmp::Reverse(retained.get(*n as usize).copied().unwrap_or(0)), *n));
@@ -299,7 +299,7 @@ impl Dominators {
     }
 
     /// [`Self::retained_of_set`] for every group at once: for each group the sum of `retained` over its members that
-    /// no other member of the same group dominates. Nodes with a group number of `groups` or more count nowhere.
+    /// no other member of the same group dominates. Nodes in group `groups` or above count nowhere.
     ///
     /// One pass in preorder that keeps, for each group, where the subtree of its latest counted member ends:
     /// O(n + groups) time, 4 bytes per group.

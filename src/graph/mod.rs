@@ -1,4 +1,4 @@
-//! Graph algorithms over dense node numbers (`u32`): dominators, components, shortest paths.
+//! Graph algorithms over dense node indices (`u32`): dominators, components, shortest paths.
 //!
 //! Nothing here knows what a node stands for. Everything is iterative, because heaps hold linked lists of
 //! millions of nodes, and memory is counted in bytes per node, because heaps hold tens of millions of objects.
@@ -19,12 +19,12 @@ pub use csr::{Csr, CsrBuilder, GraphError, MAX_NODES, Rows};
 pub use dominators::{Chain, Children, Dominators, Idom};
 pub use search::{Bfs, Closure, closure, nearest_root, paths_to_roots, reach, reachable};
 
-/// "No such number" in an array of numbers; never a node, see [`MAX_NODES`].
+/// "No such index" in an array of indices; never a node, see [`MAX_NODES`].
 const NONE: u32 = u32::MAX;
 /// The virtual node that points at every root; never a node either.
 const ROOT: u32 = u32::MAX - 1;
 
-/// The number at `index`. The indices used here come from checked graphs, so [`NONE`] for "out of range" is
+/// The item at `index`. The indices used here come from checked graphs, so [`NONE`] for "out of range" is
 /// never seen; the form only avoids a panicking path.
 #[inline(always)]
 fn at(list: &[u32], index: u32) -> u32 {

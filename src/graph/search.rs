@@ -11,7 +11,7 @@ pub struct Bfs {
 }
 
 impl Bfs {
-    /// Searches everything that the sources reach. Sources may repeat; numbers that are no node are ignored.
+    /// Searches everything that the sources reach. Sources may repeat; indices out of range are ignored.
     /// O(n + m) time; 4 bytes per node and two levels of the search.
     pub fn run(graph: &Csr, sources: &[u32]) -> Self {
         Self::until(graph, sources, |_, _| true)
@@ -40,7 +40,7 @@ impl Bfs {
         search
     }
 
-    /// Takes a node in; true when it exists and is new.
+    /// Marks a node as reached; true when it exists and is new.
     fn reach(&mut self, node: u32, before: u32, next: &mut Vec<u32>) -> bool {
         // Beyond the last node, `at` gives NONE, which is not 0.
         let new = at(&self.before, node) == 0;

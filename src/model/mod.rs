@@ -23,6 +23,7 @@ mod segment;
 mod stat;
 mod statics;
 mod strings;
+mod sum;
 mod survival;
 mod thread;
 mod trim;
@@ -65,9 +66,10 @@ pub use segment::{Generation, RegionListModel, RegionModel, RegionSize, SegmentM
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};
 pub use strings::{StringModel, StringSort, StringTotals, StringsReport};
+pub use sum::Sum;
 pub use survival::{
-    CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, ObjectsByType, TypeBytes,
-    UnreachableReport, WhatifComponent, WhatifReport, WhatifWeak,
+    CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectsByType, TypeBytes, UnreachableReport,
+    WhatifComponent, WhatifReport, WhatifWeak,
 };
 pub use thread::{GcMode, ThreadModel, ThreadsReport};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};

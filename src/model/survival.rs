@@ -4,6 +4,7 @@ use super::handle::HandleKind;
 use super::retained::Stacks;
 use super::root::RootCoverageModel;
 use super::segment::Generation;
+use super::sum::Sum;
 use crate::base::{Addr, named_enum};
 
 /// Objects of one type.
@@ -18,23 +19,6 @@ pub struct TypeBytes {
     pub count: u64,
     /// Their size in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
-}
-
-/// Object count and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-pub struct ObjectSum {
-    /// Number of objects.
-    pub count: u64,
-    /// Their size in bytes as counted by SOS and ClrMD.
-    pub bytes: u64,
-}
-
-impl ObjectSum {
-    /// Adds an object of `bytes` bytes.
-    pub fn add(&mut self, bytes: u64) {
-        self.count = self.count.saturating_add(1);
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
 }
 
 /// Object count and bytes, in total and by type.
@@ -60,7 +44,7 @@ pub struct WhatifReport {
     /// Objects that are reachable now and would be unreachable.
     pub freed: ObjectsByType,
     /// Of those freed, objects kept for one more collection by finalizers then ready to run.
-    pub resurrected: ObjectSum,
+    pub resurrected: Sum,
     /// Cycles and bridged objects among both: strongly connected components of several objects, or with a target of a
     /// cross-reference handle; most bytes first.
     pub components: Vec<WhatifComponent>,
@@ -129,9 +113,9 @@ named_enum! {
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct UnreachableReport {
     /// Reachable objects, including frozen ones.
-    pub reached: ObjectSum,
+    pub reached: Sum,
     /// Unreachable objects.
-    pub unreachable: ObjectSum,
+    pub unreachable: Sum,
     /// By class.
     pub classes: Vec<GarbageTotal>,
     /// By type and class, most bytes first; `null` with `--objects`.
@@ -200,13 +184,13 @@ pub struct CollectReport {
     /// Objects that would be freed.
     pub freed: ObjectsByType,
     /// Objects that would survive: reachable from roots or from objects not collected.
-    pub survivors: ObjectSum,
+    pub survivors: Sum,
     /// Of these, objects of generations 0 and 1, which are promoted.
-    pub promoted: ObjectSum,
+    pub promoted: Sum,
     /// Unreachable objects kept for one more collection by finalizers that would be ready to run.
-    pub resurrected: ObjectSum,
+    pub resurrected: Sum,
     /// Objects of older generations, which are not collected.
-    pub untouched: ObjectSum,
+    pub untouched: Sum,
     /// By collected generation.
     pub generations: Vec<CollectGeneration>,
     /// Coverage of each kind of root.
@@ -219,11 +203,11 @@ pub struct CollectGeneration {
     /// Generation or segment kind.
     pub generation: Generation,
     /// Its objects.
-    pub objects: ObjectSum,
+    pub objects: Sum,
     /// Survivors.
-    pub survivors: ObjectSum,
+    pub survivors: Sum,
     /// Objects kept by finalizers.
-    pub resurrected: ObjectSum,
+    pub resurrected: Sum,
     /// Freed objects.
-    pub freed: ObjectSum,
+    pub freed: Sum,
 }

@@ -1,18 +1,19 @@
-//! The heap as a graph: a number for every object, who refers to whom, and what the roots hold.
+//! The heap as a graph: references between objects, and which objects are rooted.
 //!
-//! Free space has no number. A dependent handle is an edge from its key to its value: the value lives as long as the key.
+//! A dependent handle is an edge from its key to its value: the value lives as long as the key.
 //! An object whose type can be unloaded has an edge to its loader allocator, which keeps the type and its statics.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use super::edges::Edges;
 use super::roots::{Root, RootFlags, RootOptions, Roots};
 use super::{Error, Heap, Namer, TypePattern, note_walks};
-use crate::base::{Addr, Answer, NoteKind};
+use crate::base::{Addr, Answer, Count, Index, IndexVec, Indices, NoteKind, total};
 use crate::clr::modules::Module;
-use crate::gc::{Object, ObjectStarts, ObjectType, Visitor};
-use crate::graph::{Csr, CsrBuilder, GraphError};
+use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor};
+use crate::graph::{CsrBuilder, GraphError};
 use crate::model::{Generation, SegmentModel};
 
 /// The graph would take more memory than allowed.
@@ -33,88 +34,88 @@ const BYTES_PER_OBJECT: u64 = 64;
 
 /// The heap of one runtime as a graph.
 pub struct HeapGraph {
-    /// Numbers of the objects.
+    /// Where objects begin: their ids.
     pub index: Arc<ObjectStarts>,
-    /// Who refers to whom.
-    pub edges: Csr,
-    /// Types by their number.
-    pub types: Vec<Arc<ObjectType>>,
+    /// References between the objects.
+    pub edges: Edges,
+    /// The types.
+    pub types: IndexVec<TypeIndex, Arc<ObjectType>>,
     /// The roots, weak ones and those of no object among them where they were asked for.
     pub roots: Roots,
-    /// Numbers of the objects that roots hold, ascending, each once; weak roots left out.
-    pub held: Vec<u32>,
-    /// Numbers of the objects on frozen segments, ascending: no collection frees them, whether a root leads there or not.
-    pub frozen: Vec<u32>,
+    /// The rooted objects, ascending, each once; weak roots left out.
+    pub rooted: Vec<ObjectId>,
+    /// The objects on frozen segments, ascending: no collection frees them, rooted or not.
+    pub frozen: Vec<ObjectId>,
     /// References that lead to no object: a sign of damage, or of a collection in progress.
     pub dangling: u64,
     /// Modules that names of its roots were taken from.
     modules: Vec<Arc<Module>>,
-    type_of: Vec<u32>,
-    size_of: Vec<u32>,
-    /// Sizes that take more than 32 bits.
-    large: FxHashMap<u32, u64>,
+    type_of: IndexVec<ObjectId, TypeIndex>,
+    /// `u32::MAX` for sizes that take more than 32 bits.
+    size_of: IndexVec<ObjectId, u32>,
+    large: FxHashMap<ObjectId, u64>,
 }
 
 impl std::fmt::Debug for HeapGraph {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HeapGraph").field("objects", &self.len()).field("edges", &self.edges.edges()).finish_non_exhaustive()
+        f.debug_struct("HeapGraph").field("objects", &self.len()).field("references", &self.edges.references()).finish_non_exhaustive()
     }
 }
 
 #[derive(Default)]
 struct Part {
     rows: CsrBuilder,
-    types: Vec<u32>,
+    types: Vec<TypeIndex>,
     sizes: Vec<u32>,
-    large: Vec<(u32, u64)>,
+    large: Vec<(ObjectId, u64)>,
     failed: Option<GraphError>,
 }
 
 /// What is not in the objects themselves.
 #[derive(Default)]
 struct Extra {
-    /// By number of the source.
-    edges: FxHashMap<u32, Vec<u32>>,
+    /// By source.
+    edges: FxHashMap<ObjectId, Vec<ObjectId>>,
     /// By method table of a type that can be unloaded.
-    allocators: FxHashMap<Addr, u32>,
+    allocators: FxHashMap<Addr, ObjectId>,
 }
 
 struct Builder<'g> {
     index: &'g ObjectStarts,
     extra: &'g Extra,
-    segment: usize,
-    id: u32,
-    parts: Vec<(usize, Part)>,
+    /// Ids of the segment's objects that are still to come.
+    ids: Indices<ObjectId>,
+    parts: Vec<(SegmentIndex, Part)>,
     dangling: u64,
 }
 
 impl Visitor for Builder<'_> {
-    fn segment(&mut self, number: usize, _segment: &SegmentModel) -> bool {
-        let Some((first, count)) = self.index.of_segment(number) else { return false };
-        (self.segment, self.id) = (number, first);
-        let n = usize::try_from(count).unwrap_or(0);
+    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
+        let Some(ids) = self.index.of_segment(index) else { return false };
+        let n = ids.len();
+        self.ids = ids;
         let part =
             Part { rows: CsrBuilder::with_capacity(n, n), types: Vec::with_capacity(n), sizes: Vec::with_capacity(n), ..Part::default() };
-        self.parts.push((number, part));
-        count > 0
+        self.parts.push((index, part));
+        n > 0
     }
 
     fn object(&mut self, object: &Object<'_>) {
         if object.kind.is_free {
             return;
         }
-        let Some((_, part)) = self.parts.last_mut() else { return };
+        let (Some((_, part)), Some(id)) = (self.parts.last_mut(), self.ids.next()) else { return };
         object.references(|_, target| match self.index.id_of(target) {
-            Some(id) => part.rows.push_edge(id),
-            None => self.dangling = self.dangling.saturating_add(1),
+            Some(target) => part.rows.push_edge(target.as_u32()),
+            None => self.dangling.bump(),
         });
-        if let Some(more) = self.extra.edges.get(&self.id) {
-            more.iter().for_each(|id| part.rows.push_edge(*id));
+        if let Some(more) = self.extra.edges.get(&id) {
+            more.iter().for_each(|target| part.rows.push_edge(target.as_u32()));
         }
         if object.kind.is_collectible
             && let Some(allocator) = self.extra.allocators.get(&object.kind.method_table)
         {
-            part.rows.push_edge(*allocator);
+            part.rows.push_edge(allocator.as_u32());
         }
         if let Err(e) = part.rows.end_node() {
             part.failed = Some(e);
@@ -122,9 +123,8 @@ impl Visitor for Builder<'_> {
         part.types.push(object.kind.index);
         part.sizes.push(u32::try_from(object.size).unwrap_or(u32::MAX));
         if object.size >= u64::from(u32::MAX) {
-            part.large.push((self.id, object.size));
+            part.large.push((id, object.size));
         }
-        self.id = self.id.saturating_add(1);
     }
 }
 
@@ -147,30 +147,29 @@ impl HeapGraph {
         let walked = heap.walker().walk_once(heap.progress(), || Builder {
             index,
             extra: &extra,
-            segment: 0,
-            id: 0,
+            ids: Indices::up_to(0),
             parts: Vec::new(),
             dangling: 0,
         });
         note_walks(heap.walker(), &walked.segments, &notes);
-        let dangling = walked.visitors.iter().fold(0u64, |n, v| n.saturating_add(v.dangling));
+        let dangling = total(walked.visitors.iter().map(|v| v.dangling));
         if dangling > 0 {
             notes.add(NoteKind::Invalid, None, format!("{dangling} references lead to no object and are left out"));
         }
-        let mut parts: Vec<(usize, Part)> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
+        let mut parts: Vec<(SegmentIndex, Part)> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
         parts.sort_by_key(|(segment, _)| *segment);
-        let objects = usize::try_from(index.len()).unwrap_or(0);
-        let edges = parts.iter().fold(0usize, |n, (_, p)| n.saturating_add(p.rows.edges()));
+        let objects = index.ids().len();
+        let edges = parts.iter().map(|(_, p)| p.rows.edges()).fold(0, usize::saturating_add);
         let mut rows = CsrBuilder::with_capacity(objects, edges);
         let mut graph = HeapGraph {
-            edges: CsrBuilder::default().finish()?,
+            edges: CsrBuilder::default().finish()?.into(),
             types: heap.walker().types().list(),
-            held: held(index, &roots, |r| !r.flags.has(RootFlags::WEAK)),
+            rooted: rooted(index, &roots, |r| !r.flags.has(RootFlags::WEAK)),
             frozen: frozen(heap, index),
             roots,
             dangling,
-            type_of: Vec::with_capacity(objects),
-            size_of: Vec::with_capacity(objects),
+            type_of: IndexVec::with_capacity(objects),
+            size_of: IndexVec::with_capacity(objects),
             large: FxHashMap::default(),
             modules: namer.modules(),
             index: Arc::clone(index),
@@ -185,7 +184,7 @@ impl HeapGraph {
             graph.size_of.extend(part.sizes);
             graph.large.extend(part.large);
         }
-        graph.edges = rows.finish()?;
+        graph.edges = rows.finish()?.into();
         Ok(notes.finish(graph))
     }
 
@@ -197,13 +196,18 @@ impl HeapGraph {
     }
 
     /// Sorted ids of the objects held by roots that match `counts`.
-    pub fn held_by(&self, counts: impl Fn(&Root) -> bool) -> Vec<u32> {
-        held(&self.index, &self.roots, counts)
+    pub fn rooted_by(&self, counts: impl Fn(&Root) -> bool) -> Vec<ObjectId> {
+        rooted(&self.index, &self.roots, counts)
     }
 
     /// Number of objects.
     pub fn len(&self) -> u32 {
-        self.edges.nodes()
+        self.edges.objects()
+    }
+
+    /// The objects, ascending.
+    pub fn ids(&self) -> Indices<ObjectId> {
+        self.index.ids()
     }
 
     /// Whether there is no object.
@@ -211,73 +215,76 @@ impl HeapGraph {
         self.len() == 0
     }
 
-    /// Bytes of an object as SOS and ClrMD count them; 0 for a number that no object has.
-    pub fn size(&self, id: u32) -> u64 {
-        match usize::try_from(id).ok().and_then(|i| self.size_of.get(i)) {
+    /// Bytes of an object as SOS and ClrMD count them; 0 for an id that no object has.
+    pub fn size(&self, id: ObjectId) -> u64 {
+        match self.size_of.get(id) {
             Some(&u32::MAX) => self.large.get(&id).copied().unwrap_or(u64::from(u32::MAX)),
             Some(size) => u64::from(*size),
             None => 0,
         }
     }
 
-    /// Number of an object's type in [`HeapGraph::types`].
-    pub fn type_index(&self, id: u32) -> u32 {
-        usize::try_from(id).ok().and_then(|i| self.type_of.get(i)).copied().unwrap_or(u32::MAX)
+    /// An object's type in [`HeapGraph::types`].
+    pub fn type_index(&self, id: ObjectId) -> Option<TypeIndex> {
+        self.type_of.get(id).copied()
     }
 
     /// The type of an object.
-    pub fn kind(&self, id: u32) -> Option<&ObjectType> {
-        self.types.get(usize::try_from(self.type_index(id)).ok()?).map(Arc::as_ref)
+    pub fn kind(&self, id: ObjectId) -> Option<&ObjectType> {
+        self.types.get(self.type_index(id)?).map(Arc::as_ref)
     }
 
-    /// Where an object lies; null for a number that no object has.
-    pub fn address(&self, id: u32) -> Addr {
+    /// Where an object lies; null for an id that no object has.
+    pub fn address(&self, id: ObjectId) -> Addr {
         self.index.address_of(id).unwrap_or(Addr::NULL)
     }
 
     /// Name of an object's type.
-    pub fn type_name(&self, namer: &Namer, id: u32) -> String {
+    pub fn type_name(&self, namer: &Namer, id: ObjectId) -> String {
         self.kind(id).map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table))
     }
 
-    /// Which types `patterns` mean, by their numbers.
-    pub fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern]) -> Vec<bool> {
+    /// Which types `patterns` mean.
+    pub fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern]) -> IndexVec<TypeIndex, bool> {
         let wanted = |t: &Arc<ObjectType>| patterns.iter().any(|p| p.matches(t.method_table, || namer.name_or_address(t.method_table)));
         self.types.iter().map(|t| !t.is_free && wanted(t)).collect()
     }
 
-    /// Numbers of the objects of the types that `patterns` mean, ascending.
-    pub fn of_types(&self, namer: &Namer, patterns: &[TypePattern]) -> Vec<u32> {
+    /// The objects of the types that `patterns` mean, ascending.
+    pub fn of_types(&self, namer: &Namer, patterns: &[TypePattern]) -> Vec<ObjectId> {
         let wanted = self.wanted_types(namer, patterns);
-        let is = |id: &u32| usize::try_from(self.type_index(*id)).ok().and_then(|i| wanted.get(i)).copied().unwrap_or(false);
-        (0..self.len()).filter(is).collect()
+        self.ids().filter(|id| self.is_of(*id, &wanted)).collect()
+    }
+
+    /// Whether an object is of one of the `wanted` types.
+    pub fn is_of(&self, id: ObjectId, wanted: &IndexVec<TypeIndex, bool>) -> bool {
+        self.type_index(id).and_then(|t| wanted.get(t)).copied().unwrap_or(false)
     }
 
     /// The roots that hold an object, weak ones left out unless asked for.
-    pub fn roots_of(&self, id: u32, weak: bool) -> impl Iterator<Item = &Root> {
+    pub fn roots_of(&self, id: ObjectId, weak: bool) -> impl Iterator<Item = &Root> {
         let address = self.address(id);
         self.roots.roots.iter().filter(move |r| r.object == address && (weak || !r.flags.has(RootFlags::WEAK)))
     }
 
     /// Bytes of memory that the graph takes.
     pub fn bytes(&self) -> u64 {
-        let vectors = self.type_of.capacity().saturating_add(self.size_of.capacity()).saturating_mul(4);
-        self.edges.bytes().saturating_add(u64::try_from(vectors.saturating_add(self.index.memory_bytes())).unwrap_or(u64::MAX))
+        total([self.edges.bytes(), self.type_of.bytes(), self.size_of.bytes(), self.index.memory_bytes()])
     }
 }
 
-/// Numbers of the objects that no collection frees.
-fn frozen(heap: &Heap, index: &ObjectStarts) -> Vec<u32> {
-    let frozen = heap.segments().iter().enumerate().filter(|(_, s)| s.generation == Generation::Frozen);
-    let mut ids: Vec<u32> = frozen.filter_map(|(i, _)| index.of_segment(i)).flat_map(|(first, n)| first..first.saturating_add(n)).collect();
+/// The objects that no collection frees.
+fn frozen(heap: &Heap, index: &ObjectStarts) -> Vec<ObjectId> {
+    let frozen = heap.walker().segments_enumerated().filter(|(_, s)| s.generation == Generation::Frozen);
+    let mut ids: Vec<ObjectId> = frozen.filter_map(|(i, _)| index.of_segment(i)).flatten().collect();
     ids.sort_unstable();
     ids
 }
 
 /// Sorted ids of the objects held by roots that match `counts`.
-fn held(index: &ObjectStarts, roots: &Roots, counts: impl Fn(&Root) -> bool) -> Vec<u32> {
+fn rooted(index: &ObjectStarts, roots: &Roots, counts: impl Fn(&Root) -> bool) -> Vec<ObjectId> {
     let picked = roots.roots.iter().filter(|r| counts(r));
-    let mut ids: Vec<u32> = picked.filter_map(|r| index.id_of(r.object)).collect();
+    let mut ids: Vec<ObjectId> = picked.filter_map(|r| index.id_of(r.object)).collect();
     ids.sort_unstable();
     ids.dedup();
     ids

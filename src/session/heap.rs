@@ -2,11 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{Error, HeapGraph, Namer, Runtime, note_walks};
+use super::{DominatorTree, Error, HeapGraph, Namer, Runtime, note_walks};
 use crate::base::{Addr, Answer, Collector, Limits, Progress};
 use crate::contract::ContractError;
 use crate::gc::{Gc, ObjectStarts, Walker};
-use crate::graph::Dominators;
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, Stacks};
 
@@ -19,7 +18,7 @@ pub(super) struct Parts {
     graph: OnceLock<Answer<HeapGraph>>,
     graph_with_weak: OnceLock<Answer<HeapGraph>>,
     /// By what stacks count for, in the order of [`Stacks::ALL`].
-    retention: [OnceLock<Retention>; Stacks::ALL.len()],
+    dominators: [OnceLock<DominatorTree>; Stacks::ALL.len()],
 }
 
 impl Parts {
@@ -28,7 +27,7 @@ impl Parts {
         let gc = Arc::clone(runtime.gc()?);
         let walker = Walker::new(&gc, runtime.threads_if_any())?;
         let (starts, graph, graph_with_weak) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Ok(Parts { gc, walker, starts, graph, graph_with_weak, retention: Default::default() })
+        Ok(Parts { gc, walker, starts, graph, graph_with_weak, dominators: Default::default() })
     }
 }
 
@@ -134,25 +133,15 @@ impl Heap {
     ///
     /// # Errors
     /// As [`Heap::graph`].
-    pub(crate) fn retention(&self, stacks: Stacks) -> Result<&Retention, Error> {
+    pub(crate) fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error> {
         let graph = &self.graph(false)?.data;
-        let place = Stacks::ALL.iter().zip(&self.inner.parts.retention).find(|(s, _)| **s == stacks);
+        let place = Stacks::ALL.iter().zip(&self.inner.parts.dominators).find(|(s, _)| **s == stacks);
         let (_, cell) = place.ok_or_else(|| Error::Query("no such treatment of stacks".into()))?;
         Ok(cell.get_or_init(|| {
             self.progress().start("finding who holds what", None);
-            let tree = Dominators::compute(&graph.edges, &graph.starts(stacks));
-            let retained = tree.retained(|id| graph.size(id));
+            let tree = graph.edges.dominators(&graph.starts(stacks), |id| graph.size(id));
             self.progress().finish();
-            Retention { tree, retained }
+            tree
         }))
     }
-}
-
-/// The dominator tree of a heap: what each object retains.
-#[derive(Debug)]
-pub struct Retention {
-    /// Who dominates whom.
-    pub tree: Dominators,
-    /// Bytes that each object retains, by its number; 0 for those that no root reaches.
-    pub retained: Vec<u64>,
 }

@@ -1,37 +1,36 @@
-//! Which roots hold objects, and in which order they are told.
+//! Which objects are rooted, and the roots of one, best first.
 
 use super::roots::{Root, RootFlags};
 use super::{HeapGraph, Namer};
-use crate::gc::Gc;
-use crate::graph::{BitSet, reachable};
+use crate::gc::{Gc, ObjectId};
 use crate::model::{RootKind, RootModel, Stacks};
 
 impl HeapGraph {
-    /// Numbers of the objects that roots hold, ascending, as `stacks` says, and of the frozen ones: these live on whoever
-    /// holds them, so nothing retains them.
-    pub fn starts(&self, stacks: Stacks) -> Vec<u32> {
-        let and_frozen = |mut ids: Vec<u32>| {
+    /// Sorted ids of the rooted objects, as `stacks` says, and of the frozen ones: these live whoever holds them, so nothing
+    /// retains them.
+    pub fn starts(&self, stacks: Stacks) -> Vec<ObjectId> {
+        let and_frozen = |mut ids: Vec<ObjectId>| {
             ids.extend(&self.frozen);
             ids.sort_unstable();
             ids.dedup();
             ids
         };
         if stacks == Stacks::All {
-            return and_frozen(self.held.clone());
+            return and_frozen(self.rooted.clone());
         }
         let ids =
-            |conservative: bool| self.held_by(|r| !r.flags.has(RootFlags::WEAK) && r.flags.has(RootFlags::CONSERVATIVE) == conservative);
+            |conservative: bool| self.rooted_by(|r| !r.flags.has(RootFlags::WEAK) && r.flags.has(RootFlags::CONSERVATIVE) == conservative);
         let mut precise = and_frozen(ids(false));
         if stacks == Stacks::Fallback {
-            let reached: BitSet = reachable(&self.edges, &precise);
-            precise.extend(ids(true).into_iter().filter(|id| !reached.test(*id)));
+            let reached = self.edges.reachable(precise.iter().copied());
+            precise.extend(ids(true).into_iter().filter(|id| !reached.contains(*id)));
             precise.sort_unstable();
         }
         precise
     }
 
-    /// The roots that hold an object, for people: precise and named ones first, at most `most`.
-    pub fn root_models(&self, gc: &Gc, namer: &Namer, id: u32, weak: bool, most: usize) -> Vec<RootModel> {
+    /// The roots of an object, for display: precise and named ones first, at most `most`.
+    pub fn root_models(&self, gc: &Gc, namer: &Namer, id: ObjectId, weak: bool, most: usize) -> Vec<RootModel> {
         let mut roots: Vec<&Root> = self.roots_of(id, weak).collect();
         // A static field says more than the handle of the array that it lies in, and any of them more than a stack word.
         let rank = |r: &&Root| (r.flags.has(RootFlags::WEAK), r.flags.has(RootFlags::CONSERVATIVE), !is_named(r.kind));

@@ -15,6 +15,7 @@
 //! parts carries the notes of exactly those: asked twice, it says the same twice.
 
 mod dump;
+mod edges;
 mod error;
 mod graph;
 mod heap;
@@ -34,9 +35,10 @@ mod value_error;
 mod walks;
 
 pub use self::dump::{Dump, OpenOptions};
+pub use edges::{DominatorTree, Edges, ObjectSet, Search};
 pub use error::Error;
 pub use graph::{HeapGraph, MemoryLimit};
-pub use heap::{Heap, Retention};
+pub use heap::Heap;
 pub use names::Namer;
 pub use object::{Object, Reference};
 pub use objects::Objects;

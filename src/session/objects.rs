@@ -7,8 +7,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::{Error, Heap, Object, note_walks};
-use crate::base::{Addr, Collector, Notes, glob};
-use crate::gc::ObjectType;
+use crate::base::{Addr, Collector, IndexVec, Indices, Notes, glob};
+use crate::gc::{ObjectType, SegmentIndex, TypeIndex};
 use crate::model::SegmentModel;
 
 /// Objects of the first batch: whoever wants a few only does not wait for many.
@@ -22,17 +22,19 @@ const FULL_BATCH: usize = 1 << 12;
 /// It walks as it goes: dropped early, the rest of the heap is not read. What it could not walk is in [`Objects::notes`].
 pub struct Objects {
     heap: Heap,
-    /// Segments to come, by their numbers.
-    segments: std::ops::Range<usize>,
+    /// Segments to come.
+    segments: Indices<SegmentIndex>,
     /// The segment that is being walked, and where to go on.
-    at: Option<(usize, Option<Addr>)>,
+    at: Option<(SegmentIndex, Option<Addr>)>,
     batch: std::vec::IntoIter<Object>,
     size: usize,
     pattern: Option<String>,
-    /// Types that were met, by their numbers; `None` within for those that are not wanted.
-    types: Vec<Option<Option<Arc<ObjectType>>>>,
+    types: Wanted,
     notes: Collector,
 }
+
+/// The types met so far; `None` within for those that are not wanted.
+type Wanted = IndexVec<TypeIndex, Option<Option<Arc<ObjectType>>>>;
 
 impl fmt::Debug for Objects {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,7 +47,7 @@ impl Heap {
     ///
     /// Walks as it goes; `take(10)` reads no more than ten objects need. For all cores see [`Heap::par_objects`].
     pub fn objects(&self) -> Objects {
-        self.objects_within(0..self.segments().len(), None)
+        self.objects_within(self.walker().segment_indices(), None)
     }
 
     /// The objects of one of [`Heap::segments`], in the order of addresses; none where it is no segment of this heap.
@@ -60,10 +62,8 @@ impl Heap {
     /// ```
     pub fn objects_in(&self, segment: &SegmentModel) -> Objects {
         let same = |s: &SegmentModel| s.address == segment.address && s.start == segment.start;
-        match self.segments().iter().position(same) {
-            Some(i) => self.objects_within(i..i.saturating_add(1), None),
-            None => self.objects_within(0..0, None),
-        }
+        let found = self.walker().segments_enumerated().find(|(_, s)| same(s));
+        self.objects_within(found.map_or_else(|| Indices::up_to(0), |(i, _)| Indices::new(i, 1)), None)
     }
 
     /// The objects whose type's full name matches `pattern`, in which `*` matches any text and `?` one character:
@@ -73,7 +73,7 @@ impl Heap {
     /// [`Error::Contract`] where the runtime does not describe what names of types need.
     pub fn objects_of(&self, pattern: &str) -> Result<Objects, Error> {
         self.runtime().type_names()?;
-        Ok(self.objects_within(0..self.segments().len(), Some(pattern.into())))
+        Ok(self.objects_within(self.walker().segment_indices(), Some(pattern.into())))
     }
 
     /// The objects of the heap in parallel, segment by segment, in rayon's current pool.
@@ -81,7 +81,7 @@ impl Heap {
         self.segments().par_iter().flat_map_iter(|s| self.objects_in(s))
     }
 
-    fn objects_within(&self, segments: std::ops::Range<usize>, pattern: Option<String>) -> Objects {
+    fn objects_within(&self, segments: Indices<SegmentIndex>, pattern: Option<String>) -> Objects {
         Objects {
             heap: self.clone(),
             segments,
@@ -89,7 +89,7 @@ impl Heap {
             batch: Vec::new().into_iter(),
             size: FIRST_BATCH,
             pattern,
-            types: Vec::new(),
+            types: Wanted::new(),
             notes: self.begin(),
         }
     }
@@ -136,21 +136,12 @@ impl Objects {
 }
 
 /// The type, where its objects are wanted. Asked once per type: a name costs a look into metadata.
-fn wanted(
-    heap: &Heap,
-    types: &mut Vec<Option<Option<Arc<ObjectType>>>>,
-    pattern: Option<&str>,
-    ty: &ObjectType,
-) -> Option<Arc<ObjectType>> {
-    let index = usize::try_from(ty.index).ok()?;
-    if types.len() <= index {
-        types.resize(index.saturating_add(64), None);
-    }
+fn wanted(heap: &Heap, types: &mut Wanted, pattern: Option<&str>, ty: &ObjectType) -> Option<Arc<ObjectType>> {
     let decide = || {
         let named = !ty.is_free && pattern.is_none_or(|p| glob(p, &heap.type_name(ty.method_table)));
         heap.walker().type_at(ty.method_table).filter(|_| named)
     };
-    types.get_mut(index)?.get_or_insert_with(decide).clone()
+    types.slot(ty.index)?.get_or_insert_with(decide).clone()
 }
 
 impl Iterator for Objects {

@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use super::loaded_types;
-use crate::base::Addr;
+use crate::base::{Addr, Count};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::Generics;
 use crate::clr::statics::{StaticPlace, Statics};
@@ -61,7 +61,7 @@ impl<'t> StaticsReader<'t> {
             {
                 continue;
             }
-            report.types = report.types.saturating_add(1);
+            report.types.bump();
             for field in fields.iter().filter(wanted) {
                 for model in self.models(*mt, field) {
                     let count = match model.field.kind {
@@ -69,7 +69,7 @@ impl<'t> StaticsReader<'t> {
                         ValueKind::Absent if model.field.address.is_none() => &mut report.unknown,
                         _ => &mut report.initialised,
                     };
-                    *count = count.saturating_add(1);
+                    count.bump();
                     if options.everything || model.field.kind != ValueKind::NotInitialised {
                         report.statics.push(model);
                     }

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use crate::common::{Known, ask, known_dumps, own_unpacked, shared, walker};
 use gcdump::Dump;
-use gcdump::base::{Addr, Silent};
-use gcdump::gc::ObjectStarts;
+use gcdump::base::{Addr, Index, Silent};
+use gcdump::gc::{ObjectId, ObjectStarts};
 use serde_json::Value;
 
 fn rows(v: &Value) -> &[Value] {
@@ -270,7 +270,7 @@ fn choosing_kinds_and_types_leaves_the_others_out() {
 }
 
 /// The index says the same as a walk, for every object, every word inside of one, and everything that is none.
-fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
+fn index_is_exact(path: &std::path::Path) -> (u32, u64) {
     let process = Dump::open(path, &gcdump::OpenOptions::default()).unwrap();
     let runtime = process.runtime().unwrap();
     let heap = walker(&runtime);
@@ -290,11 +290,12 @@ fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
                 assert_eq!((index.id_of(o.address), index.containing(&heap, o.address)), (None, None), "{}", o.address);
                 assert_eq!(index.containing(&heap, first), None, "{}", o.address);
             } else {
-                assert_eq!(index.id_of(o.address), Some(ids), "{}", o.address);
-                assert_eq!(index.address_of(ids), Some(o.address));
+                let id = ObjectId::from_u32(ids);
+                assert_eq!(index.id_of(o.address), Some(id), "{}", o.address);
+                assert_eq!(index.address_of(id), Some(o.address));
                 let last = Addr(o.address.0 + o.size.next_multiple_of(word) - 1);
                 for inside in [o.address, Addr(o.address.0 + 1), first, Addr(o.address.0 + o.size / 2), last] {
-                    assert_eq!(index.containing(&heap, inside), Some((ids, o.address)), "{inside}");
+                    assert_eq!(index.containing(&heap, inside), Some((id, o.address)), "{inside}");
                 }
                 assert_eq!(index.id_of(first), None);
                 let (kind, size) = heap.object(o.address).unwrap();
@@ -304,7 +305,7 @@ fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
             ControlFlow::Continue(())
         },
     );
-    assert_eq!((index.len(), index.address_of(ids)), (ids, None));
+    assert_eq!((index.len(), index.address_of(ObjectId::from_u32(ids))), (ids, None));
     for s in heap.segments() {
         assert_eq!(index.containing(&heap, s.allocated).filter(|(_, o)| *o < s.allocated && *o >= s.start), None);
     }

@@ -1,15 +1,17 @@
 //! `bridge`: dead bridged objects as strongly connected components, and the references between these.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
-use super::{OnGraph, condense, reach};
-use crate::base::{Addr, Answer, NoteKind};
-use crate::gc::HandleFilter;
-use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, ObjectSum};
+use super::{OnGraph, condense};
+use crate::base::{Addr, Answer, Count, Index, IndexVec, NoteKind, len64};
+use crate::gc::{HandleFilter, ObjectId, ObjectType, TypeIndex};
+use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, Sum};
 use crate::session::roots::{Origin, Root, RootFlags};
 use crate::session::{Error, Heap, TypePattern};
 
-/// What `bridge` is asked.
+/// Arguments of `bridge`.
 #[derive(Clone, Debug, Default)]
 pub struct BridgeQuery {
     /// Types whose objects are bridged, besides the objects that cross-reference handles lead to.
@@ -29,7 +31,7 @@ pub struct BridgeQuery {
 pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, Error> {
     let on = OnGraph::open(heap, true)?;
     let (graph, namer) = (on.graph, &on.namer);
-    let mut handles: FxHashMap<u32, (Addr, Option<Addr>)> = FxHashMap::default();
+    let mut handles: FxHashMap<ObjectId, (Addr, Option<Addr>)> = FxHashMap::default();
     let walked = heap.gc().walk_handles(&HandleFilter { kinds: vec![HandleKind::CrossReference] }, |h: HandleModel| {
         if let Some(id) = graph.index.id_of(h.object) {
             handles.entry(id).or_insert((h.address, h.secondary));
@@ -42,8 +44,8 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
     bridged.dedup();
 
     let (opaque, transparent) = (graph.wanted_types(namer, &query.opaque), graph.wanted_types(namer, &query.transparent));
-    let is = |list: &[bool], index: u32| usize::try_from(index).ok().and_then(|i| list.get(i)).copied().unwrap_or(false);
-    let closed = |index: u32| is(&opaque, index) && !is(&transparent, index);
+    let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
+    let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 
     // What keeps bridged objects alive besides the bridge itself.
     let own = |r: &&Root| {
@@ -52,39 +54,40 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
     };
     let others = graph.roots.roots.iter().filter(|r| !r.flags.has(RootFlags::WEAK) && !own(r));
     let starts = others.filter_map(|r| graph.index.id_of(r.object)).chain(graph.frozen.iter().copied());
-    let alive = reach(&graph.edges, starts, |_, _| true);
-    let dead = bridged.iter().filter(|id| !alive.test(**id)).count();
+    let alive = graph.edges.reachable(starts);
+    let dead = bridged.iter().filter(|id| !alive.contains(**id)).count();
 
-    let condensed = condense(&graph.edges, &bridged, |id| query.all || !alive.test(id), |id| closed(graph.type_index(id)))?;
+    let marked: Vec<u32> = bridged.iter().map(|id| id.as_u32()).collect();
+    let inside = |node| query.all || !alive.contains(ObjectId::from_u32(node));
+    let opaque = |node| graph.type_index(ObjectId::from_u32(node)).is_some_and(closed);
+    let condensed = condense(graph.edges.csr(), &marked, inside, opaque)?;
     if condensed.cut {
         on.notes.add(NoteKind::LimitHit, None, "there are too many cross references: some are left out");
     }
-    let object = |id: &u32| {
-        bridged.binary_search(id).ok()?;
-        let handle = handles.get(id);
+    let object = |id: ObjectId| {
+        bridged.binary_search(&id).ok()?;
+        let handle = handles.get(&id);
         Some(BridgeObject {
-            address: graph.address(*id),
-            type_name: graph.type_name(namer, *id),
-            method_table: graph.kind(*id).map_or(Addr::NULL, |k| k.method_table),
+            address: graph.address(id),
+            type_name: graph.type_name(namer, id),
+            method_table: graph.kind(id).map_or(Addr::NULL, |k| k.method_table),
             handle: handle.map(|h| h.0),
             context: handle.and_then(|h| h.1),
         })
     };
-    let scc = |(ids, index): (&Vec<u32>, u32)| {
-        let mut sum = ObjectSum::default();
-        ids.iter().for_each(|id| sum.add(graph.size(*id)));
-        let mut objects: Vec<BridgeObject> = ids.iter().filter_map(object).collect();
+    let scc = |(nodes, index): (&Vec<u32>, u32)| {
+        let ids = || nodes.iter().copied().map(ObjectId::from_u32);
+        let mut sum = Sum::default();
+        ids().for_each(|id| sum.add(graph.size(id)));
+        let mut objects: Vec<BridgeObject> = ids().filter_map(object).collect();
         objects.sort_by_key(|o| o.address);
-        BridgeScc { index, alive: ids.iter().any(|id| alive.test(*id)), objects, members: sum.count, bytes: sum.bytes }
+        BridgeScc { index, alive: ids().any(|id| alive.contains(id)), objects, members: sum.count, bytes: sum.bytes }
     };
-    let mut counts: FxHashMap<u32, u64> = FxHashMap::default();
-    bridged.iter().for_each(|id| {
-        let n = counts.entry(graph.type_index(*id)).or_default();
-        *n = n.saturating_add(1);
-    });
-    let class = |(kind, index): (&std::sync::Arc<crate::gc::ObjectType>, u32)| {
-        let bridged = counts.get(&index).copied().unwrap_or(0);
-        let kind_of = match (bridged > 0, closed(index)) {
+    let mut counts: FxHashMap<TypeIndex, u64> = FxHashMap::default();
+    bridged.iter().filter_map(|id| graph.type_index(*id)).for_each(|ty| counts.entry(ty).or_default().bump());
+    let class = |(ty, kind): (TypeIndex, &Arc<ObjectType>)| {
+        let bridged = counts.get(&ty).copied().unwrap_or(0);
+        let kind_of = match (bridged > 0, closed(ty)) {
             (true, false) => BridgeClassKind::TransparentBridge,
             (true, true) => BridgeClassKind::OpaqueBridge,
             (false, true) => BridgeClassKind::Opaque,
@@ -93,11 +96,11 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
         let type_name = namer.name_or_address(kind.method_table);
         Some(BridgeClass { type_name, method_table: kind.method_table, kind: kind_of, bridged })
     };
-    let mut classes: Vec<BridgeClass> = graph.types.iter().zip(0u32..).filter_map(class).collect();
+    let mut classes: Vec<BridgeClass> = graph.types.iter_enumerated().filter_map(class).collect();
     classes.sort_by(|a, b| b.bridged.cmp(&a.bridged).then_with(|| a.type_name.cmp(&b.type_name)).then(a.method_table.cmp(&b.method_table)));
     let report = BridgeReport {
-        bridged: u64::try_from(bridged.len()).unwrap_or(u64::MAX),
-        dead: u64::try_from(dead).unwrap_or(u64::MAX),
+        bridged: len64(bridged.len()),
+        dead: len64(dead),
         all: query.all,
         sccs: condensed.components.iter().zip(0u32..).map(scc).collect(),
         xrefs: condensed.references.iter().map(|(src, dst)| BridgeXref { src: *src, dst: *dst }).collect(),

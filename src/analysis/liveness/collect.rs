@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{OnGraph, by_type, collected_by, generation, generations, reach, registered};
+use super::{OnGraph, by_type, collected_by, generation, generations, registered};
 use crate::base::Answer;
-use crate::model::{CollectGeneration, CollectReport, Generation, ObjectSum};
+use crate::gc::ObjectId;
+use crate::model::{CollectGeneration, CollectReport, Generation, Sum};
 use crate::session::{Error, Heap};
 
 /// Which collection.
@@ -25,21 +26,21 @@ pub fn collect(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport
     let on = OnGraph::open(heap, true)?;
     let (graph, oldest) = (on.graph, query.generation);
     let of = generations(heap, graph);
-    let condemned = |id: u32| collected_by(generation(&of, id)).is_some_and(|g| g <= oldest);
-    let starts = (0..graph.len()).filter(|id| !condemned(*id)).chain(graph.held.iter().copied());
-    let live = reach(&graph.edges, starts, |_, _| true);
-    let due = registered(&on).into_iter().filter(|id| !live.test(*id));
-    let resurrected = reach(&graph.edges, due, |_, to| !live.test(to));
+    let condemned = |id: ObjectId| collected_by(generation(&of, id)).is_some_and(|g| g <= oldest);
+    let starts = graph.ids().filter(|id| !condemned(*id)).chain(graph.rooted.iter().copied());
+    let live = graph.edges.reachable(starts);
+    let due = registered(&on).into_iter().filter(|id| !live.contains(*id));
+    let resurrected = graph.edges.reach(due, |_, to| !live.contains(to));
 
-    let (mut rows, mut untouched): (BTreeMap<Generation, CollectGeneration>, ObjectSum) = (BTreeMap::new(), ObjectSum::default());
-    for id in 0..graph.len() {
+    let (mut rows, mut untouched): (BTreeMap<Generation, CollectGeneration>, Sum) = (BTreeMap::new(), Sum::default());
+    for id in graph.ids() {
         let size = graph.size(id);
         if !condemned(id) {
             untouched.add(size);
             continue;
         }
         let generation = generation(&of, id);
-        let none = ObjectSum::default();
+        let none = Sum::default();
         let row = rows.entry(generation).or_insert(CollectGeneration {
             generation,
             objects: none,
@@ -48,24 +49,21 @@ pub fn collect(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport
             freed: none,
         });
         row.objects.add(size);
-        if live.test(id) {
+        if live.contains(id) {
             row.survivors.add(size);
-        } else if resurrected.test(id) {
+        } else if resurrected.contains(id) {
             row.resurrected.add(size);
         } else {
             row.freed.add(size);
         }
     }
-    let sum = |wanted: &dyn Fn(&CollectGeneration) -> bool, part: fn(&CollectGeneration) -> ObjectSum| {
-        rows.values()
-            .filter(|r| wanted(r))
-            .map(part)
-            .fold(ObjectSum::default(), |a, b| ObjectSum { count: a.count.saturating_add(b.count), bytes: a.bytes.saturating_add(b.bytes) })
+    let sum = |wanted: &dyn Fn(&CollectGeneration) -> bool, part: fn(&CollectGeneration) -> Sum| {
+        Sum::of(rows.values().filter(|r| wanted(r)).map(part))
     };
     let young = |r: &CollectGeneration| collected_by(r.generation).is_some_and(|g| g < 2);
     let report = CollectReport {
         generation: oldest,
-        freed: by_type(&on, (0..graph.len()).filter(|id| condemned(*id) && !live.test(*id) && !resurrected.test(*id)), query.top),
+        freed: by_type(&on, graph.ids().filter(|id| condemned(*id) && !live.contains(*id) && !resurrected.contains(*id)), query.top),
         survivors: sum(&|_| true, |r| r.survivors),
         promoted: sum(&young, |r| r.survivors),
         resurrected: sum(&|_| true, |r| r.resurrected),

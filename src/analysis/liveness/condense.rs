@@ -3,11 +3,11 @@
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-use super::reach;
-use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError};
+use crate::base::Count;
+use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError, reach};
 
-/// References between components that are kept at most, before contracting gives up on the rest.
-const MOST: usize = 1 << 26;
+/// References between components to keep; the rest is dropped.
+const MAX_REFERENCES: usize = 1 << 26;
 
 /// Components with marked nodes, and the references between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,21 +36,21 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     let components = Components::compute(&part);
     let members = components.members();
     let order = components.condensation(&part)?;
-    let id_of = |node: &u32| usize::try_from(*node).ok().and_then(|i| ids.get(i)).copied();
+    let id_of = |node: &u32| ids.get(*node as usize).copied();
     // Colours: which marked components a component without marks leads to. Most have the same as their only successor.
     let mut colours: Vec<Arc<[u32]>> = Vec::new();
     let mut known: FxHashMap<Arc<[u32]>, ()> = FxHashMap::default();
     let (mut kept, mut references): (Vec<u32>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
     let (mut cost, mut cut) = (0usize, false);
     let mut has_mark = BitSet::new(components.count());
-    // Numbers grow from targets to sources.
+    // Targets come before sources.
     for component in 0..components.count() {
         let mut leads: Vec<u32> = Vec::new();
         let mut last: Option<&Arc<[u32]>> = None;
         for next in order.successors(component) {
             if has_mark.test(*next) {
                 leads.push(*next);
-            } else if let Some(colour) = usize::try_from(*next).ok().and_then(|i| colours.get(i))
+            } else if let Some(colour) = colours.get(*next as usize)
                 && !last.is_some_and(|l| Arc::ptr_eq(l, colour))
             {
                 leads.extend_from_slice(colour);
@@ -59,13 +59,13 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
         }
         leads.sort_unstable();
         leads.dedup();
-        if cost.saturating_add(leads.len()) > MOST {
+        if cost.saturating_add(leads.len()) > MAX_REFERENCES {
             (leads, cut) = (Vec::new(), true);
         }
         if members.row(component).iter().filter_map(id_of).any(|id| is_marked.test(id)) {
             has_mark.set(component);
             kept.push(component);
-            cost = cost.saturating_add(leads.len());
+            cost.grow(leads.len());
             references.extend(leads.iter().map(|to| (component, *to)));
             colours.push(Arc::from([]));
             continue;
@@ -74,7 +74,7 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
         let shared = match known.get_key_value(&colour) {
             Some((same, ())) => Arc::clone(same),
             None => {
-                cost = cost.saturating_add(colour.len());
+                cost.grow(colour.len());
                 known.insert(Arc::clone(&colour), ());
                 colour
             }
@@ -89,7 +89,7 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     Ok(Condensed { components, references, cut })
 }
 
-/// The graph of the nodes in `reached`, without edges of `opaque` ones, and their numbers in `edges`.
+/// The graph of the nodes in `reached`, without edges of `opaque` ones, and which node of `edges` each of them is.
 fn part(edges: &Csr, reached: &BitSet, opaque: impl Fn(u32) -> bool) -> Result<(Csr, Vec<u32>), GraphError> {
     let ids: Vec<u32> = reached.iter().collect();
     let number = |id: &u32| ids.binary_search(id).ok().and_then(|i| u32::try_from(i).ok());

@@ -1,4 +1,4 @@
-//! Who lives, who dies, and why: the bridge to another collector, other roots than there are, garbage, collections.
+//! Liveness: garbage, what a collection would free, other roots than there are, the bridge to another collector.
 
 mod bridge;
 mod collect;
@@ -17,22 +17,21 @@ pub use unreachable::{UnreachableQuery, unreachable};
 pub use whatif::{WhatifQuery, whatif};
 
 use super::on_graph::OnGraph;
-use crate::base::Addr;
-use crate::graph::{BitSet, reach};
-use crate::model::{FinalizerState, Generation, ObjectSum, ObjectsByType, TypeBytes};
+use crate::base::{Addr, IndexVec, top_or_all};
+use crate::gc::{ObjectId, TypeIndex};
+use crate::model::{FinalizerState, Generation, ObjectsByType, Sum, TypeBytes};
 use crate::session::{Heap, HeapGraph, Namer};
 
-/// The generation of each object, by its number.
-fn generations(heap: &Heap, graph: &HeapGraph) -> Vec<Generation> {
-    let mut of = vec![Generation::Ephemeral; usize::try_from(graph.len()).unwrap_or(0)];
-    for (number, segment) in heap.segments().iter().enumerate() {
-        let Some((first, count)) = graph.index.of_segment(number) else { continue };
-        for id in first..first.saturating_add(count) {
+/// The generation of each object.
+fn generations(heap: &Heap, graph: &HeapGraph) -> Generations {
+    let mut of: Generations = vec![Generation::Ephemeral; graph.ids().len()].into();
+    for (index, segment) in heap.walker().segments_enumerated() {
+        for id in graph.index.of_segment(index).into_iter().flatten() {
             let generation = match segment.generation {
                 Generation::Ephemeral => heap.generation_of(graph.address(id)).unwrap_or(Generation::Ephemeral),
                 other => other,
             };
-            if let Some(slot) = usize::try_from(id).ok().and_then(|i| of.get_mut(i)) {
+            if let Some(slot) = of.get_mut(id) {
                 *slot = generation;
             }
         }
@@ -40,8 +39,10 @@ fn generations(heap: &Heap, graph: &HeapGraph) -> Vec<Generation> {
     of
 }
 
-fn generation(of: &[Generation], id: u32) -> Generation {
-    usize::try_from(id).ok().and_then(|i| of.get(i)).copied().unwrap_or(Generation::Ephemeral)
+type Generations = IndexVec<ObjectId, Generation>;
+
+fn generation(of: &Generations, id: ObjectId) -> Generation {
+    of.get(id).copied().unwrap_or(Generation::Ephemeral)
 }
 
 /// Up to which collection objects of a generation are left alone: they are looked at by collections of this generation and
@@ -56,21 +57,16 @@ fn collected_by(generation: Generation) -> Option<u8> {
     }
 }
 
-/// Numbers of the objects whose finalizer has not been found due.
-fn registered(on: &OnGraph<'_>) -> Vec<u32> {
+/// The objects whose finalizer has not been found due.
+fn registered(on: &OnGraph<'_>) -> Vec<ObjectId> {
     let queues = on.notes.take(on.heap.gc().finalizer_queues());
     let entries = queues.iter().flat_map(|q| &q.entries).filter(|e| e.state == FinalizerState::Registered);
     entries.filter_map(|e| on.graph.index.id_of(e.object)).collect()
 }
 
-/// The numbers that are not in `set`, ascending.
-fn outside(set: &BitSet) -> impl Iterator<Item = u32> + '_ {
-    (0..set.bound()).filter(|id| !set.test(*id))
-}
-
 /// Counts objects by something and by type.
 struct ByType<K> {
-    rows: FxHashMap<(K, u32), ObjectSum>,
+    rows: FxHashMap<(K, Option<TypeIndex>), Sum>,
 }
 
 impl<K> Default for ByType<K> {
@@ -80,14 +76,14 @@ impl<K> Default for ByType<K> {
 }
 
 impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
-    fn add(&mut self, graph: &HeapGraph, key: K, id: u32) {
+    fn add(&mut self, graph: &HeapGraph, key: K, id: ObjectId) {
         self.rows.entry((key, graph.type_index(id))).or_default().add(graph.size(id));
     }
 
     /// The most bytes first.
     fn rows(self, graph: &HeapGraph, namer: &Namer) -> Vec<(K, TypeBytes)> {
-        let row = |((key, index), sum): ((K, u32), ObjectSum)| {
-            let kind = usize::try_from(index).ok().and_then(|i| graph.types.get(i));
+        let row = |((key, ty), sum): ((K, Option<TypeIndex>), Sum)| {
+            let kind = ty.and_then(|t| graph.types.get(t));
             let method_table = kind.map_or(Addr::NULL, |k| k.method_table);
             (key, TypeBytes { type_name: namer.name_or_address(method_table), method_table, count: sum.count, bytes: sum.bytes })
         };
@@ -100,14 +96,14 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
 }
 
 /// The sums over `ids`, by type; `top` types, 0 for all.
-fn by_type(on: &OnGraph<'_>, ids: impl IntoIterator<Item = u32>, top: usize) -> ObjectsByType {
+fn by_type(on: &OnGraph<'_>, ids: impl IntoIterator<Item = ObjectId>, top: usize) -> ObjectsByType {
     let graph = on.graph;
-    let (mut total, mut types) = (ObjectSum::default(), ByType::default());
+    let (mut total, mut types) = (Sum::default(), ByType::default());
     for id in ids {
         total.add(graph.size(id));
         types.add(graph, (), id);
     }
     let mut rows: Vec<TypeBytes> = types.rows(graph, &on.namer).into_iter().map(|(_, t)| t).collect();
-    rows.truncate(if top == 0 { usize::MAX } else { top });
+    rows.truncate(top_or_all(top));
     ObjectsByType { count: total.count, bytes: total.bytes, types: rows }
 }

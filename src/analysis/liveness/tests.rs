@@ -1,13 +1,24 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+use super::condense;
 use super::unreachable::Garbage;
 use super::whatif::cut_edges;
-use super::{condense, reach};
-use crate::graph::Csr;
+use crate::base::Index;
+use crate::gc::ObjectId;
+use crate::graph::{Csr, reach};
 use crate::model::GarbageClass;
+use crate::session::Edges;
 
 fn graph(nodes: u32, edges: &[(u32, u32)]) -> Csr {
     Csr::from_edges(nodes, edges).unwrap()
+}
+
+fn ids<const N: usize>(nodes: [u32; N]) -> [ObjectId; N] {
+    nodes.map(ObjectId::from_u32)
+}
+
+fn pair(from: u32, to: u32) -> (ObjectId, ObjectId) {
+    (ObjectId::from_u32(from), ObjectId::from_u32(to))
 }
 
 #[test]
@@ -80,14 +91,15 @@ fn contracted_references_are_those_of_a_search_from_each_component() {
 fn garbage_is_of_one_class_each() {
     // 0 root → 1. 2 finalizable → 3. 4 weak → 5. 6 old → 7 young → 8 young. 9 young. 10 middle → 11 middle, young 12.
     let g = graph(13, &[(0, 1), (2, 3), (4, 5), (6, 7), (7, 8), (10, 11), (10, 12)]);
-    let live = reach(&g, [0], |_, _| true);
-    let level = |id: u32| match id {
+    let g = Edges::from(g);
+    let live = g.reachable(ids([0]));
+    let level = |id: ObjectId| match id.as_u32() {
         6 => Some(2),
         10 | 11 => Some(1),
         _ => Some(0),
     };
-    let garbage = Garbage::sort(&g, &live, &[1, 2], &[1, 4, 3], level);
-    let class = |id: u32| garbage.class(id, level(id));
+    let garbage = Garbage::sort(&g, &live, (&ids([1, 2]), &ids([1, 4, 3])), level);
+    let class = |node: u32| garbage.class(ObjectId::from_u32(node), level(ObjectId::from_u32(node)));
     use GarbageClass::{DeadOlder, FinalizerOnly, Unreachable, WeakOnly};
     let all: Vec<GarbageClass> = (2..13).map(class).collect();
     let expected = [
@@ -104,14 +116,14 @@ fn garbage_is_of_one_class_each() {
         DeadOlder,
     ];
     assert_eq!(all, expected);
-    assert!(garbage.live.test(1) && !garbage.live.test(2));
+    assert!(ids([1]).iter().all(|id| garbage.live.contains(*id)) && ids([2]).iter().all(|id| !garbage.live.contains(*id)));
 }
 
 #[test]
 fn a_dependent_handle_takes_only_its_own_edge() {
-    let g = graph(3, &[(0, 1), (0, 2), (0, 2)]);
-    assert!(cut_edges(&g, [(0, 1)].into_iter()).contains(&(0, 1)));
+    let g = Edges::from(graph(3, &[(0, 1), (0, 2), (0, 2)]));
+    assert!(cut_edges(&g, [pair(0, 1)].into_iter()).contains(&pair(0, 1)));
     // A field refers to it as well.
-    assert!(cut_edges(&g, [(0, 2)].into_iter()).is_empty());
-    assert!(cut_edges(&g, [(0, 2), (0, 2)].into_iter()).contains(&(0, 2)));
+    assert!(cut_edges(&g, [pair(0, 2)].into_iter()).is_empty());
+    assert!(cut_edges(&g, [pair(0, 2), pair(0, 2)].into_iter()).contains(&pair(0, 2)));
 }

@@ -2,52 +2,56 @@
 
 use std::collections::BTreeMap;
 
-use super::{ByType, OnGraph, collected_by, generation, generations, outside, registered};
-use crate::base::{Addr, Answer};
-use crate::graph::{BitSet, Csr, reach, reachable};
-use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, Stacks, UnreachableReport};
+use super::{ByType, OnGraph, collected_by, generation, generations, registered};
+use crate::base::{Addr, Answer, len64, top_or_all};
+use crate::gc::ObjectId;
+use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, Stacks, Sum, UnreachableReport};
 use crate::session::roots::RootFlags;
-use crate::session::{Error, Heap};
+use crate::session::{Edges, Error, Heap, ObjectSet};
 
-/// What `unreachable` is asked.
+/// Arguments of `unreachable`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnreachableQuery {
     /// The objects instead of their types.
     pub objects: bool,
     /// Rows to list, 0 for all.
     pub top: usize,
-    /// Whether words of stacks and registers count as roots.
+    /// Whether stack and register values count as roots.
     pub stacks: Stacks,
 }
 
 /// Garbage, sorted: each object that is not `live` is of one class.
 pub(super) struct Garbage<'g> {
-    pub(super) live: &'g BitSet,
-    finalizable: BitSet,
-    weak: BitSet,
+    pub(super) live: &'g ObjectSet,
+    finalizable: ObjectSet,
+    weak: ObjectSet,
     /// Reached from dead objects of generation 2 and of large and pinned objects; and of generation 1.
-    older: [BitSet; 2],
+    older: [ObjectSet; 2],
 }
 
 impl<'g> Garbage<'g> {
     /// `level` says which collection looks at an object: 0, 1, 2, `None` for none.
-    pub(super) fn sort(edges: &Csr, live: &'g BitSet, finalizable: &[u32], weak: &[u32], level: impl Fn(u32) -> Option<u8>) -> Garbage<'g> {
-        let dead = |ids: &[u32]| ids.iter().copied().filter(|id| !live.test(*id)).collect::<Vec<u32>>();
-        let mut targets = BitSet::new(edges.nodes());
-        weak.iter().for_each(|id| {
-            targets.set(*id);
-        });
-        let from = |at_least: u8| reach(edges, outside(live).filter(|id| level(*id) >= Some(at_least)), |_, to| !live.test(to));
-        Garbage { live, finalizable: reach(edges, dead(finalizable), |_, to| !live.test(to)), weak: targets, older: [from(2), from(1)] }
+    pub(super) fn sort(
+        edges: &Edges,
+        live: &'g ObjectSet,
+        (finalizable, weakly_held): (&[ObjectId], &[ObjectId]),
+        level: impl Fn(ObjectId) -> Option<u8>,
+    ) -> Garbage<'g> {
+        let dead = |_, to| !live.contains(to);
+        let finalizable = edges.reach(finalizable.iter().copied().filter(|id| !live.contains(*id)), dead);
+        let mut weak = edges.no_objects();
+        weak.extend(weakly_held.iter().copied());
+        let older = [2, 1].map(|least| edges.reach(live.others().filter(|id| level(*id) >= Some(least)), dead));
+        Garbage { live, finalizable, weak, older }
     }
 
-    pub(super) fn class(&self, id: u32, level: Option<u8>) -> GarbageClass {
+    pub(super) fn class(&self, id: ObjectId, level: Option<u8>) -> GarbageClass {
         let [old, middle] = &self.older;
-        if self.finalizable.test(id) {
+        if self.finalizable.contains(id) {
             GarbageClass::FinalizerOnly
-        } else if self.weak.test(id) {
+        } else if self.weak.contains(id) {
             GarbageClass::WeakOnly
-        } else if level == Some(0) && middle.test(id) || level == Some(1) && old.test(id) {
+        } else if level == Some(0) && middle.contains(id) || level == Some(1) && old.contains(id) {
             GarbageClass::DeadOlder
         } else {
             GarbageClass::Unreachable
@@ -62,21 +66,21 @@ impl<'g> Garbage<'g> {
 pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<UnreachableReport>, Error> {
     let on = OnGraph::open(heap, true)?;
     let (graph, namer) = (on.graph, &on.namer);
-    let live = reachable(&graph.edges, &graph.starts(query.stacks));
+    let live = graph.edges.reachable(graph.starts(query.stacks));
     let of = generations(heap, graph);
-    let level = |id: u32| collected_by(generation(&of, id));
+    let level = |id: ObjectId| collected_by(generation(&of, id));
     let weak = graph.roots.roots.iter().filter(|r| r.flags.has(RootFlags::WEAK));
-    let weak: Vec<u32> = weak.filter_map(|r| graph.index.id_of(r.object)).collect();
-    let garbage = Garbage::sort(&graph.edges, &live, &registered(&on), &weak, level);
+    let weak: Vec<ObjectId> = weak.filter_map(|r| graph.index.id_of(r.object)).collect();
+    let garbage = Garbage::sort(&graph.edges, &live, (&registered(&on), &weak), level);
 
-    let (mut reached, mut lost) = (ObjectSum::default(), ObjectSum::default());
-    let mut totals: BTreeMap<GarbageClass, ObjectSum> = BTreeMap::new();
+    let (mut reached, mut lost) = (Sum::default(), Sum::default());
+    let mut totals: BTreeMap<GarbageClass, Sum> = BTreeMap::new();
     let mut types: ByType<GarbageClass> = ByType::default();
     let mut objects = Vec::new();
-    let most = if query.top == 0 { usize::MAX } else { query.top };
-    for id in 0..graph.len() {
+    let most = top_or_all(query.top);
+    for id in graph.ids() {
         let size = graph.size(id);
-        if garbage.live.test(id) {
+        if garbage.live.contains(id) {
             reached.add(size);
             continue;
         }
@@ -115,7 +119,7 @@ pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<Unrea
             .collect(),
         types: (!query.objects).then_some(rows),
         objects: query.objects.then_some(objects),
-        shown: (all > most).then(|| u64::try_from(most).unwrap_or(u64::MAX)),
+        shown: (all > most).then(|| len64(most)),
         coverage: graph.roots.coverage.clone(),
         stacks: query.stacks,
     };

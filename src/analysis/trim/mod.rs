@@ -19,7 +19,7 @@ use redact::Redaction;
 use sink::Sink;
 
 /// Most ranges of an ELF core: readers that do not know how to count beyond 65 534 exist.
-const MOST_RANGES: usize = 60_000;
+const MAX_RANGES: usize = 60_000;
 
 /// What the commands read of a dump's memory.
 #[derive(Clone, Debug, Default)]
@@ -77,7 +77,7 @@ impl<'d> Trim<'d> {
         };
         let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).copied().collect();
         let mut ranges = intersect(&union(wanted.clone(), gap), &captured);
-        while ranges.len() > MOST_RANGES && dump.file().facts.container == Container::ElfCore && gap < 1 << 16 {
+        while ranges.len() > MAX_RANGES && dump.file().facts.container == Container::ElfCore && gap < 1 << 16 {
             gap = gap.saturating_mul(2);
             ranges = intersect(&union(wanted.clone(), gap), &captured);
         }
@@ -94,7 +94,7 @@ impl<'d> Trim<'d> {
 
     /// Stretches of memory in it.
     pub fn ranges(&self) -> u64 {
-        u64::try_from(self.layout.ranges.len()).unwrap_or(u64::MAX)
+        crate::base::len64(self.layout.ranges.len())
     }
 
     /// Writes it. With redaction, returns what was overwritten.

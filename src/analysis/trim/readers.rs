@@ -7,9 +7,10 @@ use crate::analysis::{
     ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, RootsQuery, SegmentsQuery, VerifyQuery,
     contracts, exceptions, finalizers, handles, heap, info, object, oom, roots, segments, statics, threads, verify,
 };
-use crate::base::Addr;
+use crate::base::{Addr, Count};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
+use crate::gc::TypeIndex;
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Runtime, StaticsQuery, loaded_types};
 
@@ -60,14 +61,14 @@ fn read_runtime(runtime: &Runtime) {
 fn read_objects(heap: &Heap) {
     let namer = heap.namer();
     let mut objects: Vec<Addr> = Vec::new();
-    let mut met: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut met: FxHashMap<TypeIndex, u32> = FxHashMap::default();
     heap.walker().visit(
         heap.progress(),
         |_| true,
         |object| {
             let met = met.entry(object.kind.index).or_default();
             if *met < OBJECTS_OF_A_TYPE && !object.kind.is_free {
-                *met = met.saturating_add(1);
+                met.bump();
                 objects.push(object.address);
             }
             std::ops::ControlFlow::Continue(())

@@ -13,10 +13,10 @@ use super::sink::Sink;
 use super::{Addresses, Reads};
 use crate::analysis::walk::{Nothing, objects_of};
 use crate::base::ranges::{subtract, union};
-use crate::base::{Addr, AddrRange, Endian, Silent};
+use crate::base::{Addr, AddrRange, Count, Endian, Silent};
 use crate::clr::exceptions::Exceptions;
 use crate::clr::fields::{Storage, Types};
-use crate::gc::ObjectType;
+use crate::gc::{ObjectType, SegmentIndex, TypeIndex};
 use crate::memory::Memory;
 use crate::model::{GapKind, RedactionModel, WalkModel};
 use crate::session::roots::{RootOptions, Roots};
@@ -35,8 +35,8 @@ enum Act {
     Addresses,
     /// Overwritten with letters.
     Letters,
-    /// A segment: number of the heap, number of the segment.
-    Segment(usize, usize),
+    /// A segment: which of the heaps, and which of its segments.
+    Segment(usize, SegmentIndex),
 }
 
 /// Copies without contents.
@@ -53,7 +53,7 @@ impl<'d> Redaction<'d> {
         let mut acts = Vec::new();
         let mut segments = Vec::new();
         for (i, heap) in heaps.iter().enumerate() {
-            for (j, segment) in heap.heap.segments().iter().enumerate() {
+            for (j, segment) in heap.heap.walker().segments_enumerated() {
                 let range = AddrRange::new(segment.start, segment.reserved.max(segment.allocated));
                 segments.push(range);
                 acts.push((range, Act::Segment(i, j)));
@@ -132,7 +132,7 @@ struct RedactedHeap {
     traces: FxHashSet<Addr>,
     /// Objects that walks do not reach, where parts of the heap are not in the dump. Sorted.
     strays: Vec<Addr>,
-    walks: FxHashMap<usize, WalkModel>,
+    walks: FxHashMap<SegmentIndex, WalkModel>,
 }
 
 impl RedactedHeap {
@@ -199,18 +199,24 @@ impl RedactedHeap {
         strays
     }
 
-    /// Writes the objects of the segment with that number. Everything between them stays zero.
-    fn write<W: Write>(&self, number: usize, addresses: &Addresses, sink: &mut Sink<'_, W>, counts: &mut RedactionModel) -> io::Result<()> {
+    /// Writes the objects of a segment. Everything between them stays zero.
+    fn write<W: Write>(
+        &self,
+        index: SegmentIndex,
+        addresses: &Addresses,
+        sink: &mut Sink<'_, W>,
+        counts: &mut RedactionModel,
+    ) -> io::Result<()> {
         let memory = self.heap.memory();
-        let Some(segment) = self.heap.segments().get(number) else { return Ok(()) };
+        let Some(segment) = self.heap.walker().segment(index) else { return Ok(()) };
         let end = segment.reserved.max(segment.allocated);
-        let mut keeps: FxHashMap<u32, Keep> = FxHashMap::default();
+        let mut keeps: FxHashMap<TypeIndex, Keep> = FxHashMap::default();
         let mut strays = self.strays.iter().copied().filter(|a| segment.start <= *a && *a < end).peekable();
         let mut gaps =
-            self.walks.get(&number).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == GapKind::Corrupt).map(|g| g.range).peekable();
+            self.walks.get(&index).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == GapKind::Corrupt).map(|g| g.range).peekable();
         let mut between = segment.allocated_bytes;
         let mut result = Ok(());
-        let mut before = |at: Addr, sink: &mut Sink<'_, W>, keeps: &mut FxHashMap<u32, Keep>, counts: &mut RedactionModel| {
+        let mut before = |at: Addr, sink: &mut Sink<'_, W>, keeps: &mut FxHashMap<TypeIndex, Keep>, counts: &mut RedactionModel| {
             loop {
                 let gap = gaps.peek().map_or(at, |g| g.start);
                 let stray = strays.peek().copied().unwrap_or(at);
@@ -240,7 +246,7 @@ impl RedactedHeap {
         );
         result?;
         before(end, sink, &mut keeps, counts)?;
-        counts.free_bytes = counts.free_bytes.saturating_add(between);
+        counts.free_bytes.grow(between);
         Ok(())
     }
 
@@ -261,13 +267,13 @@ impl RedactedHeap {
         kind: &ObjectType,
         size: u64,
         sink: &mut Sink<'_, W>,
-        keeps: &mut FxHashMap<u32, Keep>,
+        keeps: &mut FxHashMap<TypeIndex, Keep>,
         counts: &mut RedactionModel,
     ) -> io::Result<()> {
         let memory = self.heap.memory();
         let word = memory.ptr_bytes();
         let part = |from: u64, to: u64| AddrRange::new(at.plus(from), at.plus(to.max(from)));
-        let add = |n: &mut u64, more: u64| *n = n.saturating_add(more);
+        let add = |n: &mut u64, more: u64| n.grow(more);
         if let Some(header) = at.minus(self.header) {
             sink.copy(memory, AddrRange::new(header, at))?;
         }

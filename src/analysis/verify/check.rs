@@ -6,14 +6,14 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::heap_map::{HeapMap, Target, certain};
 use super::sink::{Found, Sink};
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, Count, IndexVec};
 use crate::clr::header::{HeaderUse, Headers};
-use crate::gc::{Cards, Object, References, Sweep, Visitor};
+use crate::gc::{Cards, Object, References, SegmentIndex, Sweep, Visitor};
 use crate::memory::Window;
 use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
 
 /// References of an object in front of a gap that wait for what is found out about the gap.
-const MOST_DOUBTFUL: usize = 64;
+const MAX_DOUBTFUL: usize = 64;
 /// Places in front of a bad reference that may be the start of a swallowed object: header words before it are no nulls.
 const LOOK_AHEAD: u64 = 32;
 
@@ -27,8 +27,7 @@ pub(super) struct Tools<'h> {
     pub(super) threads: Option<FxHashSet<u32>>,
     pub(super) cards: Option<Cards>,
     pub(super) sweep: Option<Sweep>,
-    /// By number of the segment.
-    pub(super) ages: Vec<Age>,
+    pub(super) ages: IndexVec<SegmentIndex, Age>,
 }
 
 /// How old the objects of a segment are.
@@ -85,7 +84,7 @@ pub(super) struct Hits {
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     pub(super) gaps: FxHashMap<Addr, Hits>,
-    /// Objects whose size is wrong, with the number of what leads to the objects inside.
+    /// Objects whose size is wrong, with how many references lead to the objects inside.
     pub(super) sizes: BTreeMap<Addr, u64>,
 }
 
@@ -94,12 +93,12 @@ impl Folded {
     pub(super) fn fold(&mut self, map: &HeapMap<'_>, target: Addr, unknown: &mut u64) -> Option<(FindingId, Option<Addr>)> {
         Some(match map.look(target) {
             Target::Unknown => {
-                *unknown = unknown.saturating_add(1);
+                unknown.bump();
                 return None;
             }
             Target::Gap(start) => {
                 let hits = self.gaps.entry(start).or_default();
-                hits.count = hits.count.saturating_add(1);
+                hits.count.bump();
                 hits.exact |= start == target;
                 return None;
             }
@@ -116,14 +115,13 @@ impl Folded {
     }
 
     fn size(&mut self, object: Addr, also: u64) {
-        let n = self.sizes.entry(object).or_default();
-        *n = n.saturating_add(also);
+        self.sizes.entry(object).or_default().grow(also);
     }
 
     pub(super) fn merge(&mut self, other: Folded) {
         for (start, hits) in other.gaps {
             let into = self.gaps.entry(start).or_default();
-            into.count = into.count.saturating_add(hits.count);
+            into.count.grow(hits.count);
             into.exact |= hits.exact;
         }
         other.sizes.into_iter().for_each(|(object, n)| self.size(object, n));
@@ -139,7 +137,7 @@ pub(super) struct Checker<'h> {
     /// Up to where the places of the segment's objects are certain.
     certain: Addr,
     last: Option<Before>,
-    hint: usize,
+    hint: SegmentIndex,
     header_window: Window<'h>,
     card_window: Window<'h>,
     mark_window: Window<'h>,
@@ -181,7 +179,7 @@ impl<'h> Checker<'h> {
             next_gap: 0,
             certain: Addr::NULL,
             last: None,
-            hint: 0,
+            hint: SegmentIndex::default(),
             header_window: window.clone(),
             card_window: window.clone(),
             mark_window: window,
@@ -201,7 +199,7 @@ impl<'h> Checker<'h> {
             if let Some(before) = self.last.filter(|b| b.end(self.tools).is_none_or(|end| end >= gap.start)) {
                 self.before.insert(gap.start, before);
             }
-            self.next_gap = self.next_gap.saturating_add(1);
+            self.next_gap.bump();
         }
     }
 
@@ -261,7 +259,7 @@ impl<'h> Checker<'h> {
         let gap = self.gaps.get(self.next_gap).map(|g| g.start).filter(|start| *start > object.address);
         let end = rounded(object.size, self.tools).map(|n| object.address.plus(n));
         let waiting = gap.filter(|start| end.is_some_and(|end| end >= *start)).map(|start| self.doubtful.entry(start).or_default());
-        match waiting.filter(|list| list.len() < MOST_DOUBTFUL) {
+        match waiting.filter(|list| list.len() < MAX_DOUBTFUL) {
             Some(list) => list.push(found),
             None => self.sink.add(found),
         }
@@ -345,12 +343,12 @@ fn rounded(size: u64, tools: &Tools<'_>) -> Option<u64> {
 }
 
 impl Visitor for Checker<'_> {
-    fn segment(&mut self, index: usize, _segment: &SegmentModel) -> bool {
+    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
         self.close();
         self.last = None;
         self.next_gap = 0;
-        self.segment = self.tools.map.heap.segments().get(index);
-        let walk = self.tools.map.walks.get(index).map(|(_, walk)| walk);
+        self.segment = self.tools.map.heap.segment(index);
+        let walk = self.tools.map.walk(index);
         self.certain = walk.map_or(Addr::NULL, certain);
         self.gaps = walk.into_iter().flat_map(|w| &w.gaps).filter(|g| g.range.start < self.certain).map(|g| g.range).collect();
         true

@@ -2,9 +2,9 @@
 
 use super::check::{Folded, Tools};
 use super::sink::{Found, Sink};
-use crate::base::{Addr, Answer};
+use crate::base::{Addr, Answer, Count};
 use crate::clr::header::HeaderUse;
-use crate::gc::{Gc, HandleFilter};
+use crate::gc::{Gc, HandleFilter, SegmentIndex};
 use crate::model::{FindingId, HandleKind, VerifyTotals};
 
 /// Checks entries of tables one after the other.
@@ -13,7 +13,7 @@ pub(super) struct Entries<'h> {
     pub(super) folded: &'h mut Folded,
     pub(super) sink: &'h mut Sink,
     pub(super) totals: &'h mut VerifyTotals,
-    pub(super) hint: usize,
+    pub(super) hint: SegmentIndex,
 }
 
 fn what(id: FindingId) -> &'static str {
@@ -41,7 +41,7 @@ impl Entries<'_> {
     pub(super) fn handles(&mut self, gc: &Gc) -> Answer<()> {
         let mut handles = 0u64;
         let walked = gc.walk_handles(&HandleFilter::default(), |h| {
-            handles = handles.saturating_add(1);
+            handles.bump();
             let mut found = vec![self.entry(FindingId::HandleBadObject, h.address, h.object)];
             // The other secondary values are no objects.
             if let Some(secondary) = h.secondary.filter(|s| h.kind == HandleKind::Dependent && !s.is_null()) {
@@ -57,7 +57,7 @@ impl Entries<'_> {
         let queues = gc.finalizer_queues();
         for queue in &queues.data {
             for entry in &queue.entries {
-                self.totals.finalizers = self.totals.finalizers.saturating_add(1);
+                self.totals.finalizers.bump();
                 if let Some(found) = self.entry(FindingId::FinalizerBadObject, entry.address, entry.object) {
                     self.sink.add(found);
                 }
@@ -72,7 +72,7 @@ impl Entries<'_> {
         let memory = self.tools.map.heap.memory();
         for index in 1..end.min(headers.sync_limit()) {
             let Some((place, object)) = headers.sync_entry(index).filter(|(_, object)| !object.is_null()) else { continue };
-            self.totals.sync_blocks = self.totals.sync_blocks.saturating_add(1);
+            self.totals.sync_blocks.bump();
             if !self.tools.map.starts.is_start(object, &mut self.hint) {
                 if let Some(found) = self.entry(FindingId::SyncBlockBadObject, place, object) {
                     self.sink.add(found);

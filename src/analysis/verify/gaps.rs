@@ -9,7 +9,8 @@ use rustc_hash::FxHashMap;
 use super::check::{Before, Folded, Hits, Tools};
 use super::heap_map::certain;
 use super::sink::{Detail, Found, Sink};
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, Count};
+use crate::gc::{SegmentIndex, min_object_size};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
 
 /// Words in all that are searched for objects inside of others.
@@ -36,7 +37,7 @@ pub(super) fn judge(
     let mut left = SEARCH;
     let heap = tools.map.heap;
     for (index, walk) in tools.map.walks {
-        let Some(segment) = heap.segments().get(*index) else { continue };
+        let Some(segment) = heap.segment(*index) else { continue };
         for gap in walk.gaps.iter().filter(|g| g.range.start < certain(walk)) {
             let at = gap.range.start;
             let in_front = before.get(&at).copied();
@@ -50,7 +51,7 @@ pub(super) fn judge(
                 Verdict::Fine => {}
                 Verdict::Size(object) => {
                     let also = folded.sizes.entry(object).or_default();
-                    *also = also.saturating_add(hits.count);
+                    also.grow(hits.count);
                 }
                 Verdict::Table(length_of) => {
                     let table = heap.method_table(at);
@@ -114,7 +115,7 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
         return Verdict::Size(before.address);
     }
     // What something refers to is where an object begins, and none is smaller than three words.
-    let smallest = heap.memory().ptr_bytes().saturating_mul(3);
+    let smallest = min_object_size(heap.memory());
     // A cleared gap is the end of an array that is filled with nothing, rather than an object that lost all it had.
     let cleared = gap.kind == GapKind::InAllocation;
     let mut ends_wrongly = || {
@@ -138,7 +139,7 @@ fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
         let last = before.address.plus(before.size).minus(word.saturating_add(2));
         return last.is_some_and(|at| memory.u16(at).is_ok_and(|c| c != 0));
     }
-    if before.references && memory.ptr(end).is_ok_and(|target| tools.map.starts.is_start(target, &mut 0)) {
+    if before.references && memory.ptr(end).is_ok_and(|target| tools.map.starts.is_start(target, &mut SegmentIndex::default())) {
         return true;
     }
     tools.map.heap.padded(end) == Some(false)
@@ -148,7 +149,7 @@ fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
 fn holds_objects(tools: &Tools<'_>, segment: &SegmentModel, before: &Before, gap: AddrRange, left: &mut u64) -> bool {
     let heap = tools.map.heap;
     let word = heap.memory().ptr_bytes();
-    let mut at = before.address.plus(word.saturating_mul(3));
+    let mut at = before.address.plus(min_object_size(heap.memory()));
     // The last object inside crosses the end, which is why nothing begins there.
     let beyond = gap.start.plus(1);
     while at < gap.start && *left > 0 {

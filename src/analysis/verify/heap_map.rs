@@ -1,13 +1,11 @@
 //! What lies at an address that is no start of an object.
 
-use crate::base::Addr;
-use crate::gc::{ObjectStarts, Walker};
+use crate::base::{Addr, Index};
+use crate::gc::{MAX_GAPS, ObjectStarts, SegmentIndex, Walker};
 use crate::model::{SegmentModel, WalkModel};
 
 /// Objects in a row that prove that a stretch holds objects.
 pub(super) const PROOF: u32 = 16;
-/// Gaps that a walk lists; what lies in others is not known.
-pub(super) const MAX_GAPS: usize = 64;
 
 /// What a reference, a handle or an entry leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +28,8 @@ pub(super) enum Target {
 pub(super) struct HeapMap<'h> {
     pub(super) heap: &'h Walker,
     pub(super) starts: &'h ObjectStarts,
-    /// By number of the segment.
-    pub(super) walks: &'h [(usize, WalkModel)],
+    /// By segment: all were walked.
+    pub(super) walks: &'h [(SegmentIndex, WalkModel)],
     /// Whether all segments of the process are known.
     pub(super) all_segments: bool,
     /// Whether all allocation contexts are known, and make sense.
@@ -45,6 +43,11 @@ pub(super) fn certain(walk: &WalkModel) -> Addr {
 }
 
 impl HeapMap<'_> {
+    /// What the first walk found out about a segment.
+    pub(super) fn walk(&self, segment: SegmentIndex) -> Option<&WalkModel> {
+        self.walks.get(segment.index()).map(|(_, walk)| walk)
+    }
+
     /// What lies at `target`, where no object begins.
     pub(super) fn look(&self, target: Addr) -> Target {
         let memory = self.heap.memory();
@@ -55,13 +58,14 @@ impl HeapMap<'_> {
         let Some((index, segment)) = self.heap.segment_of(target) else {
             return if self.all_segments { Target::Outside } else { Target::Unknown };
         };
-        let Some((_, walk)) = self.walks.get(index).filter(|_| self.starts.of_segment(index).is_some()) else { return Target::Unknown };
+        let Some(walk) = self.walk(index).filter(|_| self.starts.of_segment(index).is_some()) else { return Target::Unknown };
         if target >= certain(walk) {
             return Target::Unknown;
         }
         if let Some(gap) = walk.gaps.iter().find(|g| g.range.contains(target)) {
             return Target::Gap(gap.range.start);
         }
+        // What lies in gaps that are not listed is not known.
         if walk.gaps.len() >= MAX_GAPS {
             return Target::Unknown;
         }
@@ -84,6 +88,10 @@ impl HeapMap<'_> {
         }
         let Some(end) = self.heap.objects_reach(segment, at, to, PROOF) else { return false };
         let free = || self.heap.tables().free.is_some() && self.heap.method_table(end) == self.heap.tables().free;
-        end < to || end >= segment.allocated || self.starts.is_start(end, &mut 0) || self.heap.in_context(end) || free()
+        end < to
+            || end >= segment.allocated
+            || self.starts.is_start(end, &mut SegmentIndex::default())
+            || self.heap.in_context(end)
+            || free()
     }
 }

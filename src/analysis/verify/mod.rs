@@ -11,17 +11,19 @@ mod structure;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, NoteKind, top_or_all, total};
 use crate::clr::header::Headers;
-use crate::gc::{ObjectStarts, Walker};
-use crate::model::{FindingCount, FindingId, GapKind, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals, WalkModel};
+use crate::gc::{MAX_GAPS, ObjectStarts, SegmentIndex, Walker};
+use crate::model::{
+    FindingCount, FindingId, GapKind, SegmentModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals, WalkModel,
+};
 use crate::session::{Error, Runtime, coverage, note_walks};
 use check::{Absent, Age, Checker, Folded, Tools};
 use entries::Entries;
 use heap_map::HeapMap;
 use sink::{Found, Sink};
 
-/// What `verify` is asked.
+/// Arguments of `verify`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VerifyQuery {
     /// Only what concerns the object around this address.
@@ -90,9 +92,9 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
                 unavailable.add(check, "no part of the heap is in the dump");
             }
         }
-        let sums =
-            heap.segments().iter().fold((0u64, 0u64), |n, s| (n.0.saturating_add(s.allocated_bytes), n.1.saturating_add(s.captured_bytes)));
-        let inside = sums.0.saturating_sub(sums.1).saturating_sub(coverage.absent_bytes);
+        let sum = |of: fn(&SegmentModel) -> u64| total(heap.segments().iter().map(of));
+        let lacking = sum(|s| s.allocated_bytes).saturating_sub(sum(|s| s.captured_bytes));
+        let inside = lacking.saturating_sub(coverage.absent_bytes);
         if inside > 0 {
             unavailable.add(VerifyCheck::References, format!("{inside} bytes inside of objects are not in the dump"));
         }
@@ -110,9 +112,9 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         sink.counts().iter().map(|(id, count)| FindingCount { id: *id, severity: id.severity(), count: *count }).collect();
     for row in &summary {
         let sum = if row.severity == Severity::Error { &mut totals.errors } else { &mut totals.suspicious };
-        *sum = sum.saturating_add(row.count);
+        sum.grow(row.count);
     }
-    let most = if query.top == 0 { usize::MAX } else { query.top };
+    let most = top_or_all(query.top);
     let findings = sink.into_kept().iter().take(most).map(|f| messages::model(&heap, &namer, f)).collect();
     let object = only.map(|(object, _)| object);
     namer.note(&notes);
@@ -120,8 +122,8 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
 }
 
 /// Notes what was not walked. What is damaged is found.
-fn note_not_walked(heap: &Walker, walks: &[(usize, WalkModel)], notes: &Collector) {
-    let sound: Vec<(usize, WalkModel)> = walks
+fn note_not_walked(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], notes: &Collector) {
+    let sound: Vec<(SegmentIndex, WalkModel)> = walks
         .iter()
         .map(|(i, walk)| {
             let mut walk = walk.clone();
@@ -181,8 +183,8 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
         doubtful.extend(checker.doubtful);
         folded.merge(checker.folded);
         sink.merge(checker.sink);
-        totals.take(&checker.totals);
-        absent.take(checker.absent);
+        totals.merge(&checker.totals);
+        absent.merge(checker.absent);
         for (table, object) in checker.bad_types {
             let first = types.entry(table).or_insert(object);
             *first = (*first).min(object);
@@ -191,7 +193,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     for (table, object) in types {
         sink.add(Found::new(FindingId::TypeBadReferences, table).object(object));
     }
-    let mut entries = Entries { tools, folded: &mut folded, sink, totals, hint: 0 };
+    let mut entries = Entries { tools, folded: &mut folded, sink, totals, hint: SegmentIndex::default() };
     notes.take(entries.handles(gc));
     notes.take(entries.finalizers(gc));
     entries.sync_blocks();
@@ -205,8 +207,8 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     for (check, n, why) in left_out.into_iter().filter(|(_, n, _)| *n > 0) {
         unavailable.add(check, format!("{n} {why}"));
     }
-    for (index, walk) in &tools.map.walks.iter().filter(|(_, w)| w.gaps.len() >= heap_map::MAX_GAPS).collect::<Vec<_>>() {
-        let segment = tools.map.heap.segments().get(*index).map_or(walk.segment, |s| s.address);
+    for (index, walk) in &tools.map.walks.iter().filter(|(_, w)| w.gaps.len() >= MAX_GAPS).collect::<Vec<_>>() {
+        let segment = tools.map.heap.segment(*index).map_or(walk.segment, |s| s.address);
         notes.add(NoteKind::LimitHit, segment, format!("the segment at {segment} has more gaps than are looked at"));
     }
     Ok(())
@@ -216,7 +218,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
 fn extent(
     runtime: &Runtime,
     heap: &Walker,
-    (starts, walks): (&ObjectStarts, &[(usize, WalkModel)]),
+    (starts, walks): (&ObjectStarts, &[(SegmentIndex, WalkModel)]),
     address: Addr,
 ) -> Option<(Addr, AddrRange)> {
     let header = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).map_or(0, |h| h.before());
@@ -233,23 +235,21 @@ fn extent(
 
 impl VerifyTotals {
     /// Adds what one thread has counted.
-    fn take(&mut self, other: &VerifyTotals) {
-        let add = |to: &mut u64, n: u64| *to = to.saturating_add(n);
-        add(&mut self.objects, other.objects);
-        add(&mut self.dead_objects, other.dead_objects);
-        add(&mut self.references, other.references);
-        add(&mut self.unknown_references, other.unknown_references);
-        add(&mut self.headers, other.headers);
-        add(&mut self.cards, other.cards);
+    fn merge(&mut self, other: &VerifyTotals) {
+        self.objects.grow(other.objects);
+        self.dead_objects.grow(other.dead_objects);
+        self.references.grow(other.references);
+        self.unknown_references.grow(other.unknown_references);
+        self.headers.grow(other.headers);
+        self.cards.grow(other.cards);
     }
 }
 
 impl Absent {
-    fn take(&mut self, other: Absent) {
-        let add = |to: &mut u64, n: u64| *to = to.saturating_add(n);
-        add(&mut self.cards, other.cards);
-        add(&mut self.marks, other.marks);
-        add(&mut self.layouts, other.layouts);
-        add(&mut self.behind, other.behind);
+    fn merge(&mut self, other: Absent) {
+        self.cards.grow(other.cards);
+        self.marks.grow(other.marks);
+        self.layouts.grow(other.layouts);
+        self.behind.grow(other.behind);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, Count};
 use crate::model::FindingId;
 
 /// Findings of one kind that are kept where all are asked for: more than anybody reads, and some MB.
-const MOST: usize = 1 << 16;
+const MAX_KEPT: usize = 1 << 16;
 
 /// A finding before it is put into words. Orders by address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,7 +69,7 @@ pub(super) struct Sink {
 impl Sink {
     /// `top` findings of each kind are kept, 0 for (nearly) all.
     pub(super) fn new(top: usize, only: Option<AddrRange>) -> Sink {
-        let most = if top == 0 { MOST } else { top };
+        let most = if top == 0 { MAX_KEPT } else { top };
         Sink { most, only, counts: BTreeMap::new(), kept: BTreeMap::new() }
     }
 
@@ -82,7 +82,7 @@ impl Sink {
             return;
         }
         let count = self.counts.entry(found.id).or_default();
-        *count = count.saturating_add(1);
+        count.bump();
         self.keep(found);
     }
 
@@ -100,12 +100,12 @@ impl Sink {
     pub(super) fn merge(&mut self, other: Sink) {
         for (id, n) in other.counts {
             let count = self.counts.entry(id).or_default();
-            *count = count.saturating_add(n);
+            count.grow(n);
         }
         other.kept.into_values().flatten().for_each(|found| self.keep(found));
     }
 
-    /// The numbers of all kinds that were found.
+    /// How many of each kind were found.
     pub(super) fn counts(&self) -> &BTreeMap<FindingId, u64> {
         &self.counts
     }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::check::Age;
 use super::sink::{Found, Sink};
-use crate::base::Addr;
+use crate::base::{Addr, Count};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, ListEnd};
 use crate::model::{ContextOwner, FindingId, Generation, SegmentModel, VerifyTotals};
@@ -23,7 +23,7 @@ pub(super) fn segments(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink, tota
     let mut out = Structure { usable: HashSet::new(), all: listed.all };
     let mut sound: Vec<&SegmentModel> = Vec::new();
     for s in segments.iter().filter(|s| listed.usable.contains(&s.address)) {
-        totals.segments = totals.segments.saturating_add(1);
+        totals.segments.bump();
         let order = [s.start, s.allocated, s.committed, s.reserved];
         if let Some(wrong) = order.windows(2).find(|w| matches!(w, [a, b] if a > b)) {
             sink.add(Found { related: wrong.last().copied(), ..Found::new(FindingId::SegmentBadBounds, s.address) });
@@ -110,7 +110,7 @@ pub(super) fn contexts(gc: &Gc, threads: &[Thread], segments: &[SegmentModel], a
     contexts.sort_by_key(|c| (c.pointer, c.limit));
     let mut before: Option<(Addr, Addr)> = None;
     for c in &contexts {
-        totals.contexts = totals.contexts.saturating_add(1);
+        totals.contexts.bump();
         let found = |id| Found::new(id, c.pointer).related(c.limit).number(c.owner_id.unwrap_or(0));
         if c.pointer > c.limit {
             sink.add(found(FindingId::ContextBadBounds));

@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use references::{Item, References, Run};
-pub use types::{ObjectType, ObjectTypes};
+pub use segment::MAX_GAPS;
+pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
 
 use super::Gc;
-use crate::base::{Addr, AddrRange, Answer, Progress, Silent};
+use crate::base::{Addr, AddrRange, Answer, Index, IndexVec, Indices, Progress, Silent, index_type, total};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -26,6 +27,11 @@ use crate::memory::Memory;
 use crate::model::{AllocContextModel, ContextOwner, Generation, SegmentModel, WalkModel};
 use segment::Context;
 use types::Cache;
+
+index_type! {
+    /// A segment of the heap, in the order of [`Walker::segments`].
+    pub struct SegmentIndex;
+}
 
 /// An object visited by the walk.
 #[derive(Clone, Copy)]
@@ -105,7 +111,7 @@ impl<'o> Object<'o> {
 /// Receives the objects of a walk. One per thread.
 pub trait Visitor: Send {
     /// Called at the start of a segment. Returns whether to walk it.
-    fn segment(&mut self, _index: usize, _segment: &SegmentModel) -> bool {
+    fn segment(&mut self, _index: SegmentIndex, _segment: &SegmentModel) -> bool {
         true
     }
 
@@ -118,11 +124,11 @@ pub struct Walker {
     memory: Arc<Memory>,
     tables: MethodTables,
     types: ObjectTypes,
-    segments: Vec<SegmentModel>,
+    segments: IndexVec<SegmentIndex, SegmentModel>,
     /// Segment indices, by address.
-    by_address: Vec<usize>,
+    by_address: Vec<SegmentIndex>,
     /// Indices of the segments not walked, with the reason.
-    refused: BTreeMap<usize, &'static str>,
+    refused: BTreeMap<SegmentIndex, &'static str>,
     contexts: Vec<Context>,
     /// Bits of an object's first word that do not belong to the method table pointer.
     unmask: u64,
@@ -142,7 +148,7 @@ impl std::fmt::Debug for Walker {
 #[derive(Debug)]
 pub struct Walked<V> {
     /// Result of each walked segment, in order, with the segment index.
-    pub segments: Vec<(usize, WalkModel)>,
+    pub segments: Vec<(SegmentIndex, WalkModel)>,
     /// One visitor per thread. The distribution of objects among them varies between runs; their union does not.
     pub visitors: Vec<V>,
 }
@@ -154,6 +160,7 @@ impl Walker {
     /// [`ContractError`] if the descriptor lacks the items needed to size objects.
     pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
         let Answer { data: segments, notes } = gc.segments();
+        let segments: IndexVec<SegmentIndex, SegmentModel> = segments.into();
         let (by_address, refused) = order(&segments, &gc.memory);
         let walker = Walker {
             memory: Arc::clone(&gc.memory),
@@ -162,7 +169,7 @@ impl Walker {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
             }),
-            types: ObjectTypes::new(&segments),
+            types: ObjectTypes::new(segments.as_slice()),
             segments,
             by_address,
             refused,
@@ -175,7 +182,22 @@ impl Walker {
 
     /// The segments, ordered by heap and generation.
     pub fn segments(&self) -> &[SegmentModel] {
-        &self.segments
+        self.segments.as_slice()
+    }
+
+    /// The segment at `index`.
+    pub fn segment(&self, index: SegmentIndex) -> Option<&SegmentModel> {
+        self.segments.get(index)
+    }
+
+    /// The indices of the segments.
+    pub fn segment_indices(&self) -> Indices<SegmentIndex> {
+        self.segments.indices()
+    }
+
+    /// The segments with their indices.
+    pub fn segments_enumerated(&self) -> impl Iterator<Item = (SegmentIndex, &SegmentModel)> {
+        self.segments.iter_enumerated()
     }
 
     /// Drops the segments rejected by `keep`.
@@ -186,7 +208,7 @@ impl Walker {
 
     /// Whether `address` lies in an allocation context or in the unformatted space after it.
     pub fn in_context(&self, address: Addr) -> bool {
-        let room = self.memory.ptr_bytes().saturating_mul(3);
+        let room = min_object_size(&self.memory);
         self.contexts.iter().any(|c| c.pointer <= address && address < c.limit.plus(room))
     }
 
@@ -232,8 +254,7 @@ impl Walker {
     }
 
     fn walk_parts<V: Visitor>(&self, progress: &dyn Progress, once: bool, visitor: impl Fn() -> V + Sync) -> Walked<V> {
-        let total = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
-        progress.start("walking the heap", Some(total));
+        progress.start("walking the heap", Some(total(self.segments.iter().map(|s| s.allocated_bytes))));
         let next = AtomicUsize::new(0);
         let (done, visitors) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let meter = segment::Meter::new(progress, once);
@@ -244,7 +265,7 @@ impl Walker {
                     let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
                     let mut mine = Vec::new();
                     loop {
-                        let i = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(i) = SegmentIndex::new(next.fetch_add(1, Ordering::Relaxed)) else { break };
                         let Some(segment) = self.segments.get(i) else { break };
                         if visitor.segment(i, segment) {
                             let model = self.refused(i, segment).unwrap_or_else(|| {
@@ -263,7 +284,7 @@ impl Walker {
         });
         progress.finish();
         let mut segments = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        segments.sort_by_key(|(i, _): &(usize, WalkModel)| *i);
+        segments.sort_by_key(|(i, _): &(SegmentIndex, WalkModel)| *i);
         Walked { segments, visitors: visitors.into_inner().unwrap_or_else(PoisonError::into_inner) }
     }
 
@@ -274,9 +295,9 @@ impl Walker {
         progress: &dyn Progress,
         wanted: impl Fn(&SegmentModel) -> bool,
         mut visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
-    ) -> Vec<(usize, WalkModel)> {
-        let picked: Vec<(usize, &SegmentModel)> = self.segments.iter().enumerate().filter(|(_, s)| wanted(s)).collect();
-        progress.start("walking the heap", Some(picked.iter().fold(0u64, |n, (_, s)| n.saturating_add(s.allocated_bytes))));
+    ) -> Vec<(SegmentIndex, WalkModel)> {
+        let picked: Vec<(SegmentIndex, &SegmentModel)> = self.segments.iter_enumerated().filter(|(_, s)| wanted(s)).collect();
+        progress.start("walking the heap", Some(total(picked.iter().map(|(_, s)| s.allocated_bytes))));
         let meter = segment::Meter::new(progress, false);
         let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
         let mut out = Vec::new();
@@ -298,9 +319,14 @@ impl Walker {
         out
     }
 
-    /// Walks the segment with this index until `visit` breaks, from the object start `from` or from its own start. Used by
-    /// iterators to resume. `None` if the index is out of range.
-    pub fn visit_from(&self, index: usize, from: Option<Addr>, visit: impl FnMut(&Object<'_>) -> ControlFlow<()>) -> Option<WalkModel> {
+    /// Walks a segment until `visit` breaks, from the object start `from` or from its own start. Used by iterators to resume.
+    /// `None` if the index is out of range.
+    pub fn visit_from(
+        &self,
+        index: SegmentIndex,
+        from: Option<Addr>,
+        visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
+    ) -> Option<WalkModel> {
         let segment = self.segments.get(index)?;
         Some(self.refused(index, segment).unwrap_or_else(|| {
             let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
@@ -310,8 +336,8 @@ impl Walker {
     }
 
     /// The result for a segment that is not walked.
-    fn refused(&self, number: usize, segment: &SegmentModel) -> Option<WalkModel> {
-        let why = *self.refused.get(&number)?;
+    fn refused(&self, index: SegmentIndex, segment: &SegmentModel) -> Option<WalkModel> {
+        let why = *self.refused.get(&index)?;
         Some(WalkModel {
             segment: segment.address,
             absent_bytes: segment.allocated.since(segment.start).unwrap_or(0),
@@ -322,8 +348,8 @@ impl Walker {
     }
 
     /// Index and segment whose object range contains `address`.
-    pub fn segment_of(&self, address: Addr) -> Option<(usize, &SegmentModel)> {
-        let start = |i: &usize| self.segments.get(*i).map(|s| s.start);
+    pub fn segment_of(&self, address: Addr) -> Option<(SegmentIndex, &SegmentModel)> {
+        let start = |i: &SegmentIndex| self.segments.get(*i).map(|s| s.start);
         let last = self.by_address.partition_point(|i| start(i) <= Some(address)).checked_sub(1)?;
         let index = *self.by_address.get(last)?;
         self.segments.get(index).filter(|s| address < s.allocated).map(|s| (index, s))
@@ -337,8 +363,8 @@ impl Walker {
 
 /// Segment indices by address, and the segments to skip: a forged dump whose segments all map the same memory, or the same
 /// file bytes at different addresses, would otherwise be walked once per segment.
-fn order(segments: &[SegmentModel], memory: &Memory) -> (Vec<usize>, BTreeMap<usize, &'static str>) {
-    let mut by_address: Vec<usize> = (0..segments.len()).collect();
+fn order(segments: &IndexVec<SegmentIndex, SegmentModel>, memory: &Memory) -> (Vec<SegmentIndex>, BTreeMap<SegmentIndex, &'static str>) {
+    let mut by_address: Vec<SegmentIndex> = segments.iter_enumerated().map(|(i, _)| i).collect();
     by_address.sort_by_key(|i| segments.get(*i).map(|s| s.start));
     let (mut refused, mut end, mut budget) = (BTreeMap::new(), Addr::NULL, memory.dump_bytes());
     for i in &by_address {

@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::Cache;
-use super::{Object, ObjectType, Walker, words};
-use crate::base::{Addr, AddrRange, Endian, Progress, PtrSize, Shape};
+use super::{Object, Walker, min_object_size, words};
+use crate::base::{Addr, AddrRange, Count, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
 use crate::model::{GapKind, Generation, SegmentModel, WalkGap, WalkModel};
 
@@ -17,7 +17,7 @@ pub(super) struct Context {
 }
 
 /// Maximum gaps listed per segment; beyond that only their bytes are counted.
-const MAX_GAPS: usize = 64;
+pub const MAX_GAPS: usize = 64;
 /// Bytes between progress reports.
 const STEP: u64 = 8 << 20;
 /// Consecutive plausible objects required to resync after corruption.
@@ -109,7 +109,7 @@ impl Walker {
                 // The limit is followed by unformatted space for a minimum-size object.
                 let next = context.limit.plus(rules.smallest.next_multiple_of(rules.align)).min(end);
                 if next > at {
-                    w.context_bytes = w.context_bytes.saturating_add(next.since(at).unwrap_or(0));
+                    w.context_bytes.grow(next.since(at).unwrap_or(0));
                     at = next;
                 }
                 continue;
@@ -133,7 +133,7 @@ impl Walker {
                     // Half-moved objects and plug headers lie between the objects: a resync would find false ones.
                     w.stopped_at = Some(at);
                     w.stopped_because = Some("a collection was compacting or sweeping this segment".into());
-                    w.absent_bytes = w.absent_bytes.saturating_add(end.since(at).unwrap_or(0));
+                    w.absent_bytes.grow(end.since(at).unwrap_or(0));
                     break;
                 }
                 Stop::NoObject => at = self.across_no_object(at, rules, &mut w),
@@ -152,7 +152,7 @@ impl Walker {
         // LOH and POH objects are 8-byte aligned on 32-bit targets too.
         let large = matches!(segment.generation, Generation::Loh | Generation::Poh);
         let align = if large { 8 } else { word };
-        Rules { end: segment.allocated, align, smallest: word.saturating_mul(3), large }
+        Rules { end: segment.allocated, align, smallest: min_object_size(&self.memory), large }
     }
 
     /// Where to resume after memory that is not in the dump: at the first plausible chain of objects, since the size of the
@@ -165,7 +165,7 @@ impl Walker {
             w.stopped_at = Some(at);
             w.stopped_because = Some("the memory is not in the dump".into());
         }
-        w.absent_bytes = w.absent_bytes.saturating_add(next.since(at).unwrap_or(0));
+        w.absent_bytes.grow(next.since(at).unwrap_or(0));
         add_gap(w, AddrRange::new(at, next), GapKind::Absent);
         next
     }
@@ -184,15 +184,14 @@ impl Walker {
                 w.stopped_at = Some(at);
                 w.stopped_because = Some(format!("the dump lacks the memory needed to tell whether {mt} is a method table"));
             }
-            w.absent_bytes = w.absent_bytes.saturating_add(range.len());
+            w.absent_bytes.grow(range.len());
             add_gap(w, range, GapKind::Absent);
             return next;
         }
         // Large objects are cleared outside the lock: a partly cleared one starts with zeros only.
         let cleared = if rules.large { AddrRange::new(at, at.plus(rules.smallest)) } else { range };
         let in_allocation = first == 0 && range.len() >= rules.smallest && self.all_zero(cleared);
-        let sum = if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes };
-        *sum = sum.saturating_add(range.len());
+        if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes }.grow(range.len());
         add_gap(w, range, if in_allocation { GapKind::InAllocation } else { GapKind::Corrupt });
         next
     }
@@ -248,7 +247,7 @@ impl Walker {
         }
         let word = self.memory.ptr_bytes();
         let Some(kind) = self.type_at(mt) else { return false };
-        let Some(size) = size_of(&kind, || self.memory.u32(at.plus(word)).ok()) else { return false };
+        let Some(size) = kind.size(|| self.memory.u32(at.plus(word)).ok()) else { return false };
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
         kind.references.places_in(size, word, (0, looked_at), |offset| {
             let Ok(target) = self.memory.ptr(at.plus(offset)) else { return };
@@ -271,7 +270,7 @@ impl Walker {
     /// End of the object at `at` with first word `word`; `None` if it cannot be an object.
     fn behind(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
         let kind = self.type_at(Addr(word & !self.unmask))?;
-        let size = size_of(&kind, || self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
+        let size = kind.size(|| self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
         let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align)?;
         rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
     }
@@ -367,18 +366,10 @@ impl Run<'_> {
             }
         };
         *at = here;
-        self.counts.objects = self.counts.objects.saturating_add(objects);
-        self.counts.bytes = self.counts.bytes.saturating_add(here.since(from).unwrap_or(0));
+        self.counts.objects.grow(objects);
+        self.counts.bytes.grow(here.since(from).unwrap_or(0));
         stop
     }
-}
-
-/// Size of an object in bytes, not rounded, computed in 64 bits.
-fn size_of(kind: &ObjectType, count: impl FnOnce() -> Option<u32>) -> Option<u64> {
-    if kind.component_size == 0 {
-        return Some(kind.base_size);
-    }
-    u64::from(count()?).checked_mul(kind.component_size)?.checked_add(kind.base_size)
 }
 
 /// The generation at `at`, and its end.

@@ -6,16 +6,21 @@ use rustc_hash::FxHashMap;
 
 use super::references::References;
 use crate::base::ranges::union;
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, Index, IndexVec, index_type};
 use crate::clr::method_table::MethodTables;
 use crate::memory::Memory;
 use crate::model::SegmentModel;
+
+index_type! {
+    /// A type encountered by walks.
+    pub struct TypeIndex;
+}
 
 /// A type as seen by the walk.
 #[derive(Clone, Debug)]
 pub struct ObjectType {
     /// Dense index, from 0 in order of first encounter; differs between runs.
-    pub index: u32,
+    pub index: TypeIndex,
     /// Its method table.
     pub method_table: Addr,
     /// Base size in bytes: header included, elements excluded, not rounded.
@@ -36,6 +41,24 @@ pub struct ObjectType {
     pub references: References,
 }
 
+impl ObjectType {
+    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to [`min_object_size`]. `length` is
+    /// asked for arrays and strings only; `None` where it is not known.
+    pub fn size(&self, length: impl FnOnce() -> Option<u32>) -> Option<u64> {
+        if self.component_size == 0 {
+            return Some(self.base_size);
+        }
+        u64::from(length()?).checked_mul(self.component_size)?.checked_add(self.base_size)
+    }
+}
+
+/// Bytes of the smallest object: header word, method table, one field.
+///
+/// Source: `MIN_OBJECT_SIZE` in `src/coreclr/gc/gcpriv.h`.
+pub fn min_object_size(memory: &Memory) -> u64 {
+    memory.ptr_bytes().saturating_mul(3)
+}
+
 /// The types encountered so far. Shared between threads.
 #[derive(Debug, Default)]
 pub struct ObjectTypes {
@@ -47,7 +70,7 @@ pub struct ObjectTypes {
 #[derive(Debug, Default)]
 struct Known {
     by_address: FxHashMap<u64, Option<Arc<ObjectType>>>,
-    list: Vec<Arc<ObjectType>>,
+    list: IndexVec<TypeIndex, Arc<ObjectType>>,
 }
 
 /// Limit on cached negative results; beyond it, invalid addresses are checked again each time.
@@ -68,7 +91,7 @@ impl ObjectTypes {
     }
 
     /// The types encountered, by index.
-    pub fn list(&self) -> Vec<Arc<ObjectType>> {
+    pub fn list(&self) -> IndexVec<TypeIndex, Arc<ObjectType>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).list.clone()
     }
 
@@ -84,7 +107,7 @@ impl ObjectTypes {
             return other.clone();
         }
         let made = made.and_then(|t| {
-            let index = u32::try_from(known.list.len()).ok()?;
+            let index = TypeIndex::new(known.list.len())?;
             let t = Arc::new(ObjectType { index, ..t });
             known.list.push(Arc::clone(&t));
             Some(t)
@@ -103,13 +126,13 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
     let info = tables.read(mt).ok()?;
     let base_size = u64::from(info.base_size);
     // The empty string is the smallest object: its base size is two bytes below the minimum aligned size.
-    let smallest = memory.ptr_bytes().saturating_mul(3);
+    let smallest = min_object_size(memory);
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
     let references = if info.contains_pointers { References::read(memory, mt, base_size) } else { References::None };
     Some(ObjectType {
-        index: 0,
+        index: TypeIndex::default(),
         method_table: mt,
         base_size,
         component_size: u64::from(info.component_size),

@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::retained::root_coverage;
 use crate::model::{
-    CollectGeneration, CollectReport, GarbageObject, GarbageType, ObjectSum, ObjectsByType, TypeBytes, UnreachableReport, WhatifComponent,
+    CollectGeneration, CollectReport, GarbageObject, GarbageType, ObjectsByType, Sum, TypeBytes, UnreachableReport, WhatifComponent,
     WhatifReport, WhatifWeak,
 };
 use crate::output::report::{Report, Sections};
@@ -14,7 +14,7 @@ fn objects(n: u64, b: u64) -> String {
     if human == exact { format!("{}, {exact}", plural(n, "object")) } else { format!("{}, {human} ({exact})", plural(n, "object")) }
 }
 
-fn sum(s: &ObjectSum) -> String {
+fn sum(s: &Sum) -> String {
     objects(s.count, s.bytes)
 }
 
@@ -75,7 +75,7 @@ fn component_columns<'r>() -> Columns<'r, WhatifComponent> {
 struct WhatifTotals<'r> {
     survivors: Sums,
     freed: Sums,
-    resurrected: &'r ObjectSum,
+    resurrected: &'r Sum,
     weak_total: u64,
     weak_cleared: u64,
 }
@@ -143,8 +143,8 @@ fn garbage_columns<'r>() -> Columns<'r, GarbageObject> {
 
 #[derive(Clone, Serialize)]
 struct UnreachableTotals<'r> {
-    reached: &'r ObjectSum,
-    unreachable: &'r ObjectSum,
+    reached: &'r Sum,
+    unreachable: &'r Sum,
 }
 
 impl Report for UnreachableReport {
@@ -184,10 +184,10 @@ fn generation_columns<'r>() -> Columns<'r, CollectGeneration> {
 #[derive(Clone, Serialize)]
 struct CollectTotals<'r> {
     freed: Sums,
-    survivors: &'r ObjectSum,
-    promoted: &'r ObjectSum,
-    resurrected: &'r ObjectSum,
-    untouched: &'r ObjectSum,
+    survivors: &'r Sum,
+    promoted: &'r Sum,
+    resurrected: &'r Sum,
+    untouched: &'r Sum,
 }
 
 impl Report for CollectReport {

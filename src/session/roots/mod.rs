@@ -1,4 +1,4 @@
-//! Roots: what keeps objects alive from outside of the heap, and how well a dump answers for each kind.
+//! Roots: what keeps objects alive from outside the heap, and how completely a dump shows each kind.
 
 mod stacks;
 mod statics;
@@ -6,7 +6,7 @@ mod statics;
 use rustc_hash::FxHashMap;
 
 use super::{Heap, Namer, Runtime};
-use crate::base::{Addr, Answer, Collector, NoteKind, Notes};
+use crate::base::{Addr, Answer, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind};
@@ -53,7 +53,17 @@ impl RootFlags {
     }
 }
 
-/// Where a root comes from: what its label says. Threads are numbers of [`Roots::threads`].
+index_type! {
+    /// A thread of [`Roots::threads`].
+    pub struct ThreadIndex;
+}
+
+index_type! {
+    /// A static field of [`Roots::names`].
+    pub struct StaticIndex;
+}
+
+/// Where a root comes from: what its label says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A handle.
@@ -61,15 +71,15 @@ pub enum Origin {
     /// The finalization queue.
     Finalizer(FinalizerState),
     /// A word of a stack.
-    Stack(u32),
+    Stack(ThreadIndex),
     /// A register.
-    Register(u32, &'static str),
+    Register(ThreadIndex, &'static str),
     /// The handle of an exception in flight.
-    Exception(u32),
+    Exception(ThreadIndex),
     /// The handle of the last exception that a thread threw.
-    LastThrown(u32),
-    /// A static field: number of [`Roots::names`], and the thread of a thread static.
-    Static(u32, Option<u32>),
+    LastThrown(ThreadIndex),
+    /// A static field, and the thread of a thread static.
+    Static(StaticIndex, Option<ThreadIndex>),
 }
 
 /// A root: raw addresses, no names.
@@ -101,17 +111,17 @@ pub struct RootThread {
 pub struct Roots {
     /// In the order of kinds, then of tables, queues, threads and addresses. Weak ones only where they were asked for.
     pub roots: Vec<Root>,
-    /// How well this dump answers for each kind asked for.
+    /// How completely this dump shows each kind asked for.
     pub coverage: Vec<RootCoverageModel>,
-    /// Dependent handles: primary and secondary object, neither of them null. No roots: edges.
+    /// Dependent handles: primary and secondary object, neither of them null. Edges, not roots.
     pub dependents: Vec<(Addr, Addr)>,
     /// The threads.
-    pub threads: Vec<RootThread>,
+    pub threads: IndexVec<ThreadIndex, RootThread>,
     /// Names of static fields.
-    pub names: Vec<String>,
+    pub names: IndexVec<StaticIndex, String>,
 }
 
-/// Which roots are wanted.
+/// Kinds of roots to collect.
 #[derive(Clone, Debug, Default)]
 pub struct RootOptions {
     /// Of these kinds; empty for all but weak handles.
@@ -136,7 +146,7 @@ impl RootOptions {
 impl Roots {
     /// What a root is, in words.
     pub fn label(&self, root: &Root) -> String {
-        let name = |i: u32| usize::try_from(i).ok().and_then(|i| self.names.get(i)).map_or("?", String::as_str);
+        let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
             Origin::Handle(HandleKind::CrossReference) => "cross-reference handle, kept by the other runtime".into(),
             Origin::Handle(kind) => format!("{kind} handle"),
@@ -154,18 +164,18 @@ impl Roots {
         }
     }
 
-    /// Number in [`Roots::threads`] of the thread whose root it is.
+    /// The thread whose root it is.
     pub fn thread_of(&self, root: &Root) -> Option<RootThread> {
         let (Origin::Stack(t) | Origin::Register(t, _) | Origin::Exception(t) | Origin::LastThrown(t) | Origin::Static(_, Some(t))) =
             root.origin
         else {
             return None;
         };
-        self.threads.get(usize::try_from(t).ok()?).copied()
+        self.threads.get(t).copied()
     }
 
-    fn thread(&self, number: u32, with_os_id: bool) -> String {
-        let thread = usize::try_from(number).ok().and_then(|i| self.threads.get(i));
+    fn thread(&self, index: ThreadIndex, with_os_id: bool) -> String {
+        let thread = self.threads.get(index);
         let (managed, os) = thread.map_or((None, None), |t| (t.managed_id, t.os_id));
         let managed = managed.map_or_else(|| "a thread".to_string(), |id| format!("thread {id}"));
         match os.filter(|_| with_os_id) {
@@ -229,6 +239,11 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     roots
 }
 
+/// The threads with their indices in [`Roots::threads`], which lists the same ones.
+fn enumerated(threads: &[Thread]) -> impl Iterator<Item = (&Thread, ThreadIndex)> {
+    threads.iter().zip(Indices::up_to(u32::MAX))
+}
+
 /// The first reason why a part of the roots is missing.
 fn first_loss(notes: &Notes) -> Option<String> {
     notes.first_loss().map(|n| n.message.clone())
@@ -251,13 +266,14 @@ fn root_of_handle(kind: HandleKind) -> Option<(RootKind, RootFlags)> {
 }
 
 fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &RootOptions), notes: &Collector, roots: &mut Roots) {
-    let numbered = || threads.iter().zip(0u32..);
-    let last: FxHashMap<Addr, u32> = numbered().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
-    let in_flight: FxHashMap<Addr, u32> = numbered().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
+    let indexed = || enumerated(threads);
+    let last: FxHashMap<Addr, ThreadIndex> = indexed().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
+    let in_flight: FxHashMap<Addr, ThreadIndex> =
+        indexed().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
     // The exceptions themselves come from the threads: small dumps lack the handle tables.
     if options.wants(RootKind::Exception) {
         let mut seen = rustc_hash::FxHashSet::default();
-        for (thread, i) in numbered() {
+        for (thread, i) in indexed() {
             let new = thread.exception_handles.iter().filter(|(handle, _)| seen.insert(*handle));
             roots.roots.extend(new.map(|(handle, object)| Root {
                 kind: RootKind::Exception,
@@ -279,9 +295,9 @@ fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &Roo
     let (mut skipped, mut found) = (0u64, 0u64);
     let mut ref_counted = false;
     let walked = gc.walk_handles(&HandleFilter { kinds: wanted.clone() }, |h: HandleModel| {
-        found = found.saturating_add(1);
+        found.bump();
         if roots.roots.len().max(roots.dependents.len()) >= most {
-            skipped = skipped.saturating_add(1);
+            skipped.bump();
             return;
         }
         let Some((kind, flags)) = root_of_handle(h.kind) else {

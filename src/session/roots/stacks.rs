@@ -1,10 +1,10 @@
 //! The conservative scan: every word of a stack and every register that leads to an object counts as a root.
 //!
-//! Source: `docs/internals/gc-structures.md#conservative-stack-scan`. It misses nothing that a suspended thread holds on its stack or in its registers, and it takes stale
-//! words for roots.
+//! Source: `docs/internals/gc-structures.md#conservative-stack-scan`. It misses nothing that a suspended thread holds on its
+//! stack or in its registers, and it takes stale words for roots.
 
-use super::{Origin, Root, RootFlags, RootOptions, Roots};
-use crate::base::{Addr, AddrRange, Collector, NoteKind};
+use super::{Origin, Root, RootFlags, RootOptions, Roots, ThreadIndex, enumerated};
+use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
 use crate::clr::threads::Thread;
 use crate::dump::{OsThread, ThreadStacks};
 use crate::gc::{ObjectStarts, Walker};
@@ -29,7 +29,7 @@ struct Lacks {
     elsewhere: u64,
 }
 
-/// Adds what the stacks and registers of `threads` lead to.
+/// Adds the objects that stacks and registers of `threads` lead to.
 pub(super) fn stack_roots(heap: &Heap, threads: &[Thread], options: &RootOptions, notes: &Collector, roots: &mut Roots) {
     let mut lacks = Lacks::default();
     let memory = heap.memory();
@@ -37,41 +37,41 @@ pub(super) fn stack_roots(heap: &Heap, threads: &[Thread], options: &RootOptions
     let stacks = ThreadStacks::new(heap.runtime().file());
     // ThreadStacks do not share memory: all of them together cannot be longer than the dump, unless it was forged.
     let (mut budget, mut forged) = (memory.dump_bytes(), None);
-    for (thread, number) in threads.iter().zip(0u32..) {
+    for (thread, thread_index) in enumerated(threads) {
         let Some(os_id) = thread.os_id.filter(|id| *id != 0) else { continue };
         if thread.state.is_some_and(|s| s & WITHOUT_STACK != 0) {
             continue;
         }
-        lacks.threads = lacks.threads.saturating_add(1);
+        lacks.threads.bump();
         let Some(native) = stacks.thread(os_id).filter(|t| t.stack_pointer.is_some() && !t.registers.is_empty()) else {
-            lacks.no_registers = lacks.no_registers.saturating_add(1);
+            lacks.no_registers.bump();
             continue;
         };
         if thread.state.is_some_and(|s| s & ON_ALTERNATE_STACK != 0) {
-            lacks.elsewhere = lacks.elsewhere.saturating_add(1);
+            lacks.elsewhere.bump();
         }
         if options.wants(RootKind::Register) {
             for register in &native.registers {
                 let Some((object, flags)) = object_at(heap, index, Addr(register.value)) else { continue };
-                let origin = Origin::Register(number, register.name);
+                let origin = Origin::Register(thread_index, register.name);
                 roots.roots.push(Root { kind: RootKind::Register, address: None, object, flags, origin });
             }
         }
         if options.wants(RootKind::Stack) {
             let Some(range) = stack_of(memory, &stacks, thread, native) else {
-                lacks.no_stack = lacks.no_stack.saturating_add(1);
+                lacks.no_stack.bump();
                 continue;
             };
-            lacks.scanned = lacks.scanned.saturating_add(1);
+            lacks.scanned.bump();
             let captured = memory.captured(range);
             if captured > budget {
                 forged = forged.or(Some(range.start));
-                lacks.cut = lacks.cut.saturating_add(1);
+                lacks.cut.bump();
                 continue;
             }
             budget = budget.saturating_sub(captured);
-            let cut = scan(heap, (thread, number), range, notes, roots);
-            lacks.cut = lacks.cut.saturating_add(u64::from(cut || captured < range.len()));
+            let cut = scan(heap, (thread, thread_index), range, notes, roots);
+            lacks.cut.grow(u64::from(cut || captured < range.len()));
         }
     }
     if let Some(at) = forged {
@@ -94,7 +94,7 @@ fn object_at(heap: &Heap, index: &ObjectStarts, address: Addr) -> Option<(Addr, 
 }
 
 /// Looks at every word of `range`. Returns whether that is only a part of it.
-fn scan(heap: &Heap, (thread, number): (&Thread, u32), mut range: AddrRange, notes: &Collector, roots: &mut Roots) -> bool {
+fn scan(heap: &Heap, (thread, thread_index): (&Thread, ThreadIndex), mut range: AddrRange, notes: &Collector, roots: &mut Roots) -> bool {
     let (memory, index, limits) = (heap.memory(), &heap.starts().data, heap.limits());
     let mut cut = false;
     if range.len() > limits.stack_bytes {
@@ -109,7 +109,7 @@ fn scan(heap: &Heap, (thread, number): (&Thread, u32), mut range: AddrRange, not
             return true;
         }
         if let Some((object, flags)) = object_at(heap, index, Addr(memory.shape().number(bytes))) {
-            let origin = Origin::Stack(number);
+            let origin = Origin::Stack(thread_index);
             roots.roots.push(Root { kind: RootKind::Stack, address: Some(at), object, flags, origin });
         }
     }

@@ -1,6 +1,6 @@
 //! Static fields and thread statics as roots.
 
-use super::{Origin, Root, RootFlags, RootOptions, Roots};
+use super::{Origin, Root, RootFlags, RootOptions, Roots, enumerated};
 use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::statics::Statics;
 use crate::clr::values::{ValueLimits, Values};
@@ -31,7 +31,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         let absent = report.statics.iter().filter(|s| s.field.kind == ValueKind::Absent).count();
         for model in &report.statics {
             let declaring = model.field.declaring_type.as_deref().unwrap_or("?");
-            let thread = model.thread.and_then(|t| threads.iter().zip(0u32..).find(|(l, _)| l.address == t.address)).map(|(_, i)| i);
+            let thread = model.thread.and_then(|t| enumerated(threads).find(|(l, _)| l.address == t.address)).map(|(_, i)| i);
             let mut found = Vec::new();
             references(&format!("{declaring}.{}", model.field.name), &model.field, &mut found);
             for (name, address, object) in found {
@@ -39,17 +39,15 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
                     notes.add(NoteKind::LimitHit, None, "static fields beyond the cap on roots are left out");
                     return;
                 }
-                let number = u32::try_from(roots.names.len()).unwrap_or(u32::MAX);
-                roots.names.push(name);
-                roots.roots.push(Root { kind, address, object, flags: RootFlags::NONE, origin: Origin::Static(number, thread) });
+                let Some(name) = roots.names.push(name) else { return };
+                roots.roots.push(Root { kind, address, object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
             }
         }
         if thread_statics {
-            for (thread, i) in threads.iter().zip(0u32..) {
+            for (thread, i) in enumerated(threads) {
                 if let Some((address, object)) = statics.thread_array(thread.address) {
-                    let number = u32::try_from(roots.names.len()).unwrap_or(u32::MAX);
-                    roots.names.push("thread statics".into());
-                    let origin = Origin::Static(number, Some(i));
+                    let Some(name) = roots.names.push("thread statics".into()) else { return };
+                    let origin = Origin::Static(name, Some(i));
                     roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin });
                 }
             }

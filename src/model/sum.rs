@@ -1,0 +1,41 @@
+use serde::Serialize;
+
+use crate::base::Count;
+
+/// Object count and bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ObjectSum")]
+pub struct Sum {
+    /// Number of objects.
+    pub count: u64,
+    /// Their size in bytes as counted by SOS and ClrMD.
+    pub bytes: u64,
+}
+
+impl Sum {
+    /// Adds an object of `bytes` bytes.
+    #[inline]
+    pub fn add(&mut self, bytes: u64) {
+        self.count.bump();
+        self.bytes.grow(bytes);
+    }
+
+    /// Adds `other`.
+    #[inline]
+    pub fn merge(&mut self, other: Sum) {
+        self.count.grow(other.count);
+        self.bytes.grow(other.bytes);
+    }
+
+    /// This and `other`.
+    #[must_use]
+    pub fn with(mut self, other: Sum) -> Sum {
+        self.merge(other);
+        self
+    }
+
+    /// All of `sums` together.
+    pub fn of(sums: impl IntoIterator<Item = Sum>) -> Sum {
+        sums.into_iter().fold(Sum::default(), Sum::with)
+    }
+}

@@ -1,0 +1,221 @@
+//! References between objects: the graph's algorithms in terms of objects. The one place where object ids become nodes.
+
+use crate::base::{Index, Indices};
+use crate::gc::{ObjectId, TypeIndex};
+use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, closure, paths_to_roots, reach};
+
+/// A set of objects, one bit each.
+#[derive(Clone, Debug)]
+pub struct ObjectSet(BitSet);
+
+impl ObjectSet {
+    /// An empty set of the objects of a heap that has `objects`.
+    pub fn new(objects: u32) -> ObjectSet {
+        ObjectSet(BitSet::new(objects))
+    }
+
+    /// Adds an object; whether it is new.
+    #[inline]
+    pub fn insert(&mut self, id: ObjectId) -> bool {
+        self.0.set(id.as_u32())
+    }
+
+    /// Whether the object is a member.
+    #[inline]
+    pub fn contains(&self, id: ObjectId) -> bool {
+        self.0.test(id.as_u32())
+    }
+
+    /// The members, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = ObjectId> {
+        self.0.iter().map(ObjectId::from_u32)
+    }
+
+    /// The objects that are no members, ascending.
+    pub fn others(&self) -> impl Iterator<Item = ObjectId> {
+        Indices::up_to(self.0.bound()).filter(|id| !self.contains(*id))
+    }
+}
+
+impl Extend<ObjectId> for ObjectSet {
+    fn extend<S: IntoIterator<Item = ObjectId>>(&mut self, ids: S) {
+        ids.into_iter().for_each(|id| {
+            self.insert(id);
+        });
+    }
+}
+
+/// References between the objects of a heap.
+#[derive(Debug)]
+pub struct Edges {
+    csr: Csr,
+}
+
+impl From<Csr> for Edges {
+    fn from(csr: Csr) -> Edges {
+        Edges { csr }
+    }
+}
+
+fn nodes(ids: &[ObjectId]) -> Vec<u32> {
+    ids.iter().map(|id| id.as_u32()).collect()
+}
+
+fn ids(nodes: impl IntoIterator<Item = u32>) -> Vec<ObjectId> {
+    nodes.into_iter().map(ObjectId::from_u32).collect()
+}
+
+impl Edges {
+    /// The graph, by nodes: an object's id is its node.
+    pub fn csr(&self) -> &Csr {
+        &self.csr
+    }
+
+    /// Number of objects.
+    pub fn objects(&self) -> u32 {
+        self.csr.nodes()
+    }
+
+    /// Number of references.
+    pub fn references(&self) -> u32 {
+        self.csr.edges()
+    }
+
+    /// The objects that an object refers to; one that it refers to twice comes twice.
+    pub fn successors(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        self.csr.successors(id.as_u32()).iter().copied().map(ObjectId::from_u32)
+    }
+
+    /// An empty set of these objects.
+    pub fn no_objects(&self) -> ObjectSet {
+        ObjectSet::new(self.objects())
+    }
+
+    /// All that `starts` reach, themselves included.
+    pub fn reachable(&self, starts: impl IntoIterator<Item = ObjectId>) -> ObjectSet {
+        self.reach(starts, |_, _| true)
+    }
+
+    /// All that `starts` reach along the references that `open` lets through, themselves included.
+    pub fn reach(&self, starts: impl IntoIterator<Item = ObjectId>, open: impl Fn(ObjectId, ObjectId) -> bool) -> ObjectSet {
+        let starts = starts.into_iter().map(Index::as_u32);
+        ObjectSet(reach(&self.csr, starts, |from, to| open(ObjectId::from_u32(from), ObjectId::from_u32(to))))
+    }
+
+    /// All that an object reaches, itself included, counted and summed.
+    pub fn closure(&self, id: ObjectId, size: impl Fn(ObjectId) -> u64) -> Closure {
+        closure(&self.csr, &[id.as_u32()], |node| size(ObjectId::from_u32(node)))
+    }
+
+    /// A breadth-first search of all that `starts` reach.
+    pub fn search(&self, starts: &[ObjectId]) -> Search {
+        self.search_until(starts, |_| true)
+    }
+
+    /// A breadth-first search until `meet` says false. It sees each object once, nearest first, starts included.
+    pub fn search_until(&self, starts: &[ObjectId], mut meet: impl FnMut(ObjectId) -> bool) -> Search {
+        Search(Bfs::until(&self.csr, &nodes(starts), |_, node| meet(ObjectId::from_u32(node))))
+    }
+
+    /// The references backwards.
+    pub fn reversed(&self) -> Edges {
+        self.csr.reversed().into()
+    }
+
+    /// Of references backwards: shortest paths from roots to `target`, each from another root, nearest first, at most `limit`.
+    pub fn paths_to_roots(&self, target: ObjectId, roots: &ObjectSet, limit: usize) -> Vec<Vec<ObjectId>> {
+        paths_to_roots(&self.csr, target.as_u32(), |node| roots.0.test(node), limit).into_iter().map(ids).collect()
+    }
+
+    /// Strongly connected components of the objects that `include` picks.
+    pub fn components(&self, include: impl Fn(ObjectId) -> bool) -> Components {
+        Components::compute_where(&self.csr, |node| include(ObjectId::from_u32(node)))
+    }
+
+    /// The dominator tree below `roots`, with retained sizes.
+    pub fn dominators(&self, roots: &[ObjectId], size: impl Fn(ObjectId) -> u64) -> DominatorTree {
+        let tree = Dominators::compute(&self.csr, &nodes(roots));
+        let retained = tree.retained(|node| size(ObjectId::from_u32(node)));
+        DominatorTree { tree, retained }
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn bytes(&self) -> u64 {
+        self.csr.bytes()
+    }
+}
+
+/// A breadth-first search that is done.
+#[derive(Debug)]
+pub struct Search(Bfs);
+
+impl Search {
+    /// Whether the search came to the object.
+    pub fn reached(&self, id: ObjectId) -> bool {
+        self.0.reached(id.as_u32())
+    }
+
+    /// The object before this one on a shortest path; `None` for starts and for what was not reached.
+    pub fn parent(&self, id: ObjectId) -> Option<ObjectId> {
+        self.0.parent(id.as_u32()).map(ObjectId::from_u32)
+    }
+
+    /// A shortest path from a start to the object, both included; empty where it was not reached.
+    pub fn path_to(&self, id: ObjectId) -> Vec<ObjectId> {
+        ids(self.0.path_to(id.as_u32()))
+    }
+}
+
+/// The dominator tree of a heap, with retained sizes.
+#[derive(Debug)]
+pub struct DominatorTree {
+    tree: Dominators,
+    /// By node.
+    retained: Vec<u64>,
+}
+
+impl DominatorTree {
+    /// Bytes that an object retains; 0 for one that no root reaches.
+    pub fn retained(&self, id: ObjectId) -> u64 {
+        self.retained.get(id.index()).copied().unwrap_or(0)
+    }
+
+    /// Bytes that all objects of each type retain together, by type, for `types` types.
+    pub fn retained_by_type(&self, type_of: impl Fn(ObjectId) -> Option<TypeIndex>, types: usize) -> Vec<u64> {
+        let group = |node: u32| type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32);
+        self.tree.retained_by_group(group, u32::try_from(types).unwrap_or(u32::MAX), &self.retained)
+    }
+
+    /// Whether a root reaches the object.
+    pub fn is_reachable(&self, id: ObjectId) -> bool {
+        self.tree.is_reachable(id.as_u32())
+    }
+
+    /// The object's immediate dominator; `None` where no object dominates it.
+    pub fn dominator(&self, id: ObjectId) -> Option<ObjectId> {
+        match self.tree.idom(id.as_u32()) {
+            Idom::Node(above) => Some(ObjectId::from_u32(above)),
+            _ => None,
+        }
+    }
+
+    /// Whether every path from a root to `id` passes `above`.
+    pub fn dominates(&self, above: ObjectId, id: ObjectId) -> bool {
+        self.tree.dominates(above.as_u32(), id.as_u32())
+    }
+
+    /// Number of objects that the object dominates, itself included.
+    pub fn subtree(&self, id: ObjectId) -> u64 {
+        self.tree.subtree(id.as_u32()).into()
+    }
+
+    /// The dominators above an object, nearest first.
+    pub fn chain(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        self.tree.chain(id.as_u32()).map(ObjectId::from_u32)
+    }
+
+    /// The objects that `id` dominates immediately, of the tree's top for `None`, the one that retains most first.
+    pub fn children(&self, id: Option<ObjectId>) -> Vec<ObjectId> {
+        ids(self.tree.children_sorted(id.map(Index::as_u32), &self.retained))
+    }
+}
