@@ -264,8 +264,7 @@ impl Walker {
                     let mut visitor = visitor();
                     let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
                     let mut mine = Vec::new();
-                    loop {
-                        let Some(i) = SegmentIndex::new(next.fetch_add(1, Ordering::Relaxed)) else { break };
+                    while let Some(i) = SegmentIndex::new(next.fetch_add(1, Ordering::Relaxed)) {
                         let Some(segment) = self.segments.get(i) else { break };
                         if visitor.segment(i, segment) {
                             let model = self.refused(i, segment).unwrap_or_else(|| {

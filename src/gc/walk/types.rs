@@ -42,7 +42,7 @@ pub struct ObjectType {
 }
 
 impl ObjectType {
-    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to [`min_object_size`]. `length` is
+    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to `min_object_size`. `length` is
     /// asked for arrays and strings only; `None` where it is not known.
     pub fn size(&self, length: impl FnOnce() -> Option<u32>) -> Option<u64> {
         if self.component_size == 0 {
