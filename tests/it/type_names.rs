@@ -232,8 +232,8 @@ fn files_of_another_version_are_refused() {
             let exact = found.iter().filter(|mt| names.name(**mt).quality == NameQuality::Exact).count();
             let refused = names.modules().seen().iter().map(|m| m.rejected.len()).sum::<usize>();
             println!("{name}: {refused} files refused, {exact} of {} named", found.len());
-            // Free has no module.
-            assert!(refused > 0 && exact <= 1);
+            // Free has no module, and assemblies made at run time have their metadata in memory.
+            assert!(refused > 0 && exact.saturating_mul(20) < found.len(), "{name}: {exact}");
         });
     }
 }
