@@ -84,7 +84,8 @@ fn sync_blocks_are_those_of_clrmd() {
         let heap = ["heap", "full", "after", "before", "gcore"].iter().any(|k| case.name.ends_with(k));
         with_headers(&case, |headers| {
             let own = headers.sync_blocks();
-            if !heap && own.as_ref().is_none_or(Vec::is_empty) {
+            // Small dumps have some of the table, or the table and no locks.
+            if !heap && own.as_ref().is_none_or(|own| own.iter().all(|b| b.held.is_none())) {
                 return;
             }
             // ClrMD does not show the waiters of a lock that nobody holds rightly (1000), nor an owner of none.
@@ -92,7 +93,7 @@ fn sync_blocks_are_those_of_clrmd() {
                 .unwrap()
                 .iter()
                 .map(|b| {
-                    let held = b.held.unwrap();
+                    let held = b.held.unwrap_or_else(|| panic!("{}: {b:?}", case.name));
                     let detail = if held { format!("{:?} {:?}", b.recursion, b.waiters) } else { String::new() };
                     format!("{} {} {held} {:?} {detail}", b.index, b.object.unwrap(), b.owner_managed_id)
                 })
