@@ -1,26 +1,28 @@
 //! What the runtime says about itself, with the origin of every item.
 
+use crate::base::Answer;
 use crate::contract::checks::{self, Outcome};
-use crate::contract::{ContractError, Descriptor, GlobalValue, OriginKind, Process, Runtime, support};
-use crate::model::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
+use crate::contract::{self, Contract, ContractError, Descriptor, GlobalValue};
+use crate::model::{
+    CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel,
+};
+use crate::session::Runtime;
+use crate::{clr, gc};
+
+/// How much to tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ContractsQuery {
+    /// Only the self-checks and the contracts: no types, no globals.
+    pub checks_only: bool,
+}
 
 /// Lists contracts, types, fields and globals of `runtime`, and the self-checks of what is in use.
-pub fn contracts(process: &Process, runtime: &Runtime) -> ContractsReport {
-    let d = &runtime.descriptor;
+pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsReport> {
+    let d = runtime.descriptor();
     let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
-    let origins = d.origins.iter().map(|o| OriginModel {
-        kind: match o.kind {
-            OriginKind::InMemory => "in-memory",
-            OriginKind::Overlay => "overlay",
-            OriginKind::Synthesised => "synthesised",
-        }
-        .into(),
-        name: o.name.clone(),
-        address: o.address,
-        version: o.version,
-    });
+    let origins = d.origins.iter().map(|o| OriginModel { kind: o.kind, name: o.name.clone(), address: o.address, version: o.version });
     let mut names: Vec<&str> = d.contracts.keys().map(String::as_str).collect();
-    names.extend(support::NEEDED.iter().filter(|n| !d.contracts.contains_key(**n)));
+    names.extend(read().filter(|c| c.needed && !d.contracts.contains_key(c.name)).map(|c| c.name));
     names.sort_unstable();
     let types = d.types.iter().map(|(name, t)| {
         let mut fields: Vec<FieldModel> = t
@@ -49,25 +51,35 @@ pub fn contracts(process: &Process, runtime: &Runtime) -> ContractsReport {
             }
             GlobalValue::Pointer(a) => {
                 model.address = Some(*a);
-                model.content = process.memory.ptr(*a).ok();
+                model.content = runtime.memory().ptr(*a).ok();
             }
             GlobalValue::Unreadable { slot } => model.missing = Some(format!("slot {slot} is not in the dump")),
         }
         model
     });
-    ContractsReport {
-        complete: true,
+    let mut found: Vec<CheckModel> = checks::run(d, runtime.memory(), runtime.limits()).into_iter().map(check).collect();
+    // An overlay that was given and refused is what a user who asks for the checks wants to hear about.
+    let refused = |facts: &String| CheckModel { name: "overlay".into(), outcome: CheckOutcome::Failed, facts: facts.clone() };
+    found.extend(runtime.description().refused.iter().map(refused));
+    let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =
+        if query.checks_only { Default::default() } else { (types.collect(), globals.collect()) };
+    runtime.begin().finish(ContractsReport {
         origins: origins.collect(),
         contracts: names.iter().map(|n| contract(d, n, &origin)).collect(),
-        types: types.collect(),
-        globals: globals.collect(),
-        checks: checks::run(d, &process.memory, &process.limits).into_iter().map(check).collect(),
-    }
+        types,
+        globals,
+        checks: found,
+    })
+}
+
+/// The contracts that are read, on whichever floor.
+fn read() -> impl Iterator<Item = Contract> {
+    [contract::CONTRACTS, clr::CONTRACTS, gc::CONTRACTS].into_iter().flatten().copied()
 }
 
 fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> ContractModel {
     let info = d.contracts.get(name);
-    let (support, message) = match support::check(d, name) {
+    let (support, message) = match read().find(|c| c.name == name).map_or_else(|| Err(contract::refusal(d, name)), |c| c.require(d)) {
         Ok(()) => (SupportKind::Supported, format!("{name} is read")),
         Err(e) => {
             let kind = match e {
@@ -83,9 +95,9 @@ fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> Co
 
 fn check(c: checks::Check) -> CheckModel {
     let (outcome, facts) = match c.outcome {
-        Outcome::Passed(facts) => ("passed", facts),
-        Outcome::Failed(facts) => ("failed", facts),
-        Outcome::Unknown(facts) => ("unknown", facts),
+        Outcome::Passed(facts) => (CheckOutcome::Passed, facts),
+        Outcome::Failed(facts) => (CheckOutcome::Failed, facts),
+        Outcome::Unknown(facts) => (CheckOutcome::Unknown, facts),
     };
-    CheckModel { name: c.name.into(), outcome: outcome.into(), facts }
+    CheckModel { name: c.name.into(), outcome, facts }
 }

@@ -4,44 +4,42 @@ use std::collections::HashSet;
 
 use rustc_hash::FxHashMap;
 
-use super::Namer;
-use crate::base::{Addr, Limits, NoteKind, SharedNotes};
+use super::walk::objects_of;
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
-use crate::clr::method_table::object_unmask;
 use crate::clr::methods::Methods;
+use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
-use crate::contract::{Process, Runtime};
-use crate::memory::Memory;
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
+use crate::session::{Error, Heap, Namer, Runtime};
 
 /// Reads exceptions of one runtime and names their frames.
-pub struct ExceptionReader<'r, 'p> {
-    namer: &'r Namer<'p>,
-    objects: Option<Exceptions<'p>>,
-    methods: Option<Methods<'p>>,
-    memory: &'p Memory,
-    /// Bits of an object's first word that are not part of the method table pointer.
-    unmask: u64,
-    limits: &'p Limits,
-    notes: &'r SharedNotes,
+#[derive(Debug)]
+pub struct ExceptionReader<'r> {
+    namer: &'r Namer,
+    objects: Option<Exceptions>,
+    methods: Option<Methods>,
+    headers: Option<Objects>,
+    limits: &'r Limits,
+    notes: &'r Collector,
 }
 
-impl<'r, 'p> ExceptionReader<'r, 'p> {
+impl<'r> ExceptionReader<'r> {
     /// A reader for `runtime`; one that reads nothing where its descriptor lacks the layouts.
-    pub fn new(process: &'p Process, runtime: &Runtime, namer: &'r Namer<'p>, notes: &'r SharedNotes) -> ExceptionReader<'r, 'p> {
+    pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer, notes: &'r Collector) -> ExceptionReader<'r> {
+        let (memory, d) = (runtime.memory(), runtime.descriptor());
         ExceptionReader {
             namer,
-            objects: Exceptions::bind(&process.memory, &runtime.descriptor).ok(),
-            methods: Methods::bind(&process.memory, &runtime.descriptor, &process.limits).ok(),
-            memory: &process.memory,
-            unmask: object_unmask(&process.memory, &runtime.descriptor),
-            limits: &process.limits,
+            objects: Exceptions::bind(memory, d).ok(),
+            methods: Methods::bind(memory, d, runtime.limits()).ok(),
+            headers: Objects::bind(memory, d).ok(),
+            limits: runtime.limits(),
             notes,
         }
     }
 
     fn read(&self, address: Addr) -> Option<Exception> {
-        let read = self.objects.as_ref()?.read(self.namer.types()?, self.namer.fields(), address)?;
+        let read = self.objects.as_ref()?.read(self.namer.names()?, self.namer.fields(), address)?;
         if read.stack_cut {
             self.notes.add(NoteKind::Missing, address, format!("the stack trace of the exception {address} cannot be read to its end"));
         }
@@ -49,7 +47,7 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
     }
 
     /// The exception at `address` with everything behind it. What is not in the dump is absent from the answer.
-    pub fn model(&self, address: Addr, current: bool) -> ExceptionModel {
+    pub(crate) fn model(&self, address: Addr, current: bool) -> ExceptionModel {
         let mut seen = HashSet::new();
         let mut model = self.model_of(address, &mut seen, 0);
         model.current = current;
@@ -61,7 +59,7 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
         const MAX_DEPTH: usize = 48;
         let first = seen.insert(address);
         // Also where the descriptor says nothing of exceptions: what is in the object's first word is the same for all.
-        let method_table = self.memory.word(address).ok().map(|w| Addr(w & !self.unmask));
+        let method_table = self.headers.as_ref().and_then(|o| o.method_table(address));
         let mut out = ExceptionModel {
             address,
             type_name: method_table.and_then(|mt| self.namer.name(mt)),
@@ -105,7 +103,7 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
         let mut names: FxHashMap<Addr, (Option<String>, Option<String>)> = FxHashMap::default();
         let frame = |f: &StackFrame| {
             let name = names.entry(f.method).or_insert_with(|| {
-                let name = self.methods.as_ref().zip(self.namer.types()).and_then(|(m, types)| m.name(types, f.method));
+                let name = self.methods.as_ref().zip(self.namer.names()).and_then(|(m, types)| m.name(types, f.method));
                 name.map_or((None, None), |n| (Some(n.name), n.module))
             });
             FrameModel {
@@ -121,8 +119,8 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
     }
 
     /// Whether objects with this method table are exceptions. Cheap to ask for every object: remembered by type.
-    pub fn is_exception(&self, method_table: Addr) -> bool {
-        self.objects.as_ref().zip(self.namer.types()).is_some_and(|(o, types)| o.is_exception(types, method_table))
+    pub(crate) fn is_exception(&self, method_table: Addr) -> bool {
+        self.objects.as_ref().zip(self.namer.names()).is_some_and(|(o, types)| o.is_exception(types, method_table))
     }
 
     /// What threads have, and everything behind it: in a dump without the heap, these few are there all the same.
@@ -144,7 +142,7 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
 
     /// The exceptions among `objects` (address and method table), in their order, then those that only threads lead to.
     /// `stat` leaves out the list.
-    pub fn report(&self, objects: impl Iterator<Item = (Addr, Addr)>, threads: &[Thread], stat: bool) -> ExceptionsReport {
+    fn report(&self, objects: impl Iterator<Item = (Addr, Addr)>, threads: &[Thread], stat: bool) -> ExceptionsReport {
         let roles = roles(threads);
         let mut groups: FxHashMap<(Option<String>, Option<String>), ExceptionGroup> = FxHashMap::default();
         let mut list = Vec::new();
@@ -188,8 +186,29 @@ impl<'r, 'p> ExceptionReader<'r, 'p> {
         }
         let mut groups: Vec<ExceptionGroup> = groups.into_values().collect();
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.message).cmp(&(&b.type_name, &b.message))));
-        ExceptionsReport { complete: true, total, groups, exceptions: (!stat).then_some(list) }
+        ExceptionsReport { total, groups, exceptions: (!stat).then_some(list) }
     }
+}
+
+/// How much to tell.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExceptionsQuery {
+    /// Only counts by type and message, no list.
+    pub stat: bool,
+}
+
+/// Every exception object of the heap, then those that only threads lead to.
+///
+/// # Errors
+/// None today; room for a heap that cannot be walked.
+pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
+    let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
+    let reader = ExceptionReader::new(runtime, &namer, &notes);
+    let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
+    // Without the thread list the exceptions are still there: only which thread has them in flight is unknown.
+    let report = reader.report(objects.into_iter(), runtime.threads_if_any(), query.stat);
+    namer.note(&notes);
+    Ok(notes.finish(report))
 }
 
 /// Which thread has which exception, and how.

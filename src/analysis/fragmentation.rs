@@ -5,15 +5,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
-use super::Namer;
-use super::walk::{coverage, note, share};
-use crate::base::Addr;
-use crate::contract::Process;
-use crate::gc::{Gc, HandleFilter, Heap, Object, Visitor};
+use crate::base::{Addr, Answer, share};
+use crate::gc::{Gc, HandleFilter, Object, Visitor};
 use crate::model::{
     FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, Generation, HandleKind, NeighbourModel,
     PinnedTypeModel, SegmentModel,
 };
+use crate::session::{Error, Heap, Namer, coverage, note_walks};
 
 /// What `fragmentation` lists.
 #[derive(Clone, Copy, Debug)]
@@ -163,22 +161,22 @@ impl Visitor for Finder<'_> {
 }
 
 /// The pinned objects in the order of their addresses, each with the first of its handles; and the number of handles.
-fn pins(gc: &Gc<'_>) -> (Vec<(Addr, Addr)>, u64) {
+fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
     let supported = gc.supported_handles();
     let kinds: Vec<_> = [HandleKind::Pinned, HandleKind::AsyncPinned].into_iter().filter(|k| supported.contains(k)).collect();
     let (mut pins, mut handles) = (Vec::new(), 0u64);
-    gc.walk_handles(&HandleFilter { kinds: if kinds.is_empty() { vec![HandleKind::Pinned] } else { kinds } }, |h| {
+    let walked = gc.walk_handles(&HandleFilter { kinds: if kinds.is_empty() { vec![HandleKind::Pinned] } else { kinds } }, |h| {
         handles = handles.saturating_add(1);
         pins.push((h.object, h.address));
     });
     pins.sort_unstable();
     pins.dedup_by_key(|(object, _)| *object);
-    (pins, handles)
+    walked.map(|_| (pins, handles))
 }
 
 /// Free bytes of allocated ones; nothing is free where nothing is allocated.
 fn free_share(free: u64, allocated: u64) -> f64 {
-    if allocated == 0 { 0.0 } else { share(free, allocated) }
+    share(free, allocated).unwrap_or(0.0)
 }
 
 /// The rows of a segment: one, or one for each generation inside.
@@ -244,9 +242,13 @@ fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
 }
 
 /// Finds the free space of the heap.
-pub fn fragmentation(process: &Process, gc: &Gc<'_>, heap: &Heap<'_>, namer: &Namer<'_>, query: FragmentationQuery) -> FragmentationReport {
-    let (pins, pinned_handles) = pins(gc);
-    let walked = heap.walk_once(&*process.progress, || Finder {
+///
+/// # Errors
+/// None today; room for a heap that cannot be walked.
+pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<FragmentationReport>, Error> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let (pins, pinned_handles) = notes.take(pins(heap.gc()));
+    let walked = heap.walker().walk_once(heap.progress(), || Finder {
         pins: &pins,
         next_pin: 0,
         top: query.top,
@@ -259,7 +261,7 @@ pub fn fragmentation(process: &Process, gc: &Gc<'_>, heap: &Heap<'_>, namer: &Na
         sizes: BTreeMap::new(),
         pinned: FxHashMap::default(),
     });
-    note(process, heap, &walked.segments);
+    note_walks(heap.walker(), &walked.segments, &notes);
     let mut free: FxHashMap<(usize, Generation), Sum> = FxHashMap::default();
     let mut sizes: BTreeMap<u32, Sum> = BTreeMap::new();
     let mut pinned: BTreeMap<Addr, Pinned> = BTreeMap::new();
@@ -291,14 +293,13 @@ pub fn fragmentation(process: &Process, gc: &Gc<'_>, heap: &Heap<'_>, namer: &Na
         .collect();
     let sum = |part: fn(&FreeSpaceModel) -> u64| rows.iter().map(part).fold(0u64, u64::saturating_add);
     let (allocated_bytes, free_bytes) = (sum(|r| r.allocated_bytes), sum(|r| r.free_bytes));
-    FragmentationReport {
-        complete: true,
+    let report = FragmentationReport {
         generations: added(&rows, query.heaps),
         sizes: sizes
             .iter()
             .map(|(log, s)| FreeSizeModel { size_from: 1u64.checked_shl(*log).unwrap_or(0), count: s.count, bytes: s.bytes })
             .collect(),
-        largest: largest.iter().map(|b| block_model(heap, namer, b)).collect(),
+        largest: largest.iter().map(|b| block_model(heap, &namer, b)).collect(),
         totals: FragmentationTotals {
             allocated_bytes,
             free_count: sum(|r| r.free_count),
@@ -309,13 +310,15 @@ pub fn fragmentation(process: &Process, gc: &Gc<'_>, heap: &Heap<'_>, namer: &Na
             pinned_handles,
             pinned_objects: pinned.values().map(|p| p.objects.count).fold(0, u64::saturating_add),
         },
-        pinned: pinned_models(namer, &pinned),
+        pinned: pinned_models(&namer, &pinned),
         segments: query.segments.then_some(rows),
-        coverage: coverage(heap, &walked.segments),
-    }
+        coverage: coverage(heap.walker(), &walked.segments),
+    };
+    namer.note(&notes);
+    Ok(notes.finish(report))
 }
 
-fn block_model(heap: &Heap<'_>, namer: &Namer<'_>, b: &Block) -> FreeBlockModel {
+fn block_model(heap: &Heap, namer: &Namer, b: &Block) -> FreeBlockModel {
     let neighbour = |n: &Neighbour| NeighbourModel {
         address: n.address,
         type_name: if n.free { "Free".into() } else { namer.name_or_address(n.method_table) },
@@ -331,7 +334,7 @@ fn block_model(heap: &Heap<'_>, namer: &Namer<'_>, b: &Block) -> FreeBlockModel 
     }
 }
 
-fn pinned_models(namer: &Namer<'_>, pinned: &BTreeMap<Addr, Pinned>) -> Vec<PinnedTypeModel> {
+fn pinned_models(namer: &Namer, pinned: &BTreeMap<Addr, Pinned>) -> Vec<PinnedTypeModel> {
     let mut rows: Vec<PinnedTypeModel> = pinned
         .iter()
         .map(|(mt, p)| PinnedTypeModel {

@@ -1,69 +1,48 @@
 //! What a dump is, and what it can answer.
 
-use crate::base::SharedNotes;
-use crate::clr::threads::Threads;
-use crate::contract::{Process, Runtime, Source};
-use crate::dump::{Container, Trimmed};
+use crate::base::{Answer, Collector, Notes};
+use crate::contract::Description;
+use crate::dump::Trimmed;
 use crate::gc::Gc;
 use crate::memory::{diag_page, hex};
 use crate::model::{
-    AnswerModel, DumpModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief, RuntimeModel, SegmentModel,
+    AnswerKind, AnswerModel, DumpKind, DumpModel, DumpWriter, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount,
+    RuntimeBrief, RuntimeModel, SegmentModel,
 };
+use crate::session::{Dump, Runtime};
 
 /// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that tell its kind.
 const WITH_FULL_MEMORY: u64 = 0x2;
 const WITH_PRIVATE_READ_WRITE: u64 = 0x200;
 const FILTER_TRIAGE: u64 = 0x10_0000;
 
-/// The parts of the envelope that every command shares.
-pub fn envelope_parts(process: &Process, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>) {
-    let f = &process.dump.facts;
-    let dump = DumpModel {
+/// The dump and the runtime in short: what every JSON answer begins with.
+pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>) {
+    let f = &dump.file().facts;
+    let model = DumpModel {
         path: f.path.display().to_string(),
-        format: format_name(f.container).into(),
-        compression: f.compression.map(|c| c.name().into()),
+        format: f.container,
+        compression: f.compression,
         file_bytes: f.file_bytes,
         captured_bytes: f.captured_bytes,
         os: f.os,
         architecture: f.arch,
-        pointer_bytes: process.memory.ptr_bytes(),
+        pointer_bytes: dump.memory().ptr_bytes(),
         process_id: f.pid,
     };
-    let runtime = runtime.map(|r| RuntimeModel {
+    let runtime = runtime.map(Runtime::description).map(|r| RuntimeModel {
         version: r.version.clone(),
         module: r.site.module.as_ref().map(|m| m.path.clone()),
         base: r.base(),
         build_id: r.site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(hex),
-        vm: source(r.vm),
-        gc: source(r.gc),
+        vm: r.vm,
+        gc: r.gc,
         overlay: r.overlay.clone(),
     });
-    (dump, runtime)
+    (model, runtime)
 }
 
-fn format_name(container: Container) -> &'static str {
-    match container {
-        Container::ElfCore => "elf-core",
-        Container::Minidump => "minidump",
-    }
-}
-
-fn source(s: Source) -> String {
-    match s {
-        Source::Descriptor => "descriptor",
-        Source::OverlayJson => "overlay-json",
-        Source::Overlay => "overlay",
-        Source::Synthesised => "synthesised",
-        Source::None => "none",
-    }
-    .into()
-}
-
-fn name_of(value: impl serde::Serialize) -> Option<String> {
-    serde_json::to_value(value).ok()?.as_str().map(Into::into)
-}
-
-/// What the readers can get out of this dump, each tried with notes of its own.
+/// What the readers can get out of this dump.
 #[derive(Default)]
 struct Probe {
     gc: Option<GcModel>,
@@ -73,19 +52,20 @@ struct Probe {
     segments_whole: bool,
 }
 
-/// Reads what `info` shows. `index` is the runtime to look at.
-pub fn info(process: &Process, index: usize, notes: &SharedNotes) -> InfoReport {
-    let f = &process.dump.facts;
-    let runtime = process.runtime(index);
-    let probe = runtime.as_ref().map(|r| probe(process, r, notes)).unwrap_or_default();
-    let (kind, kind_evidence, writer) = kind(process, runtime.as_ref().ok().copied(), &probe);
-    let runtimes = process.runtimes.as_ref().map(Vec::as_slice).unwrap_or_default();
-    let crash = process.dump.crash.as_ref();
-    InfoReport {
-        complete: true,
+/// Describes the dump, its runtime at `index`, and what it can answer. A dump without a readable runtime is described as well.
+pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
+    let notes = Collector::new();
+    notes.extend(dump.notes());
+    let f = &dump.file().facts;
+    let runtime = dump.runtime_at(index);
+    let probe = runtime.as_ref().map(|r| probe(r, &notes)).unwrap_or_default();
+    let (kind, kind_evidence, writer) = kind(dump, runtime.as_ref().ok(), &probe);
+    let descriptions: Vec<&Description> = dump.runtimes().unwrap_or_default().iter().map(Runtime::description).collect();
+    let crash = dump.file().crash.as_ref();
+    let report = InfoReport {
         kind,
         kind_evidence,
-        format: format_name(f.container).into(),
+        format: f.container,
         os: f.os,
         architecture: f.arch,
         process_id: f.pid,
@@ -96,30 +76,33 @@ pub fn info(process: &Process, index: usize, notes: &SharedNotes) -> InfoReport 
         truncated_bytes: f.truncated_bytes,
         process_name: f.process_name.clone(),
         time: f.time,
-        modules: u64::try_from(process.dump.modules.len()).unwrap_or(u64::MAX),
-        os_threads: u64::try_from(process.dump.threads.len()).unwrap_or(u64::MAX),
+        modules: u64::try_from(dump.file().modules.len()).unwrap_or(u64::MAX),
+        os_threads: u64::try_from(dump.file().threads.len()).unwrap_or(u64::MAX),
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),
         gc: probe.gc,
         managed_threads: probe.managed_threads,
-        runtimes: runtimes.iter().map(brief).collect(),
+        runtimes: descriptions.iter().map(|r| brief(r)).collect(),
         runtime_error: runtime.as_ref().err().map(ToString::to_string),
-        module_files: runtimes.iter().filter_map(module_file).collect(),
-        contracts: runtime.map(|r| r.descriptor.contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect()).unwrap_or_default(),
+        module_files: descriptions.iter().filter_map(|r| module_file(r)).collect(),
+        contracts: runtime
+            .map(|r| r.descriptor().contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect())
+            .unwrap_or_default(),
         next: next(&probe.answers, crash.is_some(), &f.path.display().to_string()),
         answers: probe.answers,
-    }
+    };
+    notes.finish(report)
 }
 
-fn module_file(r: &Runtime) -> Option<ModuleFileModel> {
+fn module_file(r: &Description) -> Option<ModuleFileModel> {
     let file = r.site.filled.file.as_ref()?;
     Some(ModuleFileModel { file: file.display().to_string(), bytes: r.site.filled.bytes })
 }
 
-fn brief(r: &Runtime) -> RuntimeBrief {
+fn brief(r: &Description) -> RuntimeBrief {
     RuntimeBrief {
         version: r.version.clone(),
-        version_source: r.version_source.and_then(name_of),
+        version_source: r.version_source,
         module: r.site.module.as_ref().map(|m| m.path.clone()),
         base: r.base(),
         build_id: r.site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(hex),
@@ -128,67 +111,72 @@ fn brief(r: &Runtime) -> RuntimeBrief {
         descriptor_version: r.descriptor_version,
         dac_table: r.site.dac_table.map(|t| t.address),
         gc_dac_vars: r.gc_dac_vars.map(|v| v.address),
-        vm: source(r.vm),
-        gc: source(r.gc),
+        vm: r.vm,
+        gc: r.gc,
         overlay: r.overlay.clone(),
     }
 }
 
-fn probe(process: &Process, runtime: &Runtime, notes: &SharedNotes) -> Probe {
+/// Notes of opening and of the GC's facts go to `notes`: they are part of the answer. What a reader lacks is told as a reason
+/// why its command cannot answer in full.
+fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     let mut out = Probe::default();
-    let (memory, limits, d) = (&process.memory, &process.limits, &runtime.descriptor);
-    let mut answer = |command: &str, some: bool, quiet: &SharedNotes, error: Option<String>| {
-        let first = quiet.all().into_iter().find(|n| n.kind.makes_partial()).map(|n| n.message);
-        let reason = error.or(first);
+    let mut answer = |command: &str, some: bool, lost: &Notes, error: Option<String>| {
+        let reason = error.or_else(|| lost.first_loss().map(|n| n.message.clone()));
         let answer = match (&reason, some) {
-            (None, _) => "full",
-            (Some(_), true) => "partial",
-            (Some(_), false) => "no",
+            (None, _) => AnswerKind::Full,
+            (Some(_), true) => AnswerKind::Partial,
+            (Some(_), false) => AnswerKind::No,
         };
-        out.answers.push(AnswerModel { command: command.into(), answer: answer.into(), reason });
+        out.answers.push(AnswerModel { command: command.into(), answer, reason });
     };
-    match Gc::bind(memory, d, notes, limits) {
+    let nothing_lost = Notes::new();
+    match runtime.gc() {
         Err(e) => {
             for command in ["heap", "segments", "handles", "oom"] {
-                answer(command, false, &SharedNotes::new(), Some(e.to_string()));
+                answer(command, false, &nothing_lost, Some(e.to_string()));
             }
         }
         Ok(gc) => {
-            let quiet = SharedNotes::new();
-            if let Ok(gc) = Gc::bind(memory, d, &quiet, limits) {
-                out.segments = gc.segments();
-            }
-            out.segments_whole = !quiet.partial();
-            answer("heap", !out.segments.is_empty(), &quiet, None);
-            answer("segments", !out.segments.is_empty(), &quiet, None);
+            let (facts, gc) = (&gc.notes, notes.with(gc));
+            // A list of heaps that breaks off is a loss of everything that is read heap by heap.
+            let with_facts = |own: &Notes| {
+                let mut all = facts.clone();
+                all.extend(own);
+                all
+            };
+            let segments = gc.segments();
+            let lost = with_facts(&segments.notes);
+            out.segments_whole = lost.complete();
+            out.segments = segments.data;
+            answer("heap", !out.segments.is_empty(), &lost, None);
+            answer("segments", !out.segments.is_empty(), &lost, None);
             let sum = |f: fn(&SegmentModel) -> u64| out.segments.iter().map(f).fold(0u64, u64::saturating_add);
             let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
             let lacking = (captured < allocated || out.segments.is_empty())
                 .then(|| format!("{captured} of the {allocated} bytes of objects are in the dump"));
-            answer("objects", captured > 0, &SharedNotes::new(), lacking);
-            let quiet = SharedNotes::new();
-            let found = Gc::bind(memory, d, &quiet, limits).map(|gc| gc.probe_handles());
-            let nothing = (found == Ok((0, 0))).then(|| "no handle table was found".to_string());
-            answer("handles", found.is_ok_and(|f| f.1 > 0), &quiet, nothing.filter(|_| !quiet.partial()));
-            let quiet = SharedNotes::new();
-            let oom = Gc::bind(memory, d, &quiet, limits).map(|gc| gc.oom());
-            answer("oom", oom.is_ok_and(|o| !o.heaps.is_empty()), &quiet, None);
-            out.gc = Some(gc_model(&gc));
+            answer("objects", captured > 0, &nothing_lost, lacking);
+            let found = gc.probe_handles();
+            let lost = with_facts(&found.notes);
+            let nothing = (found.data == (0, 0) && lost.complete()).then(|| "no handle table was found".to_string());
+            answer("handles", found.data.1 > 0, &lost, nothing);
+            let oom = gc.oom();
+            answer("oom", !oom.data.is_empty(), &with_facts(&oom.notes), None);
+            let mechanisms = notes.take(gc.global_mechanisms());
+            out.gc = Some(gc_model(gc, mechanisms));
         }
     }
-    let quiet = SharedNotes::new();
-    match Threads::bind(memory, d, &quiet, limits) {
-        Err(e) => answer("threads", false, &quiet, Some(e.to_string())),
+    match runtime.threads() {
+        Err(e) => answer("threads", false, &nothing_lost, Some(e.to_string())),
         Ok(threads) => {
-            let list = threads.list();
-            answer("threads", !list.is_empty(), &quiet, None);
-            out.managed_threads = Some(u64::try_from(list.len()).unwrap_or(u64::MAX));
+            answer("threads", !threads.is_empty(), &threads.notes, None);
+            out.managed_threads = Some(u64::try_from(threads.len()).unwrap_or(u64::MAX));
         }
     }
     out
 }
 
-fn gc_model(gc: &Gc<'_>) -> GcModel {
+fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
     let f = gc.facts();
     GcModel {
         kind: Some(if f.server { GcKind::Server } else { GcKind::Workstation }),
@@ -205,13 +193,13 @@ fn gc_model(gc: &Gc<'_>) -> GcModel {
         state_value: f.state,
         structures_valid: f.structures_valid,
         gc_in_progress: f.gc_in_progress(),
-        global_mechanisms: gc.global_mechanisms(),
+        global_mechanisms,
     }
 }
 
 /// Kind of dump, what tells it, and who wrote it.
-fn kind(process: &Process, runtime: Option<&Runtime>, probe: &Probe) -> (String, String, Option<String>) {
-    let facts = &process.dump.facts;
+fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, String, Option<DumpWriter>) {
+    let facts = &dump.file().facts;
     let allocated = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
     let captured = probe.segments.iter().fold(0u64, |n, s| n.saturating_add(s.captured_bytes));
     let heap_there = captured > 0 && captured.saturating_mul(10) >= allocated.saturating_mul(9);
@@ -220,47 +208,51 @@ fn kind(process: &Process, runtime: Option<&Runtime>, probe: &Probe) -> (String,
         Some(Trimmed { redacted: false }) => "; trimmed by gcdump",
         Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
     };
-    let say = |kind: &str, why: &str, writer: Option<&str>| (kind.to_string(), format!("{why}{trimmed}"), writer.map(Into::into));
+    let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}"), writer);
     if let Some(flags) = facts.minidump_flags {
         let has = |flag: u64| flags & flag != 0;
         let why = format!("minidump flags {flags:#x}");
         let kind = if has(WITH_FULL_MEMORY) {
-            "full"
+            DumpKind::Full
         } else if has(FILTER_TRIAGE) {
-            "triage"
+            DumpKind::Triage
         } else if has(WITH_PRIVATE_READ_WRITE) || heap_there {
-            "heap"
+            DumpKind::Heap
         } else {
-            "mini"
+            DumpKind::Mini
         };
-        return say(kind, &why, Some("windows").filter(|_| facts.os == crate::base::Os::Windows));
+        return say(kind, &why, Some(DumpWriter::Windows).filter(|_| facts.os == crate::base::Os::Windows));
     }
-    if diag_page(&process.memory).is_some() {
+    if diag_page(dump.memory()).is_some() {
         // createdump does not record the type that it was asked for.
-        let image = runtime.and_then(|r| r.site.image.as_ref());
-        let code_there = image.is_some_and(|i| process.memory.captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));
-        let from_file = runtime.is_some_and(|r| r.site.filled.bytes > 0);
+        let image = runtime.and_then(|r| r.description().site.image.as_ref());
+        let code_there = image.is_some_and(|i| dump.memory().captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));
+        let from_file = runtime.is_some_and(|r| r.description().site.filled.bytes > 0);
         return match (heap_there, code_there && !from_file) {
-            (true, true) => say("full", "createdump; GC heap and code of the runtime captured", Some("createdump")),
-            (true, false) => say("heap", "createdump; GC heap captured, code of the runtime not", Some("createdump")),
-            (false, _) if runtime.is_none() || probe.gc.is_none() => say("unknown", "createdump; no GC heap was found", Some("createdump")),
-            (false, _) if probe.segments_whole => say("mini", "createdump; segment list captured, objects not", Some("createdump")),
-            (false, _) => say("triage", "createdump; neither objects nor the segment list captured", Some("createdump")),
+            (true, true) => say(DumpKind::Full, "createdump; GC heap and code of the runtime captured", Some(DumpWriter::Createdump)),
+            (true, false) => say(DumpKind::Heap, "createdump; GC heap captured, code of the runtime not", Some(DumpWriter::Createdump)),
+            (false, _) if runtime.is_none() || probe.gc.is_none() => {
+                say(DumpKind::Unknown, "createdump; no GC heap was found", Some(DumpWriter::Createdump))
+            }
+            (false, _) if probe.segments_whole => {
+                say(DumpKind::Mini, "createdump; segment list captured, objects not", Some(DumpWriter::Createdump))
+            }
+            (false, _) => say(DumpKind::Triage, "createdump; neither objects nor the segment list captured", Some(DumpWriter::Createdump)),
         };
     }
     if facts.uncaptured_mappings > 0 {
         let why = format!("{} mappings without any captured byte, as kernels write them", facts.uncaptured_mappings);
-        return say("kernel-core", &why, Some("kernel"));
+        return say(DumpKind::KernelCore, &why, Some(DumpWriter::Kernel));
     }
-    say("gcore", "ELF core without createdump's page, all mappings captured", Some("gdb"))
+    say(DumpKind::Gcore, "ELF core without createdump's page, all mappings captured", Some(DumpWriter::Gdb))
 }
 
 fn next(answers: &[AnswerModel], crashed: bool, path: &str) -> Option<String> {
-    let can = |command: &str| answers.iter().any(|a| a.command == command && a.answer != "no");
+    let can = |command: &str| answers.iter().any(|a| a.command == command && a.answer != AnswerKind::No);
     let command = if crashed && can("threads") {
         "threads"
     } else {
-        let full = |command: &str| answers.iter().any(|a| a.command == command && a.answer == "full");
+        let full = |command: &str| answers.iter().any(|a| a.command == command && a.answer == AnswerKind::Full);
         let useful = ["heap", "threads", "oom", "segments"];
         let objects = full("objects").then_some("stat");
         objects.or_else(|| useful.into_iter().find(|c| full(c))).or_else(|| useful.into_iter().find(|c| can(c)))?

@@ -1,49 +1,58 @@
-//! Floor 6: answers made of what the readers below return.
+//! Answers: one file a question, `f(&Heap, &Query) -> Result<Answer<Report>>`, order and cut included.
+//!
+//! A question about the runtime alone takes a [`Runtime`](crate::session::Runtime), one about the file a
+//! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts that it is made of.
 
 mod contracts;
 mod exceptions;
-pub mod fields;
+mod finalizers;
 mod fragmentation;
-pub mod graph;
-mod heap_graph;
-mod holders;
+mod handles;
+mod heap;
 mod info;
-mod names;
+mod layout;
+mod liveness;
+mod methods;
 mod object;
 mod objects;
+mod on_graph;
+mod oom;
 mod paths;
 mod place;
 mod retained;
 mod roots;
+mod segments;
 mod select;
 mod stat;
 mod statics;
 mod strings;
-mod survival;
 mod threads;
 mod trim;
+mod types;
 mod verify;
 mod walk;
 
-pub use contracts::contracts;
-pub use exceptions::ExceptionReader;
+pub use contracts::{ContractsQuery, contracts};
+pub use exceptions::{ExceptionReader, ExceptionsQuery, exceptions};
+pub use finalizers::{FinalizersQuery, finalizers};
 pub use fragmentation::{FragmentationQuery, fragmentation};
-pub use heap_graph::{GraphOptions, HeapGraph, HeapGraphError};
-pub use holders::Stacks;
-pub use info::{envelope_parts, info};
-pub use names::Namer;
-pub use object::{ObjectOptions, object, object_limits};
-pub use objects::{ObjectsPage, objects};
-pub use paths::{PathOptions, Paths};
-pub use place::{Places, containing, heap_place, near};
-pub use retained::{Retained, RetainedQuery};
-pub use roots::{Origin, Root, RootFlags, RootOptions, RootThread, Roots, RootsQuery, collect_roots, finalizers, roots_report};
-pub use select::{Picker, Selection, TypePattern};
-pub use stat::stat;
-pub use statics::{StaticsOptions, StaticsReader};
-pub use strings::{StringSort, StringsQuery, strings};
-pub use survival::{BridgeQuery, Contracted, UnreachableQuery, WhatifError, WhatifQuery, bridge, collect, contract, unreachable, whatif};
+pub use handles::{HandlesQuery, handles};
+pub use heap::{HeapQuery, heap};
+pub use info::{head_parts, info};
+pub use liveness::{BridgeQuery, CollectQuery, Condensed, UnreachableQuery, WhatifQuery, bridge, collect, condense, unreachable, whatif};
+pub use object::{ObjectQuery, object};
+pub use objects::{ObjectBatch, ObjectsQuery, objects};
+pub use oom::oom;
+pub use paths::{PathsQuery, paths};
+pub use place::{NearQuery, near, place};
+pub use retained::{Retained, RetainedQuery, RetainedView, objsize, retained};
+pub use roots::{RootsQuery, roots};
+pub use segments::{SegmentsQuery, segments};
+pub use select::Selection;
+pub use stat::{StatQuery, stat};
+pub use statics::statics;
+pub use strings::{StringsQuery, strings};
 pub use threads::threads;
 pub use trim::{Reads, Trim};
+pub use types::types;
 pub use verify::{VerifyQuery, verify};
-pub use walk::{index, objects_of, open_heap, walked_segments};

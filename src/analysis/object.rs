@@ -1,34 +1,58 @@
 //! One object: its type, its fields or its elements.
 
-use crate::base::Addr;
+use super::place::{containing, heap_place};
+use crate::base::{Addr, Answer, NoteKind, Notes};
+use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
-use crate::model::{DimensionModel, ObjectReport};
+use crate::model::{CutShort, DimensionModel, ObjectReport};
+use crate::session::{Error, Heap};
 
 /// Words of the smallest object.
 const MIN_WORDS: u64 = 3;
 
-/// Which elements of an array, and how much of a string.
+/// Which object, and which of its elements.
 #[derive(Clone, Copy, Debug)]
-pub struct ObjectOptions {
-    /// First element.
+pub struct ObjectQuery {
+    /// The object: its address, or one inside of it.
+    pub address: Addr,
+    /// First element of an array.
     pub start: u64,
-    /// How many elements at most.
+    /// Most elements to list.
     pub count: u64,
 }
 
-impl Default for ObjectOptions {
-    fn default() -> ObjectOptions {
-        ObjectOptions { start: 0, count: 100 }
+impl ObjectQuery {
+    /// The object at `address` with its first hundred elements.
+    pub fn at(address: Addr) -> ObjectQuery {
+        ObjectQuery { address, start: 0, count: 100 }
     }
 }
 
-/// The limits with which one object is shown.
-pub fn object_limits() -> ValueLimits {
-    ValueLimits::default()
+/// The object at, or around, an address.
+///
+/// # Errors
+/// [`Error::NoObject`] where there is none, [`Error::Contract`] where fields are not described.
+pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, Error> {
+    let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
+    let values = Values::new(namer.types()?, ValueLimits::default());
+    // In no segment, or in a part that could not be walked, the address itself may still hold an object.
+    let address = containing(heap, &namer, query.address).map_or(query.address, |o| o.address);
+    let report = report(&values, &ObjectQuery { address, ..*query }).ok_or(Error::NoObject(query.address))?;
+    let report = notes.take(report);
+    let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
+    let report = ObjectReport {
+        interior: (report.address != query.address).then_some(query.address),
+        segment: heap_place(heap, report.address),
+        header: headers.and_then(|h| h.read(report.address)),
+        ..report
+    };
+    namer.note(&notes);
+    Ok(notes.finish(report))
 }
 
-/// The object that starts at `address`; `None` where no valid method table is there.
-pub fn object(values: &Values<'_, '_>, address: Addr, options: &ObjectOptions) -> Option<ObjectReport> {
+/// The object that starts at the query's address; `None` where no valid method table is there.
+pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<ObjectReport>> {
+    let address = query.address;
     let mt = values.method_table(address)?;
     let names = values.types().names();
     let info = names.method_tables().read(mt).ok()?;
@@ -41,16 +65,19 @@ pub fn object(values: &Values<'_, '_>, address: Addr, options: &ObjectOptions) -
     let string = if info.is_string { values.string(address) } else { None };
     let mut truncated = Vec::new();
     if string.as_ref().is_some_and(|(_, length)| *length > values.limits().string_chars) {
-        truncated.push("string".to_string());
+        truncated.push(CutShort::String);
     }
-    let elements = shape.as_ref().map(|s| values.elements(s, options.start, options.count)).unwrap_or_default();
+    let elements = shape.as_ref().map(|s| values.elements(s, query.start, query.count)).unwrap_or_default();
     let listed = u64::try_from(elements.len()).unwrap_or(u64::MAX);
     if shape.as_ref().is_some_and(|s| listed < s.length) {
-        truncated.push("elements".to_string());
+        truncated.push(CutShort::Elements);
     }
     let fields = if info.is_array || info.is_string { Some(Vec::new()) } else { values.fields(mt, address) };
-    Some(ObjectReport {
-        complete: fields.is_some() && (!info.is_array || shape.is_some()) && (!info.is_string || string.is_some()),
+    let mut notes = Notes::new();
+    if fields.is_none() || (info.is_array && shape.is_none()) || (info.is_string && string.is_none()) {
+        notes.add(NoteKind::Missing, address, "a part of the object, or of what describes its type, is not in the dump");
+    }
+    let report = ObjectReport {
         address,
         type_name: Some(name.name.clone()),
         method_table: mt,
@@ -68,7 +95,8 @@ pub fn object(values: &Values<'_, '_>, address: Addr, options: &ObjectOptions) -
         boxed: values.boxed(&info, address),
         fields: fields.unwrap_or_default(),
         elements,
-        first_element: options.start,
+        first_element: query.start,
         truncated,
-    })
+    };
+    Some(Answer::new(report, notes))
 }

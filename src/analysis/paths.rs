@@ -2,57 +2,80 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Namer;
-use super::graph::{Bfs, BitSet, paths_to_roots};
-use super::heap_graph::HeapGraph;
-use super::roots::RootFlags;
-use crate::gc::{Gc, Heap};
+use super::on_graph::OnGraph;
+use crate::base::{Addr, Answer};
+use crate::graph::{Bfs, BitSet, paths_to_roots};
 use crate::model::{PathModel, PathNode, PathStep, PathsReport};
+use crate::session::roots::RootFlags;
+use crate::session::{Error, Heap, HeapGraph, Namer, TypePattern};
 
 /// Roots of one object that are listed.
 const MAX_ROOTS: usize = 16;
 
-/// How paths are told.
-#[derive(Clone, Copy, Debug)]
-pub struct PathOptions {
-    /// Most paths of each object, each from another root.
+/// To what, and how many.
+#[derive(Clone, Debug)]
+pub struct PathsQuery {
+    /// To the object at, or around, this address; `None` for all objects of [`PathsQuery::types`].
+    pub object: Option<Addr>,
+    /// To the objects of these types, merged.
+    pub types: Vec<TypePattern>,
+    /// Most paths to each object, each from another root.
     pub paths: usize,
     /// Whether weak handles count.
     pub weak: bool,
-    /// Most objects of a type whose paths are told one by one.
-    pub targets: usize,
     /// Depth of the merged tree.
     pub depth: u32,
     /// Most lines of the merged tree.
     pub lines: usize,
 }
 
-/// Finds paths in one heap.
-pub struct Paths<'g, 'p> {
-    graph: &'g HeapGraph,
-    gc: &'g Gc<'p>,
-    heap: &'g Heap<'p>,
-    namer: &'g Namer<'p>,
-    options: PathOptions,
+impl PathsQuery {
+    /// Up to three paths to the object at, or around, `address`.
+    pub fn to(address: Addr) -> PathsQuery {
+        PathsQuery { object: Some(address), types: Vec::new(), paths: 3, weak: false, depth: 12, lines: 1000 }
+    }
 }
 
-impl<'g, 'p> Paths<'g, 'p> {
-    /// Prepares to find.
-    pub fn new(graph: &'g HeapGraph, gc: &'g Gc<'p>, heap: &'g Heap<'p>, namer: &'g Namer<'p>, options: PathOptions) -> Paths<'g, 'p> {
-        Paths { graph, gc, heap, namer, options }
+/// What keeps objects alive.
+///
+/// # Errors
+/// [`Error::NoObject`] or [`Error::Nothing`] where nothing is meant, [`Error::Graph`] and [`Error::Memory`] where the graph
+/// cannot be built.
+pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
+    let on = OnGraph::open(heap, query.weak)?;
+    let (targets, merged) = match query.object {
+        Some(at) => (vec![on.object(at)?], false),
+        None => (on.graph.of_types(&on.namer, &query.types), true),
+    };
+    if targets.is_empty() {
+        return Err(Error::Nothing("no object is of that type".into()));
     }
+    let report = Paths { graph: on.graph, heap, namer: &on.namer, query }.report(&targets, merged);
+    Ok(on.finish(report))
+}
 
+/// Finds paths in one heap.
+struct Paths<'g> {
+    graph: &'g HeapGraph,
+    heap: &'g Heap,
+    namer: &'g Namer,
+    query: &'g PathsQuery,
+}
+
+impl Paths<'_> {
     /// Numbers of the objects that roots hold; with `precise`, those of conservative roots left out.
     fn starts(&self, precise: bool) -> Vec<u32> {
-        let weak = self.options.weak;
+        let weak = self.query.weak;
         self.graph.held_by(|r| (weak || !r.flags.has(RootFlags::WEAK)) && !(precise && r.flags.has(RootFlags::CONSERVATIVE)))
     }
 
     /// Shortest paths to each of `targets`; with `merged`, all of them merged by type as well.
-    pub fn report(&self, targets: &[u32], merged: bool) -> PathsReport {
+    fn report(&self, targets: &[u32], merged: bool) -> PathsReport {
+        // Of a type, one path stands for all: the tree tells the rest.
+        let targets_told = if merged { 1 } else { targets.len() };
+        let most = self.query.paths.max(1);
         let starts = self.starts(false);
         let mut report = PathsReport {
-            complete: true,
             targets: count(targets.len()),
             reachable: 0,
             paths: Vec::new(),
@@ -73,8 +96,8 @@ impl<'g, 'p> Paths<'g, 'p> {
         });
         let reached: Vec<u32> = targets.iter().copied().filter(|t| search.reached(*t)).collect();
         report.reachable = count(reached.len());
-        let shown = reached.iter().take(self.options.targets);
-        if self.options.paths == 1 {
+        let shown = reached.iter().take(targets_told);
+        if most == 1 {
             report.paths = shown.map(|t| self.model(&search.path_to(*t))).collect();
         } else {
             let mut is_root = BitSet::new(self.graph.len());
@@ -83,7 +106,7 @@ impl<'g, 'p> Paths<'g, 'p> {
             });
             let reversed = if reached.is_empty() { None } else { Some(self.graph.edges.reversed()) };
             for target in shown {
-                let found = reversed.as_ref().map(|r| paths_to_roots(r, *target, |n| is_root.test(n), self.options.paths));
+                let found = reversed.as_ref().map(|r| paths_to_roots(r, *target, |n| is_root.test(n), most));
                 report.paths.extend(found.unwrap_or_default().iter().map(|p| self.model(p)));
             }
         }
@@ -105,7 +128,7 @@ impl<'g, 'p> Paths<'g, 'p> {
             field: before.and_then(|b| self.field(b, id)),
         };
         let before = std::iter::once(None).chain(ids.iter().copied().map(Some));
-        let roots = ids.first().map(|id| self.graph.root_models(self.gc, self.namer, *id, self.options.weak, MAX_ROOTS));
+        let roots = ids.first().map(|id| self.graph.root_models(self.heap.gc(), self.namer, *id, self.query.weak, MAX_ROOTS));
         PathModel { roots: roots.unwrap_or_default(), steps: before.zip(ids.iter().copied()).map(step).collect() }
     }
 
@@ -169,7 +192,7 @@ impl<'g, 'p> Paths<'g, 'p> {
         // Roots first, by their labels.
         let mut by_label: FxHashMap<String, Vec<u32>> = FxHashMap::default();
         for top in tops {
-            let label = self.graph.root_models(self.gc, self.namer, top, self.options.weak, 1).first().map(|r| r.label.clone());
+            let label = self.graph.root_models(self.heap.gc(), self.namer, top, self.query.weak, 1).first().map(|r| r.label.clone());
             by_label.entry(label.unwrap_or_else(|| "?".into())).or_default().push(top);
         }
         let mut rows = Vec::new();
@@ -177,20 +200,20 @@ impl<'g, 'p> Paths<'g, 'p> {
         let mut roots: Vec<(String, Vec<u32>)> = by_label.into_iter().collect();
         roots.sort_by(|a, b| (sum(&b.1), &a.0).cmp(&(sum(&a.1), &b.0)));
         for (label, ids) in roots {
-            if rows.len() >= self.options.lines {
+            if rows.len() >= self.query.lines {
                 break;
             }
             let (targets, bytes) = sum(&ids);
             rows.push(PathNode { depth: 0, name: label, targets, bytes, objects: 0, example: None });
             self.push_types(1, &ids, &sum, &mut stack);
             while let Some((depth, name, ids)) = stack.pop() {
-                if rows.len() >= self.options.lines {
+                if rows.len() >= self.query.lines {
                     break;
                 }
                 let (targets, bytes) = sum(&ids);
                 let example = ids.iter().min().map(|id| self.graph.address(*id));
                 rows.push(PathNode { depth, name, targets, bytes, objects: count(ids.len()), example });
-                if depth < self.options.depth {
+                if depth < self.query.depth {
                     let below: Vec<u32> = ids.iter().filter_map(|id| children.get(id)).flatten().copied().collect();
                     self.push_types(depth.saturating_add(1), &below, &sum, &mut stack);
                 }

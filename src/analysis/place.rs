@@ -3,21 +3,17 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use super::Namer;
-use super::objects::{TypeNames, brief};
-use crate::base::{Addr, AddrRange, Silent};
-use crate::clr::threads::Thread;
-use crate::contract::Process;
+use super::objects::brief;
+use crate::base::{Addr, AddrRange, Answer, Collector, Silent};
 use crate::dump::ThreadStacks;
-use crate::gc::{Gc, Heap};
-use crate::model::{NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
+use crate::model::{NearKind, NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
+use crate::session::{Error, Heap, Namer};
 
 /// The object or free space of the heap that `address` lies in: in its header word, its fields or its elements.
-pub fn containing(heap: &Heap<'_>, namer: &Namer<'_>, address: Addr) -> Option<ObjectBrief> {
-    let (_, segment) = heap.segment_of(address)?;
-    let mut names = TypeNames::default();
+pub(super) fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<ObjectBrief> {
+    let (_, segment) = heap.walker().segment_of(address)?;
     let mut found = None;
-    heap.visit(
+    heap.walker().visit(
         &Silent,
         |s| s.address == segment.address,
         |o| {
@@ -26,7 +22,7 @@ pub fn containing(heap: &Heap<'_>, namer: &Namer<'_>, address: Addr) -> Option<O
             }
             // Bytes that rounding adds belong to the object as well.
             if address.since(o.address).is_some_and(|n| n < o.size.next_multiple_of(heap.memory().ptr_bytes())) {
-                found = Some(brief(heap, namer, &mut names, o, false));
+                found = Some(brief(heap, namer, o));
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
@@ -36,8 +32,8 @@ pub fn containing(heap: &Heap<'_>, namer: &Namer<'_>, address: Addr) -> Option<O
 }
 
 /// Where in the heap `address` lies.
-pub fn heap_place(heap: &Heap<'_>, address: Addr) -> Option<SegmentPlace> {
-    heap.segment_of(address).map(|(_, s)| segment_place(s, address))
+pub(super) fn heap_place(heap: &Heap, address: Addr) -> Option<SegmentPlace> {
+    heap.walker().segment_of(address).map(|(_, s)| segment_place(s, address))
 }
 
 fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
@@ -51,29 +47,31 @@ fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
     }
 }
 
-/// What is where, of one runtime.
-pub struct Places<'h, 'p> {
-    process: &'p Process,
-    gc: &'h Gc<'p>,
-    heap: &'h Heap<'p>,
-    namer: &'h Namer<'p>,
-    threads: &'h [Thread],
+/// What lies at `address`.
+///
+/// # Errors
+/// None today; room for a heap that cannot be walked.
+pub fn place(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let report = Finder { heap, namer: &namer, notes: &notes }.find(address);
+    namer.note(&notes);
+    Ok(notes.finish(report))
 }
 
-impl<'h, 'p> Places<'h, 'p> {
-    /// Prepares to answer. `threads` are the managed threads, as far as they can be read.
-    pub fn new(process: &'p Process, gc: &'h Gc<'p>, heap: &'h Heap<'p>, namer: &'h Namer<'p>, threads: &'h [Thread]) -> Places<'h, 'p> {
-        Places { process, gc, heap, namer, threads }
-    }
+/// Looks an address up in one list after the other.
+struct Finder<'h> {
+    heap: &'h Heap,
+    namer: &'h Namer,
+    notes: &'h Collector,
+}
 
-    /// What lies at `address`.
-    pub fn find(&self, address: Addr) -> WhereReport {
+impl Finder<'_> {
+    fn find(&self, address: Addr) -> WhereReport {
         let blank = WhereReport {
-            complete: true,
             address,
             kind: PlaceKind::Unknown,
             text: "nothing that the dump knows of".into(),
-            captured: self.process.memory.has(address),
+            captured: self.heap.memory().has(address),
             object: None,
             offset: None,
             segment: None,
@@ -102,13 +100,14 @@ impl<'h, 'p> Places<'h, 'p> {
         if let Some(object) = containing(self.heap, self.namer, address) {
             let offset = address.since(object.address);
             let inside = offset.filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n:#x} bytes into "));
-            let free = object.type_name == "Free";
-            let what = if free { "free space" } else { object.type_name.as_str() };
+            let free = object.free;
+            let what = if free { "free space" } else { &object.type_name };
             let text = format!("{inside}{what} at {} ({} bytes), {home}", object.address, object.size);
             let kind = if free { PlaceKind::Free } else { PlaceKind::Object };
             return Some(WhereReport { kind, text, offset, object: Some(object), ..report });
         }
-        let context = self.gc.contexts(self.threads).into_iter().find(|c| c.pointer <= address && address < c.limit);
+        let context =
+            self.heap.gc().contexts(self.heap.runtime().threads_if_any()).into_iter().find(|c| c.pointer <= address && address < c.limit);
         if let Some(c) = context {
             let owner = c.owner_id.map_or_else(String::new, |id| format!(" {id}"));
             let text = format!("allocation context of {}{owner}, {home}", c.owner);
@@ -123,24 +122,24 @@ impl<'h, 'p> Places<'h, 'p> {
     }
 
     fn in_gc_memory(&self, blank: &WhereReport) -> Option<WhereReport> {
-        let region = self.gc.regions().into_iter().find(|r| r.range.contains(blank.address))?;
+        let region = self.notes.take(self.heap.gc().regions()).into_iter().find(|r| r.range.contains(blank.address))?;
         let heap = region.heap.map_or_else(String::new, |h| format!(" of heap {h}"));
         let text = format!("memory of the GC: {}{heap}", region.list.name());
         Some(WhereReport { kind: PlaceKind::Gc, text, range: Some(region.range), name: Some(region.list.name().into()), ..blank.clone() })
     }
 
     fn method_table(&self, blank: &WhereReport) -> Option<WhereReport> {
-        self.heap.tables().is_valid(blank.address).ok().filter(|v| *v)?;
+        self.heap.walker().tables().is_valid(blank.address).ok().filter(|v| *v)?;
         let name = self.namer.name(blank.address)?;
         Some(WhereReport { kind: PlaceKind::MethodTable, text: format!("method table of {name}"), name: Some(name), ..blank.clone() })
     }
 
     fn stack(&self, blank: &WhereReport) -> Option<WhereReport> {
-        let dump = &self.process.dump;
+        let dump = self.heap.runtime().file();
         let stacks = ThreadStacks::new(dump);
         let found = dump.threads.iter().find_map(|t| Some((t, stacks.of(t).filter(|r| r.contains(blank.address))?)));
         let (thread, range) = found?;
-        let managed = self.threads.iter().find(|m| m.os_id == Some(u64::from(thread.id))).and_then(|m| m.id);
+        let managed = self.heap.runtime().threads_if_any().iter().find(|m| m.os_id == Some(u64::from(thread.id))).and_then(|m| m.id);
         let named = managed.map_or_else(|| "a native thread".to_string(), |id| format!("thread {id}"));
         let text = format!("stack of {named} (os {})", thread.id);
         Some(WhereReport { kind: PlaceKind::Stack, text, range: Some(range), managed_id: managed, os_id: Some(thread.id), ..blank.clone() })
@@ -148,7 +147,7 @@ impl<'h, 'p> Places<'h, 'p> {
 
     fn module(&self, blank: &WhereReport) -> Option<WhereReport> {
         let inside = |m: &&crate::dump::Module| m.base <= blank.address && blank.address.since(m.base).is_some_and(|n| n < m.size);
-        let module = self.process.dump.modules.iter().find(inside)?;
+        let module = self.heap.runtime().file().modules.iter().find(inside)?;
         let offset = blank.address.since(module.base);
         let text = format!("{}+{:#x}", module.file_name(), offset.unwrap_or(0));
         let range = Some(AddrRange::new(module.base, module.base.plus(module.size)));
@@ -156,8 +155,8 @@ impl<'h, 'p> Places<'h, 'p> {
     }
 
     fn memory(&self, blank: &WhereReport) -> Option<WhereReport> {
-        let region = self.process.dump.regions.iter().find(|r| r.range.contains(blank.address));
-        let file = self.process.dump.files.iter().find(|f| f.range.contains(blank.address));
+        let region = self.heap.runtime().file().regions.iter().find(|r| r.range.contains(blank.address));
+        let file = self.heap.runtime().file().files.iter().find(|f| f.range.contains(blank.address));
         let name = file.map(|f| f.path.clone());
         let of = name.as_ref().map_or_else(String::new, |n| format!(" of {n}"));
         let range = region.map(|r| r.range).or(file.map(|f| f.range));
@@ -176,22 +175,31 @@ impl<'h, 'p> Places<'h, 'p> {
     }
 }
 
-/// The objects around `address`: up to `before` in front of what it lies in, up to `after` behind it, gaps named. `None`
-/// where the address is not in the heap.
-pub fn near(
-    gc: &Gc<'_>,
-    heap: &Heap<'_>,
-    namer: &Namer<'_>,
-    threads: &[Thread],
-    address: Addr,
-    (before, after): (usize, usize),
-) -> Option<NearReport> {
-    let (_, segment) = heap.segment_of(address)?;
+/// An address, and how much around it to list.
+#[derive(Clone, Copy, Debug)]
+pub struct NearQuery {
+    /// The address.
+    pub address: Addr,
+    /// Most objects before it.
+    pub before: usize,
+    /// Most objects after it.
+    pub after: usize,
+}
+
+/// The objects around an address of the heap, gaps named.
+///
+/// # Errors
+/// [`Error::Nothing`] where the address is not in the heap.
+pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error> {
+    let NearQuery { address, before, after } = *query;
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let outside = || Error::Nothing(format!("{address} is not in the heap; `gcdump where {address}` says what is there"));
+    let (_, segment) = heap.walker().segment_of(address).ok_or_else(outside)?;
     let mut rows: VecDeque<NearRow> = VecDeque::new();
     let word = heap.memory().ptr_bytes();
     let mut next = segment.start;
     let gap = |from: Addr, to: Addr| NearRow {
-        kind: "gap".into(),
+        kind: NearKind::Gap,
         address: from,
         size: to.since(from).unwrap_or(0),
         type_name: None,
@@ -211,7 +219,7 @@ pub fn near(
         }
         behind < after
     };
-    let walks = heap.visit(
+    let walks = heap.walker().visit(
         &Silent,
         |s| s.address == segment.address,
         |o| {
@@ -221,7 +229,7 @@ pub fn near(
             let rounded = o.size.next_multiple_of(word);
             next = o.address.plus(rounded);
             let row = NearRow {
-                kind: if o.kind.is_free { "free" } else { "object" }.into(),
+                kind: if o.kind.is_free { NearKind::Free } else { NearKind::Object },
                 address: o.address,
                 size: o.size,
                 // Named below: only a few of them stay.
@@ -236,20 +244,21 @@ pub fn near(
     if !stopped && next < segment.allocated {
         keep(gap(next, segment.allocated), &mut rows);
     }
-    let contexts = gc.contexts(threads);
+    let contexts = heap.gc().contexts(heap.runtime().threads_if_any());
     let mut rows: Vec<NearRow> = rows.into();
     for row in &mut rows {
-        let free = row.kind == "free";
+        let free = row.kind == NearKind::Free;
         row.type_name = row.method_table.map(|mt| if free { "Free".into() } else { namer.name_or_address(mt) });
-        if row.kind == "gap" {
+        if row.kind == NearKind::Gap {
             let context = contexts.iter().any(|c| c.pointer == row.address);
-            row.kind = if context { "allocation-context".into() } else { gap_kind(&walks, row.address) };
+            row.kind = if context { NearKind::AllocationContext } else { gap_kind(&walks, row.address) };
         }
     }
-    Some(NearReport { complete: true, address, segment: segment_place(segment, address), rows })
+    namer.note(&notes);
+    Ok(notes.finish(NearReport { address, segment: segment_place(segment, address), rows }))
 }
 
-fn gap_kind(walks: &[(usize, WalkModel)], address: Addr) -> String {
+fn gap_kind(walks: &[(usize, WalkModel)], address: Addr) -> NearKind {
     let gap = walks.iter().flat_map(|(_, w)| &w.gaps).find(|g| g.range.start == address);
-    gap.map_or_else(|| "gap".to_string(), |g| g.kind.clone())
+    gap.map_or(NearKind::Gap, |g| g.kind.into())
 }

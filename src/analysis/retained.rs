@@ -1,14 +1,16 @@
 //! Retained sizes: what would be freed without an object, from the exact dominator tree.
 
-use super::graph::{Dominators, Idom, closure};
-use super::heap_graph::HeapGraph;
-use super::holders::Stacks;
-use super::walk::share;
-use super::{Namer, TypePattern};
-use crate::base::{Addr, Progress};
-use crate::gc::Gc;
-use crate::model::{BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Suspect, TreeRow};
 use rustc_hash::FxHashMap;
+
+use super::on_graph::OnGraph;
+use crate::base::{Addr, Answer, share};
+use crate::gc::Gc;
+use crate::graph::{Dominators, Idom, closure};
+use crate::model::{
+    BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Suspect, SuspectKind,
+    TreeRow,
+};
+use crate::session::{Error, Heap, HeapGraph, Namer, Retention, TypePattern};
 
 /// Dominators that are listed above an object.
 const MAX_CHAIN: usize = 1000;
@@ -18,39 +20,83 @@ const BELOW: usize = 10;
 const PASSES_ON: f64 = 0.8;
 
 /// The dominator tree of a heap, with retained sizes.
+#[derive(Debug)]
 pub struct Retained<'g> {
     graph: &'g HeapGraph,
-    tree: Dominators,
-    retained: Vec<u64>,
+    tree: &'g Dominators,
+    retained: &'g [u64],
     stacks: Stacks,
     totals: ReachTotals,
 }
 
-/// What `retained` is asked.
-#[derive(Clone, Debug, Default)]
-pub enum RetainedQuery {
+/// What to show of the dominator tree.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum RetainedView {
     /// The objects and the types that retain most.
     #[default]
     Top,
-    /// One object.
-    Object(u32),
+    /// The object at, or around, this address.
+    Object(Addr),
     /// The tree, down to a depth and to a share of all bytes.
     Tree {
         /// How deep.
         depth: u32,
-        /// Objects that retain less than this part are hidden.
+        /// Objects that retain less than this share (0 to 1) are hidden.
         threshold: f64,
     },
-    /// Objects and types that hold more than this part of all bytes.
+    /// Objects and types that retain more than this share (0 to 1) of all bytes.
     Suspects(f64),
 }
 
+/// What to show, and how much of it.
+#[derive(Clone, Debug)]
+pub struct RetainedQuery {
+    /// What to show.
+    pub view: RetainedView,
+    /// Only objects of these types; empty for all.
+    pub types: Vec<TypePattern>,
+    /// Whether stack values count as roots.
+    pub stacks: Stacks,
+    /// Rows of each list, 0 for all.
+    pub top: usize,
+}
+
+impl Default for RetainedQuery {
+    fn default() -> RetainedQuery {
+        RetainedQuery { view: RetainedView::Top, types: Vec::new(), stacks: Stacks::Fallback, top: 20 }
+    }
+}
+
+/// Retained sizes: what would be freed without an object.
+///
+/// # Errors
+/// [`Error::NoObject`], [`Error::Graph`], [`Error::Memory`].
+pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
+    let on = OnGraph::open(heap, false)?;
+    let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
+    let tree = Retained::compute(heap, on.graph, query.stacks)?;
+    let report = tree.report(heap.gc(), &on.namer, query, object);
+    Ok(on.finish(report))
+}
+
+/// Everything that the object at, or around, `address` leads to, and how much of that it retains.
+///
+/// # Errors
+/// As [`retained`].
+pub fn objsize(heap: &Heap, address: Addr) -> Result<Answer<ObjSizeReport>, Error> {
+    let on = OnGraph::open(heap, false)?;
+    let id = on.object(address)?;
+    let report = Retained::compute(heap, on.graph, Stacks::Fallback)?.objsize(&on.namer, id);
+    Ok(on.finish(report))
+}
+
 impl<'g> Retained<'g> {
-    /// Computes the tree.
-    pub fn compute(graph: &'g HeapGraph, stacks: Stacks, progress: &dyn Progress) -> Retained<'g> {
-        progress.start("finding who holds what", None);
-        let tree = Dominators::compute(&graph.edges, &graph.starts(stacks));
-        let retained = tree.retained(|id| graph.size(id));
+    /// The tree of the heap whose graph this is, and sums over it.
+    ///
+    /// # Errors
+    /// As [`retained`].
+    pub(super) fn compute(heap: &'g Heap, graph: &'g HeapGraph, stacks: Stacks) -> Result<Retained<'g>, Error> {
+        let Retention { tree, retained } = heap.retention(stacks)?;
         let mut totals =
             ReachTotals { objects: u64::from(graph.len()), references: u64::from(graph.edges.edges()), ..ReachTotals::default() };
         for id in 0..graph.len() {
@@ -61,8 +107,7 @@ impl<'g> Retained<'g> {
                 totals.reachable_bytes = totals.reachable_bytes.saturating_add(size);
             }
         }
-        progress.finish();
-        Retained { graph, tree, retained, stacks, totals }
+        Ok(Retained { graph, tree, retained, stacks, totals })
     }
 
     /// Bytes that an object retains; 0 for one that no root reaches.
@@ -70,7 +115,7 @@ impl<'g> Retained<'g> {
         usize::try_from(id).ok().and_then(|i| self.retained.get(i)).copied().unwrap_or(0)
     }
 
-    fn model(&self, namer: &Namer<'_>, id: u32) -> RetainedObject {
+    fn model(&self, namer: &Namer, id: u32) -> RetainedObject {
         let retained = self.of(id);
         RetainedObject {
             address: self.graph.address(id),
@@ -78,7 +123,7 @@ impl<'g> Retained<'g> {
             method_table: self.graph.kind(id).map_or(Addr::NULL, |k| k.method_table),
             size: self.graph.size(id),
             retained,
-            share: share(retained, self.totals.reachable_bytes),
+            share: share(retained, self.totals.reachable_bytes).unwrap_or(1.0),
             dominated: u64::from(self.tree.subtree(id)),
             dominator: match self.tree.idom(id) {
                 Idom::Node(above) => Some(self.graph.address(above)),
@@ -87,11 +132,10 @@ impl<'g> Retained<'g> {
         }
     }
 
-    /// Answers `query`; `top` objects and types, all for 0.
-    pub fn report(&self, gc: &Gc<'_>, namer: &Namer<'_>, query: &RetainedQuery, patterns: &[TypePattern], top: usize) -> RetainedReport {
-        let most = if top == 0 { usize::MAX } else { top };
+    fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, object: Option<u32>) -> RetainedReport {
+        let RetainedQuery { view, types: patterns, top, .. } = query;
+        let most = if *top == 0 { usize::MAX } else { *top };
         let mut report = RetainedReport {
-            complete: true,
             objects: None,
             types: None,
             object: None,
@@ -99,22 +143,22 @@ impl<'g> Retained<'g> {
             suspects: None,
             totals: self.totals.clone(),
             coverage: self.graph.roots.coverage.clone(),
-            stacks: self.stacks.name().into(),
+            stacks: self.stacks,
         };
-        match query {
-            RetainedQuery::Top => {
+        match view {
+            RetainedView::Top => {
                 let wanted = (!patterns.is_empty()).then(|| self.graph.wanted_types(namer, patterns));
                 report.objects = Some(self.top_objects(namer, wanted.as_deref(), most));
                 report.types = Some(self.top_types(namer, wanted.as_deref(), most));
             }
-            RetainedQuery::Object(id) => report.object = Some(self.detail(namer, *id)),
-            RetainedQuery::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
-            RetainedQuery::Suspects(least) => report.suspects = Some(self.suspects(gc, namer, *least)),
+            RetainedView::Object(_) => report.object = object.map(|id| self.detail(namer, id)),
+            RetainedView::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
+            RetainedView::Suspects(least) => report.suspects = Some(self.suspects(gc, namer, *least)),
         }
         report
     }
 
-    fn top_objects(&self, namer: &Namer<'_>, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedObject> {
+    fn top_objects(&self, namer: &Namer, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedObject> {
         let is = |id: &u32| wanted.is_none_or(|w| usize::try_from(self.graph.type_index(*id)).ok().and_then(|i| w.get(i)) == Some(&true));
         let mut ids: Vec<u32> = (0..self.graph.len()).filter(|id| self.tree.is_reachable(*id)).filter(is).collect();
         let key = |id: &u32| (std::cmp::Reverse(self.of(*id)), *id);
@@ -127,9 +171,9 @@ impl<'g> Retained<'g> {
         ids.into_iter().map(|id| self.model(namer, id)).collect()
     }
 
-    fn top_types(&self, namer: &Namer<'_>, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedType> {
+    fn top_types(&self, namer: &Namer, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedType> {
         let kinds = u32::try_from(self.graph.types.len()).unwrap_or(u32::MAX);
-        let retained = self.tree.retained_by_group(|id| self.graph.type_index(id), kinds, &self.retained);
+        let retained = self.tree.retained_by_group(|id| self.graph.type_index(id), kinds, self.retained);
         let mut own: Vec<(u64, u64)> = vec![(0, 0); self.graph.types.len()];
         for id in (0..self.graph.len()).filter(|id| self.tree.is_reachable(*id)) {
             if let Some((count, bytes)) = usize::try_from(self.graph.type_index(id)).ok().and_then(|i| own.get_mut(i)) {
@@ -146,7 +190,7 @@ impl<'g> Retained<'g> {
                 count,
                 bytes,
                 retained,
-                share: share(retained, self.totals.reachable_bytes),
+                share: share(retained, self.totals.reachable_bytes).unwrap_or(1.0),
             })
             .collect();
         rows.sort_by(|a, b| (b.retained, &a.type_name, a.method_table).cmp(&(a.retained, &b.type_name, b.method_table)));
@@ -154,8 +198,8 @@ impl<'g> Retained<'g> {
         rows
     }
 
-    fn detail(&self, namer: &Namer<'_>, id: u32) -> RetainedDetail {
-        let children = self.tree.children_sorted(Some(id), &self.retained);
+    fn detail(&self, namer: &Namer, id: u32) -> RetainedDetail {
+        let children = self.tree.children_sorted(Some(id), self.retained);
         RetainedDetail {
             object: self.model(namer, id),
             reachable: self.tree.is_reachable(id),
@@ -165,7 +209,7 @@ impl<'g> Retained<'g> {
         }
     }
 
-    fn below(&self, namer: &Namer<'_>, children: &[u32]) -> Vec<BelowType> {
+    fn below(&self, namer: &Namer, children: &[u32]) -> Vec<BelowType> {
         let mut groups: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
         for child in children {
             let (count, retained) = groups.entry(self.graph.type_index(*child)).or_default();
@@ -182,10 +226,11 @@ impl<'g> Retained<'g> {
         rows
     }
 
-    fn rows(&self, namer: &Namer<'_>, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
+    fn rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
         let mut out = Vec::new();
         let shown = |children: &[u32]| {
-            let large = children.iter().take_while(|c| share(self.of(**c), self.totals.reachable_bytes) >= threshold).count();
+            let large =
+                children.iter().take_while(|c| share(self.of(**c), self.totals.reachable_bytes).unwrap_or(1.0) >= threshold).count();
             large.min(most)
         };
         let push = |children: Vec<u32>, depth: u32, stack: &mut Vec<(u32, u32)>| -> u64 {
@@ -194,12 +239,12 @@ impl<'g> Retained<'g> {
             u64::try_from(children.len().saturating_sub(n)).unwrap_or(u64::MAX)
         };
         let mut stack: Vec<(u32, u32)> = Vec::new();
-        push(self.tree.children_sorted(None, &self.retained), 0, &mut stack);
+        push(self.tree.children_sorted(None, self.retained), 0, &mut stack);
         while let Some((id, at)) = stack.pop() {
             if out.len() >= most {
                 break;
             }
-            let children = self.tree.children_sorted(Some(id), &self.retained);
+            let children = self.tree.children_sorted(Some(id), self.retained);
             let hidden = if at < depth {
                 push(children, at.saturating_add(1), &mut stack)
             } else {
@@ -214,22 +259,22 @@ impl<'g> Retained<'g> {
     fn accumulation(&self, id: u32) -> (u32, Vec<u32>) {
         let mut at = id;
         for _ in 0..MAX_CHAIN {
-            let children = self.tree.children_sorted(Some(at), &self.retained);
+            let children = self.tree.children_sorted(Some(at), self.retained);
             match children.first() {
-                Some(largest) if share(self.of(*largest), self.of(at)) >= PASSES_ON => at = *largest,
+                Some(largest) if share(self.of(*largest), self.of(at)).unwrap_or(1.0) >= PASSES_ON => at = *largest,
                 _ => return (at, children),
             }
         }
-        (at, self.tree.children_sorted(Some(at), &self.retained))
+        (at, self.tree.children_sorted(Some(at), self.retained))
     }
 
-    fn suspects(&self, gc: &Gc<'_>, namer: &Namer<'_>, least: f64) -> Vec<Suspect> {
+    fn suspects(&self, gc: &Gc, namer: &Namer, least: f64) -> Vec<Suspect> {
         let total = self.totals.reachable_bytes;
         let mut out = Vec::new();
         let mut told: Vec<u32> = Vec::new();
         // Single objects: the tops of the tree.
-        for id in self.tree.children_sorted(None, &self.retained) {
-            if share(self.of(id), total) < least {
+        for id in self.tree.children_sorted(None, self.retained) {
+            if share(self.of(id), total).unwrap_or(1.0) < least {
                 break;
             }
             told.push(self.graph.type_index(id));
@@ -251,7 +296,7 @@ impl<'g> Retained<'g> {
                 text.push_str(&format!(" In {place}: {} × {} with {} bytes.", largest.count, largest.type_name, largest.retained));
             }
             out.push(Suspect {
-                kind: "object".into(),
+                kind: SuspectKind::Object,
                 address: Some(object.address),
                 type_name: object.type_name,
                 method_table: object.method_table,
@@ -273,7 +318,7 @@ impl<'g> Retained<'g> {
             }
             let text = format!("{} objects of {} retain {} bytes together ({:.1} %).", t.count, t.type_name, t.retained, t.share * 100.0);
             out.push(Suspect {
-                kind: "type".into(),
+                kind: SuspectKind::Type,
                 address: None,
                 type_name: t.type_name,
                 method_table: t.method_table,
@@ -298,15 +343,14 @@ impl<'g> Retained<'g> {
                 within = within.saturating_add(self.of(id));
             }
         }
-        share(within, retained) >= 0.5
+        share(within, retained).unwrap_or(1.0) >= 0.5
     }
 
     /// Everything that an object leads to, and how much of that it retains.
-    pub fn objsize(&self, namer: &Namer<'_>, id: u32) -> ObjSizeReport {
+    fn objsize(&self, namer: &Namer, id: u32) -> ObjSizeReport {
         let all = closure(&self.graph.edges, &[id], |n| self.graph.size(n));
         let object = self.model(namer, id);
         ObjSizeReport {
-            complete: true,
             closure_objects: all.nodes,
             closure_bytes: all.size,
             shared_bytes: all.size.saturating_sub(object.retained.max(object.size)),

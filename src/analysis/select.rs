@@ -1,28 +1,9 @@
 //! Which objects are meant: by type, generation, heap, segment and size.
 
-use super::Namer;
-use crate::base::{Addr, glob};
+use crate::base::Addr;
 use crate::gc::{Object, ObjectType};
 use crate::model::{Generation, SegmentModel};
-
-/// A type, as a person names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TypePattern {
-    /// By its method table.
-    MethodTable(Addr),
-    /// By its name, in which `*` and `?` may stand for something else.
-    Name(String),
-}
-
-impl TypePattern {
-    /// Whether it means the type with this method table. `name` makes the type's name, where that is needed.
-    pub fn matches(&self, method_table: Addr, name: impl FnOnce() -> String) -> bool {
-        match self {
-            TypePattern::MethodTable(mt) => *mt == method_table,
-            TypePattern::Name(pattern) => glob(pattern, &name()),
-        }
-    }
-}
+use crate::session::{Namer, TypePattern};
 
 /// Which objects are meant. Empty lists mean all.
 #[derive(Clone, Debug, Default)]
@@ -63,16 +44,16 @@ impl Selection {
 }
 
 /// Decides about objects. Each thread has its own: it remembers its decisions about types.
-pub struct Picker<'s, 'p> {
+pub struct Picker<'s> {
     selection: &'s Selection,
-    namer: &'s Namer<'p>,
+    namer: &'s Namer,
     all: bool,
     types: Vec<Option<bool>>,
 }
 
-impl<'s, 'p> Picker<'s, 'p> {
+impl<'s> Picker<'s> {
     /// A picker that names types with `namer`.
-    pub fn new(selection: &'s Selection, namer: &'s Namer<'p>) -> Picker<'s, 'p> {
+    pub fn new(selection: &'s Selection, namer: &'s Namer) -> Picker<'s> {
         Picker { selection, namer, all: selection.takes_all(), types: Vec::new() }
     }
 

@@ -4,13 +4,24 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::Namer;
 use super::select::{Picker, Selection};
-use super::walk::{coverage, note, share};
-use crate::base::Addr;
-use crate::contract::Process;
-use crate::gc::{Heap, Object, Visitor};
-use crate::model::{Generation, GroupStat, SegmentModel, StatBy, StatReport, StatTotals, TypeStat};
+use crate::base::{Addr, Answer, Collector, share};
+use crate::gc::{Object, Visitor};
+use crate::model::{Generation, GroupStat, SegmentModel, StatBy, StatReport, StatSort, StatTotals, TypeStat};
+use crate::session::{Error, Heap, Namer, coverage, note_walks};
+
+/// Which objects are counted, and how the rows are listed.
+#[derive(Clone, Debug, Default)]
+pub struct StatQuery {
+    /// Which objects.
+    pub selection: Selection,
+    /// What the rows stand for.
+    pub by: StatBy,
+    /// Order of the rows. Generations, heaps, segments and sizes come in their own order.
+    pub sort: StatSort,
+    /// Types to list, 0 for all; the totals are always over everything.
+    pub top: usize,
+}
 
 /// Objects and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,8 +60,8 @@ enum Split {
     Size,
 }
 
-struct Counter<'s, 'p> {
-    picker: Picker<'s, 'p>,
+struct Counter<'s> {
+    picker: Picker<'s>,
     split: Split,
     /// The current part's sums by number of the type.
     types: Vec<Sum>,
@@ -59,7 +70,7 @@ struct Counter<'s, 'p> {
     segment: u64,
 }
 
-impl Counter<'_, '_> {
+impl Counter<'_> {
     /// Makes `part` the current one.
     fn switch(&mut self, part: u64) {
         if part != self.part {
@@ -76,7 +87,7 @@ impl Counter<'_, '_> {
     }
 }
 
-impl Visitor for Counter<'_, '_> {
+impl Visitor for Counter<'_> {
     fn segment(&mut self, index: usize, segment: &SegmentModel) -> bool {
         self.segment = u64::try_from(index).unwrap_or(u64::MAX);
         let wanted = self.picker.segment(segment);
@@ -113,15 +124,71 @@ fn ordinal(generation: Generation) -> u64 {
     Generation::ALL.iter().zip(0u64..).find(|(g, _)| **g == generation).map_or(0, |(_, i)| i)
 }
 
-/// Counts the objects that `selection` means.
-pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &Selection, by: StatBy) -> StatReport {
+impl Heap {
+    /// What fills the heap, by type, the largest first: [`stat`] with its defaults.
+    ///
+    /// # Errors
+    /// See [`stat`].
+    pub fn stat(&self) -> Result<Answer<StatReport>, Error> {
+        stat(self, &StatQuery::default())
+    }
+}
+
+/// Counts and sums the objects that `query` selects.
+///
+/// # Errors
+/// None today; room for a heap that cannot be walked.
+pub fn stat(heap: &Heap, query: &StatQuery) -> Result<Answer<StatReport>, Error> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let mut report = count(heap, &namer, query, &notes);
+    sort(&mut report, query.sort);
+    cut(&mut report, query.top);
+    namer.note(&notes);
+    Ok(notes.finish(report))
+}
+
+fn sort(report: &mut StatReport, by: StatSort) {
+    let own_order = matches!(report.by, StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size);
+    // Rows come sorted by bytes, and sorting is stable.
+    match by {
+        StatSort::Bytes => {}
+        StatSort::Count => {
+            report.types.iter_mut().for_each(|rows| rows.sort_by_key(|t| std::cmp::Reverse(t.count)));
+            report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by_key(|g| std::cmp::Reverse(g.count)));
+        }
+        StatSort::Name => {
+            report.types.iter_mut().for_each(|rows| rows.sort_by(|a, b| a.type_name.cmp(&b.type_name)));
+            report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by(|a, b| a.key.cmp(&b.key)));
+        }
+    }
+}
+
+/// Keeps the first `top` types, and the row of free space.
+fn cut(report: &mut StatReport, top: usize) {
+    let Some(types) = &mut report.types else { return };
+    let all = types.iter().filter(|t| !t.free).count();
+    if top == 0 || all <= top {
+        return;
+    }
+    let mut left = top;
+    types.retain(|t| {
+        let keep = t.free || left > 0;
+        left = left.saturating_sub(usize::from(!t.free));
+        keep
+    });
+    report.shown = u64::try_from(top).ok();
+}
+
+fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> StatReport {
+    let StatQuery { selection, by, .. } = query;
+    let by = *by;
     let split = match by {
         StatBy::Type | StatBy::Assembly | StatBy::Namespace => Split::Nothing,
         StatBy::Generation => Split::Generation,
         StatBy::Heap | StatBy::Segment => Split::Segment,
         StatBy::Size => Split::Size,
     };
-    let walked = heap.walk_once(&*process.progress, || Counter {
+    let walked = heap.walker().walk_once(heap.progress(), || Counter {
         picker: Picker::new(selection, namer),
         split,
         types: Vec::new(),
@@ -129,7 +196,7 @@ pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &S
         parts: FxHashMap::default(),
         segment: 0,
     });
-    note(process, heap, &walked.segments);
+    note_walks(heap.walker(), &walked.segments, notes);
     let mut parts: BTreeMap<u64, Vec<Sum>> = BTreeMap::new();
     for visitor in walked.visitors {
         // With nothing to split by, everything is in the part that is current at first.
@@ -143,7 +210,7 @@ pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &S
             }
         }
     }
-    let types = heap.types().list();
+    let types = heap.walker().types().list();
     let mut totals = StatTotals::default();
     let mut all = Both::default();
     let mut by_type: BTreeMap<Addr, (Sum, bool)> = BTreeMap::new();
@@ -157,8 +224,7 @@ pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &S
     totals.bytes = all.objects.bytes.saturating_add(all.free.bytes);
     (totals.free_count, totals.free_bytes) = (all.free.count, all.free.bytes);
     totals.types = u64::try_from(by_type.values().filter(|(_, free)| !free).count()).unwrap_or(u64::MAX);
-    let mut report =
-        StatReport { complete: true, by, types: None, groups: None, totals, coverage: coverage(heap, &walked.segments), shown: None };
+    let mut report = StatReport { by, types: None, groups: None, totals, coverage: coverage(heap.walker(), &walked.segments), shown: None };
     match by {
         StatBy::Type => report.types = Some(type_rows(namer, &by_type, report.totals.bytes)),
         StatBy::Assembly => report.groups = Some(named_groups(&by_type, report.totals.bytes, |mt| namer.module(mt))),
@@ -191,7 +257,7 @@ pub fn stat(process: &Process, heap: &Heap<'_>, namer: &Namer<'_>, selection: &S
     report
 }
 
-fn segment_at<'h>(heap: &'h Heap<'_>, index: u64) -> Option<&'h SegmentModel> {
+fn segment_at(heap: &Heap, index: u64) -> Option<&SegmentModel> {
     heap.segments().get(usize::try_from(index).ok()?)
 }
 
@@ -204,14 +270,14 @@ fn group(key: String, both: Both, total: u64) -> GroupStat {
         generation: None,
         count: o.count.saturating_add(f.count),
         bytes,
-        share: share(bytes, total),
+        share: share(bytes, total).unwrap_or(1.0),
         free_count: f.count,
         free_bytes: f.bytes,
     }
 }
 
 /// Rows by type, the largest first.
-fn type_rows(namer: &Namer<'_>, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64) -> Vec<TypeStat> {
+fn type_rows(namer: &Namer, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64) -> Vec<TypeStat> {
     let mut rows: Vec<TypeStat> = by_type
         .iter()
         .map(|(mt, (sum, free))| TypeStat {
@@ -220,7 +286,7 @@ fn type_rows(namer: &Namer<'_>, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u6
             module: namer.module(*mt),
             count: sum.count,
             bytes: sum.bytes,
-            share: share(sum.bytes, total),
+            share: share(sum.bytes, total).unwrap_or(1.0),
             free: *free,
         })
         .collect();

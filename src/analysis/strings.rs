@@ -6,31 +6,18 @@ use std::hash::{Hash, Hasher};
 use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 use rustc_hash::FxHashMap;
 
-use super::Namer;
 use super::select::{Picker, Selection};
-use super::walk::{coverage, note};
-use crate::base::{Addr, NoteKind, glob};
-use crate::clr::fields::Fields;
-use crate::contract::{ContractError, Process};
-use crate::gc::{Heap, Object, Visitor};
-use crate::model::{SegmentModel, StringModel, StringTotals, StringsReport};
-
-/// What the rows are sorted by, the largest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StringSort {
-    /// Bytes of all strings of the content but one.
-    Waste,
-    /// Strings of the content.
-    Count,
-    /// Characters of the content.
-    Length,
-    /// Bytes of all strings of the content.
-    Bytes,
-}
+use crate::base::{Addr, Answer, NoteKind, glob};
+use crate::clr::strings::Strings;
+use crate::gc::{Object, Visitor};
+use crate::model::{SegmentModel, StringModel, StringSort, StringTotals, StringsReport};
+use crate::session::{Error, Heap, coverage, note_walks};
 
 /// Which strings are listed, and how.
 #[derive(Clone, Debug)]
 pub struct StringsQuery {
+    /// Which strings.
+    pub selection: Selection,
     /// Only contents that fit this pattern.
     pub like: Option<String>,
     /// Fewest strings that a listed content has.
@@ -41,6 +28,13 @@ pub struct StringsQuery {
     pub top: usize,
     /// Most characters (UTF-16 units) of a value.
     pub max_chars: u32,
+}
+
+impl Default for StringsQuery {
+    /// The contents that are there at least twice, what costs most first, a hundred of them.
+    fn default() -> StringsQuery {
+        StringsQuery { selection: Selection::default(), like: None, min_count: 2, sort: StringSort::Waste, top: 100, max_chars: 1024 }
+    }
 }
 
 /// Stands for a content. Contents are not kept: a heap of 10 GB may hold 5 GB of them.
@@ -108,15 +102,15 @@ fn mixed_in(hash: u64, word: u64) -> u64 {
     product ^ (product >> 32)
 }
 
-struct Collector<'s, 'p> {
-    picker: Picker<'s, 'p>,
+struct Contents<'s> {
+    picker: Picker<'s>,
     /// Where the content begins in a string.
     first_char: u64,
     parts: Vec<Part>,
     totals: StringTotals,
 }
 
-impl Visitor for Collector<'_, '_> {
+impl Visitor for Contents<'_> {
     fn segment(&mut self, _index: usize, segment: &SegmentModel) -> bool {
         self.picker.segment(segment)
     }
@@ -182,25 +176,20 @@ impl<K: Ord, F: Fn(&Row) -> K> Best<F> {
     }
 }
 
-/// Groups the strings that `selection` means by content.
+/// Groups strings by content.
 ///
 /// # Errors
-/// [`ContractError`] where the descriptor lacks what reading strings needs.
-pub fn strings(
-    process: &Process,
-    heap: &Heap<'_>,
-    namer: &Namer<'_>,
-    selection: &Selection,
-    query: &StringsQuery,
-) -> Result<StringsReport, ContractError> {
-    let fields = namer.layouts()?.fields();
-    let walked = heap.walk_once(&*process.progress, || Collector {
-        picker: Picker::new(selection, namer),
-        first_char: fields.string_content(),
+/// [`Error::Contract`] where the descriptor lacks what reading strings needs.
+pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let reader = namer.types()?.strings();
+    let walked = heap.walker().walk_once(heap.progress(), || Contents {
+        picker: Picker::new(&query.selection, &namer),
+        first_char: reader.content(),
         parts: vec![Part::default(); 1 << PART_BITS],
         totals: StringTotals::default(),
     });
-    note(process, heap, &walked.segments);
+    note_walks(heap.walker(), &walked.segments, &notes);
     let mut totals = StringTotals::default();
     let mut parts: Vec<Part> = vec![Part::default(); 1 << PART_BITS];
     for visitor in walked.visitors {
@@ -214,14 +203,12 @@ pub fn strings(
             merge(into, from);
         });
     }
-    let kinds = heap.types().list();
+    let kinds = heap.walker().types().list();
     let base = kinds.iter().find(|k| k.is_string).map_or(0, |k| k.base_size);
-    let smallest = process.memory.ptr_bytes().saturating_mul(3);
+    let smallest = heap.memory().ptr_bytes().saturating_mul(3);
     let size = |length: u32| u64::from(length).saturating_mul(2).saturating_add(base).max(smallest);
     if let Some(pattern) = &query.like {
-        parts
-            .par_iter_mut()
-            .for_each(|part| part.retain(|_, g| fields.string_text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t))));
+        parts.par_iter_mut().for_each(|part| part.retain(|_, g| reader.text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t))));
         totals = StringTotals { unreadable: totals.unreadable, ..StringTotals::default() };
         for (key, group) in parts.iter().flatten() {
             totals.strings = totals.strings.saturating_add(group.count);
@@ -256,21 +243,22 @@ pub fn strings(
     best.cut();
     drop(parts);
     if totals.unreadable > 0 {
-        process.notes.add(NoteKind::Missing, None, format!("the content of {} strings is not wholly in the dump", totals.unreadable));
+        notes.add(NoteKind::Missing, None, format!("the content of {} strings is not wholly in the dump", totals.unreadable));
     }
     let listed = u64::try_from(best.rows.len()).unwrap_or(u64::MAX);
-    Ok(StringsReport {
-        complete: true,
-        strings: best.rows.iter().map(|r| model(fields, r, query.max_chars, (bytes(r), waste(r)))).collect(),
-        coverage: coverage(heap, &walked.segments),
+    let report = StringsReport {
+        strings: best.rows.iter().map(|r| model(reader, r, query.max_chars, (bytes(r), waste(r)))).collect(),
+        coverage: coverage(heap.walker(), &walked.segments),
         shown: (listed < rows).then_some(listed),
         totals,
         rows,
-    })
+    };
+    namer.note(&notes);
+    Ok(notes.finish(report))
 }
 
-fn model(fields: &Fields<'_>, row: &Row, max_chars: u32, (bytes, waste): (u64, u64)) -> StringModel {
-    let (value, _) = fields.string_text(row.group.first, max_chars).unwrap_or_default();
+fn model(reader: &Strings, row: &Row, max_chars: u32, (bytes, waste): (u64, u64)) -> StringModel {
+    let (value, _) = reader.text(row.group.first, max_chars).unwrap_or_default();
     StringModel {
         value,
         length: u64::from(row.length),

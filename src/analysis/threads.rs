@@ -1,37 +1,36 @@
 //! The managed threads, joined with what the container knows of the operating system's.
 
-use super::{ExceptionReader, Namer};
-use crate::base::{Addr, SharedNotes};
-use crate::clr::threads::{Threads, state_names};
-use crate::contract::{ContractError, Process, Runtime};
+use super::ExceptionReader;
+use crate::base::{Addr, Answer};
+use crate::clr::threads::state_names;
 use crate::dump::ThreadStacks;
-use crate::gc::Gc;
-use crate::model::{ThreadModel, ThreadsReport};
+use crate::model::{GcMode, ThreadModel, ThreadsReport};
+use crate::session::{Error, Runtime};
 
-/// Lists the managed threads of `runtime`.
+/// The managed threads, joined with the operating system's.
 ///
 /// # Errors
-/// [`ContractError`] where the descriptor lacks the thread list.
-pub fn threads(process: &Process, runtime: &Runtime, notes: &SharedNotes) -> Result<ThreadsReport, ContractError> {
-    let reader = Threads::bind(&process.memory, &runtime.descriptor, notes, &process.limits)?;
-    let finalizer = reader.finalizer();
-    let crashed = process.dump.crash.as_ref().and_then(|c| c.thread);
+/// [`Error::Contract`] where the runtime does not advertise its threads, or lacks the list.
+pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
+    let notes = runtime.begin();
+    let finalizer = runtime.thread_reader()?.finalizer();
+    let threads = notes.with(runtime.threads()?);
+    let file = runtime.file();
+    let crashed = file.crash.as_ref().and_then(|c| c.thread);
     // Without a readable GC part, method tables stay unknown; everything else is independent of it.
-    let quiet = SharedNotes::new();
-    let gc = Gc::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).ok();
-    let method_table = |object: Addr| gc.as_ref().and_then(|gc| gc.method_table(object));
-    let namer = Namer::new(process, runtime);
-    let exceptions = ExceptionReader::new(process, runtime, &namer, notes);
+    let gc = runtime.gc().ok();
+    let method_table = |object: Addr| gc.and_then(|gc| gc.method_table(object));
+    let namer = runtime.namer();
+    let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let exception = |address: Addr, current: bool| exceptions.model(address, current);
     // The managed Thread object keeps its name; Windows dumps have one of the operating system's as well.
     let managed_name = |object: Option<Addr>| {
         let object = object?;
         namer.string_field(object, method_table(object)?, "_name").filter(|n| !n.is_empty())
     };
-    let stacks = ThreadStacks::new(&process.dump);
-    let list: Vec<ThreadModel> = reader
-        .list()
-        .into_iter()
+    let stacks = ThreadStacks::new(file);
+    let list: Vec<ThreadModel> = threads
+        .iter()
         .map(|t| {
             let os_id = t.os_id.filter(|id| *id != 0);
             let native = os_id.and_then(|id| stacks.thread(id));
@@ -42,19 +41,19 @@ pub fn threads(process: &Process, runtime: &Runtime, notes: &SharedNotes) -> Res
                 name: managed_name(t.exposed).or_else(|| native.and_then(|n| n.name.clone())),
                 state: t.state.map(state_names).unwrap_or_default(),
                 state_value: t.state,
-                gc_mode: t.cooperative.map(|c| if c { "cooperative" } else { "preemptive" }.into()),
+                gc_mode: t.cooperative.map(|c| if c { GcMode::Cooperative } else { GcMode::Preemptive }),
                 crashed: os_id.is_some() && os_id == crashed.map(u64::from),
                 finalizer: finalizer == Some(t.address),
                 alloc_pointer: t.context.map(|c| c.pointer),
                 alloc_limit: t.context.map(|c| c.limit),
                 object: t.exposed,
                 exception: t.exception.map(|a| exception(a, true)).or_else(|| t.last_thrown.map(|a| exception(a, false))),
-                nested_exceptions: t.nested,
+                nested_exceptions: t.nested.clone(),
             }
         })
         .collect();
-    namer.note(notes);
+    namer.note(&notes);
     let crashed_unmanaged = crashed.filter(|_| !list.iter().any(|t| t.crashed));
-    let os_threads = u64::try_from(process.dump.threads.len()).unwrap_or(u64::MAX);
-    Ok(ThreadsReport { complete: true, os_threads, threads: list, crashed_unmanaged })
+    let os_threads = u64::try_from(file.threads.len()).unwrap_or(u64::MAX);
+    Ok(notes.finish(ThreadsReport { os_threads, threads: list, crashed_unmanaged }))
 }

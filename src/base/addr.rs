@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
+/// The page size that layouts are rounded to: 4 KiB, the smallest of any supported target.
+pub(crate) const PAGE: u64 = 4096;
+
 /// An address in the dumped process (never an offset in the dump file).
 ///
 /// Prints and serialises as `0x…` in lower-case hexadecimal: JSON numbers are doubles in most readers and lose the
@@ -20,14 +23,14 @@ impl Addr {
         self.0 == 0
     }
 
-    /// The address `bytes` further on. Saturates: the last byte of a 64-bit address space is never captured, so a
-    /// nonsensical sum reads as absent instead of wrapping round to something plausible.
+    /// The address `bytes` above this one. Saturates: the last byte of a 64-bit address space is never captured, so an
+    /// overflowing sum reads as absent instead of wrapping to a plausible address.
     #[must_use]
     pub const fn plus(self, bytes: u64) -> Addr {
         Addr(self.0.saturating_add(bytes))
     }
 
-    /// The address `bytes` before, or `None` below zero.
+    /// The address `bytes` below this one, or `None` on underflow.
     pub const fn minus(self, bytes: u64) -> Option<Addr> {
         match self.0.checked_sub(bytes) {
             Some(a) => Some(Addr(a)),
@@ -35,44 +38,85 @@ impl Addr {
         }
     }
 
-    /// The address of element `index` of an array of `stride`-byte elements that starts here. Saturates as [`Addr::plus`].
+    /// The address of element `index` of an array of `stride`-byte elements that starts here. Saturates like [`Addr::plus`].
     #[must_use]
     pub const fn element(self, index: u64, stride: u64) -> Addr {
         self.plus(index.saturating_mul(stride))
     }
 
-    /// Bytes from `start` to this address, or `None` where it lies before `start`.
+    /// Bytes from `start` to this address, or `None` if it lies below `start`.
     pub const fn since(self, start: Addr) -> Option<u64> {
         self.0.checked_sub(start.0)
     }
 
-    /// Rounded down to a multiple of `alignment`, a power of two.
+    /// This address rounded down to a multiple of `alignment`, which must be a power of two.
     #[must_use]
     pub const fn align_down(self, alignment: u64) -> Addr {
         Addr(self.0 & !alignment.saturating_sub(1))
     }
 
-    /// Whether this is a multiple of `alignment`, a power of two.
+    /// Whether this is a multiple of `alignment`, which must be a power of two.
     pub const fn is_aligned(self, alignment: u64) -> bool {
         self.0 & alignment.saturating_sub(1) == 0
+    }
+
+    /// As it is printed, without going through the formatter: lists of objects print millions.
+    pub fn hex(self) -> Hex {
+        let digits = u64::BITS.saturating_sub(self.0.leading_zeros()).div_ceil(4).max(1);
+        let len = u8::try_from(digits.saturating_add(2)).unwrap_or(18);
+        let mut text = *b"0x0000000000000000";
+        let mut rest = self.0;
+        if let Some(places) = text.get_mut(2..usize::from(len)) {
+            for place in places.iter_mut().rev() {
+                let [digit, ..] = (rest & 15).to_le_bytes();
+                *place = if digit < 10 { b'0' | digit } else { digit.wrapping_add(b'a' - 10) };
+                rest >>= 4;
+            }
+        }
+        Hex { text, len }
+    }
+}
+
+/// The text of an address.
+#[derive(Clone, Copy)]
+pub struct Hex {
+    text: [u8; 18],
+    len: u8,
+}
+
+impl Hex {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    /// The text in ASCII.
+    pub fn as_bytes(&self) -> &[u8] {
+        self.text.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Hex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 
 impl fmt::Display for Addr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
+        f.write_str(self.hex().as_str())
     }
 }
 
 impl fmt::Debug for Addr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0)
+        f.write_str(self.hex().as_str())
     }
 }
 
 impl Serialize for Addr {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.hex().as_str())
     }
 }
 
@@ -95,22 +139,22 @@ impl schemars::JsonSchema for Addr {
 pub struct AddrRange {
     /// First address of the range.
     pub start: Addr,
-    /// First address behind the range.
+    /// First address past the range.
     pub end: Addr,
 }
 
 impl AddrRange {
-    /// The range `[start, end)`; empty where `end` lies before `start`.
+    /// The range `[start, end)`; empty if `end` lies below `start`.
     pub fn new(start: Addr, end: Addr) -> AddrRange {
         AddrRange { start, end: end.max(start) }
     }
 
-    /// Bytes in the range.
+    /// Length in bytes.
     pub fn len(&self) -> u64 {
         self.end.0.saturating_sub(self.start.0)
     }
 
-    /// Whether the range holds no byte.
+    /// Whether the range is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -137,5 +181,8 @@ mod tests {
     fn prints_as_hex() {
         assert_eq!(Addr(0x7f00_12ab).to_string(), "0x7f0012ab");
         assert_eq!(serde_json::to_string(&Addr(0)).unwrap(), "\"0x0\"");
+        for n in [1, 9, 10, 15, 16, 0x7f00_12ab_cdef, u64::MAX, 1 << 63] {
+            assert_eq!(Addr(n).to_string(), format!("{n:#x}"));
+        }
     }
 }

@@ -1,18 +1,18 @@
-//! What a reader returns: the data, and what it could not read.
+//! What a reader returns: the data, with notes on what could not be read.
 
 use std::ops::Deref;
 
 use super::Notes;
 
-/// What was read, with what went less than perfectly while it was.
+/// Data, with the notes made while it was read.
 ///
-/// Reads as its data: `heap.stat()?.types`.
+/// Dereferences to its data: `heap.stat()?.types`.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Answer<T> {
-    /// What was read.
+    /// The data.
     pub data: T,
-    /// What could not be, and what else there is to tell about it.
+    /// What could not be read, and further remarks.
     pub notes: Notes,
 }
 
@@ -22,22 +22,22 @@ impl<T> Answer<T> {
         Answer { data, notes }
     }
 
-    /// An answer about which there is nothing to tell.
+    /// An answer without notes.
     pub fn whole(data: T) -> Answer<T> {
         Answer { data, notes: Notes::new() }
     }
 
-    /// Whether nothing is missing that the process had: no note says so.
+    /// Whether no note makes the answer partial.
     pub fn complete(&self) -> bool {
         self.notes.complete()
     }
 
-    /// The same notes with other data.
+    /// Transforms the data, keeping the notes.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Answer<U> {
         Answer { data: f(self.data), notes: self.notes }
     }
 
-    /// The data, its notes added to those of the answer that it becomes a part of.
+    /// Returns the data, adding its notes to `notes`, those of the answer that it becomes a part of.
     pub fn into_part(self, notes: &mut Notes) -> T {
         notes.extend(&self.notes);
         self.data

@@ -1,10 +1,10 @@
-//! Patterns for names: `*` stands for any text, `?` for one character, everything else for itself.
+//! Glob patterns for names: `*` matches any text, `?` one character, anything else itself.
 
-/// Whether `name` as a whole matches `pattern`. Takes time proportional to the product of both lengths at worst.
-pub fn glob(pattern: &str, name: &str) -> bool {
+/// Whether all of `name` matches `pattern`. Worst case: time proportional to the product of both lengths.
+pub(crate) fn glob(pattern: &str, name: &str) -> bool {
     let mut p = pattern.chars();
     let mut n = name.chars();
-    // Where to go on when what follows the last star does not fit: one character further.
+    // Backtracking point: the last star, and the next character for it to absorb.
     let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
         let (before_p, before_n) = (p.clone(), n.clone());

@@ -1,54 +1,56 @@
-//! Named caps on everything that a hostile or damaged dump could make endless.
+//! Caps on everything that a hostile or damaged dump could make unbounded. See `docs/limits.md`.
 
-/// Caps with their reasons. A cap that is hit is reported; the answer is then partial, never silently short.
+/// Caps and their rationale. Hitting one adds a note and makes the answer partial; nothing is cut silently.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of one descriptor's JSON. The largest seen is 10 934 (10.0 win-arm64); Microsoft's inspection tool takes 10 MB.
+    /// Bytes of one descriptor's JSON. Largest seen: 10,934 (10.0 win-arm64); Microsoft's reader accepts 10 MB.
     pub descriptor_json_bytes: u64,
-    /// Slots of one descriptor's pointer data. The largest seen has 25.
+    /// Slots of one descriptor's pointer data. Largest seen: 25.
     pub descriptor_slots: u64,
-    /// How deep sub-descriptors may nest. .NET 11 has one level.
+    /// Nesting depth of sub-descriptors. .NET 11 has one level.
     pub descriptor_depth: usize,
     /// Descriptors in one process, sub-descriptors included.
     pub descriptors: usize,
-    /// GC heaps of server GC. The runtime itself stops at 1 024.
+    /// Heaps of server GC. The runtime's own maximum is 1,024.
     pub gc_heaps: u64,
-    /// Generations of one heap: the runtime has 5.
+    /// Generations of one heap. The runtime has 5.
     pub generations: u64,
-    /// Segments in one list, the cap of the reference reader (GC.md).
+    /// Segments in one list: the cap of the runtime's own reader (dotnet/runtime, contract `GC`).
     pub segments_per_list: usize,
-    /// Entries of an array stored per heap (fill pointers, interesting data …). The longest seen has 12.
+    /// Entries of an array stored per heap, such as fill pointers. Longest seen: 12.
     pub per_heap_array: u64,
-    /// Handle table maps in their list.
+    /// Handle table maps in the linked list.
     pub handle_maps: usize,
-    /// Buckets per handle table map: the runtime has 10.
+    /// Buckets per handle table map. The runtime has 10.
     pub handle_buckets: u64,
     /// Handle table slots per bucket: one per processor.
     pub handle_slots: u64,
-    /// 64 KiB segments per handle table, the cap of the reference reader (GC.md).
+    /// 64 KiB segments per handle table: the cap of the runtime's own reader.
     pub handle_segments: usize,
-    /// Bookkeeping regions, the cap of the reference reader (GC.md) is 32; one is normal.
+    /// Bookkeeping regions: the cap of the runtime's own reader. One is normal.
     pub bookkeeping_regions: usize,
     /// Managed threads.
     pub threads: usize,
-    /// Bytes of a decompressed dump, where the file system does not stop it first.
+    /// Bytes of a decompressed dump, unless the disk fills up first.
     pub decompressed_bytes: u64,
     /// Bytes of one string read from the dump (paths, names).
     pub string_bytes: u64,
-    /// Bytes of notes read from an ELF core; NT_FILE of a process with 65 000 mappings is about 10 MB.
+    /// Bytes of notes read from an ELF core. NT_FILE of a process with 65,000 mappings takes about 10 MB.
     pub note_bytes: u64,
-    /// Sync blocks: locks with waiters, objects with lock and hash code. Busy servers have some ten thousand.
+    /// Sync blocks: contended locks, and objects with both a lock and a hash code. Busy servers have tens of thousands.
     pub sync_blocks: u64,
-    /// Exceptions behind one exception, the inner ones of inner ones included.
+    /// Inner exceptions of one exception, transitively.
     pub inner_exceptions: usize,
-    /// Entries of one heap's finalization queue. Leaks have some million.
+    /// Entries of one heap's finalization queue. Leaks reach millions.
     pub finalizer_entries: usize,
-    /// Bytes of one thread's stack that are scanned. Main threads have 8 MB, threads with a size of their own rarely 64.
+    /// Bytes scanned of one thread's stack. Main threads have 8 MiB by default; custom sizes rarely exceed 64 MiB.
     pub stack_bytes: u64,
-    /// Roots of one dump. Handles make the most: some million where they leak.
+    /// Roots of one dump. Most come from handles, which reach millions when they leak.
     pub roots: usize,
-    /// Modules, in NT_FILE or in a module list.
+    /// Modules, from NT_FILE or a module list.
     pub modules: usize,
+    /// Bytes of memory that one answer may take beside the mapped dump; `None` for no limit.
+    pub max_memory: Option<u64>,
 }
 
 impl Default for Limits {
@@ -77,6 +79,7 @@ impl Default for Limits {
             stack_bytes: 64 << 20,
             roots: 1 << 26,
             modules: 100_000,
+            max_memory: None,
         }
     }
 }

@@ -1,20 +1,31 @@
-//! Floor 0: the words everything else is written in: addresses, sizes of pointers, named limits, warnings.
+//! Floor 0, shared vocabulary: addresses and ranges, machine shape, limits, answers and their notes, named enums.
 
 mod addr;
 mod answer;
 mod flags;
 mod glob;
 mod limits;
+mod name;
+pub(crate) mod named;
 mod notes;
+mod path;
 mod progress;
-pub mod ranges;
+pub(crate) mod ranges;
 mod shape;
+mod share;
 
-pub use addr::{Addr, AddrRange};
+pub(crate) use addr::PAGE;
+pub use addr::{Addr, AddrRange, Hex};
 pub use answer::Answer;
-pub use flags::flag_names;
-pub use glob::glob;
+pub(crate) use flags::flag_names;
+pub(crate) use glob::glob;
 pub use limits::Limits;
-pub use notes::{Note, NoteKind, Notes, SharedNotes};
+pub use name::Name;
+pub use named::UnknownName;
+pub(crate) use named::named_enum;
+pub(crate) use notes::Collector;
+pub use notes::{Note, NoteKind, Notes};
+pub(crate) use path::file_name;
 pub use progress::{Progress, Silent};
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};
+pub(crate) use share::share;

@@ -1,42 +1,41 @@
-//! What went less than perfectly: collected while reading, shown once at the end.
+//! Notes: problems met while reading, shown with the answer.
 
-use std::collections::HashSet;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 
-use super::Addr;
+use super::{Addr, Answer, named_enum};
 
-/// What a [`Note`] is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum NoteKind {
-    /// The dump file ends before the memory that it announces.
-    TruncatedDump,
-    /// Captured ranges overlap; the first one wins.
-    OverlappingRanges,
-    /// A part of the container (a stream, a note) could not be read.
-    UnreadableStream,
-    /// A file beside the dump was found but is not the one that the process had loaded.
-    ModuleMismatch,
-    /// A bundled or user-given overlay stands in for what the dump does not say itself.
-    OverlayUsed,
-    /// Something in a data contract descriptor is odd: an unknown baseline, a duplicate, an unreadable child.
-    Descriptor,
-    /// Types have no names because the metadata of their modules is neither in the dump nor at hand.
-    NoMetadata,
-    /// A garbage collection was rearranging the heap when the dump was taken.
-    GcInProgress,
-    /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
-    InAllocation,
-    /// Memory that the answer needs is not in the dump. The answer is partial.
-    Missing,
-    /// Memory is there but holds something impossible. The answer is partial.
-    Invalid,
-    /// A list ran in a circle or past its cap. The answer is partial.
-    LimitHit,
+named_enum! {
+    /// The kind of a [`Note`].
+    pub enum NoteKind {
+        /// The dump file lacks memory that it declares.
+        TruncatedDump = "truncated-dump",
+        /// Captured ranges overlap; the first wins.
+        OverlappingRanges = "overlapping-ranges",
+        /// A part of the container (a stream, a note) could not be read.
+        UnreadableStream = "unreadable-stream",
+        /// A module file was found but is not the one that the process had loaded.
+        ModuleMismatch = "module-mismatch",
+        /// A bundled or user-given overlay supplies what the dump lacks.
+        OverlayUsed = "overlay-used",
+        /// A data contract descriptor is irregular: an unknown baseline, a duplicate, an unreadable child.
+        Descriptor = "descriptor",
+        /// Types have no names because their modules' metadata is neither in the dump nor in a module file.
+        NoMetadata = "no-metadata",
+        /// A garbage collection was moving objects when the dump was taken.
+        GcInProgress = "gc-in-progress",
+        /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
+        InAllocation = "in-allocation",
+        /// Memory that the answer needs is not in the dump. The answer is partial.
+        Missing = "missing",
+        /// Memory holds an impossible value. The answer is partial.
+        Invalid = "invalid",
+        /// A list has a cycle or exceeds its cap. The answer is partial.
+        LimitHit = "limit-hit",
+    }
 }
 
 impl NoteKind {
@@ -121,45 +120,56 @@ impl Notes {
     }
 }
 
-/// The collector. Shared by reference; every reader may add to it.
+/// Collects the notes of one answer while it is read: for readers whose methods take `&self`.
 #[derive(Debug, Default)]
-pub struct SharedNotes {
-    kept: Mutex<Kept>,
+pub struct Collector {
+    notes: Mutex<Notes>,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    list: Vec<Note>,
-    seen: HashSet<Note>,
-}
-
-impl SharedNotes {
+impl Collector {
     /// An empty collector.
-    pub fn new() -> SharedNotes {
-        SharedNotes::default()
+    pub fn new() -> Collector {
+        Collector::default()
     }
 
-    /// Adds a note unless the same one is there already.
+    fn own(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a note: see [`Notes::add`].
     pub fn add(&self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
-        let note = Note { kind, message: message.into(), address: address.into() };
-        let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if kept.list.len() == MAX_NOTES && !kept.seen.contains(&note) {
-            let message = format!("more than {MAX_NOTES} notes; the rest is left out");
-            kept.list.push(Note { kind: NoteKind::LimitHit, message, address: None });
-        }
-        if kept.list.len() < MAX_NOTES && kept.seen.insert(note.clone()) {
-            kept.list.push(note);
-        }
+        self.own().add(kind, address, message);
     }
 
-    /// Everything collected so far, in the order of arrival.
-    pub fn all(&self) -> Vec<Note> {
-        self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner).list.clone()
+    /// The data of a part of the answer; its notes are added to those of the whole.
+    pub fn take<T>(&self, part: Answer<T>) -> T {
+        part.into_part(&mut self.own())
     }
 
-    /// Whether any note so far means that the answer is partial.
-    pub fn partial(&self) -> bool {
-        self.all().iter().any(|n| n.kind.makes_partial())
+    /// A part that others use as well; its notes are added to those of the whole.
+    pub fn with<'p, T>(&self, part: &'p Answer<T>) -> &'p T {
+        self.extend(&part.notes);
+        &part.data
+    }
+
+    /// Adds all of `notes`.
+    pub fn extend(&self, notes: &Notes) {
+        self.own().extend(notes);
+    }
+
+    /// What was collected so far.
+    pub fn notes(&self) -> Notes {
+        self.own().clone()
+    }
+
+    /// What was collected.
+    pub fn into_notes(self) -> Notes {
+        self.notes.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer: `data`, with what was collected.
+    pub fn finish<T>(self, data: T) -> Answer<T> {
+        Answer::new(data, self.into_notes())
     }
 }
 
@@ -179,16 +189,5 @@ mod tests {
         both.extend(&notes);
         both.extend(&notes);
         assert!(both.iter().eq(notes.iter()));
-    }
-
-    #[test]
-    fn each_note_once_and_not_without_end() {
-        let notes = SharedNotes::new();
-        for i in 0..50_000u64 {
-            notes.add(NoteKind::UnreadableStream, Addr(i / 2), "the same");
-        }
-        let all = notes.all();
-        assert_eq!(all.len(), MAX_NOTES + 1);
-        assert!(all.last().unwrap().message.contains("left out") && notes.partial());
     }
 }

@@ -1,18 +1,18 @@
-//! Whom to tell about work that takes long.
+//! Progress reporting.
 
 use std::fmt::Debug;
 
-/// Hears about work that takes long.
+/// Receives the progress of long operations.
 pub trait Progress: Send + Sync + Debug {
-    /// Work begins: what it is, in a word or two, and how many bytes there are to do, where known.
+    /// An operation begins: its name, in a word or two, and its size in bytes, if known.
     fn start(&self, what: &str, total: Option<u64>);
-    /// So many bytes are done, counted from the start.
+    /// Bytes processed so far, from the start of the operation.
     fn advance(&self, done: u64);
-    /// The work has ended, well or not.
+    /// The operation ended, successfully or not.
     fn finish(&self);
 }
 
-/// Tells nobody.
+/// Discards progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

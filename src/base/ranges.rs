@@ -1,8 +1,8 @@
-//! Sums and differences of lists of ranges. All lists here are sorted and their ranges neither overlap nor touch.
+//! Set operations on lists of ranges. Unless noted, a list is sorted and its ranges neither overlap nor touch.
 
 use super::AddrRange;
 
-/// The places that are in any range of `list`, which may be in any order and overlap. Gaps of at most `gap` bytes are closed.
+/// Normalises `list`, which may be unsorted and overlap. Gaps of at most `gap` bytes are closed.
 pub fn union(mut list: Vec<AddrRange>, gap: u64) -> Vec<AddrRange> {
     list.retain(|r| !r.is_empty());
     list.sort_unstable_by_key(|r| (r.start, r.end));
@@ -16,7 +16,7 @@ pub fn union(mut list: Vec<AddrRange>, gap: u64) -> Vec<AddrRange> {
     out
 }
 
-/// The places that are in both.
+/// The addresses that are in both lists.
 pub fn intersect(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
     let mut out = Vec::new();
     let (mut a, mut b) = (a.iter().peekable(), b.iter().peekable());
@@ -35,7 +35,7 @@ pub fn intersect(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
     out
 }
 
-/// The places that are in `a` and not in `b`.
+/// The addresses that are in `a` but not in `b`.
 pub fn subtract(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
     let mut out = Vec::new();
     let mut first = 0usize;
@@ -57,7 +57,7 @@ pub fn subtract(a: &[AddrRange], b: &[AddrRange]) -> Vec<AddrRange> {
     out
 }
 
-/// Bytes of all ranges together.
+/// Total length in bytes.
 pub fn bytes(list: &[AddrRange]) -> u64 {
     list.iter().fold(0, |n, r| n.saturating_add(r.len()))
 }
@@ -73,20 +73,20 @@ mod tests {
         marks.iter().map(|(at, len)| AddrRange::new(Addr(u64::from(*at)), Addr(u64::from(*at) + u64::from(*len % 40)))).collect()
     }
 
-    fn places(list: &[AddrRange]) -> Vec<u64> {
+    fn addresses(list: &[AddrRange]) -> Vec<u64> {
         assert!(list.windows(2).all(|w| w[0].end < w[1].start), "{list:?}");
         (0..400).filter(|n| list.iter().any(|r| r.contains(Addr(*n)))).collect()
     }
 
     proptest! {
         #[test]
-        fn they_are_sums_and_differences_of_places(a: Vec<(u8, u8)>, b: Vec<(u8, u8)>) {
+        fn agree_with_sets_of_addresses(a: Vec<(u8, u8)>, b: Vec<(u8, u8)>) {
             let (x, y) = (union(list(&a), 0), union(list(&b), 0));
             let has = |l: &[AddrRange], n: &u64| l.iter().any(|r| r.contains(Addr(*n)));
-            prop_assert_eq!(places(&x), (0..400).filter(|n| has(&list(&a), n)).collect::<Vec<_>>());
-            prop_assert_eq!(places(&union(intersect(&x, &y), 0)), (0..400).filter(|n| has(&x, n) && has(&y, n)).collect::<Vec<_>>());
-            prop_assert_eq!(places(&union(subtract(&x, &y), 0)), (0..400).filter(|n| has(&x, n) && !has(&y, n)).collect::<Vec<_>>());
-            prop_assert_eq!(bytes(&x), places(&x).len() as u64);
+            prop_assert_eq!(addresses(&x), (0..400).filter(|n| has(&list(&a), n)).collect::<Vec<_>>());
+            prop_assert_eq!(addresses(&union(intersect(&x, &y), 0)), (0..400).filter(|n| has(&x, n) && has(&y, n)).collect::<Vec<_>>());
+            prop_assert_eq!(addresses(&union(subtract(&x, &y), 0)), (0..400).filter(|n| has(&x, n) && !has(&y, n)).collect::<Vec<_>>());
+            prop_assert_eq!(bytes(&x), addresses(&x).len() as u64);
         }
     }
 }

@@ -1,18 +1,18 @@
-//! What kind of machine the dumped process ran on.
+//! The machine that the dumped process ran on.
 
-use serde::Serialize;
+use super::named_enum;
 
-/// Byte order of the dumped process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Endian {
-    /// Least significant byte first.
-    Little,
-    /// Most significant byte first.
-    Big,
+named_enum! {
+    /// Byte order of the dumped process.
+    pub enum Endian {
+        /// Least significant byte first.
+        Little = "little",
+        /// Most significant byte first.
+        Big = "big",
+    }
 }
 
-/// Size of a pointer of the dumped process.
+/// Pointer size of the dumped process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PtrSize {
     /// 32-bit pointers.
@@ -39,7 +39,7 @@ impl PtrSize {
     }
 }
 
-/// Pointer size and byte order together: how raw bytes of the dumped process become numbers.
+/// Pointer size and byte order: how to decode integers of the dumped process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Size of a pointer.
@@ -52,7 +52,7 @@ impl Shape {
     /// 64-bit little endian: x64 and arm64.
     pub const LE64: Shape = Shape { ptr: PtrSize::Eight, endian: Endian::Little };
 
-    /// The unsigned number that `bytes` (at most 8) spell in this byte order.
+    /// Decodes `bytes`, at most 8, as an unsigned integer.
     pub fn number(self, bytes: &[u8]) -> u64 {
         let push = |n: u64, b: &u8| (n << 8) | u64::from(*b);
         match self.endian {
@@ -62,72 +62,42 @@ impl Shape {
     }
 }
 
-/// Operating system of the dumped process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Os {
-    /// Linux, any C library.
-    Linux,
-    /// Windows.
-    Windows,
-    /// macOS and its relatives.
-    Macos,
-    /// Something else, or not recorded in the dump.
-    Unknown,
-}
-
-impl Os {
-    /// Lower-case name, as in JSON and in overlay files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Os::Linux => "linux",
-            Os::Windows => "windows",
-            Os::Macos => "macos",
-            Os::Unknown => "unknown",
-        }
+named_enum! {
+    /// Operating system of the dumped process.
+    pub enum Os {
+        /// Linux, any C library.
+        Linux = "linux",
+        /// Windows.
+        Windows = "windows",
+        /// macOS and its relatives.
+        Macos = "macos",
+        /// Something else, or not recorded in the dump.
+        Unknown = "unknown",
     }
 }
 
-/// Processor architecture of the dumped process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Arch {
-    /// AMD64, x86-64.
-    X64,
-    /// 64-bit Arm.
-    Arm64,
-    /// 32-bit x86.
-    X86,
-    /// 32-bit Arm.
-    Arm,
-    /// IBM Z, 64-bit big endian.
-    S390x,
-    /// PowerPC, 64-bit.
-    Ppc64,
-    /// PowerPC, 32-bit.
-    Ppc,
-    /// RISC-V, 64-bit.
-    Riscv64,
-    /// LoongArch, 64-bit.
-    Loongarch64,
-    /// Something else, or not recorded in the dump.
-    Unknown,
-}
-
-impl Arch {
-    /// Lower-case name, as in JSON and in overlay files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Arch::X64 => "x64",
-            Arch::Arm64 => "arm64",
-            Arch::X86 => "x86",
-            Arch::Arm => "arm",
-            Arch::S390x => "s390x",
-            Arch::Ppc64 => "ppc64",
-            Arch::Ppc => "ppc",
-            Arch::Riscv64 => "riscv64",
-            Arch::Loongarch64 => "loongarch64",
-            Arch::Unknown => "unknown",
-        }
+named_enum! {
+    /// Processor architecture of the dumped process.
+    pub enum Arch {
+        /// AMD64, x86-64.
+        X64 = "x64",
+        /// 64-bit Arm.
+        Arm64 = "arm64",
+        /// 32-bit x86.
+        X86 = "x86",
+        /// 32-bit Arm.
+        Arm = "arm",
+        /// IBM Z, 64-bit big endian.
+        S390x = "s390x",
+        /// PowerPC, 64-bit.
+        Ppc64 = "ppc64",
+        /// PowerPC, 32-bit.
+        Ppc = "ppc",
+        /// RISC-V, 64-bit.
+        Riscv64 = "riscv64",
+        /// LoongArch, 64-bit.
+        Loongarch64 = "loongarch64",
+        /// Something else, or not recorded in the dump.
+        Unknown = "unknown",
     }
 }

@@ -43,8 +43,3 @@ impl Exit {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct UsageError(pub(super) String);
-
-/// The dump is fine, and holds nothing of what was asked for: exit code 1.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct NothingThere(pub(super) String);

@@ -2,9 +2,12 @@
 
 mod args;
 mod cmd;
+mod command;
 mod exit;
+mod open;
 mod pick;
 mod progress;
+mod registry;
 mod select;
 mod sos;
 mod write;
@@ -13,16 +16,19 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
-use clap::Parser;
+use clap::{ArgMatches, FromArgMatches};
 
-pub use args::Cli;
+pub use args::Config;
+use command::At;
+pub use command::{Entry, Example, Group};
 pub use exit::Exit;
+pub use registry::{COMMANDS, command_line};
 pub use write::remove_unfinished;
 
-use crate::base::{Note, NoteKind};
+use crate::base::{NoteKind, Notes};
 use crate::contract::{ContractError, RuntimeError};
-use crate::dump::DumpError;
-use exit::{NothingThere, UsageError};
+use crate::session::Error;
+use exit::UsageError;
 
 /// Where a run reads and writes.
 pub struct Streams<'a> {
@@ -34,6 +40,15 @@ pub struct Streams<'a> {
     pub out_is_terminal: bool,
     /// Whether a person looks at `err`.
     pub err_is_terminal: bool,
+}
+
+impl std::fmt::Debug for Streams<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Streams")
+            .field("out_is_terminal", &self.out_is_terminal)
+            .field("err_is_terminal", &self.err_is_terminal)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Streams<'_> {
@@ -55,19 +70,47 @@ pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -
     }
 }
 
+/// A parsed command line.
+#[derive(Clone, Debug)]
+pub struct Cli {
+    /// Options that every command has.
+    pub config: Config,
+    command: &'static Entry,
+    matches: ArgMatches,
+}
+
+impl Cli {
+    fn of(args: &[OsString]) -> Result<Cli, clap::Error> {
+        let matches = command_line().try_get_matches_from(args)?;
+        let config = Config::from_arg_matches(&matches)?;
+        let unknown = || clap::Error::new(clap::error::ErrorKind::InvalidSubcommand);
+        let (name, own) = matches.subcommand().ok_or_else(unknown)?;
+        let command = registry::find(name).ok_or_else(unknown)?;
+        Ok(Cli { config, command, matches: own.clone() })
+    }
+
+    fn run(&self, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+        if let Some(threads) = self.config.threads {
+            // Fails where the pool is there already, as in a test that runs several commands: answers do not depend on it.
+            let _ = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
+        }
+        (self.command.run)(&self.matches, &self.config, streams)
+    }
+}
+
 /// Parses a command line. Where it is a wrong one, or asks for help, that is printed, and the run has ended.
 ///
 /// # Errors
 /// How the run ended.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
     let args = sos::translate(args.into_iter().collect());
-    Cli::try_parse_from(&args).map_err(|e| usage(&e, streams))
+    Cli::of(&args).map_err(|e| usage(&e, streams))
 }
 
 /// Runs a parsed command line, as [`run`] does.
 pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
     let result = match cli.config.output.clone() {
-        None => cmd::run(cli, &mut streams),
+        None => cli.run(&mut streams),
         Some(path) => to_file(cli, &path, &mut streams),
     };
     let flushed = streams.out.flush();
@@ -110,7 +153,7 @@ fn to_file(cli: &Cli, path: &std::path::Path, streams: &mut Streams<'_>) -> anyh
     };
     let mut out = BufWriter::new(file.map_err(cannot)?);
     let inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };
-    let exit = cmd::run(cli, &mut { inner })?;
+    let exit = cli.run(&mut { inner })?;
     out.flush().and_then(|()| draft.map_or(Ok(()), |d| d.finish(true))).with_context(|| format!("writing {}", path.display()))?;
     Ok(exit)
 }
@@ -135,21 +178,36 @@ fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
     let text = format!("{e:#}");
     let text = if streams.err_is_terminal { crate::output::sanitize(&text).into_owned() } else { text };
     let _ = writeln!(streams.err, "gcdump: {text}");
-    if e.is::<UsageError>() {
-        Exit::Usage
-    } else if e.is::<NothingThere>() {
-        Exit::Negative
-    } else if e.chain().any(|c| c.is::<DumpError>()) {
-        Exit::BadDump
-    } else if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) {
-        Exit::NoRuntime
-    } else {
-        Exit::BadDump
+    exit_of(e)
+}
+
+fn exit_of(e: &anyhow::Error) -> Exit {
+    let no_such_form = |e: &io::Error| e.kind() == io::ErrorKind::Unsupported;
+    if e.is::<UsageError>() || e.downcast_ref().is_some_and(no_such_form) {
+        return Exit::Usage;
+    }
+    match e.downcast_ref::<Error>() {
+        Some(Error::Query(_) | Error::Memory(_)) => Exit::Usage,
+        Some(Error::NoObject(_) | Error::Nothing(_)) => Exit::Negative,
+        Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,
+        _ if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) => Exit::NoRuntime,
+        _ => Exit::BadDump,
     }
 }
 
+/// Shows the notes where the answer does not carry them, and says how complete it is.
+fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+    if !at.format().writer().carries_notes() {
+        streams.out.flush()?;
+        show_notes(notes, streams)?;
+    }
+    // A bundled overlay that passed its checks is how .NET 8 to 10 are read: nothing to be strict about.
+    let strict = at.config.strict && notes.iter().any(|n| n.kind != NoteKind::OverlayUsed);
+    Ok(if !notes.complete() || strict { Exit::Partial } else { Exit::Ok })
+}
+
 /// Tells a person what went less than perfectly. JSON and NDJSON carry the same as `warnings`.
-fn show_notes(notes: &[Note], streams: &mut Streams<'_>) -> io::Result<()> {
+fn show_notes(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     const SHOWN: usize = 12;
     for note in notes.iter().take(SHOWN) {
         let word = match note.kind {
@@ -160,7 +218,7 @@ fn show_notes(notes: &[Note], streams: &mut Streams<'_>) -> io::Result<()> {
         let text = if streams.err_is_terminal { crate::output::sanitize(&note.message).into_owned() } else { note.message.clone() };
         writeln!(streams.err, "{word}: {text}")?;
     }
-    let more = notes.len().saturating_sub(SHOWN);
+    let more = notes.iter().len().saturating_sub(SHOWN);
     if more > 0 {
         writeln!(streams.err, "… and {more} more of these; --json lists them all")?;
     }

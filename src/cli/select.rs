@@ -3,9 +3,10 @@
 use clap::Args;
 
 use super::args::size;
-use crate::analysis::{Selection, TypePattern};
+use crate::analysis::Selection;
 use crate::base::Addr;
 use crate::model::Generation;
+use crate::session::TypePattern;
 
 /// Which objects are meant.
 #[derive(Clone, Debug, Default, Args)]
@@ -16,8 +17,8 @@ pub struct Select {
     #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
     types: Vec<TypePattern>,
 
-    /// Only in this generation: gen0, gen1, gen2, loh, poh, frozen (repeatable).
-    #[arg(long, value_name = "GEN", value_parser = generation)]
+    /// Only in this generation (repeatable).
+    #[arg(long, value_name = "GEN", value_enum, ignore_case = true)]
     generation: Vec<Generation>,
 
     /// Only in this GC heap, by number (repeatable).
@@ -67,34 +68,14 @@ pub(super) fn address(text: &str) -> Result<Addr, String> {
     value.map(Addr).ok_or_else(|| format!("{text:?} is no address; one looks like 0x7f31535a25f8"))
 }
 
-fn generation(text: &str) -> Result<Generation, String> {
-    let wanted = text.to_ascii_lowercase();
-    let wanted = match wanted.as_str() {
-        "0" | "1" | "2" => format!("gen{wanted}"),
-        // The GC's own numbers for large and pinned objects.
-        "3" => "loh".into(),
-        "4" => "poh".into(),
-        _ => wanted,
-    };
-    Generation::ALL.into_iter().find(|g| g.name() == wanted).ok_or_else(|| {
-        let names: Vec<&str> = Generation::ALL.iter().map(|g| g.name()).collect();
-        format!("generations are {}", names.join(", "))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn addresses_generations_and_types() {
+    fn addresses_and_types() {
         assert_eq!((address("0x1F"), address("7f31`535a25f8")), (Ok(Addr(31)), Ok(Addr(0x7f31_535a_25f8))));
         assert!(address("").is_err() && address("0x").is_err() && address("+1").is_err() && address("xyz").is_err());
-        assert_eq!(
-            (generation("LOH"), generation("2"), generation("gen0")),
-            (Ok(Generation::Loh), Ok(Generation::Gen2), Ok(Generation::Gen0))
-        );
-        assert!(generation("9").unwrap_err().contains("poh"));
         assert_eq!(type_pattern("0x10"), Ok(TypePattern::MethodTable(Addr(16))));
         assert_eq!(type_pattern("Lab.*"), Ok(TypePattern::Name("Lab.*".into())));
     }

@@ -1,17 +1,18 @@
 //! Exception objects: message, HResult, inner exceptions and the stack trace that each carries.
 //!
-//! Source: `docs/design/datacontracts/Exception.md`; `object.h` of the runtime for `StackTraceArrayHeader` and
-//! `StackTraceElement`, measured on .NET 8, 9 and 10 against ClrMD.
+//! Source: contract `Exception`; `object.h` for `StackTraceArrayHeader` and `StackTraceElement`, measured on .NET 8, 9 and 10 against ClrMD.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use super::fields::Fields;
+use super::objects::Objects;
+use super::strings::Strings;
 use super::type_names::TypeNames;
-use crate::base::{Addr, AddrRange};
+use crate::base::Addr;
 use crate::contract::descriptor::layout;
-use crate::contract::{ContractError, Descriptor};
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 
 /// Frames of one exception. A stack overflow has some ten thousand.
@@ -21,7 +22,7 @@ const MAX_INNERS: u64 = 1024;
 /// Base types of one type.
 const MAX_PARENTS: usize = 256;
 /// Characters of one string: a composed trace may be long.
-const MAX_TEXT: u64 = 1 << 16;
+const MAX_TEXT: u32 = 1 << 16;
 
 /// StackTraceElement.Flags: the last frame of a trace that was caught, stored and thrown again
 /// (`STEF_LAST_FRAME_FROM_FOREIGN_STACK_TRACE`).
@@ -50,19 +51,6 @@ layout! {
         sp: req "SP",
         method: req "MethodDesc",
         flags: opt "Flags",
-    }
-}
-
-layout! {
-    struct ArrayLayout : "Array" {
-        count: req "m_NumComponents",
-    }
-}
-
-layout! {
-    struct StringLayout : "String" {
-        length: req "m_StringLength",
-        first: req "m_FirstChar",
     }
 }
 
@@ -105,35 +93,38 @@ pub struct Exception {
 }
 
 /// Reads exception objects. Shared between threads.
-pub struct Exceptions<'a> {
-    memory: &'a Memory,
+#[derive(Debug)]
+pub struct Exceptions {
+    memory: Arc<Memory>,
     layout: ExceptionLayout,
     header: Option<(HeaderLayout, u64)>,
     element: Option<(ElementLayout, u64)>,
-    array: Option<(ArrayLayout, u64)>,
-    string: Option<StringLayout>,
-    unmask: u64,
+    objects: Objects,
+    strings: Option<Strings>,
     base: Option<Addr>,
     derived: Mutex<FxHashMap<Addr, bool>>,
     /// Offset of `_innerExceptions` by method table.
     inners: Mutex<FxHashMap<Addr, Option<u64>>>,
 }
 
-impl<'a> Exceptions<'a> {
+impl Exceptions {
+    /// The contract that is read.
+    pub const CONTRACT: Contract = Contract::needed("Exception", &["1"]);
+
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks the layout of exceptions.
-    pub fn bind(memory: &'a Memory, d: &Descriptor) -> Result<Exceptions<'a>, ContractError> {
+    /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks an offset.
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Exceptions, ContractError> {
+        Self::CONTRACT.require(d)?;
         let base = d.pointer("ExceptionMethodTable").ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
         Ok(Exceptions {
-            memory,
+            memory: Arc::clone(memory),
             layout: ExceptionLayout::bind(d)?,
             header: HeaderLayout::bind(d).ok().zip(d.size_of("StackTraceArrayHeader").ok()),
             element: ElementLayout::bind(d).ok().zip(d.size_of("StackTraceElement").ok().filter(|n| *n > 0)),
-            array: ArrayLayout::bind(d).ok().zip(d.size_of("Array").ok()),
-            string: StringLayout::bind(d).ok(),
-            unmask: super::method_table::object_unmask(memory, d),
+            objects: Objects::bind(memory, d)?,
+            strings: Strings::bind(memory, d).ok(),
             base,
             derived: Mutex::default(),
             inners: Mutex::default(),
@@ -142,20 +133,17 @@ impl<'a> Exceptions<'a> {
 
     /// The method table of the object at `object`, mark bits cleared.
     pub fn method_table(&self, object: Addr) -> Option<Addr> {
-        if object.is_null() {
-            return None;
-        }
-        self.memory.word(object).ok().map(|w| Addr(w & !self.unmask)).filter(|a| !a.is_null())
+        self.objects.method_table(object).filter(|a| !a.is_null())
     }
 
     /// The types from `mt` up to `System.Object`.
-    fn parents(names: &TypeNames<'_>, mt: Addr) -> impl Iterator<Item = Addr> {
+    fn parents(names: &TypeNames, mt: Addr) -> impl Iterator<Item = Addr> {
         let next = |mt: &Addr| names.method_tables().read(*mt).ok().map(|i| i.parent).filter(|p| !p.is_null());
         std::iter::successors(Some(mt), next).take(MAX_PARENTS)
     }
 
     /// Whether objects of this type are exceptions. Remembered per type.
-    pub fn is_exception(&self, names: &TypeNames<'_>, mt: Addr) -> bool {
+    pub fn is_exception(&self, names: &TypeNames, mt: Addr) -> bool {
         let known = self.derived.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).copied();
         if let Some(known) = known {
             return known;
@@ -170,11 +158,11 @@ impl<'a> Exceptions<'a> {
     }
 
     /// Reads the exception at `object`; `None` where there is no exception object there, or where it is not in the dump.
-    pub fn read(&self, names: &TypeNames<'_>, fields: Option<&Fields<'_>>, object: Addr) -> Option<Exception> {
+    pub fn read(&self, names: &TypeNames, fields: Option<&Fields>, object: Addr) -> Option<Exception> {
         let method_table = self.method_table(object)?;
         self.is_exception(names, method_table).then_some(())?;
         let reference = |offset: u64| self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null());
-        let text = |offset: Option<u64>| self.text(reference(offset?)?);
+        let text = |offset: Option<u64>| self.strings.as_ref()?.until_nul(reference(offset?)?, MAX_TEXT);
         let (stack, stack_cut) = self.layout.stack.and_then(reference).map(|a| self.stack(names, a)).unwrap_or_default();
         let inners = fields.and_then(|f| self.inners_offset(names, f, method_table)).and_then(reference);
         Some(Exception {
@@ -191,7 +179,7 @@ impl<'a> Exceptions<'a> {
         })
     }
 
-    fn inners_offset(&self, names: &TypeNames<'_>, fields: &Fields<'_>, mt: Addr) -> Option<u64> {
+    fn inners_offset(&self, names: &TypeNames, fields: &Fields, mt: Addr) -> Option<u64> {
         let known = self.inners.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).copied();
         if let Some(known) = known {
             return known;
@@ -204,8 +192,7 @@ impl<'a> Exceptions<'a> {
 
     /// Number of elements of the array at `array`, and where they begin.
     fn elements(&self, array: Addr) -> Option<(u64, Addr)> {
-        let (layout, first) = self.array.as_ref()?;
-        Some((u64::from(self.memory.u32(array.plus(layout.count)).ok()?), array.plus(*first)))
+        Some((u64::from(self.objects.component_count(array)?), array.plus(self.objects.array_bytes()?)))
     }
 
     /// The references of an array of objects, at most [`MAX_INNERS`].
@@ -215,27 +202,19 @@ impl<'a> Exceptions<'a> {
         (0..count.min(MAX_INNERS)).map_while(|i| self.memory.ptr(first.element(i, word)).ok()).filter(|a| !a.is_null()).collect()
     }
 
-    fn text(&self, string: Addr) -> Option<String> {
-        let layout = self.string.as_ref()?;
-        let length = u64::from(self.memory.u32(string.plus(layout.length)).ok()?).min(MAX_TEXT);
-        let first = string.plus(layout.first);
-        self.memory.holds_text(AddrRange::new(first, first.plus(length.saturating_mul(2))));
-        self.memory.utf16(first, length.saturating_mul(2), MAX_TEXT.saturating_mul(2)).ok()
-    }
-
     /// The frames behind `_stackTrace`, and whether some are missing.
-    fn stack(&self, names: &TypeNames<'_>, trace: Addr) -> (Vec<StackFrame>, bool) {
+    fn stack(&self, names: &TypeNames, trace: Addr) -> (Vec<StackFrame>, bool) {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
     }
 
     /// The byte array that holds the frames of the exception at `object`.
-    pub fn trace_bytes(&self, names: &TypeNames<'_>, object: Addr) -> Option<Addr> {
+    pub fn trace_bytes(&self, names: &TypeNames, object: Addr) -> Option<Addr> {
         let trace = self.memory.ptr(object.plus(self.layout.stack?)).ok().filter(|a| !a.is_null())?;
         self.trace_array(names, trace)
     }
 
     /// The byte array behind `_stackTrace`.
-    fn trace_array(&self, names: &TypeNames<'_>, trace: Addr) -> Option<Addr> {
+    fn trace_array(&self, names: &TypeNames, trace: Addr) -> Option<Addr> {
         // .NET 9 and later: an array of objects, the bytes first, behind them what keeps collectible methods alive.
         let info = names.method_tables().read(self.method_table(trace)?).ok()?;
         info.is_array.then_some(())?;
@@ -244,7 +223,7 @@ impl<'a> Exceptions<'a> {
         (info.is_array && info.component_size == 1).then_some(bytes)
     }
 
-    fn frames(&self, names: &TypeNames<'_>, trace: Addr) -> Option<(Vec<StackFrame>, bool)> {
+    fn frames(&self, names: &TypeNames, trace: Addr) -> Option<(Vec<StackFrame>, bool)> {
         let ((header, header_bytes), (element, element_bytes)) = (self.header.as_ref()?, self.element.as_ref()?);
         let bytes = self.trace_array(names, trace)?;
         let (length, first) = self.elements(bytes)?;

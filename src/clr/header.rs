@@ -1,11 +1,15 @@
 //! The word in front of each object: lock, hash code, sync block.
 //!
-//! Source: `syncblk.h` of the runtime, `docs/design/datacontracts/Object.md` and `SyncBlock.md`; offsets of `SyncBlock`
-//! measured on .NET 8, 9 and 10 (fallback-8-9-10.md §5, net8-overlay.md §8).
+//! Source: `syncblk.h`, contracts `Object` and `SyncBlock`; offsets of `SyncBlock` measured on .NET 8, 9 and 10
+//! (`docs/internals/types.md#locks`).
 
+use std::sync::Arc;
+
+use super::objects::Objects;
+use super::threads::Threads;
 use crate::base::{Addr, Limits};
 use crate::contract::descriptor::layout;
-use crate::contract::{ContractError, Descriptor};
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{HeaderModel, HeaderState, SyncBlockModel};
 
@@ -88,8 +92,8 @@ impl HeaderUse {
 
 /// Reads object headers.
 #[derive(Clone, Debug)]
-pub struct Headers<'a> {
-    memory: &'a Memory,
+pub struct Headers {
+    memory: Arc<Memory>,
     /// Bytes from the header word to the object.
     before: u64,
     table: Option<Table>,
@@ -98,13 +102,20 @@ pub struct Headers<'a> {
     limit: u64,
 }
 
-impl<'a> Headers<'a> {
-    /// Binds to a runtime.
+impl Headers {
+    /// The contract of the sync table; .NET 11 is the first to advertise it.
+    pub const SYNC_BLOCK: Contract = Contract::optional("SyncBlock", &["1"]);
+
+    /// Binds to a runtime. Without a readable sync table, sync blocks have an index only.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor does not say where the header word lies.
-    pub fn bind(memory: &'a Memory, d: &Descriptor, limits: &Limits) -> Result<Headers<'a>, ContractError> {
+    /// [`ContractError`] where contract `Object` is not advertised in a version that is read, or the descriptor does not say
+    /// where the header word lies.
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Headers, ContractError> {
+        Objects::CONTRACT.require(d)?;
+        let sync_block = Self::SYNC_BLOCK.permit(d).is_ok();
         let table = || {
+            sync_block.then_some(())?;
             Some(Table {
                 // A variable that holds the address of the table.
                 at: memory.ptr(d.pointer("SyncTableEntries").ok()?).ok().filter(|a| !a.is_null())?,
@@ -118,11 +129,11 @@ impl<'a> Headers<'a> {
             Some((at, CacheLayout::bind(d).ok()?))
         };
         Ok(Headers {
-            memory,
+            memory: Arc::clone(memory),
             before: d.number("SyncBlockValueToObjectOffset")?,
             table: table(),
             cache: cache(),
-            thread: ThreadLayout::bind(d).ok(),
+            thread: Threads::CONTRACT.permit(d).and_then(|()| ThreadLayout::bind(d)).ok(),
             limit: limits.sync_blocks,
         })
     }

@@ -1,19 +1,18 @@
 //! What the loader has loaded: the assemblies of the application domain, the types of a module by token, and its generic
 //! instances.
 //!
-//! Source: `docs/design/datacontracts/Loader.md` (assembly list, lookup maps, `GetAvailableTypeParams`), `dacenumerablehash.h`.
+//! Source: contract `Loader`, `dacenumerablehash.h`, `docs/internals/types.md#modules`.
 //! Measured on .NET 8 to 10: a list of .NET 10 and older holds `DomainAssembly`, a newer one `Assembly`; the first three
 //! words of a bucket array are its length, the next array while it grows, and the mark that ends chains.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::fields::Types;
 use crate::base::{Addr, Limits};
-use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 
 /// Blocks of the assembly list. The runtime makes the first one with 32 places and doubles from there.
@@ -119,14 +118,13 @@ impl Assemblies {
 
 /// Reads the loader's tables.
 #[derive(Debug)]
-pub struct Loader<'a> {
-    memory: &'a Memory,
+pub struct Loader {
+    memory: Arc<Memory>,
     assemblies: Option<Assemblies>,
     map: Option<MapLayout>,
     hash: Option<HashLayout>,
     module: Option<ModuleLayout>,
     allocator: Option<AllocatorLayout>,
-    unmask: u64,
     most_modules: usize,
     circles: Mutex<BTreeMap<Addr, &'static str>>,
 }
@@ -140,20 +138,26 @@ pub struct Instances {
     pub count: u32,
 }
 
-impl<'a> Loader<'a> {
+impl Loader {
+    /// The contract that is read.
+    pub const CONTRACT: Contract = Contract::needed("Loader", &["1"]);
+
     /// Binds to a runtime. Tables whose layout the descriptor lacks are empty.
-    pub fn new(memory: &'a Memory, d: &Descriptor, limits: &Limits) -> Loader<'a> {
-        Loader {
-            memory,
+    ///
+    /// # Errors
+    /// [`ContractError`] where the contract is not advertised in a version that is read.
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Loader, ContractError> {
+        Self::CONTRACT.require(d)?;
+        Ok(Loader {
+            memory: Arc::clone(memory),
             assemblies: Assemblies::bind(d),
             map: MapLayout::bind(d).ok(),
             hash: HashLayout::bind(d).ok(),
             module: ModuleLayout::bind(d).ok(),
             allocator: AllocatorLayout::bind(d).ok(),
-            unmask: super::method_table::object_unmask(memory, d),
             most_modules: limits.modules,
             circles: Mutex::default(),
-        }
+        })
     }
 
     /// Lists of the loader that were left because they run in a circle or past their limit: where that was seen, and which.
@@ -283,13 +287,6 @@ impl<'a> Loader<'a> {
         let allocator = self.pointer(module.plus(self.module.as_ref()?.allocator?))?;
         let handle = self.pointer(allocator.plus(self.allocator.as_ref()?.object?))?;
         self.pointer(handle)
-    }
-
-    /// The array of references that the managed `LoaderAllocator` of a collectible module keeps for its statics (.NET 8).
-    pub fn allocator_slots(&self, module: Addr, types: &Types<'_>) -> Option<Addr> {
-        let object = self.allocator_object(module)?;
-        let mt = Addr(self.memory.word(object).ok()? & !self.unmask);
-        self.pointer(object.plus(types.fields().offset(types.names(), mt, "m_slots")?))
     }
 
     /// The instances in the module's table. A generic instance lies in the table of one of the modules that it is made of.

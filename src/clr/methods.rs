@@ -1,11 +1,14 @@
 //! Names of methods, as stack traces print them: `Lab.Program.Main(System.String[])`.
 //!
-//! Source: `docs/design/datacontracts/RuntimeTypeSystem.md` (MethodDesc), measured on .NET 8 for its smaller structures.
+//! Source: contract `RuntimeTypeSystem` (MethodDesc), measured on .NET 8 for its smaller structures.
 //! The name of the declaring type and of generic arguments is ours; parameters are written as ClrMD and SOS do:
 //! primitive types without `System.`, nested types without those around them, `ByRef` behind references.
 
+use std::sync::Arc;
+
 use super::metadata::Metadata;
 use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
+use super::method_table::MethodTables;
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::{Addr, Limits};
 use crate::contract::descriptor::layout;
@@ -85,8 +88,8 @@ pub struct MethodName {
 
 /// Reads MethodDescs.
 #[derive(Clone, Debug)]
-pub struct Methods<'a> {
-    memory: &'a Memory,
+pub struct Methods {
+    memory: Arc<Memory>,
     desc: DescLayout,
     chunk: ChunkLayout,
     chunk_bytes: u64,
@@ -107,14 +110,16 @@ struct Desc {
     rid: u32,
 }
 
-impl<'a> Methods<'a> {
+impl Methods {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks the layout of methods.
-    pub fn bind(memory: &'a Memory, d: &Descriptor, limits: &Limits) -> Result<Methods<'a>, ContractError> {
+    /// [`ContractError`] where contract `RuntimeTypeSystem` is not advertised in a version that is read, or the descriptor
+    /// lacks the layout of methods.
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Methods, ContractError> {
+        MethodTables::CONTRACT.require(d)?;
         Ok(Methods {
-            memory,
+            memory: Arc::clone(memory),
             desc: DescLayout::bind(d)?,
             chunk: ChunkLayout::bind(d)?,
             chunk_bytes: d.size_of("MethodDescChunk")?,
@@ -128,7 +133,7 @@ impl<'a> Methods<'a> {
     }
 
     /// The method at `desc`; `None` where there is none, or where its structures are not in the dump.
-    pub fn name(&self, names: &TypeNames<'_>, desc: Addr) -> Option<MethodName> {
+    pub fn name(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
         let desc = self.read(names, desc)?;
         let mut out = match desc.flags & KIND {
             KIND_DYNAMIC => self.made_at_run_time(names, &desc)?,
@@ -146,8 +151,8 @@ impl<'a> Methods<'a> {
     }
 
     /// Reads a MethodDesc, and believes it only if it lies in a chunk that belongs to a type.
-    fn read(&self, names: &TypeNames<'_>, address: Addr) -> Option<Desc> {
-        let m = self.memory;
+    fn read(&self, names: &TypeNames, address: Addr) -> Option<Desc> {
+        let m = &self.memory;
         if address.is_null() || !address.is_aligned(m.ptr_bytes()) {
             return None;
         }
@@ -168,7 +173,7 @@ impl<'a> Methods<'a> {
         Some(Desc { address, flags: m.u16(address.plus(self.desc.flags)).ok()?, method_table, rid: rid & RID })
     }
 
-    fn declared(&self, names: &TypeNames<'_>, desc: &Desc) -> Option<MethodName> {
+    fn declared(&self, names: &TypeNames, desc: &Desc) -> Option<MethodName> {
         let info = names.method_tables().read(desc.method_table).ok()?;
         let module = names.module(names.method_tables().module(&info).ok()?);
         let owner = names.name(desc.method_table);
@@ -213,7 +218,7 @@ impl<'a> Methods<'a> {
     }
 
     /// `DynamicMethod` and the runtime's own stubs: name and signature lie beside the MethodDesc, types are in no metadata.
-    fn made_at_run_time(&self, names: &TypeNames<'_>, desc: &Desc) -> Option<MethodName> {
+    fn made_at_run_time(&self, names: &TypeNames, desc: &Desc) -> Option<MethodName> {
         let name = self.memory.ptr(desc.address.plus(self.dynamic.as_ref()?.name)).ok().filter(|a| !a.is_null())?;
         let name = self.memory.text(name, self.string_bytes.min(1024)).ok()?;
         let signature = || {
@@ -241,17 +246,17 @@ fn truncate(text: &mut String, bytes: u64) {
 }
 
 /// Writes the parameters of one method.
-struct Writer<'w, 'a> {
-    names: &'w TypeNames<'a>,
-    metadata: Option<&'w Metadata<'a>>,
+struct Writer<'w> {
+    names: &'w TypeNames,
+    metadata: Option<&'w Metadata>,
     class_arguments: Vec<Addr>,
     method_arguments: Vec<Addr>,
     quality: NameQuality,
     out: String,
 }
 
-impl<'w, 'a> Writer<'w, 'a> {
-    fn new(names: &'w TypeNames<'a>) -> Writer<'w, 'a> {
+impl<'w> Writer<'w> {
+    fn new(names: &'w TypeNames) -> Writer<'w> {
         Writer {
             names,
             metadata: None,

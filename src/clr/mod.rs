@@ -8,9 +8,24 @@ pub mod metadata;
 pub mod method_table;
 pub mod methods;
 pub mod modules;
+pub mod objects;
 mod pe;
 mod render;
 pub mod statics;
+pub mod strings;
 pub mod threads;
 pub mod type_names;
 pub mod values;
+
+use crate::contract::Contract;
+
+/// Contracts that readers of this floor read.
+pub const CONTRACTS: &[Contract] = &[
+    exceptions::Exceptions::CONTRACT,
+    header::Headers::SYNC_BLOCK,
+    loader::Loader::CONTRACT,
+    method_table::MethodTables::CONTRACT,
+    modules::Modules::METADATA,
+    objects::Objects::CONTRACT,
+    threads::Threads::CONTRACT,
+];

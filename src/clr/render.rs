@@ -101,14 +101,14 @@ impl Layouts {
     }
 
     /// Dimensions of an array.
-    pub(super) fn rank(&self, memory: &Memory, tables: &MethodTables<'_>, info: &MethodTableInfo) -> Option<u8> {
+    pub(super) fn rank(&self, memory: &Memory, tables: &MethodTables, info: &MethodTableInfo) -> Option<u8> {
         let class = tables.class(info.address).ok()?;
         let rank = memory.u8(class.plus(self.array.as_ref()?.rank)).ok()?;
         (1..=MAX_RANK).contains(&rank).then_some(rank)
     }
 
     /// The arguments of a generic instance, as type handles.
-    pub(super) fn arguments(&self, memory: &Memory, tables: &MethodTables<'_>, info: &MethodTableInfo) -> Option<Vec<Addr>> {
+    pub(super) fn arguments(&self, memory: &Memory, tables: &MethodTables, info: &MethodTableInfo) -> Option<Vec<Addr>> {
         let layout = self.dictionary.as_ref()?;
         let word = memory.ptr_bytes();
         let dictionaries = tables.per_inst_info(info.address).ok()?;
@@ -125,10 +125,10 @@ impl Layouts {
 }
 
 /// Makes one name.
-pub(super) struct Renderer<'r, 'a> {
-    memory: &'a Memory,
-    tables: &'r MethodTables<'a>,
-    modules: &'r Modules<'a>,
+pub(super) struct Renderer<'r> {
+    memory: &'r Memory,
+    tables: &'r MethodTables,
+    modules: &'r Modules,
     layouts: &'r Layouts,
     longest: usize,
     parts_left: u32,
@@ -136,14 +136,14 @@ pub(super) struct Renderer<'r, 'a> {
     out: String,
 }
 
-impl<'r, 'a> Renderer<'r, 'a> {
+impl<'r> Renderer<'r> {
     pub(super) fn new(
-        memory: &'a Memory,
-        tables: &'r MethodTables<'a>,
-        modules: &'r Modules<'a>,
+        memory: &'r Memory,
+        tables: &'r MethodTables,
+        modules: &'r Modules,
         layouts: &'r Layouts,
         longest: usize,
-    ) -> Renderer<'r, 'a> {
+    ) -> Renderer<'r> {
         let (quality, out) = (NameQuality::Exact, String::new());
         Renderer { memory, tables, modules, layouts, longest, parts_left: MAX_PARTS, quality, out }
     }
@@ -407,7 +407,7 @@ pub(super) fn split_arity(name: &str) -> (&str, usize) {
 }
 
 /// The type in row `rid` and those around it, outermost first, the first one with its namespace.
-pub(super) fn levels(metadata: &Metadata<'_>, rid: u32) -> Option<Vec<Level>> {
+pub(super) fn levels(metadata: &Metadata, rid: u32) -> Option<Vec<Level>> {
     let mut out = Vec::new();
     let mut row = rid;
     loop {

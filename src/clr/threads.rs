@@ -1,13 +1,15 @@
 //! The managed threads: the Thread contract.
 //!
-//! Source: `docs/design/datacontracts/Thread.md`, with one dereference of `ThreadStore` that the document forgets
-//! (measured). State bits: `threads.h` of the runtime.
+//! Source: contract `Thread`, with one dereference of `ThreadStore` that its document omits
+//! (`docs/internals/gc-structures.md#errata`). State bits: `threads.h`.
+
+use std::sync::Arc;
 
 use std::collections::HashSet;
 
-use crate::base::{Addr, Limits, NoteKind, SharedNotes, flag_names};
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind, flag_names};
 use crate::contract::descriptor::layout;
-use crate::contract::{ContractError, Descriptor};
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 
 layout! {
@@ -18,9 +20,6 @@ layout! {
         os_id: opt "OSId",
         state: opt "State",
         cooperative: opt "PreemptiveGCDisabled",
-        locals: opt "RuntimeThreadLocals",
-        // .NET 8 has the allocation context inside the thread.
-        context: opt "AllocContext",
         exposed: opt "ExposedObject|GCHandle",
         last_thrown: opt "LastThrownObject",
         tracker: opt "ExceptionTracker",
@@ -148,38 +147,64 @@ pub fn state_names(state: u32) -> Vec<String> {
     flag_names(STATES, u64::from(state))
 }
 
+/// Where a thread has its allocation context.
+#[derive(Clone, Copy, Debug)]
+enum ContextPlace {
+    /// .NET 8: in the runtime's `Thread`.
+    Net8(u64),
+    /// .NET 9 and later: in the thread's locals, which `Thread` points to.
+    Net9 {
+        /// Offset of the pointer in `Thread`.
+        locals: u64,
+        /// Offset of the context in the locals.
+        context: u64,
+    },
+}
+
+impl ContextPlace {
+    fn bind(d: &Descriptor) -> Option<ContextPlace> {
+        if let Ok(context) = d.offset("Thread", "AllocContext") {
+            return Some(ContextPlace::Net8(context));
+        }
+        // .NET 10 and later wrap the GC's context in one of the VM's; .NET 9 has it bare.
+        let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
+        Some(ContextPlace::Net9 {
+            locals: d.offset("Thread", "RuntimeThreadLocals").ok()?,
+            context: d.offset("RuntimeThreadLocals", "AllocContext").ok()?.saturating_add(outer),
+        })
+    }
+}
+
 /// Reader of the thread list.
-pub struct Threads<'a> {
-    memory: &'a Memory,
-    notes: &'a SharedNotes,
+#[derive(Debug)]
+pub struct Threads {
+    memory: Arc<Memory>,
     thread: ThreadLayout,
     store: StoreLayout,
-    context: Option<ContextLayout>,
+    context: Option<(ContextPlace, ContextLayout)>,
     tracker: Option<TrackerLayout>,
-    /// Offset of the GC's context in the thread's locals: through the EE's context from .NET 10 on.
-    context_in_locals: Option<u64>,
     store_at: Addr,
     finalizer_at: Option<Addr>,
     limit: usize,
 }
 
-impl<'a> Threads<'a> {
-    /// Binds the contract.
+impl Threads {
+    /// The contract that is read.
+    pub const CONTRACT: Contract = Contract::needed("Thread", &["1", "n1"]);
+
+    /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks the thread list.
-    pub fn bind(memory: &'a Memory, d: &Descriptor, notes: &'a SharedNotes, limits: &Limits) -> Result<Threads<'a>, ContractError> {
-        // .NET 10 and later wrap the GC's context in one of the VM's; .NET 9 has it bare.
-        let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
-        let in_locals = d.offset("RuntimeThreadLocals", "AllocContext").ok();
+    /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks the thread
+    /// list.
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Threads, ContractError> {
+        Self::CONTRACT.require(d)?;
         Ok(Threads {
-            memory,
-            notes,
+            memory: Arc::clone(memory),
             thread: ThreadLayout::bind(d)?,
             store: StoreLayout::bind(d)?,
-            context: ContextLayout::bind(d).ok(),
+            context: ContextPlace::bind(d).zip(ContextLayout::bind(d).ok()),
             tracker: TrackerLayout::bind(d).ok(),
-            context_in_locals: in_locals.map(|o| o.saturating_add(outer)),
             store_at: d.pointer("ThreadStore")?,
             finalizer_at: d.pointer("FinalizerThread").ok(),
             limit: limits.threads,
@@ -198,31 +223,37 @@ impl<'a> Threads<'a> {
     }
 
     /// All threads of the list. Where the list breaks, what was read so far, and a note.
-    pub fn list(&self) -> Vec<Thread> {
+    pub fn list(&self) -> Answer<Vec<Thread>> {
+        let notes = Collector::new();
+        let list = self.read_list(&notes);
+        notes.finish(list)
+    }
+
+    fn read_list(&self, notes: &Collector) -> Vec<Thread> {
         let mut out = Vec::new();
         let mut seen = HashSet::new();
         let head = self.memory.ptr(self.store_at).and_then(|store| self.memory.ptr(store.plus(self.store.first)));
         let mut link = match head {
             Ok(link) => link,
             Err(e) => {
-                self.notes.add(NoteKind::Missing, e.address, format!("the thread list cannot be read: {e}"));
+                notes.add(NoteKind::Missing, e.address, format!("the thread list cannot be read: {e}"));
                 return out;
             }
         };
         while !link.is_null() {
             if !seen.insert(link) || out.len() >= self.limit {
-                self.notes.add(NoteKind::LimitHit, link, "the thread list runs in a circle or past its limit");
+                notes.add(NoteKind::LimitHit, link, "the thread list runs in a circle or past its limit");
                 break;
             }
             let Some(address) = link.minus(self.thread.link) else {
-                self.notes.add(NoteKind::Invalid, link, "the thread list leads to an impossible address");
+                notes.add(NoteKind::Invalid, link, "the thread list leads to an impossible address");
                 break;
             };
-            out.push(self.thread(address));
+            out.push(self.thread(address, notes));
             link = match self.memory.ptr(link) {
                 Ok(next) => next,
                 Err(e) => {
-                    self.notes.add(NoteKind::Missing, link, format!("the thread list stops after {} threads: {e}", out.len()));
+                    notes.add(NoteKind::Missing, link, format!("the thread list stops after {} threads: {e}", out.len()));
                     // The thread at the broken link could not be read either.
                     out.pop();
                     break;
@@ -232,10 +263,10 @@ impl<'a> Threads<'a> {
         out
     }
 
-    fn thread(&self, address: Addr) -> Thread {
+    fn thread(&self, address: Addr, notes: &Collector) -> Thread {
         let at = |offset: Option<u64>| offset.map(|o| address.plus(o));
-        let m = self.memory;
-        let thrown = self.in_flight(address);
+        let m = &self.memory;
+        let thrown = self.in_flight(address, notes);
         let exception_handles = thrown.iter().filter_map(|(handle, object)| (*handle).zip(*object)).collect();
         let mut thrown = thrown.into_iter().map(|(_, object)| object);
         // The youngest tracker belongs to the exception in flight, even where its object cannot be read.
@@ -260,7 +291,7 @@ impl<'a> Threads<'a> {
     }
 
     /// The exceptions in flight of a thread, the youngest first: handles and objects.
-    fn in_flight(&self, thread: Addr) -> Vec<(Option<Addr>, Option<Addr>)> {
+    fn in_flight(&self, thread: Addr, notes: &Collector) -> Vec<(Option<Addr>, Option<Addr>)> {
         let mut out = Vec::new();
         let (Some(tracker), Some(layout)) = (self.thread.tracker, self.tracker.as_ref()) else { return out };
         let mut at = self.memory.ptr(thread.plus(tracker)).ok().filter(|t| !t.is_null());
@@ -268,7 +299,7 @@ impl<'a> Threads<'a> {
         while let Some(info) = at {
             if !seen.insert(info) || out.len() >= MAX_NESTED {
                 let what = format!("the exceptions in flight of the thread at {thread} run in a circle or past their limit");
-                self.notes.add(NoteKind::LimitHit, info, what);
+                notes.add(NoteKind::LimitHit, info, what);
                 break;
             }
             let handle = self.memory.ptr(info.plus(layout.thrown)).ok().filter(|h| !h.is_null());
@@ -285,14 +316,12 @@ impl<'a> Threads<'a> {
     }
 
     fn context_of(&self, thread: Addr) -> Option<AllocContext> {
-        let at = match (self.thread.context, self.thread.locals, self.context_in_locals) {
-            (Some(inline), ..) => thread.plus(inline),
-            (None, Some(locals), Some(offset)) => {
-                // Null for threads that are dead or have not started.
-                self.memory.ptr(thread.plus(locals)).ok().filter(|l| !l.is_null())?.plus(offset)
-            }
-            _ => return None,
+        let (place, layout) = self.context.as_ref()?;
+        let at = match place {
+            ContextPlace::Net8(context) => thread.plus(*context),
+            // Null for threads that are dead or have not started.
+            ContextPlace::Net9 { locals, context } => self.memory.ptr(thread.plus(*locals)).ok().filter(|l| !l.is_null())?.plus(*context),
         };
-        self.context.as_ref()?.read(self.memory, at)
+        layout.read(&self.memory, at)
     }
 }

@@ -40,36 +40,50 @@ pub struct TypeName {
 
 /// Names types, and remembers the names. Shared between threads.
 #[derive(Debug)]
-pub struct TypeNames<'a> {
-    tables: MethodTables<'a>,
-    modules: Modules<'a>,
+pub struct TypeNames {
+    tables: MethodTables,
+    modules: Modules,
     layouts: Layouts,
-    memory: &'a Memory,
+    memory: Arc<Memory>,
     longest: usize,
     cache: Mutex<FxHashMap<Addr, Arc<TypeName>>>,
 }
 
-impl<'a> TypeNames<'a> {
+impl TypeNames {
     /// Binds to a runtime. `search` tells where module files may be taken from when the dump lacks their metadata;
     /// `None` for nowhere.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks what every name needs.
+    /// [`ContractError`] where contract `RuntimeTypeSystem` or `Loader` is not advertised in a version that is read, or the
+    /// descriptor lacks what every name needs.
     pub fn new(
-        memory: &'a Memory,
+        memory: &Arc<Memory>,
         descriptor: &Descriptor,
         os: Os,
         search: Option<FileSearch>,
         limits: &Limits,
-    ) -> Result<TypeNames<'a>, ContractError> {
+    ) -> Result<TypeNames, ContractError> {
         Ok(TypeNames {
-            tables: MethodTables::new(memory, descriptor)?,
-            modules: Modules::new(memory, descriptor, os, search, limits),
+            tables: MethodTables::bind(memory, descriptor)?,
+            modules: Modules::bind(memory, descriptor, os, search, limits)?,
             layouts: Layouts::bind(descriptor),
-            memory,
+            memory: Arc::clone(memory),
             longest: usize::try_from(limits.string_bytes).unwrap_or(usize::MAX),
             cache: Mutex::default(),
         })
+    }
+
+    /// The same, with an account of its own of the modules that names are taken from: what an answer says about missing names
+    /// must not depend on what was asked before. Opened modules are shared.
+    pub fn for_answer(&self) -> TypeNames {
+        TypeNames {
+            tables: self.tables.clone(),
+            modules: self.modules.for_answer(),
+            layouts: self.layouts.clone(),
+            memory: Arc::clone(&self.memory),
+            longest: self.longest,
+            cache: Mutex::default(),
+        }
     }
 
     /// The name of the type whose method table is at `mt`.
@@ -91,8 +105,8 @@ impl<'a> TypeNames<'a> {
         Arc::new(self.renderer().handle_name(handle))
     }
 
-    fn renderer(&self) -> Renderer<'_, 'a> {
-        Renderer::new(self.memory, &self.tables, &self.modules, &self.layouts, self.longest)
+    fn renderer(&self) -> Renderer<'_> {
+        Renderer::new(&self.memory, &self.tables, &self.modules, &self.layouts, self.longest)
     }
 
     /// The arguments of a generic instance, as type handles; empty for other types.
@@ -100,30 +114,30 @@ impl<'a> TypeNames<'a> {
         if info.generics == Generics::None {
             return Some(Vec::new());
         }
-        self.layouts.arguments(self.memory, &self.tables, info)
+        self.layouts.arguments(&self.memory, &self.tables, info)
     }
 
     /// Dimensions of an array; `None` for other types.
     pub fn rank(&self, info: &MethodTableInfo) -> Option<u8> {
         match info.category {
             Category::SzArray => Some(1),
-            Category::Array => self.layouts.rank(self.memory, &self.tables, info),
+            Category::Array => self.layouts.rank(&self.memory, &self.tables, info),
             _ => None,
         }
     }
 
     /// The reader of method tables that names are made with.
-    pub fn method_tables(&self) -> &MethodTables<'a> {
+    pub fn method_tables(&self) -> &MethodTables {
         &self.tables
     }
 
     /// The modules that names were taken from.
-    pub fn modules(&self) -> &Modules<'a> {
+    pub fn modules(&self) -> &Modules {
         &self.modules
     }
 
     /// The module at `address`, a `Module` of the runtime.
-    pub fn module(&self, address: Addr) -> Arc<Module<'a>> {
+    pub fn module(&self, address: Addr) -> Arc<Module> {
         self.modules.get(address)
     }
 }

@@ -1,6 +1,6 @@
 //! Self-checks: does a descriptor fit this process? They guard every overlay, bundled or given.
 //!
-//! Source: reference §8.6 and net8-overlay §10. With the overlay of .NET 8 on a .NET 9 process, or the reverse, the
+//! Source: `docs/internals/descriptors.md#self-checks`. With the overlay of .NET 8 on a .NET 9 process, or the reverse, the
 //! checks of the Free and String method tables fail at once (measured).
 
 use std::collections::BTreeSet;

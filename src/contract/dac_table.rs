@@ -2,6 +2,7 @@
 //!
 //! `g_dacTable` is an exported array; entry *i* holds the address of the *i*-th variable that the DAC reads
 //! (`dacvars.h`). One of them leads to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
+//! Source: `docs/internals/descriptors.md#g_dactable`.
 
 use super::overlay::Overlay;
 use crate::base::{Addr, AddrRange};

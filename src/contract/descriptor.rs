@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::json::{self, RawDescriptor, RawValue};
 use crate::base::Addr;
+use crate::model::OriginKind;
 
 /// Where a part of the merged descriptor came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,17 +17,6 @@ pub struct Origin {
     pub address: Option<Addr>,
     /// `version` of the JSON.
     pub version: u64,
-}
-
-/// Kinds of sources, weakest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OriginKind {
-    /// A bundled overlay or one given with `--overlay`.
-    Overlay,
-    /// Made at run time from `GcDacVars`.
-    Synthesised,
-    /// The runtime's own descriptor, in the dump or in its matching file.
-    InMemory,
 }
 
 /// A type of the target.

@@ -1,9 +1,9 @@
 //! The binary header of a descriptor in memory, its JSON, its pointer data and its sub-descriptors.
 //!
-//! Layout: `docs/design/datacontracts/contract-descriptor.md`; measured on runtimes 9.0.5 to 10.0.14.
+//! Source: `docs/internals/descriptors.md#header`; measured on runtimes 9.0.5 to 10.0.14.
 
 use super::json::{self, JsonError, RawDescriptor};
-use crate::base::{Addr, Endian, Limits, NoteKind, PtrSize, SharedNotes};
+use crate::base::{Addr, Collector, Endian, Limits, NoteKind, PtrSize};
 use crate::memory::{Memory, ReadError};
 
 /// The first eight bytes of a descriptor on a little-endian target.
@@ -131,7 +131,7 @@ pub struct Part {
 ///
 /// # Errors
 /// [`HeaderError`] of the root.
-pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, notes: &SharedNotes) -> Result<Vec<Part>, HeaderError> {
+pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, notes: &Collector) -> Result<Vec<Part>, HeaderError> {
     let header = Header::read(memory, root, limits)?;
     let raw = header.parse(memory)?;
     let mut parts = vec![Part { name: None, header, raw }];
@@ -140,7 +140,7 @@ pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, notes: &SharedNot
 }
 
 /// Follows the sub-descriptors of `parts[parent]`, each with its own pointer data.
-pub fn children(memory: &Memory, parent: usize, depth: usize, limits: &Limits, notes: &SharedNotes, parts: &mut Vec<Part>) {
+pub fn children(memory: &Memory, parent: usize, depth: usize, limits: &Limits, notes: &Collector, parts: &mut Vec<Part>) {
     let Some(part) = parts.get(parent) else { return };
     let (header, subs) = (part.header, part.raw.sub_descriptors.clone());
     for (name, index) in subs {

@@ -1,7 +1,7 @@
 //! The compact JSON of a data contract descriptor, as text to structures. Knows nothing of memory.
 //!
-//! Format: `docs/design/datacontracts/data_descriptor.md` of dotnet/runtime, and the two generations of its reference
-//! parser. Versions 0 (.NET 9, 10), 1 (previews of 11) and 2 (.NET 11) differ in nothing that matters here.
+//! Source: `docs/internals/descriptors.md#json`, and both generations of the reference parser (dotnet/runtime). Versions 0
+//! (.NET 9, 10), 1 (previews of 11) and 2 (.NET 11) do not differ in what is read here.
 
 use std::fmt;
 use std::marker::PhantomData;

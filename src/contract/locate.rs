@@ -2,8 +2,8 @@
 
 use super::dac_table::DacTable;
 use super::header::{self, Header};
-use crate::base::{Addr, AddrRange, Limits, NoteKind, SharedNotes};
-use crate::dump::{Dump, Module};
+use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
+use crate::dump::{DumpFile, Module};
 use crate::memory::{FileSearch, Filled, Image, Memory, fill_module};
 
 /// Exported by .NET 9 and later: the descriptor.
@@ -59,7 +59,7 @@ fn foreign(module: &Module) -> Option<&'static str> {
 }
 
 /// Finds every place where a runtime may be, and tops their images up from matching files.
-pub fn find(dump: &Dump, memory: &mut Memory, search: &FileSearch, limits: &Limits, notes: &SharedNotes) -> (Vec<Site>, Seen) {
+pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &Limits, notes: &Collector) -> (Vec<Site>, Seen) {
     let mut seen = Seen::default();
     let mut sites = Vec::new();
     let (named, others): (Vec<&Module>, Vec<&Module>) = dump.modules.iter().partition(|m| is_runtime_name(m));
@@ -90,7 +90,7 @@ pub fn find(dump: &Dump, memory: &mut Memory, search: &FileSearch, limits: &Limi
     (sites, seen)
 }
 
-fn top_up(dump: &Dump, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &SharedNotes, single_file: bool) -> Filled {
+fn top_up(dump: &DumpFile, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Collector, single_file: bool) -> Filled {
     let image = Image::at(memory, module.base);
     // Kernels dump written pages of private mappings only; createdump without a DAC, as with single-file programs, too.
     // Where nothing writable of the image was captured, it is a mini dump: what the file says would be stale.
@@ -154,7 +154,7 @@ fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> 
 }
 
 /// The last resort: a descriptor anywhere in captured writable memory (stripped or renamed images).
-fn stray_descriptor(dump: &Dump, memory: &Memory, limits: &Limits) -> Option<Site> {
+fn stray_descriptor(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Option<Site> {
     let writable: Vec<AddrRange> = dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
     let everything = [AddrRange::new(Addr::NULL, Addr(u64::MAX))];
     let ranges = if writable.is_empty() { everything.as_slice() } else { writable.as_slice() };

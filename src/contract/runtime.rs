@@ -1,18 +1,20 @@
 //! Opens the runtimes of a process: descriptor, overlay, synthesis, each with its provenance.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
-use super::descriptor::{Descriptor, GlobalValue, Origin, OriginKind};
+use super::descriptor::{Descriptor, GlobalValue, Origin};
 use super::header::{self, Header, HeaderError, Part};
 use super::json::RawValue;
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
-use super::{support, synthesis};
-use crate::base::{Addr, AddrRange, Limits, NoteKind, SharedNotes};
-use crate::dump::Dump;
+use super::synthesis;
+use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
+use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Memory, hex};
+use crate::model::{LayoutSource, OriginKind, VersionSource};
 
 /// What the caller chose.
 #[derive(Clone, Debug, Default)]
@@ -22,22 +24,20 @@ pub struct Options {
     /// Where to look for module files.
     pub search: FileSearch,
     /// Caps.
-    pub limits: Limits,
-    /// Whether to record what is read of the process's memory: see [`Memory::recorder`].
-    pub record: bool,
+    pub limits: Arc<Limits>,
 }
 
-/// One runtime of the process, ready for contract readers.
+/// A runtime found in the process, and the descriptor that contract readers bind to.
 #[derive(Clone, Debug)]
-pub struct Runtime {
+pub struct Description {
     /// Where it was found.
     pub site: Site,
     /// Everything that is known about its layouts and variables.
-    pub descriptor: Descriptor,
+    pub descriptor: Arc<Descriptor>,
     /// Where the VM's part came from.
-    pub vm: Source,
+    pub vm: LayoutSource,
     /// Where the GC's part came from.
-    pub gc: Source,
+    pub gc: LayoutSource,
     /// Name of the overlay that was used.
     pub overlay: Option<String>,
     /// The GC's variables, where the GC part was synthesised.
@@ -52,40 +52,6 @@ pub struct Runtime {
     pub refused: Vec<String>,
     /// `version` of the runtime's own JSON.
     pub descriptor_version: Option<u64>,
-}
-
-/// Where a part of a descriptor came from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// The runtime's own descriptor.
-    Descriptor,
-    /// The runtime's own pointer data, with the JSON of an overlay.
-    OverlayJson,
-    /// An overlay and `g_dacTable`.
-    Overlay,
-    /// Made from `GcDacVars`.
-    Synthesised,
-    /// Nowhere: not available.
-    None,
-}
-
-/// Where a version was read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum VersionSource {
-    /// A global of the descriptor (.NET 11).
-    Descriptor,
-    /// The module list of the dump.
-    ModuleList,
-    /// The path of the runtime's module.
-    Path,
-    /// The build id of the runtime's module.
-    BuildId,
-    /// The version text in the runtime's image.
-    Image,
-    /// The overlay that fits: major and minor only.
-    Overlay,
 }
 
 /// Why no runtime can be read.
@@ -151,7 +117,7 @@ pub enum RuntimeError {
 ///
 /// # Errors
 /// [`RuntimeError`] where not one can be read.
-pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes: &SharedNotes) -> Result<Vec<Runtime>, RuntimeError> {
+pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Description>, RuntimeError> {
     let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
     let mut runtimes = Vec::new();
     let mut failure = None;
@@ -165,7 +131,7 @@ pub fn open_runtimes(dump: &Dump, memory: &mut Memory, options: &Options, notes:
     if runtimes.is_empty() { Err(failure.unwrap_or_else(|| nothing(dump, seen))) } else { Ok(runtimes) }
 }
 
-fn nothing(dump: &Dump, seen: Seen) -> RuntimeError {
+fn nothing(dump: &DumpFile, seen: Seen) -> RuntimeError {
     if let Some(m) = seen.native_aot.into_iter().next() {
         return RuntimeError::NativeAot { path: m.path };
     }
@@ -179,17 +145,17 @@ fn nothing(dump: &Dump, seen: Seen) -> RuntimeError {
 }
 
 struct Opener<'a> {
-    dump: &'a Dump,
+    dump: &'a DumpFile,
     memory: &'a Memory,
     options: &'a Options,
-    notes: &'a SharedNotes,
+    notes: &'a Collector,
     site: &'a Site,
 }
 
 /// The VM's part of a descriptor, from wherever.
 struct Vm {
     descriptor: Descriptor,
-    source: Source,
+    source: LayoutSource,
     overlay: Option<Overlay>,
     table: Option<DacTable>,
     checks: Vec<Check>,
@@ -197,7 +163,7 @@ struct Vm {
 }
 
 impl Opener<'_> {
-    fn open(&self) -> Result<Runtime, RuntimeError> {
+    fn open(&self) -> Result<Description, RuntimeError> {
         let limits = &self.options.limits;
         let (parts, header) = self.own_descriptor();
         let has_gc = parts.iter().any(|p| p.raw.contracts.iter().any(|c| c.0 == "GC"));
@@ -206,18 +172,18 @@ impl Opener<'_> {
         // Only runtimes without a GC contract need the variables; searching for them by content reads the whole `.data`.
         let vars = layout.filter(|_| !has_gc).and_then(|l| self.vars(&l));
         let mut vm = self.vm(&parts, header, has_gc, vars)?;
-        let mut gc = if has_gc { Source::Descriptor } else { Source::None };
+        let mut gc = if has_gc { LayoutSource::Descriptor } else { LayoutSource::None };
         if let (false, Some(layouts), Some(vars)) = (has_gc, &gc_layouts, vars) {
             let card_table = vm.descriptor.pointer("CardTable").ok();
             match synthesis::synthesise(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
-                Ok(()) => gc = Source::Synthesised,
+                Ok(()) => gc = LayoutSource::Synthesised,
                 Err(e) => self.notes.add(NoteKind::Missing, e.address, format!("GcDacVars: {e}")),
             }
         }
-        if gc == Source::None && vm.source == Source::None {
+        if gc == LayoutSource::None && vm.source == LayoutSource::None {
             return Err(self.unsupported("neither a descriptor nor GcDacVars was found".into()));
         }
-        if matches!(vm.source, Source::Overlay | Source::OverlayJson)
+        if matches!(vm.source, LayoutSource::Overlay | LayoutSource::OverlayJson)
             && let Some(o) = vm.overlay.as_ref().filter(|o| o.given)
         {
             self.notes.add(NoteKind::OverlayUsed, None, format!("layouts come from the overlay {}", o.section.name));
@@ -227,13 +193,13 @@ impl Opener<'_> {
         site.dac_table = vm.table.or(site.dac_table);
         let version_of_json = parts.first().map(|p| p.raw.version);
         self.newer_reader(&vm.descriptor, version_of_json);
-        Ok(Runtime {
+        Ok(Description {
             site,
-            descriptor: vm.descriptor,
+            descriptor: Arc::new(vm.descriptor),
             vm: vm.source,
             gc,
             overlay: vm.overlay.map(|o| o.section.name),
-            gc_dac_vars: vars.filter(|_| gc == Source::Synthesised),
+            gc_dac_vars: vars.filter(|_| gc == LayoutSource::Synthesised),
             version,
             version_source,
             checks: vm.checks,
@@ -311,7 +277,7 @@ impl Opener<'_> {
                 // Windows mini dumps hold none of what the checks look at: there the exact size of the table or of the
                 // descriptor has to do.
                 None if passed >= 2 || exact(&overlay) => {
-                    let source = if slots.is_some() { Source::OverlayJson } else { Source::Overlay };
+                    let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }
                 None => failures.push(format!("{}: nothing to check it against is in the dump", overlay.section.name)),
@@ -336,7 +302,14 @@ impl Opener<'_> {
                 "no overlay could be confirmed for this runtime: only what the GC publishes itself can be read; the runtime's own \
                  files (--modules DIR) would help",
             );
-            return Ok(Vm { descriptor: Descriptor::default(), source: Source::None, overlay: None, table: None, checks: vec![], refused });
+            return Ok(Vm {
+                descriptor: Descriptor::default(),
+                source: LayoutSource::None,
+                overlay: None,
+                table: None,
+                checks: vec![],
+                refused,
+            });
         }
         if vars.is_none() {
             failures.insert(0, "GcDacVars was not found".into());
@@ -362,12 +335,12 @@ impl Opener<'_> {
             match checks.iter().find(|c| c.failed()) {
                 Some(failed) if overlay.given => self.refuse(&overlay, &describe(failed), &mut refused),
                 Some(_) => {}
-                None => return Vm { descriptor, source: Source::Descriptor, overlay: Some(overlay), table, checks, refused },
+                None => return Vm { descriptor, source: LayoutSource::Descriptor, overlay: Some(overlay), table, checks, refused },
             }
         }
         let descriptor = self.assemble(None, None, parts, self.site.dac_table);
         let checks = checks::run(&descriptor, self.memory, &self.options.limits);
-        Vm { descriptor, source: Source::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
+        Vm { descriptor, source: LayoutSource::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
     }
 
     /// An overlay that the user gave and that does not fit: said, not believed.
@@ -580,17 +553,9 @@ fn is_version(text: &str) -> bool {
     number(parts.next()) && number(parts.next()) && number(parts.next())
 }
 
-impl Runtime {
+impl Description {
     /// Address that identifies the runtime: the base of its module.
     pub fn base(&self) -> Option<Addr> {
         self.site.image.as_ref().map(|i| i.base)
-    }
-
-    /// Checks that a contract is advertised in a version that gcdump reads.
-    ///
-    /// # Errors
-    /// One of the three failures of [`super::ContractError`].
-    pub fn require(&self, contract: &str) -> Result<(), super::ContractError> {
-        support::check(&self.descriptor, contract)
     }
 }

@@ -1,84 +1,105 @@
-//! Which contracts this version of gcdump reads: one table, three different failures.
+//! Contracts and their versions: what a reader asks for when it binds, and three different refusals.
+//!
+//! A reader names its contract beside itself (`Threads::CONTRACT`) and asks for it when it binds. The floors list theirs
+//! (`clr::CONTRACTS`, `gc::CONTRACTS`, [`CONTRACTS`]); `gcdump contracts` prints those lists.
 
 use super::descriptor::{ContractError, Descriptor};
 
-/// What gcdump does with a contract.
+/// A contract, with the versions that its reader reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Support {
-    /// It is read.
-    Read,
-    /// gcdump knows it and has no reader for it.
-    Unsupported,
+pub struct Contract {
+    /// Its name in the descriptor.
+    pub name: &'static str,
+    /// The versions that are read, normalised: `1` for both `1` and `c1`.
+    pub versions: &'static [&'static str],
+    /// Whether commands need it, so that `gcdump contracts` points out its absence.
+    pub needed: bool,
 }
 
-/// (contract, normalised version, what we do with it). Versions are those of .NET 9 to 11.
-const TABLE: &[(&str, &str, Support)] = &[
-    ("GC", "1", Support::Read),
-    ("Thread", "1", Support::Read),
-    ("Thread", "n1", Support::Read),
-    ("Object", "1", Support::Read),
-    ("RuntimeTypeSystem", "1", Support::Read),
-    ("Exception", "1", Support::Read),
-    ("RuntimeInfo", "1", Support::Read),
-    ("FeatureFlags", "1", Support::Read),
-    ("Loader", "1", Support::Read),
-    ("EcmaMetadata", "1", Support::Read),
-    ("EcmaMetadata", "2", Support::Unsupported),
-    ("RuntimeTypeSystem", "n1", Support::Unsupported),
-    ("AuxiliarySymbols", "1", Support::Unsupported),
-    ("BuiltInCOM", "1", Support::Unsupported),
-    ("CallingConvention", "1", Support::Unsupported),
-    ("CodeNotifications", "1", Support::Unsupported),
-    ("CodeVersions", "1", Support::Unsupported),
-    ("ComWrappers", "1", Support::Unsupported),
-    ("ConditionalWeakTable", "1", Support::Unsupported),
-    ("DacStreams", "1", Support::Unsupported),
-    ("DebugInfo", "1", Support::Unsupported),
-    ("Debugger", "1", Support::Unsupported),
-    ("ExecutionManager", "1", Support::Unsupported),
-    ("ExecutionManager", "2", Support::Unsupported),
-    ("GCInfo", "1", Support::Unsupported),
-    ("ManagedTypeSource", "1", Support::Unsupported),
-    ("Notifications", "1", Support::Unsupported),
-    ("ObjectiveCMarshal", "1", Support::Unsupported),
-    ("PlatformMetadata", "1", Support::Unsupported),
-    ("PrecodeStubs", "1", Support::Unsupported),
-    ("PrecodeStubs", "2", Support::Unsupported),
-    ("PrecodeStubs", "3", Support::Unsupported),
-    ("ReJIT", "1", Support::Unsupported),
-    ("RuntimeMutableTypeSystem", "1", Support::Unsupported),
-    ("SHash", "1", Support::Unsupported),
-    ("Signature", "1", Support::Unsupported),
-    ("StackWalk", "1", Support::Unsupported),
-    ("StressLog", "1", Support::Unsupported),
-    ("StressLog", "2", Support::Unsupported),
-    ("SyncBlock", "1", Support::Unsupported),
-    ("WindowsErrorReporting", "1", Support::Unsupported),
-];
+impl Contract {
+    /// A contract without which commands fail.
+    pub const fn needed(name: &'static str, versions: &'static [&'static str]) -> Contract {
+        Contract { name, versions, needed: true }
+    }
 
-/// Contracts whose absence `gcdump contracts` points out, because commands need them.
-pub const NEEDED: &[&str] = &["GC", "Thread", "Object", "RuntimeTypeSystem", "Exception"];
+    /// A contract that older runtimes do not advertise although they have what it describes.
+    pub const fn optional(name: &'static str, versions: &'static [&'static str]) -> Contract {
+        Contract { name, versions, needed: false }
+    }
 
-/// Checks that `contract` is advertised in a version that gcdump reads.
-///
-/// # Errors
-/// [`ContractError::NotAdvertised`], [`ContractError::UnrecognisedVersion`] or [`ContractError::Unsupported`].
-pub fn check(descriptor: &Descriptor, contract: &str) -> Result<(), ContractError> {
-    let Some(info) = descriptor.contracts.get(contract) else {
-        return Err(ContractError::NotAdvertised { contract: contract.into() });
-    };
-    let version = super::json::contract_version(&info.version);
-    match TABLE.iter().find(|(name, v, _)| *name == contract && *v == version) {
-        Some((_, _, Support::Read)) => Ok(()),
-        Some((_, _, Support::Unsupported)) => Err(ContractError::Unsupported { contract: contract.into(), version: info.version.clone() }),
-        None => Err(ContractError::UnrecognisedVersion { contract: contract.into(), version: info.version.clone() }),
+    /// Checks that the runtime advertises the contract in a version that is read.
+    ///
+    /// # Errors
+    /// [`ContractError::NotAdvertised`], [`ContractError::UnrecognisedVersion`] or [`ContractError::Unsupported`].
+    pub fn require(&self, descriptor: &Descriptor) -> Result<(), ContractError> {
+        let version = descriptor.contract(self.name);
+        let read = version.is_some_and(|v| self.versions.contains(&v.as_str()));
+        if read { Ok(()) } else { Err(refusal(descriptor, self.name)) }
+    }
+
+    /// Like [`Contract::require`], but content where the contract is not advertised: the layouts decide then.
+    ///
+    /// # Errors
+    /// [`ContractError::UnrecognisedVersion`] or [`ContractError::Unsupported`].
+    pub fn permit(&self, descriptor: &Descriptor) -> Result<(), ContractError> {
+        match self.require(descriptor) {
+            Err(ContractError::NotAdvertised { .. }) => Ok(()),
+            other => other,
+        }
     }
 }
+
+/// Why a contract is not read: for one that no reader reads in the version that is advertised.
+pub fn refusal(descriptor: &Descriptor, contract: &str) -> ContractError {
+    let name = contract.to_string();
+    let Some(info) = descriptor.contracts.get(contract) else { return ContractError::NotAdvertised { contract: name } };
+    let (normalised, version) = (super::json::contract_version(&info.version), info.version.clone());
+    if UNSUPPORTED.iter().any(|(known, versions)| *known == contract && versions.contains(&normalised.as_str())) {
+        ContractError::Unsupported { contract: name, version }
+    } else {
+        ContractError::UnrecognisedVersion { contract: name, version }
+    }
+}
+
+/// Contracts of this floor. They hold facts about the runtime as a whole, all of them optional; no reader binds to them.
+pub const CONTRACTS: &[Contract] = &[Contract::optional("RuntimeInfo", &["1"]), Contract::optional("FeatureFlags", &["1"])];
+
+/// Contracts of .NET 9 to 11 in versions for which no reader was written.
+const UNSUPPORTED: &[(&str, &[&str])] = &[
+    ("EcmaMetadata", &["2"]),
+    ("RuntimeTypeSystem", &["n1"]),
+    ("AuxiliarySymbols", &["1"]),
+    ("BuiltInCOM", &["1"]),
+    ("CallingConvention", &["1"]),
+    ("CodeNotifications", &["1"]),
+    ("CodeVersions", &["1"]),
+    ("ComWrappers", &["1"]),
+    ("ConditionalWeakTable", &["1"]),
+    ("DacStreams", &["1"]),
+    ("DebugInfo", &["1"]),
+    ("Debugger", &["1"]),
+    ("ExecutionManager", &["1", "2"]),
+    ("GCInfo", &["1"]),
+    ("ManagedTypeSource", &["1"]),
+    ("Notifications", &["1"]),
+    ("ObjectiveCMarshal", &["1"]),
+    ("PlatformMetadata", &["1"]),
+    ("PrecodeStubs", &["1", "2", "3"]),
+    ("ReJIT", &["1"]),
+    ("RuntimeMutableTypeSystem", &["1"]),
+    ("SHash", &["1"]),
+    ("Signature", &["1"]),
+    ("StackWalk", &["1"]),
+    ("StressLog", &["1", "2"]),
+    ("WindowsErrorReporting", &["1"]),
+];
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::contract::descriptor::ContractInfo;
+
+    const GC: Contract = Contract::needed("GC", &["1"]);
 
     fn with(contract: &str, version: &str) -> Descriptor {
         let mut d = Descriptor::default();
@@ -88,12 +109,20 @@ mod tests {
 
     #[test]
     fn three_failures_are_three_messages() {
-        assert_eq!(check(&with("GC", "c1"), "GC"), Ok(()));
-        assert_eq!(check(&with("GC", "1"), "GC"), Ok(()));
-        assert!(matches!(check(&with("X", "1"), "GC"), Err(ContractError::NotAdvertised { .. })));
-        assert!(matches!(check(&with("GC", "c99"), "GC"), Err(ContractError::UnrecognisedVersion { .. })));
-        assert!(matches!(check(&with("StressLog", "c2"), "StressLog"), Err(ContractError::Unsupported { .. })));
-        let message = check(&with("GC", "c99"), "GC").unwrap_err().to_string();
+        assert_eq!(GC.require(&with("GC", "c1")), Ok(()));
+        assert_eq!(GC.require(&with("GC", "1")), Ok(()));
+        assert!(matches!(GC.require(&with("X", "1")), Err(ContractError::NotAdvertised { .. })));
+        assert!(matches!(GC.require(&with("GC", "c99")), Err(ContractError::UnrecognisedVersion { .. })));
+        let metadata = Contract::optional("EcmaMetadata", &["1"]);
+        assert!(matches!(metadata.require(&with("EcmaMetadata", "c2")), Err(ContractError::Unsupported { .. })));
+        let message = GC.require(&with("GC", "c99")).unwrap_err().to_string();
         assert!(message.contains("c99") && message.contains("newer gcdump"), "{message}");
+    }
+
+    #[test]
+    fn only_absence_is_permitted() {
+        assert_eq!(GC.permit(&Descriptor::default()), Ok(()));
+        assert_eq!(GC.permit(&with("GC", "c1")), Ok(()));
+        assert!(GC.permit(&with("GC", "c99")).is_err());
     }
 }

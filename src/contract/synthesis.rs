@@ -1,15 +1,16 @@
 //! Makes the GC part of a descriptor at run time, for runtimes that have none (.NET 8, 9, 10).
 //!
-//! Everything comes from `GcDacVars` and the arrays it leads to, read through the layouts of a bundled overlay
+//! Source: `docs/internals/descriptors.md#gcdacvars`. Everything comes from `GcDacVars` and the arrays it leads to, read through the layouts of a bundled overlay
 //! (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing (10.0.9 and 10.0.12 differ), so they
 //! are read from the dump and never bundled. The result is the descriptor that a GC contract `c1` would publish.
 
 use super::dac_table::GcDacVars;
-use super::descriptor::{Descriptor, Origin, OriginKind};
+use super::descriptor::{Descriptor, Origin};
 use super::json::RawDescriptor;
 use super::overlay::Overlay;
 use crate::base::{Addr, Limits};
 use crate::memory::{Memory, ReadError};
+use crate::model::OriginKind;
 
 const VARS: &str = "GcDacVars";
 const HEAP_OFFSETS: &str = "GCHeapFieldOffsets";

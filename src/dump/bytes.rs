@@ -1,4 +1,4 @@
-//! The bytes of a file: mapped where possible. The only `unsafe` of the crate lives here.
+//! File contents, memory-mapped where possible. Holds the crate's only `unsafe` code.
 
 use std::fmt;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use memmap2::Mmap;
 
-/// No system has larger ordinary pages.
+/// The largest base page size of any host.
 #[cfg(unix)]
 const RELEASED_PAGE: u64 = 64 << 10;
 
@@ -16,7 +16,7 @@ const RELEASED_PAGE: u64 = 64 << 10;
 pub enum Bytes {
     /// A read-only private mapping of a file.
     Mapped(Mmap),
-    /// Bytes that were made or read into memory.
+    /// Bytes in this process's memory.
     Owned(Vec<u8>),
 }
 
@@ -24,47 +24,47 @@ impl Bytes {
     /// Maps the file at `path`.
     ///
     /// # Errors
-    /// Whatever opening or mapping reports. An empty file gives empty bytes, not an error.
+    /// Fails if the file cannot be opened or mapped. An empty file is not an error.
     pub fn map_path(path: &Path) -> io::Result<Bytes> {
         Bytes::map_file(&File::open(path)?)
     }
 
-    /// Maps an open file. The mapping outlives the handle, also for an unlinked temporary file.
+    /// Maps an open file. The mapping outlives the handle, even for an unlinked temporary file.
     ///
     /// # Errors
-    /// Whatever mapping reports. An empty file gives empty bytes, not an error.
+    /// Fails if the file cannot be mapped. An empty file is not an error.
     #[allow(unsafe_code)]
     pub fn map_file(file: &File) -> io::Result<Bytes> {
         if file.metadata()?.len() == 0 {
             return Ok(Bytes::Owned(Vec::new()));
         }
-        // SAFETY: the mapping is read-only and private, and every reader treats its bytes as untrusted data without
-        // invariants, so a concurrent change of the file can change answers but not break memory safety. If the file
-        // is cut off while mapped, touching the lost pages ends the process with SIGBUS: the price of not reading a
-        // 20 GB dump into memory. Dumps are written once and not changed afterwards.
+        // SAFETY: the mapping is read-only and private, and readers treat its bytes as untrusted data without invariants:
+        // concurrent modification of the file may change answers but cannot break memory safety. Truncating the file while
+        // it is mapped raises SIGBUS on access to the lost pages. That is the price of not reading a 20 GB dump into memory;
+        // dumps are written once and not modified afterwards.
         let map = unsafe { Mmap::map(file)? };
         Ok(Bytes::Mapped(map))
     }
 
-    /// The `len` bytes at `offset`, or `None` where the file has not got all of them.
+    /// The `len` bytes at `offset`, or `None` if they run past the end.
     pub fn range(&self, offset: u64, len: u64) -> Option<&[u8]> {
         let start = usize::try_from(offset).ok()?;
         let end = start.checked_add(usize::try_from(len).ok()?)?;
         self.get(start..end)
     }
 
-    /// Says that the whole pages inside `len` bytes at `offset` will not be read again soon: they leave this process,
-    /// though not the system's cache. Reading them again is allowed and costs the page faults again.
+    /// Releases the whole pages within the `len` bytes at `offset`: they leave this process's resident set but stay in
+    /// the page cache. Reading them again is allowed, at the cost of page faults.
     #[allow(unsafe_code)]
-    pub fn release(&self, offset: u64, len: u64) {
+    pub(crate) fn release(&self, offset: u64, len: u64) {
         #[cfg(unix)]
         if let Bytes::Mapped(map) = self {
             let from = offset.checked_next_multiple_of(RELEASED_PAGE).unwrap_or(u64::MAX);
             let to = offset.saturating_add(len) & !RELEASED_PAGE.saturating_sub(1);
             let inside = usize::try_from(from).ok().zip(usize::try_from(to.saturating_sub(from)).ok());
             if let Some((from, len)) = inside.filter(|(from, len)| *len > 0 && from.saturating_add(*len) <= map.len()) {
-                // SAFETY: the mapping is read-only and backed by the file: a dropped page comes back with the file's bytes,
-                // so no byte that was borrowed changes. A refusal of the system changes nothing and is of no interest.
+                // SAFETY: the mapping is read-only and file-backed, so a dropped page is reloaded with the same bytes and
+                // borrowed data does not change. Failure has no effect and is ignored.
                 let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from, len) };
             }
         }

@@ -1,4 +1,4 @@
-//! Compressed dumps: decompressed once into an unlinked temporary file, which is then mapped like any other.
+//! Compressed dumps: decompressed once into an unlinked temporary file, which is then mapped.
 
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
@@ -6,37 +6,27 @@ use std::path::Path;
 use super::{Bytes, Compression, DumpError, OpenOptions};
 use crate::base::Progress;
 
-/// Bytes read and written at a time.
+/// I/O buffer size in bytes.
 const BUFFER: usize = 1 << 20;
 
-/// The largest window that the library takes: 2 GiB on 64-bit machines, as `zstd --long=31` makes. A frame that only
-/// claims so much costs address space, not memory, until bytes really come out.
+/// The largest window that libzstd accepts: 2 GiB on 64-bit hosts, as `zstd --long=31` writes. A frame that merely
+/// declares such a window costs address space, not memory.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
 
-impl Compression {
-    /// Name of the format, for messages.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Compression::Zstd => "zstd",
-            Compression::Gzip => "gzip",
-        }
-    }
-}
-
-/// What came out of a compressed file.
+/// The result of decompression.
 #[derive(Debug)]
 pub(super) struct Decompressed {
     /// The bytes, mapped.
     pub(super) bytes: Bytes,
-    /// What stopped the decompressor before the end, if anything did.
+    /// Error that stopped decompression early, if any.
     pub(super) damage: Option<io::Error>,
 }
 
-/// Decompresses `compressed`, the content of `path`, into a temporary file in `TMPDIR`.
+/// Decompresses `compressed`, the contents of `path`, into a temporary file in `TMPDIR`.
 pub(super) fn decompress(compressed: &[u8], format: Compression, path: &Path, options: &OpenOptions) -> Result<Decompressed, DumpError> {
     let limit = options.limits.decompressed_bytes;
     let too_large = || DumpError::DecompressedTooLarge { path: path.to_owned(), limit };
-    if announced_size(compressed, format).is_some_and(|size| size > limit) {
+    if declared_size(compressed, format).is_some_and(|size| size > limit) {
         return Err(too_large());
     }
     let progress = Reporting::start(options.progress.as_deref(), compressed.len());
@@ -81,15 +71,15 @@ pub(super) fn decompress(compressed: &[u8], format: Compression, path: &Path, op
     Ok(Decompressed { bytes, damage })
 }
 
-/// Size that the first zstd frame announces: lets a far too large dump be refused before the disk is full of it.
-fn announced_size(compressed: &[u8], format: Compression) -> Option<u64> {
+/// Size declared by the first zstd frame. Allows refusing an oversized dump before it fills the disk.
+fn declared_size(compressed: &[u8], format: Compression) -> Option<u64> {
     match format {
         Compression::Zstd => zstd::zstd_safe::get_frame_content_size(compressed).ok().flatten(),
         Compression::Gzip => None,
     }
 }
 
-/// Sends `finish` however the work ends.
+/// Reports `finish` on drop, however decompression ends.
 struct Reporting<'a>(Option<&'a dyn Progress>);
 
 impl<'a> Reporting<'a> {
@@ -109,7 +99,7 @@ impl Drop for Reporting<'_> {
     }
 }
 
-/// Counts what is taken from the compressed bytes.
+/// A reader that reports how much compressed input was consumed.
 struct Counting<'a> {
     rest: &'a [u8],
     done: u64,

@@ -1,4 +1,4 @@
-//! ELF core files: written by createdump, by the Linux kernel, by gdb's `gcore`. Reads headers and notes only.
+//! ELF cores, written by createdump, the Linux kernel or gdb's `gcore`. Reads headers and notes only.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use goblin::elf::{Elf, ProgramHeader};
 
 use super::elf_notes::{CoreNotes, read_notes};
 use super::fields::Fields;
-use super::{Bytes, CapturedRange, Container, Dump, DumpError, DumpFacts, MappedRegion, Trimmed, elf_modules};
+use super::{Bytes, CapturedRange, Container, DumpError, DumpFacts, DumpFile, MappedRegion, Trimmed, elf_modules};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
 
-/// Value of `e_phnum` that says: the true count is in `sh_info` of section header 0.
+/// `e_phnum` escape value: the actual count is in `sh_info` of section header 0.
 pub(super) const PN_XNUM: u16 = 0xffff;
 
 /// Reads an ELF core.
-pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Dump, DumpError> {
+pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<DumpFile, DumpError> {
     let header = header(&bytes, path)?;
     let class = if header.e_ident.get(4) == Some(&1) { PtrSize::Four } else { PtrSize::Eight };
     let endian = if header.e_ident.get(5) == Some(&2) { Endian::Big } else { Endian::Little };
@@ -29,7 +29,10 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
 
     let mut memory = memory(&headers, shape, file.len());
     if memory.file_exceeds_memory > 0 {
-        oddities.push(format!("{} program headers store more bytes than they map; the surplus is ignored", memory.file_exceeds_memory));
+        oddities.push(format!(
+            "{} program headers have a file size larger than their memory size; the excess is ignored",
+            memory.file_exceeds_memory
+        ));
     }
     let mut notes = CoreNotes::default();
     let mut note_bytes = 0u64;
@@ -37,28 +40,28 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         let data = file.clamped(segment.p_offset, segment.p_filesz);
         let have = u64::try_from(data.len()).unwrap_or(u64::MAX);
         if have < segment.p_filesz {
-            notes.oddities.push(format!("the notes (threads, modules) are cut off: {have} of {} bytes are in the file", segment.p_filesz));
+            notes.oddities.push(format!("the notes (threads, modules) are truncated: the file holds {have} of {} bytes", segment.p_filesz));
         }
-        // Segments of notes that overlap would otherwise multiply what a small file makes us hold.
-        let most = limits.note_bytes.min(file.len());
-        let room = most.saturating_sub(note_bytes);
+        // Without this bound, overlapping note segments would multiply the memory that a small file can demand.
+        let max = limits.note_bytes.min(file.len());
+        let room = max.saturating_sub(note_bytes);
         if have > room {
-            notes.oddities.push(format!("notes beyond {most} bytes are not read"));
+            notes.oddities.push(format!("notes beyond {max} bytes are ignored"));
         }
         let data = Fields::new(data, endian).clamped(0, room);
         note_bytes = note_bytes.saturating_add(have);
         read_notes(Fields::new(data, endian), shape, arch, limits, &mut notes);
     }
     if notes.threads.len() >= limits.threads {
-        notes.oddities.push(format!("threads beyond the first {} are not listed", limits.threads));
+        notes.oddities.push(format!("only the first {} threads are listed", limits.threads));
     }
     let modules = elf_modules::modules(&notes.files, limits);
     if modules.len() >= limits.modules {
-        notes.oddities.push(format!("modules beyond the first {} are not listed", limits.modules));
+        notes.oddities.push(format!("only the first {} modules are listed", limits.modules));
     }
     oddities.append(&mut notes.oddities);
     let crash = notes.crash();
-    // Only a part of the mappings is left in a trimmed core: its note has all of them.
+    // The program headers of a trimmed core cover only what was kept; its note lists all mappings.
     if let Some(own) = &mut notes.trimmed {
         memory.regions = std::mem::take(&mut own.regions);
         memory.uncaptured = own.uncaptured;
@@ -84,7 +87,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         trimmed: notes.trimmed.map(|t| Trimmed { redacted: t.redacted }),
         oddities,
     };
-    Ok(Dump {
+    Ok(DumpFile {
         facts,
         ranges: memory.ranges,
         regions: memory.regions,
@@ -105,12 +108,12 @@ pub(super) fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
     }
     Elf::parse_header(bytes).map_err(|e| DumpError::Malformed {
         path: path.to_owned(),
-        what: format!("the ELF header is unusable: {e}"),
+        what: format!("invalid ELF header: {e}"),
         offset: 0,
     })
 }
 
-/// `EI_OSABI`: the kernel writes 0 and createdump 3; 2, 6, 9 and 12 are NetBSD, Solaris, FreeBSD and OpenBSD.
+/// Decodes `EI_OSABI`. The kernel writes 0 and createdump 3; 2, 6, 9 and 12 are NetBSD, Solaris, FreeBSD and OpenBSD.
 fn os(abi: Option<u8>) -> Os {
     if matches!(abi, Some(2 | 6 | 9 | 12)) { Os::Unknown } else { Os::Linux }
 }
@@ -130,10 +133,10 @@ fn arch(machine: u16, class: PtrSize) -> Arch {
     }
 }
 
-/// The program headers, as many of them as the file holds.
+/// The program headers, as many as the file holds.
 ///
-/// Not `Elf::parse`: it takes `e_phnum` at its word and reads 65 535 headers of a core that has more (goblin 0.10.7,
-/// measured; golang/go issue 78217 has a core with 74 525).
+/// Does not use `Elf::parse`, which trusts `e_phnum` and reads only 65,535 headers of a larger core (goblin 0.10.7,
+/// measured; the core of golang/go#78217 has 74,525).
 pub(super) fn program_headers(
     file: &Fields<'_>,
     header: &Header,
@@ -153,31 +156,30 @@ pub(super) fn program_headers(
     let entry = u64::try_from(ProgramHeader::size(ctx)).unwrap_or(56);
     let malformed = |what: String| DumpError::Malformed { path: path.to_owned(), what, offset: header.e_phoff };
     if header.e_phnum == 0 {
-        return Err(malformed("it has no program headers, hence no memory".to_owned()));
+        return Err(malformed("it has no program headers and so no memory".to_owned()));
     }
     if u64::from(header.e_phentsize) != entry {
-        oddities.push(format!("program headers of {} bytes are read as {entry}", header.e_phentsize));
+        oddities.push(format!("program header entries of {} bytes are read as {entry}", header.e_phentsize));
     }
-    let announced =
-        if header.e_phnum == PN_XNUM { extended_count(file, header, shape, entry, oddities) } else { u64::from(header.e_phnum) };
+    let declared = if header.e_phnum == PN_XNUM { extended_count(file, header, shape, entry, oddities) } else { u64::from(header.e_phnum) };
     let room = file.len().saturating_sub(header.e_phoff).checked_div(entry).unwrap_or(0);
     if room == 0 {
         return Err(DumpError::Truncated {
             path: path.to_owned(),
-            what: "the table of program headers",
-            need: header.e_phoff.saturating_add(announced.saturating_mul(entry)),
+            what: "the program header table",
+            need: header.e_phoff.saturating_add(declared.saturating_mul(entry)),
             have: file.len(),
         });
     }
-    if announced > room {
-        oddities.push(format!("the table of program headers is cut off: {room} of {announced} are in the file"));
+    if declared > room {
+        oddities.push(format!("the program header table is truncated: the file holds {room} of {declared} entries"));
     }
-    let count = usize::try_from(announced.min(room)).unwrap_or(usize::MAX);
+    let count = usize::try_from(declared.min(room)).unwrap_or(usize::MAX);
     let offset = usize::try_from(header.e_phoff).unwrap_or(usize::MAX);
-    ProgramHeader::parse(file.bytes, offset, count, ctx).map_err(|e| malformed(format!("its program headers are unusable: {e}")))
+    ProgramHeader::parse(file.bytes, offset, count, ctx).map_err(|e| malformed(format!("invalid program headers: {e}")))
 }
 
-/// The count of program headers when there are too many for `e_phnum`.
+/// The program header count when it does not fit into `e_phnum`.
 fn extended_count(file: &Fields<'_>, header: &Header, shape: Shape, entry: u64, oddities: &mut Vec<String>) -> u64 {
     let info_at = match shape.ptr {
         PtrSize::Four => 28,
@@ -187,13 +189,13 @@ fn extended_count(file: &Fields<'_>, header: &Header, shape: Shape, entry: u64, 
     match count {
         Some(count) if count != 0 => u64::from(count),
         _ => {
-            // Folklore: the kernel puts the section header at the very end, so a cut-off core has lost it. What the
-            // first program header describes (the notes) follows the table, so its offset tells the table's length.
+            // Folklore: the kernel writes the section header last, so a truncated core lacks it. The contents of the first
+            // program header (the notes) follow the table, so its offset bounds the table's length.
             let offset_at = header.e_phoff.saturating_add(shape.ptr.bytes());
-            let behind = file.word(offset_at, shape.ptr).unwrap_or(0);
-            let guess = behind.saturating_sub(header.e_phoff).checked_div(entry).unwrap_or(0);
+            let after = file.word(offset_at, shape.ptr).unwrap_or(0);
+            let guess = after.saturating_sub(header.e_phoff).checked_div(entry).unwrap_or(0);
             let count = if guess >= u64::from(PN_XNUM) { guess } else { u64::from(PN_XNUM) };
-            oddities.push(format!("the count of program headers is lost; assuming {count}"));
+            oddities.push(format!("the program header count is missing; assuming {count}"));
             count
         }
     }
@@ -213,7 +215,7 @@ fn memory(headers: &[ProgramHeader], shape: Shape, file_len: u64) -> Memory {
     let max = shape.ptr.max_address();
     for load in headers.iter().filter(|h| h.p_type == PT_LOAD) {
         let start = load.p_vaddr & max;
-        // A range that would run past the last address is impossible; what lies below that is kept.
+        // Clamp segments that run past the end of the address space.
         let mapped = load.p_memsz.min(max.saturating_sub(start));
         if mapped > 0 {
             let start = Addr(start);
@@ -227,14 +229,14 @@ fn memory(headers: &[ProgramHeader], shape: Shape, file_len: u64) -> Memory {
         if load.p_filesz > load.p_memsz {
             memory.file_exceeds_memory = memory.file_exceeds_memory.saturating_add(1);
         }
-        // Absent is not zero: what is mapped beyond p_filesz was left out by whoever wrote the dump.
-        let announced = load.p_filesz.min(mapped);
-        if announced == 0 {
+        // Absent is not zero: memory beyond p_filesz was not captured.
+        let declared = load.p_filesz.min(mapped);
+        if declared == 0 {
             memory.uncaptured = memory.uncaptured.saturating_add(u64::from(mapped > 0));
             continue;
         }
-        let len = announced.min(file_len.saturating_sub(load.p_offset));
-        memory.truncated = memory.truncated.saturating_add(announced.saturating_sub(len));
+        let len = declared.min(file_len.saturating_sub(load.p_offset));
+        memory.truncated = memory.truncated.saturating_add(declared.saturating_sub(len));
         if len > 0 {
             memory.ranges.push(CapturedRange { start: Addr(start), len, offset: load.p_offset });
         }

@@ -1,26 +1,26 @@
-//! Modules of an ELF core, out of its file mappings.
+//! Derives the modules of an ELF core from its file mappings.
 
 use rustc_hash::FxHashMap;
 
 use super::{FileMapping, Module};
 use crate::base::Limits;
 
-/// The widest hole within one image. PE sections are mapped 64 KiB apart, ELF segments up to 2 MiB (old linkers align
-/// to that). Mappings farther apart belong to different copies, or to a bundle that its own host maps piece by piece.
-const WIDEST_HOLE: u64 = 4 << 20;
+/// The widest gap within one image, in bytes. PE sections are mapped 64 KiB apart, ELF segments up to 2 MiB (the alignment
+/// of old linkers). Mappings farther apart belong to separate copies, or to a bundle that its host maps piecemeal.
+const MAX_GAP: u64 = 4 << 20;
 
-/// Distance from the headers of a PE image to its first section in the loaded layout: coreclr on Linux reserves with
-/// 64 KiB granularity. The first section begins in the file's first page, so it has file offset 0 as well.
+/// Distance in bytes from the headers of a PE image to its first section in loaded layout: coreclr on Linux reserves with
+/// 64 KiB granularity. The first section starts in the file's first page, so its file offset is 0 as well.
 const PE_FIRST_SECTION: u64 = 64 << 10;
 
-/// Makes modules of file mappings, in the order of their first mappings.
+/// Groups file mappings into modules, in the order of their first mappings.
 ///
-/// One path can be several modules: the runtime maps a managed assembly flat to look at it and again in loaded layout to
-/// run it. So a module begins at file offset 0, and takes in further mappings of its path while addresses and offsets
-/// rise together. Mappings that fit nowhere (assemblies inside a single-file host) stay file mappings only.
+/// One path may yield several modules: the runtime maps a managed assembly flat to inspect it, and again in loaded layout to
+/// run it. A module starts at file offset 0 and absorbs further mappings of its path while addresses and offsets increase
+/// together. Mappings that belong to no module (assemblies inside a single-file host) remain file mappings only.
 pub(super) fn modules(files: &[FileMapping], limits: &Limits) -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
-    // Path → the module that its next mapping may belong to.
+    // Path → the module that its next mapping may extend.
     let mut open: FxHashMap<&str, Open> = FxHashMap::default();
     for file in files.iter().filter(|f| !f.range.is_empty() && !is_pseudo(&f.path)) {
         if let Some(last) = open.get_mut(file.path.as_str())
@@ -51,7 +51,7 @@ pub(super) fn modules(files: &[FileMapping], limits: &Limits) -> Vec<Module> {
     modules
 }
 
-/// A module that is still growing.
+/// A module that further mappings may extend.
 struct Open {
     index: usize,
     start: u64,
@@ -67,17 +67,17 @@ impl Open {
 
     fn takes(&self, file: &FileMapping) -> bool {
         let start = file.range.start.0;
-        let Some(hole) = start.checked_sub(self.end) else { return false };
+        let Some(gap) = start.checked_sub(self.end) else { return false };
         let Some(from_base) = start.checked_sub(self.start) else { return false };
         if file.file_offset == 0 {
-            // Headers of a loaded PE image, then its first section. A second flat mapping has the size of the first and
-            // comes without a hole.
+            // The first section after the headers of a loaded PE image. A second flat mapping would have the size of the
+            // first and follow without a gap.
             let first = self.end.saturating_sub(self.start);
             let differs = first < from_base || file.range.len() != first;
             return self.mappings == 1 && from_base <= PE_FIRST_SECTION && differs;
         }
-        // An image never is smaller in memory than in the file. The page that two segments share is mapped twice.
-        file.file_offset >= self.offset && hole <= WIDEST_HOLE && from_base.saturating_add(1 << 16) >= file.file_offset
+        // An image is never smaller in memory than in the file. A page shared by two segments is mapped twice.
+        file.file_offset >= self.offset && gap <= MAX_GAP && from_base.saturating_add(1 << 16) >= file.file_offset
     }
 
     fn extend(&mut self, file: &FileMapping) {
@@ -87,7 +87,7 @@ impl Open {
     }
 }
 
-/// Names that the kernel gives to memory that comes from no file that could be opened.
+/// Whether the path is one that the kernel gives to memory not backed by a regular file.
 fn is_pseudo(path: &str) -> bool {
     let device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
     device

@@ -1,7 +1,6 @@
-//! SharedNotes of an ELF core: threads, file mappings, the auxiliary vector, the signal.
+//! Notes of an ELF core: threads, file mappings, the auxiliary vector, the signal.
 
 use super::fields::Fields;
-
 use super::registers::{self, named};
 use super::{Crash, FileMapping, MappedRegion, OsThread, Register};
 use crate::base::{Addr, AddrRange, Arch, Limits, PtrSize, Shape};
@@ -12,35 +11,35 @@ pub(super) const NT_AUXV: u32 = 6;
 pub(super) const NT_SIGINFO: u32 = 0x5349_4749;
 pub(super) const NT_FILE: u32 = 0x4649_4c45;
 
-/// What the notes say.
+/// The contents of the notes.
 #[derive(Debug, Default)]
 pub(super) struct CoreNotes {
-    /// Threads, in the order of the notes: createdump and the kernel put the one that crashed first.
+    /// Threads, in note order. createdump and the kernel write the crashing thread first.
     pub(super) threads: Vec<OsThread>,
-    /// NT_FILE.
+    /// NT_FILE entries.
     pub(super) files: Vec<FileMapping>,
-    /// NT_AUXV without its end mark.
+    /// NT_AUXV without the terminator.
     pub(super) auxv: Vec<(u64, u64)>,
     /// Process id (NT_PRPSINFO).
     pub(super) pid: Option<u32>,
-    /// Command line, or the name of the executable where that is empty.
+    /// Command line, or the executable's name if that is empty.
     pub(super) process_name: Option<String>,
-    /// The note of `gcdump trim`.
+    /// The note that `gcdump trim` adds.
     pub(super) trimmed: Option<TrimNote>,
-    /// What was odd.
+    /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
     signals: Vec<SignalInfo>,
 }
 
 /// Owner of the note that `gcdump trim` adds.
 pub(super) const TRIM_OWNER: &[u8] = b"gcdump\0";
-/// Its type.
+/// Type of that note.
 pub(super) const NT_TRIM: u32 = 1;
-/// Bytes of a region in it: start, end, permissions as in `p_flags`.
+/// Size in bytes of a region in that note: start, end, permissions as in `p_flags`.
 const TRIM_REGION: u64 = 24;
 
-/// What a trimmed core says about the one that it was made of: flags (1: redacted), the number of mappings without a
-/// captured byte, then the mappings. 64-bit numbers in the byte order of the file.
+/// What a trimmed core records about its original: flags (1: redacted), the number of mappings of which nothing was
+/// captured, then the mappings. All fields are 64-bit, in the byte order of the file.
 #[derive(Debug)]
 pub(super) struct TrimNote {
     pub(super) redacted: bool,
@@ -70,19 +69,19 @@ struct SignalInfo {
     address: Option<Addr>,
 }
 
-/// One note of a segment of them.
+/// An undecoded note.
 pub(super) struct RawNote<'a> {
     owner: &'a [u8],
     pub(super) kind: u32,
-    /// Cut off where the file is.
+    /// The description, cut at the end of the file.
     pub(super) desc: &'a [u8],
-    /// Bytes that the description should have.
+    /// Declared size of the description in bytes.
     desc_len: u64,
-    /// Whether it has the name "CORE". "GNU" type 3 is a build id and "LINUX" has register sets.
+    /// Whether the owner is "CORE". "GNU" notes hold build ids, "LINUX" notes further register sets.
     pub(super) core: bool,
 }
 
-/// The notes of one segment.
+/// Iterates over the notes of one segment.
 pub(super) fn raw_notes<'a>(data: &Fields<'a>) -> impl Iterator<Item = RawNote<'a>> {
     let data = *data;
     let mut at = 0u64;
@@ -98,7 +97,7 @@ pub(super) fn raw_notes<'a>(data: &Fields<'a>) -> impl Iterator<Item = RawNote<'
     })
 }
 
-/// Reads one segment of notes; what an earlier segment said is kept.
+/// Reads one segment of notes into `out`. Values from earlier segments take precedence.
 pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Limits, out: &mut CoreNotes) {
     for note in raw_notes(&data) {
         let desc = Fields::new(note.desc, data.endian);
@@ -110,7 +109,7 @@ pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Li
         }
         let kind = note.kind;
         if desc.len() < note.desc_len {
-            out.oddities.push(format!("note {kind:#x} is cut off"));
+            out.oddities.push(format!("note {kind:#x} is truncated"));
         }
         match kind {
             NT_PRSTATUS if out.threads.len() < limits.threads => out.threads.extend(thread(desc, shape, arch)),
@@ -123,7 +122,7 @@ pub(super) fn read_notes(data: Fields<'_>, shape: Shape, arch: Arch, limits: &Li
     }
 }
 
-/// Where the general registers begin in `struct elf_prstatus`.
+/// Offset of the general-purpose registers in `struct elf_prstatus`.
 pub(super) fn registers_at(shape: Shape) -> u64 {
     match shape.ptr {
         PtrSize::Four => 72,
@@ -131,17 +130,17 @@ pub(super) fn registers_at(shape: Shape) -> u64 {
     }
 }
 
-/// Where process id and name stand in a `struct elf_prpsinfo` of `len` bytes; 16 bytes behind the name, the command line.
+/// Offsets of process id and name in a `struct elf_prpsinfo` of `len` bytes. The command line follows the 16-byte name.
 pub(super) fn process_at(shape: Shape, len: u64) -> (u64, u64) {
     match (shape.ptr, len) {
         (PtrSize::Eight, _) => (24, 40),
-        // 16-bit user ids on x86 and arm, 32-bit ones elsewhere.
+        // User ids are 16-bit on x86 and arm, 32-bit elsewhere.
         (PtrSize::Four, 128..) => (16, 32),
         (PtrSize::Four, _) => (12, 28),
     }
 }
 
-/// `struct elf_prstatus`: signal, ids, times, then the general registers.
+/// Decodes `struct elf_prstatus`: signal, ids, times, then the general-purpose registers.
 fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let pid_at = match shape.ptr {
         PtrSize::Four => 24,
@@ -150,8 +149,8 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let registers_at = registers_at(shape);
     let word = shape.ptr.bytes();
     let register = |index: u64| desc.word(registers_at + index * word, shape.ptr);
-    // Instruction pointer, stack pointer, general registers, as indexes in the kernel's user_regs_struct. Other
-    // architectures have their own order, which nobody has verified: no registers rather than invented ones.
+    // Indices of instruction pointer and stack pointer in the kernel's user_regs_struct, and the names of the leading
+    // registers. The order on other architectures is unverified, so their registers are left out rather than guessed.
     let (ip, sp, names): (u64, u64, &[&'static str]) = match arch {
         Arch::X64 => (16, 19, &registers::ELF_X64),
         Arch::Arm64 => (32, 31, &registers::ARM64),
@@ -162,7 +161,7 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let known = !names.is_empty();
     let general = names.iter().zip(0u64..).filter_map(|(name, i)| Some((*name, register(i)?)));
     let mut general = named(general);
-    // On x64 and x86 the stack pointer does not stand among the others.
+    // On x64 and x86 the stack pointer is not among the leading registers.
     if matches!(arch, Arch::X64 | Arch::X86) {
         let name = if arch == Arch::X64 { "rsp" } else { "esp" };
         general.extend(register(sp).map(|value| Register { name, value }));
@@ -180,7 +179,7 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     })
 }
 
-/// `struct elf_prpsinfo`: process id, 16 bytes of name, 80 bytes of command line.
+/// Decodes `struct elf_prpsinfo`: process id, 16 bytes of name, 80 bytes of command line.
 fn process(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     let (pid_at, name_at) = process_at(shape, desc.len());
     let text = |at: u64, len: u64| {
@@ -188,7 +187,7 @@ fn process(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes)
         string(bytes.split(|b| *b == 0).next().unwrap_or(&[]), limits)
     };
     out.pid = out.pid.or_else(|| desc.u32(pid_at).filter(|pid| *pid != 0));
-    // createdump leaves the command line empty.
+    // createdump writes no command line.
     let name = [text(name_at + 16, 80), text(name_at, 16)].into_iter().find(|t| !t.trim().is_empty());
     out.process_name = out.process_name.take().or(name.map(|n| n.trim().to_owned()));
 }
@@ -205,7 +204,7 @@ fn auxv(desc: Fields<'_>, shape: Shape, out: &mut CoreNotes) {
     }
 }
 
-/// `siginfo_t`: signal, errno, code, then what depends on them.
+/// Decodes `siginfo_t`: signal, errno, code, then fields that depend on them.
 fn signal_info(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     const SI_KERNEL: u32 = 0x80;
     let (Some(signal), Some(code)) = (desc.u32(0), desc.u32(8)) else { return };
@@ -213,8 +212,8 @@ fn signal_info(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNo
         PtrSize::Four => 12,
         PtrSize::Eight => 16,
     };
-    // Only faults (SIGILL, SIGBUS, SIGFPE, SIGSEGV) that the processor raised have an address there; codes of user
-    // space are 0 or negative, and SI_KERNEL comes without.
+    // Only hardware faults (SIGILL, SIGBUS, SIGFPE, SIGSEGV) carry an address. Codes from user space are 0 or negative,
+    // and SI_KERNEL has no address.
     let fault = matches!(signal, 4 | 7 | 8 | 11) && code != 0 && code != SI_KERNEL && code < 0x8000_0000;
     let address = desc.word(address_at, shape.ptr).filter(|_| fault).map(Addr);
     if out.signals.len() < limits.threads {
@@ -225,15 +224,15 @@ fn signal_info(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNo
 fn files(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     let word = shape.ptr.bytes();
     let entry = word.saturating_mul(3);
-    let (Some(announced), Some(page)) = (desc.word(0, shape.ptr), desc.word(word, shape.ptr)) else { return };
+    let (Some(declared), Some(page)) = (desc.word(0, shape.ptr), desc.word(word, shape.ptr)) else { return };
     // The kernel and createdump count offsets in pages; gdb writes a page size of 1 and bytes.
     let page = page.max(1);
     let table = word.saturating_mul(2);
-    let count = announced.min(desc.len().saturating_sub(table).checked_div(entry).unwrap_or(0));
-    if count < announced {
-        out.oddities.push(format!("the list of mapped files is cut off: {count} of {announced} have their addresses"));
+    let count = declared.min(desc.len().saturating_sub(table).checked_div(entry).unwrap_or(0));
+    if count < declared {
+        out.oddities.push(format!("the list of mapped files is truncated: {count} of {declared} entries are complete"));
     }
-    let names_at = table.saturating_add(announced.saturating_mul(entry));
+    let names_at = table.saturating_add(declared.saturating_mul(entry));
     let names = desc.clamped(names_at, desc.len());
     let mut names = names.split(|b| *b == 0);
     let mut unnamed = 0u64;
@@ -256,18 +255,18 @@ fn files(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     }
 }
 
-/// Text of the dump, capped. Paths are bytes on Linux; what is no UTF-8 shows as replacement characters.
+/// Decodes text, capped. Linux paths are arbitrary bytes; invalid UTF-8 becomes U+FFFD.
 fn string(bytes: &[u8], limits: &Limits) -> String {
     let cap = usize::try_from(limits.string_bytes).unwrap_or(usize::MAX);
     String::from_utf8_lossy(bytes.get(..cap).unwrap_or(bytes)).into_owned()
 }
 
 impl CoreNotes {
-    /// The signal that ended the process, if one did.
+    /// The signal that ended the process, if any.
     ///
-    /// Measured: createdump writes `pr_cursig` and NT_SIGINFO only if a signal made it run, both 0 or absent in a dump
-    /// on request. The kernel writes the signal into every thread, the one that got it first. gcore leaves `pr_cursig` 0
-    /// and writes one NT_SIGINFO per thread about the SIGSTOP that gdb stopped it with: stopping is not crashing.
+    /// Measured: createdump records `pr_cursig` and NT_SIGINFO only when it runs because of a signal; in dumps on request
+    /// both are 0 or absent. The kernel records the signal in every thread, the receiving thread first. gcore leaves
+    /// `pr_cursig` 0 and writes an NT_SIGINFO per thread with gdb's own SIGSTOP, which is not a crash.
     pub(super) fn crash(&self) -> Option<Crash> {
         let first = self.threads.iter().find(|t| ends_process(t.signal));
         let (thread, signal) = match first {
@@ -287,12 +286,12 @@ impl CoreNotes {
     }
 }
 
-/// Whether this is a signal that ends a process, as opposed to none and to those that stop or continue it.
+/// Whether the signal ends a process, as opposed to stopping, continuing or being ignored.
 fn ends_process(signal: u32) -> bool {
     !matches!(signal, 0 | 17..=23 | 28)
 }
 
-/// Name of a Linux signal (numbers of all architectures that .NET runs on).
+/// Name of a Linux signal. The numbers are the same on all architectures that .NET supports.
 pub(super) fn signal_name(signal: u32) -> String {
     const NAMES: [&str; 32] = [
         "",

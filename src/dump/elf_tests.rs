@@ -1,6 +1,6 @@
 use super::*;
 
-/// Makes ELF cores byte by byte.
+/// Builds ELF cores byte by byte.
 pub(in crate::dump) struct Core {
     pub(in crate::dump) shape: Shape,
     pub(in crate::dump) machine: u16,
@@ -88,7 +88,7 @@ impl Core {
         let (header, entry, section) = if wide { (64u64, 56u64, 64u64) } else { (52, 32, 40) };
         let count = self.segments.len() as u64;
         let xnum = count >= 0xffff;
-        // As createdump does it: section header 0 directly behind the ELF header.
+        // Section header 0 directly follows the ELF header, as createdump writes it.
         let table = header + if xnum { section } else { 0 };
         let mut out = vec![0x7f, b'E', b'L', b'F', if wide { 2 } else { 1 }, if endian == LE { 1 } else { 2 }, 1];
         out.resize(16, 0);
@@ -160,7 +160,7 @@ pub(in crate::dump) fn small_core(ptr: PtrSize, endian: Endian, machine: u16) ->
     core.build()
 }
 
-fn open(bytes: Vec<u8>) -> Result<Dump, DumpError> {
+fn open(bytes: Vec<u8>) -> Result<DumpFile, DumpError> {
     read(Arc::new(Bytes::Owned(bytes)), Path::new("test.core"), &Limits::default())
 }
 
@@ -194,7 +194,7 @@ fn reads_all_shapes() {
         let first = &dump.threads[0];
         let found = first.instruction_pointer.zip(first.stack_pointer).map(|(i, s)| (i.0, s.0, first.registers.len()));
         assert_eq!(found, registers, "{arch:?}");
-        // Names stand at their places: (name, number in the kernel's structure).
+        // *(name, index in the kernel's structure)*.
         let named = |name: &str| first.registers.iter().find(|r| r.name == name).map(|r| r.value);
         let places: &[(&str, u64)] = match arch {
             Arch::X64 => &[("r15", 0), ("rbp", 4), ("rbx", 5), ("rax", 10), ("rdi", 14), ("rsp", 19)],
@@ -217,7 +217,7 @@ fn stopping_is_not_crashing() {
     notes.extend(core.siginfo(19, 0x80, 0));
     core.segments.push((4, 0, 0, 0, notes.clone()));
     assert_eq!(open(core.build()).unwrap().crash, None);
-    // A signal that only NT_SIGINFO knows.
+    // A signal recorded only in NT_SIGINFO.
     notes.extend(core.siginfo(6, 0, 0));
     core.segments[0].4 = notes;
     let crash = open(core.build()).unwrap().crash.unwrap();
@@ -225,7 +225,7 @@ fn stopping_is_not_crashing() {
 }
 
 #[test]
-fn more_headers_than_e_phnum_can_say() {
+fn more_headers_than_e_phnum_can_express() {
     for (ptr, endian) in [(PtrSize::Eight, LE), (PtrSize::Four, BE)] {
         let mut core = Core::new(ptr, endian, 0);
         core.segments.push((4, 0, 0, 0, core.prstatus(7, 0, 0)));
@@ -236,7 +236,7 @@ fn more_headers_than_e_phnum_can_say() {
         let dump = open(bytes.clone()).unwrap();
         assert_eq!((dump.ranges.len(), dump.threads.len()), (70_000, 1));
         assert_eq!(dump.facts.oddities, Vec::<String>::new());
-        // Without the section header, the offset of the first segment tells how many there are.
+        // Without the section header, the count follows from the offset of the first segment.
         let shoff = if ptr == PtrSize::Eight { 40..48 } else { 32..36 };
         bytes[shoff].fill(0);
         let dump = open(bytes).unwrap();
@@ -259,7 +259,7 @@ fn truncation_is_counted() {
 }
 
 #[test]
-fn gdb_writes_offsets_in_bytes_and_odd_segments_are_survived() {
+fn gdb_offsets_are_in_bytes_and_odd_segments_are_tolerated() {
     let mut core = Core::new(PtrSize::Eight, LE, 62);
     let files = core.files(1, &[(0x1000, 0x2000, 0, "/a"), (0x2000, 0x3000, 0x1000, "/a"), (0, 0, 0, "")]);
     core.segments.push((4, 0, 0, 0, files));

@@ -1,4 +1,4 @@
-//! Why a file could not be opened as a dump. Every message names the file.
+//! Errors of opening a dump. Every message names the file.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,28 +9,28 @@ use super::FileKind;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DumpError {
-    /// The operating system refused to open, map or read the file.
+    /// The file could not be opened, mapped or read.
     #[error("cannot read {}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The underlying error.
         source: io::Error,
     },
-    /// The file is something else. The message says what, and what to do about it.
+    /// The file is not a dump. The message says what it is and what to do about it.
     #[error("{} {}", path.display(), kind.describe())]
     NotADump {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Detected format.
         kind: FileKind,
     },
-    /// The file is compressed, and what it holds is no dump.
+    /// The file is compressed, and its contents are not a dump.
     #[error("{} is compressed; the file inside {}", path.display(), kind.describe())]
     CompressedNotADump {
         /// The compressed file.
         path: PathBuf,
-        /// What it holds.
+        /// Detected format of the contents.
         kind: FileKind,
     },
     /// The file is compressed more than once.
@@ -43,54 +43,54 @@ pub enum DumpError {
         /// The inner compression.
         inner: &'static str,
     },
-    /// The file ends within something without which nothing of it can be read.
-    #[error("{} is cut off: {what} needs {need} bytes, the file has {have}; the copy or the writing of the dump did not finish", path.display())]
+    /// The file ends inside an essential structure.
+    #[error("{} is truncated: {what} needs {need} bytes, the file has {have}; the dump was not completely written or copied", path.display())]
     Truncated {
         /// The file.
         path: PathBuf,
-        /// What is cut off.
+        /// The truncated structure.
         what: &'static str,
-        /// Size that the file would need at least, bytes.
+        /// Minimum file size in bytes.
         need: u64,
-        /// Size that it has, bytes.
+        /// Actual file size in bytes.
         have: u64,
     },
-    /// Something without which nothing can be read is impossible.
+    /// An essential structure is invalid.
     #[error("{} is damaged: {what} (at file offset {offset:#x})", path.display())]
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is impossible, and how.
+        /// What is wrong.
         what: String,
-        /// Where in the (decompressed) file.
+        /// Offset in the (decompressed) file.
         offset: u64,
     },
-    /// The compressed data is damaged so early that nothing of the dump came out.
+    /// Too little could be decompressed to read anything.
     #[error("cannot decompress {}", path.display())]
     Decompress {
         /// The compressed file.
         path: PathBuf,
-        /// What the decompressor said.
+        /// The decompressor's error.
         source: io::Error,
     },
-    /// The decompressed dump has no room in the directory of temporary files.
-    #[error("cannot decompress {}: no room for it in {} after {written} bytes; free some space there, or set TMPDIR to a directory with more", path.display(), directory.display())]
+    /// The temporary directory is too small for the decompressed dump.
+    #[error("cannot decompress {}: no space left in {} after {written} bytes; free some space or set TMPDIR to a larger directory", path.display(), directory.display())]
     NoSpace {
         /// The compressed file.
         path: PathBuf,
-        /// The directory of temporary files.
+        /// The temporary directory.
         directory: PathBuf,
-        /// Bytes that had room.
+        /// Bytes written before the disk was full.
         written: u64,
-        /// What the operating system said.
+        /// The underlying error.
         source: io::Error,
     },
     /// The decompressed dump is larger than `Limits::decompressed_bytes`.
-    #[error("{} decompresses to more than {limit} bytes, the limit; decompress it with another tool first", path.display())]
+    #[error("{} decompresses to more than the limit of {limit} bytes; decompress it with another tool first", path.display())]
     DecompressedTooLarge {
         /// The compressed file.
         path: PathBuf,
-        /// The limit, bytes.
+        /// The limit in bytes.
         limit: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! No mutation and no truncation may panic, hang or take much memory; and compression round trips.
+//! No mutation or truncation may panic, hang or take much memory. Compression round-trips.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::elf_core::tests::{BE, LE, small_core};
 use super::minidump::tests::small_mini;
-use super::{Bytes, Compression, Dump, DumpError, FileKind, OpenOptions, open, open_bytes};
+use super::{Bytes, Compression, DumpError, DumpFile, FileKind, OpenOptions, open, open_bytes};
 use crate::base::Progress;
 use crate::base::{Limits, PtrSize};
 
-fn open_vec(bytes: Vec<u8>) -> Result<Dump, DumpError> {
+fn open_vec(bytes: Vec<u8>) -> Result<DumpFile, DumpError> {
     open_bytes(Bytes::Owned(bytes), Path::new("some/file"), &OpenOptions::default())
 }
 
-/// The beginnings of real dumps: everything that is parsed, and little memory.
+/// The heads of real dumps: everything that is parsed, with little of the memory.
 fn real_samples() -> Vec<Vec<u8>> {
     let names = ["net10-wks-wait-kernel", "net10-wks-crash-heap", "win-net10-wks-crash-full", "win-net10-wks-basics-mini"];
     let paths = names.iter().map(|n| super::real_tests::folder().join(format!("{n}.dmp")));
@@ -39,8 +39,8 @@ fn samples() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What every opened dump must obey: ranges lie in the file and in the address space.
-fn check(dump: &Dump) {
+/// Invariants of every opened dump: ranges lie within the file and the address space.
+fn check(dump: &DumpFile) {
     for range in &dump.ranges {
         assert!(range.len > 0 && dump.bytes.range(range.offset, range.len).is_some());
         assert!(range.start.0.checked_add(range.len).is_some());
@@ -56,7 +56,7 @@ fn next(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn mutations_do_no_harm() {
+fn mutations_are_harmless() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     let mut opened = 0;
     let real = real_samples();
@@ -65,7 +65,7 @@ fn mutations_do_no_harm() {
         for round in 0..rounds {
             let mut bytes = sample.clone();
             for _ in 0..=next(&mut state) % most {
-                // Mostly the headers: flips in the memory itself change nothing.
+                // Mostly the headers: flips in captured memory do not affect parsing.
                 let reach = if round % 2 == 0 { 0x200.min(bytes.len()) } else { bytes.len() };
                 let at = usize::try_from(next(&mut state)).unwrap() % reach;
                 bytes[at] = match next(&mut state) % 4 {
@@ -85,7 +85,7 @@ fn mutations_do_no_harm() {
 }
 
 #[test]
-fn truncations_do_no_harm() {
+fn truncations_are_harmless() {
     for sample in samples() {
         for len in 0..sample.len() {
             match open_vec(sample[..len].to_vec()) {
@@ -155,15 +155,15 @@ fn compressed_dumps_round_trip() {
 }
 
 #[test]
-fn damaged_compression_gives_what_came_out() {
+fn damaged_compression_keeps_what_was_decompressed() {
     let mut plain = small_core(PtrSize::Eight, LE, 62);
     let mut state = 1u64;
-    // Memory that does not compress, and enough of it that some comes out before the cut.
+    // Incompressible memory, and enough of it that some is decompressed before the cut.
     plain.extend((0..2_000_000).map(|_| next(&mut state).to_le_bytes()[0]));
     for packed in [zstd(&plain), gzip(&plain)] {
         let dump = open_vec(packed[..packed.len() / 2].to_vec()).unwrap();
         check(&dump);
-        assert!(dump.facts.oddities.iter().any(|o| o.contains("damaged or cut off")), "{:?}", dump.facts.oddities);
+        assert!(dump.facts.oddities.iter().any(|o| o.contains("damaged or truncated")), "{:?}", dump.facts.oddities);
         assert!(dump.facts.file_bytes > 100_000);
         assert!(matches!(open_vec(packed[..15].to_vec()), Err(DumpError::Decompress { .. })));
     }

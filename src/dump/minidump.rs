@@ -1,9 +1,9 @@
-//! Minidumps: header, directory, system, threads, exception. Windows writes them little endian; tests write both.
+//! Minidumps: header, stream directory, system info, threads, exception. Either byte order; Windows writes little endian.
 //!
-//! The `minidump` crate reads system information, contexts and exceptions, stream by stream. The directory and all lists
-//! are read here: the crate gives a whole list up for one bad entry (a truncated dump then has no memory at all,
-//! measured), drops overlapping ranges, and copies a string per module from wherever the file says, up to the whole file
-//! each, which a hostile file turns into terabytes.
+//! The `minidump` crate decodes system info, contexts and exceptions, stream by stream. The directory and the lists are
+//! read here, because the crate discards a whole list for one bad entry (a truncated dump then has no memory at all,
+//! measured), drops overlapping ranges, and copies a string per module from anywhere in the file, which lets a hostile
+//! file demand terabytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use super::fields::Fields;
 use super::minidump_info::{Strings, modules, process_id, thread_names};
 use super::minidump_memory::{memory_lists, memory_regions};
 use super::registers::{ARM, ARM64, named};
-use super::{Bytes, Container, Crash, Dump, DumpError, DumpFacts, OsThread, Trimmed};
+use super::{Bytes, Container, Crash, DumpError, DumpFacts, DumpFile, OsThread, Trimmed};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
 
-/// Stream types that are read.
+/// Types of the streams that are read.
 pub(super) mod stream {
     pub(in crate::dump) const THREADS: u32 = 3;
     pub(in crate::dump) const MODULES: u32 = 4;
@@ -30,59 +30,57 @@ pub(super) mod stream {
     pub(in crate::dump) const MISC: u32 = 15;
     pub(in crate::dump) const MEMORY_INFO: u32 = 16;
     pub(in crate::dump) const THREAD_NAMES: u32 = 24;
-    /// That of `gcdump trim`: 32-bit flags, 1 for redacted. Types above 0xffff are free for everybody.
+    /// Written by `gcdump trim`: 32-bit flags, 1 for redacted. Types above 0xffff are reserved for applications.
     pub(in crate::dump) const TRIM: u32 = 0x6763_0001;
 }
 
-/// A minidump while it is read.
+/// A minidump being read.
 pub(super) struct Reading<'a> {
     /// The whole file.
     pub(super) file: Fields<'a>,
-    /// The highest address: masks what 32-bit dumps sign-extend.
+    /// The highest address. Masks the sign extension of addresses in 32-bit dumps.
     pub(super) max_address: u64,
-    /// Caps.
+    /// Caps on what is read.
     pub(super) limits: &'a Limits,
-    /// What was odd.
+    /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
     streams: FxHashMap<u32, (u64, u64)>,
 }
 
 impl<'a> Reading<'a> {
-    /// The bytes of a stream, as many as the file holds. A stream that is not there is normal, one cut off is odd.
+    /// The bytes of a stream, cut at the end of the file. A missing stream is normal, a truncated one an irregularity.
     pub(super) fn stream(&mut self, kind: u32, name: &str) -> Option<Fields<'a>> {
         let (offset, len) = *self.streams.get(&kind)?;
         let bytes = Fields::new(self.file.clamped(offset, len), self.file.endian);
         if bytes.len() < len {
-            self.oddities.push(format!("the {name} is cut off: {} of {len} bytes are in the file", bytes.len()));
+            self.oddities.push(format!("the {name} is truncated: the file holds {} of {len} bytes", bytes.len()));
         }
         Some(bytes)
     }
 
-    /// Where the entries of a list begin and how many there are, for a list that begins with a 32-bit count. Some
-    /// writers align the entries to 8 bytes.
+    /// Offset and number of the entries of a list that starts with a 32-bit count. Some writers align the entries to
+    /// 8 bytes.
     pub(super) fn list(&mut self, stream: Fields<'_>, entry: u64, name: &str) -> (u64, u64) {
-        let Some(announced) = stream.u32(0).map(u64::from) else {
+        let Some(declared) = stream.u32(0).map(u64::from) else {
             if stream.len() > 0 {
                 self.oddities.push(format!("the {name} is unreadable"));
             }
             return (0, 0);
         };
-        let start = if stream.len() == announced.saturating_mul(entry).saturating_add(8) { 8 } else { 4 };
+        let start = if stream.len() == declared.saturating_mul(entry).saturating_add(8) { 8 } else { 4 };
         let room = stream.len().saturating_sub(start).checked_div(entry).unwrap_or(0);
-        if announced > room {
-            self.oddities.push(format!("the {name} holds {room} of the {announced} entries that it announces"));
+        if declared > room {
+            self.oddities.push(format!("the {name} holds {room} of its {declared} entries"));
         }
-        (start, announced.min(room))
+        (start, declared.min(room))
     }
 
-    /// An address, without the sign extension that 32-bit dumps may have.
+    /// An address without the sign extension that 32-bit dumps may have.
     pub(super) fn addr(&self, address: u64) -> Addr {
         Addr(address & self.max_address)
     }
-}
 
-impl<'a> Reading<'a> {
-    /// The streams of `file`.
+    /// Reads the stream directory of `file`.
     pub(super) fn begin(file: Fields<'a>, path: &Path, limits: &'a Limits) -> Result<Reading<'a>, DumpError> {
         let mut reading = Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), streams: FxHashMap::default() };
         directory(&mut reading, path)?;
@@ -91,7 +89,7 @@ impl<'a> Reading<'a> {
 }
 
 /// Reads a minidump.
-pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Dump, DumpError> {
+pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<DumpFile, DumpError> {
     let endian = if bytes.starts_with(b"PMDM") { Endian::Big } else { Endian::Little };
     let file = Fields::new(&bytes, endian);
     let mut reading = Reading::begin(file, path, limits)?;
@@ -113,7 +111,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     }
     let crash = exception(&mut reading, os);
     let pid = process_id(&mut reading);
-    let trimmed = reading.stream(stream::TRIM, "mark of gcdump").and_then(|s| s.u32(0)).map(|f| Trimmed { redacted: f & 1 != 0 });
+    let trimmed = reading.stream(stream::TRIM, "trim marker").and_then(|s| s.u32(0)).map(|f| Trimmed { redacted: f & 1 != 0 });
 
     let facts = DumpFacts {
         path: path.to_owned(),
@@ -123,7 +121,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         arch,
         shape,
         pid,
-        // Nothing records a command line; the executable is the first module.
+        // Minidumps record no command line; the executable is the first module.
         process_name: modules.first().map(|m| m.file_name().to_owned()).filter(|n| !n.is_empty()),
         time: file.u32(20).filter(|t| *t != 0).map(u64::from),
         file_bytes: file.len(),
@@ -135,40 +133,40 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         trimmed,
         oddities: reading.oddities,
     };
-    Ok(Dump { facts, ranges: memory.ranges, regions, modules, files: Vec::new(), threads, crash, auxv: Vec::new(), bytes })
+    Ok(DumpFile { facts, ranges: memory.ranges, regions, modules, files: Vec::new(), threads, crash, auxv: Vec::new(), bytes })
 }
 
-/// Finds the streams. Where a type occurs twice, the first counts.
+/// Reads the stream directory. Of streams with equal types, the first wins.
 fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
     const HEADER: u64 = 32;
     const ENTRY: u64 = 12;
     let file = reading.file;
     let truncated = |what, need| DumpError::Truncated { path: path.to_owned(), what, need, have: file.len() };
-    let (Some(version), Some(announced), Some(at), Some(_)) = (file.u32(4), file.u32(8), file.u32(12), file.u64(24)) else {
-        return Err(truncated("the header of the minidump", HEADER));
+    let (Some(version), Some(declared), Some(at), Some(_)) = (file.u32(4), file.u32(8), file.u32(12), file.u64(24)) else {
+        return Err(truncated("the minidump header", HEADER));
     };
     if version & 0xffff != 0xa793 {
-        reading.oddities.push(format!("the minidump has version {:#x}, expected 0xa793", version & 0xffff));
+        reading.oddities.push(format!("the minidump version is {:#x}, expected 0xa793", version & 0xffff));
     }
-    if announced == 0 {
-        let what = "the minidump has no streams; its writing probably did not finish".to_owned();
+    if declared == 0 {
+        let what = "the minidump has no streams; it was probably not completely written".to_owned();
         return Err(DumpError::Malformed { path: path.to_owned(), what, offset: 8 });
     }
-    let (announced, at) = (u64::from(announced), u64::from(at));
+    let (declared, at) = (u64::from(declared), u64::from(at));
     let room = file.len().saturating_sub(at).checked_div(ENTRY).unwrap_or(0);
     if room == 0 {
-        return Err(truncated("the directory of the minidump", at.saturating_add(announced.saturating_mul(ENTRY))));
+        return Err(truncated("the minidump directory", at.saturating_add(declared.saturating_mul(ENTRY))));
     }
-    if announced > room {
-        reading.oddities.push(format!("the directory is cut off: {room} of {announced} entries are in the file"));
+    if declared > room {
+        reading.oddities.push(format!("the minidump directory is truncated: the file holds {room} of {declared} entries"));
     }
-    for index in 0..announced.min(room) {
+    for index in 0..declared.min(room) {
         let entry = at.saturating_add(index.saturating_mul(ENTRY));
         let (Some(kind), Some(len), Some(offset)) = (file.u32(entry), file.u32(entry.saturating_add(4)), file.u32(entry.saturating_add(8)))
         else {
             break;
         };
-        // 0 marks entries that the writer reserved and did not need.
+        // 0 marks entries that the writer reserved but did not use.
         if kind != 0 {
             reading.streams.entry(kind).or_insert((u64::from(offset), u64::from(len)));
         }
@@ -184,21 +182,21 @@ fn file_endian(endian: Endian) -> FileEndian {
 }
 
 fn system(reading: &mut Reading<'_>) -> Option<MinidumpSystemInfo> {
-    let Some(stream) = reading.stream(stream::SYSTEM, "system information") else {
-        reading.oddities.push("there is no system information, so the architecture is unknown".to_owned());
+    let Some(stream) = reading.stream(stream::SYSTEM, "system info") else {
+        reading.oddities.push("there is no system info, so the architecture is unknown".to_owned());
         return None;
     };
-    // Without the rest of the file: the service pack's name is not needed, and its length would be believed.
+    // The rest of the file is withheld: the service pack's name is not needed, and the crate would trust its length.
     let system = MinidumpSystemInfo::read(stream.bytes, &[], file_endian(stream.endian), None);
     if let Err(e) = &system {
-        reading.oddities.push(format!("the system information is unreadable: {e}"));
+        reading.oddities.push(format!("the system info is unreadable: {e}"));
     }
     system.ok()
 }
 
 fn arch(processor: u16) -> Arch {
     match processor {
-        // 10: x86 code on x64 Windows.
+        // 10: WOW64.
         0 | 10 => Arch::X86,
         3 => Arch::Ppc,
         5 => Arch::Arm,
@@ -209,7 +207,7 @@ fn arch(processor: u16) -> Arch {
     }
 }
 
-/// Windows numbers its kinds from 0 to 3; breakpad gave the other systems numbers.
+/// Windows platforms are 0 to 3; Breakpad assigned the others.
 fn os(platform: u32) -> Os {
     match platform {
         0..=3 => Os::Windows,
@@ -230,11 +228,11 @@ fn shape(arch: Arch, endian: Endian) -> Option<Shape> {
 
 fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Vec<OsThread> {
     const ENTRY: u64 = 48;
-    let Some(list) = reading.stream(stream::THREADS, "list of threads") else { return Vec::new() };
-    let (start, count) = reading.list(list, ENTRY, "list of threads");
+    let Some(list) = reading.stream(stream::THREADS, "thread list") else { return Vec::new() };
+    let (start, count) = reading.list(list, ENTRY, "thread list");
     let cap = u64::try_from(reading.limits.threads).unwrap_or(u64::MAX);
     if count > cap {
-        reading.oddities.push(format!("threads beyond the first {cap} are not listed"));
+        reading.oddities.push(format!("only the first {cap} threads are listed"));
     }
     let mut threads = Vec::new();
     let mut no_context = 0u64;
@@ -311,7 +309,7 @@ fn registers(context: &MinidumpContext, thread: &mut OsThread) {
         }
         MinidumpRawContext::Arm64(c) => (c.pc, c.sp, named(ARM64.into_iter().zip(c.iregs.into_iter().chain([c.sp])))),
         MinidumpRawContext::OldArm64(c) => {
-            // A packed structure: copied before it is looked at.
+            // A packed struct: copy the fields before borrowing them.
             let (all, sp, pc) = (c.iregs, c.sp, c.pc);
             (pc, sp, named(ARM64.into_iter().zip(all.into_iter().chain([sp]))))
         }
@@ -327,9 +325,9 @@ fn registers(context: &MinidumpContext, thread: &mut OsThread) {
     thread.registers = general;
 }
 
-/// The exception that the dump was written for. Dumps on request have no such stream, or one that says nothing.
+/// The exception that the dump was written for. Dumps on request have no such stream, or an empty one.
 fn exception(reading: &mut Reading<'_>, os: Os) -> Option<Crash> {
-    /// What breakpad writes into dumps on request, on Linux.
+    /// Written by Breakpad into Linux dumps on request.
     const DUMP_REQUESTED: u32 = 0xffff_ffff;
     let stream = reading.stream(stream::EXCEPTION, "exception")?;
     let exception = match MinidumpException::read(stream.bytes, &[], file_endian(stream.endian), None) {
@@ -347,8 +345,8 @@ fn exception(reading: &mut Reading<'_>, os: Os) -> Option<Crash> {
     let count = usize::try_from(record.number_parameters).unwrap_or(usize::MAX);
     let information = record.exception_information;
     let parameters: Vec<u64> = information.into_iter().take(count).map(|p| p & reading.max_address).collect();
-    // Access violation and in-page error: the second parameter is the address that was touched.
-    let touched = if matches!(code, 0xc000_0005 | 0xc000_0006) { parameters.get(1).copied() } else { None };
+    // Access violation and in-page error: the second parameter is the address accessed.
+    let accessed = if matches!(code, 0xc000_0005 | 0xc000_0006) { parameters.get(1).copied() } else { None };
     let name = match os {
         Os::Linux => signal_name(code),
         _ => match code_name(code) {
@@ -360,7 +358,7 @@ fn exception(reading: &mut Reading<'_>, os: Os) -> Option<Crash> {
         thread: Some(exception.thread_id),
         code,
         name,
-        address: Some(reading.addr(touched.unwrap_or(record.exception_address))),
+        address: Some(reading.addr(accessed.unwrap_or(record.exception_address))),
         parameters,
     })
 }
@@ -368,9 +366,9 @@ fn exception(reading: &mut Reading<'_>, os: Os) -> Option<Crash> {
 fn code_name(code: u32) -> Option<&'static str> {
     Some(match code {
         0xe043_4352 => "CLR exception",
-        0xe043_4f4d => "CLR exception, old code",
+        0xe043_4f4d => "legacy CLR exception",
         0xe06d_7363 => "C++ exception",
-        0x8013_1506 => "internal error of the CLR",
+        0x8013_1506 => "CLR internal error",
         0x8013_1623 => "Environment.FailFast",
         0x8000_0003 => "breakpoint",
         0x8000_0004 => "single step",

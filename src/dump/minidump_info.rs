@@ -1,4 +1,4 @@
-//! Minidumps: modules, names of threads, process id.
+//! Minidumps: modules, thread names, process id.
 
 use rustc_hash::FxHashMap;
 
@@ -7,27 +7,27 @@ use super::fields::Fields;
 use super::minidump::{Reading, stream};
 use crate::base::{Endian, Limits};
 
-/// Bytes of all strings of a minidump together. A process with a thousand modules has some 100 KB; without a bound on the
-/// sum, many entries could name the same long string and multiply it.
-const ALL_STRINGS: u64 = 64 << 20;
+/// Total size in bytes of a minidump's strings. A process with a thousand modules has about 100 KB; without a bound on the
+/// total, many entries could share one long string and multiply it.
+const MAX_STRINGS: u64 = 64 << 20;
 
-/// Reads strings within bounds.
+/// Reads strings within a budget.
 pub(super) struct Strings {
     each: u64,
     left: u64,
 }
 
 impl Strings {
-    /// Nothing read yet.
+    /// A full budget.
     pub(super) fn new(limits: &Limits, file: Fields<'_>) -> Strings {
-        Strings { each: limits.string_bytes, left: ALL_STRINGS.min(file.len()) }
+        Strings { each: limits.string_bytes, left: MAX_STRINGS.min(file.len()) }
     }
 
-    /// The length-prefixed UTF-16 string at `offset` of the file, as much of it as there is; half characters show as
-    /// replacement characters.
+    /// The length-prefixed UTF-16 string at `offset` of the file, cut at the end of the file or the budget. Unpaired
+    /// surrogates become U+FFFD.
     fn read(&mut self, file: Fields<'_>, offset: u64) -> Option<String> {
-        let announced = u64::from(file.u32(offset)?);
-        let bytes = file.clamped(offset.saturating_add(4), announced.min(self.each).min(self.left));
+        let declared = u64::from(file.u32(offset)?);
+        let bytes = file.clamped(offset.saturating_add(4), declared.min(self.each).min(self.left));
         self.left = self.left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         let units = bytes.chunks_exact(2).filter_map(|b| <[u8; 2]>::try_from(b).ok()).map(|b| match file.endian {
             Endian::Little => u16::from_le_bytes(b),
@@ -38,14 +38,14 @@ impl Strings {
     }
 }
 
-/// The list of modules. A module whose name is unreadable is still a module.
+/// The module list. Modules with unreadable names are kept.
 pub(super) fn modules(reading: &mut Reading<'_>, strings: &mut Strings) -> Vec<Module> {
     const ENTRY: u64 = 108;
-    let Some(list) = reading.stream(stream::MODULES, "list of modules") else { return Vec::new() };
-    let (start, count) = reading.list(list, ENTRY, "list of modules");
+    let Some(list) = reading.stream(stream::MODULES, "module list") else { return Vec::new() };
+    let (start, count) = reading.list(list, ENTRY, "module list");
     let cap = u64::try_from(reading.limits.modules).unwrap_or(u64::MAX);
     if count > cap {
-        reading.oddities.push(format!("modules beyond the first {cap} are not listed"));
+        reading.oddities.push(format!("only the first {cap} modules are listed"));
     }
     let mut modules = Vec::new();
     let mut unnamed = 0u64;
@@ -72,7 +72,7 @@ pub(super) fn modules(reading: &mut Reading<'_>, strings: &mut Strings) -> Vec<M
     modules
 }
 
-/// `VS_FIXEDFILEINFO`: its signature, and the two halves of the file version.
+/// The file version from `VS_FIXEDFILEINFO`: its signature and the two halves of the version.
 fn version(signature: Option<u32>, high: Option<u32>, low: Option<u32>) -> Option<[u16; 4]> {
     if signature != Some(0xfeef_04bd) {
         return None;
@@ -82,24 +82,24 @@ fn version(signature: Option<u32>, high: Option<u32>, low: Option<u32>) -> Optio
     Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]), u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h])])
 }
 
-/// `RSDS`: the PDB's GUID and age, 20 bytes as they stand in the record. `BpEL`: the GNU build id of an ELF image.
+/// The build id from a CodeView record. `RSDS`: GUID and age of the PDB, 20 bytes verbatim. `BpEL`: GNU build id (ELF).
 fn build_id(file: Fields<'_>, len: u32, at: u32) -> Option<Vec<u8>> {
-    const LONGEST: u64 = 64;
+    const MAX_BUILD_ID: u64 = 64;
     let record = Fields::new(file.slice(u64::from(at), u64::from(len))?, file.endian);
     let id = match record.u32(0)? {
         0x5344_5352 => record.slice(4, 20)?,
-        0x4270_454c => record.clamped(4, LONGEST),
+        0x4270_454c => record.clamped(4, MAX_BUILD_ID),
         _ => return None,
     };
     Some(id.to_vec())
 }
 
-/// Names of threads, by thread id.
+/// Thread names by thread id.
 pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> FxHashMap<u32, String> {
     const ENTRY: u64 = 12;
     let mut names = FxHashMap::default();
-    let Some(list) = reading.stream(stream::THREAD_NAMES, "list of thread names") else { return names };
-    let (start, count) = reading.list(list, ENTRY, "list of thread names");
+    let Some(list) = reading.stream(stream::THREAD_NAMES, "thread name list") else { return names };
+    let (start, count) = reading.list(list, ENTRY, "thread name list");
     let cap = u64::try_from(reading.limits.threads).unwrap_or(u64::MAX);
     for index in 0..count.min(cap) {
         let at = start.saturating_add(index.saturating_mul(ENTRY));
@@ -111,10 +111,10 @@ pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> 
     names
 }
 
-/// The process id, where the miscellaneous information says that it has one.
+/// The process id, if the MiscInfo stream declares one.
 pub(super) fn process_id(reading: &mut Reading<'_>) -> Option<u32> {
     const HAS_PROCESS_ID: u32 = 1;
-    let misc = reading.stream(stream::MISC, "miscellaneous information")?;
+    let misc = reading.stream(stream::MISC, "misc info")?;
     let flags = misc.u32(4)?;
     misc.u32(8).filter(|_| flags & HAS_PROCESS_ID != 0)
 }

@@ -1,4 +1,4 @@
-//! Minidumps: captured memory and the map of the address space.
+//! Minidumps: captured memory and memory regions.
 
 use super::fields::Fields;
 use super::minidump::{Reading, stream};
@@ -8,19 +8,19 @@ use crate::base::AddrRange;
 /// Captured memory.
 #[derive(Debug, Default)]
 pub(super) struct MemoryLists {
-    /// Ranges of both lists, the 64-bit list first.
+    /// The ranges of both lists, 64-bit list first.
     pub(super) ranges: Vec<CapturedRange>,
-    /// Bytes that the lists announce and the file does not hold.
+    /// Bytes that the lists declare but the truncated file does not hold.
     pub(super) truncated: u64,
 }
 
-/// Reads MemoryList and Memory64List. Either, both or none may be there.
+/// Reads MemoryList and Memory64List. Either, both or neither may be present.
 pub(super) fn memory_lists(reading: &mut Reading<'_>) -> MemoryLists {
     let mut memory = MemoryLists::default();
-    if let Some(list) = reading.stream(stream::MEMORY64, "list of memory (64-bit)") {
+    if let Some(list) = reading.stream(stream::MEMORY64, "64-bit memory list") {
         memory64(reading, list, &mut memory);
     }
-    if let Some(list) = reading.stream(stream::MEMORY, "list of memory") {
+    if let Some(list) = reading.stream(stream::MEMORY, "memory list") {
         memory32(reading, list, &mut memory);
     }
     let overlaps = overlaps(&memory.ranges);
@@ -30,19 +30,19 @@ pub(super) fn memory_lists(reading: &mut Reading<'_>) -> MemoryLists {
     memory
 }
 
-/// Count, file offset of the first range's bytes, then (start, length) of each; the bytes of all follow one another.
+/// Memory64List: count, file offset of the first range's bytes, then *(start, length)* entries; the bytes are contiguous.
 fn memory64(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryLists) {
     const START: u64 = 16;
     const ENTRY: u64 = 16;
-    let (Some(announced), Some(mut offset)) = (list.u64(0), list.u64(8)) else {
-        reading.oddities.push("the list of memory (64-bit) is unreadable".to_owned());
+    let (Some(declared), Some(mut offset)) = (list.u64(0), list.u64(8)) else {
+        reading.oddities.push("the 64-bit memory list is unreadable".to_owned());
         return;
     };
     let room = list.len().saturating_sub(START).checked_div(ENTRY).unwrap_or(0);
-    if announced > room {
-        reading.oddities.push(format!("the list of memory (64-bit) holds {room} of the {announced} ranges that it announces"));
+    if declared > room {
+        reading.oddities.push(format!("the 64-bit memory list holds {room} of its {declared} ranges"));
     }
-    for index in 0..announced.min(room) {
+    for index in 0..declared.min(room) {
         let at = START.saturating_add(index.saturating_mul(ENTRY));
         let (Some(start), Some(len)) = (list.u64(at), list.u64(at.saturating_add(8))) else { break };
         add(reading, memory, start, len, offset);
@@ -50,10 +50,10 @@ fn memory64(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryList
     }
 }
 
-/// Count, then (start, length, file offset) of each.
+/// MemoryList: count, then *(start, length, file offset)* entries.
 fn memory32(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryLists) {
     const ENTRY: u64 = 16;
-    let (begin, count) = reading.list(list, ENTRY, "list of memory");
+    let (begin, count) = reading.list(list, ENTRY, "memory list");
     for index in 0..count {
         let at = begin.saturating_add(index.saturating_mul(ENTRY));
         let (Some(start), Some(len), Some(offset)) = (list.u64(at), list.u32(at.saturating_add(8)), list.u32(at.saturating_add(12))) else {
@@ -65,7 +65,7 @@ fn memory32(reading: &mut Reading<'_>, list: Fields<'_>, memory: &mut MemoryList
 
 fn add(reading: &Reading<'_>, memory: &mut MemoryLists, start: u64, len: u64, offset: u64) {
     let start = reading.addr(start);
-    // Ranges without length occur (ClrMD issue 300); what would lie past the last address is impossible.
+    // Empty ranges occur (microsoft/clrmd#300). Clamp ranges that run past the end of the address space.
     let possible = len.min(reading.max_address.saturating_sub(start.0));
     let len = possible.min(reading.file.len().saturating_sub(offset));
     memory.truncated = memory.truncated.saturating_add(possible.saturating_sub(len));
@@ -74,7 +74,7 @@ fn add(reading: &Reading<'_>, memory: &mut MemoryLists, start: u64, len: u64, of
     }
 }
 
-/// How many ranges begin inside another. They stay: the memory floor decides whose bytes count.
+/// Number of ranges that start inside another one. They are kept: the memory floor decides which one wins.
 fn overlaps(ranges: &[CapturedRange]) -> usize {
     let mut spans: Vec<(u64, u64)> = ranges.iter().map(|r| (r.start.0, r.start.plus(r.len).0)).collect();
     spans.sort_unstable();
@@ -89,27 +89,27 @@ fn overlaps(ranges: &[CapturedRange]) -> usize {
     count
 }
 
-/// MemoryInfoList: the committed regions, and their size together. `None` without such a list.
+/// The committed regions of MemoryInfoList and their total size in bytes; `None` without such a list.
 pub(super) fn memory_regions(reading: &mut Reading<'_>) -> (Vec<MappedRegion>, Option<u64>) {
     const COMMITTED: u32 = 0x1000;
-    const SMALLEST_ENTRY: u64 = 48;
-    let Some(list) = reading.stream(stream::MEMORY_INFO, "map of memory") else { return (Vec::new(), None) };
-    let (Some(header), Some(entry), Some(announced)) = (list.u32(0), list.u32(4), list.u64(8)) else {
-        reading.oddities.push("the map of memory is unreadable".to_owned());
+    const MIN_ENTRY: u64 = 48;
+    let Some(list) = reading.stream(stream::MEMORY_INFO, "memory info list") else { return (Vec::new(), None) };
+    let (Some(header), Some(entry), Some(declared)) = (list.u32(0), list.u32(4), list.u64(8)) else {
+        reading.oddities.push("the memory info list is unreadable".to_owned());
         return (Vec::new(), None);
     };
     let (header, entry) = (u64::from(header), u64::from(entry));
-    if entry < SMALLEST_ENTRY || header < 16 {
-        reading.oddities.push(format!("the map of memory has entries of {entry} bytes, expected {SMALLEST_ENTRY}"));
+    if entry < MIN_ENTRY || header < 16 {
+        reading.oddities.push(format!("the memory info list has entries of {entry} bytes, expected {MIN_ENTRY}"));
         return (Vec::new(), None);
     }
     let room = list.len().saturating_sub(header).checked_div(entry).unwrap_or(0);
-    if announced > room {
-        reading.oddities.push(format!("the map of memory holds {room} of the {announced} regions that it announces"));
+    if declared > room {
+        reading.oddities.push(format!("the memory info list holds {room} of its {declared} regions"));
     }
     let mut regions = Vec::new();
     let mut mapped = 0u64;
-    for index in 0..announced.min(room) {
+    for index in 0..declared.min(room) {
         let at = header.saturating_add(index.saturating_mul(entry));
         let (Some(base), Some(size), Some(state), Some(protection)) =
             (list.u64(at), list.u64(at.saturating_add(24)), list.u32(at.saturating_add(32)), list.u32(at.saturating_add(36)))
@@ -124,7 +124,7 @@ pub(super) fn memory_regions(reading: &mut Reading<'_>) -> (Vec<MappedRegion>, O
         mapped = mapped.saturating_add(size);
         regions.push(MappedRegion {
             range: AddrRange::new(start, start.plus(size)),
-            // PAGE_READONLY … PAGE_EXECUTE_WRITECOPY: one bit each.
+            // One bit each, from PAGE_READONLY to PAGE_EXECUTE_WRITECOPY.
             read: protection & 0xee != 0,
             write: protection & 0xcc != 0,
             execute: protection & 0xf0 != 0,

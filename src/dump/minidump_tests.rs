@@ -1,7 +1,7 @@
 use super::super::elf_core::tests::{BE, LE, put};
 use super::*;
 
-/// Makes minidumps byte by byte.
+/// Builds minidumps byte by byte.
 pub(in crate::dump) struct Mini {
     endian: Endian,
     streams: Vec<(u32, Vec<u8>)>,
@@ -112,7 +112,7 @@ pub(in crate::dump) fn small_mini(endian: Endian) -> Vec<u8> {
     mini.build(&[0x33; 0x180])
 }
 
-fn open(bytes: Vec<u8>) -> Result<Dump, DumpError> {
+fn open(bytes: Vec<u8>) -> Result<DumpFile, DumpError> {
     read(Arc::new(Bytes::Owned(bytes)), Path::new("test.dmp"), &Limits::default())
 }
 
@@ -148,13 +148,13 @@ fn reads_both_byte_orders() {
 }
 
 #[test]
-fn memory_that_is_cut_off_is_clamped() {
+fn truncated_memory_is_clamped() {
     let bytes = small_mini(LE);
     let cut = open(bytes[..0x20c0].to_vec()).unwrap();
     assert_eq!(cut.ranges.iter().map(|r| r.len).collect::<Vec<_>>(), [0x80, 0x40]);
     assert_eq!(cut.facts.truncated_bytes, 0xc0);
     assert_eq!(cut.modules.len(), 1);
-    // A list that announces more ranges than its stream holds.
+    // A list that declares more ranges than its stream holds.
     let mut mini = Mini::new(LE, 9);
     mini.stream(stream::MEMORY64, &[(u64::MAX, 8), (0x2000, 8), (0x1_0000, 8), (0x80, 8)]);
     mini.stream(stream::MEMORY, &[(u64::from(u32::MAX), 4), (0x1_0040, 8), (0x80, 4), (0x2000, 4)]);
@@ -173,7 +173,7 @@ fn sign_extended_addresses_lose_their_sign() {
 }
 
 #[test]
-fn header_and_directory_cut_off() {
+fn truncated_header_and_directory() {
     let bytes = small_mini(LE);
     assert!(matches!(open(bytes[..20].to_vec()), Err(DumpError::Truncated { .. })));
     assert!(matches!(open(bytes[..40].to_vec()), Err(DumpError::Truncated { .. })));
@@ -183,7 +183,7 @@ fn header_and_directory_cut_off() {
 }
 
 #[test]
-fn an_exception_that_says_nothing_is_no_crash() {
+fn an_empty_exception_is_not_a_crash() {
     for (code, crash) in [(0, false), (0xe043_4352, true), (0x1234, true)] {
         let mut mini = Mini::new(LE, 9);
         let mut exception = vec![(1, 4), (0, 4), (code, 4), (0, 4), (0, 8), (0, 8), (99, 4), (0, 4)];
@@ -196,7 +196,7 @@ fn an_exception_that_says_nothing_is_no_crash() {
 }
 
 #[test]
-fn one_long_string_named_often_does_not_multiply() {
+fn a_shared_long_string_is_not_multiplied() {
     let mut mini = Mini::new(LE, 9);
     let count = 30u64;
     let long = mini.string(&"x".repeat(1500));

@@ -1,7 +1,17 @@
-//! Floor 1: turns a file into ranges of captured memory, modules, threads and facts. Knows nothing of .NET.
+//! Floor 1: parses a dump file into captured ranges, modules, threads and facts. Knows nothing of .NET.
 //!
-//! Every container reduces to one table, *(target address, length, file offset)*: [`Dump::ranges`]. Memory that was
-//! mapped but not captured is simply not in that table; nothing here ever stands in for it.
+//! Every container reduces to one table of *(target address, length, file offset)*: [`DumpFile::ranges`]. Memory that was
+//! mapped but not captured is absent from that table; nothing is ever substituted for it.
+//!
+//! | module | reads |
+//! | --- | --- |
+//! | `open`, `sniff`, `compressed`, `bytes` | any file: format detection, decompression, mapping |
+//! | `elf_core`, `elf_notes`, `elf_modules` | ELF cores by createdump, the kernel and gdb |
+//! | `minidump`, `minidump_info`, `minidump_memory` | Windows minidumps |
+//! | `stacks` | where the threads' stacks are |
+//! | `write` | lays out trimmed dumps |
+//!
+//! What each writer puts into its dumps: `docs/internals/containers.md`.
 
 mod bytes;
 mod compressed;
@@ -17,7 +27,7 @@ mod minidump_info;
 mod minidump_memory;
 mod open;
 #[cfg(test)]
-mod real_tests;
+pub(crate) mod real_tests;
 mod registers;
 mod sniff;
 mod stacks;
@@ -29,186 +39,170 @@ use std::sync::Arc;
 pub use bytes::Bytes;
 pub use error::DumpError;
 pub use open::{OpenOptions, open, open_bytes};
-pub use sniff::{FileKind, sniff};
-pub use stacks::ThreadStacks;
+pub use sniff::FileKind;
+pub(crate) use sniff::sniff;
+pub(crate) use stacks::ThreadStacks;
 pub use write::{Layout, RedactRegisters, WriteError, lay_out};
 
-use crate::base::{Addr, AddrRange, Arch, Os, Shape};
+use crate::base::{Addr, AddrRange, Arch, Os, Shape, file_name};
+pub use crate::model::{Compression, Container};
 
-/// One dump, parsed: where its memory lies in the file, and what the container says about the process.
+/// A parsed dump: where its memory lies in the file, and what the container says about the process.
 #[derive(Clone, Debug)]
-pub struct Dump {
-    /// The file's bytes, mapped.
+pub struct DumpFile {
+    /// The (decompressed) file.
     pub bytes: Arc<Bytes>,
-    /// What the container says about the process and itself.
+    /// Facts about the process and the container.
     pub facts: DumpFacts,
-    /// Captured memory, in the order of the file. May overlap in damaged or odd dumps; the memory floor decides.
+    /// Captured memory, in file order. Ranges of damaged dumps may overlap; the memory floor resolves that.
     pub ranges: Vec<CapturedRange>,
-    /// The address space as the container describes it, captured or not. Empty where it does not.
+    /// The address space, captured or not. Empty if the container does not describe it.
     pub regions: Vec<MappedRegion>,
-    /// Loaded images: from the module list of a minidump, from NT_FILE of an ELF core.
+    /// Loaded images: the module list of a minidump, or derived from NT_FILE in an ELF core.
     pub modules: Vec<Module>,
     /// File mappings (NT_FILE). Empty for minidumps.
     pub files: Vec<FileMapping>,
-    /// Threads of the process in the order of the dump.
+    /// Threads, in dump order.
     pub threads: Vec<OsThread>,
-    /// Why the process ended, where the dump says so.
+    /// Why the process ended, if recorded.
     pub crash: Option<Crash>,
-    /// NT_AUXV entries: (type, value). Empty for minidumps.
+    /// NT_AUXV entries, *(type, value)*. Empty for minidumps.
     pub auxv: Vec<(u64, u64)>,
 }
 
-/// What the container says about the process and about itself.
+/// Facts about the process and the container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpFacts {
-    /// Path that was opened.
+    /// The path that was opened.
     pub path: PathBuf,
     /// Container format.
     pub container: Container,
-    /// How the file was compressed, if it was.
+    /// Compression of the file, if any.
     pub compression: Option<Compression>,
     /// Operating system of the process.
     pub os: Os,
     /// Architecture of the process.
     pub arch: Arch,
-    /// Pointer size and byte order of the process. `None` where the container does not tell (unknown architecture in a minidump).
+    /// Pointer size and byte order. `None` if the container does not tell: a minidump of an unknown architecture.
     pub shape: Option<Shape>,
     /// Process id.
     pub pid: Option<u32>,
-    /// Name or command line of the process, as far as recorded.
+    /// Name or command line of the process, as recorded.
     pub process_name: Option<String>,
-    /// Seconds since 1970 when the dump was written, where the container says.
+    /// When the dump was written, in seconds since 1970. Minidumps only.
     pub time: Option<u64>,
-    /// Bytes of the dump file (decompressed).
+    /// Size of the (decompressed) dump file in bytes.
     pub file_bytes: u64,
-    /// Bytes of memory that the dump holds.
+    /// Captured memory in bytes.
     pub captured_bytes: u64,
-    /// Bytes of address space that the dump describes, captured or not. `None` where the container does not tell.
+    /// Mapped memory in bytes, captured or not. `None` if the container does not tell.
     pub mapped_bytes: Option<u64>,
-    /// Bytes of memory that the dump announces but the file does not hold, because it was cut off.
+    /// Bytes of memory that the dump declares but the truncated file does not hold.
     pub truncated_bytes: u64,
-    /// Flags of a minidump's header (`MINIDUMP_TYPE`).
+    /// `MINIDUMP_TYPE` flags of a minidump's header.
     pub minidump_flags: Option<u64>,
-    /// ELF: program headers whose memory was mapped but not captured at all (kernel cores have many, createdump none).
+    /// Mappings of an ELF core of which nothing was captured. Kernel cores have many, createdump writes none.
     pub uncaptured_mappings: u64,
-    /// What gcdump left out when it wrote this dump; `None` for dumps of other writers.
+    /// Set if `gcdump trim` wrote this dump.
     pub trimmed: Option<Trimmed>,
-    /// Things the loader had to work around, in words.
+    /// Irregularities that the reader worked around, one sentence each.
     pub oddities: Vec<String>,
 }
 
-/// A dump that gcdump made of another one.
+/// How `gcdump trim` changed the dump that it copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trimmed {
-    /// Whether strings and the elements of arrays were overwritten.
+    /// Whether the contents of strings and arrays were overwritten.
     pub redacted: bool,
 }
 
-/// Container format of a dump.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Container {
-    /// ELF core file (Linux).
-    ElfCore,
-    /// Windows minidump.
-    Minidump,
-}
-
-/// Compression that a dump was stored with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// Zstandard.
-    Zstd,
-    /// gzip.
-    Gzip,
-}
-
-/// A stretch of captured memory.
+/// A range of captured memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedRange {
     /// Address in the process.
     pub start: Addr,
-    /// Bytes captured, already clamped to the file's end.
+    /// Length in bytes, clamped to the end of the file.
     pub len: u64,
-    /// Where they lie in [`Dump::bytes`].
+    /// Offset of its bytes in [`DumpFile::bytes`].
     pub offset: u64,
 }
 
-/// A stretch of the process's address space, captured or not.
+/// A mapped region of the address space, captured or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedRegion {
-    /// Where it lies.
+    /// Its addresses.
     pub range: AddrRange,
-    /// Readable, where known.
+    /// Whether it is readable.
     pub read: bool,
-    /// Writable, where known.
+    /// Whether it is writable.
     pub write: bool,
-    /// Executable, where known.
+    /// Whether it is executable.
     pub execute: bool,
 }
 
-/// An image or mapped file that the container lists as a module.
+/// A loaded image, or a mapped file that looks like one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
     /// Path as the process knew it, without " (deleted)".
     pub path: String,
-    /// Lowest address.
+    /// Load address.
     pub base: Addr,
-    /// Bytes from the lowest to the highest address of it that the container lists. NT_FILE leaves out `.bss`.
+    /// Bytes from the lowest to the highest listed address. NT_FILE does not cover `.bss`.
     pub size: u64,
-    /// PE: link time stamp of the image's header.
+    /// `TimeDateStamp` of the image header (PE).
     pub timestamp: Option<u32>,
-    /// File version resource (major, minor, build, revision), where a minidump records it.
+    /// File version *(major, minor, build, revision)*, if a minidump records it.
     pub version: Option<[u16; 4]>,
-    /// Build id that the container itself records (module records of a minidump). PE: GUID and age of the PDB, 20 bytes as
-    /// they stand in the record; ELF: the GNU build id. ELF cores have it only in the captured image.
+    /// Build id from a minidump's module record: GUID and age of the PDB (PE; 20 bytes, verbatim), or the GNU build id
+    /// (ELF). In ELF cores it is only in the captured image.
     pub build_id: Option<Vec<u8>>,
 }
 
 impl Module {
-    /// The last component of the path; both kinds of slashes count.
+    /// The last component of the path, whichever slashes it uses.
     pub fn file_name(&self) -> &str {
-        self.path.rsplit(['/', '\\']).next().unwrap_or(&self.path)
+        file_name(&self.path)
     }
 }
 
-/// One NT_FILE entry: a stretch of a file in memory.
+/// An NT_FILE entry: part of a file mapped into memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMapping {
     /// Where it is mapped.
     pub range: AddrRange,
-    /// Offset in the file, bytes.
+    /// Offset in the file, in bytes.
     pub file_offset: u64,
     /// Path as the process knew it, without " (deleted)".
     pub path: String,
 }
 
-/// A general register of a thread.
+/// A general-purpose register of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// Its name as debuggers print it: `rbx`, `x19`.
+    /// Its name, as debuggers print it: `rbx`, `x19`.
     pub name: &'static str,
-    /// What it held when the dump was taken.
+    /// Its value when the dump was taken.
     pub value: u64,
 }
 
-/// A thread of the operating system.
+/// An operating system thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OsThread {
-    /// Thread id of the operating system.
+    /// Operating system thread id.
     pub id: u32,
     /// Instruction pointer.
     pub instruction_pointer: Option<Addr>,
     /// Stack pointer.
     pub stack_pointer: Option<Addr>,
-    /// All general registers, the stack pointer included, for a conservative scan of roots.
+    /// The general-purpose registers, stack pointer included, for conservative root scanning.
     pub registers: Vec<Register>,
-    /// Base of the thread's own data (x64 Linux: `fs_base`). The C library keeps it at the top of the stacks that it makes.
+    /// Base of thread-local storage (`fs_base`; x64 Linux only). The C library places it at the top of the stacks it allocates.
     pub thread_base: Option<Addr>,
-    /// Signal that this thread was handling (ELF `pr_cursig`), 0 for none.
+    /// Signal that the thread was handling (ELF `pr_cursig`), 0 if none.
     pub signal: u32,
-    /// Name, where recorded.
+    /// Name, if recorded.
     pub name: Option<String>,
-    /// Captured stack memory (minidump thread record).
+    /// Captured part of the stack (minidump thread record).
     pub stack: Option<AddrRange>,
     /// Thread environment block (Windows).
     pub teb: Option<Addr>,
@@ -217,14 +211,14 @@ pub struct OsThread {
 /// Why the process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash {
-    /// Thread that crashed.
+    /// The crashing thread's id.
     pub thread: Option<u32>,
     /// Signal number (ELF) or exception code (minidump).
     pub code: u32,
-    /// In words: `SIGABRT`, `0xe0434352 (CLR exception)`.
+    /// Display name: `SIGABRT`, `0xe0434352 (CLR exception)`.
     pub name: String,
-    /// Faulting or raising address, where recorded.
+    /// Faulting or raising address, if recorded.
     pub address: Option<Addr>,
-    /// Exception parameters (minidump). For a CLR exception: HRESULT first, the runtime's base last.
+    /// Exception parameters (minidump). For a CLR exception, the first is the HRESULT and the last the runtime's base.
     pub parameters: Vec<u64>,
 }

@@ -1,36 +1,36 @@
-//! The way in: a path becomes a [`Dump`].
+//! Opens a dump: format detection, decompression, dispatch to the container's reader.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::sniff::SNIFF_BYTES;
-use super::{Bytes, Compression, Dump, DumpError, FileKind, compressed, elf_core, minidump, sniff};
+use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, minidump, sniff};
 use crate::base::{Limits, Progress};
 
-/// Oddities that are listed one by one.
-const MOST_ODDITIES: usize = 50;
+/// Oddities kept per dump.
+const MAX_ODDITIES: usize = 50;
 
 /// How to open a dump.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// Caps on what is read.
+    /// Caps on what is read from the dump.
     pub limits: Limits,
-    /// Whom to tell about work that takes long: decompression, and all walks through the heap later on.
+    /// Progress reporting for decompression and heap walks.
     pub progress: Option<Arc<dyn Progress>>,
-    /// Read the file into memory instead of mapping it: for file systems that cannot map.
+    /// Read the file into memory instead of mapping it, for file systems that do not support mapping.
     pub no_mmap: bool,
 }
 
-/// Opens the dump at `path`. What it is, also whether it is compressed, is told from its content.
+/// Opens the dump at `path`. Format and compression are detected from the contents, never from the name.
 ///
 /// # Errors
-/// Where the file cannot be read, is no dump, or is damaged so early that nothing of it can be read. Damage further on
-/// is no error: what can be had is had, and [`DumpFacts::oddities`](super::DumpFacts::oddities) and
-/// [`DumpFacts::truncated_bytes`](super::DumpFacts::truncated_bytes) tell.
-pub fn open(path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
+/// Fails if the file cannot be read, is not a dump, or lacks the structures without which nothing of it can be read. Other
+/// damage is not an error: everything readable is kept, and [`DumpFacts::oddities`](super::DumpFacts::oddities) and
+/// [`DumpFacts::truncated_bytes`](super::DumpFacts::truncated_bytes) report the rest.
+pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let io = |source| DumpError::Io { path: path.to_owned(), source };
-    // Before opening: opening a pipe that nobody writes to would wait for ever.
+    // Checked before opening: opening a pipe without a writer blocks.
     let kind = fs::metadata(path).map_err(io)?;
     if kind.is_dir() {
         return Err(DumpError::NotADump { path: path.to_owned(), kind: FileKind::Directory });
@@ -42,11 +42,11 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
     open_bytes(bytes.map_err(io)?, path, options)
 }
 
-/// Opens a dump whose bytes are at hand. `path` is for messages and for [`DumpFacts::path`](super::DumpFacts::path).
+/// Opens a dump from its bytes. `path` is used in messages and as [`DumpFacts::path`](super::DumpFacts::path).
 ///
 /// # Errors
-/// As [`open`].
-pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
+/// See [`open`].
+pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let compression = match kind_of(&bytes) {
         FileKind::Zstd => Compression::Zstd,
         FileKind::Gzip => Compression::Gzip,
@@ -67,14 +67,14 @@ pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Du
             dump.facts.compression = Some(compression);
             if let Some(damage) = damage {
                 dump.facts.oddities.push(format!(
-                    "the {} data is damaged or cut off ({damage}); read what came out of it, {} bytes",
+                    "the {} data is damaged or truncated ({damage}); read the {} bytes before the damage",
                     compression.name(),
                     dump.facts.file_bytes
                 ));
             }
             Ok(dump)
         }
-        // Whatever came out is not enough to read: the damage is the reason, not what it left behind.
+        // Too little was decompressed. Report the cause, not the parse error that follows from it.
         (Err(_), Some(source)) => Err(DumpError::Decompress { path: path.to_owned(), source }),
         (Err(DumpError::NotADump { path, kind }), None) => Err(DumpError::CompressedNotADump { path, kind }),
         (Err(e), None) => Err(e),
@@ -86,18 +86,18 @@ fn kind_of(bytes: &Bytes) -> FileKind {
     sniff(first, u64::try_from(bytes.len()).unwrap_or(u64::MAX))
 }
 
-fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
+fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let mut dump = match kind {
         FileKind::ElfCore => elf_core::read(Arc::new(bytes), path, &options.limits),
         FileKind::Minidump => minidump::read(Arc::new(bytes), path, &options.limits),
         kind => Err(DumpError::NotADump { path: path.to_owned(), kind }),
     }?;
-    // One broken note or segment gives one sentence; a hostile file has millions of them.
+    // Each broken note or segment adds a sentence; a hostile file has millions.
     let oddities = &mut dump.facts.oddities;
-    let more = oddities.len().saturating_sub(MOST_ODDITIES);
+    let more = oddities.len().saturating_sub(MAX_ODDITIES);
     if more > 0 {
-        oddities.truncate(MOST_ODDITIES);
-        oddities.push(format!("{more} more of this kind"));
+        oddities.truncate(MAX_ODDITIES);
+        oddities.push(format!("{more} further irregularities omitted"));
     }
     Ok(dump)
 }

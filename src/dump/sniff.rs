@@ -1,30 +1,30 @@
-//! Tells what a file is from its first bytes. File names never decide.
+//! Detects a file's format from its first bytes. File names are never considered.
 
 use super::fields::Fields;
 use crate::base::Endian;
 
-/// Bytes that [`sniff`] wants to see of the beginning of a file.
+/// Number of leading bytes that [`sniff`] looks at.
 pub(super) const SNIFF_BYTES: usize = 4096;
 
-/// What a file is, by its first bytes.
+/// A file's format, as far as its first bytes tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
-    /// ELF file of type `ET_CORE`: opened.
+    /// ELF file of type `ET_CORE`. Supported.
     ElfCore,
-    /// Minidump, either byte order: opened.
+    /// Minidump of either byte order. Supported.
     Minidump,
-    /// Zstandard frame: decompressed, then looked at again.
+    /// Zstandard frame. Decompressed, then sniffed again.
     Zstd,
-    /// gzip member: decompressed, then looked at again.
+    /// gzip member. Decompressed, then sniffed again.
     Gzip,
     /// Mach-O file of type `MH_CORE`.
     MachoCore,
     /// Any other Mach-O file.
     Macho,
-    /// Any ELF file that is not a core.
+    /// ELF file that is not a core.
     ElfOther {
-        /// `e_type` of its header: 1 object, 2 executable, 3 shared library or position-independent executable.
+        /// `e_type`: 1 relocatable, 2 executable, 3 shared library or position-independent executable.
         object_type: u16,
     },
     /// Windows executable or library, or a managed assembly.
@@ -45,38 +45,38 @@ pub enum FileKind {
     SevenZip,
     /// tar archive.
     Tar,
-    /// Memory dump of a whole Windows system.
+    /// Windows kernel dump.
     WindowsKernelDump,
     /// JSON text.
     Json,
     /// Any other text.
     Text,
-    /// A file without a byte.
+    /// An empty file.
     Empty,
-    /// A file too short to tell.
+    /// Too short to tell.
     TooShort,
     /// A directory.
     Directory,
-    /// A pipe, a socket or a device.
+    /// Pipe, socket or device.
     NotRegular,
     /// None of the above.
     Unknown,
 }
 
 impl FileKind {
-    /// What the file is and what to do about it, as the end of a sentence that begins with the file's name.
-    pub fn describe(self) -> &'static str {
+    /// A predicate to follow the file's name: what it is, and what to do about it.
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             FileKind::ElfCore => "is an ELF core dump",
             FileKind::Minidump => "is a minidump",
             FileKind::Zstd => "is a zstd file",
             FileKind::Gzip => "is a gzip file",
-            FileKind::MachoCore => "is a macOS (Mach-O) core, which this version does not read",
+            FileKind::MachoCore => "is a macOS (Mach-O) core, which gcdump does not support yet",
             FileKind::Macho => "is a macOS (Mach-O) executable or library, not a dump of a process",
             FileKind::ElfOther { object_type: 1 } => "is an ELF object file, not a core dump",
             FileKind::ElfOther { object_type: 2 | 3 } => "is an ELF shared library or executable, not a core dump",
             FileKind::ElfOther { .. } => "is an ELF file, but not a core dump",
-            FileKind::PeImage => "is a PE image (an .exe or .dll), not a dump; give the .dmp file that dotnet-dump or the system wrote",
+            FileKind::PeImage => "is a PE image (an .exe or .dll), not a dump; pass the .dmp file that dotnet-dump or the system wrote",
             FileKind::GcdumpTrace => {
                 "is a .gcdump file of dotnet-gcdump (an event-trace heap snapshot, not a process dump); collect one with dotnet-dump instead"
             }
@@ -87,20 +87,20 @@ impl FileKind {
             FileKind::Lz4 => "is an lz4 file; decompress it first (lz4 -d)",
             FileKind::SevenZip => "is a 7-Zip archive; unpack it first",
             FileKind::Tar => "is a tar archive; unpack it first",
-            FileKind::WindowsKernelDump => "is a memory dump of a whole Windows system; a dump of one process is needed",
+            FileKind::WindowsKernelDump => "is a Windows kernel dump; gcdump needs a dump of a single process",
             FileKind::Json => "is a JSON file, not a dump",
             FileKind::Text => "is a text file, not a dump",
-            FileKind::Empty => "is empty; the writing of the dump did not finish",
+            FileKind::Empty => "is empty; writing the dump did not finish",
             FileKind::TooShort => "is too short to be a dump",
-            FileKind::Directory => "is a directory; give the dump file inside it",
+            FileKind::Directory => "is a directory; pass the dump file inside it",
             FileKind::NotRegular => "is a pipe or a device; save the dump to a file first",
             FileKind::Unknown => "is neither an ELF core dump nor a minidump",
         }
     }
 }
 
-/// Tells what a file of `total_len` bytes is that begins with `first` (4 KiB suffice).
-pub fn sniff(first: &[u8], total_len: u64) -> FileKind {
+/// Detects the format of a file of `total_len` bytes from its first bytes; 4 KiB suffice.
+pub(crate) fn sniff(first: &[u8], total_len: u64) -> FileKind {
     if total_len == 0 || first.is_empty() {
         return FileKind::Empty;
     }
@@ -130,7 +130,7 @@ fn by_magic(first: &[u8]) -> Option<FileKind> {
         [0x1f, 0x8b, 0x08, ..] => FileKind::Gzip,
         [0xce | 0xcf, 0xfa, 0xed, 0xfe, ..] => macho(little.u32(12)),
         [0xfe, 0xed, 0xfa, 0xce | 0xcf, ..] => macho(Fields::new(first, Endian::Big).u32(12)),
-        // A universal binary; a Java class begins alike but has a version above 40 where the count of slices stands.
+        // Universal binary. Java class files share the magic but have a version above 40 in place of the slice count.
         [0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 1..=32, ..] => FileKind::Macho,
         [b'P', b'A', b'G', b'E', b'D', b'U', b'M', b'P', ..] | [b'P', b'A', b'G', b'E', b'D', b'U', b'6', b'4', ..] => {
             FileKind::WindowsKernelDump
@@ -142,7 +142,7 @@ fn by_magic(first: &[u8]) -> Option<FileKind> {
         [0x04, 0x22, 0x4d, 0x18, ..] => FileKind::Lz4,
         [b'7', b'z', 0xbc, 0xaf, 0x27, 0x1c, ..] => FileKind::SevenZip,
         [b'M', b'Z', ..] if !looks_like_text(first) => FileKind::PeImage,
-        // The serialiser's greeting, after its length.
+        // The serialiser's signature, preceded by its length.
         [_, _, _, _, rest @ ..] if rest.starts_with(b"!FastSerialization.") => FileKind::GcdumpTrace,
         _ if first.get(257..262) == Some(b"ustar") => FileKind::Tar,
         _ => return None,
@@ -155,7 +155,7 @@ fn macho(file_type: Option<u32>) -> FileKind {
     if file_type == Some(MH_CORE) { FileKind::MachoCore } else { FileKind::Macho }
 }
 
-/// Text: valid UTF-8 as far as seen (a character may be cut at the end) without control characters, or UTF-16 with a mark.
+/// Valid UTF-8 without control characters (the last character may be cut), or UTF-16 with a byte order mark.
 fn looks_like_text(first: &[u8]) -> bool {
     if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
         return true;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_people_mistake_for_dumps() {
+    fn recognises_files_commonly_mistaken_for_dumps() {
         let mut elf = vec![0u8; 64];
         elf[..7].copy_from_slice(b"\x7fELF\x02\x01\x01");
         elf[16] = 4;

@@ -1,25 +1,25 @@
-//! Where the stacks of threads lie, and which thread has which id: indexed, because dumps have ten thousand of both.
+//! Stack bounds and threads by id. Indexed: a dump may have ten thousand threads.
 
 use std::collections::HashMap;
 
-use super::{Dump, OsThread};
+use super::{DumpFile, OsThread};
 use crate::base::{Addr, AddrRange};
 
-/// The threads of a dump by id, and what lies around their stack pointers.
+/// The threads of a dump by id, and the memory around their stack pointers.
 #[derive(Debug)]
-pub struct ThreadStacks<'d> {
+pub(crate) struct ThreadStacks<'d> {
     threads: HashMap<u64, &'d OsThread>,
-    /// By start.
+    /// Sorted by start.
     mapped: Vec<AddrRange>,
-    /// By start.
+    /// Sorted by start.
     captured: Vec<AddrRange>,
     /// Sorted.
     pointers: Vec<Addr>,
 }
 
 impl<'d> ThreadStacks<'d> {
-    /// Indexes the threads, regions and ranges of `dump`. Where two threads have the same id, the first counts.
-    pub fn new(dump: &'d Dump) -> ThreadStacks<'d> {
+    /// Indexes the threads, regions and ranges of `dump`. Of threads with equal ids, the first wins.
+    pub(crate) fn new(dump: &'d DumpFile) -> ThreadStacks<'d> {
         let mut threads = HashMap::with_capacity(dump.threads.len());
         for thread in &dump.threads {
             threads.entry(u64::from(thread.id)).or_insert(thread);
@@ -38,20 +38,20 @@ impl<'d> ThreadStacks<'d> {
         }
     }
 
-    /// The thread with the operating system's `id`.
-    pub fn thread(&self, id: u64) -> Option<&'d OsThread> {
+    /// The thread with operating system id `id`.
+    pub(crate) fn thread(&self, id: u64) -> Option<&'d OsThread> {
         self.threads.get(&id).copied()
     }
 
-    /// What is mapped around `pointer`, or else what is captured around it. The kernel joins neighbouring mappings: more
-    /// than the stack may be in it.
-    pub fn around(&self, pointer: Addr) -> Option<AddrRange> {
+    /// The mapping around `pointer`, or else the captured range. The kernel merges adjacent mappings, so this may span
+    /// more than the stack.
+    pub(crate) fn around(&self, pointer: Addr) -> Option<AddrRange> {
         at(&self.mapped, pointer).or_else(|| at(&self.captured, pointer))
     }
 
-    /// The stack of `thread`: as the dump records it, or else from its stack pointer to the end of what is around that, but not
-    /// into another thread's. ELF cores do not say where a stack is.
-    pub fn of(&self, thread: &OsThread) -> Option<AddrRange> {
+    /// The stack of `thread`: as recorded, or else from its stack pointer to the end of the surrounding mapping, stopping at
+    /// the next thread's stack pointer. ELF cores do not record stack bounds.
+    pub(crate) fn of(&self, thread: &OsThread) -> Option<AddrRange> {
         let pointer = thread.stack_pointer;
         let recorded = thread.stack.filter(|s| pointer.is_none_or(|sp| s.contains(sp)));
         recorded.or_else(|| {

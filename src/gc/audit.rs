@@ -59,7 +59,7 @@ struct Known {
     seen: HashSet<Addr>,
 }
 
-impl Gc<'_> {
+impl Gc {
     /// Every list of segments. Nothing is noted.
     pub fn segment_lists(&self) -> Vec<SegmentList> {
         let soh = self.facts().max_generation.unwrap_or(2).min(self.facts().total_generations);

@@ -1,6 +1,6 @@
 //! The card table: which stretches of older generations may hold references to younger ones.
 //!
-//! Source: `gcpriv.h` and `gc.cpp` of the runtime; peers.md §3.4. One bit stands for 256 bytes on 64-bit targets, for 128
+//! Source: `gcpriv.h`, `gc.cpp`; `docs/internals/gc-structures.md#cards`. One bit stands for 256 bytes on 64-bit targets, for 128
 //! on 32-bit ones, 32 bits to a word. The pointer is biased: it is where the word of address 0 would be. What a card
 //! stands for is in no descriptor; that the table begins right behind the header of the bookkeeping memory proves it.
 
@@ -44,7 +44,7 @@ impl Cards {
     }
 }
 
-impl Gc<'_> {
+impl Gc {
     /// The card tables.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Gc<'_> {
     /// Where the only card table in use begins. After it has grown there is an older one until the next collection, and
     /// what is set in that one counts as well: then no card says anything alone.
     fn first_card_word(&self) -> Result<Addr, &'static str> {
-        let layout = CardTableInfoLayout::bind(self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
+        let layout = CardTableInfoLayout::bind(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let header = self.descriptor.number("CardTableInfoSize").map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let variable = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null());
         let start = variable.and_then(|at| self.memory.ptr(at).ok()).filter(|a| !a.is_null());

@@ -1,9 +1,10 @@
 //! What kind of garbage collector, and in which state.
 
 use super::HeapId;
-use crate::base::{Addr, Limits, NoteKind, SharedNotes};
+use crate::base::{Addr, Collector, Limits, NoteKind};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
+use crate::model::GcState;
 
 /// Facts about the garbage collector. `None` means not published by this runtime or not in the dump.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    pub(super) fn read(memory: &Memory, d: &Descriptor, notes: &SharedNotes, limits: &Limits) -> Result<Facts, ContractError> {
+    pub(super) fn read(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits) -> Result<Facts, ContractError> {
         // The source joins with ", " and may leave a dangling comma: empty items are dropped.
         let text = d.text("GCIdentifiers")?;
         let identifiers: Vec<String> = text.split(',').map(str::trim).filter(|s| !s.is_empty()).map(Into::into).collect();
@@ -103,18 +104,18 @@ impl Facts {
         }
     }
 
-    /// Name of the background collection's state.
-    pub fn state_name(&self) -> Option<String> {
+    /// The background collection's state by its name.
+    pub fn state_name(&self) -> Option<GcState> {
         Some(match self.state? {
-            0 => "marking".into(),
-            1 => "planning".into(),
-            2 => "free".into(),
-            n => n.to_string(),
+            0 => GcState::Marking,
+            1 => GcState::Planning,
+            2 => GcState::Free,
+            n => GcState::Unknown(n),
         })
     }
 }
 
-fn heaps(memory: &Memory, d: &Descriptor, notes: &SharedNotes, limits: &Limits, count: Option<u64>) -> Result<Vec<HeapId>, ContractError> {
+fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, count: Option<u64>) -> Result<Vec<HeapId>, ContractError> {
     let variable = d.pointer("Heaps")?;
     let Some(count) = count else {
         notes.add(NoteKind::Missing, d.pointer("NumHeaps").ok(), "the number of GC heaps is not in the dump");

@@ -1,11 +1,11 @@
 //! The finalization queue of each heap: objects whose finalizer has yet to run.
 //!
-//! Source: `CFinalize` of gcpriv.h and gc.cpp; reference §7.1. One array in parts, whose ends the fill pointers are:
+//! Source: `CFinalize` in `gcpriv.h` and `gc.cpp`; `docs/internals/gc-structures.md#finalization-queue`. One array in parts, whose ends the fill pointers are:
 //! POH, LOH, gen2, gen1, gen0, critical ready, ready. The first part begins where the array does, which the contract does
 //! not tell; no object of the pinned heap has ever been in it. Collections move objects between the parts;
 //! what is registered anew from a finalizer starts over in generation 0, wherever the object lies by then.
 
-use super::{Gc, HeapId};
+use super::{HeapId, Reading};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::model::{FinalizerState, Generation};
 
@@ -33,9 +33,9 @@ pub struct FinalizerQueue {
     pub complete: bool,
 }
 
-impl Gc<'_> {
+impl Reading<'_> {
     /// The finalization queue of every heap. What cannot be read is noted.
-    pub fn finalizer_queues(&self) -> Vec<FinalizerQueue> {
+    pub(super) fn finalizer_queues(&self) -> Vec<FinalizerQueue> {
         self.facts.heaps.iter().map(|heap| self.finalizer_queue(*heap)).collect()
     }
 

@@ -1,13 +1,13 @@
 //! GC handles: maps, buckets, tables, segments, blocks.
 //!
-//! Source: `GetHandles` of GC.md. The number of tables per bucket with server GC is the number of processors, not of
+//! Source: contract `GC`, `GetHandles`; `docs/internals/gc-structures.md#handles`. The number of tables per bucket with server GC is the number of processors, not of
 //! heaps: the DAC of .NET 9 and 10, and with it ClrMD and SOS, walk too few and miss handles (dotnet/runtime #124872;
 //! 4 of 4 DATAS dumps here). The last handle type is internal: its blocks hold the secondary values.
 
 use std::collections::HashSet;
 
-use super::Gc;
 use super::layouts::HandleLayouts;
+use super::{Gc, Reading};
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::memory::ReadError;
 use crate::model::{HandleKind, HandleModel, RegionListModel, RegionModel};
@@ -25,15 +25,17 @@ impl HandleFilter {
     }
 }
 
-impl Gc<'_> {
+impl Gc {
     /// Handle types that this runtime has.
     pub fn supported_handles(&self) -> Vec<HandleKind> {
         let types = self.handles.as_ref().map_or(0, |h| h.types.saturating_sub(1));
         HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0)).collect()
     }
+}
 
+impl Reading<'_> {
     /// Calls `visit` for every handle of the wanted types, in the order of the tables. Returns the number of tables.
-    pub fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
+    pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
         let Some(layouts) = &self.handles else {
             self.notes.add(NoteKind::Missing, None, "the descriptor does not say how handle tables are laid out");
             return 0;
@@ -52,7 +54,7 @@ impl Gc<'_> {
     }
 
     /// Reads everything that leads to the handles but not the handles: (tables, segments). What is missing is noted.
-    pub fn probe_handles(&self) -> (usize, usize) {
+    pub(super) fn probe_handles(&self) -> (usize, usize) {
         let Some(l) = &self.handles else { return (0, 0) };
         let tables = self.handle_tables(l);
         let segments: Vec<Addr> = tables.iter().flat_map(|t| self.handle_segments(l, *t)).collect();

@@ -1,40 +1,20 @@
 //! Heaps by generation, and everything that `GetHeapData` returns.
 
 use super::layouts::Place;
-use super::{Gc, HeapId, names};
+use super::{HeapId, Reading, names};
 use crate::base::{Addr, NoteKind};
 use crate::clr::threads::Thread;
-use crate::model::{
-    AllocContextModel, FinalizeQueueModel, Generation, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
-    HeapTotals, NamedCount, SegmentModel,
-};
+use crate::model::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
 
-impl Gc<'_> {
-    /// Each heap by generation. `threads` gives the allocation contexts of the threads.
-    pub fn heap_report(&self, threads: &[Thread], detail: bool) -> HeapReport {
-        let segments = self.segments();
-        let totals = totals(&segments);
-        let heaps = self.facts.heaps.iter().map(|heap| {
-            let own: Vec<&SegmentModel> = segments.iter().filter(|s| s.heap == heap.index).collect();
-            HeapModel {
-                index: heap.index,
-                address: heap.address,
-                generations: generations(&own, totals.allocated),
-                totals: self::totals(own.iter().copied()),
-                detail: detail.then(|| self.detail(*heap)),
-            }
-        });
-        HeapReport { complete: true, heaps: heaps.collect(), totals, allocation_contexts: self.contexts(threads) }
-    }
-
+impl Reading<'_> {
     /// Every allocation context: of threads, of generations, and the global one. Empty ones are left out.
-    pub fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
+    pub(super) fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
         let mut out: Vec<AllocContextModel> = threads
             .iter()
             .filter_map(|t| t.context.map(|c| (t, c)))
             .filter(|(_, c)| !c.pointer.is_null())
             .map(|(t, c)| AllocContextModel {
-                owner: "thread".into(),
+                owner: ContextOwner::Thread,
                 owner_id: t.id.map(u64::from),
                 heap: None,
                 pointer: c.pointer,
@@ -43,25 +23,17 @@ impl Gc<'_> {
                 allocated_bytes_uoh: c.bytes_uoh,
             })
             .collect();
-        let mut add = |owner: &str, owner_id, heap, context: Option<(Addr, Addr)>| {
+        let mut add = |owner: ContextOwner, owner_id, heap, context: Option<(Addr, Addr)>| {
             if let Some((pointer, limit)) = context.filter(|c| !c.0.is_null()) {
-                out.push(AllocContextModel {
-                    owner: owner.into(),
-                    owner_id,
-                    heap,
-                    pointer,
-                    limit,
-                    allocated_bytes: None,
-                    allocated_bytes_uoh: None,
-                });
+                out.push(AllocContextModel { owner, owner_id, heap, pointer, limit, allocated_bytes: None, allocated_bytes_uoh: None });
             }
         };
         for heap in &self.facts.heaps {
             for generation in 0..self.facts.total_generations {
-                add("generation", Some(generation), Some(heap.index), self.generation_context(*heap, generation));
+                add(ContextOwner::Generation, Some(generation), Some(heap.index), self.generation_context(*heap, generation));
             }
         }
-        add("global", None, None, self.global_context());
+        add(ContextOwner::Global, None, None, self.global_context());
         out
     }
 
@@ -78,10 +50,10 @@ impl Gc<'_> {
     }
 
     fn context_at(&self, at: Addr) -> Option<(Addr, Addr)> {
-        self.context.as_ref()?.read(self.memory, at).map(|c| (c.pointer, c.limit))
+        self.context.as_ref()?.read(&self.memory, at).map(|c| (c.pointer, c.limit))
     }
 
-    fn detail(&self, heap: HeapId) -> HeapDetail {
+    pub(super) fn detail(&self, heap: HeapId) -> HeapDetail {
         let p = &self.places;
         let at = |place: Option<Place>| place.and_then(|p| p.of(heap.address));
         let pointer = |place: Option<Place>, what: &str| {
@@ -164,7 +136,7 @@ impl Gc<'_> {
     }
 
     /// Mechanisms counted for the whole process; only by workstation builds with `GC_CONFIG_DRIVEN`.
-    pub fn global_mechanisms(&self) -> Option<Vec<NamedCount>> {
+    pub(super) fn global_mechanisms(&self) -> Option<Vec<NamedCount>> {
         let at = self.descriptor.pointer("GCGlobalMechanisms").ok().filter(|a| !a.is_null())?;
         let length = self.descriptor.number("GlobalMechanismsLength").ok()?;
         let word = self.memory.ptr_bytes();
@@ -172,37 +144,4 @@ impl Gc<'_> {
         self.memory.bytes(at, length.min(self.limits.per_heap_array).saturating_mul(word)).ok()?;
         self.named_counts(at, length, names::GLOBAL_MECHANISMS, "global mechanisms")
     }
-}
-
-fn totals<'s>(segments: impl IntoIterator<Item = &'s SegmentModel>) -> HeapTotals {
-    segments.into_iter().fold(HeapTotals::default(), |t, s| HeapTotals {
-        segments: t.segments.saturating_add(1),
-        allocated: t.allocated.saturating_add(s.allocated_bytes),
-        committed: t.committed.saturating_add(s.committed_bytes),
-        reserved: t.reserved.saturating_add(s.reserved_bytes),
-    })
-}
-
-fn generations(segments: &[&SegmentModel], all: u64) -> Vec<GenerationModel> {
-    let of = |generation: Generation| {
-        let own: Vec<&SegmentModel> = segments.iter().copied().filter(|s| s.generation == generation).collect();
-        let t = totals(own.iter().copied());
-        let share = if all == 0 { 0.0 } else { ratio(t.allocated, all) };
-        (!own.is_empty()).then(|| GenerationModel {
-            generation,
-            segments: t.segments,
-            allocated: t.allocated,
-            committed: t.committed,
-            reserved: t.reserved,
-            share,
-            parts: own.iter().flat_map(|s| s.parts.clone()).collect(),
-        })
-    };
-    Generation::ALL.into_iter().filter_map(of).collect()
-}
-
-/// A share with four digits, so that every machine prints the same.
-fn ratio(part: u64, whole: u64) -> f64 {
-    let tenthousandths = u128::from(part).saturating_mul(10_000) / u128::from(whole.max(1));
-    f64::from(u32::try_from(tenthousandths).unwrap_or(u32::MAX)) / 10_000.0
 }

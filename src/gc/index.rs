@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use super::walk::{Heap, Object, ObjectType, Visitor};
-use crate::base::{Addr, NoteKind, Progress, SharedNotes};
+use super::walk::{Object, ObjectType, Visitor, Walker};
+use crate::base::{Addr, Answer, NoteKind, Notes, Progress};
 use crate::model::{SegmentModel, WalkModel};
 
 /// Bits between two counts of the objects before.
@@ -65,7 +65,7 @@ pub struct StartsVisitor {
 
 impl StartsVisitor {
     /// An empty one for a walk of `heap`.
-    pub fn new(heap: &Heap<'_>) -> StartsVisitor {
+    pub fn new(heap: &Walker) -> StartsVisitor {
         StartsVisitor { shift: heap.memory().ptr_bytes().max(1).ilog2(), parts: Vec::new() }
     }
 }
@@ -164,7 +164,8 @@ impl Part {
 
 impl ObjectStarts {
     /// Joins what the visitors of a walk of `heap` collected. Objects beyond 4 billion have no number, and a note says so.
-    pub fn new(heap: &Heap<'_>, visitors: impl IntoIterator<Item = StartsVisitor>, notes: &SharedNotes) -> ObjectStarts {
+    pub fn new(heap: &Walker, visitors: impl IntoIterator<Item = StartsVisitor>) -> Answer<ObjectStarts> {
+        let mut notes = Notes::new();
         let mut parts: Vec<(usize, Part)> = visitors.into_iter().flat_map(|v| v.parts).collect();
         parts.sort_by_key(|(i, _)| *i);
         let mut out: Vec<Part> = Vec::with_capacity(parts.len());
@@ -181,13 +182,14 @@ impl ObjectStarts {
         by_address.sort_by_key(|i| out.get(*i).map(|p| (p.start, p.end)));
         let lowest = out.iter().map(|p| p.start).min().unwrap_or(0);
         let highest = out.iter().map(|p| p.end).max().unwrap_or(0);
-        ObjectStarts { lowest, highest, parts: out, by_address, shift: heap.memory().ptr_bytes().max(1).ilog2(), len }
+        let shift = heap.memory().ptr_bytes().max(1).ilog2();
+        Answer::new(ObjectStarts { lowest, highest, parts: out, by_address, shift, len }, notes)
     }
 
     /// Walks `heap` and returns where its objects begin, and what the walk found out about each segment.
-    pub fn build(heap: &Heap<'_>, progress: &dyn Progress, notes: &SharedNotes) -> (ObjectStarts, Vec<(usize, WalkModel)>) {
+    pub fn build(heap: &Walker, progress: &dyn Progress) -> (Answer<ObjectStarts>, Vec<(usize, WalkModel)>) {
         let walked = heap.walk_once(progress, || StartsVisitor::new(heap));
-        (ObjectStarts::new(heap, walked.visitors, notes), walked.segments)
+        (ObjectStarts::new(heap, walked.visitors), walked.segments)
     }
 
     /// Number of objects, free space not counted.
@@ -269,7 +271,7 @@ impl ObjectStarts {
     /// The object that `address` lies in: its number and where it begins. As to the GC, an object reaches from its method
     /// table to that of the next one: a reference to the end of an array's elements belongs to the array. `heap` is the one
     /// that was walked.
-    pub fn containing(&self, heap: &Heap<'_>, address: Addr) -> Option<(u32, Addr)> {
+    pub fn containing(&self, heap: &Walker, address: Addr) -> Option<(u32, Addr)> {
         let (id, start) = self.before(address)?;
         if start == address {
             return Some((id, start));
@@ -296,7 +298,7 @@ impl ObjectStarts {
     }
 }
 
-impl Heap<'_> {
+impl Walker {
     /// The type and the size of the object at `address`, header word included, not rounded. `None` where no object can be
     /// there: its type is no type, or it is not in the dump.
     pub fn object(&self, address: Addr) -> Option<(Arc<ObjectType>, u64)> {

@@ -174,7 +174,7 @@ places! {
 }
 
 /// The workstation globals have the names of the server fields with `GCHeap` in front. Note that `OomData`, the arrays
-/// and the generation table are embedded: their *address* is the item (GC.md reads a pointer there; measured wrong).
+/// and the generation table are embedded: their *address* is the item (contract `GC` reads a pointer there; measured wrong).
 fn place(d: &Descriptor, server: bool, names: &str) -> Option<Place> {
     if server {
         return d.offset("GCHeap", names).ok().map(Place::Field);

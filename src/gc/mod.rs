@@ -1,7 +1,7 @@
 //! Floor 5: the GC contract: heaps, generations, segments, handles, OOM history.
 //!
-//! Source: `docs/design/datacontracts/GC.md` (contract `c1`) with the corrections of `docs/gc-in-dumps.md` §2.6, which are
-//! marked where they matter. Names are bound to offsets once, in [`Gc::bind`].
+//! Source: contract `GC` (`c1`), with the corrections of `docs/internals/gc-structures.md#errata`, which are marked where
+//! they matter. Names are bound to offsets once, in [`Gc::bind`].
 
 mod audit;
 mod cards;
@@ -26,68 +26,80 @@ pub use handles::HandleFilter;
 pub use index::{ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use sweep::Sweep;
-pub use walk::{Heap, Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked};
+pub use walk::{Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked, Walker};
 
-use crate::base::{Addr, Limits, NoteKind, SharedNotes};
-use crate::clr::method_table::object_unmask;
-use crate::clr::threads::ContextLayout;
-use crate::contract::{ContractError, Descriptor};
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
+use crate::clr::objects::Objects;
+use crate::clr::threads::{ContextLayout, Thread};
+use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
+use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
 use layouts::{GenerationLayout, HandleLayouts, Places, SegmentLayout};
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// Reader of the GC contract of one runtime.
-pub struct Gc<'a> {
-    memory: &'a Memory,
-    descriptor: &'a Descriptor,
-    notes: &'a SharedNotes,
-    limits: &'a Limits,
+///
+/// Each reader returns what it read together with the notes about it: asked twice, it says the same twice.
+pub struct Gc {
+    memory: Arc<Memory>,
+    descriptor: Arc<Descriptor>,
+    limits: Arc<Limits>,
     places: Places,
     segment: SegmentLayout,
     generation: GenerationLayout,
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleLayouts>,
-    /// Bits of an object's first word that are not part of the method table pointer.
-    unmask: u64,
+    /// Method tables of objects, unless their contract is in a version that is not read.
+    objects: Result<Objects, ContractError>,
     facts: Facts,
 }
 
-/// A heap: its number and, with server GC, the address of its `gc_heap`.
+impl std::fmt::Debug for Gc {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gc").field("facts", &self.facts).finish_non_exhaustive()
+    }
+}
+
+/// A GC heap: its index and, with server GC, the address of its `gc_heap`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeapId {
-    /// Its number.
+    /// Its index.
     pub index: u64,
     /// Address of the structure; `None` for the one workstation heap.
     pub address: Option<Addr>,
 }
 
-impl<'a> Gc<'a> {
-    /// Binds the contract and reads the facts that everything else depends on.
+/// Contracts that readers of this floor read.
+pub const CONTRACTS: &[Contract] = &[Gc::CONTRACT];
+
+impl Gc {
+    /// The contract that is read.
+    pub const CONTRACT: Contract = Contract::needed("GC", &["1"]);
+
+    /// Binds to a runtime and reads the facts that everything else depends on.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks something without which no heap can be read.
-    pub fn bind(
-        memory: &'a Memory,
-        descriptor: &'a Descriptor,
-        notes: &'a SharedNotes,
-        limits: &'a Limits,
-    ) -> Result<Gc<'a>, ContractError> {
-        let facts = Facts::read(memory, descriptor, notes, limits)?;
-        let unmask = object_unmask(memory, descriptor);
-        Ok(Gc {
-            memory,
-            descriptor,
-            notes,
-            limits,
+    /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks something
+    /// without which no heap can be read.
+    pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Arc<Limits>) -> Result<Answer<Gc>, ContractError> {
+        Self::CONTRACT.require(descriptor)?;
+        let notes = Collector::new();
+        let facts = Facts::read(memory, descriptor, &notes, limits)?;
+        Ok(notes.finish(Gc {
+            memory: Arc::clone(memory),
+            descriptor: Arc::clone(descriptor),
+            limits: Arc::clone(limits),
             places: Places::bind(descriptor, facts.server),
             segment: SegmentLayout::bind(descriptor)?,
             generation: GenerationLayout::bind(descriptor)?,
             generation_size: descriptor.size_of("Generation")?,
             context: ContextLayout::bind(descriptor).ok(),
             handles: HandleLayouts::bind(descriptor).ok(),
-            unmask,
+            objects: Objects::bind(memory, descriptor),
             facts,
-        })
+        }))
     }
 
     /// The facts.
@@ -97,13 +109,77 @@ impl<'a> Gc<'a> {
 
     /// The method table of the object at `object`, mark bits cleared. `None` where the object is not in the dump.
     pub fn method_table(&self, object: Addr) -> Option<Addr> {
-        if object.is_null() {
-            return None;
-        }
-        self.memory.word(object).ok().map(|w| Addr(w & !self.unmask))
+        self.objects.as_ref().ok()?.method_table(object)
     }
 
-    /// A value that an answer needs: noted as missing where it is absent.
+    /// Every segment of every heap, ordered by heap and generation, each once.
+    pub fn segments(&self) -> Answer<Vec<SegmentModel>> {
+        self.read(|r| r.segments())
+    }
+
+    /// What the GC holds outside of the segments in use: free and freeable regions, bookkeeping, handle tables.
+    pub fn regions(&self) -> Answer<Vec<RegionModel>> {
+        self.read(|r| r.regions())
+    }
+
+    /// Calls `visit` for every handle of the wanted types, in the order of the tables. Returns the number of tables.
+    pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
+        self.read(|r| r.walk_handles(filter, visit))
+    }
+
+    /// Reads everything that leads to the handles but not the handles: (tables, segments).
+    pub fn probe_handles(&self) -> Answer<(usize, usize)> {
+        self.read(|r| r.probe_handles())
+    }
+
+    /// The finalization queue of every heap.
+    pub fn finalizer_queues(&self) -> Answer<Vec<FinalizerQueue>> {
+        self.read(|r| r.finalizer_queues())
+    }
+
+    /// The out-of-memory history: the last failed allocation of each heap.
+    pub fn oom(&self) -> Answer<Vec<OomModel>> {
+        self.read(|r| r.oom())
+    }
+
+    /// Every allocation context: of threads, of generations, and the global one. Empty ones are left out.
+    pub fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
+        self.read(|r| r.contexts(threads)).data
+    }
+
+    /// Everything else that the GC publishes about a heap (`GetHeapData`).
+    pub fn detail(&self, heap: HeapId) -> Answer<HeapDetail> {
+        self.read(|r| r.detail(heap))
+    }
+
+    /// Mechanisms counted for the whole process; only by workstation builds with `GC_CONFIG_DRIVEN`.
+    pub fn global_mechanisms(&self) -> Answer<Option<Vec<NamedCount>>> {
+        self.read(|r| r.global_mechanisms())
+    }
+
+    fn read<T>(&self, read: impl FnOnce(&Reading<'_>) -> T) -> Answer<T> {
+        let reading = Reading { gc: self, notes: Collector::new() };
+        let data = read(&reading);
+        reading.notes.finish(data)
+    }
+}
+
+/// One answer in the making: the GC, and what could not be read of it so far.
+struct Reading<'g> {
+    gc: &'g Gc,
+    notes: Collector,
+}
+
+impl Deref for Reading<'_> {
+    type Target = Gc;
+
+    fn deref(&self) -> &Gc {
+        self.gc
+    }
+}
+
+impl Reading<'_> {
+    /// A value that the answer needs: noted as missing where it is absent.
     fn needed<T>(&self, what: &str, value: Result<T, ReadError>) -> Option<T> {
         value.map_err(|e| self.notes.add(NoteKind::Missing, e.address, format!("{what}: {e}"))).ok()
     }

@@ -1,6 +1,7 @@
 //! Names of the GC's enums and flags, each with its source in the runtime.
 
 use crate::base::flag_names;
+use crate::model::{FailedCall, OomReason};
 
 /// Flags of a segment or region (`heap_segment_flags_…`, gcpriv.h).
 const SEGMENT_FLAGS: &[(u64, &str)] = &[
@@ -26,32 +27,30 @@ pub fn segment_flags(flags: u64) -> Vec<String> {
 }
 
 /// Why an allocation failed (`oom_reason`, gcinterface.dac.h): name, and what it means.
-pub(super) fn oom_reason(reason: i32) -> (String, &'static str) {
-    let (name, text) = match reason {
-        0 => ("none", "no out-of-memory recorded"),
-        1 => ("budget", "internal .NET error, likely a bug in the GC"),
-        2 => ("cant-commit", "did not have enough memory to commit"),
-        3 => ("cant-reserve", "internal .NET error: could not reserve memory, likely a bug in the GC"),
-        4 => ("loh", "did not have enough memory to allocate a large-object segment"),
-        5 => ("low-mem", "low on memory during a garbage collection"),
-        6 => ("unproductive-full-gc", "could not do a full garbage collection that frees enough"),
-        n => return (format!("unknown-{n}"), "for a reason that this gcdump does not know"),
-    };
-    (name.into(), text)
+pub(super) fn oom_reason(reason: i32) -> (OomReason, &'static str) {
+    match reason {
+        0 => (OomReason::None, "no out-of-memory recorded"),
+        1 => (OomReason::Budget, "internal .NET error, likely a bug in the GC"),
+        2 => (OomReason::CantCommit, "did not have enough memory to commit"),
+        3 => (OomReason::CantReserve, "internal .NET error: could not reserve memory, likely a bug in the GC"),
+        4 => (OomReason::Loh, "did not have enough memory to allocate a large-object segment"),
+        5 => (OomReason::LowMem, "low on memory during a garbage collection"),
+        6 => (OomReason::UnproductiveFullGc, "could not do a full garbage collection that frees enough"),
+        n => (OomReason::Unknown(n), "for a reason that this gcdump does not know"),
+    }
 }
 
 /// Which memory call failed (`failure_get_memory`, gcinterface.dac.h): name, and what it means.
-pub(super) fn failed_call(fgm: i32) -> (String, Option<&'static str>) {
-    let (name, text) = match fgm {
-        0 => ("none", None),
-        1 => ("reserve-segment", Some("failed to reserve memory")),
-        2 => ("commit-segment-beginning", Some("could not commit the beginning of a segment")),
-        3 => ("commit-ephemeral-segment", Some("could not commit the new ephemeral segment")),
-        4 => ("grow-table", Some("could not grow internal GC data structures")),
-        5 => ("commit-table", Some("could not commit internal GC data structures")),
-        n => return (format!("unknown-{n}"), Some("failed in a call that this gcdump does not know")),
-    };
-    (name.into(), text)
+pub(super) fn failed_call(fgm: i32) -> (FailedCall, Option<&'static str>) {
+    match fgm {
+        0 => (FailedCall::None, None),
+        1 => (FailedCall::ReserveSegment, Some("failed to reserve memory")),
+        2 => (FailedCall::CommitSegmentBeginning, Some("could not commit the beginning of a segment")),
+        3 => (FailedCall::CommitEphemeralSegment, Some("could not commit the new ephemeral segment")),
+        4 => (FailedCall::GrowTable, Some("could not grow internal GC data structures")),
+        5 => (FailedCall::CommitTable, Some("could not commit internal GC data structures")),
+        n => (FailedCall::Unknown(n), Some("failed in a call that this gcdump does not know")),
+    }
 }
 
 /// Interesting data points, as SOS prints them (`dumpgcdata`, strike.cpp).
@@ -108,8 +107,8 @@ mod tests {
     fn unknown_bits_and_numbers_stay_visible() {
         assert_eq!(segment_flags(0x9), ["readonly", "loh"]);
         assert_eq!(segment_flags(0x10_0200), ["poh", "0x100000"]);
-        assert_eq!(oom_reason(2).0, "cant-commit");
-        assert_eq!(oom_reason(77).0, "unknown-77");
-        assert_eq!(failed_call(0), ("none".to_string(), None));
+        assert_eq!(oom_reason(2).0, OomReason::CantCommit);
+        assert_eq!(oom_reason(77).0.to_string(), "unknown-77");
+        assert_eq!(failed_call(0), (FailedCall::None, None));
     }
 }

@@ -1,16 +1,16 @@
 //! The last managed out-of-memory of each heap.
 
 use super::layouts::OomLayout;
-use super::{Gc, HeapId, names};
+use super::{HeapId, Reading, names};
 use crate::base::{Addr, NoteKind};
 use crate::memory::ReadError;
-use crate::model::{OomModel, OomReport};
+use crate::model::{OomModel, OomReason};
 
-impl Gc<'_> {
+impl Reading<'_> {
     /// What each heap recorded.
-    pub fn oom(&self) -> OomReport {
+    pub(super) fn oom(&self) -> Vec<OomModel> {
         let mut heaps = Vec::new();
-        match (OomLayout::bind(self.descriptor), self.places.oom) {
+        match (OomLayout::bind(&self.descriptor), self.places.oom) {
             (Ok(layout), Some(place)) => {
                 for heap in &self.facts.heaps {
                     let Some(at) = place.of(heap.address) else { continue };
@@ -23,8 +23,7 @@ impl Gc<'_> {
                 self.notes.add(NoteKind::Missing, None, "out-of-memory history: the descriptor does not say where it is");
             }
         }
-        let any = (!heaps.is_empty()).then(|| heaps.iter().any(|h: &OomModel| h.reason != "none"));
-        OomReport { complete: true, any, heaps }
+        heaps
     }
 
     fn oom_at(&self, l: &OomLayout, heap: HeapId, at: Addr) -> Result<OomModel, ReadError> {
@@ -36,7 +35,7 @@ impl Gc<'_> {
         let (size, pagefile) = (word(l.size)?, word(l.available_pagefile_mb)?);
         let loh = int(l.loh)? != 0;
         let gc_index = word(l.gc_index)?;
-        let text = if reason == "none" {
+        let text = if reason == OomReason::None {
             "none recorded".to_string()
         } else {
             let mut text = format!("{why}; an allocation of {alloc_size} bytes failed after GC {gc_index}");

@@ -1,30 +1,30 @@
 //! Memory that the GC holds outside of the segments in use: free and freeable regions, bookkeeping, handle tables.
 //!
-//! Source: `GetGCFreeRegions`, `GetGCBookkeepingMemoryRegions`, `GetHandleTableMemoryRegions` of GC.md.
+//! Source: contract `GC` (`GetGCFreeRegions`, `GetGCBookkeepingMemoryRegions`, `GetHandleTableMemoryRegions`);
+//! `docs/internals/gc-structures.md#free-regions-and-bookkeeping`.
 
 use std::collections::HashSet;
 
 use super::layouts::{CardTableInfoLayout, Place};
-use super::{Gc, HeapId};
-use crate::base::{Addr, AddrRange, NoteKind};
-use crate::model::{RegionListModel, RegionModel};
+use super::{HeapId, Reading};
+use crate::base::{Addr, AddrRange, NoteKind, PAGE};
+use crate::model::{RegionListModel, RegionModel, RegionSize};
 
-const PAGE: u64 = 4096;
 /// Size classes of free regions, in the order of their lists (`free_region_kind`, gcpriv.h).
-const SIZE_CLASSES: [&str; 3] = ["basic", "large", "huge"];
+const SIZE_CLASSES: [RegionSize; 3] = [RegionSize::Basic, RegionSize::Large, RegionSize::Huge];
 
-impl Gc<'_> {
+impl Reading<'_> {
     /// All of it, list by list.
-    pub fn regions(&self) -> Vec<RegionModel> {
+    pub(super) fn regions(&self) -> Vec<RegionModel> {
         let mut out = Vec::new();
-        let d = self.descriptor;
+        let d = &self.descriptor;
         let kinds = d.number("CountFreeRegionKinds").unwrap_or(0).min(16);
         let stride = d.size_of("RegionFreeList").ok();
         let head = d.offset("RegionFreeList", "HeadFreeRegion").ok();
         if let (Some(stride), Some(head)) = (stride, head) {
             let huge = d.pointer("GlobalFreeHugeRegions").ok().filter(|a| !a.is_null());
             if let Some(list) = huge {
-                self.free_list(RegionListModel::FreeHuge, None, Some("huge"), list.plus(head), &mut out);
+                self.free_list(RegionListModel::FreeHuge, None, Some(RegionSize::Huge), list.plus(head), &mut out);
             }
             let decommit = d.pointer("GlobalRegionsToDecommit").ok().filter(|a| !a.is_null());
             self.free_lists(RegionListModel::Decommit, None, decommit, kinds, stride, head, &mut out);
@@ -66,7 +66,7 @@ impl Gc<'_> {
     }
 
     /// A chain of `heap_segment`s whose head is stored at `at`.
-    fn free_list(&self, list: RegionListModel, heap: Option<HeapId>, class: Option<&str>, at: Addr, out: &mut Vec<RegionModel>) {
+    fn free_list(&self, list: RegionListModel, heap: Option<HeapId>, class: Option<RegionSize>, at: Addr, out: &mut Vec<RegionModel>) {
         let what = format!("list of {} regions", list.name());
         let Some(mut address) = self.needed(&what, self.memory.ptr(at)) else { return };
         let mut seen = HashSet::new();
@@ -83,14 +83,7 @@ impl Gc<'_> {
             };
             if !mem.is_null() {
                 let range = AddrRange::new(mem.align_down(PAGE), committed);
-                out.push(RegionModel {
-                    list,
-                    heap: heap.map(|h| h.index),
-                    size_class: class.map(Into::into),
-                    address,
-                    range,
-                    bytes: range.len(),
-                });
+                out.push(RegionModel { list, heap: heap.map(|h| h.index), size_class: class, address, range, bytes: range.len() });
             }
             address = next;
         }
@@ -98,7 +91,7 @@ impl Gc<'_> {
 
     /// Card tables and what is allocated with them. The pointer to the next one leads just *behind* its info block.
     fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
-        let Ok(layout) = CardTableInfoLayout::bind(self.descriptor) else { return };
+        let Ok(layout) = CardTableInfoLayout::bind(&self.descriptor) else { return };
         let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };
         let Some(mut at) = self.needed("bookkeeping", self.memory.ptr(start)) else { return };
         let info_size = self.descriptor.number("CardTableInfoSize").unwrap_or(0);

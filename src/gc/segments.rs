@@ -1,16 +1,14 @@
 //! Segments and regions: which lists hold them, where their objects begin and end.
 //!
-//! Source: `EnumerateHeapSegments` of GC.md, ClrMD's `DacHeap.cs`, and measurement (reference §4.2).
+//! Source: contract `GC` (`EnumerateHeapSegments`), ClrMD's `DacHeap.cs`, and measurement
+//! (`docs/internals/gc-structures.md#segments-and-regions`).
 
 use std::collections::HashSet;
 
-use super::{Gc, HeapId, names};
-use crate::base::{Addr, AddrRange, NoteKind};
+use super::{Gc, HeapId, Reading, names};
+use crate::base::{Addr, AddrRange, NoteKind, PAGE};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
-
-/// A page, for the rounding of committed memory. Region starts are aligned far more coarsely on every system.
-const PAGE: u64 = 4096;
 
 /// A `heap_segment` as it lies in memory.
 pub(super) struct RawSegment {
@@ -31,9 +29,34 @@ struct Youngest {
     alloc_allocated: Option<Addr>,
 }
 
-impl Gc<'_> {
+impl Gc {
+    /// Address of the generation table's entry.
+    pub(super) fn generation_entry(&self, heap: HeapId, generation: u64) -> Option<Addr> {
+        let table = self.places.generation_table?.of(heap.address)?;
+        Some(table.element(generation, self.generation_size))
+    }
+
+    pub(super) fn raw_segment(&self, address: Addr) -> Result<RawSegment, ReadError> {
+        let l = &self.segment;
+        let ptr = |offset: u64| self.memory.ptr(address.plus(offset));
+        let optional = |offset: Option<u64>| offset.and_then(|o| ptr(o).ok());
+        Ok(RawSegment {
+            allocated: ptr(l.allocated)?,
+            committed: ptr(l.committed)?,
+            reserved: ptr(l.reserved)?,
+            used: optional(l.used),
+            mem: ptr(l.mem)?,
+            flags: self.memory.word(address.plus(l.flags))?,
+            next: ptr(l.next)?,
+            background_allocated: optional(l.background_allocated),
+            heap: optional(l.heap),
+        })
+    }
+}
+
+impl Reading<'_> {
     /// Every segment of every heap, ordered by heap and generation, each once.
-    pub fn segments(&self) -> Vec<SegmentModel> {
+    pub(super) fn segments(&self) -> Vec<SegmentModel> {
         let mut seen = HashSet::new();
         let mut out = Vec::new();
         for heap in &self.facts.heaps {
@@ -43,12 +66,6 @@ impl Gc<'_> {
             out.extend(own);
         }
         out
-    }
-
-    /// Address of the generation table's entry.
-    pub(super) fn generation_entry(&self, heap: HeapId, generation: u64) -> Option<Addr> {
-        let table = self.places.generation_table?.of(heap.address)?;
-        Some(table.element(generation, self.generation_size))
     }
 
     fn segments_of(&self, heap: HeapId, seen: &mut HashSet<Addr>) -> Vec<SegmentModel> {
@@ -126,23 +143,6 @@ impl Gc<'_> {
             out.push(self.segment_model(heap, kind, address, &raw, youngest));
             address = next;
         }
-    }
-
-    pub(super) fn raw_segment(&self, address: Addr) -> Result<RawSegment, ReadError> {
-        let l = &self.segment;
-        let ptr = |offset: u64| self.memory.ptr(address.plus(offset));
-        let optional = |offset: Option<u64>| offset.and_then(|o| ptr(o).ok());
-        Ok(RawSegment {
-            allocated: ptr(l.allocated)?,
-            committed: ptr(l.committed)?,
-            reserved: ptr(l.reserved)?,
-            used: optional(l.used),
-            mem: ptr(l.mem)?,
-            flags: self.memory.word(address.plus(l.flags))?,
-            next: ptr(l.next)?,
-            background_allocated: optional(l.background_allocated),
-            heap: optional(l.heap),
-        })
     }
 
     fn segment_model(&self, heap: HeapId, list: Generation, address: Addr, raw: &RawSegment, youngest: &Youngest) -> SegmentModel {
@@ -236,6 +236,7 @@ pub(super) fn kind_of(generation: u64, oldest: u64) -> Option<Generation> {
 /// segments build has its own structure on a page in front of the first object.
 fn committed_start(regions: bool, address: Addr, mem: Addr) -> Addr {
     let header = mem.since(address).filter(|d| !regions && *d > 0 && *d <= PAGE);
+    // Region starts are aligned to far more than a page on every system.
     if header.is_some() { address } else { mem.align_down(PAGE) }
 }
 

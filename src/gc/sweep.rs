@@ -1,7 +1,7 @@
 //! Which objects are alive while a background collection sweeps: dead ones that it has not come to yet may hold references
 //! to memory that is already free.
 //!
-//! Source: `gc_heap::background_object_marked` and what is around it in gc.cpp; peers.md §3.4. A bit of the mark array
+//! Source: `gc_heap::background_object_marked` in `gc.cpp`; `docs/internals/gc-structures.md#mark-array`. A bit of the mark array
 //! stands for 16 bytes on 64-bit targets and for 8 on 32-bit ones, 32 bits to a word.
 
 use super::Gc;
@@ -70,7 +70,7 @@ fn mark_place(marks: Addr, pitch: u64, address: Addr) -> Option<(Addr, u32)> {
     Some((marks.element(mark / WORD_BITS, WORD_BYTES), u32::try_from(mark % WORD_BITS).ok()?))
 }
 
-impl Gc<'_> {
+impl Gc {
     /// The background sweep that was going on; `None` where there was none.
     ///
     /// # Errors

@@ -1,26 +1,28 @@
-//! The page that createdump adds to its ELF and Mach-O cores.
+//! The diagnostics page that createdump adds to its cores.
 //!
-//! Source: `src/coreclr/debug/createdump/specialdiaginfo.h`; version 2 measured on .NET 8 to 10.
+//! Source: `src/coreclr/debug/createdump/specialdiaginfo.h`; version 2 measured on .NET 8 to 10
+//! (`docs/internals/containers.md#createdump`).
 
 use super::Memory;
 use crate::base::{Addr, PtrSize};
 
-/// What createdump recorded for debuggers.
+/// createdump's record for debuggers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DiagPage {
-    /// Exception record of the crash, null without one.
-    pub exception_record: Option<Addr>,
-    /// Base of the runtime's module (version 2 and later).
-    pub runtime_base: Option<Addr>,
+pub(crate) struct DiagPage {
+    /// Address of the crash's exception record, if any.
+    pub(crate) exception_record: Option<Addr>,
+    /// Load address of the runtime's module (version 2 and later).
+    pub(crate) runtime_base: Option<Addr>,
 }
 
-/// Fixed addresses that no process maps: 64-bit Linux and newer macOS, older macOS; 32-bit.
+/// Fixed addresses that no process maps. 64-bit: Linux and newer macOS, older macOS.
 const WIDE: [u64; 2] = [0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000];
+/// The same for 32-bit processes.
 const NARROW: [u64; 1] = [0x7fff_1000];
 const SIGNATURE: &[u8] = b"DIAGINFOHEADER\0\0";
 
-/// Reads the page; its presence alone proves that createdump wrote the dump.
-pub fn diag_page(memory: &Memory) -> Option<DiagPage> {
+/// Reads the page. Its presence proves that createdump wrote the dump.
+pub(crate) fn diag_page(memory: &Memory) -> Option<DiagPage> {
     let places: &[u64] = match memory.shape().ptr {
         PtrSize::Eight => &WIDE,
         PtrSize::Four => &NARROW,

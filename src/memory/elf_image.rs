@@ -1,4 +1,4 @@
-//! ELF images in memory: program headers, build id note, and lookups through `DT_GNU_HASH`.
+//! ELF images in memory: program headers, build id, symbol lookup through `DT_GNU_HASH`.
 //!
 //! Source of the layouts: System V ABI, and the GNU hash section as glibc and lld write it.
 
@@ -6,13 +6,13 @@ use super::image::{Export, Image, ImageFormat};
 use super::{Memory, ReadError};
 use crate::base::{Addr, AddrRange, PtrSize, Shape};
 
-/// An image with more program headers than this is not one: libcoreclr has 9.
-const MAX_PROGRAM_HEADERS: u64 = 256;
-/// More notes than this in one PT_NOTE is damage.
+/// Cap on program headers. libcoreclr has 9.
+pub(super) const MAX_PROGRAM_HEADERS: u64 = 256;
+/// Cap on the notes of one PT_NOTE.
 const MAX_NOTES: usize = 64;
-/// Entries of the dynamic section; libcoreclr has about 35.
+/// Cap on entries of the dynamic section. libcoreclr has about 35.
 const MAX_DYNAMIC: u64 = 512;
-/// Steps in one hash chain.
+/// Cap on the length of a hash chain.
 const MAX_CHAIN: u64 = 100_000;
 
 const PT_LOAD: u32 = 1;
@@ -25,7 +25,7 @@ const DT_SYMTAB: u64 = 6;
 const DT_GNU_HASH: u64 = 0x6fff_fef5;
 
 /// A program header of an image in memory.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Segment {
     kind: u32,
     flags: u32,
@@ -107,6 +107,17 @@ fn build_id(memory: &Memory, notes: AddrRange) -> Option<Vec<u8>> {
     None
 }
 
+/// The *(tag, value)* entries of the dynamic section, up to its terminator or the first absent entry.
+pub(super) fn dynamic_entries(image: &Image, memory: &Memory) -> impl Iterator<Item = (u64, u64)> {
+    let word = memory.ptr_bytes();
+    let start = image.exports.map(|dynamic| dynamic.start);
+    (0..MAX_DYNAMIC).map_while(move |i| {
+        let entry = start?.element(i, word * 2);
+        let tag = memory.word(entry).ok().filter(|tag| *tag != 0)?;
+        Some((tag, memory.word(entry.plus(word)).ok()?))
+    })
+}
+
 pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Export> {
     let tables = Tables::read(image, memory)?;
     let index = tables.find(memory, name)?;
@@ -119,7 +130,8 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
     Some(Export { address: Addr(image.bias.wrapping_add(value)), size: Some(size).filter(|s| *s != 0) })
 }
 
-/// Where the tables of the dynamic section lie in memory.
+/// Addresses of the symbol lookup tables.
+#[derive(Debug)]
 struct Tables {
     hash: Addr,
     symbols: Addr,
@@ -128,17 +140,11 @@ struct Tables {
 
 impl Tables {
     fn read(image: &Image, memory: &Memory) -> Option<Tables> {
-        let dynamic = image.exports?;
-        let word = memory.ptr_bytes();
         let (mut hash, mut symbols, mut strings) = (None, None, None);
-        for i in 0..MAX_DYNAMIC {
-            let entry = dynamic.start.element(i, word * 2);
-            let tag = memory.word(entry).ok()?;
-            let value = memory.word(entry.plus(word)).ok()?;
-            // glibc relocates these entries in place; musl and the file itself leave them relative to the base.
+        for (tag, value) in dynamic_entries(image, memory) {
+            // glibc relocates these entries in place; musl leaves them relative to the base, as in the file.
             let address = if value < image.base.0 { Addr(image.bias.wrapping_add(value)) } else { Addr(value) };
             match tag {
-                0 => break,
                 DT_STRTAB => strings = Some(address),
                 DT_SYMTAB => symbols = Some(address),
                 DT_GNU_HASH => hash = Some(address),
@@ -163,7 +169,7 @@ impl Tables {
         if buckets == 0 {
             return None;
         }
-        // The bloom filter is skipped: it only saves time, and its page is one more that may be absent.
+        // The Bloom filter is skipped: it only saves time, and its page may be absent.
         let bucket_table = self.hash.plus(16).element(bloom_words, memory.ptr_bytes());
         let chains = bucket_table.element(buckets, 4);
         let wanted = gnu_hash(name);

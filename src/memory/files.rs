@@ -1,9 +1,9 @@
-//! Module files beside the dump: they fill in read-only pages that the dump lacks.
+//! Module files: they supply read-only pages that the dump lacks.
 //!
-//! A file is taken only when it is provably the one that the process had loaded: same GNU build id (ELF), same time
-//! stamp and size (PE). Only pages that the process could not have changed are filled: read-only segments, and the
-//! relocation-only part (RELRO) with its relative relocations applied. A writable page that is missing stays missing,
-//! unless the dump is of a kind that holds every page that was ever written to: the file's copy would be a guess.
+//! A file is used only if it is provably the one that the process had loaded: equal GNU build id (ELF), or equal time stamp
+//! and size (PE). Only pages that the process cannot have modified are filled: read-only segments, and RELRO with its
+//! relative relocations applied. Missing writable pages stay missing, because the file's contents would be a guess, unless
+//! the dump is of a kind that holds every modified page.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +11,12 @@ use std::sync::Arc;
 use goblin::container::{Container, Ctx, Endian as GoblinEndian};
 use goblin::elf::program_header::{PF_W, PT_GNU_RELRO, PT_LOAD, ProgramHeader};
 
-use super::{Image, ImageFormat, Memory, pe_image};
-use crate::base::{Addr, AddrRange, Endian, Os, PtrSize, Shape};
+use super::elf_image::{self, MAX_PROGRAM_HEADERS};
+use super::pe::PeHeaders;
+use super::{Image, ImageFormat, Memory};
+use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, file_name};
 use crate::dump::{Bytes, Module};
 
-const PAGE: u64 = 4096;
 const DT_RELA: u64 = 7;
 const DT_RELA_SIZE: u64 = 8;
 const DT_RELR_SIZE: u64 = 35;
@@ -24,19 +25,19 @@ const DT_RELR: u64 = 36;
 /// Where to look for module files.
 #[derive(Clone, Debug, Default)]
 pub struct FileSearch {
-    /// Folders that hold module files by name (`--modules`).
+    /// Directories that hold module files by name (`--modules`).
     pub modules: Vec<PathBuf>,
-    /// Root of a file tree that holds them under the recorded paths (`--sysroot`).
+    /// Root directory that holds module files under their recorded paths (`--sysroot`).
     pub sysroot: Option<PathBuf>,
-    /// Whether the recorded paths may be opened on this machine.
+    /// Whether recorded paths may be opened on this machine.
     pub recorded_paths: bool,
 }
 
 impl FileSearch {
-    /// Files that may be the module recorded as `path`, best first. Only regular files: a dump may name a device or a
-    /// pipe, and opening that would block or worse.
-    pub fn candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {
-        let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
+    /// Candidate files for the module recorded as `path`, best first. Regular files only: a dump may name a device or a
+    /// pipe, and opening one could block.
+    pub(crate) fn candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {
+        let name = file_name(path);
         let mut out = Vec::new();
         if !name.is_empty() && name != "." && name != ".." {
             out.extend(self.modules.iter().map(|dir| dir.join(name)));
@@ -44,7 +45,7 @@ impl FileSearch {
                 out.extend(self.modules.iter().map(|dir| dir.join(name.to_ascii_lowercase())));
             }
         }
-        // ".." in a recorded path must not lead out of the given root.
+        // ".." in a recorded path must not escape the given root.
         let unix = if os == Os::Windows { path.replace('\\', "/") } else { path.to_string() };
         let unix = unix.split_once(":/").map_or(unix.as_str(), |(_drive, rest)| rest);
         let relative: PathBuf = Path::new(unix)
@@ -66,23 +67,30 @@ impl FileSearch {
     }
 }
 
-/// What became of the search for one module's file.
+/// The result of looking for one module's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filled {
-    /// The file that was taken.
-    pub file: Option<PathBuf>,
-    /// Bytes of memory that it added.
-    pub bytes: u64,
-    /// Files that were found but are not the one that the process had loaded, with the reason.
-    pub rejected: Vec<(PathBuf, String)>,
+    /// The file that was used.
+    pub(crate) file: Option<PathBuf>,
+    /// Bytes of memory that it supplied.
+    pub(crate) bytes: u64,
+    /// Candidates that are not the file that the process had loaded, with the reason.
+    pub(crate) rejected: Vec<(PathBuf, String)>,
 }
 
-/// Tops `memory` up from the file of `module`, whose image in memory is `image` (absent where its first page is).
+/// Fills gaps of `memory` from the file of `module`, whose image in memory is `image` (`None` if its first page is absent).
 ///
-/// `clean_pages` says that the dump holds every page that the process had written to, so that a writable page that is
-/// missing is still as in the file. True for kernel cores, and for createdump's dumps of single-file programs (it finds no
-/// DAC there and saves written pages only); not for mini dumps.
-pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, clean_pages: bool) -> Filled {
+/// `clean_pages` states that the dump holds every page that the process modified, so that missing writable pages equal the
+/// file's. True for kernel cores, and for createdump's dumps of single-file programs (without a DAC it saves modified pages
+/// only), but not for mini dumps.
+pub(crate) fn fill_module(
+    memory: &mut Memory,
+    module: &Module,
+    image: Option<&Image>,
+    search: &FileSearch,
+    os: Os,
+    clean_pages: bool,
+) -> Filled {
     let mut filled = Filled::default();
     for path in search.candidates(&module.path, os) {
         match Bytes::map_path(&path).map_err(|e| e.to_string()).and_then(|b| fill_from(memory, module, image, b, clean_pages)) {
@@ -109,7 +117,8 @@ fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes:
     }
 }
 
-/// An ELF file laid out as the loader would do it, at `base`.
+/// An ELF file in loaded layout.
+#[derive(Debug)]
 struct LoadedElf {
     memory: Memory,
     image: Image,
@@ -126,10 +135,10 @@ fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
         Endian::Little => GoblinEndian::Little,
         Endian::Big => GoblinEndian::Big,
     };
-    let count = usize::from(header.e_phnum).min(256);
+    let count = usize::from(header.e_phnum).min(usize::try_from(MAX_PROGRAM_HEADERS).unwrap_or(0));
     let offset = usize::try_from(header.e_phoff).ok()?;
     let headers = ProgramHeader::parse(bytes, offset, count, Ctx::new(container, endian)).ok()?;
-    let low = headers.iter().filter(|h| h.p_type == PT_LOAD).map(|h| h.p_vaddr).min()? & !0xfff;
+    let low = headers.iter().filter(|h| h.p_type == PT_LOAD).map(|h| h.p_vaddr).min()? & !(PAGE - 1);
     let mut memory = Memory { shape, sources: vec![], pieces: vec![], recorder: None };
     for h in headers.iter().filter(|h| h.p_type == PT_LOAD) {
         let start = Addr(base.0.checked_add(h.p_vaddr.checked_sub(low)?)?);
@@ -149,7 +158,7 @@ fn fill_elf(memory: &mut Memory, image: &Image, bytes: &Arc<Bytes>, clean_pages:
     let mut added = 0u64;
     for h in loaded.headers.iter().filter(|h| h.p_type == PT_LOAD && h.p_flags & PF_W == 0) {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
-        // Whole pages are mapped, so the file's bytes before and behind the segment are in memory as well.
+        // Whole pages are mapped, so adjacent bytes of the file are in memory as well.
         let head = start.0 % PAGE;
         let page = Addr(start.0.saturating_sub(head));
         let end = start.plus(h.p_filesz).plus(PAGE - 1).align_down(PAGE);
@@ -171,13 +180,8 @@ fn relocated(elf: &LoadedElf, range: AddrRange) -> Option<Vec<u8>> {
     let mut copy = elf.memory.bytes(range.start, range.len()).ok()?.into_owned();
     let shape = elf.memory.shape();
     let word = shape.ptr.bytes();
-    let dynamic = elf.image.exports?;
-    let entries = (0..512u64).map_while(|i| {
-        let at = dynamic.start.element(i, word * 2);
-        let tag = elf.memory.word(at).ok()?;
-        (tag != 0).then_some((tag, elf.memory.word(at.plus(word)).ok()?))
-    });
-    let entries: Vec<(u64, u64)> = entries.collect();
+    elf.image.exports?;
+    let entries: Vec<(u64, u64)> = elf_image::dynamic_entries(&elf.image, &elf.memory).collect();
     let value = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
     let mut patch = |at: u64, n: u64| {
         let at = Addr(at);
@@ -200,7 +204,7 @@ fn relocated(elf: &LoadedElf, range: AddrRange) -> Option<Vec<u8>> {
             let Ok(offset) = elf.memory.word(at) else { break };
             let Ok(info) = elf.memory.word(at.plus(word)) else { break };
             let Ok(addend) = elf.memory.word(at.plus(word * 2)) else { break };
-            // A relative relocation names no symbol; its number is 8 on x86, 1027 on arm64, 22 or 23 elsewhere.
+            // Relative relocations have no symbol. Their type is 8 on x86, 1027 on arm64, 22 or 23 elsewhere.
             let symbol = if word == 8 { info >> 32 } else { info >> 8 };
             if symbol == 0 {
                 patch(bias.wrapping_add(offset), bias.wrapping_add(addend));
@@ -208,7 +212,7 @@ fn relocated(elf: &LoadedElf, range: AddrRange) -> Option<Vec<u8>> {
         }
     }
     if let (Some(table), Some(size)) = (value(DT_RELR), value(DT_RELR_SIZE)) {
-        // Packed relative relocations: an even word is an address, an odd one a bitmap of the words behind it.
+        // Packed relative relocations: an even word is an address, an odd one a bitmap of the words that follow it.
         let mut next = 0u64;
         for i in 0..size.min(64 << 20) / word {
             let Ok(entry) = elf.memory.word(Addr(bias.wrapping_add(table)).element(i, word)) else { break };
@@ -239,7 +243,7 @@ fn put(place: &mut [u8], bytes: &[u8]) {
 }
 
 fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>) -> Result<u64, String> {
-    let file = pe_image::PeFile::parse(bytes).ok_or("not a readable PE image")?;
+    let file = PeHeaders::parse(bytes).ok_or("not a readable PE image")?;
     let timestamp = module.timestamp.or_else(|| image.filter(|i| i.format == ImageFormat::Pe)?.timestamp);
     let timestamp = timestamp.ok_or("the dump does not record the module's time stamp")?;
     if (file.timestamp, u64::from(file.size_of_image)) != (timestamp, module.size) {
@@ -258,8 +262,8 @@ fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &
     Ok(added)
 }
 
-/// Bytes as lower-case hexadecimal digits: the usual spelling of build ids.
-pub fn hex(bytes: &[u8]) -> String {
+/// Formats bytes as lower-case hexadecimal digits, as build ids are usually written.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
@@ -268,7 +272,7 @@ pub fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// A system library with a build id, as the process would have loaded it: only its first page was captured.
+    /// A system library with a build id, of whose image only the first page was captured.
     fn library() -> Option<(PathBuf, Memory, Image, Module)> {
         let path = ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libc.so.6", "/lib64/libc.so.6"]
             .iter()
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_matching_file_fills_read_only_pages_and_written_ones_only_where_they_are_known_clean() {
+    fn a_matching_file_fills_read_only_pages_and_writable_ones_only_if_known_clean() {
         let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
         let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
         let writable: u64 = image.writable.iter().map(AddrRange::len).sum();
@@ -298,12 +302,12 @@ mod tests {
         };
         let (guarded, _) = fill(false);
         let (clean, _) = fill(true);
-        // RELRO is filled in both, `.data` only in the second, `.bss` in neither: a file has no copy of it.
+        // RELRO is filled in both, `.data` only in the second, `.bss` in neither.
         assert!(missing(&guarded) > 0 && missing(&guarded) < writable);
         assert!(missing(&clean) > 0 && missing(&clean) < missing(&guarded));
         let dynamic = image.exports.unwrap();
         assert!(image.export(&clean, "malloc").is_some() && clean.has(dynamic.start));
-        // Relocated: pointers in RELRO lead into the image at its new base.
+        // Relocated: pointers in RELRO point into the image at its new base.
         let relro = image.writable[0].start;
         let inside = (0..64).filter_map(|i| clean.ptr(relro.element(i, 8)).ok()).filter(|p| image.range.contains(*p)).count();
         assert!(inside > 8, "{inside}");

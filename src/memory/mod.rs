@@ -1,39 +1,49 @@
-//! Floor 2: the target's addresses. Every byte of the dumped process that anything above reads comes through [`Memory`].
+//! Floor 2: the target's address space. Everything above reads the dumped process through [`Memory`].
 //!
-//! A read outside what was captured is an error value, never zero: zero-filling is how other tools invent objects.
+//! Reading memory that was not captured is an error, never zero: zero-filling is how other tools invent objects.
+//!
+//! | module | provides |
+//! | --- | --- |
+//! | `mod`, `window`, `text` | reads of bytes, integers, words and text |
+//! | `image`, `elf_image`, `pe_image`, `pe` | executable images and their exports |
+//! | `files` | pages supplied by matching module files |
+//! | `record` | what was read, for `trim` |
+//! | `diag_page` | createdump's diagnostics page |
 
 mod diag_page;
 mod elf_image;
 mod files;
 mod image;
+mod pe;
 mod pe_image;
 mod record;
 mod text;
 mod window;
 
-pub use diag_page::{DiagPage, diag_page};
-pub use files::{FileSearch, Filled, fill_module, hex};
+pub(crate) use diag_page::diag_page;
+pub use files::FileSearch;
+pub(crate) use files::{Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};
-pub use record::Recorder;
-pub use window::Window;
+pub(crate) use pe::PeHeaders;
+pub(crate) use window::Window;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::base::{Addr, AddrRange, Shape};
-use crate::dump::{Bytes, Dump};
+use crate::dump::{Bytes, DumpFile};
 
-/// Memory that was asked for is not there.
+/// A read of memory that was not captured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{len} bytes at {address} are not in the dump")]
 pub struct ReadError {
-    /// Where the read began.
+    /// First address of the read.
     pub address: Addr,
-    /// How many bytes were asked for.
+    /// Length of the read in bytes.
     pub len: u64,
 }
 
-/// A stretch of the address space that is served from one place of one file.
+/// A contiguous part of the address space backed by a contiguous part of one file.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: u64,
@@ -42,21 +52,22 @@ struct Piece {
     offset: u64,
 }
 
-/// The captured address space of the dumped process, topped up from module files where they match.
+/// The captured address space of the dumped process, with gaps filled from matching module files.
 #[derive(Debug)]
 pub struct Memory {
     shape: Shape,
     sources: Vec<Arc<Bytes>>,
-    /// Sorted, without overlaps, neighbours joined.
+    /// Sorted, disjoint, adjacent ones joined.
     pieces: Vec<Piece>,
-    /// What was read, where somebody wants to know. Reads through [`Memory::contiguous`] and [`Memory::stretches`] are not
-    /// in it: they hand out more than is looked at. Who uses them says what counts, by [`Memory::scan`].
-    recorder: Option<Box<Recorder>>,
+    /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
+    /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
+    recorder: Option<Box<record::Recorder>>,
 }
 
 impl Memory {
-    /// Indexes the captured ranges of `dump`. Where ranges overlap, the first in the file wins.
-    pub fn new(dump: &Dump, shape: Shape) -> Memory {
+    /// Indexes the captured ranges of `dump`. Where ranges overlap, the one that starts first wins; among equal starts, the
+    /// first in the file.
+    pub fn new(dump: &DumpFile, shape: Shape) -> Memory {
         let mut wanted: Vec<Piece> = dump
             .ranges
             .iter()
@@ -67,7 +78,7 @@ impl Memory {
         let pieces = if sorted {
             join(wanted)
         } else {
-            // A stable sort keeps the file's order among equal starts; an overlap is cut from the later range.
+            // File order decides among equal starts; overlaps are cut from the later range.
             let mut ordered: Vec<(usize, Piece)> = wanted.drain(..).enumerate().collect();
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
@@ -85,7 +96,7 @@ impl Memory {
         self.shape.ptr.bytes()
     }
 
-    /// Serves `range` from `source` at `offset` wherever the dump has nothing. Returns the bytes that this added.
+    /// Backs the gaps of `range` with `source` from `offset` on. Returns the number of bytes added.
     pub fn fill_gaps(&mut self, range: AddrRange, source: &Arc<Bytes>, offset: u64) -> u64 {
         let file_len = u64::try_from(source.len()).unwrap_or(u64::MAX);
         let len = range.len().min(file_len.saturating_sub(offset));
@@ -127,15 +138,15 @@ impl Memory {
         self.sources.get(p.source)?.range(p.offset, p.end.saturating_sub(p.start))
     }
 
-    /// The captured bytes from `address` to the end of the stretch it lies in, without copying.
-    pub fn contiguous(&self, address: Addr) -> Option<&[u8]> {
+    /// The bytes from `address` to the end of its contiguous piece, without copying.
+    pub(crate) fn contiguous(&self, address: Addr) -> Option<&[u8]> {
         let (_, p) = self.piece(address)?;
         let skip = usize::try_from(address.0.checked_sub(p.start)?).ok()?;
         self.piece_bytes(p)?.get(skip..)
     }
 
-    /// Says that `range` will not be read again soon: its pages may leave this process. See [`Bytes::release`].
-    pub fn release(&self, range: AddrRange) {
+    /// Releases the pages of `range` from this process; they can be read again. See [`Bytes::release`].
+    pub(crate) fn release(&self, range: AddrRange) {
         if let Some((_, p)) = self.piece(range.start) {
             let skip = range.start.0.saturating_sub(p.start);
             let len = range.len().min(p.end.saturating_sub(range.start.0));
@@ -145,17 +156,17 @@ impl Memory {
         }
     }
 
-    /// `len` bytes at `address` without copying; `None` where they are absent or lie in two stretches.
+    /// The `len` bytes at `address` without copying; `None` if they are absent or span pieces.
     pub fn slice(&self, address: Addr, len: u64) -> Option<&[u8]> {
         let slice = self.contiguous(address)?.get(..usize::try_from(len).ok()?)?;
         self.record(address, len);
         Some(slice)
     }
 
-    /// Fills `buffer` from `address`, crossing from one stretch to the next where they touch.
+    /// Fills `buffer` from `address`, across adjacent pieces.
     ///
     /// # Errors
-    /// [`ReadError`] where any of the bytes is absent.
+    /// Fails if any of the bytes is absent.
     pub fn read(&self, address: Addr, buffer: &mut [u8]) -> Result<(), ReadError> {
         let len = u64::try_from(buffer.len()).unwrap_or(u64::MAX);
         let error = ReadError { address, len };
@@ -172,21 +183,21 @@ impl Memory {
                 return Err(error);
             }
         }
-        // What is absent stays absent in a copy: only what was found is worth a record.
+        // Only successful reads are recorded: absent memory stays absent in a trimmed copy.
         self.record(address, len);
         Ok(())
     }
 
-    /// `len` bytes at `address`, borrowed where they lie in one stretch.
+    /// The `len` bytes at `address`, borrowed unless they span pieces.
     ///
     /// # Errors
-    /// [`ReadError`] where any of the bytes is absent.
+    /// Fails if any of the bytes is absent.
     pub fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
         if let Some(slice) = self.slice(address, len) {
             return Ok(Cow::Borrowed(slice));
         }
         let error = ReadError { address, len };
-        // Allocate only for bytes that are there: a hostile length must not become a hostile allocation.
+        // Allocate only for captured bytes: a hostile length must not become a hostile allocation.
         if self.captured(AddrRange::new(address, address.plus(len))) < len {
             return Err(error);
         }
@@ -195,8 +206,8 @@ impl Memory {
         Ok(Cow::Owned(buffer))
     }
 
-    /// An unsigned number of `N` bytes in the target's byte order.
-    fn number<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
+    /// An unsigned integer of `N` bytes in the target's byte order.
+    fn uint<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
         let mut buffer = [0; N];
         match self.contiguous(address).and_then(|b| b.first_chunk::<N>()) {
             Some(chunk) => {
@@ -211,58 +222,58 @@ impl Memory {
     /// The byte at `address`.
     ///
     /// # Errors
-    /// [`ReadError`] where it is absent. The same holds for the other sizes.
+    /// Fails if it is absent.
     pub fn u8(&self, address: Addr) -> Result<u8, ReadError> {
-        self.number::<1>(address).map(|n| u8::try_from(n).unwrap_or(u8::MAX))
+        self.uint::<1>(address).map(|n| u8::try_from(n).unwrap_or(u8::MAX))
     }
 
-    /// The 16-bit number at `address`.
+    /// The 16-bit integer at `address`.
     ///
     /// # Errors
-    /// See [`Memory::u8`].
+    /// Fails if any of its bytes is absent.
     pub fn u16(&self, address: Addr) -> Result<u16, ReadError> {
-        self.number::<2>(address).map(|n| u16::try_from(n).unwrap_or(u16::MAX))
+        self.uint::<2>(address).map(|n| u16::try_from(n).unwrap_or(u16::MAX))
     }
 
-    /// The 32-bit number at `address`.
+    /// The 32-bit integer at `address`.
     ///
     /// # Errors
-    /// See [`Memory::u8`].
+    /// Fails if any of its bytes is absent.
     pub fn u32(&self, address: Addr) -> Result<u32, ReadError> {
-        self.number::<4>(address).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+        self.uint::<4>(address).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
     }
 
-    /// The signed 32-bit number at `address`.
+    /// The signed 32-bit integer at `address`.
     ///
     /// # Errors
-    /// See [`Memory::u8`].
+    /// Fails if any of its bytes is absent.
     pub fn i32(&self, address: Addr) -> Result<i32, ReadError> {
         self.u32(address).map(u32::cast_signed)
     }
 
-    /// The 64-bit number at `address`.
+    /// The 64-bit integer at `address`.
     ///
     /// # Errors
-    /// See [`Memory::u8`].
+    /// Fails if any of its bytes is absent.
     pub fn u64(&self, address: Addr) -> Result<u64, ReadError> {
-        self.number::<8>(address)
+        self.uint::<8>(address)
     }
 
-    /// The pointer-sized number at `address`.
+    /// The pointer-sized integer at `address`.
     ///
     /// # Errors
-    /// See [`Memory::u8`].
+    /// Fails if any of its bytes is absent.
     pub fn word(&self, address: Addr) -> Result<u64, ReadError> {
         match self.shape.ptr {
-            crate::base::PtrSize::Four => self.number::<4>(address),
-            crate::base::PtrSize::Eight => self.number::<8>(address),
+            crate::base::PtrSize::Four => self.uint::<4>(address),
+            crate::base::PtrSize::Eight => self.uint::<8>(address),
         }
     }
 
     /// The pointer at `address`.
     ///
     /// # Errors
-    /// See [`Memory::u8`].
+    /// Fails if any of its bytes is absent.
     pub fn ptr(&self, address: Addr) -> Result<Addr, ReadError> {
         self.word(address).map(Addr)
     }
@@ -276,12 +287,12 @@ impl Memory {
         found
     }
 
-    /// Bytes of the dump, decompressed: honest dumps never show more memory than that.
-    pub fn dump_bytes(&self) -> u64 {
+    /// Size of the (decompressed) dump in bytes. Genuine dumps never show more memory than that.
+    pub(crate) fn dump_bytes(&self) -> u64 {
         self.sources.first().and_then(|s| u64::try_from(s.len()).ok()).unwrap_or(0)
     }
 
-    /// How many bytes of `range` were captured.
+    /// Number of captured bytes in `range`.
     pub fn captured(&self, range: AddrRange) -> u64 {
         let first = self.pieces.partition_point(|p| p.end <= range.start.0);
         self.pieces
@@ -292,7 +303,7 @@ impl Memory {
             .fold(0u64, u64::saturating_add)
     }
 
-    /// The captured stretches of `range`, in order of address.
+    /// The captured parts of `range` with their bytes, in address order.
     pub fn stretches(&self, range: AddrRange) -> impl Iterator<Item = (Addr, &[u8])> {
         let first = self.pieces.partition_point(|p| p.end <= range.start.0);
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter_map(move |p| {
@@ -305,7 +316,7 @@ impl Memory {
         })
     }
 
-    /// The captured pointer-sized words of `range` that are aligned, with their addresses.
+    /// The captured, aligned, pointer-sized words of `range`, in address order.
     pub fn words(&self, range: AddrRange) -> impl Iterator<Item = (Addr, &[u8])> {
         let word = self.ptr_bytes();
         let step = usize::try_from(word).unwrap_or(8);
@@ -318,20 +329,21 @@ impl Memory {
         })
     }
 
-    /// The stretches of `range` that the dump itself captured, in order of address.
+    /// The parts of `range` that the dump itself captured, in address order.
     pub fn from_dump(&self, range: AddrRange) -> impl Iterator<Item = AddrRange> {
         let first = self.pieces.partition_point(|p| p.end <= range.start.0);
         let cut = move |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter(|p| p.source == 0).map(cut)
     }
 
-    /// Whether the byte at `address` comes from the dump itself and not from a file beside it.
-    pub fn is_from_dump(&self, address: Addr) -> bool {
+    /// Whether the byte at `address` comes from the dump itself rather than from a module file.
+    #[cfg(test)]
+    pub(crate) fn is_from_dump(&self, address: Addr) -> bool {
         self.piece(address).is_some_and(|(_, p)| p.source == 0)
     }
 }
 
-/// Cuts what earlier ranges hold already out of later ones. `ordered` is sorted by start.
+/// Cuts overlaps out of later pieces. `ordered` is sorted by start.
 fn without_overlaps(ordered: Vec<(usize, Piece)>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(ordered.len());
     for (_, mut p) in ordered {

@@ -1,4 +1,4 @@
-//! What was read: a memory that records keeps a bit for every eight bytes that anybody asked for.
+//! Records reads: one bit for every eight bytes that were read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -8,18 +8,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::Memory;
 use crate::base::{Addr, AddrRange};
 
-/// Bytes behind one bit: no structure is aligned to less than its pointers, and the strings between them are short.
+/// Bytes per bit. Structures are aligned to pointers, and finer marks for the strings between them would gain little.
 const GRAIN: u64 = 8;
-/// Bytes behind one block of bits. Blocks come into being where something is read, so a dump of any size costs what is
-/// read of it.
+/// Bytes per block of bits. Blocks are allocated on first use, so the cost follows what is read, not the size of the dump.
 const BLOCK: u64 = 1 << 16;
 const WORDS: usize = 128;
 
 type Bits = Box<[AtomicU64; WORDS]>;
 
-/// A record of reads. Shared between threads.
+/// A record of reads. Thread-safe.
 #[derive(Debug, Default)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     read: RwLock<FxHashMap<u64, Bits>>,
     scanned: Mutex<FxHashSet<(u64, u64)>>,
     texts: Mutex<FxHashSet<(u64, u64)>>,
@@ -56,15 +55,15 @@ impl Recorder {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
     }
 
-    /// The stretches that were read one by one, rounded to eight bytes, in order of address, none touching the next.
-    pub fn read(&self) -> Vec<AddrRange> {
+    /// The ranges that were read, rounded to eight bytes, sorted and disjoint.
+    pub(crate) fn read(&self) -> Vec<AddrRange> {
         let blocks = self.read.read().unwrap_or_else(PoisonError::into_inner);
-        let mut numbers: Vec<u64> = blocks.keys().copied().collect();
-        numbers.sort_unstable();
+        let mut indices: Vec<u64> = blocks.keys().copied().collect();
+        indices.sort_unstable();
         let mut out: Vec<AddrRange> = Vec::new();
-        for number in numbers {
-            let Some(bits) = blocks.get(&number) else { continue };
-            let start = number.saturating_mul(BLOCK);
+        for index in indices {
+            let Some(bits) = blocks.get(&index) else { continue };
+            let start = index.saturating_mul(BLOCK);
             for (word, base) in bits.iter().zip((0u64..).step_by(64)) {
                 let word = word.load(Ordering::Relaxed);
                 for bit in (0..64u64).filter(|b| word >> b & 1 == 1) {
@@ -79,14 +78,13 @@ impl Recorder {
         out
     }
 
-    /// The stretches that were searched through as a whole: stacks, data of images, heap segments. In order of address;
-    /// they may overlap.
-    pub fn scanned(&self) -> Vec<AddrRange> {
+    /// The ranges that were scanned as a whole: stacks, image data, heap segments. Sorted; may overlap.
+    pub(crate) fn scanned(&self) -> Vec<AddrRange> {
         sorted(&self.scanned)
     }
 
-    /// Where the characters of managed strings were read. In order of address; they may overlap.
-    pub fn texts(&self) -> Vec<AddrRange> {
+    /// The ranges that hold characters of managed strings. Sorted; may overlap.
+    pub(crate) fn texts(&self) -> Vec<AddrRange> {
         sorted(&self.texts)
     }
 }
@@ -97,7 +95,7 @@ fn sorted(set: &Mutex<FxHashSet<(u64, u64)>>) -> Vec<AddrRange> {
     list.into_iter().map(|(from, to)| AddrRange::new(Addr(from), Addr(to))).collect()
 }
 
-/// Sets the bits `from` to `to`, both included.
+/// Sets the bits `from..=to`.
 fn set(bits: &[AtomicU64; WORDS], from: u64, to: u64) {
     for word in from / 64..=to / 64 {
         let low = if word == from / 64 { from % 64 } else { 0 };
@@ -112,17 +110,17 @@ fn set(bits: &[AtomicU64; WORDS], from: u64, to: u64) {
 }
 
 impl Memory {
-    /// Begins to record what is read. What was read before is not known.
-    pub fn start_recording(&mut self) {
+    /// Starts recording reads.
+    pub(crate) fn start_recording(&mut self) {
         self.recorder = Some(Box::default());
     }
 
-    /// The record, where one is kept.
-    pub fn recorder(&self) -> Option<&Recorder> {
+    /// The record, if recording was started.
+    pub(crate) fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_deref()
     }
 
-    /// Records that `len` bytes at `address` were read. They are in the dump: a record takes memory for what is there only.
+    /// Records a read of `len` captured bytes at `address`.
     #[inline]
     pub(super) fn record(&self, address: Addr, len: u64) {
         if let Some(recorder) = &self.recorder {
@@ -130,23 +128,23 @@ impl Memory {
         }
     }
 
-    /// Says that `range` was read, where that happened without one of the methods that record it.
-    pub fn touch(&self, range: AddrRange) {
+    /// Records `range` as read, for reads through methods that do not record by themselves.
+    pub(crate) fn touch(&self, range: AddrRange) {
         if self.recorder.is_some() {
             self.stretches(range).for_each(|(at, bytes)| self.record(at, u64::try_from(bytes.len()).unwrap_or(0)));
         }
     }
 
-    /// Says that the answer depends on every byte of `range` that was captured, and on which ones were: for searches through
-    /// whole stretches, which are not recorded read by read.
-    pub fn scan(&self, range: AddrRange) {
+    /// Records that the answer depends on every captured byte of `range`, and on which ones are captured. For scans of whole
+    /// ranges, which are not recorded read by read.
+    pub(crate) fn scan(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.scan(range);
         }
     }
 
-    /// Says that `range` holds the characters of a managed string.
-    pub fn holds_text(&self, range: AddrRange) {
+    /// Records that `range` holds characters of a managed string.
+    pub(crate) fn holds_text(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.text(range);
         }

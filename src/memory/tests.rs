@@ -15,7 +15,7 @@ pub(crate) fn memory_of(bytes: Vec<u8>, ranges: &[(u64, u64, u64)], shape: Shape
 }
 
 #[test]
-fn numbers_follow_the_byte_order_of_the_target() {
+fn integers_follow_the_byte_order_of_the_target() {
     let ranges = [(0x1000, 16, 0)];
     let bytes: Vec<u8> = (1..=16).collect();
     let little = memory_of(bytes.clone(), &ranges, Shape::LE64);
@@ -35,7 +35,7 @@ fn absent_is_an_error_and_never_zero() {
 }
 
 #[test]
-fn reads_cross_stretches_that_touch() {
+fn reads_cross_adjacent_pieces() {
     let m = memory_of((0..16).collect(), &[(0x1000, 8, 8), (0x1008, 8, 0)], Shape::LE64);
     assert_eq!(m.pieces.len(), 2);
     assert_eq!(m.slice(Addr(0x1004), 8), None);
@@ -53,8 +53,8 @@ fn files_fill_gaps_only() {
 }
 
 proptest! {
-    /// The indexed memory agrees with a byte-by-byte model, overlaps and all: the range that starts first serves a
-    /// byte, and the one first in the file among equal starts.
+    /// The index agrees with a byte-by-byte model, overlaps included: the range that starts first wins; among equal
+    /// starts, the first in the file.
     #[test]
     fn agrees_with_a_model(ranges in prop::collection::vec((0u64..200, 1u64..40, 0u64..60), 0..12), at in 0u64..240, len in 0u64..50) {
         let bytes: Vec<u8> = (0..100u8).collect();

@@ -1,14 +1,15 @@
-//! Text in the target's memory, with caps.
+//! Bounded reads of text.
 
 use super::{Memory, ReadError};
 use crate::base::{Addr, Endian};
 
 impl Memory {
-    /// The NUL-terminated UTF-8 text at `address`, at most `cap` bytes of it. Bad sequences become U+FFFD.
+    /// The NUL-terminated UTF-8 text at `address`, at most `cap` bytes. Invalid sequences become U+FFFD; text that runs into
+    /// absent memory is cut there.
     ///
     /// # Errors
-    /// [`ReadError`] where not even the first byte is captured.
-    pub fn text(&self, address: Addr, cap: u64) -> Result<String, ReadError> {
+    /// Fails if the first byte is absent.
+    pub(crate) fn text(&self, address: Addr, cap: u64) -> Result<String, ReadError> {
         let mut out = Vec::new();
         for i in 0..cap {
             match self.u8(address.plus(i)) {
@@ -21,11 +22,11 @@ impl Memory {
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
-    /// UTF-16 text of `bytes` bytes at `address` (fewer where `cap` is smaller), up to a NUL.
+    /// The UTF-16 text of `bytes` bytes at `address`, at most `cap` bytes, up to a NUL. Unpaired surrogates become U+FFFD.
     ///
     /// # Errors
-    /// [`ReadError`] where a part of it is absent.
-    pub fn utf16(&self, address: Addr, bytes: u64, cap: u64) -> Result<String, ReadError> {
+    /// Fails if any of it is absent.
+    pub(crate) fn utf16(&self, address: Addr, bytes: u64, cap: u64) -> Result<String, ReadError> {
         let raw = self.bytes(address, bytes.min(cap) & !1)?;
         let units = raw.as_chunks::<2>().0.iter().map(|c| match self.shape().endian {
             Endian::Little => u16::from_le_bytes(*c),
@@ -35,11 +36,11 @@ impl Memory {
         Ok(text.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
     }
 
-    /// NUL-terminated UTF-16 text at `address`, at most `cap` bytes of it.
+    /// The NUL-terminated UTF-16 text at `address`, at most `cap` bytes. Text that runs into absent memory is cut there.
     ///
     /// # Errors
-    /// [`ReadError`] where not even the first unit is captured.
-    pub fn utf16_nul(&self, address: Addr, cap: u64) -> Result<String, ReadError> {
+    /// Fails if the first code unit is absent.
+    pub(crate) fn utf16_nul(&self, address: Addr, cap: u64) -> Result<String, ReadError> {
         let mut len = 0;
         while len < cap {
             match self.u16(address.plus(len)) {

@@ -1,9 +1,9 @@
-//! Numbers that lie near each other: the stretch that was read last is kept, so that most reads search nothing.
+//! Reads with locality: the last contiguous piece is kept, so that most reads skip the lookup.
 
 use super::Memory;
 use crate::base::Addr;
 
-/// A place of [`Memory`] that is read again and again.
+/// A cursor over [`Memory`] for reads that are close to each other.
 #[derive(Clone, Debug)]
 pub struct Window<'a> {
     memory: &'a Memory,
@@ -12,20 +12,20 @@ pub struct Window<'a> {
 }
 
 impl<'a> Window<'a> {
-    /// A window that has seen nothing yet.
-    pub fn new(memory: &'a Memory) -> Window<'a> {
+    /// An empty window.
+    pub(crate) fn new(memory: &'a Memory) -> Window<'a> {
         Window { memory, start: 0, bytes: &[] }
     }
 
-    /// The 32-bit number at `address`; `None` where it is not in the dump.
+    /// The 32-bit integer at `address`; `None` if it is absent.
     #[inline]
-    pub fn u32(&mut self, address: Addr) -> Option<u32> {
+    pub(crate) fn u32(&mut self, address: Addr) -> Option<u32> {
         match self.chunk(address) {
             Some(bytes) => {
                 self.memory.record(address, 4);
                 u32::try_from(self.memory.shape().number(bytes)).ok()
             }
-            None => self.elsewhere(address),
+            None => self.miss(address),
         }
     }
 
@@ -36,11 +36,11 @@ impl<'a> Window<'a> {
     }
 
     #[cold]
-    fn elsewhere(&mut self, address: Addr) -> Option<u32> {
+    fn miss(&mut self, address: Addr) -> Option<u32> {
         if let Some(bytes) = self.memory.contiguous(address) {
             (self.start, self.bytes) = (address.0, bytes);
         }
-        // A number may lie across two stretches.
+        // The integer may span two pieces.
         self.memory.u32(address).ok()
     }
 }

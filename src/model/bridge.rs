@@ -1,47 +1,25 @@
-use std::fmt;
-
 use serde::Serialize;
 
 use super::root::RootCoverageModel;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
-/// What a class is to the bridge, as Mono's SGen bridge names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum BridgeClassKind {
-    /// Not bridged; references are followed through its objects.
-    Transparent,
-    /// Not bridged; its objects are not looked into.
-    Opaque,
-    /// Bridged; references are followed from its objects on.
-    TransparentBridge,
-    /// Bridged; its objects are not looked into: they refer to nothing.
-    OpaqueBridge,
-}
-
-impl BridgeClassKind {
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            BridgeClassKind::Transparent => "transparent",
-            BridgeClassKind::Opaque => "opaque",
-            BridgeClassKind::TransparentBridge => "transparent-bridge",
-            BridgeClassKind::OpaqueBridge => "opaque-bridge",
-        }
-    }
-}
-
-impl fmt::Display for BridgeClassKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named_enum! {
+    /// What a class is to the bridge, as Mono's SGen bridge names it.
+    pub enum BridgeClassKind {
+        /// Not bridged; references are followed through its objects.
+        Transparent = "transparent",
+        /// Not bridged; its objects are not looked into.
+        Opaque = "opaque",
+        /// Bridged; references are followed from its objects on.
+        TransparentBridge = "transparent-bridge",
+        /// Bridged; its objects are not looked into: they refer to nothing.
+        OpaqueBridge = "opaque-bridge",
     }
 }
 
 /// `bridge`: what a bridge to another collector would be told, in the shape of Mono's `cross_references` callback.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct BridgeReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Bridged objects, living ones too.
     pub bridged: u64,
     /// Bridged objects that nothing but the bridge's own handles keeps alive.
@@ -57,9 +35,6 @@ pub struct BridgeReport {
     pub classes: Vec<BridgeClass>,
     /// How well this dump answers for each kind of roots.
     pub coverage: Vec<RootCoverageModel>,
-    /// Whether people get Graphviz DOT.
-    #[serde(skip)]
-    pub dot: bool,
 }
 
 /// A strongly connected component that has bridged objects.

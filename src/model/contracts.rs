@@ -1,12 +1,34 @@
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// Kinds of sources of a descriptor, weakest first.
+    pub enum OriginKind {
+        /// A bundled overlay or one given with `--overlay`.
+        Overlay = "overlay",
+        /// Made at run time from `GcDacVars`.
+        Synthesised = "synthesised",
+        /// The runtime's own descriptor, in the dump or in its matching file.
+        InMemory = "in-memory",
+    }
+}
+
+named_enum! {
+    /// What came out of a self-check.
+    pub enum CheckOutcome {
+        /// As expected.
+        Passed = "passed",
+        /// Not as expected.
+        Failed = "failed",
+        /// The dump or the descriptor lacks what the check needs.
+        Unknown = "unknown",
+    }
+}
 
 /// `contracts`: what the runtime says about itself, and what gcdump can read of it.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ContractsReport {
-    /// Whether every source could be read.
-    pub complete: bool,
     /// Where it all comes from, weakest source first.
     pub origins: Vec<OriginModel>,
     /// Contracts, advertised or needed.
@@ -22,8 +44,8 @@ pub struct ContractsReport {
 /// A source of the merged descriptor.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct OriginModel {
-    /// `in-memory`, `overlay` or `synthesised`.
-    pub kind: String,
+    /// What kind of source.
+    pub kind: OriginKind,
     /// Name.
     pub name: String,
     /// Address of the structure it was read from.
@@ -32,18 +54,18 @@ pub struct OriginModel {
     pub version: u64,
 }
 
-/// Whether gcdump reads a contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum SupportKind {
-    /// It is read.
-    Supported,
-    /// The runtime does not advertise it.
-    NotAdvertised,
-    /// A version that this gcdump does not know.
-    UnrecognisedVersion,
-    /// A known version without a reader.
-    KnownButUnsupported,
+named_enum! {
+    /// Whether gcdump reads a contract.
+    pub enum SupportKind {
+        /// It is read.
+        Supported = "supported",
+        /// The runtime does not advertise it.
+        NotAdvertised = "not-advertised",
+        /// A version that this gcdump does not know.
+        UnrecognisedVersion = "unrecognised-version",
+        /// A known version without a reader.
+        KnownButUnsupported = "known-but-unsupported",
+    }
 }
 
 /// A contract.
@@ -113,8 +135,8 @@ pub struct GlobalModel {
 pub struct CheckModel {
     /// What is checked.
     pub name: String,
-    /// `passed`, `failed` or `unknown`.
-    pub outcome: String,
+    /// What came out.
+    pub outcome: CheckOutcome,
     /// The facts.
     pub facts: String,
 }

@@ -1,10 +1,31 @@
 use serde::Serialize;
 
-use crate::base::{Addr, Arch, Note, Os};
+use super::info::LayoutSource;
+use crate::base::{Addr, Arch, Note, Os, named_enum};
 
-/// What every JSON answer is wrapped in.
+named_enum! {
+    /// Container format of a dump.
+    pub enum Container {
+        /// ELF core file (Linux).
+        ElfCore = "elf-core",
+        /// Windows minidump.
+        Minidump = "minidump",
+    }
+}
+
+named_enum! {
+    /// Compression that a dump was stored with.
+    pub enum Compression {
+        /// Zstandard.
+        Zstd = "zstd",
+        /// gzip.
+        Gzip = "gzip",
+    }
+}
+
+/// What every answer begins with.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
-pub struct Envelope<T> {
+pub struct Head {
     /// Version of this format: `gcdump/1`.
     pub schema: String,
     /// The command that was run.
@@ -15,10 +36,29 @@ pub struct Envelope<T> {
     pub dump: DumpModel,
     /// The runtime that the answer is about; `null` where none could be read.
     pub runtime: Option<RuntimeModel>,
+}
+
+/// A JSON answer.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct Envelope<T> {
+    /// What it begins with.
+    #[serde(flatten)]
+    pub head: Head,
+    /// The answer.
+    pub data: Data<T>,
     /// What went less than perfectly.
     pub warnings: Vec<Note>,
+}
+
+/// An answer, and whether it is all of it.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[schemars(inline)]
+pub struct Data<T> {
+    /// Whether nothing is missing that the process had: no warning says so.
+    pub complete: bool,
     /// The answer.
-    pub data: T,
+    #[serde(flatten)]
+    pub answer: T,
 }
 
 /// The dump, in short.
@@ -26,10 +66,10 @@ pub struct Envelope<T> {
 pub struct DumpModel {
     /// Path as given.
     pub path: String,
-    /// Container: `elf-core` or `minidump`.
-    pub format: String,
-    /// How the file was compressed: `zstd`, `gzip` or `null`.
-    pub compression: Option<String>,
+    /// Container.
+    pub format: Container,
+    /// How the file was compressed; `null` where it was not.
+    pub compression: Option<Compression>,
     /// Bytes of the dump file, decompressed.
     pub file_bytes: u64,
     /// Bytes of memory in the dump.
@@ -56,9 +96,9 @@ pub struct RuntimeModel {
     /// Build id (ELF) of the module, hexadecimal.
     pub build_id: Option<String>,
     /// Where the layouts of the VM come from: `descriptor`, `overlay-json`, `overlay`, `none`.
-    pub vm: super::info::SourceName,
+    pub vm: LayoutSource,
     /// Where the layouts of the GC come from: `descriptor`, `synthesised`, `none`.
-    pub gc: super::info::SourceName,
+    pub gc: LayoutSource,
     /// Overlay in use.
     pub overlay: Option<String>,
 }

@@ -51,8 +51,6 @@ pub struct FrameModel {
 /// `exceptions`: every exception object of the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ExceptionsReport {
-    /// Whether the heap was read to its end.
-    pub complete: bool,
     /// Number of exception objects.
     pub total: u64,
     /// Exceptions of the same type and message together, most frequent first.

@@ -1,44 +1,23 @@
-use std::fmt;
-
 use serde::Serialize;
 
 use super::segment::Generation;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
-/// Where an object stands on its way to finalization.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FinalizerState {
-    /// It has a finalizer and has not been found dead.
-    Registered,
-    /// It was found dead; its finalizer is due, and until it has run the queue keeps the object alive.
-    Ready,
-    /// As `ready`; it derives from `CriticalFinalizerObject`, whose finalizers run after the others.
-    Critical,
-}
-
-impl FinalizerState {
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FinalizerState::Registered => "registered",
-            FinalizerState::Ready => "ready",
-            FinalizerState::Critical => "critical",
-        }
-    }
-}
-
-impl fmt::Display for FinalizerState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named_enum! {
+    /// Where an object stands on its way to finalization.
+    pub enum FinalizerState {
+        /// It has a finalizer and has not been found dead.
+        Registered = "registered",
+        /// It was found dead; its finalizer is due, and until it has run the queue keeps the object alive.
+        Ready = "ready",
+        /// As `ready`; it derives from `CriticalFinalizerObject`, whose finalizers run after the others.
+        Critical = "critical",
     }
 }
 
 /// `finalizers`: the finalization queues of all heaps.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FinalizersReport {
-    /// Whether every queue was read to its end.
-    pub complete: bool,
     /// Objects that have a finalizer and were not found dead, in all heaps.
     pub registered: u64,
     /// Objects whose finalizer is due, critical ones not counted.

@@ -7,8 +7,6 @@ use crate::base::Addr;
 /// `fragmentation`: where free space lies, and what keeps it apart.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct FragmentationReport {
-    /// Whether the heap was walked from end to end.
-    pub complete: bool,
     /// By generation; with `--heaps` by heap and generation.
     pub generations: Vec<FreeSpaceModel>,
     /// With `--segments`: by segment, in the order of heaps and generations.

@@ -1,83 +1,41 @@
-use std::fmt;
-
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
-/// Type of a GC handle (`HNDTYPE_…`, gcinterface.h).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HandleKind {
-    /// Weak; cleared when the object is due for finalization.
-    WeakShort,
-    /// Weak; cleared when the object is gone (tracks resurrection).
-    WeakLong,
-    /// Keeps its object alive.
-    Strong,
-    /// Keeps its object alive and in place.
-    Pinned,
-    /// Unused.
-    Variable,
-    /// Strong while its COM or ComWrappers reference count says so.
-    RefCounted,
-    /// Keeps the secondary object alive as long as the primary one lives.
-    Dependent,
-    /// Pinned for overlapped I/O; not used since .NET 8.
-    AsyncPinned,
-    /// Measures what it holds; not used since .NET 9.
-    SizedRef,
-    /// Weak, to a native COM object; not used since .NET 8.
-    WeakNativeCom,
-    /// Weak; its secondary value is the address of an interior pointer (collectible statics).
-    WeakInteriorPointer,
-    /// Of the Java bridge; its secondary value is the native context.
-    CrossReference,
+named_enum! {
+    /// Type of a GC handle (`HNDTYPE_…`, gcinterface.h).
+    pub enum HandleKind {
+        /// Weak; cleared when the object is due for finalization.
+        WeakShort = "weak-short" | "WeakShort",
+        /// Weak; cleared when the object is gone (tracks resurrection).
+        WeakLong = "weak-long" | "WeakLong",
+        /// Keeps its object alive.
+        Strong = "strong",
+        /// Keeps its object alive and in place.
+        Pinned = "pinned",
+        /// Unused.
+        Variable = "variable",
+        /// Strong while its COM or ComWrappers reference count says so.
+        RefCounted = "ref-counted" | "RefCounted",
+        /// Keeps the secondary object alive as long as the primary one lives.
+        Dependent = "dependent",
+        /// Pinned for overlapped I/O; not used since .NET 8.
+        AsyncPinned = "async-pinned" | "AsyncPinned",
+        /// Measures what it holds; not used since .NET 9.
+        SizedRef = "sized-ref" | "SizedRef",
+        /// Weak, to a native COM object; not used since .NET 8.
+        WeakNativeCom = "weak-native-com" | "WeakNativeCom" | "WeakWinRT",
+        /// Weak; its secondary value is the address of an interior pointer (collectible statics).
+        WeakInteriorPointer = "weak-interior-pointer" | "WeakInteriorPointer",
+        /// Of the Java bridge; its secondary value is the native context.
+        CrossReference = "cross-reference" | "CrossReference",
+    }
 }
 
 impl HandleKind {
-    /// Every type, at its number.
-    pub const ALL: [HandleKind; 12] = [
-        HandleKind::WeakShort,
-        HandleKind::WeakLong,
-        HandleKind::Strong,
-        HandleKind::Pinned,
-        HandleKind::Variable,
-        HandleKind::RefCounted,
-        HandleKind::Dependent,
-        HandleKind::AsyncPinned,
-        HandleKind::SizedRef,
-        HandleKind::WeakNativeCom,
-        HandleKind::WeakInteriorPointer,
-        HandleKind::CrossReference,
-    ];
-
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            HandleKind::WeakShort => "weak-short",
-            HandleKind::WeakLong => "weak-long",
-            HandleKind::Strong => "strong",
-            HandleKind::Pinned => "pinned",
-            HandleKind::Variable => "variable",
-            HandleKind::RefCounted => "ref-counted",
-            HandleKind::Dependent => "dependent",
-            HandleKind::AsyncPinned => "async-pinned",
-            HandleKind::SizedRef => "sized-ref",
-            HandleKind::WeakNativeCom => "weak-native-com",
-            HandleKind::WeakInteriorPointer => "weak-interior-pointer",
-            HandleKind::CrossReference => "cross-reference",
-        }
-    }
-
     /// Whether handles of this type carry a secondary value.
     pub const fn has_secondary(self) -> bool {
         matches!(self, HandleKind::Dependent | HandleKind::WeakInteriorPointer | HandleKind::CrossReference)
-    }
-}
-
-impl fmt::Display for HandleKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 
@@ -102,16 +60,16 @@ pub struct HandleModel {
     pub secondary_type: Option<String>,
 }
 
-/// What `handles --by` groups by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HandleBy {
-    /// Type of the handle.
-    Type,
-    /// Type of the object.
-    ObjectType,
-    /// Generation or kind of segment that the object lies in.
-    Generation,
+named_enum! {
+    /// What `handles --by` groups by.
+    pub enum HandleBy {
+        /// Type of the handle.
+        Type = "type",
+        /// Type of the object.
+        ObjectType = "object-type",
+        /// Generation or kind of segment that the object lies in.
+        Generation = "generation",
+    }
 }
 
 /// Handles of one group.
@@ -137,8 +95,6 @@ pub struct HandleStat {
 /// `handles`: the GC handles of all handle tables.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HandlesReport {
-    /// Whether every handle table was read to its end.
-    pub complete: bool,
     /// Handles found, by the types asked for.
     pub total: u64,
     /// Number of handles by type.
@@ -153,4 +109,19 @@ pub struct HandlesReport {
     pub by: Option<HandleBy>,
     /// With `--by`: the groups, the largest first.
     pub groups: Option<Vec<HandleGroup>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_spellings_of_sos_are_understood() {
+        let weak_com: [HandleKind; 3] = ["WeakWinRT", "weaknativecom", "weak-native-com"].map(|t| t.parse().unwrap());
+        assert_eq!(weak_com, [HandleKind::WeakNativeCom; 3]);
+        // All others are ours without the hyphens.
+        for kind in HandleKind::ALL {
+            assert_eq!(kind.name().replace('-', "").parse(), Ok(kind));
+        }
+    }
 }

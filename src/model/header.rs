@@ -1,20 +1,21 @@
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
-/// What the header word of an object holds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum HeaderState {
-    /// Nothing: not locked, no hash code.
-    #[default]
-    None,
-    /// A lock that nobody waits for: owner and recursion are in the word.
-    ThinLock,
-    /// A hash code.
-    Hash,
-    /// The number of a sync block, which holds lock and hash code.
-    SyncBlock,
+named_enum! {
+    /// What the header word of an object holds.
+    #[derive(Default)]
+    pub enum HeaderState {
+        /// Nothing: not locked, no hash code.
+        #[default]
+        None = "none",
+        /// A lock that nobody waits for: owner and recursion are in the word.
+        ThinLock = "thin-lock",
+        /// A hash code.
+        Hash = "hash",
+        /// The number of a sync block, which holds lock and hash code.
+        SyncBlock = "sync-block",
+    }
 }
 
 /// The header word of an object.

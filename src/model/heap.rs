@@ -1,13 +1,11 @@
 use serde::Serialize;
 
 use super::segment::{Generation, SegmentPart};
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
 /// `heap`: each heap by generation.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HeapReport {
-    /// Whether everything asked for was there.
-    pub complete: bool,
     /// The heaps.
     pub heaps: Vec<HeapModel>,
     /// Sums over all heaps.
@@ -63,11 +61,23 @@ pub struct HeapTotals {
     pub reserved: u64,
 }
 
+named_enum! {
+    /// Whose an allocation context is.
+    pub enum ContextOwner {
+        /// A managed thread's.
+        Thread = "thread",
+        /// The GC's own, for promoting objects into a generation.
+        Generation = "generation",
+        /// The process's, of early start-up.
+        Global = "global",
+    }
+}
+
 /// A stretch of memory that was handed to an allocator and not yet filled.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct AllocContextModel {
-    /// Whose it is: `thread`, `generation`, `global`.
-    pub owner: String,
+    /// Whose it is.
+    pub owner: ContextOwner,
     /// Managed thread id, or number of the generation.
     pub owner_id: Option<u64>,
     /// Heap, for a generation's context.

@@ -1,22 +1,97 @@
 use serde::Serialize;
 
-use crate::base::Addr;
+use super::envelope::Container;
+use crate::base::{Addr, named_enum};
 
-/// Where layouts come from: `descriptor` (the runtime's own), `overlay-json` (the runtime's pointers with a bundled
-/// JSON), `overlay` (a bundled description), `synthesised` (made from `GcDacVars`), `none`.
-pub type SourceName = String;
+named_enum! {
+    /// Where layouts come from.
+    pub enum LayoutSource {
+        /// The runtime's own descriptor.
+        Descriptor = "descriptor",
+        /// The runtime's own pointer data, with the JSON of an overlay.
+        OverlayJson = "overlay-json",
+        /// An overlay and `g_dacTable`.
+        Overlay = "overlay",
+        /// Made from `GcDacVars`.
+        Synthesised = "synthesised",
+        /// Nowhere: not available.
+        None = "none",
+    }
+}
+
+named_enum! {
+    /// Where a version was read.
+    pub enum VersionSource {
+        /// A global of the descriptor (.NET 11).
+        Descriptor = "descriptor",
+        /// The module list of the dump.
+        ModuleList = "module-list",
+        /// The path of the runtime's module.
+        Path = "path",
+        /// The build id of the runtime's module.
+        BuildId = "build-id",
+        /// The version text in the runtime's image.
+        Image = "image",
+        /// The overlay that fits: major and minor only.
+        Overlay = "overlay",
+    }
+}
+
+named_enum! {
+    /// Kind of a dump: how much of the process it holds.
+    pub enum DumpKind {
+        /// All memory.
+        Full = "full",
+        /// The GC heap and what belongs to it, without code.
+        Heap = "heap",
+        /// Stacks and the structures of the runtime, without the heap.
+        Mini = "mini",
+        /// As `mini`, with what may be confidential left out.
+        Triage = "triage",
+        /// An ELF core of the kernel: what the process's core filter says.
+        KernelCore = "kernel-core",
+        /// An ELF core of gcore: all memory.
+        Gcore = "gcore",
+        /// It cannot be told.
+        Unknown = "unknown",
+    }
+}
+
+named_enum! {
+    /// Program that wrote a dump.
+    pub enum DumpWriter {
+        /// .NET's createdump.
+        Createdump = "createdump",
+        /// The Linux kernel.
+        Kernel = "kernel",
+        /// gdb or its gcore.
+        Gdb = "gdb",
+        /// Windows: `MiniDumpWriteDump`.
+        Windows = "windows",
+    }
+}
+
+named_enum! {
+    /// Whether a command can be answered.
+    pub enum AnswerKind {
+        /// In full.
+        Full = "full",
+        /// In part.
+        Partial = "partial",
+        /// Not at all.
+        No = "no",
+    }
+}
 
 /// `info`: what this dump is, what it can answer, what to run next.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct InfoReport {
-    /// Whether everything that this command reads was there.
-    pub complete: bool,
-    /// Kind of dump: `full`, `heap`, `mini`, `triage`, `kernel-core`, `gcore`, `partial`.
-    pub kind: String,
+    /// Kind of dump.
+    pub kind: DumpKind,
     /// What the kind was told by.
     pub kind_evidence: String,
-    /// Container: `elf-core` or `minidump`.
-    pub format: String,
+    /// Container.
+    pub format: Container,
     /// Operating system of the process.
     pub os: crate::base::Os,
     /// Architecture of the process.
@@ -27,8 +102,8 @@ pub struct InfoReport {
     pub file_bytes: u64,
     /// Bytes of memory in the dump.
     pub captured_bytes: u64,
-    /// Program that wrote it, as far as known: `createdump`, `kernel`, `gdb`, `windows`.
-    pub writer: Option<String>,
+    /// Program that wrote it, as far as known.
+    pub writer: Option<DumpWriter>,
     /// Bytes of address space that the dump describes, captured or not.
     pub mapped_bytes: Option<u64>,
     /// Bytes that the dump announces but the file does not hold.
@@ -68,8 +143,8 @@ pub struct InfoReport {
 pub struct RuntimeBrief {
     /// Version.
     pub version: Option<String>,
-    /// Where the version was read: `descriptor`, `module-list`, `path`, `build-id`, `image`, `overlay`.
-    pub version_source: Option<String>,
+    /// Where the version was read.
+    pub version_source: Option<VersionSource>,
     /// Path of its module.
     pub module: Option<String>,
     /// Where it is loaded.
@@ -87,9 +162,9 @@ pub struct RuntimeBrief {
     /// Where `GcDacVars` lies.
     pub gc_dac_vars: Option<Addr>,
     /// Where the layouts of the VM come from.
-    pub vm: SourceName,
+    pub vm: LayoutSource,
     /// Where the layouts of the GC come from.
-    pub gc: SourceName,
+    pub gc: LayoutSource,
     /// Overlay in use.
     pub overlay: Option<String>,
 }
@@ -108,30 +183,42 @@ pub struct ModuleFileModel {
 pub struct AnswerModel {
     /// The command.
     pub command: String,
-    /// `full`, `partial` or `no`.
-    pub answer: String,
+    /// Whether it can.
+    pub answer: AnswerKind,
     /// Why not in full.
     pub reason: Option<String>,
 }
 
-/// Which garbage collector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcKind {
-    /// One heap, collected by the allocating thread.
-    Workstation,
-    /// Several heaps, each with its own GC thread.
-    Server,
+named_enum! {
+    /// Which garbage collector.
+    pub enum GcKind {
+        /// One heap, collected by the allocating thread.
+        Workstation = "workstation",
+        /// Several heaps, each with its own GC thread.
+        Server = "server",
+    }
 }
 
-/// How the heap is laid out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GcLayout {
-    /// Many small regions, each of one generation (.NET 7 and later by default).
-    Regions,
-    /// Few large segments; one of them is ephemeral (`libclrgc`).
-    Segments,
+named_enum! {
+    /// How the heap is laid out.
+    pub enum GcLayout {
+        /// Many small regions, each of one generation (.NET 7 and later by default).
+        Regions = "regions",
+        /// Few large segments; one of them is ephemeral (`libclrgc`).
+        Segments = "segments",
+    }
+}
+
+named_enum! {
+    /// State of the background collection (`c_gc_state`, gcpriv.h).
+    pub open enum GcState(u64) {
+        /// It is marking.
+        Marking = "marking",
+        /// It is planning.
+        Planning = "planning",
+        /// There is none.
+        Free = "free",
+    }
 }
 
 /// State of the garbage collector.
@@ -157,8 +244,8 @@ pub struct GcModel {
     pub lowest_address: Option<Addr>,
     /// Highest address of the GC's reserved range.
     pub highest_address: Option<Addr>,
-    /// State of the background collection: `marking`, `planning`, `free`, or the number.
-    pub state: Option<String>,
+    /// State of the background collection.
+    pub state: Option<GcState>,
     /// Raw state (`c_gc_state`).
     pub state_value: Option<u64>,
     /// Whether the heap's structures were valid; `false` in the plan phase of a collection.

@@ -31,8 +31,10 @@ mod verify;
 mod walk;
 
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
-pub use contracts::{CheckModel, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel};
-pub use envelope::{DumpModel, Envelope, RuntimeModel};
+pub use contracts::{
+    CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
+};
+pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 pub use finalizer::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
@@ -43,28 +45,32 @@ pub use fragmentation::{
 pub use handle::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
-    AllocContextModel, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount,
+    AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
+    HeapTotals, NamedCount,
 };
-pub use info::{AnswerModel, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, RuntimeBrief};
-pub use object::{DimensionModel, FieldValue, ObjectReport, ValueKind};
+pub use info::{
+    AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource, ModuleFileModel,
+    RuntimeBrief, VersionSource,
+};
+pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
-pub use oom::{OomModel, OomReport};
-pub use place::{NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
+pub use oom::{FailedCall, OomModel, OomReason, OomReport};
+pub use place::{NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use retained::{
     BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
-    RetainedType, Suspect, TreeRow,
+    RetainedType, Stacks, Suspect, SuspectKind, TreeRow,
 };
-pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootKind, RootModel, RootType, RootsReport};
-pub use segment::{Generation, RegionListModel, RegionModel, SegmentModel, SegmentPart, SegmentsReport};
-pub use stat::{GroupStat, StatBy, StatReport, StatTotals, TypeStat};
-pub use statics::{StaticModel, StaticThread, StaticsReport};
-pub use strings::{StringModel, StringTotals, StringsReport};
+pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport};
+pub use segment::{Generation, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
+pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
+pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};
+pub use strings::{StringModel, StringSort, StringTotals, StringsReport};
 pub use survival::{
     CollectGeneration, CollectReport, GarbageClass, GarbageObject, GarbageTotal, GarbageType, ObjectSum, ObjectsByType, TypeBytes,
     UnreachableReport, WhatifComponent, WhatifReport, WhatifWeak,
 };
-pub use thread::{ThreadModel, ThreadsReport};
+pub use thread::{GcMode, ThreadModel, ThreadsReport};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
-pub use types::{LayoutField, TypeBrief, TypeLayout, TypesReport};
-pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyReport, VerifyTotals};
-pub use walk::{CoverageModel, WalkGap, WalkModel};
+pub use types::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypesReport};
+pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals};
+pub use walk::{CoverageModel, GapKind, WalkGap, WalkModel};

@@ -2,58 +2,58 @@ use serde::Serialize;
 
 use super::header::HeaderModel;
 use super::place::SegmentPlace;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
-/// What a value is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ValueKind {
-    /// `value` is true or false.
-    Bool,
-    /// `value` is a string of one character; a lone surrogate comes as `\ud800`.
-    Char,
-    /// `value` is an integer.
-    Int,
-    /// `value` is a number, or one of the strings `NaN`, `Infinity`, `-Infinity`.
-    Float,
-    /// `value` is an integer of the size of a pointer, hexadecimal.
-    Nint,
-    /// `value` is the name of the enum's value, `A | B` for several flags, or the number as text.
-    Enum,
-    /// `value` is the text, `object` the string.
-    String,
-    /// `object` is what is referred to, `object_type` its type.
-    Object,
-    /// A reference to nothing, or a `Nullable` without value.
-    Null,
-    /// `fields` are its fields.
-    Struct,
-    /// `value` is an address that is no reference, hexadecimal.
-    Pointer,
-    /// `value` is a `DateTime` in ISO 8601, with `Z` for UTC.
-    DateTime,
-    /// `value` is a `DateTimeOffset` in ISO 8601.
-    DateTimeOffset,
-    /// `value` is a `DateOnly` in ISO 8601.
-    Date,
-    /// `value` is a `TimeOnly`.
-    Time,
-    /// `value` is a `TimeSpan`, as .NET prints it.
-    TimeSpan,
-    /// `value` is a `Guid`.
-    Guid,
-    /// `value` is a `Decimal` as text.
-    Decimal,
-    /// `value` is a `System.Index`: `3`, or `^3` from the end.
-    Index,
-    /// `value` is the bytes as they lie in memory, hexadecimal: the layout of the type is not known.
-    Raw,
-    /// The memory of the value is not in the dump.
-    Absent,
-    /// What lies there cannot be a value of the type.
-    Invalid,
-    /// The class has not been initialised and the field is still zero, or the thread has no memory for it yet.
-    NotInitialised,
+named_enum! {
+    /// What a value is.
+    pub enum ValueKind {
+        /// `value` is true or false.
+        Bool = "bool",
+        /// `value` is a string of one character; a lone surrogate comes as `\ud800`.
+        Char = "char",
+        /// `value` is an integer.
+        Int = "int",
+        /// `value` is a number, or one of the strings `NaN`, `Infinity`, `-Infinity`.
+        Float = "float",
+        /// `value` is an integer of the size of a pointer, hexadecimal.
+        Nint = "nint",
+        /// `value` is the name of the enum's value, `A | B` for several flags, or the number as text.
+        Enum = "enum",
+        /// `value` is the text, `object` the string.
+        String = "string",
+        /// `object` is what is referred to, `object_type` its type.
+        Object = "object",
+        /// A reference to nothing, or a `Nullable` without value.
+        Null = "null",
+        /// `fields` are its fields.
+        Struct = "struct",
+        /// `value` is an address that is no reference, hexadecimal.
+        Pointer = "pointer",
+        /// `value` is a `DateTime` in ISO 8601, with `Z` for UTC.
+        DateTime = "date-time",
+        /// `value` is a `DateTimeOffset` in ISO 8601.
+        DateTimeOffset = "date-time-offset",
+        /// `value` is a `DateOnly` in ISO 8601.
+        Date = "date",
+        /// `value` is a `TimeOnly`.
+        Time = "time",
+        /// `value` is a `TimeSpan`, as .NET prints it.
+        TimeSpan = "time-span",
+        /// `value` is a `Guid`.
+        Guid = "guid",
+        /// `value` is a `Decimal` as text.
+        Decimal = "decimal",
+        /// `value` is a `System.Index`: `3`, or `^3` from the end.
+        Index = "index",
+        /// `value` is the bytes as they lie in memory, hexadecimal: the layout of the type is not known.
+        Raw = "raw",
+        /// The memory of the value is not in the dump.
+        Absent = "absent",
+        /// What lies there cannot be a value of the type.
+        Invalid = "invalid",
+        /// The class has not been initialised and the field is still zero, or the thread has no memory for it yet.
+        NotInitialised = "not-initialised",
+    }
 }
 
 /// A value: of a field, or of an array's element.
@@ -86,11 +86,19 @@ pub struct FieldValue {
     pub fields: Vec<FieldValue>,
 }
 
+named_enum! {
+    /// A part of an object that a limit cuts short.
+    pub enum CutShort {
+        /// The text of a string.
+        String = "string",
+        /// The elements of an array.
+        Elements = "elements",
+    }
+}
+
 /// An object with its fields or elements.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ObjectReport {
-    /// Whether nothing is missing.
-    pub complete: bool,
     /// The object.
     pub address: Addr,
     /// Its type.
@@ -120,8 +128,8 @@ pub struct ObjectReport {
     pub elements: Vec<FieldValue>,
     /// Number of the first element listed.
     pub first_element: u64,
-    /// What is cut short: `string`, `elements`.
-    pub truncated: Vec<String>,
+    /// What is cut short.
+    pub truncated: Vec<CutShort>,
 }
 
 /// A dimension of an array.

@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::segment::Generation;
 use super::walk::CoverageModel;
-use crate::base::Addr;
+use crate::base::{Addr, Name};
 
 /// An object of the heap in brief.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
@@ -11,7 +11,7 @@ pub struct ObjectBrief {
     pub address: Addr,
     /// Name of its type; `Free` for free space.
     #[serde(rename = "type")]
-    pub type_name: String,
+    pub type_name: Name,
     /// Its method table.
     pub method_table: Addr,
     /// Its size in bytes as SOS and ClrMD count it: header word included, not rounded up.
@@ -20,6 +20,9 @@ pub struct ObjectBrief {
     pub generation: Generation,
     /// Number of its heap.
     pub heap: u64,
+    /// Whether it is free space, no object.
+    #[serde(skip)]
+    pub free: bool,
     /// Elements of an array, characters of a string; `null` for others.
     pub length: Option<u64>,
     /// With `--refs`: the references that it holds, null ones left out.
@@ -35,14 +38,12 @@ pub struct ReferenceModel {
     /// What it refers to.
     pub to: Addr,
     /// The field: `_items`, `[3]` in an array, `[3].key` in an array of structures; `null` where it cannot be told.
-    pub field: Option<String>,
+    pub field: Option<Name>,
 }
 
 /// `objects`: what stands beside the list of objects.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ObjectsTail {
-    /// Whether the heap was walked to its end, or to the end of the page.
-    pub complete: bool,
     /// Objects listed.
     pub listed: u64,
     /// Their bytes.

@@ -1,12 +1,48 @@
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// Why an allocation failed (`oom_reason`, gcinterface.dac.h).
+    pub open enum OomReason(i32) {
+        /// No out-of-memory is recorded.
+        None = "none",
+        /// The budget could not be met: a bug in the GC.
+        Budget = "budget",
+        /// Memory could not be committed.
+        CantCommit = "cant-commit",
+        /// Address space could not be reserved: a bug in the GC.
+        CantReserve = "cant-reserve",
+        /// There was no memory for a segment of large objects.
+        Loh = "loh",
+        /// Memory ran low during a garbage collection.
+        LowMem = "low-mem",
+        /// A full garbage collection would not have freed enough.
+        UnproductiveFullGc = "unproductive-full-gc",
+    }
+}
+
+named_enum! {
+    /// Which memory call of the GC failed (`failure_get_memory`, gcinterface.dac.h).
+    pub open enum FailedCall(i32) {
+        /// None.
+        None = "none",
+        /// Reserving a segment.
+        ReserveSegment = "reserve-segment",
+        /// Committing the beginning of a segment.
+        CommitSegmentBeginning = "commit-segment-beginning",
+        /// Committing more of the ephemeral segment.
+        CommitEphemeralSegment = "commit-ephemeral-segment",
+        /// Growing the card table and what belongs to it.
+        GrowTable = "grow-table",
+        /// Committing the card table and what belongs to it.
+        CommitTable = "commit-table",
+    }
+}
 
 /// `oom`: the last managed out-of-memory of each heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct OomReport {
-    /// Whether the history of every heap was there.
-    pub complete: bool,
     /// Whether any heap recorded one.
     pub any: Option<bool>,
     /// By heap.
@@ -18,8 +54,8 @@ pub struct OomReport {
 pub struct OomModel {
     /// The heap.
     pub heap: u64,
-    /// Why: `none`, `budget`, `cant-commit`, `cant-reserve`, `loh`, `low-mem`, `unproductive-full-gc`.
-    pub reason: String,
+    /// Why.
+    pub reason: OomReason,
     /// Bytes that the allocator asked for. Not the program's request: rounded up, on the LOH 32 bytes more (measured).
     pub alloc_size: u64,
     /// Reserved end at that time; mostly zero.
@@ -28,9 +64,8 @@ pub struct OomModel {
     pub allocated: Addr,
     /// Number of the collection.
     pub gc_index: u64,
-    /// Which memory call failed: `none`, `reserve-segment`, `commit-segment-beginning`, `commit-ephemeral-segment`,
-    /// `grow-table`, `commit-table`.
-    pub fgm: String,
+    /// Which memory call failed.
+    pub fgm: FailedCall,
     /// Bytes of that call.
     pub size: u64,
     /// Commit space that was left, in MB; 0 where the GC did not ask.

@@ -2,43 +2,72 @@ use serde::Serialize;
 
 use super::object_list::ObjectBrief;
 use super::segment::Generation;
-use crate::base::{Addr, AddrRange};
+use super::walk::GapKind;
+use crate::base::{Addr, AddrRange, named_enum};
 
-/// What lies at an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum PlaceKind {
-    /// An object of the heap, or a place inside of one.
-    Object,
-    /// Free space of the heap.
-    Free,
-    /// An allocation context: handed to a thread and not yet filled.
-    AllocationContext,
-    /// Between the objects of a segment: damaged, in allocation, or not in the dump.
-    Gap,
-    /// Memory of a segment behind its last object.
-    SegmentUnused,
-    /// Other memory of the GC: free regions, card tables, handle tables.
-    Gc,
-    /// A method table.
-    MethodTable,
-    /// A module's image.
-    Module,
-    /// The stack of a thread.
-    Stack,
-    /// Captured memory of some other kind.
-    Memory,
-    /// Mapped in the process but not in the dump.
-    NotCaptured,
-    /// Nothing that the dump knows of.
-    Unknown,
+named_enum! {
+    /// What lies at an address.
+    pub enum PlaceKind {
+        /// An object of the heap, or a place inside of one.
+        Object = "object",
+        /// Free space of the heap.
+        Free = "free",
+        /// An allocation context: handed to a thread and not yet filled.
+        AllocationContext = "allocation-context",
+        /// Between the objects of a segment: damaged, in allocation, or not in the dump.
+        Gap = "gap",
+        /// Memory of a segment behind its last object.
+        SegmentUnused = "segment-unused",
+        /// Other memory of the GC: free regions, card tables, handle tables.
+        Gc = "gc",
+        /// A method table.
+        MethodTable = "method-table",
+        /// A module's image.
+        Module = "module",
+        /// The stack of a thread.
+        Stack = "stack",
+        /// Captured memory of some other kind.
+        Memory = "memory",
+        /// Mapped in the process but not in the dump.
+        NotCaptured = "not-captured",
+        /// Nothing that the dump knows of.
+        Unknown = "unknown",
+    }
+}
+
+named_enum! {
+    /// What a row of `near` is.
+    pub enum NearKind {
+        /// An object.
+        Object = "object",
+        /// Free space.
+        Free = "free",
+        /// An allocation context: handed to a thread and not yet filled.
+        AllocationContext = "allocation-context",
+        /// An object was being allocated.
+        InAllocation = "in-allocation",
+        /// What lies there is no object and cannot become one.
+        Corrupt = "corrupt",
+        /// It is not in the dump, or what tells whether it is an object is not.
+        Absent = "absent",
+        /// Between two objects, for no known reason.
+        Gap = "gap",
+    }
+}
+
+impl From<GapKind> for NearKind {
+    fn from(kind: GapKind) -> NearKind {
+        match kind {
+            GapKind::InAllocation => NearKind::InAllocation,
+            GapKind::Corrupt => NearKind::Corrupt,
+            GapKind::Absent => NearKind::Absent,
+        }
+    }
 }
 
 /// `where`: what lies at an address.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WhereReport {
-    /// Whether everything that tells was in the dump.
-    pub complete: bool,
     /// The address asked for.
     pub address: Addr,
     /// What lies there.
@@ -81,8 +110,8 @@ pub struct SegmentPlace {
 /// Something in a segment, as `near` lists it.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NearRow {
-    /// `object`, `free` or a kind of gap: `allocation-context`, `in-allocation`, `corrupt`, `absent`.
-    pub kind: String,
+    /// What it is.
+    pub kind: NearKind,
     /// Where it lies.
     pub address: Addr,
     /// Its bytes: of objects as counted, of gaps the whole stretch.
@@ -99,8 +128,6 @@ pub struct NearRow {
 /// `near`: what lies around an address of the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct NearReport {
-    /// Whether the segment was walked that far.
-    pub complete: bool,
     /// The address asked for.
     pub address: Addr,
     /// Where in the heap it is.

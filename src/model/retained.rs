@@ -1,7 +1,31 @@
 use serde::Serialize;
 
 use super::root::{RootCoverageModel, RootModel};
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// Whether words of stacks and registers count as roots.
+    #[derive(Default)]
+    pub enum Stacks {
+        /// Only for what nothing else reaches. A word of a stack may be a leftover: it shall not hide who really holds a thing.
+        #[default]
+        Fallback = "fallback",
+        /// Like all other roots.
+        All = "all",
+        /// Not at all.
+        None = "none",
+    }
+}
+
+named_enum! {
+    /// What a suspect is.
+    pub enum SuspectKind {
+        /// One object.
+        Object = "object",
+        /// All objects of a type together.
+        Type = "type",
+    }
+}
 
 /// An object with what it keeps alive.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
@@ -59,8 +83,8 @@ pub struct TreeRow {
 /// An object or a type that holds more than its share.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct Suspect {
-    /// `object` or `type`.
-    pub kind: String,
+    /// One object, or a type.
+    pub kind: SuspectKind,
     /// The object; `null` for a type.
     pub address: Option<Addr>,
     /// Name of the type.
@@ -130,8 +154,6 @@ pub struct ReachTotals {
 /// `retained`: what would be freed without an object.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RetainedReport {
-    /// Whether the heap was walked from end to end, and every kind of root is there.
-    pub complete: bool,
     /// The objects that retain most; `null` where something else was asked for.
     pub objects: Option<Vec<RetainedObject>>,
     /// The types that retain most; `null` where something else was asked for.
@@ -146,15 +168,13 @@ pub struct RetainedReport {
     pub totals: ReachTotals,
     /// How well the dump answers for each kind of root.
     pub coverage: Vec<RootCoverageModel>,
-    /// Whether stacks and registers count: `fallback` (only for what nothing else reaches), `all`, `none`.
-    pub stacks: String,
+    /// Whether words of stacks and registers count.
+    pub stacks: Stacks,
 }
 
 /// `objsize`: everything that an object leads to.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ObjSizeReport {
-    /// Whether the heap was walked from end to end.
-    pub complete: bool,
     /// The object.
     pub object: RetainedObject,
     /// Objects that can be reached from it, itself included.
@@ -213,8 +233,6 @@ pub struct PathNode {
 /// `path`: what keeps objects alive.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct PathsReport {
-    /// Whether the heap was walked from end to end, and every kind of root is there.
-    pub complete: bool,
     /// Objects asked for.
     pub targets: u64,
     /// How many of them a root reaches.

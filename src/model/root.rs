@@ -1,104 +1,64 @@
-use std::fmt;
-
 use serde::Serialize;
 
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
-/// What holds a root.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RootKind {
-    /// A strong GC handle.
-    StrongHandle,
-    /// A GC handle that also pins its object.
-    PinnedHandle,
-    /// A handle that is strong while a COM or ComWrappers reference count says so; the dump does not tell whether it is.
-    RefCountedHandle,
-    /// A handle of overlapped I/O; not used since .NET 8.
-    AsyncPinnedHandle,
-    /// A strong handle that measures what it holds; not used since .NET 9.
-    SizedRefHandle,
-    /// A handle to an exception in flight on a thread.
-    Exception,
-    /// The finalization queue, for objects whose finalizer is due.
-    FinalizerReady,
-    /// A static field.
-    Static,
-    /// A static field of one thread.
-    ThreadStatic,
-    /// A word on a thread's stack that leads to an object: not necessarily still in use.
-    Stack,
-    /// A thread's register that leads to an object: not necessarily still in use.
-    Register,
-    /// A weak handle: no root. Only listed on request.
-    WeakHandle,
-}
-
-impl RootKind {
-    /// Every kind, in the order in which they are shown.
-    pub const ALL: [RootKind; 12] = [
-        RootKind::StrongHandle,
-        RootKind::PinnedHandle,
-        RootKind::RefCountedHandle,
-        RootKind::AsyncPinnedHandle,
-        RootKind::SizedRefHandle,
-        RootKind::Exception,
-        RootKind::FinalizerReady,
-        RootKind::Static,
-        RootKind::ThreadStatic,
-        RootKind::Stack,
-        RootKind::Register,
-        RootKind::WeakHandle,
-    ];
-
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RootKind::StrongHandle => "strong-handle",
-            RootKind::PinnedHandle => "pinned-handle",
-            RootKind::RefCountedHandle => "ref-counted-handle",
-            RootKind::AsyncPinnedHandle => "async-pinned-handle",
-            RootKind::SizedRefHandle => "sized-ref-handle",
-            RootKind::Exception => "exception",
-            RootKind::FinalizerReady => "finalizer-ready",
-            RootKind::Static => "static",
-            RootKind::ThreadStatic => "thread-static",
-            RootKind::Stack => "stack",
-            RootKind::Register => "register",
-            RootKind::WeakHandle => "weak-handle",
-        }
+named_enum! {
+    /// What holds a root.
+    pub enum RootKind {
+        /// A strong GC handle.
+        StrongHandle = "strong-handle" | "strong",
+        /// A GC handle that also pins its object.
+        PinnedHandle = "pinned-handle" | "pinned",
+        /// A handle that is strong while a COM or ComWrappers reference count says so; the dump does not tell whether it is.
+        RefCountedHandle = "ref-counted-handle" | "ref-counted",
+        /// A handle of overlapped I/O; not used since .NET 8.
+        AsyncPinnedHandle = "async-pinned-handle" | "async-pinned",
+        /// A strong handle that measures what it holds; not used since .NET 9.
+        SizedRefHandle = "sized-ref-handle" | "sized-ref",
+        /// A handle to an exception in flight on a thread.
+        Exception = "exception",
+        /// The finalization queue, for objects whose finalizer is due.
+        FinalizerReady = "finalizer-ready",
+        /// A static field.
+        Static = "static",
+        /// A static field of one thread.
+        ThreadStatic = "thread-static",
+        /// A word on a thread's stack that leads to an object: not necessarily still in use.
+        Stack = "stack",
+        /// A thread's register that leads to an object: not necessarily still in use.
+        Register = "register",
+        /// A weak handle: no root. Only listed on request.
+        WeakHandle = "weak-handle" | "weak",
     }
 }
 
-impl fmt::Display for RootKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named_enum! {
+    /// How well a dump answers for one kind of roots.
+    pub enum CoverageKind {
+        /// All of them, and nothing else.
+        Complete = "complete",
+        /// All of them, and some that are none: what looks like a root is taken for one.
+        Conservative = "conservative",
+        /// Only some of them.
+        Partial = "partial",
+        /// None of them.
+        Unavailable = "unavailable",
     }
 }
 
-/// How well a dump answers for one kind of roots.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CoverageKind {
-    /// All of them, and nothing else.
-    Complete,
-    /// All of them, and some that are none: what looks like a root is taken for one.
-    Conservative,
-    /// Only some of them.
-    Partial,
-    /// None of them.
-    Unavailable,
-}
-
-impl CoverageKind {
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            CoverageKind::Complete => "complete",
-            CoverageKind::Conservative => "conservative",
-            CoverageKind::Partial => "partial",
-            CoverageKind::Unavailable => "unavailable",
-        }
+named_enum! {
+    /// What is special about a root.
+    pub enum RootFlag {
+        /// The object must not move.
+        Pinned = "pinned",
+        /// The object is not kept alive.
+        Weak = "weak",
+        /// The reference leads into the object, not to its start.
+        Interior = "interior",
+        /// It counts only while a reference count, or another collector, says so.
+        RefCounted = "ref-counted",
+        /// A word that leads to an object; whether the program still uses it is not known.
+        Conservative = "conservative",
     }
 }
 
@@ -127,10 +87,8 @@ pub struct RootModel {
     pub type_name: Option<String>,
     /// Its method table; `null` where the object is not in the dump.
     pub method_table: Option<Addr>,
-    /// `pinned`: the object must not move. `weak`: it is not kept alive. `interior`: the reference leads into the object,
-    /// not to its start. `ref-counted`: it counts only while a reference count says so. `conservative`: a word that leads
-    /// to an object; whether the program still uses it is not known.
-    pub flags: Vec<&'static str>,
+    /// What is special about it.
+    pub flags: Vec<RootFlag>,
     /// What it is, in words.
     pub label: String,
     /// Managed id of the thread whose root it is.
@@ -178,8 +136,6 @@ pub struct DependentModel {
 /// `roots`: what keeps objects alive from outside of the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct RootsReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Roots found, of the kinds and types asked for.
     pub total: u64,
     /// By kind.

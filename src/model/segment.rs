@@ -1,51 +1,24 @@
-use std::fmt;
-
 use serde::Serialize;
 
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, named_enum};
 
-/// Generation or kind of a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Generation {
-    /// The segments build's one segment with generations 0, 1 and part of 2.
-    Ephemeral,
-    /// Youngest.
-    Gen0,
-    /// Survived one collection.
-    Gen1,
-    /// Survived two.
-    Gen2,
-    /// Large objects.
-    Loh,
-    /// Pinned objects.
-    Poh,
-    /// Read-only, never collected ("NonGC heap": literals and the like).
-    Frozen,
-}
-
-impl Generation {
-    /// Every value, in the order in which they are shown.
-    pub const ALL: [Generation; 7] =
-        [Generation::Ephemeral, Generation::Gen0, Generation::Gen1, Generation::Gen2, Generation::Loh, Generation::Poh, Generation::Frozen];
-
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Generation::Ephemeral => "ephemeral",
-            Generation::Gen0 => "gen0",
-            Generation::Gen1 => "gen1",
-            Generation::Gen2 => "gen2",
-            Generation::Loh => "loh",
-            Generation::Poh => "poh",
-            Generation::Frozen => "frozen",
-        }
-    }
-}
-
-impl fmt::Display for Generation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named_enum! {
+    /// Generation or kind of a segment.
+    pub enum Generation {
+        /// The segments build's one segment with generations 0, 1 and part of 2.
+        Ephemeral = "ephemeral",
+        /// Youngest.
+        Gen0 = "gen0" | "0",
+        /// Survived one collection.
+        Gen1 = "gen1" | "1",
+        /// Survived two.
+        Gen2 = "gen2" | "2",
+        /// Large objects.
+        Loh = "loh" | "3",
+        /// Pinned objects.
+        Poh = "poh" | "4",
+        /// Read-only, never collected ("NonGC heap": literals and the like).
+        Frozen = "frozen",
     }
 }
 
@@ -102,12 +75,22 @@ pub struct SegmentPart {
 /// `segments`: every segment or region.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct SegmentsReport {
-    /// Whether every list was read to its end.
-    pub complete: bool,
     /// Segments in the order of heaps and generations.
     pub segments: Vec<SegmentModel>,
     /// With `--free`: memory that the GC holds outside of segments in use.
     pub regions: Option<Vec<RegionModel>>,
+}
+
+named_enum! {
+    /// Size class of a region (`free_region_kind`, gcpriv.h).
+    pub enum RegionSize {
+        /// A region of small objects.
+        Basic = "basic",
+        /// A region of large objects: eight times as large.
+        Large = "large",
+        /// A region for a single object that is larger.
+        Huge = "huge",
+    }
 }
 
 /// Memory of the GC outside of the segments in use.
@@ -117,8 +100,8 @@ pub struct RegionModel {
     pub list: RegionListModel,
     /// Heap that it belongs to, where it belongs to one.
     pub heap: Option<u64>,
-    /// Size class of a free region: `basic`, `large`, `huge`.
-    pub size_class: Option<String>,
+    /// Size class of a free region.
+    pub size_class: Option<RegionSize>,
     /// Address of the structure that describes it.
     pub address: Addr,
     /// Where it lies.
@@ -127,37 +110,22 @@ pub struct RegionModel {
     pub bytes: u64,
 }
 
-/// Lists of memory that the GC holds outside of the segments in use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RegionListModel {
-    /// Free regions of one heap.
-    Free,
-    /// Free regions that will be decommitted.
-    Decommit,
-    /// Free huge regions, shared by all heaps.
-    FreeHuge,
-    /// Small-object segments that will be freed.
-    FreeableSoh,
-    /// Large- and pinned-object segments that will be freed.
-    FreeableUoh,
-    /// Card table, brick table, mark array and so on.
-    Bookkeeping,
-    /// A segment of a handle table.
-    HandleTable,
-}
-
-impl RegionListModel {
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            RegionListModel::Free => "free",
-            RegionListModel::Decommit => "decommit",
-            RegionListModel::FreeHuge => "free-huge",
-            RegionListModel::FreeableSoh => "freeable-soh",
-            RegionListModel::FreeableUoh => "freeable-uoh",
-            RegionListModel::Bookkeeping => "bookkeeping",
-            RegionListModel::HandleTable => "handle-table",
-        }
+named_enum! {
+    /// Lists of memory that the GC holds outside of the segments in use.
+    pub enum RegionListModel {
+        /// Free regions of one heap.
+        Free = "free",
+        /// Free regions that will be decommitted.
+        Decommit = "decommit",
+        /// Free huge regions, shared by all heaps.
+        FreeHuge = "free-huge",
+        /// Small-object segments that will be freed.
+        FreeableSoh = "freeable-soh",
+        /// Large- and pinned-object segments that will be freed.
+        FreeableUoh = "freeable-uoh",
+        /// Card table, brick table, mark array and so on.
+        Bookkeeping = "bookkeeping",
+        /// A segment of a handle table.
+        HandleTable = "handle-table",
     }
 }

@@ -2,33 +2,47 @@ use serde::Serialize;
 
 use super::segment::Generation;
 use super::walk::CoverageModel;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
-/// What `stat` groups by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StatBy {
-    /// Type.
-    Type,
-    /// Generation or kind of segment.
-    Generation,
-    /// GC heap.
-    Heap,
-    /// Segment or region.
-    Segment,
-    /// Module that defines the type; of arrays, the element's.
-    Assembly,
-    /// Namespace of the type; of arrays, the element's.
-    Namespace,
-    /// Size of the object, by powers of two.
-    Size,
+named_enum! {
+    /// What `stat` groups by.
+    #[derive(Default)]
+    pub enum StatBy {
+        /// Type.
+        #[default]
+        Type = "type",
+        /// Generation or kind of segment.
+        Generation = "generation",
+        /// GC heap.
+        Heap = "heap",
+        /// Segment or region.
+        Segment = "segment",
+        /// Module that defines the type; of arrays, the element's.
+        Assembly = "assembly",
+        /// Namespace of the type; of arrays, the element's.
+        Namespace = "namespace",
+        /// Size of the object, by powers of two.
+        Size = "size",
+    }
+}
+
+named_enum! {
+    /// Order of the rows of `stat`.
+    #[derive(Default)]
+    pub enum StatSort {
+        /// The most bytes first.
+        #[default]
+        Bytes = "bytes",
+        /// The most objects first.
+        Count = "count",
+        /// By name.
+        Name = "name",
+    }
 }
 
 /// `stat`: objects counted and summed.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct StatReport {
-    /// Whether the heap was walked from end to end.
-    pub complete: bool,
     /// What the rows stand for.
     pub by: StatBy,
     /// By type, the largest first; free space has a row of its own (`free`). `null` when grouped by something else.

@@ -1,13 +1,25 @@
 use serde::Serialize;
 
 use super::FieldValue;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// Where a field's value lies.
+    pub enum Storage {
+        /// In each object.
+        Instance = "instance",
+        /// Once for the type.
+        Static = "static",
+        /// Once for each thread (`[ThreadStatic]`).
+        ThreadStatic = "thread-static",
+        /// In the module's image: initial values that the compiler put there.
+        Rva = "rva",
+    }
+}
 
 /// `statics`: static fields with their values.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StaticsReport {
-    /// Whether nothing that was asked for is missing.
-    pub complete: bool,
     /// Types with static fields, among those that fit.
     pub types: u64,
     /// Static fields with a value.
@@ -27,8 +39,8 @@ pub struct StaticModel {
     pub method_table: Addr,
     /// Module of the type.
     pub module: Option<String>,
-    /// `static`, `thread-static`, or `rva` for a value in the module's image (with `--all` only).
-    pub storage: String,
+    /// Where its value lies; never `instance`, and `rva` with `--all` only.
+    pub storage: Storage,
     /// Thread that a thread static belongs to.
     pub thread: Option<StaticThread>,
     /// Name, type, address and value.

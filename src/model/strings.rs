@@ -1,13 +1,25 @@
 use serde::Serialize;
 
 use super::walk::CoverageModel;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// Order of the rows of `strings`, the largest first.
+    pub enum StringSort {
+        /// By the bytes of all strings of a content but one.
+        Waste = "waste",
+        /// By the number of strings of a content.
+        Count = "count",
+        /// By the characters of a content.
+        Length = "length",
+        /// By the bytes of all strings of a content.
+        Bytes = "bytes",
+    }
+}
 
 /// `strings`: the string objects of the heap by their content.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct StringsReport {
-    /// Whether the heap was walked from end to end.
-    pub complete: bool,
     /// One for each content that was asked for, in the order asked for.
     pub strings: Vec<StringModel>,
     /// Sums over all strings that were asked for, whatever is listed.

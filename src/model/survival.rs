@@ -1,11 +1,10 @@
-use std::fmt;
-
 use serde::Serialize;
 
 use super::handle::HandleKind;
+use super::retained::Stacks;
 use super::root::RootCoverageModel;
 use super::segment::Generation;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
 /// Objects of one type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -52,8 +51,6 @@ pub struct ObjectsByType {
 /// `whatif`: what would live and die if other things were roots.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct WhatifReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Objects taken for alive.
     pub alive: Vec<Addr>,
     /// Handles and other roots taken for gone.
@@ -114,47 +111,23 @@ pub struct WhatifWeak {
     pub survives: bool,
 }
 
-/// Why an object counts as garbage.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GarbageClass {
-    /// Nothing leads to it that is of any account: the next collection of its generation frees it.
-    Unreachable,
-    /// A weak handle leads to it, and nothing else.
-    WeakOnly,
-    /// Only objects that wait for their finalizer lead to it, or it is one: it outlives one collection more.
-    FinalizerOnly,
-    /// Young, and unreachable objects of an older generation lead to it: it lives until those are collected.
-    DeadOlder,
-}
-
-impl GarbageClass {
-    /// Every class, in the order in which they are shown.
-    pub const ALL: [GarbageClass; 4] =
-        [GarbageClass::Unreachable, GarbageClass::WeakOnly, GarbageClass::FinalizerOnly, GarbageClass::DeadOlder];
-
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            GarbageClass::Unreachable => "unreachable",
-            GarbageClass::WeakOnly => "weak-only",
-            GarbageClass::FinalizerOnly => "finalizer-only",
-            GarbageClass::DeadOlder => "dead-older",
-        }
-    }
-}
-
-impl fmt::Display for GarbageClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+named_enum! {
+    /// Why an object counts as garbage.
+    pub enum GarbageClass {
+        /// Nothing leads to it that is of any account: the next collection of its generation frees it.
+        Unreachable = "unreachable",
+        /// A weak handle leads to it, and nothing else.
+        WeakOnly = "weak-only",
+        /// Only objects that wait for their finalizer lead to it, or it is one: it outlives one collection more.
+        FinalizerOnly = "finalizer-only",
+        /// Young, and unreachable objects of an older generation lead to it: it lives until those are collected.
+        DeadOlder = "dead-older",
     }
 }
 
 /// `unreachable`: objects that no root reaches.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct UnreachableReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// Objects that roots reach, and frozen ones.
     pub reached: ObjectSum,
     /// Objects that no root reaches.
@@ -171,7 +144,7 @@ pub struct UnreachableReport {
     /// where one is conservative, more may be unreachable.
     pub coverage: Vec<RootCoverageModel>,
     /// Whether words of stacks and registers counted as roots: `all` or `none`.
-    pub stacks: String,
+    pub stacks: Stacks,
 }
 
 /// Garbage of one class.
@@ -222,8 +195,6 @@ pub struct GarbageObject {
 /// `simulate collect`: what a collection would free now.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct CollectReport {
-    /// Whether everything that was asked for could be read.
-    pub complete: bool,
     /// The oldest generation that is collected: 0, 1 or 2.
     pub generation: u8,
     /// Objects that would be freed.

@@ -1,13 +1,21 @@
 use serde::Serialize;
 
 use super::ExceptionModel;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// Whether the GC has to wait for a thread.
+    pub enum GcMode {
+        /// It runs managed code: the GC has to wait until it reaches a safe point.
+        Cooperative = "cooperative",
+        /// It does not touch the heap: the GC need not wait.
+        Preemptive = "preemptive",
+    }
+}
 
 /// `threads`: managed threads.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct ThreadsReport {
-    /// Whether the list was read to its end.
-    pub complete: bool,
     /// Threads of the operating system in the dump, managed or not.
     pub os_threads: u64,
     /// The managed threads, in the order of the runtime's list.
@@ -31,8 +39,8 @@ pub struct ThreadModel {
     pub state: Vec<String>,
     /// State flags as a number.
     pub state_value: Option<u32>,
-    /// `cooperative` (running managed code, the GC has to wait) or `preemptive`.
-    pub gc_mode: Option<String>,
+    /// Whether the GC has to wait for it.
+    pub gc_mode: Option<GcMode>,
     /// Whether this thread crashed.
     pub crashed: bool,
     /// Whether it is the finalizer thread.

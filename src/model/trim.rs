@@ -1,10 +1,10 @@
 use serde::Serialize;
 
+use crate::base::named_enum;
+
 /// `trim`: what a smaller copy of a dump holds.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct TrimReport {
-    /// Whether the copy answers everything that the dump answers. What the dump lacks, the copy lacks as well.
-    pub complete: bool,
     /// Path of the copy.
     pub output: String,
     /// Bytes of the dump, decompressed.
@@ -21,32 +21,19 @@ pub struct TrimReport {
     pub redacted: Option<RedactionModel>,
 }
 
-/// Kinds of memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum TrimKind {
-    /// The container: headers, modules, threads, tables of memory.
-    Headers,
-    /// Segments and regions of the GC.
-    Heap,
-    /// Stacks of threads.
-    Stacks,
-    /// Images of modules: headers, export tables, the runtime's variables, metadata of assemblies.
-    Images,
-    /// Everything else: structures of the runtime, handle tables, whatever the process had beside them.
-    Runtime,
-}
-
-impl TrimKind {
-    /// Name in tables and JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TrimKind::Headers => "headers",
-            TrimKind::Heap => "heap",
-            TrimKind::Stacks => "stacks",
-            TrimKind::Images => "images",
-            TrimKind::Runtime => "runtime",
-        }
+named_enum! {
+    /// Kinds of memory.
+    pub enum TrimKind {
+        /// The container: headers, modules, threads, tables of memory.
+        Headers = "headers",
+        /// Segments and regions of the GC.
+        Heap = "heap",
+        /// Stacks of threads.
+        Stacks = "stacks",
+        /// Images of modules: headers, export tables, the runtime's variables, metadata of assemblies.
+        Images = "images",
+        /// Everything else: structures of the runtime, handle tables, whatever the process had beside them.
+        Runtime = "runtime",
     }
 }
 

@@ -1,13 +1,45 @@
 use serde::Serialize;
 
 use super::StaticModel;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// What a type is.
+    pub enum TypeCategory {
+        /// A class.
+        Class = "class",
+        /// A structure.
+        ValueType = "value-type",
+        /// An enum.
+        Enum = "enum",
+        /// A primitive: `Int32` and the like.
+        Primitive = "primitive",
+        /// `Nullable`.
+        Nullable = "nullable",
+        /// An interface.
+        Interface = "interface",
+        /// A one-dimensional array that starts at 0.
+        SzArray = "sz-array",
+        /// Any other array.
+        Array = "array",
+    }
+}
+
+named_enum! {
+    /// Whether a type is generic.
+    pub enum Generics {
+        /// It is not.
+        None = "none",
+        /// With arguments: `List<string>`.
+        Instance = "instance",
+        /// Without: `List<>`.
+        Definition = "definition",
+    }
+}
 
 /// `type`: the layout of a type, or the types that fit a pattern.
 #[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TypesReport {
-    /// Whether nothing that was asked for is missing.
-    pub complete: bool,
     /// What was asked for.
     pub pattern: String,
     /// Loaded types that fit, by name.
@@ -46,10 +78,10 @@ pub struct TypeLayout {
     pub module: Option<String>,
     /// TypeDef token, hexadecimal; `null` for arrays.
     pub token: Option<String>,
-    /// `class`, `value-type`, `enum`, `primitive`, `nullable`, `interface`, `sz-array`, `array`.
-    pub category: String,
-    /// `none`, `instance`, `definition`.
-    pub generic: String,
+    /// What it is.
+    pub category: TypeCategory,
+    /// Whether it is generic.
+    pub generic: Generics,
     /// Names of the base types, nearest first.
     pub bases: Vec<String>,
     /// Interfaces that it implements.

@@ -1,126 +1,89 @@
-use std::fmt;
-
 use serde::Serialize;
 
 use super::walk::CoverageModel;
-use crate::base::Addr;
+use crate::base::{Addr, named_enum};
 
-/// How much a finding weighs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Something is broken.
-    Error,
-    /// Something should not be so, but need not mean damage.
-    Suspicious,
-}
-
-impl Severity {
-    /// Name, as in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Severity::Error => "error",
-            Severity::Suspicious => "suspicious",
-        }
+named_enum! {
+    /// How much a finding weighs.
+    pub enum Severity {
+        /// Something is broken.
+        Error = "error",
+        /// Something should not be so, but need not mean damage.
+        Suspicious = "suspicious",
     }
 }
 
-macro_rules! findings {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $severity:ident;)*) => {
-        /// What can be found. Each is explained in docs/findings.md.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
-        #[serde(rename_all = "kebab-case")]
-        pub enum FindingId {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl FindingId {
-            /// Every value, in the order in which they are shown.
-            pub const ALL: &[FindingId] = &[$(FindingId::$variant),*];
-
-            /// Name, as in JSON and docs/findings.md.
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(FindingId::$variant => $name,)*
-                }
-            }
-
-            /// How much it weighs.
-            pub const fn severity(self) -> Severity {
-                match self {
-                    $(FindingId::$variant => Severity::$severity,)*
-                }
-            }
-        }
-    };
+named_enum! {
+    /// What can be found. Each is explained in docs/findings.md.
+    pub enum FindingId {
+        /// An object's first word leads to no method table.
+        ObjectBadMethodTable = "object-bad-method-table",
+        /// An object's length does not fit what lies behind it.
+        ObjectBadSize = "object-bad-size",
+        /// What says where the objects of a type hold references makes no sense.
+        TypeBadReferences = "type-bad-references",
+        /// A reference is no multiple of the pointer size.
+        ReferenceUnaligned = "reference-unaligned",
+        /// A reference leads to no segment of the heap.
+        ReferenceOutsideHeap = "reference-outside-heap",
+        /// A reference leads into an object, not to its start.
+        ReferenceToMiddle = "reference-to-middle",
+        /// A reference leads to free space.
+        ReferenceToFree = "reference-to-free",
+        /// A reference leads to memory that a thread has not yet filled with objects.
+        ReferenceToUnused = "reference-to-unused",
+        /// A header has a number beyond the sync table.
+        SyncBlockBadIndex = "sync-block-bad-index",
+        /// The sync block of a header belongs to another object.
+        SyncBlockWrongObject = "sync-block-wrong-object",
+        /// A sync block belongs to something that is no object.
+        SyncBlockBadObject = "sync-block-bad-object",
+        /// A sync block belongs to an object whose header does not know of it.
+        SyncBlockNotInHeader = "sync-block-not-in-header",
+        /// A lock is held by a thread that there is not.
+        ThinLockNoThread = "thin-lock-no-thread",
+        /// A handle leads to no object.
+        HandleBadObject = "handle-bad-object",
+        /// A dependent handle's secondary leads to no object.
+        HandleBadSecondary = "handle-bad-secondary",
+        /// An entry of a finalization queue leads to no object.
+        FinalizerBadObject = "finalizer-bad-object",
+        /// Start, end, committed and reserved end of a segment are out of order.
+        SegmentBadBounds = "segment-bad-bounds",
+        /// A list of segments leads to something that is no segment, or in a circle.
+        SegmentBadLink = "segment-bad-link",
+        /// The segment that is being allocated from is on no list.
+        SegmentNotListed = "segment-not-listed",
+        /// Two segments share memory.
+        SegmentOverlap = "segment-overlap",
+        /// A segment says that it belongs to another heap.
+        SegmentWrongHeap = "segment-wrong-heap",
+        /// Generations inside the ephemeral segment are out of order.
+        GenerationBadStart = "generation-bad-start",
+        /// An allocation context ends before it begins, or beyond its segment.
+        ContextBadBounds = "context-bad-bounds",
+        /// An allocation context does not lie in generation 0.
+        ContextOutsideGen0 = "context-outside-gen0",
+        /// Two allocation contexts share memory.
+        ContextOverlap = "context-overlap",
+        /// An old object refers to a younger one, and its card is clear.
+        CardClear = "card-clear",
+    }
 }
 
-findings! {
-    /// An object's first word leads to no method table.
-    ObjectBadMethodTable = "object-bad-method-table", Error;
-    /// An object's length does not fit what lies behind it.
-    ObjectBadSize = "object-bad-size", Error;
-    /// What says where the objects of a type hold references makes no sense.
-    TypeBadReferences = "type-bad-references", Error;
-    /// A reference is no multiple of the pointer size.
-    ReferenceUnaligned = "reference-unaligned", Error;
-    /// A reference leads to no segment of the heap.
-    ReferenceOutsideHeap = "reference-outside-heap", Error;
-    /// A reference leads into an object, not to its start.
-    ReferenceToMiddle = "reference-to-middle", Error;
-    /// A reference leads to free space.
-    ReferenceToFree = "reference-to-free", Error;
-    /// A reference leads to memory that a thread has not yet filled with objects.
-    ReferenceToUnused = "reference-to-unused", Error;
-    /// A header has a number beyond the sync table.
-    SyncBlockBadIndex = "sync-block-bad-index", Error;
-    /// The sync block of a header belongs to another object.
-    SyncBlockWrongObject = "sync-block-wrong-object", Error;
-    /// A sync block belongs to something that is no object.
-    SyncBlockBadObject = "sync-block-bad-object", Error;
-    /// A sync block belongs to an object whose header does not know of it.
-    SyncBlockNotInHeader = "sync-block-not-in-header", Error;
-    /// A lock is held by a thread that there is not.
-    ThinLockNoThread = "thin-lock-no-thread", Suspicious;
-    /// A handle leads to no object.
-    HandleBadObject = "handle-bad-object", Error;
-    /// A dependent handle's secondary leads to no object.
-    HandleBadSecondary = "handle-bad-secondary", Error;
-    /// An entry of a finalization queue leads to no object.
-    FinalizerBadObject = "finalizer-bad-object", Error;
-    /// Start, end, committed and reserved end of a segment are out of order.
-    SegmentBadBounds = "segment-bad-bounds", Error;
-    /// A list of segments leads to something that is no segment, or in a circle.
-    SegmentBadLink = "segment-bad-link", Error;
-    /// The segment that is being allocated from is on no list.
-    SegmentNotListed = "segment-not-listed", Error;
-    /// Two segments share memory.
-    SegmentOverlap = "segment-overlap", Error;
-    /// A segment says that it belongs to another heap.
-    SegmentWrongHeap = "segment-wrong-heap", Error;
-    /// Generations inside the ephemeral segment are out of order.
-    GenerationBadStart = "generation-bad-start", Error;
-    /// An allocation context ends before it begins, or beyond its segment.
-    ContextBadBounds = "context-bad-bounds", Error;
-    /// An allocation context does not lie in generation 0.
-    ContextOutsideGen0 = "context-outside-gen0", Error;
-    /// Two allocation contexts share memory.
-    ContextOverlap = "context-overlap", Error;
-    /// An old object refers to a younger one, and its card is clear.
-    CardClear = "card-clear", Suspicious;
-}
-
-impl fmt::Display for FindingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+impl FindingId {
+    /// How much it weighs.
+    pub const fn severity(self) -> Severity {
+        match self {
+            FindingId::ThinLockNoThread | FindingId::CardClear => Severity::Suspicious,
+            _ => Severity::Error,
+        }
     }
 }
 
 /// `verify`: what is wrong with the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct VerifyReport {
-    /// Whether everything could be checked that this runtime has.
-    pub complete: bool,
     /// With `--object`: the object that the findings are about.
     pub object: Option<Addr>,
     /// Findings by address, errors first; at most as many as asked for.
@@ -199,11 +162,35 @@ pub struct VerifyTotals {
     pub cards: u64,
 }
 
+named_enum! {
+    /// What `verify` checks.
+    pub enum VerifyCheck {
+        /// Objects: their method tables and lengths.
+        Objects = "objects",
+        /// References between objects.
+        References = "references",
+        /// Sync blocks, and the headers that name them.
+        SyncBlocks = "sync-blocks",
+        /// Threads that hold thin locks.
+        ThinLocks = "thin-locks",
+        /// GC handles.
+        Handles = "handles",
+        /// Finalization queues.
+        Finalizers = "finalizers",
+        /// Allocation contexts.
+        Contexts = "contexts",
+        /// The card table.
+        Cards = "cards",
+        /// The marks of a background collection, which tell dead objects.
+        Sweep = "sweep",
+    }
+}
+
 /// A check that could not be made, or not in full.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct UnavailableCheck {
-    /// Which: `objects`, `references`, `sync-blocks`, `thin-locks`, `handles`, `finalizers`, `contexts`, `cards`, `sweep`.
-    pub check: String,
+    /// Which.
+    pub check: VerifyCheck,
     /// Why, for a person.
     pub reason: String,
 }

@@ -1,6 +1,18 @@
 use serde::Serialize;
 
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, named_enum};
+
+named_enum! {
+    /// Why a stretch of a segment holds no object.
+    pub enum GapKind {
+        /// An object was being allocated: its space is taken and cleared, its method table not yet written.
+        InAllocation = "in-allocation",
+        /// What lies there is no object and cannot become one.
+        Corrupt = "corrupt",
+        /// It is not in the dump, or what tells whether it is an object is not.
+        Absent = "absent",
+    }
+}
 
 /// What a walk through the objects of one segment met.
 #[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
@@ -40,8 +52,8 @@ pub struct WalkGap {
     pub range: AddrRange,
     /// Its bytes.
     pub bytes: u64,
-    /// `in-allocation` or `corrupt`.
-    pub kind: String,
+    /// Why it holds none.
+    pub kind: GapKind,
 }
 
 /// How much of the heap a walk reached.

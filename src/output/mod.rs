@@ -1,119 +1,80 @@
-//! Floor 7: renders model structs as tables, JSON, NDJSON or CSV. Reads no memory.
+//! Floor 7: renders answers in any format. Reads no memory.
+//!
+//! [`report`] is how an answer describes itself, [`formats`] what can be made of that, `reports` the descriptions, and
+//! [`stream`] prints lists while they are made.
 
-mod grid;
+mod cell;
+pub mod formats;
 mod human;
-mod page;
+pub mod report;
 mod reports;
 mod sanitize;
 mod stream;
+pub mod table;
+#[cfg(test)]
+mod tests;
 
 use std::io::{self, Write};
 
-use serde::Serialize;
-use serde_json::{Value, json};
-
-pub use grid::{Align, Cell, Column, Grid};
+pub use cell::Cell;
+pub use formats::Format;
 pub use human::{bytes, count, plural};
-pub use page::Page;
+pub use report::Report;
+pub use reports::objects as objects_list;
 pub use sanitize::sanitize;
-pub use stream::{Head, Stream};
+pub use stream::{Batches, List, stream};
 
-use crate::model::Envelope;
+use crate::base::{Answer, Notes};
+use crate::model::{Data, Envelope, Head};
+use formats::{Out, Whole};
+use report::{Graph, Sections};
 
 /// Version of the JSON format.
 pub const SCHEMA: &str = "gcdump/1";
 
-/// An output format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// For people.
-    Table,
-    /// One JSON document.
-    Json,
-    /// One JSON record a line: a header, the rows, a footer.
-    Ndjson,
-    /// The rows as comma-separated values.
-    Csv,
-}
-
-/// An answer that every format can print.
-pub trait Report: Serialize {
-    /// Whether nothing that was asked for is missing.
-    fn complete(&self) -> bool;
-
-    /// Records that something is missing.
-    fn set_complete(&mut self, complete: bool);
-
-    /// The rows as a flat table: what CSV prints.
-    fn grid(&self) -> Grid<'_>;
-
-    /// The rows as JSON: what NDJSON prints.
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_>;
-
-    /// The answer for people.
-    ///
-    /// # Errors
-    /// Those of the writer.
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()>;
-}
-
-/// Prints `envelope` in `format`. `terminal` says whether a person is looking.
+/// Prints an answer in `format`. `terminal` says whether a person is looking.
 ///
 /// # Errors
-/// Those of the writer.
-pub fn emit<R: Report>(envelope: &Envelope<&R>, format: Format, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
-    match format {
-        Format::Table => envelope.data.page(&mut Page::new(out, terminal)),
-        Format::Json => {
-            if terminal {
-                serde_json::to_writer_pretty(&mut *out, envelope)?;
-            } else {
-                serde_json::to_writer(&mut *out, envelope)?;
-            }
-            writeln!(out)
-        }
-        Format::Ndjson => ndjson(envelope, out),
-        Format::Csv => csv(&envelope.data.grid(), out),
-    }
+/// Those of the writer; [`io::ErrorKind::Unsupported`] where the answer cannot have this format.
+pub fn emit<R: Report>(head: &Head, answer: &Answer<R>, format: Format, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
+    let mut out = Out::new(out, terminal, head);
+    format.writer().begin(&mut out)?;
+    finish(&mut out, answer, format)
 }
 
-fn ndjson<R: Report>(envelope: &Envelope<&R>, out: &mut dyn Write) -> io::Result<()> {
-    let mut line = |value: &Value| -> io::Result<()> {
-        serde_json::to_writer(&mut *out, value)?;
-        writeln!(out)
-    };
-    line(&json!({
-        "record": "header",
-        "schema": envelope.schema,
-        "command": envelope.command,
-        "gcdump": envelope.gcdump,
-        "dump": envelope.dump,
-        "runtime": envelope.runtime,
-    }))?;
-    let mut rows = 0u64;
-    for record in envelope.data.records() {
-        line(&record)?;
-        rows = rows.saturating_add(1);
+/// Prints what stands behind the list that was streamed, or everything.
+fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> io::Result<()> {
+    let mut sections = Sections::new(answer.complete());
+    answer.data.describe(&mut sections);
+    for section in sections {
+        format.writer().section(out, section)?;
     }
-    // A reader without this line has not got all rows.
-    line(&json!({ "record": "footer", "rows": rows, "complete": envelope.data.complete(), "warnings": envelope.warnings }))
+    format.writer().end(out, &Printed { head: out.head, answer })
 }
 
-fn csv(grid: &Grid<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(grid.columns.iter().map(|c| c.name))?;
-    for row in grid.rows() {
-        writer.write_record(row.iter().map(Cell::raw))?;
-    }
-    writer.flush()
+/// An answer as formats see it at its end.
+struct Printed<'a, R> {
+    head: &'a Head,
+    answer: &'a Answer<R>,
 }
 
-/// A record of an NDJSON stream: the row's fields behind its kind.
-pub(crate) fn record<T: Serialize>(kind: &str, row: &T) -> Value {
-    let mut out = serde_json::Map::new();
-    out.insert("record".into(), kind.into());
-    if let Ok(Value::Object(fields)) = serde_json::to_value(row) {
-        out.extend(fields);
+impl<R: Report> Whole for Printed<'_, R> {
+    fn notes(&self) -> &Notes {
+        &self.answer.notes
     }
-    Value::Object(out)
+
+    fn document(&self, out: &mut dyn Write, pretty: bool) -> io::Result<()> {
+        let data = Data { complete: self.answer.complete(), answer: &self.answer.data };
+        let document = Envelope { head: self.head.clone(), data, warnings: self.answer.notes.iter().cloned().collect() };
+        let written = if pretty { serde_json::to_writer_pretty(out, &document) } else { serde_json::to_writer(out, &document) };
+        Ok(written?)
+    }
+
+    fn data(&self) -> io::Result<String> {
+        Ok(serde_json::to_string(&Data { complete: self.answer.complete(), answer: &self.answer.data })?)
+    }
+
+    fn graph(&self) -> Option<Graph<'_>> {
+        self.answer.data.graph()
+    }
 }

@@ -1,146 +1,155 @@
-//! Rows that are printed while they are made: a heap may have a hundred million objects.
+//! Lists that are printed while they are made: a heap may have a hundred million objects.
+//!
+//! Who makes the list hands it over in batches. Other threads turn batches into text, this one writes them in their order:
+//! the answer is the same for any number of threads.
 
+use std::collections::VecDeque;
 use std::io::{self, Write};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
-use serde_json::{Value, json};
 
-use super::grid::{Align, Cell, Column};
-use super::page::title;
-use super::{Format, record, sanitize};
-use crate::model::{DumpModel, Envelope, RuntimeModel};
+use super::formats::{Format, Out};
+use super::report::Report;
+use super::table::{Columns, Heading};
+use super::{Head, finish};
+use crate::base::Answer;
 
-/// What an answer begins with.
-pub type Head = Envelope<()>;
-
-/// An answer with one long list, in any format.
-pub struct Stream<'w> {
-    out: &'w mut dyn Write,
-    format: Format,
-    terminal: bool,
-    kind: &'static str,
-    columns: Vec<Column>,
-    rows: u64,
+/// A list with its columns.
+pub struct List<T> {
+    heading: Heading,
+    columns: Columns<'static, T>,
 }
 
-impl<'w> Stream<'w> {
-    /// Begins the answer. `list` names the list in JSON, `kind` its rows in NDJSON.
-    ///
-    /// # Errors
-    /// Those of the writer; the same holds for the other methods.
-    pub fn begin(
-        out: &'w mut dyn Write,
-        (format, terminal): (Format, bool),
-        head: &Head,
-        (list, kind): (&'static str, &'static str),
-        columns: Vec<Column>,
-    ) -> io::Result<Stream<'w>> {
-        #[derive(Serialize)]
-        struct Opening<'h> {
-            schema: &'h str,
-            command: &'h str,
-            gcdump: &'h str,
-            dump: &'h DumpModel,
-            runtime: &'h Option<RuntimeModel>,
-        }
-        let opening =
-            Opening { schema: &head.schema, command: &head.command, gcdump: &head.gcdump, dump: &head.dump, runtime: &head.runtime };
-        match format {
-            Format::Json => {
-                let text = serde_json::to_string(&opening)?;
-                // One row a line: a reader that takes the first lines only gets them at once.
-                let open = text.strip_suffix('}').unwrap_or(&text);
-                writeln!(out, "{open},\"data\":{{\"{list}\":[")?;
-            }
-            Format::Ndjson => {
-                serde_json::to_writer(&mut *out, &record("header", &opening))?;
-                writeln!(out)?;
-            }
-            Format::Csv => {
-                let mut writer = csv::Writer::from_writer(&mut *out);
-                writer.write_record(columns.iter().map(|c| c.name))?;
-                writer.flush()?;
-            }
-            Format::Table => {
-                let titles = columns.iter().map(|c| title(c.name)).collect::<Vec<_>>();
-                line(out, &columns, titles.iter().map(String::as_str), terminal)?;
-            }
-        }
-        Ok(Stream { out, format, terminal, kind, columns, rows: 0 })
+impl<T> std::fmt::Debug for List<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("List").field("heading", &self.heading).finish_non_exhaustive()
+    }
+}
+
+impl<T: Serialize> List<T> {
+    /// A list called `list` in JSON, its rows `record` in NDJSON.
+    pub fn new(list: &'static str, record: &'static str, columns: Columns<'static, T>) -> List<T> {
+        let heading = Heading { record: Some(record), list, csv: true, shown: true, complete: None, columns: columns.list().to_vec() };
+        List { heading, columns }
+    }
+}
+
+/// What all threads share.
+struct Shared<'s, T> {
+    list: &'s List<T>,
+    format: Format,
+    terminal: bool,
+    /// Buffers to use again.
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+impl<T: Serialize> Shared<'_, T> {
+    /// The text of the rows that `each` hands out, the first of which has the number `first`.
+    fn text(&self, first: u64, each: impl FnOnce(&mut dyn FnMut(&T) -> io::Result<()>) -> io::Result<()>) -> io::Result<Vec<u8>> {
+        let mut text = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let (writer, mut number) = (self.format.writer(), first);
+        each(&mut |row| {
+            writer.row(&self.list.heading, &self.list.columns.row(row), number, self.terminal, &mut text)?;
+            number = number.saturating_add(1);
+            Ok(())
+        })?;
+        Ok(text)
     }
 
-    /// Rows printed so far.
-    pub fn rows(&self) -> u64 {
-        self.rows
+    fn give_back(&self, mut buffer: Vec<u8>) {
+        /// Most bytes to keep: an array with a million references is rare.
+        const KEPT: usize = 4 << 20;
+        buffer.clear();
+        buffer.shrink_to(KEPT);
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
     }
+}
 
-    /// Prints one row.
+/// Where the batches of a list go.
+pub struct Batches<'b, 'scope, 'w, T> {
+    scope: &'b rayon::Scope<'scope>,
+    shared: Arc<Shared<'scope, T>>,
+    out: &'b mut Out<'w>,
+    waiting: VecDeque<Receiver<io::Result<Vec<u8>>>>,
+    most: usize,
+}
+
+impl<T> std::fmt::Debug for Batches<'_, '_, '_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batches").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
+    /// Prints a batch of so many rows. `each` hands them out, maybe on another thread.
     ///
     /// # Errors
-    /// See [`Stream::begin`].
-    pub fn row<T: Serialize>(&mut self, row: &T, cells: impl FnOnce(&T) -> Vec<Cell>) -> io::Result<()> {
-        match self.format {
-            Format::Json => {
-                if self.rows > 0 {
-                    writeln!(self.out, ",")?;
-                }
-                serde_json::to_writer(&mut *self.out, row)?;
-            }
-            Format::Ndjson => {
-                serde_json::to_writer(&mut *self.out, &record(self.kind, row))?;
-                writeln!(self.out)?;
-            }
-            Format::Csv => {
-                let mut writer = csv::Writer::from_writer(Vec::new());
-                writer.write_record(cells(row).iter().map(Cell::raw))?;
-                let bytes = writer.into_inner().map_err(|e| io::Error::other(e.to_string()))?;
-                self.out.write_all(&bytes)?;
-            }
-            Format::Table => {
-                let cells: Vec<String> = cells(row).iter().map(Cell::human).collect();
-                line(self.out, &self.columns, cells.iter().map(String::as_str), self.terminal)?;
-            }
+    /// Those of the writer, of this batch or one before.
+    pub fn print(
+        &mut self,
+        rows: usize,
+        each: impl FnOnce(&mut dyn FnMut(&T) -> io::Result<()>) -> io::Result<()> + Send + 'scope,
+    ) -> io::Result<()> {
+        let (first, shared) = (self.out.rows, Arc::clone(&self.shared));
+        self.out.rows = first.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
+        // A thread of the pool must not wait for the pool: it may be the only one.
+        if rayon::current_thread_index().is_some() {
+            let text = shared.text(first, each)?;
+            return self.write(text);
         }
-        self.rows = self.rows.saturating_add(1);
+        let (send, receive) = mpsc::sync_channel(1);
+        self.scope.spawn(move |_| {
+            // Nobody waits any more where the writer failed.
+            let _ = send.send(shared.text(first, each));
+        });
+        self.waiting.push_back(receive);
+        while let Some(done) = self.waiting.front().and_then(|first| first.try_recv().ok()) {
+            self.waiting.pop_front();
+            self.write(done?)?;
+        }
+        if self.waiting.len() > self.most { self.write_first() } else { Ok(()) }
+    }
+
+    fn write(&mut self, text: Vec<u8>) -> io::Result<()> {
+        self.out.to.write_all(&text)?;
+        self.shared.give_back(text);
         Ok(())
     }
 
-    /// Ends the answer: `tail` are the fields of `data` beside the list, `complete` among them.
-    ///
-    /// # Errors
-    /// See [`Stream::begin`].
-    pub fn finish<T: Serialize>(self, tail: &T, complete: bool, warnings: &[crate::base::Note]) -> io::Result<()> {
-        match self.format {
-            Format::Json => {
-                let rest = serde_json::to_string(tail)?;
-                let fields = rest.strip_prefix('{').and_then(|r| r.strip_suffix('}')).unwrap_or("");
-                let comma = if fields.is_empty() { "" } else { "," };
-                let warnings = serde_json::to_string(warnings)?;
-                writeln!(self.out, "\n]{comma}{fields}}},\"warnings\":{warnings}}}")
-            }
-            Format::Ndjson => {
-                serde_json::to_writer(&mut *self.out, &record("totals", tail))?;
-                let footer: Value =
-                    json!({ "record": "footer", "rows": self.rows.saturating_add(1), "complete": complete, "warnings": warnings });
-                writeln!(self.out)?;
-                serde_json::to_writer(&mut *self.out, &footer)?;
-                writeln!(self.out)
-            }
-            Format::Csv | Format::Table => Ok(()),
-        }
+    fn write_first(&mut self) -> io::Result<()> {
+        let Some(first) = self.waiting.pop_front() else { return Ok(()) };
+        let text = first.recv().map_err(|_| io::Error::other("a thread that prints rows has ended"))??;
+        self.write(text)
     }
 }
 
-/// A line of a table whose columns have fixed widths, as not all of it is known.
-fn line<'c>(out: &mut dyn Write, columns: &[Column], cells: impl Iterator<Item = &'c str>, terminal: bool) -> io::Result<()> {
-    let mut text = String::new();
-    for (column, cell) in columns.iter().zip(cells) {
-        let cell = if terminal { sanitize(cell) } else { cell.into() };
-        let width = usize::from(column.width);
-        text.push_str(&match column.align {
-            Align::Left => format!("{cell:<width$}  "),
-            Align::Right => format!("{cell:>width$}  "),
-        });
-    }
-    writeln!(out, "{}", text.trim_end())
+/// Prints an answer whose list `make` hands over in batches while it makes it, and whose rest it returns.
+///
+/// # Errors
+/// Those of `make` and of the writer.
+pub fn stream<'scope, T: Serialize + Sync, R: Report>(
+    head: &Head,
+    list: &'scope List<T>,
+    (format, terminal): (Format, bool),
+    to: &mut dyn Write,
+    make: impl FnOnce(&mut Batches<'_, 'scope, '_, T>) -> io::Result<Answer<R>>,
+) -> io::Result<Answer<R>> {
+    let mut out = Out::new(to, terminal, head);
+    format.writer().begin(&mut out)?;
+    format.writer().list(&mut out, &list.heading)?;
+    out.streamed = true;
+    let shared = Arc::new(Shared { list, format, terminal, spare: Mutex::default() });
+    let answer = rayon::in_place_scope(|scope| {
+        let most = rayon::current_num_threads().saturating_mul(2).saturating_add(1);
+        let mut batches = Batches { scope, shared, out: &mut out, waiting: VecDeque::new(), most };
+        let answer = make(&mut batches)?;
+        while !batches.waiting.is_empty() {
+            batches.write_first()?;
+        }
+        io::Result::Ok(answer)
+    })?;
+    finish(&mut out, &answer, format)?;
+    Ok(answer)
 }

@@ -1,30 +1,25 @@
 //! gcdump on damaged dumps of four kinds of machines: no panic, no hang, an honest exit code.
 
-use crate::common;
+use crate::common::{self, commands};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use crate::support::{Shape, Spec, Target};
-use gcdump::base::SharedNotes;
-use gcdump::clr::threads::Threads;
-use gcdump::contract::{Options, Process};
+use gcdump::Dump;
+use gcdump::analysis::{ContractsQuery, HeapQuery, contracts, heap, info, threads};
 use gcdump::dump::{Bytes, OpenOptions, open_bytes};
-use gcdump::gc::{Gc, HandleFilter};
+use gcdump::gc::HandleFilter;
 
-const COMMANDS: [&[&str]; 12] = [
-    &["info"],
+/// Forms of commands beside the examples of the registry.
+const MORE: &[&[&str]] = &[
     &["heap", "--detail"],
     &["segments", "--free"],
     &["handles"],
-    &["oom"],
-    &["threads"],
     &["handles", "--by", "generation"],
     &["roots", "--weak"],
     &["finalizers", "--objects"],
-    &["verify"],
-    &["contracts"],
-    &["contracts", "--check"],
 ];
 const FORMATS: [&str; 4] = ["table", "json", "ndjson", "csv"];
 
@@ -47,17 +42,15 @@ impl Rng {
 /// Opens the copy and runs every reader. Returns whether a runtime was found.
 fn read_all(bytes: Vec<u8>) -> bool {
     let Ok(dump) = open_bytes(Bytes::Owned(bytes), Path::new("damaged.dmp"), &OpenOptions::default()) else { return false };
-    let process = Process::of(dump, &Options::default());
-    let notes = SharedNotes::new();
-    serde_json::to_string(&gcdump::analysis::info(&process, 0, &notes)).unwrap();
-    let Ok(runtime) = process.runtime(0) else { return false };
-    serde_json::to_string(&gcdump::analysis::contracts(&process, runtime)).unwrap();
-    let threads = Threads::bind(&process.memory, &runtime.descriptor, &notes, &process.limits).map(|t| t.list()).unwrap_or_default();
-    let _ = gcdump::analysis::threads(&process, runtime, &notes);
-    if let Ok(gc) = Gc::bind(&process.memory, &runtime.descriptor, &notes, &process.limits) {
-        serde_json::to_string(&gc.heap_report(&threads, true)).unwrap();
-        serde_json::to_string(&(gc.segments(), gc.regions(), gc.oom())).unwrap();
-        gc.walk_handles(&HandleFilter::default(), |_| {});
+    let process = Dump::of(dump, &gcdump::OpenOptions::default());
+    serde_json::to_string(&info(&process, 0).data).unwrap();
+    let Ok(runtime) = process.runtime() else { return false };
+    serde_json::to_string(&contracts(&runtime, &ContractsQuery::default()).data).unwrap();
+    drop(threads(&runtime));
+    if let Ok(gc) = runtime.gc() {
+        serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true }).unwrap().data).unwrap();
+        serde_json::to_string(&(&*gc.segments(), &*gc.regions(), &*gc.oom())).unwrap();
+        drop(gc.walk_handles(&HandleFilter::default(), |_| {}));
     }
     true
 }
@@ -66,10 +59,25 @@ fn read_all(bytes: Vec<u8>) -> bool {
 fn run_one(bytes: &[u8], n: usize) {
     let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
-    let (command, format) = (COMMANDS[n % COMMANDS.len()], FORMATS[n / COMMANDS.len() % FORMATS.len()]);
-    let ran = common::run(&[command, &["--no-local-files", "--format", format, file.path().to_str().unwrap()]].concat());
-    assert!(matches!(ran.exit.code(), 0 | 1 | 3 | 4 | 5), "{command:?}: {:?} {}", ran.exit, ran.err);
-    assert!(!ran.err.is_empty() || !ran.out.is_empty(), "{command:?} said nothing");
+    static FORMS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| commands::forms(MORE));
+    let (form, format) = (&FORMS[n % FORMS.len()], FORMATS[n / FORMS.len() % FORMATS.len()]);
+    let path = file.path().to_str().unwrap();
+    let out = format!("{path}.out");
+    let mut args = commands::filled(form, |word| match word {
+        "DUMP" => Some(path.into()),
+        "OUT" => Some(out.clone()),
+        // What lies there is not known before the dump is read.
+        "ADDR" | "HANDLE" => Some(format!("{:#x}", 0x1000 * n)),
+        _ => None,
+    });
+    args.push("--no-local-files".into());
+    if !args.iter().any(|a| a == "--dot" || a == "--format") {
+        args.extend(["--format".into(), format.into()]);
+    }
+    let ran = common::run(&args);
+    let _ = std::fs::remove_file(out);
+    assert!(matches!(ran.exit.code(), 0 | 1 | 3 | 4 | 5), "{args:?}: {:?} {}", ran.exit, ran.err);
+    assert!(!ran.err.is_empty() || !ran.out.is_empty(), "{args:?} said nothing");
 }
 
 /// Does `work`; a panic or a hang is told with what led to it.

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 
 pub use allocations::Counting;
 use base::{Base, Rng};
-use clap::Parser;
+
 use gcdump::cli::{self, Cli, Streams};
 use serde_json::Value;
 
@@ -90,7 +90,13 @@ impl Watched {
         if parsed.len() > 20_000 {
             parsed.clear();
         }
-        let parse = |key: &Vec<String>| Arc::new(Cli::try_parse_from(["gcdump".to_string()].iter().chain(key)).unwrap());
+        let parse = |key: &Vec<String>| {
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            let mut streams = Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false };
+            let args = std::iter::once("gcdump").chain(key.iter().map(String::as_str)).map(Into::into);
+            let parsed = cli::parse(args, &mut streams);
+            Arc::new(parsed.unwrap_or_else(|exit| panic!("{key:?}: {exit:?} {}", String::from_utf8_lossy(&err))))
+        };
         let cli = Arc::clone(parsed.entry(key).or_insert_with_key(parse));
         drop(parsed);
         let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -104,16 +110,17 @@ impl Watched {
 fn all_commands(base: &Base, path: &str, number: u64, totals: &Totals, watched: &Watched) {
     let mut rng = Rng::new(number ^ 0xabcd);
     let copy = format!("{path}.trimmed");
-    for (i, command) in base::COMMANDS.iter().enumerate() {
-        let args = base.command(command, &mut rng);
+    for (i, forms) in base::COMMANDS.iter().enumerate() {
+        let form = &forms[(number as usize / base::ROUND) % forms.len()];
         let format = FORMATS[(number as usize + i) % FORMATS.len()];
+        let args = base.command(form, path, &mut rng);
         let mut all: Vec<&str> = args.iter().map(String::as_str).collect();
-        all.extend(["--no-local-files", "--format", format, path]);
-        if command[0] == "trim" {
-            all.push(&copy);
+        all.push("--no-local-files");
+        if !all.iter().any(|a| *a == "--dot" || *a == "--format") {
+            all.extend(["--format", format]);
         }
-        if all.contains(&"--dot") {
-            all.retain(|a| *a != "--format" && *a != format);
+        if form.iter().any(|w| w == "OUT") {
+            all.push("--force");
         }
         let started = Instant::now();
         *watched.case.lock().unwrap() = (format!("{} case {number}: {all:?}", base.name), Some(started));
@@ -127,7 +134,7 @@ fn all_commands(base: &Base, path: &str, number: u64, totals: &Totals, watched: 
         assert!(!ran.out.is_empty() || !ran.err.is_empty(), "nothing said: {}", say());
         assert!(took < MOST_TIME, "{took:?}: {}", say());
         assert!(memory < MOST_MEMORY, "{memory} bytes: {}", say());
-        if format == "json" && !all.contains(&"--dot") && matches!(ran.exit.code(), 0 | 5) {
+        if all.ends_with(&["--format", "json"]) && matches!(ran.exit.code(), 0 | 5) {
             assert!(serde_json::from_str::<Value>(&ran.out).is_ok(), "no JSON: {}", say());
         }
         let counter = match ran.exit.code() {

@@ -1,6 +1,8 @@
 //! Overlays against real dumps: one that fits is used, one that does not is refused with the check that failed.
 
-use crate::common::{own_unpacked, run};
+use std::path::Path;
+
+use crate::common::{known_dumps, own_unpacked, run};
 use gcdump::cli::Exit;
 use serde_json::Value;
 
@@ -39,10 +41,17 @@ fn the_overlay_of_another_release_is_refused_and_the_answer_unchanged() {
     }
 }
 
-/// Damage to any offset that a check looks at is detected, not believed.
+/// Damage to any offset that a check looks at is detected, not believed. The dump of the repository is trimmed, so that a wrong
+/// offset may lead to memory that it lacks: then the check says so. In the full dump it fails.
 #[test]
 fn a_damaged_overlay_is_detected() {
-    let dump = own_unpacked();
+    let (full, _) = known_dumps(|row| row["name"] == "net10-wks-basics-heap");
+    for (dump, trimmed) in full.iter().map(|d| (d.path.clone(), false)).chain([(own_unpacked(), true)]) {
+        damaged_overlays_are_detected(&dump, trimmed);
+    }
+}
+
+fn damaged_overlays_are_detected(dump: &Path, trimmed: bool) {
     let text = std::fs::read_to_string(data("net10.0-linux-x64")).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let damages = [
@@ -58,6 +67,8 @@ fn a_damaged_overlay_is_detected() {
         let path = folder.path().join("damaged.json");
         std::fs::write(&path, text.replace(good, bad)).unwrap();
         let (exit, answer) = check(path.to_str().unwrap(), dump.to_str().unwrap());
-        assert_eq!(exit, Exit::Negative, "{good} → {bad}: {answer}");
+        let checks = answer["data"]["checks"].as_array().unwrap();
+        let unknown = trimmed && checks.iter().any(|c| c["outcome"] == "unknown");
+        assert!(exit == Exit::Negative || unknown, "{good} → {bad}: {answer}");
     }
 }

@@ -4,26 +4,19 @@
 use crate::common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use crate::common::{ask, each, known_dumps, own_unpacked, run};
-use gcdump::cli::Exit;
-use gcdump::model::{
-    BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
-    HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
-    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, VerifyReport,
-    WhatifReport, WhereReport,
-};
+use gcdump::cli::{COMMANDS, Entry, Exit, command_line};
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 /// Objects of the dump in the repository: one with fields of every kind, and a string. Other dumps have no object there.
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";
 
-/// Every form of every command.
+/// Forms of commands, with the columns and records that each has. What `examples` runs of every command is checked as well.
 const ASKED: &[&[&str]] = &[
     &["info"],
     &["heap"],
@@ -80,48 +73,21 @@ const ASKED: &[&[&str]] = &[
     &["contracts", "--check"],
 ];
 
-fn schema<T: JsonSchema>(command: &str, what: &str) -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = serde_json::to_value(generator.into_root_schema_for::<Envelope<T>>()).unwrap();
+/// The schema of each command of the registry.
+fn schemas() -> BTreeMap<&'static str, Value> {
+    COMMANDS.iter().map(|c| (c.name, schema(c))).collect()
+}
+
+fn schema(entry: &Entry) -> Value {
+    let command = entry.name;
+    let about = command_line().find_subcommand(command).and_then(|c| c.get_about().map(ToString::to_string)).unwrap();
+    let mut schema = entry.schema().to_value();
     schema["$id"] = format!("{SCHEMA}/{command}").into();
     schema["title"] = format!("gcdump {command}").into();
-    schema["description"] = format!("The answer of `gcdump {command} --json`: {what}. See docs/json.md.").into();
+    schema["description"] = format!("The answer of `gcdump {command} --json`. {about}. See docs/json.md.").into();
     schema["properties"]["schema"]["const"] = SCHEMA.into();
     schema["properties"]["command"]["const"] = command.into();
     schema
-}
-
-fn schemas() -> BTreeMap<&'static str, Value> {
-    BTreeMap::from([
-        ("info", schema::<InfoReport>("info", "what this dump is and what it can answer")),
-        ("heap", schema::<HeapReport>("heap", "each heap by generation")),
-        ("segments", schema::<SegmentsReport>("segments", "every segment or region of the heap")),
-        ("handles", schema::<HandlesReport>("handles", "the GC handles")),
-        ("roots", schema::<RootsReport>("roots", "what keeps objects alive from outside of the heap")),
-        ("finalizers", schema::<FinalizersReport>("finalizers", "the finalization queues")),
-        ("oom", schema::<OomReport>("oom", "the last managed out-of-memory of each heap")),
-        ("threads", schema::<ThreadsReport>("threads", "the managed threads")),
-        ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
-        ("statics", schema::<StaticsReport>("statics", "static fields with their values")),
-        ("type", schema::<TypesReport>("type", "the layout of a type, or the types that fit a pattern")),
-        ("stat", schema::<StatReport>("stat", "objects counted and summed")),
-        ("strings", schema::<StringsReport>("strings", "the strings of the heap by content")),
-        ("fragmentation", schema::<FragmentationReport>("fragmentation", "free space and what keeps it apart")),
-        ("objects", schema::<ObjectsReport>("objects", "the objects in the order of the heap")),
-        ("object", schema::<ObjectReport>("object", "one object with its fields or elements")),
-        ("retained", schema::<RetainedReport>("retained", "what would be freed without an object")),
-        ("objsize", schema::<ObjSizeReport>("objsize", "everything that an object leads to")),
-        ("path", schema::<PathsReport>("path", "what keeps objects alive")),
-        ("where", schema::<WhereReport>("where", "what lies at an address")),
-        ("near", schema::<NearReport>("near", "what lies around an address of the heap")),
-        ("bridge", schema::<BridgeReport>("bridge", "components of bridged objects, and the references between them")),
-        ("whatif", schema::<WhatifReport>("whatif", "what would live and die with other roots")),
-        ("unreachable", schema::<UnreachableReport>("unreachable", "objects that no root reaches")),
-        ("simulate", schema::<CollectReport>("simulate", "what a collection would free now")),
-        ("trim", schema::<TrimReport>("trim", "what a smaller copy of a dump holds")),
-        ("verify", schema::<VerifyReport>("verify", "what is wrong with the heap")),
-        ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
-    ])
 }
 
 fn file(command: &str) -> PathBuf {
@@ -136,6 +102,12 @@ fn problems(validator: &Validator, answer: &Value) -> Vec<String> {
     validator.iter_errors(answer).take(5).map(|e| format!("{}: {e}", e.instance_path())).collect()
 }
 
+/// Fails where `answer` is none that the schema of `command` allows.
+pub fn assert_fits(command: &str, answer: &Value) {
+    static VALIDATORS: LazyLock<BTreeMap<&'static str, Validator>> = LazyLock::new(validators);
+    assert_eq!(problems(&VALIDATORS[command], answer), Vec::<String>::new(), "{command}");
+}
+
 #[test]
 fn the_schema_files_are_those_of_the_code() {
     let mut stale = Vec::new();
@@ -146,6 +118,11 @@ fn the_schema_files_are_those_of_the_code() {
         } else if std::fs::read_to_string(file(command)).ok().map(|t| t.replace("\r\n", "\n")) != Some(text) {
             stale.push(command);
         }
+    }
+    for entry in std::fs::read_dir(file("heap").parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let of = path.file_stem().unwrap().to_str().unwrap();
+        assert!(COMMANDS.iter().any(|c| c.name == of), "{}: there is no such command", path.display());
     }
     assert!(stale.is_empty(), "docs/schema is outdated for {stale:?}; GCDUMP_BLESS=1 cargo test --test it schema:: rewrites it");
 }

@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::common::{each, known_dumps, own_unpacked, run, shared, unpacked};
+use crate::common::{each, known_dumps, own_unpacked, run, shared, unpacked, walker};
 use crate::support::{Shape, Spec};
-use gcdump::analysis;
+use gcdump::Dump;
 use gcdump::base::{Addr, AddrRange, Silent};
 use gcdump::cli::Exit;
-use gcdump::contract::{Options, Process};
 use gcdump::dump::{Bytes, OpenOptions, lay_out, open_bytes};
-use gcdump::gc::Gc;
 use memchr::memmem;
 use serde_json::{Value, json};
 
@@ -177,16 +175,15 @@ fn fake_processes_of_all_shapes_answer_the_same() {
     }
 }
 
-fn process(path: &Path) -> Process {
-    Process::open(path, &OpenOptions::default(), &Options::default()).unwrap()
+fn process(path: &Path) -> Dump {
+    Dump::open(path, &gcdump::OpenOptions::default()).unwrap()
 }
 
 /// The distinct contents of at least eight characters of the heap's strings.
-fn strings_of(process: &Process) -> BTreeSet<String> {
-    let runtime = process.runtime(0).unwrap();
-    let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
-    let heap = analysis::open_heap(process, runtime, &gc).unwrap();
-    let first = runtime.descriptor.offset("String", "m_FirstChar").unwrap();
+fn strings_of(process: &Dump) -> BTreeSet<String> {
+    let runtime = process.runtime().unwrap();
+    let heap = walker(&runtime);
+    let first = runtime.descriptor().offset("String", "m_FirstChar").unwrap();
     let mut out = BTreeSet::new();
     heap.visit(
         &Silent,
@@ -209,14 +206,14 @@ fn utf16(text: &str) -> Vec<u8> {
 }
 
 /// Where `needle` occurs in the copy: as addresses, or `None` for its headers, notes and lists.
-fn hits(copy: &Process, needle: &[u8]) -> Vec<Option<Addr>> {
-    let ranges = &copy.dump.ranges;
+fn hits(copy: &Dump, needle: &[u8]) -> Vec<Option<Addr>> {
+    let ranges = &copy.file().ranges;
     let address = |offset: usize| {
         let offset = offset as u64;
         let i = ranges.partition_point(|r| r.offset <= offset).checked_sub(1)?;
         Some(ranges[i].start.plus(offset - ranges[i].offset))
     };
-    memmem::find_iter(&copy.dump.bytes, needle).map(address).collect()
+    memmem::find_iter(&copy.file().bytes, needle).map(address).collect()
 }
 
 #[test]
@@ -247,8 +244,8 @@ fn no_text_of_the_program_is_left_after_redaction() {
         strings.retain(|s| s.bytes().any(|b| b != b'x'));
         assert!(strings.len() > 50, "{name}: {}", strings.len());
         let redacted = process(&copy);
-        let images: Vec<AddrRange> = original.dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
-        let paths: Vec<&str> = original.dump.modules.iter().map(|m| m.path.as_str()).collect();
+        let images: Vec<AddrRange> = original.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+        let paths: Vec<&str> = original.file().modules.iter().map(|m| m.path.as_str()).collect();
         let mut shared_with_names = 0;
         for text in &strings {
             for needle in [utf16(text), text.clone().into_bytes()] {

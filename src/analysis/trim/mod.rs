@@ -11,18 +11,17 @@ use std::io::{self, Write};
 
 use crate::base::ranges::{bytes, intersect, subtract, union};
 use crate::base::{Addr, AddrRange};
-use crate::contract::Process;
 use crate::dump::{Container, Layout, ThreadStacks, WriteError, lay_out};
-use crate::gc::Gc;
 use crate::memory::Memory;
 use crate::model::{RedactionModel, TrimKind, TrimPart};
+use crate::session::Dump;
 use redact::Redaction;
 use sink::Sink;
 
 /// Most ranges of an ELF core: readers that do not know how to count beyond 65 534 exist.
 const MOST_RANGES: usize = 60_000;
 
-/// What the commands read of a process's memory.
+/// What the commands read of a dump's memory.
 #[derive(Clone, Debug, Default)]
 pub struct Reads {
     /// Read piece by piece.
@@ -34,10 +33,10 @@ pub struct Reads {
 }
 
 impl Reads {
-    /// Asks everything of `process`, which was opened with [`Options::record`](crate::contract::Options::record).
-    pub fn of(process: &Process) -> Reads {
-        readers::read_everything(process);
-        let Some(recorder) = process.memory.recorder() else { return Reads::default() };
+    /// Asks everything of `dump`, which was opened with [`Options::record`](crate::session::OpenOptions::record).
+    pub fn of(dump: &Dump) -> Reads {
+        readers::read_everything(dump);
+        let Some(recorder) = dump.memory().recorder() else { return Reads::default() };
         Reads { read: recorder.read(), scanned: union(recorder.scanned(), 0), texts: recorder.texts() }
     }
 
@@ -52,8 +51,8 @@ impl Reads {
 
 /// A copy that is about to be written.
 #[derive(Debug)]
-pub struct Trim<'p> {
-    process: &'p Process,
+pub struct Trim<'d> {
+    dump: &'d Dump,
     reads: Reads,
     redact: bool,
     layout: Layout,
@@ -64,28 +63,28 @@ fn captured(memory: &Memory) -> Vec<AddrRange> {
     union(memory.from_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0)
 }
 
-impl<'p> Trim<'p> {
-    /// Plans a copy of `process`'s dump that holds what was read.
+impl<'d> Trim<'d> {
+    /// Plans a copy of `dump`'s dump that holds what was read.
     ///
     /// # Errors
     /// [`WriteError`].
-    pub fn new(process: &'p Process, reads: Reads, redact: bool) -> Result<Trim<'p>, WriteError> {
-        let captured = captured(&process.memory);
-        let mut gap = match process.dump.facts.container {
+    pub fn new(dump: &'d Dump, reads: Reads, redact: bool) -> Result<Trim<'d>, WriteError> {
+        let captured = captured(dump.memory());
+        let mut gap = match dump.file().facts.container {
             // About what the entry of one more range takes.
             Container::ElfCore => 64,
             Container::Minidump => 16,
         };
         let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).copied().collect();
         let mut ranges = intersect(&union(wanted.clone(), gap), &captured);
-        while ranges.len() > MOST_RANGES && process.dump.facts.container == Container::ElfCore && gap < 1 << 16 {
+        while ranges.len() > MOST_RANGES && dump.file().facts.container == Container::ElfCore && gap < 1 << 16 {
             gap = gap.saturating_mul(2);
             ranges = intersect(&union(wanted.clone(), gap), &captured);
         }
-        let addresses = Addresses::of(process);
+        let addresses = Addresses::of(dump);
         let is_address = |value: u64| addresses.contains(value);
-        let layout = lay_out(&process.dump, &ranges, redact.then_some(&is_address))?;
-        Ok(Trim { process, reads, redact, layout })
+        let layout = lay_out(dump.file(), &ranges, redact.then_some(&is_address))?;
+        Ok(Trim { dump, reads, redact, layout })
     }
 
     /// Bytes of the new file.
@@ -107,10 +106,10 @@ impl<'p> Trim<'p> {
         let mut sink = Sink::new(out, &self.layout.ranges);
         let mut redacted = None;
         if self.redact {
-            redacted = Some(Redaction::new(self.process, &self.reads).write(&mut sink)?);
+            redacted = Some(Redaction::new(self.dump, &self.reads).write(&mut sink)?);
         } else {
             for range in &self.layout.ranges {
-                sink.copy(&self.process.memory, AddrRange::new(range.start, range.start.plus(range.len)))?;
+                sink.copy(self.dump.memory(), AddrRange::new(range.start, range.start.plus(range.len)))?;
             }
         }
         sink.finish()?.flush()?;
@@ -119,13 +118,13 @@ impl<'p> Trim<'p> {
 
     /// Bytes of each kind of memory before and after.
     pub fn parts(&self) -> Vec<TrimPart> {
-        let process = self.process;
+        let dump = self.dump;
         let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
-        let mut left = (captured(&process.memory), union(kept, 0));
-        let before = process.dump.facts.file_bytes.saturating_sub(process.dump.facts.captured_bytes);
+        let mut left = (captured(dump.memory()), union(kept, 0));
+        let before = dump.file().facts.file_bytes.saturating_sub(dump.file().facts.captured_bytes);
         let head = self.layout.file_bytes.saturating_sub(bytes(&left.1));
         let mut parts = vec![TrimPart { kind: TrimKind::Headers, bytes: before, kept_bytes: head }];
-        for (kind, of) in places(process) {
+        for (kind, of) in places(dump) {
             let (captured, kept) = (intersect(&left.0, &of), intersect(&left.1, &of));
             parts.push(TrimPart { kind, bytes: bytes(&captured), kept_bytes: bytes(&kept) });
             left = (subtract(&left.0, &of), subtract(&left.1, &of));
@@ -136,13 +135,13 @@ impl<'p> Trim<'p> {
 }
 
 /// Where memory of each kind lies. What is in several of them counts as the first.
-fn places(process: &Process) -> [(TrimKind, Vec<AddrRange>); 3] {
+fn places(dump: &Dump) -> [(TrimKind, Vec<AddrRange>); 3] {
     let mut heap = Vec::new();
-    for runtime in process.runtimes.iter().flatten() {
-        let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits);
-        heap.extend(gc.iter().flat_map(Gc::segments).map(|s| AddrRange::new(s.start, s.reserved)));
+    for runtime in dump.runtimes().into_iter().flatten() {
+        let segments = runtime.gc().map(|gc| gc.segments().data).unwrap_or_default();
+        heap.extend(segments.iter().map(|s| AddrRange::new(s.start, s.reserved)));
     }
-    let dump = &process.dump;
+    let dump = dump.file();
     let index = ThreadStacks::new(dump);
     let stacks = dump.threads.iter().filter_map(|t| t.stack.or_else(|| index.around(t.stack_pointer?)));
     let images = dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
@@ -153,10 +152,10 @@ fn places(process: &Process) -> [(TrimKind, Vec<AddrRange>); 3] {
 struct Addresses(Vec<AddrRange>);
 
 impl Addresses {
-    fn of(process: &Process) -> Addresses {
-        let mut all = captured(&process.memory);
-        all.extend(process.dump.regions.iter().map(|r| r.range));
-        all.extend(process.dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))));
+    fn of(dump: &Dump) -> Addresses {
+        let mut all = captured(dump.memory());
+        all.extend(dump.file().regions.iter().map(|r| r.range));
+        all.extend(dump.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))));
         Addresses(union(all, 0))
     }
 

@@ -2,83 +2,67 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::analysis::fields::{layout, loaded_types};
-use crate::analysis::roots::{RootOptions, RootsQuery, collect_roots, finalizers, roots_report};
-use crate::analysis::{self, ExceptionReader, Namer, ObjectOptions, StaticsOptions, StaticsReader, VerifyQuery, object_limits};
+use crate::analysis::layout::layout;
+use crate::analysis::{
+    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, RootsQuery, SegmentsQuery, VerifyQuery,
+    contracts, exceptions, finalizers, handles, heap, info, object, oom, roots, segments, statics, threads, verify,
+};
 use crate::base::Addr;
 use crate::clr::header::Headers;
-use crate::clr::statics::Statics;
-use crate::clr::threads::Threads;
-use crate::clr::values::Values;
-use crate::contract::{Process, Runtime};
-use crate::gc::{Gc, HandleFilter, Heap};
+use crate::clr::values::{ValueLimits, Values};
+use crate::session::roots::RootOptions;
+use crate::session::{Dump, Heap, Runtime, StaticsQuery, loaded_types};
 
 /// Objects of one type that are read field by field: the parts of a type that values lead to are met with the first ones.
 const OBJECTS_OF_A_TYPE: u32 = 256;
 
-/// Reads everything that any command would read of `process`.
-pub(super) fn read_everything(process: &Process) {
-    let count = process.runtimes.as_ref().map_or(0, Vec::len);
-    for index in 0..count.max(1) {
-        analysis::info(process, index, &process.notes);
-        if let Ok(runtime) = process.runtime(index) {
-            read_runtime(process, runtime);
-        }
+/// Reads everything that any command would read of `dump`.
+pub(super) fn read_everything(dump: &Dump) {
+    let runtimes = dump.runtimes().unwrap_or_default();
+    for index in 0..runtimes.len().max(1) {
+        let _ = info(dump, index);
     }
+    runtimes.iter().for_each(read_runtime);
 }
 
-fn read_runtime(process: &Process, runtime: &Runtime) {
-    let (memory, d) = (&process.memory, &runtime.descriptor);
-    analysis::contracts(process, runtime);
-    // What cannot be read now cannot be read from the copy either, and the commands will say so.
-    let _ = analysis::threads(process, runtime, &process.notes);
-    let namer = Namer::new(process, runtime);
-    let threads = Threads::bind(memory, d, &process.notes, &process.limits).map(|t| t.list()).unwrap_or_default();
-    if let Ok(types) = namer.layouts() {
+/// What cannot be read now cannot be read from the copy either, and the commands will say so: answers are not looked at.
+fn read_runtime(runtime: &Runtime) {
+    let _ = contracts(runtime, &ContractsQuery::default());
+    let _ = threads(runtime);
+    if let Ok(types) = runtime.types() {
         for mt in loaded_types(types) {
             layout(types, mt);
         }
-        let values = Values::new(memory, d, types, object_limits());
-        let statics = Statics::new(memory, d, types);
-        let reader = StaticsReader::new(types, &values, &statics, &threads);
-        for thread_statics in [false, true] {
-            reader.all(&[], &StaticsOptions { pattern: None, thread_statics, everything: true });
-        }
     }
-    let headers = Headers::bind(memory, d, &process.limits).ok();
+    for thread_statics in [false, true] {
+        let _ = statics(runtime, &StaticsQuery { pattern: None, thread_statics, everything: true });
+    }
+    let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
     headers.as_ref().and_then(Headers::sync_blocks);
-    let Ok(gc) = Gc::bind(memory, d, &process.notes, &process.limits) else { return };
-    gc.heap_report(&threads, true);
-    gc.regions();
-    gc.oom();
-    gc.walk_handles(&HandleFilter::default(), |handle| {
-        for mt in [handle.method_table, handle.secondary.and_then(|s| gc.method_table(s))].into_iter().flatten() {
-            namer.name(mt);
-        }
-    });
-    finalizers(process, runtime, &gc, &namer, &[], true, 0);
-    let Ok(heap) = analysis::open_heap(process, runtime, &gc) else { return };
+    let _ = heap(runtime, &HeapQuery { detail: true });
+    let _ = segments(runtime, &SegmentsQuery { free: true, walk: false });
+    let _ = oom(runtime);
+    let _ = handles(runtime, &HandlesQuery::default());
+    let _ = finalizers(runtime, &FinalizersQuery { objects: true, ..FinalizersQuery::default() });
+    let Ok(heap) = runtime.heap() else { return };
     // The header of a segment's first object lies in front of the segment.
     for segment in heap.segments() {
         headers.as_ref().and_then(|h| h.read(segment.start));
     }
-    let index = analysis::index(process, &heap);
     let options = RootOptions { kinds: Vec::new(), weak: true };
-    let roots = collect_roots(process, runtime, &gc, &heap, &namer, Some(&index), &options);
-    roots_report(&roots, &gc, &namer, &options, &RootsQuery { types: Vec::new(), stat: false, top: 0 });
-    let exceptions = ExceptionReader::new(process, runtime, &namer, &process.notes);
-    let objects = analysis::objects_of(process, &heap, |mt| exceptions.is_exception(mt));
-    exceptions.report(objects.into_iter(), &threads, false);
-    read_objects(process, runtime, &heap, &namer);
-    let _ = analysis::verify(process, runtime, &gc, &namer, VerifyQuery::default());
+    let _ = roots(&heap, &RootsQuery { options, ..RootsQuery::default() });
+    let _ = exceptions(&heap, &ExceptionsQuery::default());
+    read_objects(&heap);
+    let _ = verify(runtime, &VerifyQuery::default());
 }
 
 /// Objects of every type with their fields, and everything about their types.
-fn read_objects<'p>(process: &'p Process, runtime: &'p Runtime, heap: &Heap<'p>, namer: &Namer<'p>) {
+fn read_objects(heap: &Heap) {
+    let namer = heap.namer();
     let mut objects: Vec<Addr> = Vec::new();
     let mut met: FxHashMap<u32, u32> = FxHashMap::default();
-    heap.visit(
-        &*process.progress,
+    heap.walker().visit(
+        heap.progress(),
         |_| true,
         |object| {
             let met = met.entry(object.kind.index).or_default();
@@ -89,18 +73,19 @@ fn read_objects<'p>(process: &'p Process, runtime: &'p Runtime, heap: &Heap<'p>,
             std::ops::ControlFlow::Continue(())
         },
     );
-    for kind in heap.types().list() {
+    let types = namer.types();
+    for kind in heap.walker().types().list() {
         namer.module(kind.method_table);
-        if let Ok(types) = namer.layouts() {
+        if let Ok(types) = types {
             layout(types, kind.method_table);
             if kind.is_collectible {
-                heap.tables().loader_module(kind.method_table).and_then(|m| types.loader().allocator_object(m));
+                heap.walker().tables().loader_module(kind.method_table).and_then(|m| types.loader().allocator_object(m));
             }
         }
     }
-    let Ok(types) = namer.layouts() else { return };
-    let values = Values::new(&process.memory, &runtime.descriptor, types, object_limits());
+    let Ok(types) = types else { return };
+    let values = Values::new(types, ValueLimits::default());
     for address in objects {
-        analysis::object(&values, address, &ObjectOptions::default());
+        object::report(&values, &ObjectQuery::at(address));
     }
 }

@@ -11,17 +11,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::sink::Sink;
 use super::{Addresses, Reads};
-use crate::analysis::roots::{RootOptions, collect_roots};
-use crate::analysis::walk::Nothing;
-use crate::analysis::{self, Namer};
+use crate::analysis::walk::{Nothing, objects_of};
 use crate::base::ranges::{subtract, union};
-use crate::base::{Addr, AddrRange, Endian, NoteKind, Silent};
+use crate::base::{Addr, AddrRange, Endian, Silent};
 use crate::clr::exceptions::Exceptions;
 use crate::clr::fields::{Storage, Types};
-use crate::contract::{Process, Runtime};
-use crate::gc::{Gc, Heap, ObjectType};
+use crate::gc::ObjectType;
 use crate::memory::Memory;
-use crate::model::{RedactionModel, WalkModel};
+use crate::model::{GapKind, RedactionModel, WalkModel};
+use crate::session::roots::{RootOptions, Roots};
+use crate::session::{Dump, Heap, Namer, Runtime};
 
 /// Objects that are looked for from roots where the heap is not whole.
 const MAX_STRAY: usize = 1 << 20;
@@ -41,17 +40,16 @@ enum Act {
 }
 
 /// Copies without contents.
-pub(super) struct Redaction<'p> {
-    process: &'p Process,
+pub(super) struct Redaction<'d> {
+    dump: &'d Dump,
     addresses: Addresses,
-    heaps: Vec<RedactedHeap<'p>>,
+    heaps: Vec<RedactedHeap>,
     acts: Vec<(AddrRange, Act)>,
 }
 
-impl<'p> Redaction<'p> {
-    pub(super) fn new(process: &'p Process, reads: &Reads) -> Redaction<'p> {
-        let heaps: Vec<RedactedHeap<'p>> =
-            process.runtimes.iter().flatten().filter_map(|runtime| RedactedHeap::open(process, runtime)).collect();
+impl<'d> Redaction<'d> {
+    pub(super) fn new(dump: &'d Dump, reads: &Reads) -> Redaction<'d> {
+        let heaps: Vec<RedactedHeap> = dump.runtimes().into_iter().flatten().filter_map(RedactedHeap::open).collect();
         let mut acts = Vec::new();
         let mut segments = Vec::new();
         for (i, heap) in heaps.iter().enumerate() {
@@ -71,12 +69,12 @@ impl<'p> Redaction<'p> {
         acts.extend(subtract(&searched, &texts).into_iter().map(|r| (r, Act::Addresses)));
         acts.extend(texts.into_iter().map(|r| (r, Act::Letters)));
         acts.sort_by_key(|(range, _)| range.start);
-        Redaction { process, addresses: Addresses::of(process), heaps, acts }
+        Redaction { dump, addresses: Addresses::of(dump), heaps, acts }
     }
 
     /// Writes everything into `sink`.
     pub(super) fn write<W: Write>(&self, sink: &mut Sink<'_, W>) -> io::Result<RedactionModel> {
-        let memory = &self.process.memory;
+        let memory = self.dump.memory();
         let mut counts = RedactionModel::default();
         for (range, act) in &self.acts {
             match act {
@@ -93,7 +91,7 @@ impl<'p> Redaction<'p> {
     }
 
     fn copy_addresses<W: Write>(&self, sink: &mut Sink<'_, W>, range: AddrRange) -> io::Result<()> {
-        let memory = &self.process.memory;
+        let memory = self.dump.memory();
         for (at, bytes) in memory.words(range) {
             if self.addresses.contains(memory.shape().number(bytes)) {
                 sink.put(at, bytes)?;
@@ -123,9 +121,9 @@ enum Keep {
     Elements(u64, Vec<(u64, u64)>),
 }
 
-struct RedactedHeap<'p> {
-    heap: Heap<'p>,
-    namer: Namer<'p>,
+struct RedactedHeap {
+    heap: Heap,
+    namer: Namer,
     /// Where the characters of a string begin.
     first_char: u64,
     /// Bytes of the header in front of an object that mean something.
@@ -137,16 +135,15 @@ struct RedactedHeap<'p> {
     walks: FxHashMap<usize, WalkModel>,
 }
 
-impl<'p> RedactedHeap<'p> {
-    fn open(process: &'p Process, runtime: &'p Runtime) -> Option<RedactedHeap<'p>> {
-        let (memory, d) = (&process.memory, &runtime.descriptor);
-        let gc = Gc::bind(memory, d, &process.notes, &process.limits).ok()?;
-        let heap = analysis::open_heap(process, runtime, &gc).ok()?;
-        let namer = Namer::new(process, runtime);
+impl RedactedHeap {
+    fn open(runtime: &Runtime) -> Option<RedactedHeap> {
+        let (memory, d) = (runtime.memory(), runtime.descriptor());
+        let heap = runtime.heap().ok()?;
+        let namer = heap.namer();
         let mut traces = FxHashSet::default();
-        if let (Ok(reader), Some(names)) = (Exceptions::bind(memory, d), namer.types()) {
-            let exceptions = analysis::objects_of(process, &heap, |mt| reader.is_exception(names, mt));
-            traces.extend(exceptions.into_iter().filter_map(|(object, _)| reader.trace_bytes(names, object)));
+        if let (Ok(reader), Some(names)) = (Exceptions::bind(memory, d), namer.names()) {
+            let exceptions = objects_of(&heap, |mt| reader.is_exception(names, mt));
+            traces.extend(exceptions.data.into_iter().filter_map(|(object, _)| reader.trace_bytes(names, object)));
         }
         let mut out = RedactedHeap {
             first_char: d.offset("String", "m_FirstChar").ok().unwrap_or_else(|| memory.ptr_bytes().saturating_add(4)),
@@ -157,39 +154,38 @@ impl<'p> RedactedHeap<'p> {
             strays: Vec::new(),
             walks: FxHashMap::default(),
         };
-        out.walks = out.heap.walk(&Silent, || Nothing).segments.into_iter().collect();
+        out.walks = out.heap.walker().walk(&Silent, || Nothing).segments.into_iter().collect();
         if out.walks.values().any(|w| !w.complete || w.skipped_bytes > 0) {
-            out.strays = out.strays(process, runtime, &gc);
+            out.strays = out.strays();
         }
         Some(out)
     }
 
     /// Whether the characters of a string begin where `range` does.
     fn is_text(&self, range: AddrRange) -> bool {
-        range.start.minus(self.first_char).and_then(|at| self.heap.object(at)).is_some_and(|(kind, _)| kind.is_string)
+        range.start.minus(self.first_char).and_then(|at| self.heap.walker().object(at)).is_some_and(|(kind, _)| kind.is_string)
     }
 
     /// Objects that roots lead to and that no walk meets.
-    fn strays(&mut self, process: &'p Process, runtime: &'p Runtime, gc: &Gc<'_>) -> Vec<Addr> {
-        let memory = &process.memory;
-        let index = analysis::index(process, &self.heap);
+    fn strays(&mut self) -> Vec<Addr> {
+        let heap = self.heap.clone();
+        let (memory, walker) = (heap.memory(), heap.walker());
+        let index = &heap.starts().data;
         let options = RootOptions { kinds: Vec::new(), weak: true };
-        let roots = collect_roots(process, runtime, gc, &self.heap, &self.namer, Some(&index), &options);
+        let roots = Roots::collect(&heap, &self.namer, &options).data;
         let mut queue: Vec<Addr> = roots.roots.iter().map(|r| r.object).collect();
         queue.extend(roots.dependents.iter().flat_map(|(a, b)| [*a, *b]));
-        let reader = Exceptions::bind(memory, &runtime.descriptor).ok();
+        let reader = Exceptions::bind(memory, heap.runtime().descriptor()).ok();
         let mut seen = FxHashSet::default();
         while let Some(object) = queue.pop() {
             if seen.len() >= MAX_STRAY {
-                let what = "objects that are only found from roots: the rest is left out";
-                process.notes.add(NoteKind::LimitHit, None, format!("more than {MAX_STRAY} {what}"));
                 break;
             }
             if index.id_of(object).is_some() || !seen.insert(object) {
                 continue;
             }
-            let Some((kind, size)) = self.heap.object(object) else { continue };
-            if let (Some(reader), Some(names)) = (&reader, self.namer.types())
+            let Some((kind, size)) = walker.object(object) else { continue };
+            if let (Some(reader), Some(names)) = (&reader, self.namer.names())
                 && reader.is_exception(names, kind.method_table)
             {
                 self.traces.extend(reader.trace_bytes(names, object));
@@ -211,7 +207,7 @@ impl<'p> RedactedHeap<'p> {
         let mut keeps: FxHashMap<u32, Keep> = FxHashMap::default();
         let mut strays = self.strays.iter().copied().filter(|a| segment.start <= *a && *a < end).peekable();
         let mut gaps =
-            self.walks.get(&number).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == "corrupt").map(|g| g.range).peekable();
+            self.walks.get(&number).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == GapKind::Corrupt).map(|g| g.range).peekable();
         let mut between = segment.allocated_bytes;
         let mut result = Ok(());
         let mut before = |at: Addr, sink: &mut Sink<'_, W>, keeps: &mut FxHashMap<u32, Keep>, counts: &mut RedactionModel| {
@@ -226,13 +222,13 @@ impl<'p> RedactedHeap<'p> {
                     self.damage(gap, addresses, sink)?;
                 } else {
                     strays.next();
-                    if let Some((kind, size)) = self.heap.object(stray) {
+                    if let Some((kind, size)) = self.heap.walker().object(stray) {
                         self.object(stray, &kind, size, sink, keeps, counts)?;
                     }
                 }
             }
         };
-        self.heap.visit(
+        self.heap.walker().visit(
             &Silent,
             |s| s.address == segment.address,
             |o| {
@@ -330,15 +326,15 @@ impl<'p> RedactedHeap<'p> {
             return Keep::String;
         }
         let word = self.heap.memory().ptr_bytes();
-        let types = self.namer.layouts().ok();
-        let info = self.heap.tables().read(kind.method_table).ok();
+        let types = self.namer.types().ok();
+        let info = self.heap.walker().tables().read(kind.method_table).ok();
         let references = info.as_ref().is_some_and(|i| i.contains_pointers);
         if kind.component_size > 0 && !references {
             return Keep::Head;
         }
         let mut holes = Vec::new();
         if kind.is_array {
-            let element = self.heap.tables().element_type(kind.method_table).ok();
+            let element = self.heap.walker().tables().element_type(kind.method_table).ok();
             if let (Some(types), Some(element)) = (types, element.filter(|_| kind.component_size > word)) {
                 // Offsets of a structure's fields count from its box.
                 add_holes(types, element, 0, word, 0, &mut holes);
@@ -356,7 +352,7 @@ impl<'p> RedactedHeap<'p> {
 
 /// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures with one field of a plain type that
 /// are longer than it. The fields begin at `before`, less `shift`.
-fn add_holes(types: &Types<'_>, mt: Addr, before: u64, shift: u64, depth: u32, out: &mut Vec<(u64, u64)>) {
+fn add_holes(types: &Types, mt: Addr, before: u64, shift: u64, depth: u32, out: &mut Vec<(u64, u64)>) {
     let Some(list) = types.instance_fields(mt).filter(|_| depth <= MAX_DEPTH) else { return };
     for field in list.iter().filter(|f| f.storage == Storage::Instance && f.is_structure()) {
         let Some(inner) = field.method_table else { continue };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::ground::{Ground, Target, certain};
+use super::heap_map::{HeapMap, Target, certain};
 use super::sink::{Found, Sink};
 use crate::base::{Addr, AddrRange};
 use crate::clr::header::{HeaderUse, Headers};
@@ -18,9 +18,9 @@ const MOST_DOUBTFUL: usize = 64;
 const LOOK_AHEAD: u64 = 32;
 
 /// What the objects are checked with.
-pub(super) struct Tools<'h, 'p> {
-    pub(super) ground: Ground<'h, 'p>,
-    pub(super) headers: Option<Headers<'p>>,
+pub(super) struct Tools<'h> {
+    pub(super) map: HeapMap<'h>,
+    pub(super) headers: Option<Headers>,
     /// End of the sync table, where it is known.
     pub(super) sync_end: Option<u32>,
     /// Managed ids, where all threads are known.
@@ -91,8 +91,8 @@ pub(super) struct Folded {
 
 impl Folded {
     /// Puts `target` to what it belongs to. `None` where it is a finding of its own, with the kind that it has as a reference.
-    pub(super) fn fold(&mut self, ground: &Ground<'_, '_>, target: Addr, unknown: &mut u64) -> Option<(FindingId, Option<Addr>)> {
-        Some(match ground.look(target) {
+    pub(super) fn fold(&mut self, map: &HeapMap<'_>, target: Addr, unknown: &mut u64) -> Option<(FindingId, Option<Addr>)> {
+        Some(match map.look(target) {
             Target::Unknown => {
                 *unknown = unknown.saturating_add(1);
                 return None;
@@ -131,8 +131,8 @@ impl Folded {
 }
 
 /// The visitor of one thread.
-pub(super) struct Checker<'h, 'p> {
-    tools: &'h Tools<'h, 'p>,
+pub(super) struct Checker<'h> {
+    tools: &'h Tools<'h>,
     segment: Option<&'h SegmentModel>,
     gaps: Vec<AddrRange>,
     next_gap: usize,
@@ -140,9 +140,9 @@ pub(super) struct Checker<'h, 'p> {
     certain: Addr,
     last: Option<Before>,
     hint: usize,
-    header_window: Window<'p>,
-    card_window: Window<'p>,
-    mark_window: Window<'p>,
+    header_window: Window<'h>,
+    card_window: Window<'h>,
+    mark_window: Window<'h>,
     /// The objects in front of gaps, by the gap's start.
     pub(super) before: FxHashMap<Addr, Before>,
     /// Bad references of these objects, by the gap's start: where such an object has the method table of another type, they are
@@ -171,9 +171,9 @@ fn one(n: &mut u64) {
     *n = n.wrapping_add(1);
 }
 
-impl<'h, 'p> Checker<'h, 'p> {
-    pub(super) fn new(tools: &'h Tools<'h, 'p>, sink: Sink) -> Checker<'h, 'p> {
-        let window = Window::new(tools.ground.heap.memory());
+impl<'h> Checker<'h> {
+    pub(super) fn new(tools: &'h Tools<'h>, sink: Sink) -> Checker<'h> {
+        let window = Window::new(tools.map.heap.memory());
         Checker {
             tools,
             segment: None,
@@ -235,7 +235,7 @@ impl<'h, 'p> Checker<'h, 'p> {
 
     /// Whether a zero stands behind the last character of a string, as always.
     fn terminated(&self, object: &Object<'_>) -> bool {
-        let word = self.tools.ground.heap.memory().ptr_bytes();
+        let word = self.tools.map.heap.memory().ptr_bytes();
         // The size counts the header word, which lies in front.
         let last = object.size.checked_sub(word.saturating_add(2)).and_then(|at| object.part(at, 2));
         last.is_none_or(|c| c.iter().all(|b| *b == 0))
@@ -245,7 +245,7 @@ impl<'h, 'p> Checker<'h, 'p> {
     #[cold]
     fn bad(&mut self, object: &Object<'_>, offset: u64, target: Addr) -> bool {
         let place = object.address.plus(offset);
-        let Some((id, inside)) = self.folded.fold(&self.tools.ground, target, &mut self.totals.unknown_references) else { return true };
+        let Some((id, inside)) = self.folded.fold(&self.tools.map, target, &mut self.totals.unknown_references) else { return true };
         if self.ends_early(object, offset) {
             self.folded.size(object.address, 0);
             return false;
@@ -276,19 +276,19 @@ impl<'h, 'p> Checker<'h, 'p> {
 
     /// Whether other objects begin inside of this one, at `offset` or a little behind.
     fn ends_early(&self, object: &Object<'_>, offset: u64) -> bool {
-        let ground = &self.tools.ground;
-        let word = ground.heap.memory().ptr_bytes();
+        let map = &self.tools.map;
+        let word = map.heap.memory().ptr_bytes();
         let Some(segment) = self.segment else { return false };
         (0..LOOK_AHEAD)
             .map(|i| offset.saturating_add(i.saturating_mul(word)))
             .take_while(|o| *o < object.size)
-            .any(|o| ground.swallowed(segment, object.address, object.address.plus(o)))
+            .any(|o| map.swallowed(segment, object.address, object.address.plus(o)))
     }
 
     /// The references of an object of the `age`.
     fn references(&mut self, object: &Object<'_>, age: Option<u8>) {
         let tools = self.tools;
-        let starts = tools.ground.starts;
+        let starts = tools.map.starts;
         let old = age.filter(|a| *a > 0 && tools.cards.is_some());
         let (mut trusted, mut covered) = (true, None);
         object.references(|offset, target| {
@@ -299,7 +299,7 @@ impl<'h, 'p> Checker<'h, 'p> {
                 }
             } else if let Some(age) = old {
                 let age_there = match tools.ages.get(self.hint) {
-                    Some(Age::Mixed) => tools.ground.heap.generation_of(target).and_then(|g| Age::of(g).number()),
+                    Some(Age::Mixed) => tools.map.heap.generation_of(target).and_then(|g| Age::of(g).number()),
                     Some(there) => there.number(),
                     None => None,
                 };
@@ -333,24 +333,24 @@ impl<'h, 'p> Checker<'h, 'p> {
 }
 
 impl Before {
-    fn end(&self, tools: &Tools<'_, '_>) -> Option<Addr> {
+    fn end(&self, tools: &Tools<'_>) -> Option<Addr> {
         rounded(self.size, tools).map(|n| self.address.plus(n))
     }
 }
 
 /// Bytes from one object to the next, or a few more.
-fn rounded(size: u64, tools: &Tools<'_, '_>) -> Option<u64> {
+fn rounded(size: u64, tools: &Tools<'_>) -> Option<u64> {
     // Large objects are aligned to 8 bytes on 32-bit targets as well.
-    size.checked_next_multiple_of(tools.ground.heap.memory().ptr_bytes().max(8))
+    size.checked_next_multiple_of(tools.map.heap.memory().ptr_bytes().max(8))
 }
 
-impl Visitor for Checker<'_, '_> {
+impl Visitor for Checker<'_> {
     fn segment(&mut self, index: usize, _segment: &SegmentModel) -> bool {
         self.close();
         self.last = None;
         self.next_gap = 0;
-        self.segment = self.tools.ground.heap.segments().get(index);
-        let walk = self.tools.ground.walks.get(index).map(|(_, walk)| walk);
+        self.segment = self.tools.map.heap.segments().get(index);
+        let walk = self.tools.map.walks.get(index).map(|(_, walk)| walk);
         self.certain = walk.map_or(Addr::NULL, certain);
         self.gaps = walk.into_iter().flat_map(|w| &w.gaps).filter(|g| g.range.start < self.certain).map(|g| g.range).collect();
         true
@@ -391,7 +391,7 @@ impl Visitor for Checker<'_, '_> {
             References::None => {}
             References::Unknown => {
                 let table = object.kind.method_table;
-                let memory = self.tools.ground.heap.memory();
+                let memory = self.tools.map.heap.memory();
                 one(&mut self.absent.layouts);
                 if table.minus(memory.ptr_bytes()).is_some_and(|at| memory.has(at)) {
                     let first = self.bad_types.entry(table).or_insert(object.address);

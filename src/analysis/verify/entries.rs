@@ -2,14 +2,14 @@
 
 use super::check::{Folded, Tools};
 use super::sink::{Found, Sink};
-use crate::base::Addr;
+use crate::base::{Addr, Answer};
 use crate::clr::header::HeaderUse;
 use crate::gc::{Gc, HandleFilter};
 use crate::model::{FindingId, HandleKind, VerifyTotals};
 
 /// Checks entries of tables one after the other.
-pub(super) struct Entries<'h, 'p> {
-    pub(super) tools: &'h Tools<'h, 'p>,
+pub(super) struct Entries<'h> {
+    pub(super) tools: &'h Tools<'h>,
     pub(super) folded: &'h mut Folded,
     pub(super) sink: &'h mut Sink,
     pub(super) totals: &'h mut VerifyTotals,
@@ -26,21 +26,21 @@ fn what(id: FindingId) -> &'static str {
     }
 }
 
-impl Entries<'_, '_> {
+impl Entries<'_> {
     /// The entry at `address` should lead to an object.
     fn entry(&mut self, id: FindingId, address: Addr, target: Addr) -> Option<Found> {
-        let ground = &self.tools.ground;
-        if ground.starts.is_start(target, &mut self.hint) {
+        let map = &self.tools.map;
+        if map.starts.is_start(target, &mut self.hint) {
             return None;
         }
         let mut unknown = 0;
-        let (wrong, _) = self.folded.fold(ground, target, &mut unknown)?;
+        let (wrong, _) = self.folded.fold(map, target, &mut unknown)?;
         Some(Found::new(id, address).related(target).name(what(wrong)))
     }
 
-    pub(super) fn handles(&mut self, gc: &Gc<'_>) {
+    pub(super) fn handles(&mut self, gc: &Gc) -> Answer<()> {
         let mut handles = 0u64;
-        gc.walk_handles(&HandleFilter::default(), |h| {
+        let walked = gc.walk_handles(&HandleFilter::default(), |h| {
             handles = handles.saturating_add(1);
             let mut found = vec![self.entry(FindingId::HandleBadObject, h.address, h.object)];
             // The other secondary values are no objects.
@@ -50,10 +50,12 @@ impl Entries<'_, '_> {
             found.into_iter().flatten().for_each(|f| self.sink.add(f));
         });
         self.totals.handles = handles;
+        walked.map(|_| ())
     }
 
-    pub(super) fn finalizers(&mut self, gc: &Gc<'_>) {
-        for queue in gc.finalizer_queues() {
+    pub(super) fn finalizers(&mut self, gc: &Gc) -> Answer<()> {
+        let queues = gc.finalizer_queues();
+        for queue in &queues.data {
             for entry in &queue.entries {
                 self.totals.finalizers = self.totals.finalizers.saturating_add(1);
                 if let Some(found) = self.entry(FindingId::FinalizerBadObject, entry.address, entry.object) {
@@ -61,16 +63,17 @@ impl Entries<'_, '_> {
                 }
             }
         }
+        queues.map(|_| ())
     }
 
     /// Each sync block's object should know of it. An object whose header has another number was told of already.
     pub(super) fn sync_blocks(&mut self) {
         let (Some(headers), Some(end)) = (&self.tools.headers, self.tools.sync_end) else { return };
-        let memory = self.tools.ground.heap.memory();
+        let memory = self.tools.map.heap.memory();
         for index in 1..end.min(headers.sync_limit()) {
             let Some((place, object)) = headers.sync_entry(index).filter(|(_, object)| !object.is_null()) else { continue };
             self.totals.sync_blocks = self.totals.sync_blocks.saturating_add(1);
-            if !self.tools.ground.starts.is_start(object, &mut self.hint) {
+            if !self.tools.map.starts.is_start(object, &mut self.hint) {
                 if let Some(found) = self.entry(FindingId::SyncBlockBadObject, place, object) {
                     self.sink.add(found);
                 }

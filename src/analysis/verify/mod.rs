@@ -3,25 +3,22 @@
 
 mod check;
 mod entries;
-mod ground;
-mod holes;
+mod gaps;
+mod heap_map;
+mod messages;
 mod sink;
 mod structure;
-mod words;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::Namer;
-use super::walk::{coverage, note};
-use crate::base::{Addr, AddrRange, NoteKind, SharedNotes};
+use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind};
 use crate::clr::header::Headers;
-use crate::clr::threads::{Thread, Threads};
-use crate::contract::{ContractError, Process, Runtime};
-use crate::gc::{Gc, Heap, ObjectStarts};
-use crate::model::{FindingCount, FindingId, UnavailableCheck, VerifyReport, VerifyTotals, WalkModel};
+use crate::gc::{ObjectStarts, Walker};
+use crate::model::{FindingCount, FindingId, GapKind, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals, WalkModel};
+use crate::session::{Error, Runtime, coverage, note_walks};
 use check::{Absent, Age, Checker, Folded, Tools};
 use entries::Entries;
-use ground::Ground;
+use heap_map::HeapMap;
 use sink::{Found, Sink};
 
 /// What `verify` is asked.
@@ -38,54 +35,58 @@ pub struct VerifyQuery {
 struct Unavailable(Vec<UnavailableCheck>);
 
 impl Unavailable {
-    fn add(&mut self, check: &str, reason: impl Into<String>) {
-        self.0.push(UnavailableCheck { check: check.into(), reason: reason.into() });
+    fn add(&mut self, check: VerifyCheck, reason: impl Into<String>) {
+        self.0.push(UnavailableCheck { check, reason: reason.into() });
     }
 }
 
-/// Checks the heap of `runtime`. `None` where an object is asked for and there is none.
+/// Checks the heap of `runtime`.
 ///
 /// # Errors
-/// [`ContractError`] where the descriptor lacks what sizes objects.
-pub fn verify(
-    process: &Process,
-    runtime: &Runtime,
-    gc: &Gc<'_>,
-    namer: &Namer<'_>,
-    query: VerifyQuery,
-) -> Result<Option<VerifyReport>, ContractError> {
-    let quiet = SharedNotes::new();
-    let threads = Threads::bind(&process.memory, &runtime.descriptor, &quiet, &process.limits).map(|t| t.list());
-    let all_threads = threads.is_ok() && !quiet.partial();
-    let threads = threads.unwrap_or_default();
-    let mut heap = Heap::new(gc, &threads)?;
+/// [`Error::NoObject`] where an object is asked for and there is none, [`Error::Contract`] where the descriptor lacks what the
+/// heap's structures or the sizes of objects need.
+pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyReport>, Error> {
+    let notes = runtime.begin();
+    let gc = notes.with(runtime.gc()?);
+    let namer = runtime.namer();
+    let threads = runtime.threads_if_any();
+    let all_threads = runtime.threads().is_ok_and(|list| list.complete());
+    let mut heap = notes.take(Walker::new(gc, threads)?);
     let mut totals = VerifyTotals::default();
     let mut unavailable = Unavailable::default();
     let mut structural = Sink::new(query.top, None);
     let structure = structure::segments(gc, heap.segments(), &mut structural, &mut totals);
     heap.retain(|s| structure.usable.contains(&s.address));
 
-    let (starts, walks) = ObjectStarts::build(&heap, &*process.progress, &process.notes);
-    note_walks(process, &heap, &walks);
+    let (starts, walks) = ObjectStarts::build(&heap, runtime.progress());
+    let starts = notes.take(starts);
+    note_not_walked(&heap, &walks, &notes);
     let moving = gc.facts().structures_valid == Some(false);
     let coverage = coverage(&heap, &walks);
     let mut only = None;
     if let Some(address) = query.object {
-        only = extent(process, runtime, &heap, &starts, &walks, address);
-        if only.is_none() {
-            return Ok(None);
-        }
+        let found = extent(runtime, &heap, (&starts, &walks), address);
+        only = Some(found.ok_or(Error::NoObject(address))?);
     }
     let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
     if moving {
         let why = "a garbage collection was rearranging the heap";
-        for check in ["objects", "references", "sync-blocks", "thin-locks", "handles", "finalizers", "contexts", "cards"] {
+        for check in [
+            VerifyCheck::Objects,
+            VerifyCheck::References,
+            VerifyCheck::SyncBlocks,
+            VerifyCheck::ThinLocks,
+            VerifyCheck::Handles,
+            VerifyCheck::Finalizers,
+            VerifyCheck::Contexts,
+            VerifyCheck::Cards,
+        ] {
             unavailable.add(check, why);
         }
     } else {
-        structure::contexts(gc, &threads, heap.segments(), structure.all, &mut structural, &mut totals);
+        structure::contexts(gc, threads, heap.segments(), structure.all, &mut structural, &mut totals);
         if coverage.allocated_bytes > 0 && coverage.walked_bytes == 0 {
-            for check in ["objects", "references"] {
+            for check in [VerifyCheck::Objects, VerifyCheck::References] {
                 unavailable.add(check, "no part of the heap is in the dump");
             }
         }
@@ -93,44 +94,56 @@ pub fn verify(
             heap.segments().iter().fold((0u64, 0u64), |n, s| (n.0.saturating_add(s.allocated_bytes), n.1.saturating_add(s.captured_bytes)));
         let inside = sums.0.saturating_sub(sums.1).saturating_sub(coverage.absent_bytes);
         if inside > 0 {
-            unavailable.add("references", format!("{inside} bytes inside of objects are not in the dump"));
+            unavailable.add(VerifyCheck::References, format!("{inside} bytes inside of objects are not in the dump"));
         }
         let bad = [FindingId::ContextBadBounds, FindingId::ContextOutsideGen0, FindingId::ContextOverlap];
         let all_contexts = all_threads && !bad.iter().any(|id| structural.counts().contains_key(id));
-        let ground = Ground { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all, all_contexts };
-        let tools = tools(process, runtime, gc, ground, &threads, all_threads, &mut unavailable);
-        objects(process, gc, &tools, &mut sink, &mut totals, &mut unavailable);
+        let map = HeapMap { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all, all_contexts };
+        let tools = tools(runtime, map, all_threads, &mut unavailable)?;
+        let mut found = Findings { sink: &mut sink, totals: &mut totals, unavailable: &mut unavailable, notes: &notes };
+        objects(runtime, &tools, &mut found)?;
     }
     if query.object.is_none() {
         sink.merge(structural);
     }
-    Ok(Some(report(&heap, namer, query, only.map(|(object, _)| object), sink, totals, unavailable, coverage)))
+    let summary: Vec<FindingCount> =
+        sink.counts().iter().map(|(id, count)| FindingCount { id: *id, severity: id.severity(), count: *count }).collect();
+    for row in &summary {
+        let sum = if row.severity == Severity::Error { &mut totals.errors } else { &mut totals.suspicious };
+        *sum = sum.saturating_add(row.count);
+    }
+    let most = if query.top == 0 { usize::MAX } else { query.top };
+    let findings = sink.into_kept().iter().take(most).map(|f| messages::model(&heap, &namer, f)).collect();
+    let object = only.map(|(object, _)| object);
+    namer.note(&notes);
+    Ok(notes.finish(VerifyReport { object, findings, summary, totals, unavailable: unavailable.0, coverage }))
 }
 
-/// SharedNotes what was not walked. What is damaged is found.
-fn note_walks(process: &Process, heap: &Heap<'_>, walks: &[(usize, WalkModel)]) {
+/// Notes what was not walked. What is damaged is found.
+fn note_not_walked(heap: &Walker, walks: &[(usize, WalkModel)], notes: &Collector) {
     let sound: Vec<(usize, WalkModel)> = walks
         .iter()
         .map(|(i, walk)| {
             let mut walk = walk.clone();
-            walk.gaps.retain(|g| g.kind != "corrupt");
+            walk.gaps.retain(|g| g.kind != GapKind::Corrupt);
             (*i, walk)
         })
         .collect();
-    note(process, heap, &sound);
+    note_walks(heap, &sound, notes);
+}
+
+/// Where the second walk puts what it finds.
+struct Findings<'v> {
+    sink: &'v mut Sink,
+    totals: &'v mut VerifyTotals,
+    unavailable: &'v mut Unavailable,
+    notes: &'v Collector,
 }
 
 /// What the objects are checked with, and what is missing of it.
-fn tools<'h, 'p>(
-    process: &'p Process,
-    runtime: &Runtime,
-    gc: &Gc<'_>,
-    ground: Ground<'h, 'p>,
-    threads: &[Thread],
-    all_threads: bool,
-    unavailable: &mut Unavailable,
-) -> Tools<'h, 'p> {
-    let headers = Headers::bind(&process.memory, &runtime.descriptor, &process.limits).ok();
+fn tools<'h>(runtime: &'h Runtime, map: HeapMap<'h>, all_threads: bool, unavailable: &mut Unavailable) -> Result<Tools<'h>, Error> {
+    let (gc, threads) = (runtime.gc()?, runtime.threads_if_any());
+    let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
     let sync_end = headers.as_ref().and_then(Headers::sync_end);
     if sync_end.is_none() {
         let why = if headers.is_none() {
@@ -138,30 +151,25 @@ fn tools<'h, 'p>(
         } else {
             "the sync table is not in the dump, or not described"
         };
-        unavailable.add("sync-blocks", why);
+        unavailable.add(VerifyCheck::SyncBlocks, why);
     }
     let ids: FxHashSet<u32> = threads.iter().filter_map(|t| t.id).collect();
     let known = (all_threads && headers.is_some() && ids.len() == threads.len() && !ids.is_empty()).then_some(ids);
     if known.is_none() {
-        unavailable.add("thin-locks", "the managed threads are not all known");
+        unavailable.add(VerifyCheck::ThinLocks, "the managed threads are not all known");
     }
-    let cards = gc.cards().map_err(|why| unavailable.add("cards", why)).ok();
-    let sweep = gc.sweep().and_then(|s| s.map_err(|why| unavailable.add("sweep", why)).ok());
-    let ages = ground.heap.segments().iter().map(|s| Age::of(s.generation)).collect();
-    Tools { headers, sync_end, threads: known, cards, sweep, ages, ground }
+    let cards = gc.cards().map_err(|why| unavailable.add(VerifyCheck::Cards, why)).ok();
+    let sweep = gc.sweep().and_then(|s| s.map_err(|why| unavailable.add(VerifyCheck::Sweep, why)).ok());
+    let ages = map.heap.segments().iter().map(|s| Age::of(s.generation)).collect();
+    Ok(Tools { headers, sync_end, threads: known, cards, sweep, ages, map })
 }
 
 /// The second walk, and what depends on it.
-fn objects(
-    process: &Process,
-    gc: &Gc<'_>,
-    tools: &Tools<'_, '_>,
-    sink: &mut Sink,
-    totals: &mut VerifyTotals,
-    unavailable: &mut Unavailable,
-) {
+fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Result<(), Error> {
+    let Findings { sink, totals, unavailable, notes } = found;
+    let gc = runtime.gc()?;
     let empty = sink.clone();
-    let walked = tools.ground.heap.walk_once(&*process.progress, || Checker::new(tools, empty.clone()));
+    let walked = tools.map.heap.walk_once(runtime.progress(), || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
     // A segment is checked by one thread, so nothing is there twice.
     let (mut before, mut doubtful) = (FxHashMap::default(), FxHashMap::default());
@@ -184,35 +192,34 @@ fn objects(
         sink.add(Found::new(FindingId::TypeBadReferences, table).object(object));
     }
     let mut entries = Entries { tools, folded: &mut folded, sink, totals, hint: 0 };
-    entries.handles(gc);
-    entries.finalizers(gc);
+    notes.take(entries.handles(gc));
+    notes.take(entries.finalizers(gc));
     entries.sync_blocks();
-    holes::judge(tools, &before, doubtful, &mut folded, sink);
+    gaps::judge(tools, &before, doubtful, &mut folded, sink);
     let left_out = [
-        ("objects", absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
-        ("cards", absent.cards, "cards are not in the dump"),
-        ("sweep", absent.marks, "objects whose marks are not in the dump were left out"),
-        ("references", absent.layouts, "objects whose type does not say where it holds references"),
+        (VerifyCheck::Objects, absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
+        (VerifyCheck::Cards, absent.cards, "cards are not in the dump"),
+        (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump were left out"),
+        (VerifyCheck::References, absent.layouts, "objects whose type does not say where it holds references"),
     ];
     for (check, n, why) in left_out.into_iter().filter(|(_, n, _)| *n > 0) {
         unavailable.add(check, format!("{n} {why}"));
     }
-    for (index, walk) in &tools.ground.walks.iter().filter(|(_, w)| w.gaps.len() >= ground::MOST_GAPS).collect::<Vec<_>>() {
-        let segment = tools.ground.heap.segments().get(*index).map_or(walk.segment, |s| s.address);
-        process.notes.add(NoteKind::LimitHit, segment, format!("the segment at {segment} has more gaps than are looked at"));
+    for (index, walk) in &tools.map.walks.iter().filter(|(_, w)| w.gaps.len() >= heap_map::MAX_GAPS).collect::<Vec<_>>() {
+        let segment = tools.map.heap.segments().get(*index).map_or(walk.segment, |s| s.address);
+        notes.add(NoteKind::LimitHit, segment, format!("the segment at {segment} has more gaps than are looked at"));
     }
+    Ok(())
 }
 
 /// The stretch that belongs to the object around `address`, its header included, and where the object begins.
 fn extent(
-    process: &Process,
     runtime: &Runtime,
-    heap: &Heap<'_>,
-    starts: &ObjectStarts,
-    walks: &[(usize, WalkModel)],
+    heap: &Walker,
+    (starts, walks): (&ObjectStarts, &[(usize, WalkModel)]),
     address: Addr,
 ) -> Option<(Addr, AddrRange)> {
-    let header = Headers::bind(&process.memory, &runtime.descriptor, &process.limits).map_or(0, |h| h.before());
+    let header = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).map_or(0, |h| h.before());
     let gap = walks.iter().flat_map(|(_, w)| &w.gaps).find(|g| g.range.contains(address)).map(|g| (g.range.start, g.range.end));
     let object = || {
         let (_, start) = starts.containing(heap, address)?;
@@ -222,28 +229,6 @@ fn extent(
     };
     let (start, end) = gap.or_else(object)?;
     Some((start, AddrRange::new(start.minus(header).unwrap_or(start), end)))
-}
-
-#[allow(clippy::too_many_arguments)] // One call; a struct would only rename the arguments.
-fn report(
-    heap: &Heap<'_>,
-    namer: &Namer<'_>,
-    query: VerifyQuery,
-    object: Option<Addr>,
-    sink: Sink,
-    mut totals: VerifyTotals,
-    unavailable: Unavailable,
-    coverage: crate::model::CoverageModel,
-) -> VerifyReport {
-    let summary: Vec<FindingCount> =
-        sink.counts().iter().map(|(id, count)| FindingCount { id: *id, severity: id.severity(), count: *count }).collect();
-    for row in &summary {
-        let sum = if row.severity == crate::model::Severity::Error { &mut totals.errors } else { &mut totals.suspicious };
-        *sum = sum.saturating_add(row.count);
-    }
-    let most = if query.top == 0 { usize::MAX } else { query.top };
-    let findings = sink.into_kept().iter().take(most).map(|f| words::model(heap, namer, f)).collect();
-    VerifyReport { complete: true, object, findings, summary, totals, unavailable: unavailable.0, coverage }
 }
 
 impl VerifyTotals {

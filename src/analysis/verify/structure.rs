@@ -7,7 +7,7 @@ use super::sink::{Found, Sink};
 use crate::base::Addr;
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, ListEnd};
-use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
+use crate::model::{ContextOwner, FindingId, Generation, SegmentModel, VerifyTotals};
 
 /// What is known of the segments.
 pub(super) struct Structure {
@@ -18,7 +18,7 @@ pub(super) struct Structure {
 }
 
 /// Checks the segments and their lists.
-pub(super) fn segments(gc: &Gc<'_>, segments: &[SegmentModel], sink: &mut Sink, totals: &mut VerifyTotals) -> Structure {
+pub(super) fn segments(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink, totals: &mut VerifyTotals) -> Structure {
     let listed = lists(gc, segments, sink);
     let mut out = Structure { usable: HashSet::new(), all: listed.all };
     let mut sound: Vec<&SegmentModel> = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn segments(gc: &Gc<'_>, segments: &[SegmentModel], sink: &mut Sink, 
 }
 
 /// Follows the lists.
-fn lists(gc: &Gc<'_>, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
+fn lists(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
     let mut out = Structure { usable: HashSet::new(), all: true };
     let lists = gc.segment_lists();
     out.usable.extend(lists.iter().flat_map(|l| l.segments.iter().copied()));
@@ -81,7 +81,7 @@ fn lists(gc: &Gc<'_>, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
 }
 
 /// What the heaps say about their segments.
-fn claims(gc: &Gc<'_>, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
+fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
     for claim in gc.heap_claims() {
         let Some(ephemeral) = claim.ephemeral else { continue };
         let Some(segment) = sound.iter().find(|s| s.address == ephemeral) else {
@@ -104,9 +104,9 @@ fn claims(gc: &Gc<'_>, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
 
 /// Checks the allocation contexts of the threads and the global one. Those of generations mean something inside of a
 /// collection only.
-pub(super) fn contexts(gc: &Gc<'_>, threads: &[Thread], segments: &[SegmentModel], all: bool, sink: &mut Sink, totals: &mut VerifyTotals) {
+pub(super) fn contexts(gc: &Gc, threads: &[Thread], segments: &[SegmentModel], all: bool, sink: &mut Sink, totals: &mut VerifyTotals) {
     let mut contexts = gc.contexts(threads);
-    contexts.retain(|c| c.owner != "generation");
+    contexts.retain(|c| c.owner != ContextOwner::Generation);
     contexts.sort_by_key(|c| (c.pointer, c.limit));
     let mut before: Option<(Addr, Addr)> = None;
     for c in &contexts {

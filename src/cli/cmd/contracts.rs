@@ -1,24 +1,45 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, open};
-use crate::analysis;
-use crate::model::CheckModel;
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
+use crate::analysis::{ContractsQuery, contracts};
+use crate::base::Answer;
+use crate::model::{CheckOutcome, ContractsReport};
 
-/// `gcdump contracts`.
-pub(super) fn run(config: &Config, dump: &DumpArg, check: bool, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let mut report = analysis::contracts(&process, runtime);
-    // An overlay that was given and refused is what a user who runs --check wants to hear about.
-    for refused in &runtime.refused {
-        report.checks.push(CheckModel { name: "overlay".into(), outcome: "failed".into(), facts: refused.clone() });
+/// What the runtime says about itself: contracts, types, fields, globals, each with its origin.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Contracts {
+    /// Only run the self-checks of the descriptor or overlay against the dump; exit code 1 if one fails.
+    #[arg(long)]
+    check: bool,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Contracts {
+    const NAME: &'static str = "contracts";
+    const GROUP: Group = Group::Dump;
+    const EXAMPLES: &'static [Example] = &[
+        example("contracts DUMP", "every contract, type, field and global, with its origin"),
+        example("contracts --check DUMP", "do the layouts in use fit this dump?"),
+    ];
+    type Report = ContractsReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
     }
-    let failed = report.checks.iter().any(|c| c.outcome == "failed");
-    if check {
-        report.types.clear();
-        report.globals.clear();
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<ContractsReport>> {
+        Ok(contracts(&at.runtime()?, &ContractsQuery { checks_only: self.check }))
     }
-    let exit = finish(config, "contracts", &process, Some(runtime), report, streams)?;
-    Ok(if check && failed { Exit::Negative } else { exit })
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        let failed = report.checks.iter().any(|c| c.outcome == CheckOutcome::Failed);
+        if self.check && failed { Exit::Negative } else { exit }
+    }
 }

@@ -1,21 +1,40 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, gc, open, threads_of};
-use crate::analysis::{self, ExceptionReader, Namer};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::{ExceptionsQuery, exceptions};
+use crate::base::Answer;
+use crate::model::ExceptionsReport;
 
-/// `gcdump exceptions`.
-pub(super) fn run(config: &Config, dump: &DumpArg, stat: bool, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let namer = Namer::new(&process, runtime);
-    let reader = ExceptionReader::new(&process, runtime, &namer, &process.notes);
-    let heap = analysis::open_heap(&process, runtime, &gc)?;
-    let objects = analysis::objects_of(&process, &heap, |mt| reader.is_exception(mt));
-    // Without the thread list the exceptions are still there: only who has them in flight is unknown.
-    let threads = threads_of(&process, runtime);
-    let report = reader.report(objects.into_iter(), &threads, stat);
-    namer.note(&process.notes);
-    finish(config, "exceptions", &process, Some(runtime), report, streams)
+/// Every exception object of the heap: type, message, stack trace, and the thread that has it in flight.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Exceptions {
+    /// Only how many there are by type and message.
+    #[arg(long)]
+    stat: bool,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Exceptions {
+    const NAME: &'static str = "exceptions";
+    const GROUP: Group = Group::Threads;
+    const SOS: &'static [&'static str] = &["dumpexceptions"];
+    const EXAMPLES: &'static [Example] = &[
+        example("exceptions DUMP", "every exception object with its stack trace"),
+        example("exceptions --stat DUMP", "how many by type and message"),
+    ];
+    type Report = ExceptionsReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<ExceptionsReport>> {
+        Ok(exceptions(&at.heap()?, &ExceptionsQuery { stat: self.stat })?)
+    }
 }

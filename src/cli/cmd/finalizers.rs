@@ -1,20 +1,26 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::{Config, DumpArg};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::type_pattern;
-use super::{Exit, Streams, finish, gc, open, rows};
-use crate::analysis::{self, Namer, TypePattern};
+use crate::analysis::{FinalizersQuery, finalizers};
+use crate::base::Answer;
+use crate::model::FinalizersReport;
+use crate::session::TypePattern;
 
-/// What `finalizers` is asked.
-#[derive(Clone, Debug, Args)]
-pub struct FinalizersArgs {
+/// The finalization queue: objects with a finalizer, and those ready for finalization.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Finalizers {
     /// Also list every object.
     #[arg(long)]
     objects: bool,
 
-    /// Only objects of this type: its full name, in which * and ? may stand for something else, or its method table as
-    /// 0x… (repeatable).
+    /// Only objects of this type: its full name, in which * and ? may stand for something else, or its method table as 0x…
+    /// (repeatable).
     #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
     types: Vec<TypePattern>,
 
@@ -24,19 +30,26 @@ pub struct FinalizersArgs {
     top: Option<usize>,
 
     #[command(flatten)]
-    pub(super) dump: DumpArg,
+    dump: DumpArg,
 }
 
-/// `gcdump finalizers`.
-pub(super) fn run(config: &Config, args: &FinalizersArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let namer = Namer::new(&process, runtime);
-    let top = rows(config, args.top, streams);
-    let report = analysis::finalizers(&process, runtime, &gc, &namer, &args.types, args.objects, top);
-    namer.note(&process.notes);
-    let nothing = report.types.is_empty() && !args.types.is_empty();
-    let exit = finish(config, "finalizers", &process, Some(runtime), report, streams)?;
-    Ok(exit.negative_if(nothing))
+impl Command for Finalizers {
+    const NAME: &'static str = "finalizers";
+    const GROUP: Group = Group::Heap;
+    const SOS: &'static [&'static str] = &["finalizequeue"];
+    const EXAMPLES: &'static [Example] = &[example("finalizers DUMP", "objects with a finalizer, and those ready for finalization")];
+    type Report = FinalizersReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<FinalizersReport>> {
+        let query = FinalizersQuery { types: self.types.clone(), objects: self.objects, top: at.rows(self.top) };
+        Ok(finalizers(&at.runtime()?, &query)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.types.is_empty() && !self.types.is_empty())
+    }
 }

@@ -1,14 +1,17 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::{Config, DumpArg};
-use super::on_heap::OnHeap;
-use super::{Exit, Streams, open};
-use crate::analysis::{self, FragmentationQuery};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::{FragmentationQuery, fragmentation};
+use crate::base::Answer;
+use crate::model::FragmentationReport;
 
-/// What `fragmentation` is asked.
-#[derive(Clone, Debug, Args)]
-pub struct FragmentationArgs {
+/// Free space: by generation and segment, by size, the largest blocks, and the pinned objects that block compaction.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Fragmentation {
     /// Also rows for every segment.
     #[arg(long)]
     segments: bool,
@@ -22,14 +25,21 @@ pub struct FragmentationArgs {
     top: usize,
 
     #[command(flatten)]
-    pub(super) dump: DumpArg,
+    dump: DumpArg,
 }
 
-/// `gcdump fragmentation`.
-pub(super) fn run(config: &Config, args: &FragmentationArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.dump, streams)?;
-    let on = OnHeap::open(&process, config)?;
-    let query = FragmentationQuery { heaps: args.heaps, segments: args.segments, top: args.top };
-    let report = analysis::fragmentation(&process, &on.gc, &on.heap, &on.namer, query);
-    on.finish(config, "fragmentation", report, streams)
+impl Command for Fragmentation {
+    const NAME: &'static str = "fragmentation";
+    const GROUP: Group = Group::Heap;
+    const EXAMPLES: &'static [Example] = &[example("fragmentation DUMP", "free space, and the pinned objects that block compaction")];
+    type Report = FragmentationReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<FragmentationReport>> {
+        let query = FragmentationQuery { heaps: self.heaps, segments: self.segments, top: self.top };
+        Ok(fragmentation(&at.heap()?, &query)?)
+    }
 }

@@ -1,14 +1,38 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, gc, open, threads_of};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::{HeapQuery, heap};
+use crate::base::Answer;
+use crate::model::HeapReport;
 
-/// `gcdump heap`.
-pub(super) fn run(config: &Config, dump: &DumpArg, detail: bool, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    // Without the thread list the heap is still the heap: only the allocation contexts of the threads are unknown.
-    let report = gc.heap_report(&threads_of(&process, runtime), detail);
-    finish(config, "heap", &process, Some(runtime), report, streams)
+/// The heap by generation: segments, allocated, committed and reserved bytes.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Heap {
+    /// Everything else that the GC publishes about each heap.
+    #[arg(long)]
+    detail: bool,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Heap {
+    const NAME: &'static str = "heap";
+    const GROUP: Group = Group::Heap;
+    const SOS: &'static [&'static str] = &["eeheap"];
+    const EXAMPLES: &'static [Example] =
+        &[example("heap DUMP", "how large is each generation"), example("heap --detail DUMP", "everything that the GC publishes")];
+    type Report = HeapReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<HeapReport>> {
+        Ok(heap(&at.runtime()?, &HeapQuery { detail: self.detail })?)
+    }
 }

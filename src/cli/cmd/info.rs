@@ -1,20 +1,43 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, open};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use crate::analysis;
+use crate::base::Answer;
+use crate::model::{AnswerKind, InfoReport};
 
-/// `gcdump info`. A dump without a readable runtime is described all the same; the exit code says it.
-pub(super) fn run(config: &Config, dump: &DumpArg, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let report = analysis::info(&process, config.runtime, &process.notes);
-    let runtime = process.runtime(config.runtime).ok();
-    // A dump that cannot answer everything is a partial dump: scripts that sort dumps look at the exit code.
-    let whole = report.answers.iter().all(|a| a.answer == "full");
-    let exit = finish(config, "info", &process, runtime, report, streams)?;
-    Ok(match (runtime, exit) {
-        (None, _) => Exit::NoRuntime,
-        (Some(_), Exit::Ok) if !whole => Exit::Partial,
-        (Some(_), exit) => exit,
-    })
+/// What this dump is, what it can and cannot answer, and what to run next.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Info {
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Info {
+    const NAME: &'static str = "info";
+    const GROUP: Group = Group::Dump;
+    const EXAMPLES: &'static [Example] = &[example("info DUMP", "what is this dump, which runtime, what can it answer")];
+    type Report = InfoReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<InfoReport>> {
+        Ok(analysis::info(at.dump()?, at.config.runtime))
+    }
+
+    /// A dump that cannot answer everything is a partial dump: scripts that sort dumps look at the exit code.
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        let whole = report.answers.iter().all(|a| a.answer == AnswerKind::Full);
+        match exit {
+            _ if report.runtime_error.is_some() => Exit::NoRuntime,
+            Exit::Ok if !whole => Exit::Partial,
+            other => other,
+        }
+    }
 }

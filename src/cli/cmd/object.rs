@@ -1,35 +1,46 @@
-use anyhow::Result;
+use std::path::PathBuf;
 
-use super::super::args::{Config, DumpArg};
-use super::on_heap::{OnHeap, no_object};
-use super::{Exit, Streams, open};
-use crate::analysis::{self, ObjectOptions, containing, heap_place, object_limits};
-use crate::base::{Addr, NoteKind};
-use crate::clr::header::Headers;
-use crate::clr::values::Values;
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::address;
+use crate::analysis::{ObjectQuery, object};
+use crate::base::{Addr, Answer};
 use crate::model::ObjectReport;
 
-/// `gcdump object`.
-pub(super) fn run(config: &Config, dump: &DumpArg, address: Addr, options: &ObjectOptions, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let on = OnHeap::open(&process, config)?;
-    let types = on.namer.layouts()?;
-    let values = Values::new(&process.memory, &on.runtime.descriptor, types, object_limits());
-    let report = match containing(&on.heap, &on.namer, address) {
-        Some(object) => analysis::object(&values, object.address, options),
-        // In no segment, or in a part that could not be walked: the address itself may still hold an object.
-        None => analysis::object(&values, address, options),
-    };
-    let report = report.ok_or_else(|| no_object(address))?;
-    let headers = Headers::bind(&process.memory, &on.runtime.descriptor, &process.limits).ok();
-    let report = ObjectReport {
-        interior: (report.address != address).then_some(address),
-        segment: heap_place(&on.heap, report.address),
-        header: headers.and_then(|h| h.read(report.address)),
-        ..report
-    };
-    if !report.complete {
-        process.notes.add(NoteKind::Missing, report.address, "a part of the object, or of what describes its type, is not in the dump");
+/// One object: type, place, lock and hash code, fields or elements. An address inside of an object finds it.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Object {
+    /// The address.
+    #[arg(value_parser = address)]
+    address: Addr,
+
+    /// First element of an array to list.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    start: u64,
+
+    /// Most elements to list.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    count: u64,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Object {
+    const NAME: &'static str = "object";
+    const GROUP: Group = Group::Objects;
+    const SOS: &'static [&'static str] = &["dumpobj", "do"];
+    const EXAMPLES: &'static [Example] = &[example("object ADDR DUMP", "type, fields with values, lock, hash code")];
+    type Report = ObjectReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
     }
-    on.finish(config, "object", report, streams)
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<ObjectReport>> {
+        Ok(object(&at.heap()?, &ObjectQuery { address: self.address, start: self.start, count: self.count })?)
+    }
 }

@@ -1,19 +1,21 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::{Config, DumpArg};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::Select;
-use super::super::show_notes;
-use super::on_heap::OnHeap;
-use super::{Exit, Streams, head, open};
-use crate::analysis::{self, ObjectsPage};
-use crate::base::NoteKind;
-use crate::model::ObjectBrief;
-use crate::output::{Cell, Column, Format, Stream, count};
+use super::super::{Streams, conclude};
+use crate::analysis::{self, ObjectsQuery};
+use crate::base::Answer;
+use crate::model::{ObjectBrief, ObjectsReport};
+use crate::output::{self, objects_list};
 
-/// What `objects` is asked.
-#[derive(Clone, Debug, Args)]
-pub struct ObjectsArgs {
+/// The objects themselves, in the order of the heap.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Objects {
     /// Also the references that each object holds: offset, target, field.
     #[arg(long)]
     refs: bool,
@@ -30,69 +32,51 @@ pub struct ObjectsArgs {
     select: Select,
 
     #[command(flatten)]
-    pub(super) dump: DumpArg,
+    dump: DumpArg,
 }
 
-fn cells(o: &ObjectBrief) -> Vec<Cell> {
-    let mut row = vec![
-        Cell::Addr(o.address),
-        Cell::Addr(o.method_table),
-        Cell::Bytes(o.size),
-        Cell::Text(o.generation.name().into()),
-        Cell::Text(o.type_name.clone()),
+impl Command for Objects {
+    const NAME: &'static str = "objects";
+    const GROUP: Group = Group::Objects;
+    const EXAMPLES: &'static [Example] = &[
+        example("objects --type 'Lab.*' --count 5 DUMP", "the first five objects of these types"),
+        example("objects --refs --count 3 --format ndjson DUMP", "with the references they hold, a record a line"),
     ];
-    if let Some(refs) = &o.refs {
-        let name = |field: &Option<String>, offset: u64| field.clone().unwrap_or_else(|| format!("+{offset:#x}"));
-        let list: Vec<String> = refs.iter().map(|r| format!("{}={}", name(&r.field, r.offset), r.to)).collect();
-        row.push(Cell::Text(list.join(" ")));
+    type Report = ObjectsReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
     }
-    row
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<ObjectsReport>> {
+        let heap = at.heap()?;
+        let mut list = Vec::new();
+        let mut keep = |o: &ObjectBrief| {
+            list.push(o.clone());
+            Ok(())
+        };
+        let tail = analysis::objects(&heap, &heap.namer(), &self.query(at)?, |batch| batch.each(&mut keep))?;
+        Ok(tail.map(|tail| ObjectsReport { objects: list, tail }))
+    }
+
+    /// Rows are printed while they are made: a heap may have a hundred million objects.
+    fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
+        let heap = at.heap()?;
+        let namer = heap.namer();
+        let query = self.query(at)?;
+        let form = (at.format(), streams.out_is_terminal);
+        let answer = output::stream(&at.head()?, &objects_list(self.refs), form, streams.out, |batches| {
+            analysis::objects(&heap, &namer, &query, |batch| batches.print(batch.len(), |row| batch.each(row)))
+        })?;
+        let nothing = answer.listed == 0 && self.start == 0 && !query.selection.is_everything();
+        Ok(conclude(at, &answer.notes, streams)?.negative_if(nothing))
+    }
 }
 
-/// `gcdump objects`.
-pub(super) fn run(config: &Config, args: &ObjectsArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.dump, streams)?;
-    let on = OnHeap::open(&process, config)?;
-    let format = config.format();
-    let fitting = if format == Format::Table { u64::try_from(streams.rows())? } else { 0 };
-    let most = Some(args.count.unwrap_or(fitting)).filter(|n| *n > 0).unwrap_or(u64::MAX);
-    let page = ObjectsPage { start: args.start, count: most, refs: args.refs };
-    let mut columns = vec![
-        Column::address("address"),
-        Column::address("method_table"),
-        Column { width: 11, ..Column::number("size") },
-        Column::text("generation", 10),
-        Column::text("type", if args.refs { 50 } else { 1 }),
-    ];
-    if args.refs {
-        columns.push(Column::text("refs", 1));
+impl Objects {
+    fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {
+        let fitting = u64::try_from(at.rows(None))?;
+        let count = self.count.unwrap_or(fitting);
+        Ok(ObjectsQuery { selection: self.select.selection(), start: self.start, count, refs: self.refs })
     }
-    let selection = args.select.selection();
-    let head = head(&process, Some(on.runtime), "objects");
-    let mut stream = Stream::begin(&mut *streams.out, (format, streams.out_is_terminal), &head, ("objects", "object"), columns)?;
-    let mut tail = analysis::objects(&process, &on.heap, &on.namer, &selection, page, |o| stream.row(o, cells))?;
-    on.namer.note(&process.notes);
-    let partial = process.notes.partial();
-    tail.complete = !partial;
-    let warnings = process.notes.all();
-    stream.finish(&tail, tail.complete, &warnings)?;
-    if format == Format::Table {
-        match tail.next_start {
-            Some(next) => writeln!(streams.out, "… and more: --start {next} lists the next ones, --count 0 all")?,
-            None => writeln!(streams.out, "\n{} objects, {} bytes", count(tail.listed), count(tail.bytes))?,
-        }
-    }
-    if matches!(format, Format::Table | Format::Csv) {
-        streams.out.flush()?;
-        show_notes(&warnings, streams)?;
-    }
-    let strict = config.strict && warnings.iter().any(|n| n.kind != NoteKind::OverlayUsed);
-    let nothing = tail.listed == 0 && args.start == 0 && !selection.is_everything();
-    Ok(if partial || strict {
-        Exit::Partial
-    } else if nothing {
-        Exit::Negative
-    } else {
-        Exit::Ok
-    })
 }

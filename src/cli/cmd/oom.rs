@@ -1,12 +1,33 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, gc, open};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::oom;
+use crate::base::Answer;
+use crate::model::OomReport;
 
-/// `gcdump oom`.
-pub(super) fn run(config: &Config, dump: &DumpArg, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let report = gc(&process, runtime)?.oom();
-    finish(config, "oom", &process, Some(runtime), report, streams)
+/// Whether an allocation failed, and why.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Oom {
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Oom {
+    const NAME: &'static str = "oom";
+    const GROUP: Group = Group::Heap;
+    const SOS: &'static [&'static str] = &["analyzeoom"];
+    const EXAMPLES: &'static [Example] = &[example("oom DUMP", "did an allocation fail, and why")];
+    type Report = OomReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<OomReport>> {
+        Ok(oom(&at.runtime()?)?)
+    }
 }

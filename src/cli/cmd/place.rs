@@ -1,31 +1,43 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
-use super::super::exit::NothingThere;
-use super::on_heap::OnHeap;
-use super::{Exit, Streams, open, threads_of};
-use crate::analysis::{self, Places};
-use crate::base::Addr;
-use crate::model::PlaceKind;
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
+use super::super::select::address;
+use crate::analysis::place;
+use crate::base::{Addr, Answer};
+use crate::model::{PlaceKind, WhereReport};
 
-/// `gcdump where`.
-pub(super) fn run(config: &Config, dump: &DumpArg, address: Addr, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let on = OnHeap::open(&process, config)?;
-    let threads = threads_of(&process, on.runtime);
-    let report = Places::new(&process, &on.gc, &on.heap, &on.namer, &threads).find(address);
-    let unknown = report.kind == PlaceKind::Unknown;
-    let exit = on.finish(config, "where", report, streams)?;
-    Ok(exit.negative_if(unknown))
+/// What lies at an address: object, segment and generation, or module, stack, mapping.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Where {
+    /// The address.
+    #[arg(value_parser = address)]
+    address: Addr,
+
+    #[command(flatten)]
+    dump: DumpArg,
 }
 
-/// `gcdump near`.
-pub(super) fn near(config: &Config, dump: &DumpArg, address: Addr, around: (usize, usize), streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let on = OnHeap::open(&process, config)?;
-    let threads = threads_of(&process, on.runtime);
-    let report = analysis::near(&on.gc, &on.heap, &on.namer, &threads, address, around);
-    let report =
-        report.ok_or_else(|| NothingThere(format!("{address} is not in the heap; `gcdump where {address}` says what is there")))?;
-    on.finish(config, "near", report, streams)
+impl Command for Where {
+    const NAME: &'static str = "where";
+    const GROUP: Group = Group::Objects;
+    const SOS: &'static [&'static str] = &["gcwhere"];
+    const EXAMPLES: &'static [Example] = &[example("where ADDR DUMP", "object, segment, stack or module at an address")];
+    type Report = WhereReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<WhereReport>> {
+        Ok(place(&at.heap()?, self.address)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.kind == PlaceKind::Unknown)
+    }
 }

@@ -1,26 +1,33 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::{Config, DumpArg, root_kind};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::type_pattern;
-use super::on_heap::OnHeap;
-use super::{Exit, Streams, open, rows};
-use crate::analysis::{self, RootOptions, RootsQuery, TypePattern};
-use crate::model::RootKind;
+use crate::analysis::{RootsQuery, roots};
+use crate::base::Answer;
+use crate::model::{RootKind, RootsReport};
+use crate::session::TypePattern;
+use crate::session::roots::RootOptions;
 
-/// What `roots` is asked.
-#[derive(Clone, Debug, Args)]
-pub struct RootsArgs {
-    /// Only roots of this kind: strong-handle, pinned-handle, stack, register, finalizer-ready … (repeatable).
-    #[arg(long = "kind", value_name = "KIND", value_parser = root_kind)]
+/// What keeps objects alive from outside of the heap: handles, stacks, registers, the finalization queue.
+///
+/// Stacks and registers are read conservatively: every word that leads to an object counts, stale ones too.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Roots {
+    /// Only roots of this kind (repeatable).
+    #[arg(long = "kind", value_name = "KIND", value_enum, ignore_case = true)]
     kinds: Vec<RootKind>,
 
     /// Also weak handles, which keep nothing alive.
     #[arg(long)]
     weak: bool,
 
-    /// Only roots that lead to objects of this type: its full name, in which * and ? may stand for something else, or its
-    /// method table as 0x… (repeatable).
+    /// Only roots that lead to objects of this type: its full name, in which * and ? may stand for something else, or its method table as 0x…
+    /// (repeatable).
     #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
     types: Vec<TypePattern>,
 
@@ -28,26 +35,34 @@ pub struct RootsArgs {
     #[arg(long)]
     stat: bool,
 
-    /// Rows to list, 0 for all; counts are always over everything [default: what fits the screen in a table, all in other
-    /// formats].
+    /// Rows to list, 0 for all; counts are always over everything [default: what fits the screen in a table, all in
+    /// other formats].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
     #[command(flatten)]
-    pub(super) dump: DumpArg,
+    dump: DumpArg,
 }
 
-/// `gcdump roots`.
-pub(super) fn run(config: &Config, args: &RootsArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.dump, streams)?;
-    let on = OnHeap::open(&process, config)?;
-    let options = RootOptions { kinds: args.kinds.clone(), weak: args.weak };
-    let index = options.needs_index().then(|| analysis::index(&process, &on.heap));
-    let roots = analysis::collect_roots(&process, on.runtime, &on.gc, &on.heap, &on.namer, index.as_ref(), &options);
-    let top = rows(config, args.top, streams);
-    let query = RootsQuery { types: args.types.clone(), stat: args.stat, top };
-    let report = analysis::roots_report(&roots, &on.gc, &on.namer, &options, &query);
-    let nothing = report.total == 0 && !args.types.is_empty();
-    let exit = on.finish(config, "roots", report, streams)?;
-    Ok(exit.negative_if(nothing))
+impl Command for Roots {
+    const NAME: &'static str = "roots";
+    const GROUP: Group = Group::Holders;
+    const EXAMPLES: &'static [Example] = &[
+        example("roots --stat DUMP", "roots by the type they lead to"),
+        example("roots --kind static DUMP", "objects that static fields hold"),
+    ];
+    type Report = RootsReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<RootsReport>> {
+        let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak };
+        Ok(roots(&at.heap()?, &RootsQuery { options, types: self.types.clone(), stat: self.stat, top: at.rows(self.top) })?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.total == 0 && !self.types.is_empty())
+    }
 }

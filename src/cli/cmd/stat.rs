@@ -1,23 +1,26 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::Select;
-use super::on_heap::OnHeap;
-use super::{Exit, Streams, open, rows};
-use crate::analysis;
-use crate::model::{StatBy, StatReport};
+use crate::analysis::{StatQuery, stat};
+use crate::base::Answer;
+use crate::model::{StatBy, StatReport, StatSort};
 
-/// What `stat` is asked.
-#[derive(Clone, Debug, Args)]
-pub struct StatArgs {
+/// What fills the heap: number and bytes of the objects of every type.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Stat {
     /// What the rows stand for.
-    #[arg(long, value_enum, default_value_t = By::Type)]
-    by: By,
+    #[arg(long, value_enum, ignore_case = true, default_value_t = StatBy::Type)]
+    by: StatBy,
 
     /// Order of the rows. Generations, heaps, segments and sizes come in their own order.
-    #[arg(long, value_enum, default_value_t = Sort::Bytes)]
-    sort: Sort,
+    #[arg(long, value_enum, ignore_case = true, default_value_t = StatSort::Bytes)]
+    sort: StatSort,
 
     /// Rows to list, 0 for all; the totals are always over everything [default: what fits the screen in a table, all in
     /// other formats].
@@ -28,79 +31,30 @@ pub struct StatArgs {
     select: Select,
 
     #[command(flatten)]
-    pub(super) dump: DumpArg,
+    dump: DumpArg,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum By {
-    Type,
-    Generation,
-    Heap,
-    Segment,
-    Assembly,
-    Namespace,
-    /// By powers of two.
-    Size,
-}
+impl Command for Stat {
+    const NAME: &'static str = "stat";
+    const GROUP: Group = Group::Objects;
+    const SOS: &'static [&'static str] = &["dumpheap"];
+    const EXAMPLES: &'static [Example] = &[
+        example("stat DUMP", "what fills the heap"),
+        example("stat --by generation DUMP", "what has grown old"),
+        example("stat --type 'System.*' --top 10 DUMP", "the ten largest types of the framework"),
+    ];
+    type Report = StatReport;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Sort {
-    Bytes,
-    Count,
-    Name,
-}
-
-/// `gcdump stat`.
-pub(super) fn run(config: &Config, args: &StatArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.dump, streams)?;
-    let on = OnHeap::open(&process, config)?;
-    let by = match args.by {
-        By::Type => StatBy::Type,
-        By::Generation => StatBy::Generation,
-        By::Heap => StatBy::Heap,
-        By::Segment => StatBy::Segment,
-        By::Assembly => StatBy::Assembly,
-        By::Namespace => StatBy::Namespace,
-        By::Size => StatBy::Size,
-    };
-    let selection = args.select.selection();
-    let mut report = analysis::stat(&process, &on.heap, &on.namer, &selection, by);
-    let nothing = report.totals.count == 0 && !selection.is_everything();
-    sort(&mut report, args.sort);
-    let top = rows(config, args.top, streams);
-    cut(&mut report, top);
-    let exit = on.finish(config, "stat", report, streams)?;
-    Ok(exit.negative_if(nothing))
-}
-
-fn sort(report: &mut StatReport, by: Sort) {
-    let own_order = matches!(report.by, StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size);
-    // Rows come sorted by bytes, and sorting is stable.
-    match by {
-        Sort::Bytes => {}
-        Sort::Count => {
-            report.types.iter_mut().for_each(|rows| rows.sort_by_key(|t| std::cmp::Reverse(t.count)));
-            report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by_key(|g| std::cmp::Reverse(g.count)));
-        }
-        Sort::Name => {
-            report.types.iter_mut().for_each(|rows| rows.sort_by(|a, b| a.type_name.cmp(&b.type_name)));
-            report.groups.iter_mut().filter(|_| !own_order).for_each(|rows| rows.sort_by(|a, b| a.key.cmp(&b.key)));
-        }
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
     }
-}
 
-/// Keeps the first `top` rows, and that of free space.
-fn cut(report: &mut StatReport, top: usize) {
-    let Some(types) = &mut report.types else { return };
-    let kept = types.iter().filter(|t| !t.free).count().min(top);
-    if top == 0 || kept == types.iter().filter(|t| !t.free).count() {
-        return;
+    fn answer(&self, at: &At<'_>) -> Result<Answer<StatReport>> {
+        let selection = self.select.selection();
+        Ok(stat(&at.heap()?, &StatQuery { selection, by: self.by, sort: self.sort, top: at.rows(self.top) })?)
     }
-    let mut left = top;
-    types.retain(|t| {
-        let keep = t.free || left > 0;
-        left = left.saturating_sub(usize::from(!t.free));
-        keep
-    });
-    report.shown = u64::try_from(kept).ok();
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.totals.count == 0 && !self.select.selection().is_everything())
+    }
 }

@@ -1,33 +1,50 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, open};
-use crate::analysis::{Namer, StaticsOptions, StaticsReader, object_limits};
-use crate::base::NoteKind;
-use crate::clr::statics::Statics;
-use crate::clr::threads::Threads;
-use crate::clr::values::Values;
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::statics;
+use crate::base::Answer;
+use crate::model::StaticsReport;
+use crate::session::StaticsQuery;
 
-/// `gcdump statics`.
-pub(super) fn run(config: &Config, dump: &DumpArg, options: &StaticsOptions<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    runtime.require("RuntimeTypeSystem")?;
-    let (memory, d) = (&process.memory, &runtime.descriptor);
-    let namer = Namer::new(&process, runtime);
-    let types = namer.layouts()?;
-    let values = Values::new(memory, d, types, object_limits());
-    let statics = Statics::new(memory, d, types);
-    let threads = if options.thread_statics {
-        runtime.require("Thread")?;
-        Threads::bind(memory, d, &process.notes, &process.limits)?.list()
-    } else {
-        Vec::new()
-    };
-    let report = StaticsReader::new(types, &values, &statics, &threads).all(&[], options);
-    namer.note(&process.notes);
-    if types.modules().len() < 2 {
-        process.notes.add(NoteKind::Missing, None, "the list of loaded modules is not in the dump: types of most modules are missing");
+/// Static fields of all loaded types, with their values.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Statics {
+    /// Only of types whose full name matches (`*` any characters, `?` one).
+    #[arg(long = "type", value_name = "GLOB")]
+    pattern: Option<String>,
+
+    /// Thread statics instead: each once for every managed thread.
+    #[arg(long)]
+    thread_statics: bool,
+
+    /// Also fields of types that have not been initialised, thread statics that a thread has not touched, and initial
+    /// values in module images (RVA fields).
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Statics {
+    const NAME: &'static str = "statics";
+    const GROUP: Group = Group::Objects;
+    const EXAMPLES: &'static [Example] = &[
+        example("statics --type 'Lab.*' DUMP", "static fields with their values"),
+        example("statics --thread-statics DUMP", "thread statics, once for every thread"),
+    ];
+    type Report = StaticsReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
     }
-    finish(config, "statics", &process, Some(runtime), report, streams)
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<StaticsReport>> {
+        let query = StaticsQuery { pattern: self.pattern.clone(), thread_statics: self.thread_statics, everything: self.all };
+        Ok(statics(&at.runtime()?, &query)?)
+    }
 }

@@ -1,21 +1,24 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::Select;
-use super::on_heap::OnHeap;
-use super::{Exit, Streams, open, rows};
-use crate::analysis::{self, StringSort, StringsQuery};
-use crate::output::Format;
+use crate::analysis::{StringsQuery, strings};
+use crate::base::Answer;
+use crate::model::{StringSort, StringsReport};
 
-/// What `strings` is asked.
-#[derive(Clone, Debug, Args)]
-pub struct StringsArgs {
+/// Strings by content: which are duplicated, and what that costs.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Strings {
     /// The longest contents instead, also those that only one string has.
     #[arg(long, conflicts_with = "sort")]
     longest: bool,
 
-    /// Only contents that fit (`*` any characters, `?` one), also those that only one string has.
+    /// Only contents that match (`*` any characters, `?` one), also those that only one string has.
     #[arg(long, value_name = "GLOB")]
     like: Option<String>,
 
@@ -24,8 +27,8 @@ pub struct StringsArgs {
     min_count: Option<u64>,
 
     /// Order of the rows, the largest first.
-    #[arg(long, value_enum, default_value_t = Sort::Waste)]
-    sort: Sort,
+    #[arg(long, value_enum, ignore_case = true, default_value_t = StringSort::Waste)]
+    sort: StringSort,
 
     /// Most characters to print of each [default: 100 in a table, 1024 in other formats].
     #[arg(long, value_name = "N")]
@@ -40,42 +43,35 @@ pub struct StringsArgs {
     select: Select,
 
     #[command(flatten)]
-    pub(super) dump: DumpArg,
+    dump: DumpArg,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Sort {
-    /// By the bytes of all strings of a content but one.
-    Waste,
-    /// By the number of strings of a content.
-    Count,
-    /// By the characters of a content.
-    Length,
-    /// By the bytes of all strings of a content.
-    Bytes,
-}
+impl Command for Strings {
+    const NAME: &'static str = "strings";
+    const GROUP: Group = Group::Objects;
+    const EXAMPLES: &'static [Example] = &[
+        example("strings DUMP", "duplicated strings, and what they waste"),
+        example("strings --like '*Exception*' DUMP", "strings that match a pattern"),
+    ];
+    type Report = StringsReport;
 
-/// `gcdump strings`.
-pub(super) fn run(config: &Config, args: &StringsArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.dump, streams)?;
-    let on = OnHeap::open(&process, config)?;
-    let table = config.format() == Format::Table;
-    let query = StringsQuery {
-        like: args.like.clone(),
-        min_count: args.min_count.unwrap_or(if args.longest || args.like.is_some() { 1 } else { 2 }),
-        sort: match args.sort {
-            _ if args.longest => StringSort::Length,
-            Sort::Waste => StringSort::Waste,
-            Sort::Count => StringSort::Count,
-            Sort::Length => StringSort::Length,
-            Sort::Bytes => StringSort::Bytes,
-        },
-        top: rows(config, args.top, streams),
-        max_chars: args.max_chars.unwrap_or(if table { 100 } else { 1024 }),
-    };
-    let selection = args.select.selection();
-    let report = analysis::strings(&process, &on.heap, &on.namer, &selection, &query)?;
-    let nothing = report.totals.strings == 0 && !(selection.is_everything() && args.like.is_none());
-    let exit = on.finish(config, "strings", report, streams)?;
-    Ok(exit.negative_if(nothing))
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<StringsReport>> {
+        let query = StringsQuery {
+            selection: self.select.selection(),
+            like: self.like.clone(),
+            min_count: self.min_count.unwrap_or(if self.longest || self.like.is_some() { 1 } else { 2 }),
+            sort: if self.longest { StringSort::Length } else { self.sort },
+            top: at.rows(self.top),
+            max_chars: self.max_chars.unwrap_or(if at.is_table() { 100 } else { 1024 }),
+        };
+        Ok(strings(&at.heap()?, &query)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.totals.strings == 0 && !(self.select.selection().is_everything() && self.like.is_none()))
+    }
 }

@@ -1,14 +1,33 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
+use clap::Args;
 
-use super::super::args::{Config, DumpArg};
-use super::{Exit, Streams, finish, open};
-use crate::analysis;
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::threads;
+use crate::base::Answer;
+use crate::model::ThreadsReport;
 
-/// `gcdump threads`.
-pub(super) fn run(config: &Config, dump: &DumpArg, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    runtime.require("Thread")?;
-    let report = analysis::threads(&process, runtime, &process.notes)?;
-    finish(config, "threads", &process, Some(runtime), report, streams)
+/// Managed threads: ids, state, allocation context, exception, and which one crashed.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Threads {
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Threads {
+    const NAME: &'static str = "threads";
+    const GROUP: Group = Group::Threads;
+    const SOS: &'static [&'static str] = &["clrthreads"];
+    const EXAMPLES: &'static [Example] = &[example("threads DUMP", "managed threads, and which one crashed")];
+    type Report = ThreadsReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<ThreadsReport>> {
+        Ok(threads(&at.runtime()?)?)
+    }
 }

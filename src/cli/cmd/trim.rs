@@ -5,21 +5,21 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use super::super::args::{Config, DumpArg};
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::UsageError;
 use super::super::write::Draft;
-use super::{Exit, Streams, UsageError, finish, prepare};
-use crate::analysis::{Reads, Trim};
-use crate::base::SharedNotes;
-use crate::contract::{Options, Process};
+use crate::analysis::{Reads, Trim as Copying};
+use crate::base::Answer;
 use crate::memory::FileSearch;
-use crate::model::TrimReport;
+use crate::model::{RedactionModel, TrimReport};
+use crate::session::{Dump, OpenOptions};
 
 /// Level of compression: about what `zstd` does without being asked, and a little more.
 const ZSTD_LEVEL: i32 = 6;
 
-/// What `trim` is asked.
-#[derive(Clone, Debug, Args)]
-pub struct TrimArgs {
+/// Writes a smaller dump that gives the same answers: only the memory that some command reads. With --redact, without contents.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Trim {
     /// The dump.
     #[arg(value_name = "IN")]
     dump: PathBuf,
@@ -37,38 +37,44 @@ pub struct TrimArgs {
     force: bool,
 }
 
-/// `gcdump trim`.
-pub(super) fn run(config: &Config, args: &TrimArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let dump = DumpArg { dump: Some(args.dump.clone()) };
-    let (path, opening, options) = prepare(config, &dump, streams)?;
-    check_output(&path, &args.out, args.force)?;
-    // Without module files first: what the dump answers by itself. Then with them, because they lead to other places.
-    let plain = Options { search: FileSearch::default(), record: true, ..options.clone() };
-    let mut process = Process::open(&path, &opening, &plain)?;
-    process.runtime(config.runtime)?;
-    let opened = process.notes.all();
-    let mut reads = Reads::of(&process);
-    let dump = &process.dump;
-    if dump.modules.iter().any(|m| !options.search.candidates(&m.path, dump.facts.os).is_empty()) {
-        let options = Options { record: true, ..options.clone() };
-        reads = reads.and(Reads::of(&Process::of(dump.clone(), &options)));
+impl Command for Trim {
+    const NAME: &'static str = "trim";
+    const GROUP: Group = Group::Trust;
+    const EXAMPLES: &'static [Example] = &[
+        example("trim DUMP OUT", "a smaller dump that gives the same answers"),
+        example("trim --redact DUMP OUT", "one to share: strings and arrays overwritten"),
+    ];
+    type Report = TrimReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(Some(self.dump.clone()))
     }
-    let trim = Trim::new(&process, reads, args.redact)?;
-    let written = write(&trim, &args.out, args.force)?;
-    let report = TrimReport {
-        complete: true,
-        output: args.out.display().to_string(),
-        bytes: process.dump.facts.file_bytes,
-        kept_bytes: trim.file_bytes(),
-        file_bytes: written.file_bytes,
-        ranges: trim.ranges(),
-        parts: trim.parts(),
-        redacted: written.redacted,
-    };
-    // What the dump lacks makes its answers partial, not the copy.
-    process.notes = SharedNotes::new();
-    opened.into_iter().for_each(|n| process.notes.add(n.kind, n.address, n.message));
-    finish(config, "trim", &process, process.runtime(config.runtime).ok(), report, streams)
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<TrimReport>> {
+        let (path, options) = (&at.opening.path, &at.opening.options);
+        check_output(path, &self.out, self.force)?;
+        // Without module files first: what the dump answers by itself. Then with them, because they lead to other places.
+        let dump = Dump::open(path, &OpenOptions { search: FileSearch::default(), record: true, ..options.clone() })?;
+        dump.runtime_at(at.config.runtime)?;
+        let mut reads = Reads::of(&dump);
+        let file = dump.file();
+        if file.modules.iter().any(|m| !options.search.candidates(&m.path, file.facts.os).is_empty()) {
+            reads = reads.and(Reads::of(&Dump::of(file.clone(), &OpenOptions { record: true, ..options.clone() })));
+        }
+        let copying = Copying::new(&dump, reads, self.redact)?;
+        let written = write(&copying, &self.out, self.force)?;
+        let report = TrimReport {
+            output: self.out.display().to_string(),
+            bytes: file.facts.file_bytes,
+            kept_bytes: copying.file_bytes(),
+            file_bytes: written.file_bytes,
+            ranges: copying.ranges(),
+            parts: copying.parts(),
+            redacted: written.redacted,
+        };
+        // What the dump lacks makes its answers partial, not the copy.
+        Ok(Answer::new(report, dump.notes().clone()))
+    }
 }
 
 /// Refuses to write over the dump, under whatever name, and over anything else that nobody said may go.
@@ -87,31 +93,31 @@ fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
 
 struct Written {
     file_bytes: u64,
-    redacted: Option<crate::model::RedactionModel>,
+    redacted: Option<RedactionModel>,
 }
 
-fn write(trim: &Trim<'_>, out: &Path, force: bool) -> Result<Written> {
+fn write(copying: &Copying<'_>, out: &Path, force: bool) -> Result<Written> {
     let context = || format!("writing {}", out.display());
     let draft = Draft::of(out, false).map_err(|e| UsageError(format!("cannot write {}: {e}", out.display())))?;
     let compressed = out.extension().is_some_and(|e| e.eq_ignore_ascii_case("zst"));
-    let redacted = fill(trim, draft.file(), compressed).with_context(context)?;
+    let redacted = fill(copying, draft.file(), compressed).with_context(context)?;
     let file_bytes = draft.file().metadata().with_context(context)?.len();
     draft.file().sync_all().with_context(context)?;
     draft.finish(force).with_context(context)?;
     Ok(Written { file_bytes, redacted })
 }
 
-fn fill(trim: &Trim<'_>, file: &File, compressed: bool) -> Result<Option<crate::model::RedactionModel>> {
+fn fill(copying: &Copying<'_>, file: &File, compressed: bool) -> Result<Option<RedactionModel>> {
     let mut out = BufWriter::with_capacity(1 << 20, file);
     if !compressed {
-        let redacted = trim.write(&mut out)?;
+        let redacted = copying.write(&mut out)?;
         out.flush()?;
         return Ok(redacted);
     }
     let mut encoder = zstd::stream::write::Encoder::new(out, ZSTD_LEVEL)?;
     encoder.include_checksum(true)?;
-    encoder.set_pledged_src_size(Some(trim.file_bytes()))?;
-    let redacted = trim.write(&mut encoder)?;
+    encoder.set_pledged_src_size(Some(copying.file_bytes()))?;
+    let redacted = copying.write(&mut encoder)?;
     encoder.finish()?.flush()?;
     Ok(redacted)
 }

@@ -1,39 +1,50 @@
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::{Config, DumpArg};
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
 use super::super::select::address;
-use super::on_heap::no_object;
-use super::{Exit, Streams, finish, gc, open};
-use crate::analysis::{self, Namer, VerifyQuery};
-use crate::base::Addr;
+use crate::analysis::{VerifyQuery, verify};
+use crate::base::{Addr, Answer};
+use crate::model::VerifyReport;
 
-/// What `verify` is asked.
-#[derive(Clone, Debug, Args)]
-pub struct VerifyArgs {
+/// What is wrong with the heap: objects, references, locks, handles, segments. Exit code 1 if something is broken.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Verify {
     /// Only what concerns the object at this address, or around it.
     #[arg(long, value_name = "ADDR", value_parser = address)]
-    pub(super) object: Option<Addr>,
+    object: Option<Addr>,
 
     /// Findings to list, 0 for all.
     #[arg(long, value_name = "N", default_value_t = 100)]
     top: usize,
 
     #[command(flatten)]
-    pub(super) dump: DumpArg,
+    dump: DumpArg,
 }
 
-/// `gcdump verify`.
-pub(super) fn run(config: &Config, args: &VerifyArgs, streams: &mut Streams<'_>) -> Result<Exit> {
-    let process = open(config, &args.dump, streams)?;
-    let runtime = process.runtime(config.runtime)?;
-    let gc = gc(&process, runtime)?;
-    let namer = Namer::new(&process, runtime);
-    let query = VerifyQuery { object: args.object, top: args.top };
-    let report = analysis::verify(&process, runtime, &gc, &namer, query)?;
-    let report = report.ok_or_else(|| no_object(args.object.unwrap_or_default()))?;
-    namer.note(&process.notes);
-    let broken = report.totals.errors > 0;
-    let exit = finish(config, "verify", &process, Some(runtime), report, streams)?;
-    Ok(if broken { Exit::Negative } else { exit })
+impl Command for Verify {
+    const NAME: &'static str = "verify";
+    const GROUP: Group = Group::Trust;
+    const SOS: &'static [&'static str] = &["verifyheap"];
+    const EXAMPLES: &'static [Example] = &[
+        example("verify DUMP", "heap corruption, if there is any"),
+        example("verify --object ADDR DUMP", "what is wrong with one object"),
+    ];
+    type Report = VerifyReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<VerifyReport>> {
+        Ok(verify(&at.runtime()?, &VerifyQuery { object: self.object, top: self.top })?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        if report.totals.errors > 0 { Exit::Negative } else { exit }
+    }
 }

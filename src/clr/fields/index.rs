@@ -28,7 +28,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    pub(super) fn build(names: &TypeNames<'_>, loader: &Loader<'_>) -> Index {
+    pub(super) fn build(names: &TypeNames, loader: &Loader) -> Index {
         let tables = names.method_tables();
         let mut out = Index { modules: loader.modules(), ..Index::default() };
         // System.Private.CoreLib is in the list of every process seen; a damaged list must not take it away.
@@ -47,7 +47,7 @@ impl Index {
         out
     }
 
-    fn add(&mut self, names: &TypeNames<'_>, mt: Addr) -> Option<()> {
+    fn add(&mut self, names: &TypeNames, mt: Addr) -> Option<()> {
         let tables = names.method_tables();
         (tables.is_valid(mt) == Ok(true)).then_some(())?;
         let info = tables.read(mt).ok()?;
@@ -65,7 +65,7 @@ impl Index {
 }
 
 /// Rows of TypeDef of one module by full name: `Namespace.Outer+Inner`.
-pub(super) fn by_name(names: &TypeNames<'_>, module: Addr) -> FxHashMap<String, u32> {
+pub(super) fn by_name(names: &TypeNames, module: Addr) -> FxHashMap<String, u32> {
     let module = names.module(module);
     let Some(metadata) = &module.metadata else { return FxHashMap::default() };
     let rows = 1..=metadata.type_defs().min(MAX_NAMES);

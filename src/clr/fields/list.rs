@@ -1,21 +1,7 @@
 //! The fields of one type, with names and types.
 
+use super::{Definition, Storage};
 use crate::base::Addr;
-
-use super::Definition;
-
-/// Where a field's value lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Storage {
-    /// In each object.
-    Instance,
-    /// Once for the type.
-    Static,
-    /// Once for each thread (`[ThreadStatic]`).
-    ThreadStatic,
-    /// In the module's image: initial values that the compiler put there.
-    Rva,
-}
 
 /// A field of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]

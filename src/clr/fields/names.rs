@@ -14,14 +14,14 @@ const ROW: u32 = 0x00ff_ffff;
 const TYPE_SPEC: u32 = 0x1b;
 
 /// Names the types of one signature.
-pub(super) struct SignatureNames<'t, 'a> {
-    types: &'t Types<'a>,
+pub(super) struct SignatureNames<'t> {
+    types: &'t Types,
     context: &'t Context,
     out: String,
 }
 
-impl<'t, 'a> SignatureNames<'t, 'a> {
-    pub(super) fn new(types: &'t Types<'a>, context: &'t Context) -> SignatureNames<'t, 'a> {
+impl<'t> SignatureNames<'t> {
+    pub(super) fn new(types: &'t Types, context: &'t Context) -> SignatureNames<'t> {
         SignatureNames { types, context, out: String::new() }
     }
 

@@ -11,7 +11,9 @@ use crate::base::{Addr, Limits};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::{Primitive, TypeSig};
 use crate::clr::method_table::{Category, MethodTableInfo};
+use crate::clr::objects::Objects;
 use crate::clr::render::TYPE_DESC;
+use crate::clr::strings::Strings;
 use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
@@ -54,11 +56,13 @@ type Lists = FxHashMap<Addr, Option<Arc<Vec<Field>>>>;
 
 /// Types and their fields. Shared between threads.
 #[derive(Debug)]
-pub struct Types<'a> {
-    pub(super) memory: &'a Memory,
-    names: Arc<TypeNames<'a>>,
-    fields: Fields<'a>,
-    loader: Loader<'a>,
+pub struct Types {
+    pub(in crate::clr) memory: Arc<Memory>,
+    names: Arc<TypeNames>,
+    fields: Fields,
+    objects: Objects,
+    strings: Strings,
+    loader: Loader,
     index: OnceLock<Index>,
     by_name: Mutex<FxHashMap<Addr, Arc<FxHashMap<String, u32>>>>,
     references: Mutex<FxHashMap<(Addr, u32), Option<Definition>>>,
@@ -70,17 +74,19 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl<'a> Types<'a> {
+impl Types {
     /// Binds to a runtime.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what fields need.
-    pub fn new(memory: &'a Memory, d: &Descriptor, names: Arc<TypeNames<'a>>, limits: &Limits) -> Result<Types<'a>, ContractError> {
+    pub fn new(memory: &Arc<Memory>, d: &Descriptor, names: Arc<TypeNames>, limits: &Limits) -> Result<Types, ContractError> {
         Ok(Types {
-            memory,
+            memory: Arc::clone(memory),
             names,
             fields: Fields::bind(memory, d)?,
-            loader: Loader::new(memory, d, limits),
+            objects: Objects::bind(memory, d)?,
+            strings: Strings::bind(memory, d)?,
+            loader: Loader::bind(memory, d, limits)?,
             index: OnceLock::new(),
             by_name: Mutex::default(),
             references: Mutex::default(),
@@ -95,17 +101,27 @@ impl<'a> Types<'a> {
     }
 
     /// The names of types.
-    pub fn names(&self) -> &TypeNames<'a> {
+    pub fn names(&self) -> &TypeNames {
         &self.names
     }
 
-    /// The reader of field descriptors and strings.
-    pub fn fields(&self) -> &Fields<'a> {
+    /// The reader of field descriptors.
+    pub fn fields(&self) -> &Fields {
         &self.fields
     }
 
+    /// The reader of method table pointers.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// The reader of strings.
+    pub fn strings(&self) -> &Strings {
+        &self.strings
+    }
+
     /// The loader's tables.
-    pub fn loader(&self) -> &Loader<'a> {
+    pub fn loader(&self) -> &Loader {
         &self.loader
     }
 
@@ -412,7 +428,7 @@ fn may_share(sig: &TypeSig) -> bool {
 }
 
 /// Name of the assembly that a TypeRef, or the type around it, refers to.
-fn assembly_of(metadata: &crate::clr::metadata::Metadata<'_>, row: u32, depth: u32) -> Option<String> {
+fn assembly_of(metadata: &crate::clr::metadata::Metadata, row: u32, depth: u32) -> Option<String> {
     let reference = metadata.type_ref(row)?;
     match reference.scope & 3 {
         2 => metadata.assembly_ref(reference.scope >> 2),

@@ -61,8 +61,8 @@ struct Heap {
 
 /// Metadata of one module, opened.
 #[derive(Clone, Debug)]
-pub struct Metadata<'a> {
-    source: Source<'a>,
+pub struct Metadata {
+    source: Source,
     strings: Heap,
     guids: Heap,
     blobs: Heap,
@@ -108,12 +108,12 @@ pub struct RowCounts {
     pub member_refs: u32,
 }
 
-impl<'a> Metadata<'a> {
+impl Metadata {
     /// Opens a blob.
     ///
     /// # Errors
     /// [`MetadataError`].
-    pub fn open(source: Source<'a>) -> Result<Metadata<'a>, MetadataError> {
+    pub fn open(source: Source) -> Result<Metadata, MetadataError> {
         if source.u32(0).ok_or(MetadataError::Headers)? != u32::from_le_bytes(*b"BSJB") {
             return Err(MetadataError::Signature);
         }
@@ -297,7 +297,7 @@ struct Streams {
 }
 
 impl Streams {
-    fn read(source: &Source<'_>) -> Option<Streams> {
+    fn read(source: &Source) -> Option<Streams> {
         // Signature 4, version 2 + 2, reserved 4, length of the version text, text.
         let version = u64::from(source.u32(12)?).checked_add(3)? & !3;
         let flags = version.checked_add(16)?;
@@ -327,7 +327,7 @@ impl Streams {
 
 type Tables = ([Table; TABLES], [[u8; 9]; TABLES]);
 
-fn read_tables(source: &Source<'_>, stream: Heap, minimal_delta: bool) -> Option<Tables> {
+fn read_tables(source: &Source, stream: Heap, minimal_delta: bool) -> Option<Tables> {
     let heaps = source.u8(stream.at.checked_add(6)?)?;
     let valid = source.u64(stream.at.checked_add(8)?)?;
     let sorted = source.u64(stream.at.checked_add(16)?)?;

@@ -49,7 +49,7 @@ pub struct Constant {
     pub bytes: Vec<u8>,
 }
 
-impl Metadata<'_> {
+impl Metadata {
     /// The blob at `offset` of `#Blob`.
     fn blob(&self, offset: u32) -> Option<Vec<u8>> {
         let offset = u64::from(offset);

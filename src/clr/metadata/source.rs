@@ -9,11 +9,11 @@ use crate::memory::Memory;
 
 /// The bytes of a metadata blob. Any of them may be absent.
 #[derive(Clone, Debug)]
-pub enum Source<'a> {
+pub enum Source {
     /// In the dump, or in what tops it up. Pages of it may be missing: whatever lies in the others can be read.
     Memory {
         /// The address space.
-        memory: &'a Memory,
+        memory: Arc<Memory>,
         /// Where the blob starts.
         base: Addr,
         /// Its bytes.
@@ -30,7 +30,7 @@ pub enum Source<'a> {
     },
 }
 
-impl Source<'_> {
+impl Source {
     /// Bytes of the blob.
     pub fn len(&self) -> u64 {
         match self {

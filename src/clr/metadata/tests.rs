@@ -8,7 +8,7 @@ use super::*;
 use crate::clr::pe;
 use crate::dump::Bytes;
 
-fn source(bytes: Vec<u8>) -> Source<'static> {
+fn source(bytes: Vec<u8>) -> Source {
     let len = bytes.len() as u64;
     Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use super::net8::GENERIC_STATICS;
 use super::*;
 use crate::base::{Arch, Os, Shape};
-use crate::dump::{Bytes, CapturedRange, Container, Dump, DumpFacts};
+use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
 
 const BASE: Addr = Addr(0x1_0000);
 
-fn memory_of(bytes: Vec<u8>) -> Memory {
+fn memory_of(bytes: Vec<u8>) -> Arc<Memory> {
     let len = bytes.len() as u64;
     let facts = DumpFacts {
         path: "test".into(),
@@ -29,7 +30,7 @@ fn memory_of(bytes: Vec<u8>) -> Memory {
         trimmed: None,
         oddities: vec![],
     };
-    let dump = Dump {
+    let dump = DumpFile {
         bytes: Arc::new(Bytes::Owned(bytes)),
         facts,
         ranges: vec![CapturedRange { start: BASE, len, offset: 0 }],
@@ -40,7 +41,7 @@ fn memory_of(bytes: Vec<u8>) -> Memory {
         crash: None,
         auxv: vec![],
     };
-    Memory::new(&dump, Shape::LE64)
+    Arc::new(Memory::new(&dump, Shape::LE64))
 }
 
 /// The layout of .NET 8.
@@ -84,7 +85,7 @@ fn table(flags: u32, flags2: u16, rid: u16, virtuals: u16, words: &[u64]) -> Vec
 
 fn rid_and_module(bytes: Vec<u8>) -> (u32, Addr) {
     let memory = memory_of(bytes);
-    let tables = MethodTables::new(&memory, &net8()).unwrap();
+    let tables = MethodTables::bind(&memory, &net8()).unwrap();
     let info = tables.read(BASE).unwrap();
     (tables.rid(&info).unwrap(), tables.module(&info).unwrap())
 }
@@ -125,7 +126,7 @@ fn a_round_trip_that_goes_nowhere_is_no_method_table() {
     bytes[40..48].copy_from_slice(&BASE.0.to_le_bytes());
     bytes[16..24].copy_from_slice(&BASE.0.to_le_bytes());
     let memory = memory_of(bytes);
-    let tables = MethodTables::new(&memory, &net8()).unwrap();
+    let tables = MethodTables::bind(&memory, &net8()).unwrap();
     assert_eq!(tables.is_valid(BASE), Ok(false));
     assert_eq!(tables.is_valid(BASE.plus(4)), Ok(false));
     assert_eq!(tables.is_valid(Addr::NULL), Ok(false));

@@ -44,12 +44,12 @@ impl ArrayShape {
     }
 }
 
-impl Values<'_, '_> {
+impl Values {
     /// The shape of the array at `address`. `None` where it is no array, or what tells is absent or contradicts itself.
     pub fn array(&self, info: &MethodTableInfo, address: Addr) -> Option<ArrayShape> {
         info.is_array.then_some(())?;
         let word = self.memory.ptr_bytes();
-        let length = self.memory.u32(address.plus(self.array_length?)).ok()?;
+        let length = self.component_count(address)?;
         // The base size counts the header word before the object and everything up to the first element.
         let data = address.plus(u64::from(info.base_size).checked_sub(word)?);
         let dimensions = match info.category {
@@ -65,7 +65,7 @@ impl Values<'_, '_> {
     /// Lengths of all dimensions, then their lower bounds, behind the fixed part of an array object.
     fn dimensions(&self, info: &MethodTableInfo, address: Addr) -> Option<Vec<Dimension>> {
         let rank = u64::from(self.types.names().rank(info)?);
-        let bounds = address.plus(self.array_bytes?);
+        let bounds = address.plus(self.types.objects().array_bytes()?);
         let read = |i: u64| {
             Some(Dimension {
                 length: self.memory.u32(bounds.element(i, 4)).ok()?,

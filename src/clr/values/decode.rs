@@ -1,5 +1,7 @@
 //! From a place in memory to a value.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::enums::Enums;
@@ -10,7 +12,6 @@ use crate::clr::fields::{Definition, Field, Types, VALUE_TYPE, is_reference};
 use crate::clr::metadata::signature::Primitive;
 use crate::clr::method_table::{Category, MethodTableInfo};
 use crate::clr::render::TYPE_DESC;
-use crate::contract::Descriptor;
 use crate::memory::Memory;
 use crate::model::{FieldValue, ValueKind};
 
@@ -71,34 +72,22 @@ pub(super) struct Budget {
 
 /// Reads values.
 #[derive(Debug)]
-pub struct Values<'t, 'a> {
-    pub(super) types: &'t Types<'a>,
-    pub(super) memory: &'a Memory,
+pub struct Values {
+    pub(super) types: Arc<Types>,
+    pub(super) memory: Arc<Memory>,
     pub(super) limits: ValueLimits,
-    pub(super) array_length: Option<u64>,
-    pub(super) array_bytes: Option<u64>,
     enums: Enums,
-    unmask: u64,
 }
 
-impl<'t, 'a> Values<'t, 'a> {
-    /// Binds to a runtime.
-    pub fn new(memory: &'a Memory, d: &Descriptor, types: &'t Types<'a>, limits: ValueLimits) -> Values<'t, 'a> {
-        Values {
-            types,
-            memory,
-            limits,
-            array_length: d.offset("Array", "m_NumComponents").ok(),
-            array_bytes: d.size_of("Array").ok(),
-            enums: Enums::default(),
-            // The runtime marks objects in low bits of the method table's address.
-            unmask: d.number("ObjectToMethodTableUnmask").unwrap_or(0),
-        }
+impl Values {
+    /// A reader of values of these types.
+    pub fn new(types: &Arc<Types>, limits: ValueLimits) -> Values {
+        Values { types: Arc::clone(types), memory: Arc::clone(&types.memory), limits, enums: Enums::default() }
     }
 
     /// The types that values are read with.
-    pub fn types(&self) -> &'t Types<'a> {
-        self.types
+    pub fn types(&self) -> &Arc<Types> {
+        &self.types
     }
 
     /// The caps in force.
@@ -108,12 +97,12 @@ impl<'t, 'a> Values<'t, 'a> {
 
     /// The number of elements, or characters, that an object of variable size says it has.
     pub fn component_count(&self, address: Addr) -> Option<u32> {
-        self.memory.u32(address.plus(self.array_length?)).ok()
+        self.types.objects().component_count(address)
     }
 
     /// Method table of the object at `address`, where there is one.
     pub fn method_table(&self, address: Addr) -> Option<Addr> {
-        let mt = Addr(self.memory.word(address).ok()? & !self.unmask);
+        let mt = self.types.objects().method_table(address)?;
         (self.types.names().method_tables().is_valid(mt) == Ok(true)).then_some(mt)
     }
 
@@ -130,6 +119,20 @@ impl<'t, 'a> Values<'t, 'a> {
         let info = self.types.names().method_tables().read(mt).ok()?;
         let ends = ends(&list, self.instance_end(&info));
         Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, address, 0, end, &mut self.budget())).collect())
+    }
+
+    /// The instance field with this number of the type at `mt`; `start` as in [`Values::field`]. Like [`Values::fields`], but
+    /// only one of them.
+    pub fn nth_field(&self, mt: Addr, index: usize, start: Addr) -> Option<FieldValue> {
+        let list = self.types.instance_fields(mt)?;
+        let info = self.types.names().method_tables().read(mt).ok()?;
+        let end = ends(&list, self.instance_end(&info)).get(index).copied().flatten();
+        Some(self.field_within(list.get(index)?, start, 0, end, &mut self.budget()))
+    }
+
+    /// Where the value of a field lies, of what starts at `start`, and what it is.
+    pub fn place(field: &Field, start: Addr) -> Place {
+        place_of(field, start.plus(field.offset), None)
     }
 
     /// The value at `place`, under a name of the caller's.
@@ -183,20 +186,25 @@ impl<'t, 'a> Values<'t, 'a> {
 
     /// The value inside the box at `address`, for structures, enums and primitives.
     pub fn boxed(&self, info: &MethodTableInfo, address: Addr) -> Option<FieldValue> {
+        let place = self.box_place(info, address)?;
+        Some(self.value("value".into(), self.types.names().name(info.address).name.clone(), &place))
+    }
+
+    /// What lies inside the box at `address`; `None` where its type is no structure, enum or primitive.
+    pub fn box_place(&self, info: &MethodTableInfo, address: Addr) -> Option<Place> {
         (info.category == Category::ValueType && !info.is_string).then_some(())?;
-        let place = Place {
+        Some(Place {
             address: address.plus(self.memory.ptr_bytes()),
             element: self.types.element(info)?,
             method_table: Some(info.address),
             definition: self.types.definition(info.address),
             bytes: None,
-        };
-        Some(self.value("value".into(), self.types.names().name(info.address).name.clone(), &place))
+        })
     }
 
     /// The text of the string object at `address` with the number of its characters; `None` where it is absent.
     pub fn string(&self, address: Addr) -> Option<(String, u32)> {
-        self.types.fields().string_text(address, self.limits.string_chars)
+        self.types.strings().text(address, self.limits.string_chars)
     }
 
     fn budget(&self) -> Budget {
@@ -236,11 +244,10 @@ impl<'t, 'a> Values<'t, 'a> {
         }
         let mut out = Decoded::bare(ValueKind::Object, &object.to_string());
         out.object = Some(object);
-        let Ok(word) = self.memory.word(object) else {
+        let Some(mt) = self.types.objects().method_table(object) else {
             out.text.text = format!("{object} <not in the dump>");
             return out;
         };
-        let mt = Addr(word & !self.unmask);
         let tables = self.types.names().method_tables();
         match tables.is_valid(mt) {
             Ok(true) => {}
@@ -297,7 +304,7 @@ impl<'t, 'a> Values<'t, 'a> {
             None => place.definition.is_some_and(|d| !self.types.is_primitive_definition(d)),
         };
         if is_enum && let (Some(definition), Some(number)) = (place.definition, self.number(element, bits)) {
-            return Some(Decoded::new(ValueKind::Enum, self.enums.name(self.types, definition, bits, width, &number)));
+            return Some(Decoded::new(ValueKind::Enum, self.enums.name(&self.types, definition, bits, width, &number)));
         }
         Some(match element {
             0x02 if bits > 1 => Decoded::new(ValueKind::Bool, Text { value: true.into(), text: format!("true ({bits})") }),

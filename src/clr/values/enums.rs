@@ -23,7 +23,7 @@ pub(super) struct Enums {
 }
 
 impl Enums {
-    fn literals(&self, types: &Types<'_>, definition: Definition) -> Arc<Literals> {
+    fn literals(&self, types: &Types, definition: Definition) -> Arc<Literals> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&definition).cloned();
         if let Some(list) = known {
             return list;
@@ -33,7 +33,7 @@ impl Enums {
     }
 
     /// The name of the value `bits` of an enum of `width` bits; a number where it has none.
-    pub(super) fn name(&self, types: &Types<'_>, definition: Definition, bits: u64, width: u32, number: &Text) -> Text {
+    pub(super) fn name(&self, types: &Types, definition: Definition, bits: u64, width: u32, number: &Text) -> Text {
         let literals = self.literals(types, definition);
         match combined(&literals, bits, mask(width)) {
             Some(name) => Text { text: format!("{name} ({})", number.text), value: name.into() },
@@ -46,7 +46,7 @@ fn mask(width: u32) -> u64 {
     u64::MAX.checked_shr(64u32.saturating_sub(width)).unwrap_or(0)
 }
 
-fn read(types: &Types<'_>, definition: Definition) -> Option<Literals> {
+fn read(types: &Types, definition: Definition) -> Option<Literals> {
     let module = types.names().module(definition.module);
     let metadata = module.metadata.as_ref()?;
     let rows = metadata.fields_of(definition.rid).into_iter().take(MAX_NAMES);

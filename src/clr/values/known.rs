@@ -7,7 +7,7 @@ use crate::base::Addr;
 use crate::clr::fields::Field;
 use crate::model::ValueKind;
 
-impl Values<'_, '_> {
+impl Values {
     /// The value of a structure with a readable form of its own. `start` lies one pointer before its data.
     pub(super) fn known(&self, name: &str, list: &[Field], start: Addr) -> Option<Decoded> {
         let at = |field: &str| list.iter().find(|f| f.name == field).map(|f| start.plus(f.offset));

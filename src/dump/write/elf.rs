@@ -5,7 +5,7 @@ use super::super::elf_notes::{
     NT_AUXV, NT_FILE, NT_PRPSINFO, NT_PRSTATUS, NT_SIGINFO, NT_TRIM, TRIM_OWNER, process_at, raw_notes, registers_at,
 };
 use super::super::fields::Fields;
-use super::super::{Dump, MappedRegion};
+use super::super::{DumpFile, MappedRegion};
 use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
 use crate::base::{AddrRange, PtrSize, Shape};
 
@@ -13,7 +13,7 @@ use goblin::elf::program_header::PT_NOTE;
 
 const PT_LOAD: u32 = 1;
 
-pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
+pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
     let path = &dump.facts.path;
     let header = elf_core::header(&dump.bytes, path)?;
     let shape = dump.facts.shape.unwrap_or(Shape::LE64);
@@ -30,7 +30,7 @@ pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRe
         PtrSize::Eight => (64, 56, 64),
     };
     let count = u64::try_from(ranges.len()).unwrap_or(u64::MAX).saturating_add(1);
-    // Too many for the 16-bit count: the true one stands in a section header, as kernels write it.
+    // Too many for the 16-bit count: the actual one goes into a section header, as the kernel does.
     let extended = count >= u64::from(PN_XNUM);
     let table_end = u64::from(header_bytes).saturating_add(count.saturating_mul(u64::from(entry_bytes)));
     let notes_at = table_end.saturating_add(if extended { u64::from(section_bytes) } else { 0 });
@@ -53,7 +53,7 @@ pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRe
     out.u16(0);
 
     program_header(&mut out, shape, PT_NOTE, 0, notes_at, AddrRange::default(), notes.at())?;
-    // Both are sorted: the region of a range is found without looking at all of them.
+    // Sorted, to find the region of a range by binary search.
     let mut regions: Vec<&MappedRegion> = dump.regions.iter().collect();
     regions.sort_by_key(|r| r.range.start);
     for range in &placed {
@@ -63,7 +63,7 @@ pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRe
         program_header(&mut out, shape, PT_LOAD, flags, range.offset, AddrRange::new(range.start, range.start.plus(range.len)), range.len)?;
     }
     if extended {
-        // sh_info is the seventh field: name, type, flags, address, offset, size and link lie before it.
+        // sh_info follows name, type, flags, address, offset, size and link.
         let before = u64::from(section_bytes).min(match shape.ptr {
             PtrSize::Four => 28,
             PtrSize::Eight => 44,
@@ -100,7 +100,7 @@ fn program_header(
     if shape.ptr == PtrSize::Four {
         out.u32(flags);
     }
-    // Neither is aligned to pages: the places in the file follow one another.
+    // No page alignment: contents are contiguous in the file.
     out.word(1, shape.ptr)
 }
 
@@ -116,7 +116,7 @@ fn note(out: &mut Out, owner: &[u8], kind: u32, desc: &[u8]) -> Result<(), Write
     Ok(())
 }
 
-/// Copies the notes that [`super::super::elf_notes`] reads: no vector registers, no build ids of other tools.
+/// Copies the notes that `elf_notes` reads: no vector registers, no notes of other tools.
 fn copy_notes(data: Fields<'_>, shape: Shape, redact: Option<RedactRegisters<'_>>, out: &mut Out) -> Result<(), WriteError> {
     let wanted = |kind: u32| matches!(kind, NT_PRSTATUS | NT_PRPSINFO | NT_AUXV | NT_SIGINFO | NT_FILE);
     for raw in raw_notes(&data).filter(|n| n.core && wanted(n.kind)) {
@@ -129,7 +129,7 @@ fn copy_notes(data: Fields<'_>, shape: Shape, redact: Option<RedactRegisters<'_>
     Ok(())
 }
 
-/// Overwrites the arguments of the command line, and registers that hold no addresses.
+/// Zeroes the command line and the registers that do not hold addresses.
 fn redact_note(kind: u32, desc: &mut [u8], shape: Shape, address: RedactRegisters<'_>) {
     let len = u64::try_from(desc.len()).unwrap_or(u64::MAX);
     let from = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -150,8 +150,8 @@ fn redact_note(kind: u32, desc: &mut [u8], shape: Shape, address: RedactRegister
     }
 }
 
-/// What readers need to know of the dump that this one was made of.
-fn trim_note(dump: &Dump, redacted: bool, out: &mut Out) -> Result<(), WriteError> {
+/// Records what readers need to know about the original dump.
+fn trim_note(dump: &DumpFile, redacted: bool, out: &mut Out) -> Result<(), WriteError> {
     let mut desc = Out::new(out.endian);
     let before = dump.facts.trimmed.is_some_and(|t| t.redacted);
     desc.u64(u64::from(redacted || before));

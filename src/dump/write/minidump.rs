@@ -2,29 +2,29 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::Dump;
+use super::super::DumpFile;
 use super::super::fields::Fields;
 use super::super::minidump::{Reading, stream};
 use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
 use crate::base::{AddrRange, Arch, Endian, Limits};
 
-/// Longest processor context that is copied. Those with vector registers have some kilobytes.
+/// Size in bytes of the largest processor context that is copied. With vector registers, a context takes a few kilobytes.
 const MAX_CONTEXT: u64 = 64 << 10;
-/// The part of the miscellaneous information that holds the process id; behind it are names of time zones and builds.
+/// Size in bytes of the part of MiscInfo that is copied: process id and times, but not time zone and build names.
 const MISC_BYTES: u64 = 24;
 
-/// What is being copied.
+/// A copy in progress.
 struct Copy<'a, 'r> {
     from: Reading<'a>,
     out: Out,
     redact: Option<RedactRegisters<'r>>,
     arch: Arch,
     strings: FxHashMap<(u64, bool), u32>,
-    /// Where thread records say where their stacks lie in the file, and the stacks' addresses.
+    /// *(offset of the file offset in a thread record, stack address)*, patched once the ranges are placed.
     stacks: Vec<(u64, u64)>,
 }
 
-pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
+pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
     const HEADER: u64 = 32;
     const ENTRY: u64 = 12;
     let limits = Limits::default();
@@ -44,7 +44,7 @@ pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRe
         (stream::EXCEPTION, Copy::exception),
         (stream::MEMORY_INFO, Copy::memory_info),
     ];
-    // Room for them, the mark of gcdump and the list of memory.
+    // Room for these, the trim marker and the memory list.
     let room = ENTRY.saturating_mul(9);
     copy.out.bytes.resize(usize::try_from(HEADER.saturating_add(room)).unwrap_or(0), 0);
     let mut directory = Out::new(endian);
@@ -79,7 +79,7 @@ pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRe
         copy.out.u64(range.len);
     }
     for (at, stack) in &copy.stacks {
-        // Beyond 4 GiB there is no way to say it; readers take the list of memory.
+        // Not representable beyond 4 GiB; readers use the memory list instead.
         let last = placed.partition_point(|r| r.start.0 <= *stack).checked_sub(1).and_then(|i| placed.get(i));
         let inside = last.filter(|r| stack.saturating_sub(r.start.0) < r.len);
         let offset = inside.and_then(|r| u32::try_from(r.offset.saturating_add(stack.saturating_sub(r.start.0))).ok());
@@ -88,23 +88,23 @@ pub(super) fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRe
     copy.out.patch(HEADER, &directory.bytes);
     copy.out.patch32(8, count);
     copy.out.patch32(12, u32::try_from(HEADER).unwrap_or(0));
-    // The checksum, which nobody writes.
+    // The checksum, which is always 0.
     copy.out.patch32(16, 0);
     Ok(Layout { head: copy.out.bytes, ranges: placed, file_bytes })
 }
 
 impl Copy<'_, '_> {
-    /// Appends the first `most` bytes of a stream as they are.
-    fn plain(&mut self, kind: u32, most: u64) -> Option<(u64, u64)> {
+    /// Copies the first `max` bytes of a stream verbatim.
+    fn plain(&mut self, kind: u32, max: u64) -> Option<(u64, u64)> {
         let stream = self.from.stream(kind, "stream")?;
         let at = self.out.at();
-        self.out.raw(stream.clamped(0, most));
+        self.out.raw(stream.clamped(0, max));
         Some((at, self.out.at().saturating_sub(at)))
     }
 
     fn system(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
         const SERVICE_PACK: u64 = 24;
-        let Some(stream) = self.from.stream(stream::SYSTEM, "system information") else { return Ok(None) };
+        let Some(stream) = self.from.stream(stream::SYSTEM, "system info") else { return Ok(None) };
         let place = self.plain(stream::SYSTEM, u64::MAX);
         let name = stream.u32(SERVICE_PACK).map_or(Ok(0), |at| self.string(u64::from(at), false))?;
         if let Some((at, _)) = place {
@@ -115,7 +115,7 @@ impl Copy<'_, '_> {
 
     fn misc(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
         let place = self.plain(stream::MISC, MISC_BYTES);
-        // It begins with its own size.
+        // The stream starts with its own size.
         if let Some((at, len)) = place.filter(|(_, len)| *len >= 4) {
             self.out.patch32(at, u32::try_from(len).unwrap_or(0));
         }
@@ -126,7 +126,7 @@ impl Copy<'_, '_> {
         Ok(self.plain(stream::MEMORY_INFO, u64::MAX))
     }
 
-    /// Copies the records of a list that begins with a 32-bit count, and returns where each of them was and is.
+    /// Copies the records of a list that starts with a 32-bit count. Returns the new offset and old contents of each.
     fn list(&mut self, kind: u32, entry: u64, name: &str) -> Result<Option<List>, WriteError> {
         let Some(stream) = self.from.stream(kind, name) else { return Ok(None) };
         let (start, count) = self.from.list(stream, entry, name);
@@ -143,7 +143,7 @@ impl Copy<'_, '_> {
 
     fn modules(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
         const ENTRY: u64 = 108;
-        let Some(list) = self.list(stream::MODULES, ENTRY, "list of modules")? else { return Ok(None) };
+        let Some(list) = self.list(stream::MODULES, ENTRY, "module list")? else { return Ok(None) };
         for (at, record) in &list.records {
             let record = Fields::new(record, self.out.endian);
             let name = record.u32(20).map_or(Ok(0), |n| self.string(u64::from(n), false))?;
@@ -155,7 +155,7 @@ impl Copy<'_, '_> {
             self.out.raw(bytes);
             self.out.patch32(at.saturating_add(76), u32::try_from(bytes.len()).unwrap_or(0));
             self.out.patch32(at.saturating_add(80), place);
-            // The second, older record of debug information.
+            // The legacy debug record is dropped.
             self.out.patch(at.saturating_add(84), &[0; 8]);
         }
         Ok(Some(list.place))
@@ -163,7 +163,7 @@ impl Copy<'_, '_> {
 
     fn threads(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
         const ENTRY: u64 = 48;
-        let Some(list) = self.list(stream::THREADS, ENTRY, "list of threads")? else { return Ok(None) };
+        let Some(list) = self.list(stream::THREADS, ENTRY, "thread list")? else { return Ok(None) };
         for (at, record) in &list.records {
             let record = Fields::new(record, self.out.endian);
             if let Some(stack) = record.u64(24) {
@@ -174,12 +174,12 @@ impl Copy<'_, '_> {
         Ok(Some(list.place))
     }
 
-    /// Copies a processor context and puts its size and place where `at` is.
+    /// Copies a processor context and writes its size and offset at `at`.
     fn context(&mut self, at: u64, len: Option<u32>, from: Option<u32>) -> Result<(), WriteError> {
         let bytes = from.zip(len).and_then(|(from, len)| self.from.file.slice(u64::from(from), u64::from(len)));
         let mut bytes = bytes.filter(|b| u64::try_from(b.len()).is_ok_and(|n| n <= MAX_CONTEXT)).unwrap_or_default().to_vec();
         if let Some(address) = self.redact {
-            // The flags that say which parts of the context are there.
+            // ContextFlags, which tell what parts of the context are present.
             let (word, flags) = match self.arch {
                 Arch::X64 => (8, 0x30..0x38),
                 Arch::X86 | Arch::Arm | Arch::Ppc => (4, 0..4),
@@ -197,7 +197,7 @@ impl Copy<'_, '_> {
 
     fn thread_names(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
         const ENTRY: u64 = 12;
-        let Some(list) = self.list(stream::THREAD_NAMES, ENTRY, "list of thread names")? else { return Ok(None) };
+        let Some(list) = self.list(stream::THREAD_NAMES, ENTRY, "thread name list")? else { return Ok(None) };
         for (at, record) in &list.records {
             let name = Fields::new(record, self.out.endian).u64(4).map_or(Ok(0), |n| self.string(n, true))?;
             let place = if self.out.endian == Endian::Little { u64::from(name).to_le_bytes() } else { u64::from(name).to_be_bytes() };
@@ -217,13 +217,13 @@ impl Copy<'_, '_> {
         Ok(place)
     }
 
-    /// Copies the string at `from` of the file, once however often it is named. `secret` ones come from the program.
+    /// Copies the string at `from` of the original, once even if it is shared. `secret` strings come from the program.
     fn string(&mut self, from: u64, secret: bool) -> Result<u32, WriteError> {
         if let Some(at) = self.strings.get(&(from, secret)) {
             return Ok(*at);
         }
-        let announced = self.from.file.u32(from).unwrap_or(0);
-        let bytes = self.from.file.clamped(from.saturating_add(4), u64::from(announced).min(self.from.limits.string_bytes) & !1);
+        let declared = self.from.file.u32(from).unwrap_or(0);
+        let bytes = self.from.file.clamped(from.saturating_add(4), u64::from(declared).min(self.from.limits.string_bytes) & !1);
         self.out.align(4);
         let at = self.out.at32()?;
         self.out.u32(u32::try_from(bytes.len()).unwrap_or(0));
@@ -240,9 +240,9 @@ impl Copy<'_, '_> {
     }
 }
 
-/// A list that was copied.
+/// A copied list.
 struct List {
     place: (u64, u64),
-    /// Where each record begins, and what it was.
+    /// New offset and original contents of each record.
     records: Vec<(u64, Vec<u8>)>,
 }

@@ -1,51 +1,51 @@
-//! Writes dumps: everything of a container but the memory itself, laid out for a choice of ranges.
+//! Lays out trimmed dumps: everything but the memory itself, for a given set of ranges.
 //!
-//! The container stays what it was. Of its notes or streams only those are written that the readers of this floor read.
+//! The container format is kept. Only notes and streams that this floor reads are written.
 
 mod elf;
 mod minidump;
 
-use super::{CapturedRange, Container, Dump, DumpError};
+use super::{CapturedRange, Container, DumpError, DumpFile};
 use crate::base::{AddrRange, Endian, PtrSize};
 
-/// Which register values may stay in a redacted dump: addresses. Whatever else lies in registers may be a piece of text.
+/// Whether a register value is an address and may stay in a redacted dump. Other values may be parts of strings.
 pub type RedactRegisters<'a> = &'a dyn Fn(u64) -> bool;
 
-/// A dump that is about to be written: first the head, then the bytes of the ranges, one behind the other.
+/// A dump ready to be written: the head, followed by the bytes of the ranges.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Headers, notes or streams, and the tables of the ranges.
+    /// Headers, notes or streams, and range tables.
     pub head: Vec<u8>,
-    /// The ranges in the order in which their bytes follow the head, with their places in the file.
+    /// The ranges, in the order in which their bytes follow the head, with their file offsets.
     pub ranges: Vec<CapturedRange>,
-    /// Bytes of the whole file.
+    /// Size of the whole file in bytes.
     pub file_bytes: u64,
 }
 
 /// Why a dump could not be laid out.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The dump that is to be copied cannot be read any more.
+    /// The original dump could not be read.
     #[error(transparent)]
     Source(#[from] DumpError),
-    /// The tables of the new dump would be larger than the format allows.
+    /// The new dump's tables would exceed the limits of the format.
     #[error("{0} do not fit into a dump of this format")]
     TooLarge(&'static str),
 }
 
-/// Lays a dump out that holds `ranges` of `dump`'s memory: sorted, not overlapping. With `redact` it is marked as redacted,
-/// and names of threads, command line and registers are overwritten.
+/// Lays out a dump with the memory `ranges` of `dump`, which must be sorted and disjoint. With `redact`, the dump is marked
+/// as redacted, and thread names, command line and registers are overwritten.
 ///
 /// # Errors
-/// [`WriteError`].
-pub fn lay_out(dump: &Dump, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
+/// Fails if the original's headers cannot be read again, or if the new tables exceed the limits of the format.
+pub fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
     match dump.facts.container {
         Container::ElfCore => elf::lay_out(dump, ranges, redact),
         Container::Minidump => minidump::lay_out(dump, ranges, redact),
     }
 }
 
-/// Bytes that are being put together, in the byte order of the dump.
+/// An output buffer in the byte order of the dump.
 struct Out {
     bytes: Vec<u8>,
     endian: Endian,
@@ -56,12 +56,12 @@ impl Out {
         Out { bytes: Vec::new(), endian }
     }
 
-    /// Where the next byte goes.
+    /// Offset of the next byte.
     fn at(&self) -> u64 {
         u64::try_from(self.bytes.len()).unwrap_or(u64::MAX)
     }
 
-    /// The same as a 32-bit offset.
+    /// Offset of the next byte, if it fits into 32 bits.
     fn at32(&self) -> Result<u32, WriteError> {
         u32::try_from(self.bytes.len()).map_err(|_| WriteError::TooLarge("its tables"))
     }
@@ -97,7 +97,7 @@ impl Out {
         self.bytes.resize(self.bytes.len().next_multiple_of(to), 0);
     }
 
-    /// Overwrites what stands at `at`, which was left empty before.
+    /// Overwrites the placeholder at `at`.
     fn patch(&mut self, at: u64, with: &[u8]) {
         let place = usize::try_from(at).ok().and_then(|at| self.bytes.get_mut(at..)).and_then(|p| p.get_mut(..with.len()));
         if let Some(place) = place {
@@ -111,7 +111,7 @@ impl Out {
     }
 }
 
-/// The ranges, their bytes one behind the other from `offset` on, and the end of the file.
+/// Assigns contiguous file offsets to `ranges`, starting at `offset`. Also returns the end of the file.
 fn place(ranges: &[AddrRange], offset: u64) -> (Vec<CapturedRange>, u64) {
     let mut at = offset;
     let placed = ranges.iter().map(|r| {
@@ -123,7 +123,7 @@ fn place(ranges: &[AddrRange], offset: u64) -> (Vec<CapturedRange>, u64) {
     (placed, at)
 }
 
-/// Overwrites the words of `bytes` that are no addresses, those that begin in `keep` excepted.
+/// Zeroes the words of `bytes` that are not addresses, except those at offsets in `keep`.
 fn redact_words(bytes: &mut [u8], size: usize, endian: Endian, keep: std::ops::Range<usize>, address: RedactRegisters<'_>) {
     for (word, at) in bytes.chunks_mut(size.max(1)).zip((0usize..).step_by(size.max(1))) {
         let push = |n: u64, b: &u8| (n << 8) | u64::from(*b);

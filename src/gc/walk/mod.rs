@@ -1,6 +1,6 @@
 //! The heap walk: from the first object of a segment to its end, object by object.
 //!
-//! Source: reference §4 and fallback-8-9-10.md §1 and §4, measured on 131 dumps: outside of the plan phase of a
+//! Source: `docs/internals/gc-structures.md#walking`, measured on 131 dumps: outside of the plan phase of a
 //! collection every walk ends exactly at the segment's end, once allocation contexts and objects in allocation are known.
 
 mod references;
@@ -12,18 +12,18 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use references::{Item, References, Run};
 pub use types::{ObjectType, ObjectTypes};
 
 use super::Gc;
-use crate::base::{Addr, AddrRange, Progress};
+use crate::base::{Addr, AddrRange, Answer, Progress, Silent};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::memory::Memory;
-use crate::model::{AllocContextModel, Generation, SegmentModel, WalkModel};
+use crate::model::{AllocContextModel, ContextOwner, Generation, SegmentModel, WalkModel};
 use segment::Context;
 use types::Cache;
 
@@ -41,6 +41,16 @@ pub struct Object<'o> {
     /// What was captured from the object's start on: the object and more, or less where the object is not whole.
     bytes: &'o [u8],
     memory: &'o Memory,
+}
+
+impl std::fmt::Debug for Object<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("address", &self.address)
+            .field("method_table", &self.kind.method_table)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'o> Object<'o> {
@@ -104,9 +114,9 @@ pub trait Visitor: Send {
 }
 
 /// The heap of one runtime, ready to be walked.
-pub struct Heap<'a> {
-    memory: &'a Memory,
-    tables: MethodTables<'a>,
+pub struct Walker {
+    memory: Arc<Memory>,
+    tables: MethodTables,
     types: ObjectTypes,
     segments: Vec<SegmentModel>,
     /// Numbers of the segments, by address.
@@ -122,7 +132,14 @@ pub struct Heap<'a> {
     holes: bool,
 }
 
+impl std::fmt::Debug for Walker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Walker").field("segments", &self.segments.len()).finish_non_exhaustive()
+    }
+}
+
 /// What a walk found out about the segments, and the visitors of its threads.
+#[derive(Debug)]
 pub struct Walked<V> {
     /// One for each segment of the heap that was walked, in their order, with the segment's number.
     pub segments: Vec<(usize, WalkModel)>,
@@ -130,17 +147,17 @@ pub struct Walked<V> {
     pub visitors: Vec<V>,
 }
 
-impl<'a> Heap<'a> {
+impl Walker {
     /// Prepares the walk of `gc`'s heap. `threads` gives the allocation contexts.
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what sizes objects.
-    pub fn new(gc: &Gc<'a>, threads: &[Thread]) -> Result<Heap<'a>, ContractError> {
-        let segments = gc.segments();
-        let (by_address, refused) = order(&segments, gc.memory);
-        Ok(Heap {
-            memory: gc.memory,
-            tables: MethodTables::new(gc.memory, gc.descriptor)?,
+    pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
+        let Answer { data: segments, notes } = gc.segments();
+        let (by_address, refused) = order(&segments, &gc.memory);
+        let walker = Walker {
+            memory: Arc::clone(&gc.memory),
+            tables: MethodTables::bind(&gc.memory, &gc.descriptor)?,
             holes: segments.iter().any(|s| {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
@@ -150,9 +167,10 @@ impl<'a> Heap<'a> {
             by_address,
             refused,
             contexts: usable(&gc.contexts(threads)),
-            unmask: gc.unmask,
+            unmask: gc.objects.as_ref().map_err(Clone::clone)?.unmask(),
             moving: gc.facts.structures_valid == Some(false),
-        })
+        };
+        Ok(Answer::new(walker, notes))
     }
 
     /// The segments, in the order of heaps and generations.
@@ -163,7 +181,7 @@ impl<'a> Heap<'a> {
     /// Leaves out the segments that `keep` refuses: damaged ones, where there are no objects to be found.
     pub fn retain(&mut self, keep: impl Fn(&SegmentModel) -> bool) {
         self.segments.retain(keep);
-        (self.by_address, self.refused) = order(&self.segments, self.memory);
+        (self.by_address, self.refused) = order(&self.segments, &self.memory);
     }
 
     /// Whether `address` lies in an allocation context or in the unformatted room behind it.
@@ -178,13 +196,18 @@ impl<'a> Heap<'a> {
     }
 
     /// The reader of method tables.
-    pub fn tables(&self) -> &MethodTables<'a> {
+    pub fn tables(&self) -> &MethodTables {
         &self.tables
     }
 
     /// The memory that the heap lies in.
-    pub fn memory(&self) -> &'a Memory {
-        self.memory
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.memory
+    }
+
+    /// An object that a walk met, to be looked at again.
+    pub fn again<'o>(&'o self, address: Addr, kind: &'o ObjectType, size: u64, generation: Generation) -> Object<'o> {
+        Object { address, kind, size, generation, bytes: self.memory.contiguous(address).unwrap_or_default(), memory: &self.memory }
     }
 
     /// The method table of the object at `address`, mark bits cleared. `None` where the object is not in the dump.
@@ -193,8 +216,8 @@ impl<'a> Heap<'a> {
     }
 
     /// The type whose method table is at `mt`; `None` where there is none that could have objects.
-    pub fn type_at(&self, mt: Addr) -> Option<std::sync::Arc<ObjectType>> {
-        self.types.get(self.memory, &self.tables, mt)
+    pub fn type_at(&self, mt: Addr) -> Option<Arc<ObjectType>> {
+        self.types.get(&self.memory, &self.tables, mt)
     }
 
     /// Walks the segments, several at a time, each thread with a visitor of its own.
@@ -202,7 +225,7 @@ impl<'a> Heap<'a> {
         self.walk_parts(progress, false, visitor)
     }
 
-    /// Like [`Heap::walk`], for who reads the heap once: the pages behind the walk leave this process at once, so that a
+    /// Like [`Walker::walk`], for who reads the heap once: the pages behind the walk leave this process at once, so that a
     /// dump of any size needs little resident memory, and the end of the process is not spent on them.
     pub fn walk_once<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
         self.walk_parts(progress, true, visitor)
@@ -218,7 +241,7 @@ impl<'a> Heap<'a> {
             for _ in 0..rayon::current_num_threads().min(self.segments.len()).max(1) {
                 scope.spawn(|_| {
                     let mut visitor = visitor();
-                    let mut cache = Cache::new(&self.types, self.memory, &self.tables);
+                    let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
                     let mut mine = Vec::new();
                     loop {
                         let i = next.fetch_add(1, Ordering::Relaxed);
@@ -255,7 +278,7 @@ impl<'a> Heap<'a> {
         let picked: Vec<(usize, &SegmentModel)> = self.segments.iter().enumerate().filter(|(_, s)| wanted(s)).collect();
         progress.start("walking the heap", Some(picked.iter().fold(0u64, |n, (_, s)| n.saturating_add(s.allocated_bytes))));
         let meter = segment::Meter::new(progress, false);
-        let mut cache = Cache::new(&self.types, self.memory, &self.tables);
+        let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
         let mut out = Vec::new();
         let mut stop = false;
         for (i, segment) in picked {
@@ -273,6 +296,18 @@ impl<'a> Heap<'a> {
         }
         progress.finish();
         out
+    }
+
+    /// Walks the segment with this number from `from`, where an object begins, or from its start, until `visit` breaks off: for
+    /// iterators, which continue later where they stopped. Returns what the walk found out; `None` for a number that no segment
+    /// has.
+    pub fn visit_from(&self, index: usize, from: Option<Addr>, visit: impl FnMut(&Object<'_>) -> ControlFlow<()>) -> Option<WalkModel> {
+        let segment = self.segments.get(index)?;
+        Some(self.refused(index, segment).unwrap_or_else(|| {
+            let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
+            let meter = segment::Meter::new(&Silent, false);
+            self.walk_segment(segment, from.unwrap_or(segment.start), &mut cache, &meter, visit)
+        }))
     }
 
     /// What is said of a segment that is not walked.
@@ -326,7 +361,7 @@ fn order(segments: &[SegmentModel], memory: &Memory) -> (Vec<usize>, BTreeMap<us
 /// behind the limit is there (proven with a thread that filled its context exactly). A *generation's* does not: inside a
 /// collection they are {mem, mem}, and skipping would lose the region's first object.
 fn usable(contexts: &[AllocContextModel]) -> Vec<Context> {
-    let counts = |c: &&AllocContextModel| c.limit > c.pointer || (c.limit == c.pointer && c.owner == "thread");
+    let counts = |c: &&AllocContextModel| c.limit > c.pointer || (c.limit == c.pointer && c.owner == ContextOwner::Thread);
     let mut out: Vec<Context> = contexts.iter().filter(counts).map(|c| Context { pointer: c.pointer, limit: c.limit }).collect();
     out.sort_by_key(|c| (c.pointer, std::cmp::Reverse(c.limit)));
     out.dedup_by_key(|c| c.pointer);

@@ -1,6 +1,6 @@
 //! Where objects hold references: the CGCDesc that lies before a method table whose type contains pointers.
 //!
-//! Source: `gcdesc.h` of the runtime; reference §5, verified on 100 658 references.
+//! Source: `gcdesc.h`; `docs/internals/gc-structures.md#references`, verified on 100,658 references.
 
 use crate::base::{Addr, AddrRange, Endian};
 use crate::memory::Memory;

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::Cache;
-use super::{Heap, Object, ObjectType, words};
+use super::{Object, ObjectType, Walker, words};
 use crate::base::{Addr, AddrRange, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
-use crate::model::{Generation, SegmentModel, WalkGap, WalkModel};
+use crate::model::{GapKind, Generation, SegmentModel, WalkGap, WalkModel};
 
 /// An allocation context: a stretch of a segment that holds no objects although it lies before its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ struct Counts {
     free_bytes: u64,
 }
 
-impl Heap<'_> {
+impl Walker {
     /// Walks one segment from `from`, where an object begins, and calls `visit` for each object, free space included.
     pub(super) fn walk_segment(
         &self,
@@ -101,7 +101,7 @@ impl Heap<'_> {
         let mut reported = from;
         while at < end {
             if at.since(reported).is_some_and(|n| n >= STEP) {
-                meter.add(self.memory, AddrRange::new(reported, at));
+                meter.add(&self.memory, AddrRange::new(reported, at));
                 reported = at;
             }
             while contexts.next_if(|c| c.pointer < at).is_some() {}
@@ -139,7 +139,7 @@ impl Heap<'_> {
                 Stop::NoObject => at = self.across_no_object(at, rules, &mut w),
             }
         }
-        meter.add(self.memory, AddrRange::new(reported, segment.allocated));
+        meter.add(&self.memory, AddrRange::new(reported, segment.allocated));
         (w.objects, w.bytes, w.free_objects, w.free_bytes) = (counts.objects, counts.bytes, counts.free_objects, counts.free_bytes);
         // A segment's end need not be aligned.
         let exact = at == end || (at > end && at.since(end).is_some_and(|over| over < rules.align));
@@ -166,7 +166,7 @@ impl Heap<'_> {
             w.stopped_because = Some("the memory is not in the dump".into());
         }
         w.absent_bytes = w.absent_bytes.saturating_add(next.since(at).unwrap_or(0));
-        add_gap(w, AddrRange::new(at, next), "absent");
+        add_gap(w, AddrRange::new(at, next), GapKind::Absent);
         next
     }
 
@@ -185,7 +185,7 @@ impl Heap<'_> {
                 w.stopped_because = Some(format!("the dump does not hold what tells whether {mt} is a method table"));
             }
             w.absent_bytes = w.absent_bytes.saturating_add(range.len());
-            add_gap(w, range, "absent");
+            add_gap(w, range, GapKind::Absent);
             return next;
         }
         // Large objects are cleared without a lock: of one that is half done only the beginning is zeros.
@@ -193,7 +193,7 @@ impl Heap<'_> {
         let in_allocation = first == 0 && range.len() >= rules.smallest && self.all_zero(cleared);
         let sum = if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes };
         *sum = sum.saturating_add(range.len());
-        add_gap(w, range, if in_allocation { "in-allocation" } else { "corrupt" });
+        add_gap(w, range, if in_allocation { GapKind::InAllocation } else { GapKind::Corrupt });
         next
     }
 
@@ -297,8 +297,8 @@ impl Heap<'_> {
 }
 
 /// Objects one behind the other in one captured stretch.
-struct Run<'r, 'h> {
-    heap: &'r Heap<'h>,
+struct Run<'r> {
+    heap: &'r Walker,
     rules: Rules,
     generation: Generation,
     /// What was captured, from where the run begins.
@@ -308,7 +308,7 @@ struct Run<'r, 'h> {
     counts: &'r mut Counts,
 }
 
-impl Run<'_, '_> {
+impl Run<'_> {
     /// Walks from `at` to the next event. Nothing in here allocates or searches.
     #[inline(always)]
     fn objects(
@@ -318,7 +318,7 @@ impl Run<'_, '_> {
         cache: &mut Cache<'_>,
         visit: &mut impl FnMut(&Object<'_>) -> ControlFlow<()>,
     ) -> Stop {
-        let memory = self.heap.memory;
+        let memory = &*self.heap.memory;
         let (unmask, word) = (self.heap.unmask, shape.ptr.bytes());
         let Rules { end, align, smallest, .. } = self.rules;
         let round = align.saturating_sub(1);
@@ -387,8 +387,8 @@ pub(super) fn generation_at(segment: &SegmentModel, at: Addr) -> (Generation, Ad
     part.map_or((segment.generation, segment.allocated), |p| (p.generation, p.end))
 }
 
-fn add_gap(w: &mut WalkModel, range: AddrRange, kind: &str) {
+fn add_gap(w: &mut WalkModel, range: AddrRange, kind: GapKind) {
     if w.gaps.len() < MAX_GAPS {
-        w.gaps.push(WalkGap { range, bytes: range.len(), kind: kind.into() });
+        w.gaps.push(WalkGap { range, bytes: range.len(), kind });
     }
 }

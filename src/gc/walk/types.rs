@@ -73,7 +73,7 @@ impl ObjectTypes {
     }
 
     /// The type whose method table is at `mt`; `None` where there is none that could have objects.
-    pub(super) fn get(&self, memory: &Memory, tables: &MethodTables<'_>, mt: Addr) -> Option<Arc<ObjectType>> {
+    pub(super) fn get(&self, memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<Arc<ObjectType>> {
         if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_address.get(&mt.0) {
             return known.clone();
         }
@@ -96,7 +96,7 @@ impl ObjectTypes {
     }
 }
 
-fn make(memory: &Memory, tables: &MethodTables<'_>, mt: Addr) -> Option<ObjectType> {
+fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> {
     if mt.is_null() {
         return None;
     }
@@ -126,7 +126,7 @@ fn make(memory: &Memory, tables: &MethodTables<'_>, mt: Addr) -> Option<ObjectTy
 pub(super) struct Cache<'h> {
     types: &'h ObjectTypes,
     memory: &'h Memory,
-    tables: &'h MethodTables<'h>,
+    tables: &'h MethodTables,
     slots: Vec<Slot>,
 }
 
@@ -144,7 +144,7 @@ pub(super) struct Slot {
 const SLOTS: usize = 1 << 12;
 
 impl<'h> Cache<'h> {
-    pub(super) fn new(types: &'h ObjectTypes, memory: &'h Memory, tables: &'h MethodTables<'h>) -> Cache<'h> {
+    pub(super) fn new(types: &'h ObjectTypes, memory: &'h Memory, tables: &'h MethodTables) -> Cache<'h> {
         Cache { types, memory, tables, slots: vec![Slot::default(); SLOTS] }
     }
 

@@ -1,10 +1,8 @@
-use std::io;
-
-use serde_json::Value;
-
-use super::completeness;
-use crate::model::{ContractsReport, GlobalModel};
-use crate::output::{Cell, Column, Grid, Page, Report, count, record};
+use super::name_of;
+use crate::model::{ContractModel, ContractsReport, FieldModel, GlobalModel, SupportKind, TypeModel};
+use crate::output::count;
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
 
 fn value(g: &GlobalModel) -> String {
     if let Some(a) = g.address {
@@ -21,122 +19,100 @@ fn value(g: &GlobalModel) -> String {
     }
 }
 
-impl ContractsReport {
-    fn contracts_grid(&self) -> Grid<'_> {
-        let columns =
-            vec![Column::text("contract", 24), Column::text("version", 8), Column::text("support", 24), Column::text("origin", 30)];
-        Grid::new(columns, || {
-            self.contracts.iter().map(|c| {
-                let support = serde_json::to_value(c.support).ok();
-                let support = support.and_then(|v| v.as_str().map(ToString::to_string));
-                vec![
-                    Cell::Text(c.name.clone()),
-                    Cell::some(c.version.clone(), Cell::Text),
-                    Cell::some(support, |s| Cell::Text(s.replace('-', " "))),
-                    Cell::some(c.origin.clone(), Cell::Text),
-                ]
-            })
-        })
-    }
+fn contract_columns<'r>() -> Columns<'r, ContractModel> {
+    columns::<ContractModel>()
+        .text("contract", 24, |c| &c.name)
+        .text_or_none("version", 8, |c| c.version.as_deref())
+        .made("support", 24, |c| name_of(c.support).map(|s| s.replace('-', " ")))
+        .text_or_none("origin", 30, |c| c.origin.as_deref())
+}
 
-    fn globals_grid(&self) -> Grid<'_> {
-        let columns = vec![Column::text("global", 34), Column::text("type", 10), Column::text("value", 40), Column::text("origin", 30)];
-        Grid::new(columns, || {
-            self.globals.iter().map(|g| {
-                vec![
-                    Cell::Text(g.name.clone()),
-                    Cell::some(g.type_name.clone(), Cell::Text),
-                    Cell::Text(value(g)),
-                    Cell::Text(g.origin.clone()),
-                ]
-            })
+fn global_columns<'r>() -> Columns<'r, GlobalModel> {
+    columns::<GlobalModel>()
+        .text("global", 34, |g| &g.name)
+        .text_or_none("type", 10, |g| g.type_name.as_deref())
+        .made("value", 40, value)
+        .text("origin", 30, |g| &g.origin)
+}
+
+/// A line of the list that programs get: everything.
+#[derive(Clone, Copy)]
+enum Item<'r> {
+    Contract(&'r ContractModel),
+    Type(&'r TypeModel),
+    Field(&'r TypeModel, &'r FieldModel),
+    Global(&'r GlobalModel),
+}
+
+fn item_columns<'r>() -> Columns<'r, Item<'r>> {
+    columns::<Item<'r>>()
+        .text("kind", 10, |i| match i {
+            Item::Contract(_) => "contract",
+            Item::Type(_) => "type",
+            Item::Field(..) => "field",
+            Item::Global(_) => "global",
         })
-    }
+        .made("name", 40, |i| match i {
+            Item::Contract(c) => c.name.clone(),
+            Item::Type(t) => t.name.clone(),
+            Item::Field(t, f) => format!("{}.{}", t.name, f.name),
+            Item::Global(g) => g.name.clone(),
+        })
+        .text_or_none("type", 12, |i| match i {
+            Item::Contract(_) | Item::Type(_) => None,
+            Item::Field(_, f) => f.type_name.as_deref(),
+            Item::Global(g) => g.type_name.as_deref(),
+        })
+        .made("value", 40, |i| match i {
+            Item::Contract(c) => c.version.clone(),
+            Item::Type(t) => t.size.map(|n| n.to_string()),
+            Item::Field(_, f) => Some(f.offset.to_string()),
+            Item::Global(g) => Some(value(g)),
+        })
+        .text_or_none("origin", 30, |i| match i {
+            Item::Contract(c) => c.origin.as_deref(),
+            Item::Type(_) => None,
+            Item::Field(_, f) => Some(&f.origin),
+            Item::Global(g) => Some(&g.origin),
+        })
+}
+
+fn type_line(t: &TypeModel) -> String {
+    let size = t.size.map(|n| format!(", {} bytes", count(n))).unwrap_or_default();
+    let fields: Vec<String> = t.fields.iter().map(|f| format!("{}={}", f.name, f.offset)).collect();
+    let colon = if fields.is_empty() { "" } else { ": " };
+    format!("  {}{size}{colon}{}", t.name, fields.join(" "))
 }
 
 impl Report for ContractsReport {
-    completeness!();
-
-    /// Everything in one list: contracts, types, fields, globals.
-    fn grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::text("kind", 10),
-            Column::text("name", 40),
-            Column::text("type", 12),
-            Column::text("value", 40),
-            Column::text("origin", 30),
-        ];
-        let text = |s: &str| Cell::Text(s.into());
-        Grid::new(columns, move || {
-            let contracts = self.contracts.iter().map(move |c| {
-                vec![
-                    text("contract"),
-                    text(&c.name),
-                    Cell::None,
-                    Cell::some(c.version.clone(), Cell::Text),
-                    Cell::some(c.origin.clone(), Cell::Text),
-                ]
-            });
-            let types = self.types.iter().flat_map(move |t| {
-                let size = vec![text("type"), text(&t.name), Cell::None, Cell::some(t.size, Cell::Count), Cell::None];
-                std::iter::once(size).chain(t.fields.iter().map(move |f| {
-                    vec![
-                        text("field"),
-                        Cell::Text(format!("{}.{}", t.name, f.name)),
-                        Cell::some(f.type_name.clone(), Cell::Text),
-                        Cell::Count(f.offset),
-                        text(&f.origin),
-                    ]
-                }))
-            });
-            let globals = self.globals.iter().map(move |g| {
-                vec![text("global"), text(&g.name), Cell::some(g.type_name.clone(), Cell::Text), Cell::Text(value(g)), text(&g.origin)]
-            });
-            contracts.chain(types).chain(globals)
-        })
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let origins = self.origins.iter().map(|o| record("origin", o));
-        let contracts = self.contracts.iter().map(|c| record("contract", c));
-        let types = self.types.iter().map(|t| record("type", t));
-        let globals = self.globals.iter().map(|g| record("global", g));
-        let checks = self.checks.iter().map(|c| record("check", c));
-        Box::new(origins.chain(contracts).chain(types).chain(globals).chain(checks))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        page.line("Sources, weakest first:")?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let contracts = self.contracts.iter().map(Item::Contract);
+        let types = self.types.iter().flat_map(|t| std::iter::once(Item::Type(t)).chain(t.fields.iter().map(move |f| Item::Field(t, f))));
+        let all = contracts.chain(types).chain(self.globals.iter().map(Item::Global));
+        to.table(Table::new(all, item_columns()).csv(true).shown(false));
+        to.line("Sources, weakest first:");
         for o in &self.origins {
             let at = o.address.map(|a| format!(" at {a}")).unwrap_or_default();
-            page.line(&format!("  {}{at} ({}, format version {})", o.name, o.kind, o.version))?;
+            to.line(format!("  {}{at} ({}, format version {})", o.name, o.kind, o.version));
         }
-        page.gap()?;
-        page.grid(&self.contracts_grid(), None)?;
-        for c in self.contracts.iter().filter(|c| c.support != crate::model::SupportKind::Supported && c.version.is_none()) {
-            page.line(&format!("  {}", c.message))?;
-        }
+        to.records("origin", &self.origins);
+        to.gap();
+        to.table(Table::records("contract", &self.contracts, contract_columns()));
+        let lacking = self.contracts.iter().filter(|c| c.support != SupportKind::Supported && c.version.is_none());
+        to.lines(lacking.map(|c| format!("  {}", c.message)));
         if !self.types.is_empty() {
-            page.gap()?;
-            page.line("Types (offset of each field in bytes):")?;
+            to.gap();
+            to.line("Types (offset of each field in bytes):");
         }
-        for t in &self.types {
-            let size = t.size.map(|n| format!(", {} bytes", count(n))).unwrap_or_default();
-            let fields: Vec<String> = t.fields.iter().map(|f| format!("{}={}", f.name, f.offset)).collect();
-            let colon = if fields.is_empty() { "" } else { ": " };
-            page.line(&format!("  {}{size}{colon}{}", t.name, fields.join(" ")))?;
-        }
-        if !self.globals.is_empty() {
-            page.gap()?;
-            page.grid(&self.globals_grid(), None)?;
-        }
+        to.lines(self.types.iter().map(type_line));
+        to.records("type", &self.types);
+        to.gap_if(!self.globals.is_empty());
+        to.table(Table::records("global", &self.globals, global_columns()).shown(!self.globals.is_empty()));
         if !self.checks.is_empty() {
-            page.gap()?;
-            page.line("Self-checks against this dump:")?;
-            for c in &self.checks {
-                page.line(&format!("  {:<8} {}: {}", c.outcome, c.name, c.facts))?;
-            }
+            to.gap();
+            to.line("Self-checks against this dump:");
         }
-        Ok(())
+        to.lines(self.checks.iter().map(|c| format!("  {:<8} {}: {}", c.outcome, c.name, c.facts)));
+        to.records("check", &self.checks);
     }
 }

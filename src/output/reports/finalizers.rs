@@ -1,113 +1,65 @@
-use std::io;
-
-use serde_json::Value;
-
-use super::completeness;
 use crate::model::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersReport, Generation};
-use crate::output::{Cell, Column, Grid, Page, Report, count, record};
+use crate::output::count;
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
 
-const GENERATIONS: [(Generation, &str); 5] = [
-    (Generation::Gen0, "gen0"),
-    (Generation::Gen1, "gen1"),
-    (Generation::Gen2, "gen2"),
-    (Generation::Loh, "loh"),
-    (Generation::Poh, "poh"),
-];
-
-fn heap_row(h: &FinalizerHeap) -> Vec<Cell> {
-    let of = |g: Generation| h.generations.iter().find(|n| n.generation == g).map_or(0, |n| n.count);
-    let mut row = vec![Cell::Count(h.heap), Cell::Count(h.registered)];
-    row.extend(GENERATIONS.map(|(g, _)| Cell::Count(of(g))));
-    row.extend([Cell::Count(h.ready), Cell::Count(h.critical)]);
-    row
+fn heap_columns<'r>() -> Columns<'r, FinalizerHeap> {
+    let of = |h: &FinalizerHeap, g: Generation| h.generations.iter().find(|n| n.generation == g).map_or(0, |n| n.count);
+    columns::<FinalizerHeap>()
+        .count("heap", |h| h.heap)
+        .count("registered", |h| h.registered)
+        .count("gen0", move |h| of(h, Generation::Gen0))
+        .count("gen1", move |h| of(h, Generation::Gen1))
+        .count("gen2", move |h| of(h, Generation::Gen2))
+        .count("loh", move |h| of(h, Generation::Loh))
+        .count("poh", move |h| of(h, Generation::Poh))
+        .count("ready", |h| h.ready)
+        .count("critical", |h| h.critical)
 }
 
-fn type_row(t: &FinalizerType) -> Vec<Cell> {
-    vec![
-        Cell::some(t.method_table, Cell::Addr),
-        Cell::Count(t.registered),
-        Cell::Count(t.ready),
-        Cell::Count(t.critical),
-        Cell::some(t.type_name.clone(), Cell::Text),
-    ]
+fn type_columns<'r>() -> Columns<'r, FinalizerType> {
+    columns::<FinalizerType>()
+        .address("method_table", |t| t.method_table)
+        .count("registered", |t| t.registered)
+        .count("ready", |t| t.ready)
+        .count("critical", |t| t.critical)
+        .text_or_none("type", 60, |t| t.type_name.as_deref())
 }
 
-fn object_row(o: &FinalizerObject) -> Vec<Cell> {
-    vec![
-        Cell::Addr(o.object),
-        Cell::Text(o.state.name().into()),
-        Cell::some(o.generation, |g| Cell::Text(g.name().into())),
-        Cell::Count(o.heap),
-        Cell::some(o.type_name.clone(), Cell::Text),
-    ]
-}
-
-impl FinalizersReport {
-    fn heaps_grid(&self) -> Grid<'_> {
-        let mut columns = vec![Column::number("heap"), Column::number("registered")];
-        columns.extend(GENERATIONS.map(|(_, name)| Column::number(name)));
-        columns.extend(["ready", "critical"].map(Column::number));
-        Grid::new(columns, || self.heaps.iter().map(heap_row))
-    }
-
-    fn types_grid(&self) -> Grid<'_> {
-        let mut columns = vec![Column::address("method_table")];
-        columns.extend(["registered", "ready", "critical"].map(Column::number));
-        columns.push(Column::text("type", 60));
-        Grid::new(columns, || self.types.iter().map(type_row))
-    }
-
-    fn objects_grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::address("object"),
-            Column::text("state", 10),
-            Column::text("generation", 10),
-            Column::number("heap"),
-            Column::text("type", 60),
-        ];
-        Grid::new(columns, || self.objects.iter().flatten().map(object_row))
-    }
+fn object_columns<'r>() -> Columns<'r, FinalizerObject> {
+    columns::<FinalizerObject>()
+        .address("object", |o| o.object)
+        .text("state", 10, |o| o.state.name())
+        .text_or_none("generation", 10, |o| o.generation.map(|g| g.name()))
+        .count("heap", |o| o.heap)
+        .text_or_none("type", 60, |o| o.type_name.as_deref())
 }
 
 impl Report for FinalizersReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        if self.objects.is_some() { self.objects_grid() } else { self.types_grid() }
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let objects = self.objects.iter().flatten().map(|o| record("object", o));
-        let types = self.types.iter().map(|t| record("type", t));
-        Box::new(objects.chain(types).chain(self.heaps.iter().map(|h| record("heap", h))))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        if self.objects.as_ref().is_some_and(|o| !o.is_empty()) {
-            page.grid(&self.objects_grid(), None)?;
-            page.gap()?;
-        }
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let listed = self.objects.is_some();
+        let some = self.objects.as_ref().is_some_and(|o| !o.is_empty());
+        to.table(Table::records("object", self.objects.iter().flatten(), object_columns()).csv(listed).shown(some));
+        to.gap_if(some);
+        to.table(Table::records("type", &self.types, type_columns()).csv(!listed).shown(!self.types.is_empty()));
         if !self.types.is_empty() {
-            page.grid(&self.types_grid(), None)?;
             if self.shown.is_some() {
-                page.line("… and more types (--top 0 lists all)")?;
+                to.line("… and more types (--top 0 lists all)");
             }
-            page.gap()?;
+            to.gap();
         }
-        page.grid(&self.heaps_grid(), None)?;
-        page.gap()?;
+        to.table(Table::records("heap", &self.heaps, heap_columns()));
+        to.gap();
         let due = self.ready.saturating_add(self.critical);
-        let thread = self.thread.as_ref().map_or_else(
-            || "unknown".to_string(),
-            |t| {
-                let id = |n: Option<u64>| n.map_or_else(|| "?".to_string(), |n| n.to_string());
-                format!("managed id {}, os id {}", id(t.managed_id.map(u64::from)), id(t.os_id))
-            },
-        );
-        page.facts(&[
+        let id = |n: Option<u64>| n.map_or_else(|| "?".to_string(), |n| n.to_string());
+        let thread = self
+            .thread
+            .as_ref()
+            .map_or_else(|| "unknown".to_string(), |t| format!("managed id {}, os id {}", id(t.managed_id.map(u64::from)), id(t.os_id)));
+        to.facts([
             ("registered", count(self.registered)),
             ("due", format!("{} of which {} critical", count(due), count(self.critical))),
             ("thread", thread),
-        ])
+        ]);
     }
 }

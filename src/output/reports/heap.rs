@@ -1,121 +1,100 @@
-use std::io;
+use serde::Serialize;
 
-use serde_json::{Value, json};
-
-use super::completeness;
 use crate::base::Addr;
-use crate::model::{GenerationModel, HeapDetail, HeapModel, HeapReport, HeapTotals, NamedCount};
-use crate::output::{Cell, Column, Grid, Page, Report, bytes, record};
+use crate::model::{AllocContextModel, ContextOwner, GenerationModel, HeapDetail, HeapModel, HeapReport, NamedCount};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+use crate::output::{Cell, bytes};
 
-fn row(heap: &HeapModel, g: &GenerationModel) -> Vec<Cell> {
-    vec![
-        Cell::Count(heap.index),
-        Cell::Text(g.generation.name().into()),
-        Cell::Count(g.segments),
-        Cell::Bytes(g.allocated),
-        Cell::Bytes(g.committed),
-        Cell::Bytes(g.reserved),
-        Cell::Share(g.share),
-    ]
+/// A generation of a heap.
+#[derive(Serialize)]
+struct Row<'r> {
+    heap: u64,
+    #[serde(flatten)]
+    generation: &'r GenerationModel,
 }
 
-fn totals_row(name: &str, t: &HeapTotals) -> Vec<Cell> {
-    vec![
-        Cell::Text(name.into()),
-        Cell::Text(String::new()),
-        Cell::Count(t.segments),
-        Cell::Bytes(t.allocated),
-        Cell::Bytes(t.committed),
-        Cell::Bytes(t.reserved),
-        Cell::Text(String::new()),
-    ]
+/// What else is known of a heap.
+#[derive(Serialize)]
+struct Detail<'r> {
+    heap: u64,
+    address: Option<Addr>,
+    #[serde(flatten)]
+    detail: &'r HeapDetail,
+}
+
+fn generation_columns<'r>() -> Columns<'r, Row<'r>> {
+    columns::<Row<'r>>()
+        .count("heap", |r| r.heap)
+        .text("generation", 10, |r| r.generation.generation.name())
+        .count("segments", |r| r.generation.segments)
+        .bytes("allocated", |r| r.generation.allocated)
+        .bytes("committed", |r| r.generation.committed)
+        .bytes("reserved", |r| r.generation.reserved)
+        .share("share", |r| r.generation.share)
+}
+
+fn part_lines(h: &HeapModel) -> impl Iterator<Item = String> {
+    h.generations.iter().flat_map(|g| &g.parts).map(|part| {
+        let size = bytes(part.end.since(part.start).unwrap_or(0));
+        format!("heap {}, inside the ephemeral segment: {} {} to {} ({size})", h.index, part.generation, part.start, part.end)
+    })
+}
+
+fn context_line(c: &AllocContextModel) -> String {
+    let owner = match (c.owner, c.owner_id, c.heap) {
+        (ContextOwner::Thread, Some(id), _) => format!("thread {id}"),
+        (ContextOwner::Generation, Some(g), Some(heap)) => format!("generation {g} of heap {heap}"),
+        (other, ..) => other.to_string(),
+    };
+    let left = c.limit.since(c.pointer).unwrap_or(0);
+    format!("allocation context of {owner}: {} to {} ({} free)", c.pointer, c.limit, bytes(left))
 }
 
 impl Report for HeapReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::number("heap"),
-            Column::text("generation", 10),
-            Column::number("segments"),
-            Column::number("allocated"),
-            Column::number("committed"),
-            Column::number("reserved"),
-            Column::number("share"),
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let none = self.heaps.iter().all(|h| h.generations.is_empty());
+        if none {
+            to.line("No generation of the heap could be read.");
+        }
+        let t = &self.totals;
+        let rows = self.heaps.iter().flat_map(|h| h.generations.iter().map(|generation| Row { heap: h.index, generation }));
+        let blank = || Cell::Text("".into());
+        let totals = vec![
+            Cell::Text("total".into()),
+            blank(),
+            Cell::Count(t.segments),
+            Cell::Bytes(t.allocated),
+            Cell::Bytes(t.committed),
+            Cell::Bytes(t.reserved),
+            blank(),
         ];
-        Grid::new(columns, || self.heaps.iter().flat_map(|h| h.generations.iter().map(move |g| row(h, g))))
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let rows = self.heaps.iter().flat_map(|h| {
-            h.generations.iter().map(move |g| {
-                let mut r = record("generation", g);
-                if let Value::Object(fields) = &mut r {
-                    fields.insert("heap".into(), h.index.into());
-                }
-                r
-            })
-        });
-        let details = self.heaps.iter().filter_map(|h| {
-            let mut r = record("heap-detail", h.detail.as_ref()?);
-            if let Value::Object(fields) = &mut r {
-                fields.insert("heap".into(), h.index.into());
-                fields.insert("address".into(), json!(h.address));
-            }
-            Some(r)
-        });
-        let contexts = self.allocation_contexts.iter().map(|c| record("allocation-context", c));
-        Box::new(rows.chain(details).chain(contexts).chain([record("totals", &self.totals)]))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        if self.heaps.iter().all(|h| h.generations.is_empty()) {
-            page.line("No generation of the heap could be read.")?;
-        } else {
-            page.grid(&self.grid(), Some(totals_row("total", &self.totals)))?;
-            page.gap()?;
-            let t = &self.totals;
+        to.table(Table::records("generation", rows, generation_columns()).csv(true).shown(!none).totals(totals));
+        if !none {
+            to.gap();
             let (a, c, r) = (bytes(t.allocated), bytes(t.committed), bytes(t.reserved));
-            page.line(&format!("{a} allocated, {c} committed, {r} reserved"))?;
+            to.line(format!("{a} allocated, {c} committed, {r} reserved"));
         }
-        for h in &self.heaps {
-            for part in h.generations.iter().flat_map(|g| &g.parts) {
-                let size = part.end.since(part.start).unwrap_or(0);
-                page.line(&format!(
-                    "heap {}, inside the ephemeral segment: {} {} to {} ({})",
-                    h.index,
-                    part.generation,
-                    part.start,
-                    part.end,
-                    bytes(size)
-                ))?;
-            }
-        }
-        for c in &self.allocation_contexts {
-            let owner = match (c.owner.as_str(), c.owner_id, c.heap) {
-                ("thread", Some(id), _) => format!("thread {id}"),
-                ("generation", Some(g), Some(heap)) => format!("generation {g} of heap {heap}"),
-                (other, ..) => other.to_string(),
-            };
-            let left = c.limit.since(c.pointer).unwrap_or(0);
-            page.line(&format!("allocation context of {owner}: {} to {} ({} free)", c.pointer, c.limit, bytes(left)))?;
-        }
+        to.lines(self.heaps.iter().flat_map(part_lines));
+        to.lines(self.allocation_contexts.iter().map(context_line));
         for h in &self.heaps {
             if let Some(d) = &h.detail {
-                page.gap()?;
-                page.line(&match h.address {
+                to.gap();
+                to.line(match h.address {
                     Some(a) => format!("Heap {} ({a})", h.index),
                     None => format!("Heap {}", h.index),
-                })?;
-                detail(d, page)?;
+                });
+                to.facts(facts(d));
             }
         }
-        Ok(())
+        let details = self.heaps.iter().filter_map(|h| Some(Detail { heap: h.index, address: h.address, detail: h.detail.as_ref()? }));
+        to.table(Table::records("heap-detail", details, columns::<Detail<'r>>()));
+        to.records("allocation-context", &self.allocation_contexts);
+        to.record("totals", &self.totals);
     }
 }
 
-fn detail(d: &HeapDetail, page: &mut Page<'_>) -> io::Result<()> {
+fn facts(d: &HeapDetail) -> Vec<(&'static str, String)> {
     let address = |a: Option<Addr>| a.map_or_else(|| "n/a".to_string(), |a| a.to_string());
     let mut facts = vec![
         ("end of allocation", address(d.alloc_allocated)),
@@ -162,5 +141,5 @@ fn detail(d: &HeapDetail, page: &mut Page<'_>) -> io::Result<()> {
     facts.push(("compact reasons", counts(&d.compact_reasons)));
     facts.push(("expand mechanisms", counts(&d.expand_mechanisms)));
     facts.push(("mechanism bits", counts(&d.interesting_mechanism_bits)));
-    page.facts(&facts)
+    facts
 }

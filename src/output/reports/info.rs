@@ -1,10 +1,7 @@
-use std::io;
-
-use serde_json::Value;
-
-use super::completeness;
-use crate::model::{GcKind, GcLayout, GcModel, InfoReport};
-use crate::output::{Cell, Column, Grid, Page, Report, bytes, count, record};
+use crate::model::{GcKind, GcLayout, GcModel, InfoReport, LayoutSource};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Table, columns};
+use crate::output::{bytes, count};
 
 fn gc_line(gc: &GcModel) -> String {
     let mut parts = Vec::new();
@@ -24,36 +21,27 @@ fn gc_line(gc: &GcModel) -> String {
 }
 
 impl Report for InfoReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        let columns = vec![Column::text("fact", 20), Column::text("value", 60)];
-        Grid::new(columns, || self.facts().into_iter().map(|(k, v)| vec![Cell::Text(k.into()), Cell::Text(v)]))
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        Box::new(std::iter::once(record("info", self)))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        page.facts(&self.facts())?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.itself("info", self);
+        let fact_columns = columns::<(&'static str, String)>().text("fact", 20, |f| f.0).text("value", 60, |f| &f.1);
+        to.table(Table::new(self.facts(), fact_columns).csv(true).shown(false));
+        to.facts(self.facts());
         if let Some(error) = &self.runtime_error {
-            page.gap()?;
-            page.line(error)?;
+            to.gap();
+            to.line(error);
         }
         if !self.answers.is_empty() {
-            page.gap()?;
-            page.line("This dump answers:")?;
-            for a in &self.answers {
+            to.gap();
+            to.line("This dump answers:");
+            to.lines(self.answers.iter().map(|a| {
                 let reason = a.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
-                page.line(&format!("  {:<10} {}{reason}", a.command, a.answer))?;
-            }
+                format!("  {:<10} {}{reason}", a.command, a.answer)
+            }));
         }
         if let Some(next) = &self.next {
-            page.gap()?;
-            page.line(&format!("Next: {next}"))?;
+            to.gap();
+            to.line(format!("Next: {next}"));
         }
-        Ok(())
     }
 }
 
@@ -66,7 +54,7 @@ impl InfoReport {
             ("size", format!("{}, {} of memory captured", bytes(self.file_bytes), bytes(self.captured_bytes))),
         ];
         let mut fact = |name: &'static str, value: Option<String>| out.extend(value.map(|v| (name, v)));
-        fact("written by", self.writer.clone());
+        fact("written by", self.writer.map(|w| w.to_string()));
         fact("mapped", self.mapped_bytes.filter(|n| *n > self.captured_bytes).map(|n| format!("{} of address space", bytes(n))));
         fact("cut off", (self.truncated_bytes > 0).then(|| format!("{} are missing at the end of the file", bytes(self.truncated_bytes))));
         fact("process", self.process_name.clone());
@@ -79,16 +67,16 @@ impl InfoReport {
             let version = r.version.as_deref().unwrap_or("of unknown version");
             let by = r.version_source.as_ref().map(|s| format!(" (by {s})")).unwrap_or_default();
             fact("runtime", Some(format!(".NET {version}{by}, {}", r.module.as_deref().unwrap_or("module unknown"))));
-            let gc = match r.gc.as_str() {
-                "descriptor" => "the runtime's own descriptor".to_string(),
-                "synthesised" => "synthesised from GcDacVars".to_string(),
+            let gc = match r.gc {
+                LayoutSource::Descriptor => "the runtime's own descriptor".to_string(),
+                LayoutSource::Synthesised => "synthesised from GcDacVars".to_string(),
                 other => other.to_string(),
             };
             let overlay = r.overlay.as_ref().map(|o| format!(" ({o})")).unwrap_or_default();
-            let vm = match r.vm.as_str() {
-                "descriptor" => "the runtime's own descriptor".to_string(),
-                "overlay-json" => format!("the runtime's pointers with a bundled JSON{overlay}"),
-                "overlay" => format!("a bundled overlay{overlay}"),
+            let vm = match r.vm {
+                LayoutSource::Descriptor => "the runtime's own descriptor".to_string(),
+                LayoutSource::OverlayJson => format!("the runtime's pointers with a bundled JSON{overlay}"),
+                LayoutSource::Overlay => format!("a bundled overlay{overlay}"),
                 other => other.to_string(),
             };
             fact("layouts", Some(format!("VM: {vm}; GC: {gc}")));

@@ -1,4 +1,4 @@
-//! How each answer looks.
+//! What each answer says of itself.
 
 mod bridge;
 mod contracts;
@@ -9,6 +9,7 @@ mod handles;
 mod heap;
 mod info;
 mod object;
+mod objects;
 mod oom;
 mod place;
 mod retained;
@@ -23,16 +24,14 @@ mod trim;
 mod types;
 mod verify;
 
-/// The two methods that every report has in common.
-macro_rules! completeness {
-    () => {
-        fn complete(&self) -> bool {
-            self.complete
-        }
+pub use objects::objects;
 
-        fn set_complete(&mut self, complete: bool) {
-            self.complete = complete;
-        }
-    };
+/// Elements of a list, as people count.
+fn number<T>(list: &[T]) -> u64 {
+    u64::try_from(list.len()).unwrap_or(u64::MAX)
 }
-pub(crate) use completeness;
+
+/// The name that a word of the model has in JSON.
+fn name_of<T: serde::Serialize>(word: T) -> Option<String> {
+    serde_json::to_value(word).ok().and_then(|v| v.as_str().map(ToString::to_string))
+}

@@ -1,38 +1,36 @@
-use std::io;
+use serde::Serialize;
 
-use serde_json::Value;
-
-use super::completeness;
-use crate::model::{FieldValue, HeaderModel, HeaderState, ObjectReport, ValueKind};
-use crate::output::{Cell, Column, Grid, Page, Report, record};
+use super::name_of;
+use crate::base::Addr;
+use crate::model::{CutShort, DimensionModel, FieldValue, HeaderModel, HeaderState, ObjectReport, SegmentPlace, ValueKind};
+use crate::output::count;
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Readers, Table, columns};
 
 /// A kind as JSON has it.
 pub(super) fn kind(kind: ValueKind) -> String {
-    serde_json::to_value(kind).ok().and_then(|v| v.as_str().map(ToString::to_string)).unwrap_or_default()
+    name_of(kind).unwrap_or_default()
 }
 
-fn columns() -> Vec<Column> {
-    vec![
-        Column::number("offset"),
-        Column::text("name", 24),
-        Column::text("type", 32),
-        Column::address("address"),
-        Column::text("kind", 12),
-        Column::text("text", 60),
-        Column::text("declaring_type", 32),
-    ]
-}
-
-fn row(f: &FieldValue) -> Vec<Cell> {
-    vec![
-        Cell::some(f.offset, |n| Cell::Text(n.to_string())),
-        Cell::Text(f.name.clone()),
-        Cell::Text(f.type_name.clone()),
-        Cell::some(f.address, Cell::Addr),
-        Cell::Text(kind(f.kind)),
-        Cell::Text(f.text.clone()),
-        Cell::some(f.declaring_type.clone(), Cell::Text),
-    ]
+/// People get what they look for, and the declaring type where it says something.
+fn field_columns<'r>(inherited: bool) -> Columns<'r, FieldValue> {
+    columns::<FieldValue>()
+        .id("offset", |f| f.offset)
+        .text("name", 24, |f| &f.name)
+        .text("value", 60, |f| &f.text)
+        .only(Readers::People)
+        .text("type", 32, |f| &f.type_name)
+        .address("address", |f| f.address)
+        .only(Readers::Machines)
+        .made("kind", 12, |f| kind(f.kind))
+        .only(Readers::Machines)
+        .text("text", 60, |f| &f.text)
+        .only(Readers::Machines)
+        .text_or_none("declaring_type", 32, |f| f.declaring_type.as_deref())
+        .only(Readers::Machines)
+        .text_or_none("declared_by", 40, |f| f.declaring_type.as_deref())
+        .only(Readers::People)
+        .when(inherited)
 }
 
 /// A header word for people; `None` for one that holds nothing.
@@ -62,71 +60,73 @@ fn header(h: &HeaderModel) -> Option<String> {
     })
 }
 
-impl ObjectReport {
-    fn rows(&self) -> impl Iterator<Item = &FieldValue> {
-        self.fields.iter().chain(&self.elements)
-    }
+/// The object without what follows it.
+#[derive(Clone, Serialize)]
+struct Itself<'r> {
+    address: Addr,
+    #[serde(rename = "type")]
+    type_name: &'r Option<String>,
+    method_table: Addr,
+    interior: Option<Addr>,
+    segment: &'r Option<SegmentPlace>,
+    header: &'r Option<HeaderModel>,
+    size: u64,
+    length: Option<u64>,
+    dimensions: &'r [DimensionModel],
+    string: &'r Option<String>,
+    boxed: &'r Option<FieldValue>,
+    first_element: u64,
+    truncated: &'r [CutShort],
+}
 
-    /// What people look for; the other columns are in CSV and JSON.
-    fn for_people(&self) -> Grid<'_> {
-        let inherited = self.fields.iter().any(|f| f.declaring_type.is_some() && f.declaring_type != self.type_name);
-        let mut columns = vec![Column::number("offset"), Column::text("name", 24), Column::text("value", 60), Column::text("type", 40)];
-        if inherited {
-            columns.push(Column::text("declared_by", 40));
+impl ObjectReport {
+    fn itself(&self) -> Itself<'_> {
+        // Names every field: a new one is not forgotten.
+        let ObjectReport { address, type_name, method_table, interior, segment, header, size, length, dimensions, .. } = self;
+        let ObjectReport { string, boxed, fields: _, elements: _, first_element, truncated, .. } = self;
+        Itself {
+            address: *address,
+            type_name,
+            method_table: *method_table,
+            interior: *interior,
+            segment,
+            header,
+            size: *size,
+            length: *length,
+            dimensions,
+            string,
+            boxed,
+            first_element: *first_element,
+            truncated,
         }
-        let row = move |f: &FieldValue| {
-            let offset = Cell::some(f.offset, |n| Cell::Text(n.to_string()));
-            let mut row = vec![offset, Cell::Text(f.name.clone()), Cell::Text(f.text.clone()), Cell::Text(f.type_name.clone())];
-            if inherited {
-                row.push(Cell::some(f.declaring_type.clone(), Cell::Text));
-            }
-            row
-        };
-        Grid::new(columns, move || self.rows().map(row))
     }
 }
 
 impl Report for ObjectReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        Grid::new(columns(), || self.rows().map(row))
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let fields = self.fields.iter().map(|f| record("field", f));
-        let elements = self.elements.iter().map(|f| record("element", f));
-        // The object itself first, without what follows it.
-        let itself = ObjectReport { fields: Vec::new(), elements: Vec::new(), ..self.clone() };
-        let mut head = record("object", &itself);
-        if let Value::Object(map) = &mut head {
-            map.remove("fields");
-            map.remove("elements");
-        }
-        Box::new(std::iter::once(head).chain(fields).chain(elements))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let mut facts = vec![
             ("Address", self.address.to_string()),
             ("Type", self.type_name.clone().unwrap_or_else(|| "?".into())),
             ("Method table", self.method_table.to_string()),
-            ("Size", format!("{} bytes", crate::output::count(self.size))),
+            ("Size", format!("{} bytes", count(self.size))),
         ];
         facts.extend(self.interior.map(|a| ("Asked for", format!("{a}, {:#x} bytes into it", a.since(self.address).unwrap_or(0)))));
         facts.extend(self.segment.as_ref().map(|s| ("Where", format!("{} of heap {}, segment {}", s.generation, s.heap, s.address))));
         facts.extend(self.header.as_ref().and_then(header).map(|text| ("Header", text)));
-        facts.extend(self.length.map(|n| ("Length", crate::output::count(n))));
+        facts.extend(self.length.map(|n| ("Length", count(n))));
         facts.extend(self.boxed.as_ref().map(|b| ("Value", b.text.clone())));
         facts.extend(self.string.as_ref().map(|s| ("Text", s.clone())));
-        page.facts(&facts)?;
-        if self.rows().next().is_some() {
-            page.gap()?;
-            page.grid(&self.for_people(), None)?;
-        }
+        to.facts(facts);
+        to.itself("object", self.itself());
+        to.records("field", &self.fields);
+        to.records("element", &self.elements);
+        let rows = self.fields.iter().chain(&self.elements);
+        let inherited = self.fields.iter().any(|f| f.declaring_type.is_some() && f.declaring_type != self.type_name);
+        let some = rows.clone().next().is_some();
+        to.gap_if(some);
+        to.table(Table::new(rows, field_columns(inherited)).csv(true).shown(some));
         if !self.truncated.is_empty() {
-            page.line(&format!("Cut short: {}", self.truncated.join(", ")))?;
+            to.line(format!("Cut short: {}", self.truncated.iter().map(|c| c.name()).collect::<Vec<_>>().join(", ")));
         }
-        Ok(())
     }
 }

@@ -1,92 +1,49 @@
-use std::io;
-
-use serde_json::Value;
-
-use super::completeness;
+use super::name_of;
 use crate::model::{NearReport, NearRow, WhereReport};
-use crate::output::{Cell, Column, Grid, Page, Report, record};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+
+fn place_columns<'r>() -> Columns<'r, WhereReport> {
+    columns::<WhereReport>()
+        .address("address", |p| p.address)
+        .made("kind", 18, |p| name_of(p.kind))
+        .address("object", |p| p.object.as_ref().map(|o| o.address))
+        .count("offset", |p| p.offset)
+        .address("segment", |p| p.segment.as_ref().map(|s| s.address))
+        .count("heap", |p| p.segment.as_ref().map(|s| s.heap))
+        .text_or_none("generation", 10, |p| p.segment.as_ref().map(|s| s.generation.name()))
+        .text("text", 60, |p| &p.text)
+}
 
 impl Report for WhereReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::address("address"),
-            Column::text("kind", 18),
-            Column::address("object"),
-            Column::number("offset"),
-            Column::address("segment"),
-            Column::number("heap"),
-            Column::text("generation", 10),
-            Column::text("text", 60),
-        ];
-        Grid::new(columns, || {
-            let kind = serde_json::to_value(self.kind).ok().and_then(|v| v.as_str().map(ToString::to_string));
-            let segment = self.segment.as_ref();
-            [vec![
-                Cell::Addr(self.address),
-                Cell::some(kind, Cell::Text),
-                Cell::some(self.object.as_ref(), |o| Cell::Addr(o.address)),
-                Cell::some(self.offset, Cell::Count),
-                Cell::some(segment, |s| Cell::Addr(s.address)),
-                Cell::some(segment, |s| Cell::Count(s.heap)),
-                Cell::some(segment, |s| Cell::Text(s.generation.name().into())),
-                Cell::Text(self.text.clone()),
-            ]]
-            .into_iter()
-        })
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        Box::new(std::iter::once(record("place", self)))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        page.line(&format!("{}  {}", self.address, self.text))?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.itself("place", self);
+        to.table(Table::new([self], place_columns()).csv(true).shown(false));
+        to.line(format!("{}  {}", self.address, self.text));
         if let Some(range) = self.range {
-            page.line(&format!("range {} to {}", range.start, range.end))?;
+            to.line(format!("range {} to {}", range.start, range.end));
         }
         if !self.captured {
-            page.line("The byte at this address is not in the dump.")?;
+            to.line("The byte at this address is not in the dump.");
         }
-        Ok(())
     }
 }
 
-fn row(r: &NearRow) -> Vec<Cell> {
-    let text = r.type_name.clone().unwrap_or_else(|| format!("({})", r.kind));
-    vec![
-        Cell::Text(if r.here { ">".into() } else { String::new() }),
-        Cell::Addr(r.address),
-        Cell::Bytes(r.size),
-        Cell::some(r.method_table, Cell::Addr),
-        Cell::Text(text),
-    ]
+fn near_columns<'r>() -> Columns<'r, NearRow> {
+    columns::<NearRow>()
+        .text("here", 4, |r| if r.here { ">" } else { "" })
+        .address("address", |r| r.address)
+        .bytes("size", |r| r.size)
+        .address("method_table", |r| r.method_table)
+        .made("type", 60, |r| r.type_name.clone().unwrap_or_else(|| format!("({})", r.kind)))
 }
 
 impl Report for NearReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::text("here", 4),
-            Column::address("address"),
-            Column::number("size"),
-            Column::address("method_table"),
-            Column::text("type", 60),
-        ];
-        Grid::new(columns, || self.rows.iter().map(row))
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let rows = self.rows.iter().map(|r| record("near", r));
-        Box::new(rows.chain([record("segment", &self.segment)]))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let s = &self.segment;
-        page.line(&format!("{} of heap {}, segment {}, objects from {} to {}", s.generation, s.heap, s.address, s.start, s.allocated))?;
-        page.gap()?;
-        page.grid(&self.grid(), None)
+        to.line(format!("{} of heap {}, segment {}, objects from {} to {}", s.generation, s.heap, s.address, s.start, s.allocated));
+        to.gap();
+        to.table(Table::records("near", &self.rows, near_columns()).csv(true));
+        to.record("segment", s);
     }
 }

@@ -1,106 +1,65 @@
-use std::io;
+use super::number;
+use crate::model::{RootCoverageModel, RootModel, RootType, RootsReport};
+use crate::output::count;
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Readers, Table, columns};
 
-use serde_json::Value;
-
-use super::completeness;
-use crate::model::{RootModel, RootType, RootsReport};
-use crate::output::{Cell, Column, Grid, Page, Report, count, record};
-
-fn row(r: &RootModel) -> Vec<Cell> {
-    vec![
-        Cell::Text(r.kind.name().into()),
-        Cell::some(r.address, Cell::Addr),
-        Cell::Addr(r.object),
-        Cell::some(r.type_name.clone(), Cell::Text),
-        Cell::Text(r.flags.join(" ")),
-        Cell::Text(r.label.clone()),
-        Cell::some(r.thread.map(u64::from), Cell::Count),
-        Cell::some(r.method_table, Cell::Addr),
-    ]
+/// People do without the last two columns: both can be told from others.
+fn root_columns<'r>() -> Columns<'r, RootModel> {
+    columns::<RootModel>()
+        .text("kind", 19, |r| r.kind.name())
+        .address("address", |r| r.address)
+        .address("object", |r| r.object)
+        .text_or_none("type", 40, |r| r.type_name.as_deref())
+        .made("flags", 21, |r| r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" "))
+        .text("label", 40, |r| &r.label)
+        .count("thread", |r| r.thread.map(u64::from))
+        .only(Readers::Machines)
+        .address("method_table", |r| r.method_table)
+        .only(Readers::Machines)
 }
 
-fn type_row(t: &RootType) -> Vec<Cell> {
-    vec![Cell::Count(t.count), Cell::Count(t.objects), Cell::some(t.method_table, Cell::Addr), Cell::some(t.type_name.clone(), Cell::Text)]
+fn type_columns<'r>() -> Columns<'r, RootType> {
+    columns::<RootType>()
+        .count("count", |t| t.count)
+        .count("objects", |t| t.objects)
+        .address("method_table", |t| t.method_table)
+        .text_or_none("type", 60, |t| t.type_name.as_deref())
 }
 
-impl RootsReport {
-    /// For people the last two columns are left out: both can be told from others.
-    fn roots_grid(&self, columns: usize) -> Grid<'_> {
-        let all = [
-            Column::text("kind", 19),
-            Column::address("address"),
-            Column::address("object"),
-            Column::text("type", 40),
-            Column::text("flags", 21),
-            Column::text("label", 40),
-            Column::number("thread"),
-            Column::address("method_table"),
-        ];
-        let cut = move |r: &RootModel| row(r).into_iter().take(columns).collect();
-        Grid::new(all.into_iter().take(columns).collect(), move || self.roots.iter().flatten().map(cut))
-    }
-
-    fn types_grid(&self) -> Grid<'_> {
-        let columns = vec![Column::number("count"), Column::number("objects"), Column::address("method_table"), Column::text("type", 60)];
-        Grid::new(columns, || self.types.iter().flatten().map(type_row))
-    }
-
-    /// Counts beside coverage: what was not found may be absent from the dump only.
-    fn kinds_grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::text("kind", 19),
-            Column::number("count"),
-            Column::number("objects"),
-            Column::text("coverage", 12),
-            Column::text("because", 60),
-        ];
-        let row = |c: &crate::model::RootCoverageModel| {
-            let found = self.counts.iter().find(|n| n.kind == c.kind);
-            vec![
-                Cell::Text(c.kind.name().into()),
-                Cell::Count(found.map_or(0, |n| n.count)),
-                Cell::Count(found.map_or(0, |n| n.objects)),
-                Cell::Text(c.coverage.name().into()),
-                Cell::some(c.reason.clone(), Cell::Text),
-            ]
-        };
-        Grid::new(columns, move || self.coverage.iter().map(row))
-    }
+/// Counts beside coverage: what was not found may be absent from the dump only.
+fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
+    let found = |c: &RootCoverageModel| report.counts.iter().find(|n| n.kind == c.kind);
+    columns::<RootCoverageModel>()
+        .text("kind", 19, |c| c.kind.name())
+        .count("count", move |c| found(c).map_or(0, |n| n.count))
+        .count("objects", move |c| found(c).map_or(0, |n| n.objects))
+        .text("coverage", 12, |c| c.coverage.name())
+        .text_or_none("because", 60, |c| c.reason.as_deref())
 }
 
 impl Report for RootsReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        if self.types.is_some() { self.types_grid() } else { self.roots_grid(usize::MAX) }
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let roots = self.roots.iter().flatten().map(|r| record("root", r));
-        let types = self.types.iter().flatten().map(|t| record("type", t));
-        let dependents = self.dependents.iter().flatten().map(|d| record("dependent", d));
-        let counts = self.counts.iter().map(|c| record("count", c));
-        let coverage = self.coverage.iter().map(|c| record("coverage", c));
-        Box::new(roots.chain(types).chain(dependents).chain(counts).chain(coverage))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        let rows = self.roots.as_ref().map(Vec::len).or(self.types.as_ref().map(Vec::len)).unwrap_or(0);
-        if rows > 0 {
-            page.grid(&if self.types.is_some() { self.types_grid() } else { self.roots_grid(6) }, None)?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let by_type = self.types.is_some();
+        let some = self.roots.as_ref().map(Vec::len).or(self.types.as_ref().map(Vec::len)).unwrap_or(0) > 0;
+        to.table(Table::records("root", self.roots.iter().flatten(), root_columns()).csv(!by_type).shown(some && !by_type));
+        to.table(Table::records("type", self.types.iter().flatten(), type_columns()).csv(by_type).shown(some && by_type));
+        if some {
             if self.shown.is_some() {
-                page.line("… and more (--top 0 lists all)")?;
+                to.line("… and more (--top 0 lists all)");
             }
-            page.gap()?;
+            to.gap();
         }
-        page.grid(&self.kinds_grid(), None)?;
-        page.gap()?;
-        let dependents = match self.dependents.as_ref().map_or(0, Vec::len) {
+        to.records("dependent", self.dependents.iter().flatten());
+        to.records("count", &self.counts);
+        to.table(Table::records("coverage", &self.coverage, kind_columns(self)));
+        to.gap();
+        let dependents = match self.dependents.as_deref().map_or(0, number) {
             0 => String::new(),
             1 => ", and 1 dependent handle".into(),
-            n => format!(", and {} dependent handles", count(u64::try_from(n).unwrap_or(u64::MAX))),
+            n => format!(", and {} dependent handles", count(n)),
         };
         let roots = if self.total == 1 { "1 root".into() } else { format!("{} roots", count(self.total)) };
-        page.line(&format!("{roots}{dependents}"))
+        to.line(format!("{roots}{dependents}"));
     }
 }

@@ -1,92 +1,66 @@
-use std::io;
-
-use serde_json::Value;
-
-use super::completeness;
 use crate::model::{CoverageModel, GroupStat, StatBy, StatReport, TypeStat};
-use crate::output::{Align, Cell, Column, Grid, Page, Report, bytes, count, record};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+use crate::output::{bytes, count};
 
-fn type_row(t: &TypeStat) -> Vec<Cell> {
-    vec![Cell::Addr(t.method_table), Cell::Count(t.count), Cell::Bytes(t.bytes), Cell::Share(t.share), Cell::Text(t.type_name.clone())]
+fn type_columns<'r>() -> Columns<'r, TypeStat> {
+    columns::<TypeStat>()
+        .address("method_table", |t| t.method_table)
+        .count("count", |t| t.count)
+        .bytes("bytes", |t| t.bytes)
+        .share("share", |t| t.share)
+        .width(7)
+        .text("type", 60, |t| &t.type_name)
 }
 
-fn group_row(g: &GroupStat, by: StatBy) -> Vec<Cell> {
-    let mut row = vec![Cell::Text(g.key.clone())];
-    if by == StatBy::Segment {
-        row.push(Cell::some(g.heap, Cell::Count));
-        row.push(Cell::some(g.generation, |x| Cell::Text(x.name().into())));
-    }
-    row.extend([Cell::Count(g.count), Cell::Bytes(g.bytes), Cell::Share(g.share), Cell::Count(g.free_count), Cell::Bytes(g.free_bytes)]);
-    row
-}
-
-impl StatReport {
-    fn types_grid(&self, with_free: bool) -> Grid<'_> {
-        let columns = vec![
-            Column::address("method_table"),
-            Column::number("count"),
-            Column::number("bytes"),
-            Column { name: "share", align: Align::Right, width: 7 },
-            Column::text("type", 60),
-        ];
-        Grid::new(columns, move || self.types.iter().flatten().filter(move |t| with_free || !t.free).map(type_row))
-    }
-
-    fn groups_grid(&self) -> Grid<'_> {
-        let name = match self.by {
-            StatBy::Type => "type",
-            StatBy::Generation => "generation",
-            StatBy::Heap => "heap",
-            StatBy::Segment => "segment",
-            StatBy::Assembly => "assembly",
-            StatBy::Namespace => "namespace",
-            StatBy::Size => "size_from",
-        };
-        let mut columns =
-            vec![Column { align: if self.by == StatBy::Size { Align::Right } else { Align::Left }, ..Column::text(name, 40) }];
-        if self.by == StatBy::Segment {
-            columns.extend([Column::number("heap"), Column::text("generation", 10)]);
-        }
-        columns.extend(["count", "bytes", "share", "free_count", "free_bytes"].map(Column::number));
-        Grid::new(columns, move || self.groups.iter().flatten().map(|g| group_row(g, self.by)))
-    }
+fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
+    let name = match by {
+        StatBy::Type => "type",
+        StatBy::Generation => "generation",
+        StatBy::Heap => "heap",
+        StatBy::Segment => "segment",
+        StatBy::Assembly => "assembly",
+        StatBy::Namespace => "namespace",
+        StatBy::Size => "size_from",
+    };
+    let key = columns::<GroupStat>().text(name, 40, |g| &g.key);
+    let key = if by == StatBy::Size { key.right() } else { key };
+    key.count("heap", |g| g.heap)
+        .when(by == StatBy::Segment)
+        .text_or_none("generation", 10, |g| g.generation.map(|x| x.name()))
+        .when(by == StatBy::Segment)
+        .count("count", |g| g.count)
+        .bytes("bytes", |g| g.bytes)
+        .share("share", |g| g.share)
+        .count("free_count", |g| g.free_count)
+        .bytes("free_bytes", |g| g.free_bytes)
 }
 
 impl Report for StatReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        if self.types.is_some() { self.types_grid(true) } else { self.groups_grid() }
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let types = self.types.iter().flatten().map(|t| record("type", t));
-        let groups = self.groups.iter().flatten().map(|g| record("group", g));
-        Box::new(types.chain(groups).chain([record("totals", &self.totals), record("coverage", &self.coverage)]))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
-        if t.count == 0 {
-            page.line("No object matches.")?;
-            return page.line(&covered(&self.coverage));
+        let (some, by_type) = (t.count > 0, self.types.is_some());
+        let types = self.types.iter().flatten();
+        to.table(Table::records("type", types.clone(), type_columns()).csv(by_type).shown(false));
+        // For people free space stands below.
+        to.table(Table::new(types.filter(|t| !t.free), type_columns()).shown(some && by_type));
+        to.table(Table::records("group", self.groups.iter().flatten(), group_columns(self.by)).csv(!by_type).shown(some && !by_type));
+        to.record("totals", t);
+        to.record("coverage", &self.coverage);
+        if !some {
+            to.line("No object matches.");
+            return to.line(covered(&self.coverage));
         }
-        if self.types.is_some() {
-            page.grid(&self.types_grid(false), None)?;
-            if let Some(shown) = self.shown {
-                page.line(&format!("… and {} more types (--top 0 lists all)", count(t.types.saturating_sub(shown))))?;
-            }
-        } else {
-            page.grid(&self.groups_grid(), None)?;
+        if let Some(shown) = self.shown.filter(|_| by_type) {
+            to.line(format!("… and {} more types (--top 0 lists all)", count(t.types.saturating_sub(shown))));
         }
-        page.gap()?;
+        to.gap();
         let (objects, used) = (t.count.saturating_sub(t.free_count), t.bytes.saturating_sub(t.free_bytes));
-        let facts = [
+        to.facts([
             ("objects", format!("{} of {} types, {} ({} bytes)", count(objects), count(t.types), bytes(used), count(used))),
             ("free space", format!("{} stretches, {} ({} bytes)", count(t.free_count), bytes(t.free_bytes), count(t.free_bytes))),
             ("walked", covered(&self.coverage)),
-        ];
-        page.facts(&facts)
+        ]);
     }
 }
 

@@ -1,72 +1,43 @@
-use std::io;
-
-use serde_json::Value;
-
-use super::completeness;
 use super::stat::covered;
 use crate::model::{StringModel, StringsReport};
-use crate::output::{Cell, Column, Grid, Page, Report, bytes, count, record};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::{bytes, count};
 
-fn row(s: &StringModel) -> Vec<Cell> {
-    vec![Cell::Count(s.count), Cell::Count(s.length), Cell::Bytes(s.bytes), Cell::Bytes(s.waste), Cell::Addr(s.address)]
-}
-
-fn columns() -> Vec<Column> {
-    let mut columns = Vec::from(["count", "length", "bytes", "waste"].map(Column::number));
-    columns.push(Column::address("address"));
-    columns
-}
-
-impl StringsReport {
-    /// For people: three dots say that a value goes on.
-    fn page_grid(&self) -> Grid<'_> {
-        let mut columns = columns();
-        columns.push(Column::text("value", 60));
-        Grid::new(columns, move || {
-            self.strings.iter().map(|s| {
-                let mut row = row(s);
-                row.push(Cell::Text(if s.truncated { format!("{}…", s.value) } else { s.value.clone() }));
-                row
-            })
-        })
-    }
+fn string_columns<'r>() -> Columns<'r, StringModel> {
+    columns::<StringModel>()
+        .count("count", |s| s.count)
+        .count("length", |s| s.length)
+        .bytes("bytes", |s| s.bytes)
+        .bytes("waste", |s| s.waste)
+        .address("address", |s| s.address)
+        .text("truncated", 5, |s| if s.truncated { "true" } else { "false" })
+        .only(Readers::Machines)
+        .text("value", 60, |s| &s.value)
+        .only(Readers::Machines)
+        // Three dots say that a value goes on.
+        .made("value", 60, |s| if s.truncated { format!("{}…", s.value) } else { s.value.clone() })
+        .only(Readers::People)
 }
 
 impl Report for StringsReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        let mut columns = columns();
-        columns.extend([Column::text("truncated", 5), Column::text("value", 60)]);
-        Grid::new(columns, move || {
-            self.strings.iter().map(|s| {
-                let mut row = row(s);
-                row.extend([Cell::Text(s.truncated.to_string()), Cell::Text(s.value.clone())]);
-                row
-            })
-        })
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let strings = self.strings.iter().map(|s| record("string", s));
-        Box::new(strings.chain([record("totals", &self.totals), record("coverage", &self.coverage)]))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
-        if t.strings == 0 {
-            page.line("No string matches.")?;
-            return page.line(&covered(&self.coverage));
+        let (some, listed) = (t.strings > 0, !self.strings.is_empty());
+        to.table(Table::records("string", &self.strings, string_columns()).csv(true).shown(some && listed));
+        to.record("totals", t);
+        to.record("coverage", &self.coverage);
+        if !some {
+            to.line("No string matches.");
+            return to.line(covered(&self.coverage));
         }
-        if self.strings.is_empty() {
-            page.line("No content has as many strings.")?;
-        } else {
-            page.grid(&self.page_grid(), None)?;
+        if !listed {
+            to.line("No content has as many strings.");
         }
         if let Some(shown) = self.shown {
-            page.line(&format!("… and {} more rows (--top 0 lists all)", count(self.rows.saturating_sub(shown))))?;
+            to.line(format!("… and {} more rows (--top 0 lists all)", count(self.rows.saturating_sub(shown))));
         }
-        page.gap()?;
+        to.gap();
         let mut facts = vec![
             ("strings", format!("{}, {} ({} bytes)", count(t.strings), bytes(t.bytes), count(t.bytes))),
             ("different", format!("{} contents, {} of them more than once", count(t.distinct), count(t.duplicate_groups))),
@@ -76,6 +47,6 @@ impl Report for StringsReport {
             facts.push(("unreadable", format!("{} strings are not wholly in the dump", count(t.unreadable))));
         }
         facts.push(("walked", covered(&self.coverage)));
-        page.facts(&facts)
+        to.facts(facts);
     }
 }

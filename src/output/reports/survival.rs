@@ -1,14 +1,13 @@
-use std::io;
+use serde::Serialize;
 
-use serde_json::{Value, json};
-
-use super::completeness;
 use super::retained::root_coverage;
 use crate::model::{
-    CollectGeneration, CollectReport, GarbageObject, GarbageType, ObjectSum, ObjectsByType, TypeBytes, UnreachableReport, WhatifReport,
-    WhatifWeak,
+    CollectGeneration, CollectReport, GarbageObject, GarbageType, ObjectSum, ObjectsByType, TypeBytes, UnreachableReport, WhatifComponent,
+    WhatifReport, WhatifWeak,
 };
-use crate::output::{Cell, Column, Grid, Page, Report, bytes, count, plural, record};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::{bytes, count, plural};
 
 fn objects(n: u64, b: u64) -> String {
     let (human, exact) = (bytes(b), format!("{} bytes", count(b)));
@@ -19,247 +18,208 @@ fn sum(s: &ObjectSum) -> String {
     objects(s.count, s.bytes)
 }
 
+/// The sums of a list by type.
+#[derive(Clone, Copy, Serialize)]
+struct Sums {
+    count: u64,
+    bytes: u64,
+}
+
+impl From<&ObjectsByType> for Sums {
+    fn from(by: &ObjectsByType) -> Sums {
+        Sums { count: by.count, bytes: by.bytes }
+    }
+}
+
 /// Says so where `--top` cut the list.
-fn cut(page: &mut Page<'_>, by: &ObjectsByType) -> io::Result<()> {
+fn cut(to: &mut Sections<'_>, by: &ObjectsByType) {
     let listed = by.types.iter().fold(0u64, |n, t| n.saturating_add(t.count));
-    if listed < by.count { page.line("… and more types (--top 0 lists all)") } else { Ok(()) }
-}
-
-fn type_cells(t: &TypeBytes) -> Vec<Cell> {
-    vec![Cell::Count(t.count), Cell::Bytes(t.bytes), Cell::Addr(t.method_table), Cell::Text(t.type_name.clone())]
-}
-
-fn type_columns() -> Vec<Column> {
-    vec![Column::number("count"), Column::number("bytes"), Column::address("method_table"), Column::text("type", 60)]
-}
-
-fn types(by: &ObjectsByType) -> Grid<'_> {
-    Grid::new(type_columns(), || by.types.iter().map(type_cells))
-}
-
-impl WhatifReport {
-    fn weak_grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::address("address"),
-            Column::text("kind", 21),
-            Column::address("object"),
-            Column::text("now", 9),
-            Column::text("then", 9),
-            Column::text("type", 50),
-        ];
-        let row = |w: &WhatifWeak| {
-            vec![
-                Cell::Addr(w.address),
-                Cell::Text(w.kind.name().into()),
-                Cell::Addr(w.object),
-                Cell::Text(if w.reached_now { "reached" } else { "lost" }.into()),
-                Cell::Text(if w.survives { "survives" } else { "cleared" }.into()),
-                Cell::some(w.type_name.clone(), Cell::Text),
-            ]
-        };
-        Grid::new(columns, move || self.weak_handles.iter().map(row))
+    if listed < by.count {
+        to.line("… and more types (--top 0 lists all)");
     }
+}
 
-    fn components_grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::address("component"),
-            Column::text("then", 9),
-            Column::number("count"),
-            Column::number("bytes"),
-            Column::number("bridged"),
-            Column::text("type", 50),
-        ];
-        let row = |c: &crate::model::WhatifComponent| {
-            vec![
-                Cell::Addr(c.address),
-                Cell::Text(if c.survives { "survives" } else { "freed" }.into()),
-                Cell::Count(c.count),
-                Cell::Bytes(c.bytes),
-                Cell::Count(c.bridged),
-                Cell::Text(c.type_name.clone()),
-            ]
-        };
-        Grid::new(columns, move || self.components.iter().map(row))
-    }
+fn type_columns<'r>() -> Columns<'r, TypeBytes> {
+    add_type_columns(columns::<TypeBytes>())
+}
+
+fn add_type_columns<'r>(before: Columns<'r, TypeBytes>) -> Columns<'r, TypeBytes> {
+    before
+        .count("count", |t| t.count)
+        .bytes("bytes", |t| t.bytes)
+        .address("method_table", |t| t.method_table)
+        .text("type", 60, |t| &t.type_name)
+}
+
+fn weak_columns<'r>() -> Columns<'r, WhatifWeak> {
+    columns::<WhatifWeak>()
+        .address("address", |w| w.address)
+        .text("kind", 21, |w| w.kind.name())
+        .address("object", |w| w.object)
+        .text("now", 9, |w| if w.reached_now { "reached" } else { "lost" })
+        .text("then", 9, |w| if w.survives { "survives" } else { "cleared" })
+        .text_or_none("type", 50, |w| w.type_name.as_deref())
+}
+
+fn component_columns<'r>() -> Columns<'r, WhatifComponent> {
+    columns::<WhatifComponent>()
+        .address("component", |c| c.address)
+        .text("then", 9, |c| if c.survives { "survives" } else { "freed" })
+        .count("count", |c| c.count)
+        .bytes("bytes", |c| c.bytes)
+        .count("bridged", |c| c.bridged)
+        .text("type", 50, |c| &c.type_name)
+}
+
+#[derive(Clone, Serialize)]
+struct WhatifTotals<'r> {
+    survivors: Sums,
+    freed: Sums,
+    resurrected: &'r ObjectSum,
+    weak_total: u64,
+    weak_cleared: u64,
 }
 
 impl Report for WhatifReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        let mut columns = vec![Column::text("change", 9)];
-        columns.extend(type_columns());
-        let rows = |change: &'static str, by: &'_ ObjectsByType| -> Vec<Vec<Cell>> {
-            by.types.iter().map(|t| [vec![Cell::Text(change.into())], type_cells(t)].concat()).collect()
-        };
-        Grid::new(columns, move || [rows("survives", &self.survivors), rows("freed", &self.freed)].concat().into_iter())
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let survivors = self.survivors.types.iter().map(|t| record("survivor", t));
-        let freed = self.freed.types.iter().map(|t| record("freed", t));
-        let components = self.components.iter().map(|c| record("component", c));
-        let weak = self.weak_handles.iter().map(|w| record("weak-handle", w));
-        let totals = json!({
-            "survivors": { "count": self.survivors.count, "bytes": self.survivors.bytes },
-            "freed": { "count": self.freed.count, "bytes": self.freed.bytes },
-            "resurrected": self.resurrected, "weak_total": self.weak_total, "weak_cleared": self.weak_cleared,
-        });
-        let coverage = self.coverage.iter().map(|c| record("coverage", c));
-        Box::new(survivors.chain(freed).chain(components).chain(weak).chain([record("totals", &totals)]).chain(coverage))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        for (title, by) in [("These would survive:", &self.survivors), ("These would be freed:", &self.freed)] {
-            if by.count > 0 {
-                page.line(title)?;
-                page.grid(&types(by), None)?;
-                cut(page, by)?;
-                page.gap()?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let lists =
+            [("These would survive:", "survivor", "survives", &self.survivors), ("These would be freed:", "freed", "freed", &self.freed)];
+        for (title, record, change, by) in lists {
+            let some = by.count > 0;
+            if some {
+                to.line(title);
+            }
+            let columns = add_type_columns(columns::<TypeBytes>().text("change", 9, move |_| change).only(Readers::Machines));
+            to.table(Table::records(record, &by.types, columns).csv(true).shown(some));
+            if some {
+                cut(to, by);
+                to.gap();
             }
         }
-        if !self.components.is_empty() {
-            page.grid(&self.components_grid(), None)?;
-            page.gap()?;
-        }
-        if !self.weak_handles.is_empty() {
-            page.grid(&self.weak_grid(), None)?;
-            page.gap()?;
-        }
-        let facts = [
+        let (components, weak) = (!self.components.is_empty(), !self.weak_handles.is_empty());
+        to.table(Table::records("component", &self.components, component_columns()).shown(components));
+        to.gap_if(components);
+        to.table(Table::records("weak-handle", &self.weak_handles, weak_columns()).shown(weak));
+        to.gap_if(weak);
+        to.facts([
             ("would survive", objects(self.survivors.count, self.survivors.bytes)),
             ("would be freed", objects(self.freed.count, self.freed.bytes)),
             ("finalizers keep", format!("{} of those for one collection", sum(&self.resurrected))),
             ("weak handles", format!("{} of {} would be cleared", count(self.weak_cleared), count(self.weak_total))),
-        ];
-        page.facts(&facts)?;
-        page.gap()?;
-        root_coverage(page, &self.coverage)
+        ]);
+        to.record(
+            "totals",
+            WhatifTotals {
+                survivors: Sums::from(&self.survivors),
+                freed: Sums::from(&self.freed),
+                resurrected: &self.resurrected,
+                weak_total: self.weak_total,
+                weak_cleared: self.weak_cleared,
+            },
+        );
+        to.gap();
+        root_coverage(to, &self.coverage);
+        to.records("coverage", &self.coverage);
     }
 }
 
-impl UnreachableReport {
-    fn types_grid(&self) -> Grid<'_> {
-        let mut columns = type_columns();
-        columns.push(Column::text("class", 14));
-        let row = |t: &GarbageType| {
-            vec![
-                Cell::Count(t.count),
-                Cell::Bytes(t.bytes),
-                Cell::Addr(t.method_table),
-                Cell::Text(t.type_name.clone()),
-                Cell::Text(t.class.name().into()),
-            ]
-        };
-        Grid::new(columns, move || self.types.iter().flatten().map(row))
-    }
+fn garbage_type_columns<'r>() -> Columns<'r, GarbageType> {
+    columns::<GarbageType>()
+        .count("count", |t| t.count)
+        .bytes("bytes", |t| t.bytes)
+        .address("method_table", |t| t.method_table)
+        .text("type", 60, |t| &t.type_name)
+        .text("class", 14, |t| t.class.name())
+}
 
-    fn objects_grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::address("address"),
-            Column::address("method_table"),
-            Column::number("bytes"),
-            Column::text("generation", 10),
-            Column::text("class", 14),
-            Column::text("type", 50),
-        ];
-        let row = |o: &GarbageObject| {
-            vec![
-                Cell::Addr(o.address),
-                Cell::Addr(o.method_table),
-                Cell::Bytes(o.bytes),
-                Cell::Text(o.generation.name().into()),
-                Cell::Text(o.class.name().into()),
-                Cell::Text(o.type_name.clone()),
-            ]
-        };
-        Grid::new(columns, move || self.objects.iter().flatten().map(row))
-    }
+fn garbage_columns<'r>() -> Columns<'r, GarbageObject> {
+    columns::<GarbageObject>()
+        .address("address", |o| o.address)
+        .address("method_table", |o| o.method_table)
+        .bytes("bytes", |o| o.bytes)
+        .text("generation", 10, |o| o.generation.name())
+        .text("class", 14, |o| o.class.name())
+        .text("type", 50, |o| &o.type_name)
+}
+
+#[derive(Clone, Serialize)]
+struct UnreachableTotals<'r> {
+    reached: &'r ObjectSum,
+    unreachable: &'r ObjectSum,
 }
 
 impl Report for UnreachableReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        if self.objects.is_some() { self.objects_grid() } else { self.types_grid() }
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let types = self.types.iter().flatten().map(|t| record("type", t));
-        let objects = self.objects.iter().flatten().map(|o| record("object", o));
-        let classes = self.classes.iter().map(|c| record("class", c));
-        let totals = json!({ "reached": self.reached, "unreachable": self.unreachable });
-        let coverage = self.coverage.iter().map(|c| record("coverage", c));
-        Box::new(types.chain(objects).chain(classes).chain([record("totals", &totals)]).chain(coverage))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        if self.unreachable.count > 0 {
-            page.grid(&self.grid(), None)?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let (some, listed) = (self.unreachable.count > 0, self.objects.is_some());
+        to.table(Table::records("type", self.types.iter().flatten(), garbage_type_columns()).csv(!listed).shown(some && !listed));
+        to.table(Table::records("object", self.objects.iter().flatten(), garbage_columns()).csv(listed).shown(some && listed));
+        if some {
             if self.shown.is_some() {
-                page.line("… and more (--top 0 lists all)")?;
+                to.line("… and more (--top 0 lists all)");
             }
-            page.gap()?;
+            to.gap();
         }
-        let classes: Vec<(&str, String)> = self.classes.iter().map(|c| (c.class.name(), objects(c.count, c.bytes))).collect();
-        page.facts(&classes)?;
-        page.facts(&[("together       ", sum(&self.unreachable)), ("reached        ", sum(&self.reached))])?;
-        page.gap()?;
-        root_coverage(page, &self.coverage)
+        to.records("class", &self.classes);
+        to.facts(self.classes.iter().map(|c| (c.class.name(), objects(c.count, c.bytes))).collect::<Vec<_>>());
+        to.facts([("together       ", sum(&self.unreachable)), ("reached        ", sum(&self.reached))]);
+        to.record("totals", UnreachableTotals { reached: &self.reached, unreachable: &self.unreachable });
+        to.gap();
+        root_coverage(to, &self.coverage);
+        to.records("coverage", &self.coverage);
     }
 }
 
-impl CollectReport {
-    fn generations_grid(&self) -> Grid<'_> {
-        let names = ["objects", "bytes", "survivors", "survivor_bytes", "resurrected", "resurrected_bytes", "freed", "freed_bytes"]
-            .map(Column::number);
-        let row = |g: &CollectGeneration| {
-            let sums = [g.objects, g.survivors, g.resurrected, g.freed];
-            let cells = sums.into_iter().flat_map(|s| [Cell::Count(s.count), Cell::Bytes(s.bytes)]);
-            [Cell::Text(g.generation.name().into())].into_iter().chain(cells).collect()
-        };
-        let columns = [Column::text("generation", 10)].into_iter().chain(names).collect();
-        Grid::new(columns, move || self.generations.iter().map(row))
-    }
+fn generation_columns<'r>() -> Columns<'r, CollectGeneration> {
+    columns::<CollectGeneration>()
+        .text("generation", 10, |g| g.generation.name())
+        .count("objects", |g| g.objects.count)
+        .bytes("bytes", |g| g.objects.bytes)
+        .count("survivors", |g| g.survivors.count)
+        .bytes("survivor_bytes", |g| g.survivors.bytes)
+        .count("resurrected", |g| g.resurrected.count)
+        .bytes("resurrected_bytes", |g| g.resurrected.bytes)
+        .count("freed", |g| g.freed.count)
+        .bytes("freed_bytes", |g| g.freed.bytes)
+}
+
+#[derive(Clone, Serialize)]
+struct CollectTotals<'r> {
+    freed: Sums,
+    survivors: &'r ObjectSum,
+    promoted: &'r ObjectSum,
+    resurrected: &'r ObjectSum,
+    untouched: &'r ObjectSum,
 }
 
 impl Report for CollectReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        types(&self.freed)
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let freed = self.freed.types.iter().map(|t| record("freed", t));
-        let generations = self.generations.iter().map(|g| record("generation", g));
-        let totals = json!({
-            "freed": { "count": self.freed.count, "bytes": self.freed.bytes }, "survivors": self.survivors,
-            "promoted": self.promoted, "resurrected": self.resurrected, "untouched": self.untouched,
-        });
-        let coverage = self.coverage.iter().map(|c| record("coverage", c));
-        Box::new(freed.chain(generations).chain([record("totals", &totals)]).chain(coverage))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        if self.freed.count > 0 {
-            page.grid(&types(&self.freed), None)?;
-            cut(page, &self.freed)?;
-            page.gap()?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let some = self.freed.count > 0;
+        to.table(Table::records("freed", &self.freed.types, type_columns()).csv(true).shown(some));
+        if some {
+            cut(to, &self.freed);
+            to.gap();
         }
-        if !self.generations.is_empty() {
-            page.grid(&self.generations_grid(), None)?;
-            page.gap()?;
-        }
-        let facts = [
+        to.table(Table::records("generation", &self.generations, generation_columns()).shown(!self.generations.is_empty()));
+        to.gap_if(!self.generations.is_empty());
+        to.facts([
             ("freed", objects(self.freed.count, self.freed.bytes)),
             ("finalizers keep", sum(&self.resurrected)),
             ("survivors", sum(&self.survivors)),
             ("promoted", sum(&self.promoted)),
             ("not looked at", sum(&self.untouched)),
-        ];
-        page.facts(&facts)?;
-        page.gap()?;
-        root_coverage(page, &self.coverage)
+        ]);
+        to.record(
+            "totals",
+            CollectTotals {
+                freed: Sums::from(&self.freed),
+                survivors: &self.survivors,
+                promoted: &self.promoted,
+                resurrected: &self.resurrected,
+                untouched: &self.untouched,
+            },
+        );
+        to.gap();
+        root_coverage(to, &self.coverage);
+        to.records("coverage", &self.coverage);
     }
 }

@@ -1,74 +1,46 @@
-use std::io;
-
-use serde_json::Value;
-
-use super::completeness;
 use super::exceptions::trace;
 use crate::model::{ThreadModel, ThreadsReport};
-use crate::output::{Cell, Column, Grid, Page, Report, record};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
 
-fn row(t: &ThreadModel) -> Vec<Cell> {
-    let mut marks = Vec::new();
-    marks.extend(t.crashed.then(|| "CRASHED".to_string()));
-    marks.extend(t.finalizer.then(|| "finalizer".to_string()));
-    marks.extend(t.state.iter().cloned());
-    vec![
-        Cell::some(t.managed_id, |n| Cell::Text(n.to_string())),
-        Cell::some(t.os_id, |n| Cell::Text(n.to_string())),
-        Cell::some(t.name.clone(), Cell::Text),
-        Cell::Addr(t.address),
-        Cell::some(t.gc_mode.clone(), Cell::Text),
-        Cell::some(t.alloc_pointer, Cell::Addr),
-        Cell::some(t.alloc_limit, Cell::Addr),
-        Cell::some(t.exception.as_ref().map(|e| e.address), Cell::Addr),
-        Cell::some(t.exception.as_ref().and_then(|e| e.type_name.clone()), Cell::Text),
-        Cell::Text(marks.join(" ")),
-    ]
+fn marks(t: &ThreadModel) -> String {
+    let flags = [(t.crashed, "CRASHED"), (t.finalizer, "finalizer")];
+    let flags = flags.into_iter().filter(|f| f.0).map(|f| f.1);
+    flags.chain(t.state.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+}
+
+fn thread_columns<'r>() -> Columns<'r, ThreadModel> {
+    columns::<ThreadModel>()
+        .id("managed_id", |t| t.managed_id.map(u64::from))
+        .id("os_id", |t| t.os_id)
+        .text_or_none("name", 16, |t| t.name.as_deref())
+        .address("address", |t| t.address)
+        .text_or_none("gc_mode", 12, |t| t.gc_mode.map(|m| m.name()))
+        .address("alloc_pointer", |t| t.alloc_pointer)
+        .address("alloc_limit", |t| t.alloc_limit)
+        .address("exception", |t| t.exception.as_ref().map(|e| e.address))
+        .text_or_none("exception_type", 30, |t| t.exception.as_ref().and_then(|e| e.type_name.as_deref()))
+        .made("state", 40, marks)
 }
 
 impl Report for ThreadsReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        let columns = vec![
-            Column::number("managed_id"),
-            Column::number("os_id"),
-            Column::text("name", 16),
-            Column::address("address"),
-            Column::text("gc_mode", 12),
-            Column::address("alloc_pointer"),
-            Column::address("alloc_limit"),
-            Column::address("exception"),
-            Column::text("exception_type", 30),
-            Column::text("state", 40),
-        ];
-        Grid::new(columns, || self.threads.iter().map(row))
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        Box::new(self.threads.iter().map(|t| record("thread", t)))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        if !self.threads.is_empty() {
-            page.grid(&self.grid(), None)?;
-            page.gap()?;
-        }
-        page.line(&format!("{} managed threads, {} threads of the operating system", self.threads.len(), self.os_threads))?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.table(Table::records("thread", &self.threads, thread_columns()).csv(true).shown(!self.threads.is_empty()));
+        to.gap_if(!self.threads.is_empty());
+        to.line(format!("{} managed threads, {} threads of the operating system", self.threads.len(), self.os_threads));
         for t in self.threads.iter().filter(|t| t.crashed) {
             let id = t.managed_id.map_or_else(|| "?".into(), |n| n.to_string());
             let os = t.os_id.map_or_else(|| "?".into(), |n| n.to_string());
             let Some(exception) = &t.exception else {
-                page.line(&format!("Thread {id} (os {os}) crashed; it has no managed exception"))?;
+                to.line(format!("Thread {id} (os {os}) crashed; it has no managed exception"));
                 continue;
             };
-            page.line(&format!("Thread {id} (os {os}) crashed; its exception object is {}", exception.address))?;
-            page.gap()?;
-            trace(page, exception)?;
+            to.line(format!("Thread {id} (os {os}) crashed; its exception object is {}", exception.address));
+            to.gap();
+            trace(to, exception);
         }
         if let Some(os) = self.crashed_unmanaged {
-            page.line(&format!("The thread that crashed (os {os}) is not a managed one."))?;
+            to.line(format!("The thread that crashed (os {os}) is not a managed one."));
         }
-        Ok(())
     }
 }

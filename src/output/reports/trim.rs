@@ -1,31 +1,18 @@
-use std::io;
-
-use serde_json::Value;
-
-use super::completeness;
 use crate::model::{TrimPart, TrimReport};
-use crate::output::{Cell, Column, Grid, Page, Report, bytes, count, record};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+use crate::output::{Cell, bytes, count};
 
-fn row(part: &TrimPart) -> Vec<Cell> {
-    vec![Cell::Text(part.kind.name().into()), Cell::Bytes(part.bytes), Cell::Bytes(part.kept_bytes)]
+fn part_columns<'r>() -> Columns<'r, TrimPart> {
+    columns::<TrimPart>().text("kind", 10, |p| p.kind.name()).bytes("bytes", |p| p.bytes).bytes("kept_bytes", |p| p.kept_bytes)
 }
 
 impl Report for TrimReport {
-    completeness!();
-
-    fn grid(&self) -> Grid<'_> {
-        let columns = vec![Column::text("kind", 10), Column::number("bytes"), Column::number("kept_bytes")];
-        Grid::new(columns, || self.parts.iter().map(row))
-    }
-
-    fn records(&self) -> Box<dyn Iterator<Item = Value> + '_> {
-        let parts = self.parts.iter().map(|p| record("part", p));
-        Box::new(parts.chain(self.redacted.iter().map(|r| record("redacted", r))))
-    }
-
-    fn page(&self, page: &mut Page<'_>) -> io::Result<()> {
-        page.grid(&self.grid(), Some(vec![Cell::Text("total".into()), Cell::Bytes(self.bytes), Cell::Bytes(self.kept_bytes)]))?;
-        page.gap()?;
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let totals = vec![Cell::Text("total".into()), Cell::Bytes(self.bytes), Cell::Bytes(self.kept_bytes)];
+        to.table(Table::records("part", &self.parts, part_columns()).csv(true).totals(totals));
+        to.records("redacted", &self.redacted);
+        to.gap();
         let stored = if self.file_bytes == self.kept_bytes { String::new() } else { format!(", {} compressed", bytes(self.file_bytes)) };
         let mut facts = vec![
             ("written", self.output.clone()),
@@ -37,6 +24,6 @@ impl Report for TrimReport {
             facts.push(("overwritten", format!("{strings}, {arrays}, {} between objects", bytes(r.free_bytes))));
             facts.push(("still there", "names of types, fields and modules; numbers in fields; addresses; paths of modules".into()));
         }
-        page.facts(&facts)
+        to.facts(facts);
     }
 }

@@ -1,11 +1,15 @@
 //! What the integration tests share: running the program in process, and finding the real dumps.
 
+pub mod commands;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use gcdump::Runtime;
 use gcdump::cli::{self, Exit, Streams};
+use gcdump::gc::Walker;
 use serde_json::Value;
 
 /// What a run left behind.
@@ -211,6 +215,12 @@ pub fn answered() -> Vec<Answered> {
         println!("skipped: no dumps with answers at hand");
     }
     out
+}
+
+/// The walk of the runtime's heap.
+pub fn walker(runtime: &Runtime) -> Walker {
+    let threads = runtime.threads().map_or(&[][..], |t| t.data.as_slice());
+    Walker::new(runtime.gc().unwrap(), threads).unwrap().data
 }
 
 /// An address as answers print it.

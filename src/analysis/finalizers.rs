@@ -1,0 +1,115 @@
+//! Finalization queues: by heap, generation and type.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::roots::{ObjectTypes, number};
+use crate::base::{Addr, Answer};
+use crate::gc::FinalizerEntry;
+use crate::model::{
+    FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport, Generation,
+};
+use crate::session::{Error, Runtime, TypePattern};
+
+#[derive(Clone, Copy, Default)]
+struct States {
+    registered: u64,
+    ready: u64,
+    critical: u64,
+}
+
+impl States {
+    fn add(&mut self, state: FinalizerState) {
+        let n = match state {
+            FinalizerState::Registered => &mut self.registered,
+            FinalizerState::Ready => &mut self.ready,
+            FinalizerState::Critical => &mut self.critical,
+        };
+        *n = n.saturating_add(1);
+    }
+}
+
+/// Which objects, and how to list them.
+#[derive(Clone, Debug, Default)]
+pub struct FinalizersQuery {
+    /// Only objects of these types; empty for all.
+    pub types: Vec<TypePattern>,
+    /// Also every object.
+    pub objects: bool,
+    /// Types to list, 0 for all.
+    pub top: usize,
+}
+
+/// The finalization queue of each heap.
+///
+/// # Errors
+/// [`Error::Contract`] where the GC's structures are not described.
+pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<FinalizersReport>, Error> {
+    let FinalizersQuery { types, objects: with_objects, top } = query;
+    let (with_objects, top) = (*with_objects, *top);
+    let notes = runtime.begin();
+    let gc = notes.with(runtime.gc()?);
+    let namer = runtime.namer();
+    let mut objects = ObjectTypes::new(gc, &namer);
+    let mut by_type: FxHashMap<Option<Addr>, States> = FxHashMap::default();
+    let mut known: FxHashMap<Option<Addr>, bool> = FxHashMap::default();
+    let mut all = States::default();
+    let (mut heaps, mut list) = (Vec::new(), Vec::new());
+    for queue in notes.take(gc.finalizer_queues()) {
+        let mut own = States::default();
+        let mut generations: BTreeMap<Generation, u64> = BTreeMap::new();
+        for FinalizerEntry { object, state, generation, .. } in queue.entries {
+            let mt = objects.method_table(object);
+            let wanted = types.is_empty()
+                || *known.entry(mt).or_insert_with(|| mt.is_some_and(|mt| types.iter().any(|t| t.matches(mt, || objects.name(mt)))));
+            if !wanted {
+                continue;
+            }
+            own.add(state);
+            all.add(state);
+            by_type.entry(mt).or_default().add(state);
+            if let Some(generation) = generation {
+                let n = generations.entry(generation).or_default();
+                *n = n.saturating_add(1);
+            }
+            if with_objects {
+                let type_name = mt.map(|mt| objects.name(mt));
+                list.push(FinalizerObject { object, type_name, method_table: mt, state, generation, heap: queue.heap });
+            }
+        }
+        let States { registered, ready, critical } = own;
+        let generations = generations.into_iter().map(|(generation, count)| FinalizerGeneration { generation, count }).collect();
+        heaps.push(FinalizerHeap { heap: queue.heap, registered, ready, critical, generations });
+    }
+    let row = |(mt, s): (Option<Addr>, States)| FinalizerType {
+        type_name: mt.map(|mt| objects.name(mt)),
+        method_table: mt,
+        registered: s.registered,
+        ready: s.ready,
+        critical: s.critical,
+    };
+    let mut types: Vec<FinalizerType> = by_type.into_iter().map(row).collect();
+    let sum = |t: &FinalizerType| t.registered.saturating_add(t.ready).saturating_add(t.critical);
+    types.sort_by(|a, b| sum(b).cmp(&sum(a)).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
+    let shown = (top > 0 && types.len() > top).then(|| number(top));
+    types.truncate(if top == 0 { usize::MAX } else { top });
+    namer.note(&notes);
+    Ok(notes.finish(FinalizersReport {
+        registered: all.registered,
+        ready: all.ready,
+        critical: all.critical,
+        heaps,
+        thread: finalizer_thread(runtime),
+        types,
+        shown,
+        objects: with_objects.then_some(list),
+    }))
+}
+
+fn finalizer_thread(runtime: &Runtime) -> Option<FinalizerThread> {
+    let address = runtime.thread_reader().ok()?.finalizer()?;
+    // The queues are the answer; a broken thread list is no reason to call it partial.
+    let thread = runtime.threads_if_any().iter().find(|t| t.address == address);
+    Some(FinalizerThread { managed_id: thread.and_then(|t| t.id), os_id: thread.and_then(|t| t.os_id).filter(|id| *id != 0), address })
+}

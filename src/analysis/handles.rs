@@ -1,0 +1,77 @@
+//! GC handles: listed, counted, grouped.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{Addr, Answer};
+use crate::gc::HandleFilter;
+use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
+use crate::session::{Error, Runtime};
+
+/// Which handles, and how to list them.
+#[derive(Clone, Debug, Default)]
+pub struct HandlesQuery {
+    /// Only of these types; empty for all.
+    pub kinds: Vec<HandleKind>,
+    /// Only counts by type, no list.
+    pub stat: bool,
+    /// Counts by this instead of a list.
+    pub by: Option<HandleBy>,
+}
+
+/// The GC handles of all handle tables.
+///
+/// # Errors
+/// [`Error::Query`] for a type that this runtime does not have, [`Error::Contract`] where the GC's structures are not described.
+pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
+    let notes = runtime.begin();
+    let gc = notes.with(runtime.gc()?);
+    let supported = gc.supported_handles();
+    if let Some(kind) = query.kinds.iter().find(|k| !supported.contains(k)) {
+        let names: Vec<&str> = supported.iter().map(|k| k.name()).collect();
+        return Err(Error::Query(format!("this runtime has no handles of type {kind}; it has {}", names.join(", "))));
+    }
+    let heap = if query.by == Some(HandleBy::Generation) { Some(runtime.heap()?) } else { None };
+    heap.iter().for_each(|heap| notes.take(heap.begin().finish(())));
+    let namer = runtime.namer();
+    // A process may have millions of handles, but only some thousand types.
+    let mut names: FxHashMap<Addr, Option<String>> = FxHashMap::default();
+    let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
+    let list = !query.stat && query.by.is_none();
+    let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<String>, u64> = BTreeMap::new();
+    let mut handles: Vec<HandleModel> = Vec::new();
+    let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
+        let n = counts.entry(h.kind).or_default();
+        *n = n.saturating_add(1);
+        if let Some(by) = query.by {
+            let key = match by {
+                HandleBy::Type => Some(h.kind.name().to_string()),
+                HandleBy::ObjectType => h.method_table.map(|mt| name(mt).unwrap_or_else(|| mt.to_string())),
+                HandleBy::Generation => heap.as_ref().and_then(|heap| heap.generation_of(h.object)).map(|g| g.name().to_string()),
+            };
+            let n = groups.entry(key).or_default();
+            *n = n.saturating_add(1);
+        }
+        if list {
+            h.object_type = h.method_table.and_then(&mut name);
+            let secondary = h.secondary.filter(|s| h.kind == HandleKind::Dependent && !s.is_null());
+            h.secondary_type = secondary.and_then(|s| gc.method_table(s)).and_then(&mut name);
+            handles.push(h);
+        }
+    });
+    let tables = notes.take(walked);
+    let mut groups: Vec<HandleGroup> = groups.into_iter().map(|(key, count)| HandleGroup { key, count }).collect();
+    groups.sort_by_key(|g| std::cmp::Reverse(g.count));
+    namer.note(&notes);
+    Ok(notes.finish(HandlesReport {
+        total: counts.values().fold(0u64, |a, n| a.saturating_add(*n)),
+        counts: counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect(),
+        supported,
+        tables,
+        handles: list.then_some(handles),
+        by: query.by,
+        groups: query.by.map(|_| groups),
+    }))
+}

@@ -1,0 +1,106 @@
+//! The layout of a type.
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;
+
+use crate::base::Addr;
+use crate::clr::fields::{Field, Storage, Types};
+use crate::clr::method_table::{Category, MethodTableInfo};
+use crate::model::{LayoutField, TypeBrief, TypeCategory, TypeLayout};
+
+/// Base types of one type that are listed.
+const MAX_BASES: usize = 256;
+/// References of one type that are listed.
+const MAX_REFERENCES: usize = 1 << 16;
+/// How deep structures lie in each other.
+const MAX_DEPTH: u32 = 16;
+
+/// Name, module and token of a type.
+pub(super) fn brief(types: &Types, mt: Addr) -> TypeBrief {
+    let name = types.names().name(mt);
+    TypeBrief { name: name.name.clone(), method_table: mt, module: name.module.clone(), token: name.token.map(|t| format!("{t:#010x}")) }
+}
+
+/// The layout of the type at `mt`, without its statics; `None` where it cannot be read.
+pub(super) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
+    let tables = types.names().method_tables();
+    let info = tables.read(mt).ok()?;
+    let brief = brief(types, mt);
+    let fields = types.instance_fields(mt);
+    let field = |f: &Field| LayoutField {
+        offset: f.offset,
+        name: f.name.clone(),
+        type_name: f.type_name.clone(),
+        declaring_type: types.names().name(f.declaring).name.clone(),
+        token: format!("{:#010x}", f.token),
+        element_type: f.element,
+        method_table: f.method_table,
+    };
+    let mut references = Vec::new();
+    add_references(types, fields.as_deref().map_or(&[], Vec::as_slice), 0, 0, &mut references);
+    Some(TypeLayout {
+        name: brief.name,
+        method_table: mt,
+        canonical: tables.canonical(mt).ok(),
+        class: tables.class(mt).ok(),
+        module_address: tables.module(&info).ok(),
+        module: brief.module,
+        token: brief.token,
+        category: category(types, &info),
+        generic: info.generics,
+        bases: bases(types, &info),
+        interfaces: tables.interfaces(mt),
+        base_size: info.base_size,
+        component_size: info.component_size,
+        finalizer: info.has_finalizer,
+        collectible: info.is_collectible,
+        contains_pointers: info.contains_pointers,
+        fields: fields.as_ref().map(|list| list.iter().map(field).collect()),
+        statics: Vec::new(),
+        references,
+    })
+}
+
+fn category(types: &Types, info: &MethodTableInfo) -> TypeCategory {
+    let tables = types.names().method_tables();
+    match info.category {
+        Category::Interface => TypeCategory::Interface,
+        Category::SzArray => TypeCategory::SzArray,
+        Category::Array => TypeCategory::Array,
+        Category::ValueType if tables.is_enum(info) => TypeCategory::Enum,
+        Category::ValueType if tables.is_primitive(info) => TypeCategory::Primitive,
+        Category::ValueType if tables.is_nullable(info) => TypeCategory::Nullable,
+        Category::ValueType => TypeCategory::ValueType,
+        Category::Class => TypeCategory::Class,
+    }
+}
+
+fn bases(types: &Types, info: &MethodTableInfo) -> Vec<String> {
+    let tables = types.names().method_tables();
+    let mut out = Vec::new();
+    let mut at = info.parent;
+    while !at.is_null() && out.len() < MAX_BASES && tables.is_valid(at) == Ok(true) {
+        out.push(types.names().name(at).name.clone());
+        let Ok(info) = tables.read(at) else { break };
+        at = info.parent;
+    }
+    out
+}
+
+/// Offsets of references, those of nested structures included. `before` is where the list begins in the object.
+fn add_references(types: &Types, list: &[Field], before: u64, depth: u32, out: &mut Vec<u64>) {
+    for f in list.iter().filter(|f| f.storage == Storage::Instance) {
+        let offset = before.saturating_add(f.offset);
+        if out.len() >= MAX_REFERENCES || depth > MAX_DEPTH {
+            return;
+        }
+        if f.is_reference() {
+            out.push(offset);
+        } else if let Some(inner) = f.method_table.filter(|_| f.is_structure()).and_then(|mt| types.instance_fields(mt)) {
+            // Offsets of a structure's fields count from its box.
+            let Some(start) = offset.checked_sub(types.pointer_bytes()) else { continue };
+            add_references(types, &inner, start, depth.saturating_add(1), out);
+        }
+    }
+}

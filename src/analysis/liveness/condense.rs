@@ -1,0 +1,104 @@
+//! Strongly connected components of which only those with marked nodes stay: paths through the others become references.
+
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+use super::reach;
+use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError};
+
+/// References between components that are kept at most, before contracting gives up on the rest.
+const MOST: usize = 1 << 26;
+
+/// Components with marked nodes, and the references between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Condensed {
+    /// Nodes of each component, marked or not, ascending; sources before targets.
+    pub components: Vec<Vec<u32>>,
+    /// References from one component to another, sorted, each once.
+    pub references: Vec<(u32, u32)>,
+    /// Whether references were left out because there are too many.
+    pub cut: bool,
+}
+
+/// The components that `marked` nodes are in, in the graph that is reached from them over nodes with `inside`. Edges of nodes
+/// with `opaque` count for nothing.
+///
+/// # Errors
+/// [`GraphError`], which cannot happen for a part of a graph that could be built.
+pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaque: impl Fn(u32) -> bool) -> Result<Condensed, GraphError> {
+    let starts = marked.iter().copied().filter(|id| inside(*id));
+    let reached = reach(edges, starts, |from, to| !opaque(from) && inside(to));
+    let (part, ids) = part(edges, &reached, &opaque)?;
+    let mut is_marked = BitSet::new(edges.nodes());
+    marked.iter().for_each(|id| {
+        is_marked.set(*id);
+    });
+    let components = Components::compute(&part);
+    let members = components.members();
+    let order = components.condensation(&part)?;
+    let id_of = |node: &u32| usize::try_from(*node).ok().and_then(|i| ids.get(i)).copied();
+    // Colours: which marked components a component without marks leads to. Most have the same as their only successor.
+    let mut colours: Vec<Arc<[u32]>> = Vec::new();
+    let mut known: FxHashMap<Arc<[u32]>, ()> = FxHashMap::default();
+    let (mut kept, mut references): (Vec<u32>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
+    let (mut cost, mut cut) = (0usize, false);
+    let mut has_mark = BitSet::new(components.count());
+    // Numbers grow from targets to sources.
+    for component in 0..components.count() {
+        let mut leads: Vec<u32> = Vec::new();
+        let mut last: Option<&Arc<[u32]>> = None;
+        for next in order.successors(component) {
+            if has_mark.test(*next) {
+                leads.push(*next);
+            } else if let Some(colour) = usize::try_from(*next).ok().and_then(|i| colours.get(i))
+                && !last.is_some_and(|l| Arc::ptr_eq(l, colour))
+            {
+                leads.extend_from_slice(colour);
+                last = Some(colour);
+            }
+        }
+        leads.sort_unstable();
+        leads.dedup();
+        if cost.saturating_add(leads.len()) > MOST {
+            (leads, cut) = (Vec::new(), true);
+        }
+        if members.row(component).iter().filter_map(id_of).any(|id| is_marked.test(id)) {
+            has_mark.set(component);
+            kept.push(component);
+            cost = cost.saturating_add(leads.len());
+            references.extend(leads.iter().map(|to| (component, *to)));
+            colours.push(Arc::from([]));
+            continue;
+        }
+        let colour: Arc<[u32]> = leads.into();
+        let shared = match known.get_key_value(&colour) {
+            Some((same, ())) => Arc::clone(same),
+            None => {
+                cost = cost.saturating_add(colour.len());
+                known.insert(Arc::clone(&colour), ());
+                colour
+            }
+        };
+        colours.push(shared);
+    }
+    kept.reverse();
+    let place: FxHashMap<u32, u32> = kept.iter().copied().zip(0u32..).collect();
+    let mut references: Vec<(u32, u32)> = references.iter().filter_map(|(a, b)| Some((*place.get(a)?, *place.get(b)?))).collect();
+    references.sort_unstable();
+    let components = kept.iter().map(|c| members.row(*c).iter().filter_map(id_of).collect()).collect();
+    Ok(Condensed { components, references, cut })
+}
+
+/// The graph of the nodes in `reached`, without edges of `opaque` ones, and their numbers in `edges`.
+fn part(edges: &Csr, reached: &BitSet, opaque: impl Fn(u32) -> bool) -> Result<(Csr, Vec<u32>), GraphError> {
+    let ids: Vec<u32> = reached.iter().collect();
+    let number = |id: &u32| ids.binary_search(id).ok().and_then(|i| u32::try_from(i).ok());
+    let mut rows = CsrBuilder::with_capacity(ids.len(), ids.len());
+    for id in &ids {
+        if !opaque(*id) {
+            edges.successors(*id).iter().filter_map(number).for_each(|target| rows.push_edge(target));
+        }
+        rows.end_node()?;
+    }
+    Ok((rows.finish()?, ids))
+}

@@ -1,0 +1,151 @@
+//! Roots: named, counted, cut.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::base::{Addr, Answer};
+use crate::gc::Gc;
+use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootType, RootsReport};
+use crate::session::roots::{Root, RootOptions, Roots};
+use crate::session::{Error, Heap, Namer, TypePattern};
+
+/// Which roots, and how to list them.
+#[derive(Clone, Debug, Default)]
+pub struct RootsQuery {
+    /// Kinds of roots; weak handles only where asked for.
+    pub options: RootOptions,
+    /// Only roots that lead to objects of these types; empty for all.
+    pub types: Vec<TypePattern>,
+    /// Types instead of roots.
+    pub stat: bool,
+    /// Rows to list, 0 for all.
+    pub top: usize,
+}
+
+/// Method tables of objects, and their names; each looked at once.
+pub(super) struct ObjectTypes<'n> {
+    gc: &'n Gc,
+    namer: &'n Namer,
+    names: FxHashMap<Addr, String>,
+}
+
+impl<'n> ObjectTypes<'n> {
+    pub(super) fn new(gc: &'n Gc, namer: &'n Namer) -> ObjectTypes<'n> {
+        ObjectTypes { gc, namer, names: FxHashMap::default() }
+    }
+
+    pub(super) fn method_table(&self, object: Addr) -> Option<Addr> {
+        self.gc.method_table(object)
+    }
+
+    pub(super) fn name(&mut self, method_table: Addr) -> String {
+        let namer = self.namer;
+        self.names.entry(method_table).or_insert_with(|| namer.name_or_address(method_table)).clone()
+    }
+
+    pub(super) fn of(&mut self, object: Addr) -> Option<String> {
+        let mt = self.method_table(object)?;
+        Some(self.name(mt))
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    count: u64,
+    objects: FxHashSet<Addr>,
+}
+
+impl Tally {
+    fn add(&mut self, object: Addr) {
+        self.count = self.count.saturating_add(1);
+        self.objects.insert(object);
+    }
+}
+
+pub(super) fn number(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+/// What keeps objects alive from outside of the heap.
+///
+/// # Errors
+/// None today; room for a heap that cannot be walked.
+pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let roots = notes.take(Roots::collect(heap, &namer, &query.options));
+    let report = report(&roots, heap.gc(), &namer, query);
+    namer.note(&notes);
+    Ok(notes.finish(report))
+}
+
+fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsReport {
+    let options = &query.options;
+    let mut objects = ObjectTypes::new(gc, namer);
+    let mut known: FxHashMap<Option<Addr>, bool> = FxHashMap::default();
+    let mut picked: Vec<(&Root, Option<Addr>)> = Vec::new();
+    let mut kinds: BTreeMap<usize, Tally> = BTreeMap::new();
+    for root in &roots.roots {
+        let mt = objects.method_table(root.object);
+        let wanted = query.types.is_empty()
+            || *known.entry(mt).or_insert_with(|| mt.is_some_and(|mt| query.types.iter().any(|t| t.matches(mt, || objects.name(mt)))));
+        if wanted {
+            picked.push((root, mt));
+            let order = RootKind::ALL.iter().position(|k| *k == root.kind).unwrap_or(usize::MAX);
+            kinds.entry(order).or_default().add(root.object);
+        }
+    }
+    let counts = kinds
+        .into_iter()
+        .filter_map(|(i, t)| Some(RootCount { kind: *RootKind::ALL.get(i)?, count: t.count, objects: number(t.objects.len()) }));
+    let mut report = RootsReport {
+        total: number(picked.len()),
+        counts: counts.collect(),
+        coverage: roots.coverage.clone(),
+        roots: None,
+        types: None,
+        shown: None,
+        dependents: None,
+    };
+    let most = if query.top == 0 { usize::MAX } else { query.top };
+    if query.stat {
+        let mut types: FxHashMap<Option<Addr>, Tally> = FxHashMap::default();
+        for (root, mt) in &picked {
+            types.entry(*mt).or_default().add(root.object);
+        }
+        let row = |(mt, t): (Option<Addr>, Tally)| RootType {
+            type_name: mt.map(|mt| objects.name(mt)),
+            method_table: mt,
+            count: t.count,
+            objects: number(t.objects.len()),
+        };
+        let mut rows: Vec<RootType> = types.into_iter().map(row).collect();
+        rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
+        report.shown = (rows.len() > most).then(|| number(most));
+        rows.truncate(most);
+        report.types = Some(rows);
+        return report;
+    }
+    report.shown = (picked.len() > most).then(|| number(most));
+    let row = |(root, mt): &(&Root, Option<Addr>)| RootModel {
+        kind: root.kind,
+        address: root.address,
+        object: root.object,
+        type_name: mt.map(|mt| objects.name(mt)),
+        method_table: *mt,
+        flags: root.flags.names(),
+        label: roots.label(root),
+        thread: roots.thread_of(root).and_then(|t| t.managed_id),
+    };
+    report.roots = Some(picked.iter().take(most).map(row).collect());
+    if options.kinds.is_empty() && query.types.is_empty() {
+        let dependent = |(primary, secondary): &(Addr, Addr)| DependentModel {
+            primary: *primary,
+            primary_type: objects.of(*primary),
+            secondary: *secondary,
+            secondary_type: objects.of(*secondary),
+        };
+        report.dependents = Some(roots.dependents.iter().map(dependent).collect());
+    }
+    report
+}

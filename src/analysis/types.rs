@@ -1,0 +1,50 @@
+//! Loaded types by name, and the layout of one.
+
+use super::layout;
+use crate::base::{Addr, Answer, NoteKind, glob};
+use crate::clr::fields::Types;
+use crate::clr::statics::Statics;
+use crate::clr::values::{ValueLimits, Values};
+use crate::model::{TypeBrief, TypesReport};
+use crate::session::{Error, Runtime, StaticsReader, loaded_types};
+
+/// The loaded types that match `wanted`: a full name, a pattern, or a method table as `0x…`. Where there is one only, with its
+/// layout.
+///
+/// # Errors
+/// [`Error::Contract`] where types are not described.
+pub fn types(runtime: &Runtime, wanted: &str) -> Result<Answer<TypesReport>, Error> {
+    let (notes, namer) = (runtime.begin(), runtime.namer());
+    let types = namer.types()?;
+    let found = find(types, wanted);
+    let layout = match found.as_slice() {
+        [one] => layout::layout(types, one.method_table).map(|mut layout| {
+            let values = Values::new(types, ValueLimits::default());
+            let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
+            let threads = runtime.threads().map_or(&[][..], |list| notes.with(list).as_slice());
+            layout.statics = StaticsReader::new(types, &values, &statics, threads).of_type(one.method_table);
+            layout
+        }),
+        _ => None,
+    };
+    if layout.as_ref().is_some_and(|l| l.fields.is_none()) {
+        notes.add(NoteKind::Missing, layout.as_ref().map(|l| l.method_table), "the fields of the type are not in the dump");
+    }
+    namer.note(&notes);
+    Ok(notes.finish(TypesReport { pattern: wanted.into(), types: found, layout }))
+}
+
+/// The loaded types that match a name or a pattern, by name; the one at an address.
+fn find(types: &Types, wanted: &str) -> Vec<TypeBrief> {
+    let hex = wanted.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Addr);
+    if let Some(mt) = hex {
+        let valid = types.names().method_tables().is_valid(mt) == Ok(true);
+        return if valid { vec![layout::brief(types, mt)] } else { Vec::new() };
+    }
+    let names = types.names();
+    let all = loaded_types(types).into_iter();
+    let mut out: Vec<TypeBrief> = all.filter(|mt| glob(wanted, &names.name(*mt).name)).map(|mt| layout::brief(types, mt)).collect();
+    out.sort_by(|a, b| (&a.name, a.method_table).cmp(&(&b.name, b.method_table)));
+    out.dedup_by_key(|t| t.method_table);
+    out
+}

@@ -1,0 +1,84 @@
+//! Findings in words.
+
+use super::sink::{Detail, Found};
+use crate::base::Addr;
+use crate::gc::Walker;
+use crate::model::{FindingId, FindingModel};
+use crate::session::Namer;
+
+/// The finding as it is told.
+pub(super) fn model(heap: &Walker, namer: &Namer, found: &Found) -> FindingModel {
+    let name = |object: Addr| heap.object(object).map(|(kind, _)| namer.name_or_address(kind.method_table));
+    let type_name = found.object.and_then(name);
+    FindingModel {
+        id: found.id,
+        severity: found.id.severity(),
+        address: found.address,
+        object: found.object,
+        message: message(found, type_name.as_deref()),
+        type_name,
+        related: found.related,
+        also: found.also,
+    }
+}
+
+fn message(f: &Found, type_name: Option<&str>) -> String {
+    let at = f.address;
+    let related = f.related.map_or_else(|| "an address that is not in the dump".to_string(), |a| a.to_string());
+    let (number, name) = match f.detail {
+        Detail::Number(n) => (n, ""),
+        Detail::Name(name) => (0, name),
+        Detail::Gap(n, _) => (n, ""),
+        Detail::Ends(at) => (at.0, ""),
+        Detail::None => (0, ""),
+    };
+    let object = match (f.object, type_name) {
+        (Some(object), Some(name)) => format!("the {name} at {object}"),
+        (Some(object), None) => format!("the object at {object}"),
+        _ => "nothing".into(),
+    };
+    let reference = |what: &str| format!("{object} refers at {at} to {related}, {what}");
+    let mut text = match f.id {
+        FindingId::ObjectBadMethodTable => {
+            let why = match f.detail {
+                Detail::Ends(end) => format!("an object of that type would end at {end}, which does not fit what lies there"),
+                Detail::Gap(_, Some(before)) => format!("{number} bytes hold no object, or the length of the one at {before} is wrong"),
+                _ => format!("{number} bytes hold no object"),
+            };
+            format!("{object} has {related} where its method table should be; {why}")
+        }
+        FindingId::ObjectBadSize => format!("{object} has a length of {number}, which does not fit what lies behind it"),
+        FindingId::TypeBadReferences => format!("what lies before the method table {at} does not say where {object} holds references"),
+        FindingId::ReferenceUnaligned => reference("which is no multiple of the pointer size"),
+        FindingId::ReferenceOutsideHeap => reference("which lies in no segment of the heap"),
+        FindingId::ReferenceToMiddle => reference(&format!("which lies inside of the object at {}", Addr(number))),
+        FindingId::ReferenceToFree => reference("which is free space"),
+        FindingId::ReferenceToUnused => reference("which is not yet filled with objects"),
+        FindingId::SyncBlockBadIndex => format!("{object} has sync block {number}, and there is none"),
+        FindingId::SyncBlockWrongObject => format!("{object} has sync block {number}, which belongs to {related}"),
+        FindingId::SyncBlockBadObject => format!("the sync table's entry at {at} leads to {related}, {name}"),
+        FindingId::SyncBlockNotInHeader => format!("sync block {number} belongs to {object}, whose header does not say so"),
+        FindingId::ThinLockNoThread => format!("{object} is locked by managed thread {number}, and there is none"),
+        FindingId::HandleBadObject => format!("the handle {at} leads to {related}, {name}"),
+        FindingId::HandleBadSecondary => format!("the secondary value of the dependent handle {at} is {related}, {name}"),
+        FindingId::FinalizerBadObject => format!("the finalization queue's entry at {at} leads to {related}, {name}"),
+        FindingId::SegmentBadBounds => {
+            format!("the segment at {at} has its ends out of order at {related}; its objects were not looked for")
+        }
+        FindingId::SegmentBadLink => format!("the list of segments leads from {at} to {related}: {name}"),
+        FindingId::SegmentNotListed => format!("heap {number} allocates from the segment at {at}, which is on none of its lists"),
+        FindingId::SegmentOverlap => format!("the segment at {at} shares memory with the one at {related}"),
+        FindingId::SegmentWrongHeap => format!("the segment at {at} is on a list of heap {number} but says that it belongs to {related}"),
+        FindingId::GenerationBadStart => {
+            format!("heap {number}: generations inside of the ephemeral segment at {at} are out of order at {related}")
+        }
+        FindingId::ContextBadBounds => format!("the allocation context at {at} of thread {number} ends at {related}, which cannot be"),
+        FindingId::ContextOutsideGen0 => format!("the allocation context at {at} of thread {number} does not lie in generation 0"),
+        FindingId::ContextOverlap => format!("the allocation context at {at} of thread {number} lies inside of the one at {related}"),
+        FindingId::CardClear => reference("which is younger, and its card is clear"),
+    };
+    if f.also > 0 {
+        text.push_str(&format!("; {} references or entries lead there", f.also));
+    }
+    text
+}

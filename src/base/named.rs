@@ -1,0 +1,254 @@
+//! Enums whose values have names: the same word on the command line, in JSON and in tables.
+
+use std::fmt;
+
+/// Makes an enum whose values have names.
+///
+/// ```text
+/// named_enum! {
+///     /// Generation or kind of a segment.
+///     pub enum Generation {
+///         /// Youngest.
+///         Gen0 = "gen0" | "0",
+///         …
+///     }
+/// }
+/// ```
+///
+/// gives the enum and
+///
+/// * `ALL`, every value in the order of the declaration, `NAMES`, their names in the same order, `name()` and `Display`;
+/// * `FromStr`: a name or one of the aliases behind `|` in any case, or [`UnknownName`] with a suggestion;
+/// * `Serialize` and `JsonSchema`: the name as a string, the schema with the comment of each value;
+/// * `clap::ValueEnum` (feature `cli`) with the aliases, and the comments as help. Arguments should set `ignore_case`.
+///
+/// Numbers of the target that a later runtime may extend are *open* enums:
+///
+/// ```text
+/// named_enum! {
+///     /// Why an allocation failed.
+///     pub open enum OomReason(i32) {
+///         /// The GC could not commit memory.
+///         CantCommit = "cant-commit",
+///         …
+///     }
+/// }
+/// ```
+///
+/// They have one more value, `Unknown(n)`, printed and serialised as `unknown-77`: a number is neither lost nor mistaken for
+/// another. They are answers, not questions: no `ALL`, `FromStr` and `ValueEnum`. Their `name()` of `Unknown` is `unknown`.
+macro_rules! named_enum {
+    (
+        $(#[$meta:meta])*
+        pub enum $Enum:ident {
+            $( $(#[$about:meta])* $Value:ident = $name:literal $(| $alias:literal)* ),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema)]
+        #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+        pub enum $Enum {
+            $(
+                $(#[$about])*
+                #[serde(rename = $name)]
+                #[cfg_attr(feature = "cli", value(name = $name $(, alias = $alias)*))]
+                $Value,
+            )+
+        }
+
+        impl $Enum {
+            /// Every value, in the order in which they are shown.
+            pub const ALL: [$Enum; $Enum::NAMES.len()] = [$($Enum::$Value),+];
+
+            /// The names of all values, in the same order.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// Name, as on the command line and in JSON.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($Enum::$Value => $name,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $Enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        impl std::str::FromStr for $Enum {
+            type Err = $crate::base::UnknownName;
+
+            fn from_str(text: &str) -> Result<$Enum, $crate::base::UnknownName> {
+                let spellings = [$(($name, $Enum::$Value), $(($alias, $Enum::$Value),)*)+];
+                $crate::base::named::find(text, &spellings, $Enum::NAMES)
+            }
+        }
+    };
+
+    (
+        $(#[$meta:meta])*
+        pub open enum $Enum:ident($Number:ty) {
+            $( $(#[$about:meta])* $Value:ident = $name:literal ),+ $(,)?
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema)]
+        pub enum $Enum {
+            $(
+                $(#[$about])*
+                #[serde(rename = $name)]
+                $Value,
+            )+
+            /// A number that this gcdump has no name for: `unknown-77`.
+            #[serde(untagged, serialize_with = "crate::base::named::serialize_unknown")]
+            Unknown(#[schemars(schema_with = "crate::base::named::unknown_schema")] $Number),
+        }
+
+        impl $Enum {
+            /// Name, as in JSON; of unknown numbers `unknown`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($Enum::$Value => $name,)+
+                    $Enum::Unknown(_) => "unknown",
+                }
+            }
+        }
+
+        impl std::fmt::Display for $Enum {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                match self {
+                    $Enum::Unknown(n) => f.pad(&format!("unknown-{n}")),
+                    known => f.pad(known.name()),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use named_enum;
+
+/// A name that a `named_enum!` does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownName {
+    /// What was given.
+    pub given: String,
+    /// The names that there are.
+    pub known: &'static [&'static str],
+}
+
+impl UnknownName {
+    /// The known name that was probably meant.
+    pub fn suggestion(&self) -> Option<&'static str> {
+        let given = self.given.to_ascii_lowercase();
+        let distance = |name: &&&str| strsim::osa_distance(&given, name);
+        let nearest = self.known.iter().min_by_key(distance)?;
+        // A third of the letters may be wrong: of "lho" one, of "strong-handel" four.
+        (distance(&nearest) <= given.chars().count() / 3).then_some(*nearest)
+    }
+}
+
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not known", self.given)?;
+        if let Some(name) = self.suggestion() {
+            write!(f, "; did you mean {name:?}?")?;
+        }
+        write!(f, " (known: {})", self.known.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownName {}
+
+/// The value that `text` spells, in any case.
+pub(crate) fn find<T: Copy>(text: &str, spellings: &[(&str, T)], known: &'static [&'static str]) -> Result<T, UnknownName> {
+    let found = spellings.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
+    found.map(|(_, value)| *value).ok_or_else(|| UnknownName { given: text.into(), known })
+}
+
+/// Serialises the number of an open enum's `Unknown`.
+pub(crate) fn serialize_unknown<S: serde::Serializer>(number: &impl fmt::Display, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("unknown-{number}"))
+}
+
+/// Schema of what [`serialize_unknown`] writes.
+pub(crate) fn unknown_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    schemars::json_schema!({ "type": "string", "pattern": "^unknown--?[0-9]+$" })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{json, to_value};
+
+    named_enum! {
+        /// Where fruit grows.
+        #[derive(Default)]
+        pub enum Place {
+            /// On a tree.
+            #[default]
+            Tree = "tree",
+            /// On a bush.
+            LowBush = "low-bush" | "LowBush" | "1",
+        }
+    }
+
+    named_enum! {
+        /// Why it fell.
+        pub open enum Reason(i32) {
+            /// It was ripe.
+            Ripe = "ripe",
+            /// There was a storm.
+            Storm = "storm",
+        }
+    }
+
+    #[test]
+    fn names_go_both_ways() {
+        assert_eq!((Place::ALL, Place::NAMES), ([Place::Tree, Place::LowBush], ["tree", "low-bush"].as_slice()));
+        assert_eq!(Place::ALL.map(|p| p.name().parse()), [Ok(Place::Tree), Ok(Place::LowBush)]);
+        assert_eq!(["LOW-bush", "lowbush", "1"].map(str::parse), [const { Ok(Place::LowBush) }; 3]);
+        assert_eq!((format!("{:>6}|", Place::Tree), Place::default()), ("  tree|".to_string(), Place::Tree));
+        assert_eq!(to_value(Place::ALL).unwrap(), json!(["tree", "low-bush"]));
+    }
+
+    #[test]
+    fn near_misses_get_a_suggestion() {
+        let wrong = |text: &str| text.parse::<Place>().unwrap_err();
+        assert_eq!(wrong("Tere").suggestion(), Some("tree"));
+        assert_eq!(wrong("low_bush").to_string(), r#""low_bush" is not known; did you mean "low-bush"? (known: tree, low-bush)"#);
+        assert_eq!(wrong("ground").to_string(), r#""ground" is not known (known: tree, low-bush)"#);
+        assert_eq!(wrong("").suggestion(), None);
+    }
+
+    #[test]
+    fn the_schema_says_what_each_name_means() {
+        let schema = schemars::schema_for!(Place);
+        assert_eq!(schema.get("description"), Some(&json!("Where fruit grows.")));
+        let values = json!([
+            { "description": "On a tree.", "type": "string", "const": "tree" },
+            { "description": "On a bush.", "type": "string", "const": "low-bush" },
+        ]);
+        assert_eq!(schema.get("oneOf"), Some(&values));
+    }
+
+    #[test]
+    fn numbers_without_a_name_stay_visible() {
+        let reasons = [Reason::Ripe, Reason::Storm, Reason::Unknown(77), Reason::Unknown(-1)];
+        let names = ["ripe", "storm", "unknown-77", "unknown--1"];
+        assert_eq!((reasons.map(|r| r.to_string()), to_value(reasons).unwrap()), (names.map(String::from), json!(names)));
+        let schema = schemars::generate::SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Reason>();
+        let validator = jsonschema::validator_for(schema.as_value()).unwrap();
+        assert!(names.iter().all(|n| validator.is_valid(&json!(n))), "{schema:?}");
+        assert!(!validator.is_valid(&json!("wind")) && !validator.is_valid(&json!(77)));
+    }
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn the_command_line_knows_names_aliases_and_comments() {
+        use clap::ValueEnum;
+        let values = Place::ALL.map(|p| p.to_possible_value().unwrap());
+        assert!(values[1].matches("low-bush", false) && values[1].matches("lowbush", true) && values[1].matches("1", false));
+        assert_eq!(values.map(|v| v.get_help().unwrap().to_string()), ["On a tree", "On a bush"]);
+    }
+}

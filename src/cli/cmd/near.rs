@@ -1,0 +1,46 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::address;
+use crate::analysis::{NearQuery, near};
+use crate::base::{Addr, Answer};
+use crate::model::NearReport;
+
+/// The objects before and after an address of the heap, gaps named.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Near {
+    /// The address.
+    #[arg(value_parser = address)]
+    address: Addr,
+
+    /// Objects to show in front of it.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    before: usize,
+
+    /// Objects to show behind it.
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    after: usize,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Near {
+    const NAME: &'static str = "near";
+    const GROUP: Group = Group::Objects;
+    const SOS: &'static [&'static str] = &["listnearobj", "lno"];
+    const EXAMPLES: &'static [Example] = &[example("near ADDR DUMP", "the objects around an address")];
+    type Report = NearReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<NearReport>> {
+        Ok(near(&at.heap()?, &NearQuery { address: self.address, before: self.before, after: self.after })?)
+    }
+}

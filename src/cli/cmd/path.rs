@@ -1,0 +1,87 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::{Exit, UsageError};
+use super::super::select::{address, type_pattern};
+use crate::analysis::{PathsQuery, paths};
+use crate::base::{Addr, Answer};
+use crate::model::PathsReport;
+use crate::session::TypePattern;
+
+/// Most roots that --all-roots tells of.
+const MAX_ROOTS: usize = 10_000;
+
+/// What keeps an object alive: shortest paths from roots. With --type, the paths of all its objects, merged.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Path {
+    /// The address of the object, or one inside of it (not with --type), then the dump [default: $GCDUMP_DUMP, else the only
+    /// dump in the current folder].
+    #[arg(value_names = ["ADDR", "DUMP"], num_args = 0..=2)]
+    what: Vec<OsString>,
+
+    /// All objects of this type instead: their paths, merged (repeatable).
+    #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
+    types: Vec<TypePattern>,
+
+    /// Most paths of each object, each from another root.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    paths: usize,
+
+    /// One path from every root that holds the object.
+    #[arg(long)]
+    all_roots: bool,
+
+    /// Also paths from weak handles, which keep nothing alive.
+    #[arg(long)]
+    weak: bool,
+}
+
+impl Command for Path {
+    const NAME: &'static str = "path";
+    const GROUP: Group = Group::Holders;
+    const SOS: &'static [&'static str] = &["gcroot"];
+    const EXAMPLES: &'static [Example] = &[
+        example("path ADDR DUMP", "what keeps this object alive"),
+        example("path --type 'Lab.*' DUMP", "what keeps all objects of these types alive, merged"),
+    ];
+    type Report = PathsReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.words()?.1)
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<PathsReport>> {
+        let query = PathsQuery {
+            object: self.words()?.0,
+            types: self.types.clone(),
+            paths: if self.all_roots { MAX_ROOTS } else { self.paths },
+            weak: self.weak,
+            depth: 12,
+            lines: if at.is_table() { at.screen().saturating_mul(2) } else { 1000 },
+        };
+        Ok(paths(&at.heap()?, &query)?)
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        exit.negative_if(report.reachable == 0)
+    }
+}
+
+impl Path {
+    /// The object and the dump among the words: a dump alone with --type, else an address first.
+    fn words(&self) -> Result<(Option<Addr>, Option<PathBuf>)> {
+        let (at, dump) = match (self.what.as_slice(), self.types.is_empty()) {
+            ([], false) => (None, None),
+            ([dump], false) => (None, Some(dump)),
+            ([at], true) => (Some(at), None),
+            ([at, dump], true) => (Some(at), Some(dump)),
+            _ => return Err(UsageError("an address and a dump are wanted, or --type and a dump".into()).into()),
+        };
+        let at = at.map(|a| address(&a.to_string_lossy())).transpose().map_err(UsageError)?;
+        Ok((at, dump.map(PathBuf::from)))
+    }
+}

@@ -1,0 +1,63 @@
+//! Which dump is meant, and how to open it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+
+use super::Streams;
+use super::args::Config;
+use super::exit::UsageError;
+use super::pick::pick;
+use super::progress::Bar;
+use crate::base::Limits;
+use crate::contract::Overlay;
+use crate::memory::FileSearch;
+use crate::output;
+use crate::session::OpenOptions;
+
+/// The dump that is meant, and the options that it is opened with.
+pub(super) struct Opening {
+    pub(super) path: PathBuf,
+    pub(super) options: OpenOptions,
+}
+
+impl Opening {
+    /// Finds the dump: the one given, `$GCDUMP_DUMP`, or the only one in the current folder.
+    pub(super) fn prepare(config: &Config, given: Option<PathBuf>, streams: &mut Streams<'_>) -> Result<Opening> {
+        let variable = std::env::var_os("GCDUMP_DUMP").map(PathBuf::from);
+        let picked = pick(given.as_deref(), variable, Path::new("."))?;
+        if let Some(remark) = &picked.remark {
+            let remark = if streams.err_is_terminal { output::sanitize(remark) } else { remark.as_str().into() };
+            writeln!(streams.err, "gcdump: {remark}")?;
+        }
+        for dir in config.modules.iter().chain(&config.sysroot) {
+            if !dir.is_dir() {
+                return Err(UsageError(format!("{} is not a folder", dir.display())).into());
+            }
+        }
+        let limits = Limits { decompressed_bytes: config.max_decompressed, max_memory: config.max_memory, ..Limits::default() };
+        let mut options = OpenOptions {
+            overlays: config.overlay.iter().map(|p| overlay(p)).collect::<Result<_>>()?,
+            search: FileSearch { modules: config.modules.clone(), sysroot: config.sysroot.clone(), recorded_paths: !config.no_local_files },
+            limits,
+            ..OpenOptions::default()
+        };
+        if streams.err_is_terminal {
+            options.progress = Some(Arc::new(Bar::default()));
+        }
+        Ok(Opening { path: picked.path, options })
+    }
+}
+
+fn overlay(path: &Path) -> Result<Overlay> {
+    /// No overlay is longer: the largest bundled one has 14 KB.
+    const MAX: u64 = 4 << 20;
+    let size = path.metadata().with_context(|| UsageError(format!("reading the overlay {}", path.display())))?.len();
+    if size > MAX {
+        return Err(UsageError(format!("{} has {size} bytes: too large for an overlay", path.display())).into());
+    }
+    let text = std::fs::read(path).with_context(|| UsageError(format!("reading the overlay {}", path.display())))?;
+    let parsed = Overlay::parse(&text, true);
+    parsed.map_err(|e| UsageError(format!("{} is not an overlay: {e}", path.display())).into())
+}

@@ -1,0 +1,133 @@
+//! Every command, a line each. Help, dispatch, SOS names, schemas, documentation and tests read this list.
+
+use clap::{Args, Command as Clap};
+
+use super::args::Config;
+use super::cmd::{
+    bridge, contracts, exceptions, finalizers, fragmentation, handles, heap, info, near, object, objects, objsize, oom, path, place,
+    retained, roots, segments, simulate, stat, statics, strings, threads, trim, types, unreachable, verify, whatif,
+};
+use super::command::{Entry, Group, entry};
+
+/// The commands, in the order of the help.
+pub const COMMANDS: &[Entry] = &[
+    entry::<info::Info>(),
+    entry::<contracts::Contracts>(),
+    entry::<heap::Heap>(),
+    entry::<segments::Segments>(),
+    entry::<fragmentation::Fragmentation>(),
+    entry::<handles::Handles>(),
+    entry::<finalizers::Finalizers>(),
+    entry::<oom::Oom>(),
+    entry::<stat::Stat>(),
+    entry::<objects::Objects>(),
+    entry::<object::Object>(),
+    entry::<place::Where>(),
+    entry::<near::Near>(),
+    entry::<strings::Strings>(),
+    entry::<types::Type>(),
+    entry::<statics::Statics>(),
+    entry::<path::Path>(),
+    entry::<retained::Retained>(),
+    entry::<objsize::Objsize>(),
+    entry::<roots::Roots>(),
+    entry::<unreachable::Unreachable>(),
+    entry::<whatif::Whatif>(),
+    entry::<simulate::Simulate>(),
+    entry::<bridge::Bridge>(),
+    entry::<threads::Threads>(),
+    entry::<exceptions::Exceptions>(),
+    entry::<verify::Verify>(),
+    entry::<trim::Trim>(),
+];
+
+/// The command that is called `name`.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    COMMANDS.iter().find(|c| c.name == name)
+}
+
+/// Columns of the help.
+const WIDTH: usize = 100;
+
+const AFTER_HELP: &str = "\
+Examples:
+  gcdump info crash.dmp                  what is this dump, what can it answer
+  gcdump heap crash.dmp                  the heap by generation
+  gcdump handles --type strong crash.dmp
+  gcdump handles --json crash.dmp | jq '.data.counts'
+
+The dump may be left out: then it is $GCDUMP_DUMP, or the only dump in the current folder.
+Exit codes: 0 answered, 1 the answer is bad or none, 2 wrong usage, 3 no readable dump,
+4 no readable .NET runtime in it, 5 partial answer, 6 out of time.";
+
+/// The whole command line.
+pub fn command_line() -> Clap {
+    // The options first: their doc comment must not become what the program is about.
+    let root = Config::augment_args(Clap::new("gcdump"))
+        .version(env!("CARGO_PKG_VERSION"))
+        .about("Opens a crash dump of a .NET process and shows its garbage-collected heap")
+        .long_about(
+            "Opens a crash dump of a .NET process and shows its garbage-collected heap.\n\nReads Windows minidumps and ELF cores \
+             (createdump, kernel, gcore), also compressed ones (.zst, .gz), of .NET 8 and later, on any machine: no .NET, no \
+             debugger and no DAC needed.",
+        )
+        .max_term_width(WIDTH)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}", groups()))
+        .after_help(AFTER_HELP);
+    COMMANDS.iter().fold(root, |root, c| root.subcommand(subcommand(c)))
+}
+
+fn subcommand(c: &Entry) -> Clap {
+    let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
+    let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
+    let examples: String = c.examples.iter().map(line).collect();
+    let sos = if c.sos.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", c.sos.join(", ")) };
+    (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}{sos}"))
+}
+
+/// The commands by group, each with its first sentence.
+fn groups() -> String {
+    let width = COMMANDS.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    let mut out = String::new();
+    for group in Group::ALL {
+        out.push_str(&format!("{}:\n", group.title()));
+        for c in COMMANDS.iter().filter(|c| c.group == group) {
+            let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();
+            let mut lines = wrapped(&about, WIDTH.saturating_sub(width).saturating_sub(4)).into_iter();
+            out.push_str(&format!("  {:<width$}  {}\n", c.name, lines.next().unwrap_or_default()));
+            lines.for_each(|line| out.push_str(&format!("  {:<width$}  {line}\n", "")));
+        }
+        out.push('\n');
+    }
+    out.push_str("Options of every command:\n");
+    out
+}
+
+/// `text` in lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let full = |line: &String| line.chars().count().saturating_add(word.chars().count()) >= width;
+        if lines.last().is_some_and(|line| !line.is_empty() && full(line)) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command_line().debug_assert();
+        assert!(COMMANDS.windows(2).all(|w| w[0].group <= w[1].group), "commands stand in the order of their groups");
+    }
+}

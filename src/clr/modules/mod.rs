@@ -1,0 +1,444 @@
+//! Modules: from the runtime's `Module` to its name and metadata.
+//!
+//! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is looked for in the saved blob
+//! of dynamic modules, then in the image in the dump, then in the module's file.
+
+mod net8;
+mod net9;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::loader::Loader;
+use super::metadata::{Metadata, RowCounts, Source};
+use super::pe;
+use crate::base::{Addr, Limits, Os, file_name};
+use crate::contract::descriptor::layout;
+use crate::contract::{Contract, ContractError, Descriptor};
+use crate::dump::Bytes;
+use crate::memory::{FileSearch, Memory};
+use net8::Net8;
+use net9::Net9;
+
+/// An image is never larger than its 32-bit addresses allow.
+const MAX_IMAGE: u64 = 1 << 32;
+
+layout! {
+    /// Offsets of `Module`.
+    struct ModuleLayout : "Module" {
+        base: opt "Base",
+        pe_assembly: opt "PEAssembly",
+        path: opt "Path",
+        file_name: opt "FileName",
+        simple_name: opt "SimpleName",
+        type_defs: opt "TypeDefToMethodTableMap",
+        type_refs: opt "TypeRefToMethodTableMap",
+        fields: opt "FieldDefToDescMap",
+        methods: opt "MethodDefToDescMap",
+        member_refs: opt "MemberRefToDescMap",
+    }
+}
+
+layout! {
+    struct AssemblyLayout : "PEAssembly" {
+        image: req "PEImage",
+    }
+}
+
+layout! {
+    struct ImageLayout : "PEImage" {
+        loaded: opt "LoadedImageLayout",
+        flat: opt "FlatImageLayout",
+    }
+}
+
+layout! {
+    struct LoadedLayout : "PEImageLayout" {
+        base: req "Base",
+        size: opt "Size",
+    }
+}
+
+layout! {
+    /// The path at the start of a `PEImage`.
+    struct PathLayout : "PEImagePath" {
+        bytes: req "ByteCount",
+        buffer: req "Buffer",
+    }
+}
+
+layout! {
+    struct LookupMapLayout : "ModuleLookupMap" {
+        next: req "Next",
+        count: req "Count",
+    }
+}
+
+/// Where the metadata of a module was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MetadataOrigin {
+    /// The image in the dump.
+    Image,
+    /// The blob that the runtime saved of an emitted module.
+    Dynamic,
+    /// A file that is provably the one that the process had loaded.
+    File(PathBuf),
+    /// A file that the user gave. It fits, but nothing in the dump proves that it is the one.
+    UnverifiedFile(PathBuf),
+    /// Nowhere: types of the module have tokens, no names.
+    None,
+}
+
+/// A module of the runtime.
+#[derive(Clone, Debug)]
+pub struct Module {
+    /// The runtime's structure.
+    pub address: Addr,
+    /// Path of its file, as the process knew it. Empty for emitted modules and in single-file programs.
+    pub path: Option<String>,
+    /// Name for people: file name, or assembly name where there is no file.
+    pub name: Option<String>,
+    /// Its metadata.
+    pub metadata: Option<Metadata>,
+    /// Where the metadata comes from.
+    pub origin: MetadataOrigin,
+    /// Files that were found but are not the one that the process had loaded, with the reason.
+    pub rejected: Vec<(PathBuf, String)>,
+}
+
+impl Module {
+    /// The name without `.dll` or `.exe`, as debuggers write it before `!`.
+    pub fn simple_name(&self) -> Option<&str> {
+        let name = self.name.as_deref()?;
+        let stem = name.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
+        Some(stem.map_or(name, |(s, _)| s))
+    }
+}
+
+/// An image in the target.
+#[derive(Clone, Copy, Debug)]
+struct LoadedImage {
+    base: Addr,
+    size: Option<u32>,
+}
+
+/// Where the runtime saves the metadata of emitted modules for debuggers.
+#[derive(Clone, Debug)]
+enum Saved {
+    Net8(Net8),
+    Net9(Net9),
+}
+
+impl Saved {
+    fn bind(d: &Descriptor) -> Option<Saved> {
+        Net9::bind(d).map(Saved::Net9).or_else(|| Net8::bind(d).map(Saved::Net8))
+    }
+}
+
+type Cache = Mutex<FxHashMap<Addr, Arc<Module>>>;
+
+/// Finds modules and keeps what it found. Shared between threads.
+#[derive(Debug)]
+pub struct Modules {
+    reader: Arc<Reader>,
+    seen: Cache,
+}
+
+/// Opens modules, each once for the whole session.
+#[derive(Debug)]
+struct Reader {
+    memory: Arc<Memory>,
+    os: Os,
+    search: Option<FileSearch>,
+    string_bytes: u64,
+    module: Option<ModuleLayout>,
+    saved: Option<Saved>,
+    assembly: Option<AssemblyLayout>,
+    image: Option<ImageLayout>,
+    loaded: Option<LoadedLayout>,
+    path: Option<PathLayout>,
+    map: Option<LookupMapLayout>,
+    most: usize,
+    cache: Cache,
+}
+
+impl Modules {
+    /// The contract of saved metadata; .NET 8 does not advertise it.
+    pub const METADATA: Contract = Contract::optional("EcmaMetadata", &["1"]);
+
+    /// Binds to a runtime. `search` tells where module files may be taken from; `None` for nowhere. Where the descriptor lacks
+    /// an offset, modules lack what lies there.
+    ///
+    /// # Errors
+    /// [`ContractError`] where contract `Loader` is not advertised in a version that is read.
+    pub fn bind(
+        memory: &Arc<Memory>,
+        descriptor: &Descriptor,
+        os: Os,
+        search: Option<FileSearch>,
+        limits: &Limits,
+    ) -> Result<Modules, ContractError> {
+        Loader::CONTRACT.require(descriptor)?;
+        let reader = Reader {
+            memory: Arc::clone(memory),
+            os,
+            search,
+            string_bytes: limits.string_bytes,
+            module: ModuleLayout::bind(descriptor).ok(),
+            saved: Self::METADATA.permit(descriptor).ok().and_then(|()| Saved::bind(descriptor)),
+            assembly: AssemblyLayout::bind(descriptor).ok(),
+            image: ImageLayout::bind(descriptor).ok(),
+            loaded: LoadedLayout::bind(descriptor).ok(),
+            path: PathLayout::bind(descriptor).ok(),
+            map: LookupMapLayout::bind(descriptor).ok(),
+            most: limits.modules,
+            cache: Mutex::default(),
+        };
+        Ok(Modules { reader: Arc::new(reader), seen: Mutex::default() })
+    }
+
+    /// The same modules, none of them asked for yet.
+    pub fn for_answer(&self) -> Modules {
+        Modules { reader: Arc::clone(&self.reader), seen: Mutex::default() }
+    }
+
+    /// The module at `address`. Always answers; what cannot be read is absent from the answer.
+    pub fn get(&self, address: Addr) -> Arc<Module> {
+        let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&address).map(Arc::clone);
+        known.unwrap_or_else(|| {
+            let module = self.reader.get(address);
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.len() < self.reader.most {
+                seen.insert(address, Arc::clone(&module));
+            }
+            module
+        })
+    }
+
+    /// Every module that was asked for so far and has a name or metadata, in order of address.
+    pub fn seen(&self) -> Vec<Arc<Module>> {
+        let cache = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen: Vec<_> = cache.values().filter(|m| m.name.is_some() || m.metadata.is_some()).map(Arc::clone).collect();
+        seen.sort_by_key(|m| m.address);
+        seen
+    }
+
+    /// Where the module's image begins in memory.
+    pub fn image_base(&self, module: Addr) -> Option<Addr> {
+        self.reader.image_of(module).map(|i| i.base)
+    }
+}
+
+impl Reader {
+    fn get(&self, address: Addr) -> Arc<Module> {
+        let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&address).map(Arc::clone);
+        if let Some(module) = known {
+            return module;
+        }
+        // Not under the lock: this may open files. Two threads may do it twice; the first answer stays.
+        let module = Arc::new(self.read(address));
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() >= self.most {
+            return module;
+        }
+        Arc::clone(cache.entry(address).or_insert(module))
+    }
+
+    fn read(&self, address: Addr) -> Module {
+        let path = self.path_of(address);
+        let mut module = Module {
+            address,
+            name: path.as_deref().map(file_name).filter(|n| !n.is_empty()).map(Into::into).or_else(|| self.simple_name(address)),
+            path,
+            metadata: None,
+            origin: MetadataOrigin::None,
+            rejected: Vec::new(),
+        };
+        let image = self.image_of(address);
+        if let Some(metadata) = self.saved(address) {
+            module.metadata = Some(metadata);
+            module.origin = MetadataOrigin::Dynamic;
+        } else if let Some(metadata) = image.and_then(|i| self.in_memory(i.base)) {
+            module.metadata = Some(metadata);
+            module.origin = MetadataOrigin::Image;
+        } else {
+            self.search_files(&mut module, image);
+        }
+        if module.name.is_none() {
+            module.name = module.metadata.as_ref().and_then(|m| m.assembly().map(|a| a.name).or_else(|| m.module_name()));
+        }
+        module
+    }
+
+    /// The pointer at `offset` of `address`, where it is known, captured and not null.
+    fn pointer(&self, address: Addr, offset: Option<u64>) -> Option<Addr> {
+        self.memory.ptr(address.plus(offset?)).ok().filter(|p| !p.is_null())
+    }
+
+    fn pe_image(&self, module: Addr) -> Option<Addr> {
+        let assembly = self.pointer(module, self.module.as_ref()?.pe_assembly)?;
+        self.pointer(assembly, Some(self.assembly.as_ref()?.image))
+    }
+
+    fn path_of(&self, module: Addr) -> Option<String> {
+        let by_module = || {
+            let text = self.memory.utf16_nul(self.pointer(module, self.module.as_ref()?.path)?, self.string_bytes).ok()?;
+            (!text.is_empty()).then_some(text)
+        };
+        let by_image = || {
+            let (image, layout) = (self.pe_image(module)?, self.path.as_ref()?);
+            let bytes = u64::from(self.memory.u32(image.plus(layout.bytes)).ok()?);
+            let buffer = self.pointer(image, Some(layout.buffer))?;
+            self.memory.utf16(buffer, bytes, self.string_bytes).ok().filter(|t| !t.is_empty())
+        };
+        by_module().or_else(by_image)
+    }
+
+    fn simple_name(&self, module: Addr) -> Option<String> {
+        let layout = self.module.as_ref()?;
+        let utf8 = || self.memory.text(self.pointer(module, layout.simple_name)?, self.string_bytes).ok();
+        let utf16 = || self.memory.utf16_nul(self.pointer(module, layout.file_name)?, self.string_bytes).ok();
+        utf8().or_else(utf16).filter(|n| !n.is_empty())
+    }
+
+    fn image_of(&self, module: Addr) -> Option<LoadedImage> {
+        let direct = self.pointer(module, self.module.as_ref()?.base);
+        let layout = || {
+            let (image, layout) = (self.pe_image(module)?, self.image.as_ref()?);
+            self.pointer(image, layout.loaded).or_else(|| self.pointer(image, layout.flat))
+        };
+        let loaded = layout().zip(self.loaded.as_ref()).and_then(|(at, l)| {
+            let size = l.size.and_then(|o| self.memory.u32(at.plus(o)).ok());
+            Some(LoadedImage { base: self.pointer(at, Some(l.base))?, size })
+        });
+        match (direct, loaded) {
+            (Some(base), Some(l)) if l.base == base => Some(l),
+            (Some(base), _) => Some(LoadedImage { base, size: None }),
+            (None, loaded) => loaded,
+        }
+    }
+
+    /// The blob that the runtime saved of an emitted module.
+    fn saved(&self, module: Addr) -> Option<Metadata> {
+        let (base, len) = match self.saved.as_ref()? {
+            // The field lies behind the end of modules that lie in an image.
+            Saved::Net8(_) if self.pe_image(module).is_some() => return None,
+            Saved::Net8(net8) => net8.blob(&self.memory, module)?,
+            Saved::Net9(net9) => net9.blob(&self.memory, module)?,
+        };
+        Metadata::open(Source::Memory { memory: Arc::clone(&self.memory), base, len: u64::from(len) }).ok()
+    }
+
+    fn in_memory(&self, base: Addr) -> Option<Metadata> {
+        let image = Source::Memory { memory: Arc::clone(&self.memory), base, len: MAX_IMAGE };
+        let place = pe::Headers::read(&image)?.metadata(&image)?;
+        Metadata::open(Source::Memory { memory: Arc::clone(&self.memory), base: base.plus(place.offset), len: place.len }).ok()
+    }
+
+    fn search_files(&self, module: &mut Module, image: Option<LoadedImage>) {
+        let Some(search) = &self.search else { return };
+        // Single-file programs record no path, only the assembly's name.
+        let by_name = || module.name.as_ref().map(|n| if n.ends_with(".dll") { n.clone() } else { format!("{n}.dll") });
+        let Some(recorded) = module.path.clone().or_else(by_name) else { return };
+        for path in search.candidates(&recorded, self.os) {
+            let given = is_given(search, &path);
+            match self.try_file(module.address, image, &path) {
+                Ok((metadata, proof)) if proof == Proof::Proven || given => {
+                    module.metadata = Some(metadata);
+                    module.origin = match proof {
+                        Proof::Proven => MetadataOrigin::File(path),
+                        Proof::None => MetadataOrigin::UnverifiedFile(path),
+                    };
+                    return;
+                }
+                Ok(_) => {
+                    let why = "nothing in the dump proves that it is the same file; give its folder with --modules to use it anyway";
+                    module.rejected.push((path, why.into()));
+                }
+                Err(why) => module.rejected.push((path, why)),
+            }
+        }
+    }
+
+    fn try_file(&self, module: Addr, image: Option<LoadedImage>, path: &Path) -> Result<(Metadata, Proof), String> {
+        let bytes = Arc::new(Bytes::map_path(path).map_err(|e| e.to_string())?);
+        let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        let file = Source::File { bytes: Arc::clone(&bytes), offset: 0, len };
+        let headers = pe::Headers::read(&file).ok_or("not a PE file")?;
+        let place = headers.metadata(&file).ok_or("not a managed assembly")?;
+        let metadata = Metadata::open(Source::File { bytes, offset: place.offset, len: place.len }).map_err(|e| e.to_string())?;
+        let mut proof = Proof::None;
+        if let Some(image) = image {
+            proof = self.compare(image, &headers, &metadata, place, len)?;
+        }
+        if proof == Proof::None
+            && let Some((what, have, file)) = self.other_rows(module, metadata.row_counts())
+        {
+            return Err(format!("it has {file} rows of {what}, the process had loaded one with {have}"));
+        }
+        Ok((metadata, proof))
+    }
+
+    /// Compares a file with what the dump holds of the image.
+    fn compare(&self, image: LoadedImage, file: &pe::Headers, metadata: &Metadata, place: pe::Place, len: u64) -> Result<Proof, String> {
+        let loaded = Source::Memory { memory: Arc::clone(&self.memory), base: image.base, len: MAX_IMAGE };
+        if let Some(headers) = pe::Headers::read(&loaded) {
+            let same = (headers.timestamp, headers.size_of_image) == (file.timestamp, file.size_of_image);
+            return if same { Ok(Proof::Proven) } else { Err("its time stamp and size are not those that the process had loaded".into()) };
+        }
+        // Without the first page: the module's version id, if the page that holds it is there, at either of two places.
+        let mvid = metadata.mvid().zip(metadata.mvid_offset());
+        if let Some((wanted, within)) = mvid {
+            let places = [place.offset, u64::from(place.rva)].map(|o| o.checked_add(within));
+            let found = places.into_iter().flatten().any(|at| loaded.bytes(at, 16).is_some_and(|b| *b == wanted));
+            if found {
+                return Ok(Proof::Proven);
+            }
+        }
+        // A mapped image has the size of the image, one that lies flat has the size of the file.
+        match image.size {
+            Some(size) if size != file.size_of_image && u64::from(size) != len => {
+                Err(format!("it has {len} bytes and takes {} when mapped, the process had loaded one with {size}", file.size_of_image))
+            }
+            _ => Ok(Proof::None),
+        }
+    }
+
+    /// The runtime allocates a map per table, with one place more than the table has rows (measured: every module, .NET 8
+    /// to 10). Returns the
+    /// first table where the file cannot be the one that the map was made for: name, rows in the process, rows in the file.
+    fn other_rows(&self, module: Addr, file: RowCounts) -> Option<(&'static str, u32, u32)> {
+        let (module_layout, map) = (self.module.as_ref()?, self.map.as_ref()?);
+        let places = |offset: Option<u64>| {
+            let at = module.plus(offset?);
+            // A map that has grown does not say how many rows there were.
+            let grown = self.memory.ptr(at.plus(map.next)).ok()? != Addr::NULL;
+            self.memory.u32(at.plus(map.count)).ok().filter(|n| !grown && *n != 0)
+        };
+        let tables = [
+            ("TypeDef", places(module_layout.type_defs), file.type_defs),
+            ("TypeRef", places(module_layout.type_refs), file.type_refs),
+            ("Field", places(module_layout.fields), file.fields),
+            ("MethodDef", places(module_layout.methods), file.methods),
+            ("MemberRef", places(module_layout.member_refs), file.member_refs),
+        ];
+        tables.into_iter().find_map(|(name, places, rows)| {
+            let places = places?;
+            (rows.checked_add(1) != Some(places)).then_some((name, places.saturating_sub(1), rows))
+        })
+    }
+}
+
+/// Whether anything in the dump proves that a file is the one that was loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Proof {
+    Proven,
+    None,
+}
+
+/// Whether the user pointed at the file (`--modules`, `--sysroot`), and not the dump.
+fn is_given(search: &FileSearch, path: &Path) -> bool {
+    search.modules.iter().any(|dir| path.starts_with(dir)) || search.sysroot.as_ref().is_some_and(|root| path.starts_with(root))
+}

@@ -1,0 +1,190 @@
+//! Statics of .NET 9 and later: beside the method table, thread statics through an index into lists of the thread.
+//!
+//! Source: contracts `RuntimeTypeSystem` and `Thread` of .NET 10; every rule measured (`docs/internals/types.md#statics`).
+
+use std::sync::Arc;
+
+use super::{Base, behind_handle};
+use crate::base::Addr;
+use crate::clr::fields::Types;
+use crate::clr::method_table::MethodTableInfo;
+use crate::contract::Descriptor;
+use crate::contract::descriptor::layout;
+use crate::memory::Memory;
+
+/// Bit of a base pointer: the class constructor has not run to its end.
+const NOT_INITIALISED: u64 = 1;
+/// No place has been given to the thread statics of the type.
+const NO_INDEX: u32 = u32::MAX;
+// Kinds of places of thread statics, the high byte of an index.
+const IN_ARRAY: u32 = 0;
+const COLLECTIBLE: u32 = 1;
+const DIRECT: u32 = 2;
+const INDEX_MASK: u32 = 0x00ff_ffff;
+/// Entries of a thread's list of thread statics that are not in its array yet.
+const MAX_IN_FLIGHT: u32 = 65_536;
+
+layout! {
+    struct StaticsLayout : "DynamicStaticsInfo" {
+        gc: req "GCStatics",
+        plain: req "NonGCStatics",
+    }
+}
+
+layout! {
+    struct ThreadStaticsLayout : "ThreadStaticsInfo" {
+        plain: req "NonGCTlsIndex",
+        gc: req "GCTlsIndex",
+    }
+}
+
+layout! {
+    struct LocalsLayout : "ThreadLocalData" {
+        array: req "NonCollectibleTlsArrayData",
+        array_count: req "NonCollectibleTlsDataCount",
+        collectible: req "CollectibleTlsArrayData",
+        collectible_count: req "CollectibleTlsDataCount",
+        // What has not been moved into the array yet; .NET 10 and later publish it.
+        in_flight: opt "InFlightData",
+    }
+}
+
+layout! {
+    struct InFlightLayout : "InFlightTLSData" {
+        next: req "Next",
+        index: req "TlsIndex",
+        data: req "TLSData",
+    }
+}
+
+layout! {
+    struct ThreadLayout : "Thread" {
+        locals: req "ThreadLocalDataPtr",
+    }
+}
+
+/// What thread statics need.
+#[derive(Clone, Debug)]
+struct ThreadStatics {
+    info: ThreadStaticsLayout,
+    info_bytes: u64,
+    thread: Option<ThreadLayout>,
+    locals: LocalsLayout,
+    in_flight: Option<InFlightLayout>,
+    /// Places at the start of the array that are not used.
+    skipped: u64,
+}
+
+impl ThreadStatics {
+    fn bind(d: &Descriptor) -> Option<ThreadStatics> {
+        Some(ThreadStatics {
+            info: ThreadStaticsLayout::bind(d).ok()?,
+            info_bytes: d.size_of("ThreadStaticsInfo").ok()?,
+            thread: ThreadLayout::bind(d).ok(),
+            locals: LocalsLayout::bind(d).ok()?,
+            in_flight: InFlightLayout::bind(d).ok(),
+            skipped: d.number("NumberOfTlsOffsetsNotUsedInNoncollectibleArray").unwrap_or(2),
+        })
+    }
+}
+
+/// Finds the bases of statics.
+#[derive(Clone, Debug)]
+pub(super) struct Net9 {
+    memory: Arc<Memory>,
+    statics: StaticsLayout,
+    statics_bytes: u64,
+    mask: u64,
+    threads: Option<ThreadStatics>,
+    array_data: Option<u64>,
+}
+
+impl Net9 {
+    /// `threads` tells whether thread statics can be read.
+    pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net9> {
+        Some(Net9 {
+            memory: Arc::clone(memory),
+            statics: StaticsLayout::bind(d).ok()?,
+            statics_bytes: d.size_of("DynamicStaticsInfo").ok()?,
+            mask: d.number("StaticsPointerMask").unwrap_or(!NOT_INITIALISED),
+            threads: if threads { ThreadStatics::bind(d) } else { None },
+            array_data,
+        })
+    }
+
+    /// The base of statics; `gc` for those that hold references.
+    pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
+        let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Base::NONE) };
+        let statics = end.minus(self.statics_bytes)?;
+        let word = self.memory.word(statics.plus(if gc { self.statics.gc } else { self.statics.plain })).ok()?;
+        Some(Base { address: Addr(word & self.mask), initialised: word & NOT_INITIALISED == 0 })
+    }
+
+    /// The base of the thread statics of `thread`; null where there is none yet.
+    pub(super) fn thread_base(&self, types: &Types, thread: Addr, info: &MethodTableInfo, gc: bool) -> Option<Addr> {
+        let t = self.threads.as_ref()?;
+        let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Addr::NULL) };
+        let index = self.memory.u32(end.minus(t.info_bytes)?.plus(if gc { t.info.gc } else { t.info.plain })).ok()?;
+        if index == NO_INDEX {
+            return Some(Addr::NULL);
+        }
+        // Null for threads that are dead or have not started, and for those that never touched a thread static.
+        let data = self.memory.ptr(thread.plus(t.thread.as_ref()?.locals)).ok()?;
+        if data.is_null() {
+            return Some(Addr::NULL);
+        }
+        let base = self.indexed(t, data, index)?;
+        if base.is_null() { self.in_flight(t, data, index) } else { Some(base) }
+    }
+
+    /// The array that the runtime keeps for the thread statics of `thread`: where the reference lies, and the array.
+    pub(super) fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
+        let t = self.threads.as_ref()?;
+        let data = self.memory.ptr(thread.plus(t.thread.as_ref()?.locals)).ok().filter(|d| !d.is_null())?;
+        let at = data.plus(t.locals.array);
+        self.memory.ptr(at).ok().filter(|a| !a.is_null()).map(|array| (at, array))
+    }
+
+    /// The base that an index leads to; null where there is none.
+    fn indexed(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
+        let (kind, n) = (index >> 24, index & INDEX_MASK);
+        let word = self.memory.ptr_bytes();
+        let within = |count: u64| self.memory.u32(data.plus(count)).ok().map(|c| n < c);
+        match kind {
+            DIRECT => Some(data.plus(u64::from(n))),
+            IN_ARRAY => {
+                let array = self.memory.ptr(data.plus(t.locals.array)).ok()?;
+                if array.is_null() || !within(t.locals.array_count)? {
+                    return Some(Addr::NULL);
+                }
+                let n = u64::from(n).checked_sub(t.skipped)?;
+                self.memory.ptr(array.plus(self.array_data?).element(n, word)).ok()
+            }
+            COLLECTIBLE => {
+                let handles = self.memory.ptr(data.plus(t.locals.collectible)).ok()?;
+                if handles.is_null() || !within(t.locals.collectible_count)? {
+                    return Some(Addr::NULL);
+                }
+                behind_handle(&self.memory, handles.element(u64::from(n), word))
+            }
+            _ => None,
+        }
+    }
+
+    /// A thread whose class constructor runs, or ran when the array was made, keeps the object in a list of its own
+    /// (measured: ClrMD finds the same).
+    fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
+        let (Some(layout), Some(head)) = (&t.in_flight, t.locals.in_flight) else { return Some(Addr::NULL) };
+        let mut at = self.memory.ptr(data.plus(head)).ok()?;
+        for _ in 0..MAX_IN_FLIGHT {
+            if at.is_null() {
+                break;
+            }
+            if self.memory.u32(at.plus(layout.index)).ok()? == index {
+                return behind_handle(&self.memory, at.plus(layout.data));
+            }
+            at = self.memory.ptr(at.plus(layout.next)).ok()?;
+        }
+        Some(Addr::NULL)
+    }
+}

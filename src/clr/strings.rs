@@ -1,0 +1,80 @@
+//! The text of string objects.
+//!
+//! Source: contract `Object`.
+
+use std::sync::Arc;
+
+use crate::base::{Addr, AddrRange};
+use crate::contract::descriptor::layout;
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::Memory;
+
+layout! {
+    struct Layout : "String" {
+        length: req "m_StringLength",
+        first: req "m_FirstChar",
+    }
+}
+
+/// Reads strings. Lengths are in UTF-16 units.
+#[derive(Clone, Debug)]
+pub struct Strings {
+    memory: Arc<Memory>,
+    layout: Layout,
+}
+
+impl Strings {
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the contract is advertised in a version that is not read, or the descriptor lacks an offset.
+    pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Strings, ContractError> {
+        super::objects::Objects::CONTRACT.permit(d)?;
+        Ok(Strings { memory: Arc::clone(memory), layout: Layout::bind(d)? })
+    }
+
+    /// Length of the string at `address`.
+    pub fn length(&self, address: Addr) -> Option<u32> {
+        self.memory.u32(address.plus(self.layout.length)).ok()
+    }
+
+    /// Offset of the first character, in bytes from the start of the object.
+    pub fn content(&self) -> u64 {
+        self.layout.first
+    }
+
+    /// The text of the string at `address` up to the first NUL, at most `cap` characters of it.
+    pub fn until_nul(&self, address: Addr, cap: u32) -> Option<String> {
+        let length = self.length(address)?.min(cap);
+        self.holds_text(address, u64::from(length));
+        self.memory.utf16(address.plus(self.layout.first), u64::from(length) * 2, u64::from(cap) * 2).ok()
+    }
+
+    /// The text of the string at `address`, at most `cap` characters of it, and its whole length. Unpaired surrogates become
+    /// U+FFFD.
+    pub fn text(&self, address: Addr, cap: u32) -> Option<(String, u32)> {
+        let length = self.length(address)?;
+        let units = self.units(address, cap)?;
+        let units = match units.split_last() {
+            // A pair that the cap cut in two.
+            Some((last, rest)) if (0xd800..0xdc00).contains(last) && length > cap => rest,
+            _ => units.as_slice(),
+        };
+        let text = char::decode_utf16(units.iter().copied()).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        Some((text, length))
+    }
+
+    /// The UTF-16 units of the string at `address`, at most `cap`.
+    fn units(&self, address: Addr, cap: u32) -> Option<Vec<u16>> {
+        let length = u64::from(self.length(address)?.min(cap));
+        self.holds_text(address, length);
+        let bytes = self.memory.bytes(address.plus(self.layout.first), length.checked_mul(2)?).ok()?;
+        let shape = self.memory.shape();
+        Some(bytes.as_chunks::<2>().0.iter().filter_map(|c| u16::try_from(shape.number(c)).ok()).collect())
+    }
+
+    fn holds_text(&self, string: Addr, length: u64) {
+        let first = string.plus(self.layout.first);
+        self.memory.holds_text(AddrRange::new(first, first.plus(length.saturating_mul(2))));
+    }
+}

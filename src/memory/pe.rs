@@ -1,0 +1,122 @@
+//! PE headers: one reader for images in memory, in files and in bundles. PE is little endian on every target.
+//!
+//! Source: the PE/COFF specification. `Machine` is ignored: ReadyToRun images for other systems have it scrambled
+//! (0xfd1d for x64 Linux; `docs/internals/types.md#metadata`).
+
+/// The loader's own limit on sections.
+const MAX_SECTIONS: u16 = 96;
+/// Size in bytes of a section header.
+const SECTION_BYTES: u64 = 40;
+const SECTION_WRITABLE: u32 = 0x8000_0000;
+
+/// Indices of the data directories that are read.
+const EXPORTS: u64 = 0;
+const RELOCATIONS: u64 = 5;
+const CLI: u64 = 14;
+
+/// The headers of a PE image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PeHeaders {
+    /// `TimeDateStamp`: link time or, in deterministic builds, a hash of the contents.
+    pub(crate) timestamp: u32,
+    /// Size of the mapped image in bytes.
+    pub(crate) size_of_image: u32,
+    /// Size of the headers in bytes, section table included.
+    pub(super) headers_size: u32,
+    /// Preferred load address.
+    pub(super) image_base: u64,
+    /// Export directory.
+    pub(super) exports: Option<Directory>,
+    /// Base relocation table.
+    pub(super) relocations: Option<Directory>,
+    /// CLI header. Present in managed images only.
+    pub(crate) cli: Option<Directory>,
+    /// Sections, in the order of the table.
+    pub(super) sections: Vec<Section>,
+}
+
+/// A data directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Directory {
+    /// Its RVA, never 0.
+    pub(crate) rva: u32,
+    /// Its size in bytes.
+    pub(crate) size: u32,
+}
+
+/// A section header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Section {
+    pub(super) rva: u32,
+    /// Size in memory in bytes.
+    pub(super) virtual_size: u32,
+    /// Offset in the file.
+    pub(super) raw: u32,
+    /// Size in the file in bytes.
+    pub(super) raw_size: u32,
+    flags: u32,
+}
+
+impl Section {
+    pub(super) fn is_writable(&self) -> bool {
+        self.flags & SECTION_WRITABLE != 0
+    }
+}
+
+impl PeHeaders {
+    /// Reads the headers of an image through `u16_at`, which gives the 16-bit integer at an offset from the image's start.
+    ///
+    /// Trimmed dumps hold only those fields that the gcdump that made them read: what is not there counts as 0, and `MZ` is
+    /// asked for only where those bytes are captured.
+    pub(crate) fn read(u16_at: impl Fn(u64) -> Option<u16>) -> Option<PeHeaders> {
+        let u32_at = |at: u64| Some(u32::from(u16_at(at)?) | u32::from(u16_at(at.checked_add(2)?)?) << 16);
+        if u16_at(0).is_some_and(|magic| magic != u16::from_le_bytes(*b"MZ")) {
+            return None;
+        }
+        let nt = u64::from(u32_at(0x3c)?);
+        if u32_at(nt)? != u32::from_le_bytes(*b"PE\0\0") {
+            return None;
+        }
+        let at = |offset: u64| nt.checked_add(offset);
+        let optional = at(24)?;
+        let (image_base, directories) = match u16_at(optional)? {
+            0x10b => (u32_at(at(24 + 28)?).map(u64::from), at(24 + 96)?),
+            0x20b => (u32_at(at(24 + 24)?).zip(u32_at(at(24 + 28)?)).map(|(l, h)| u64::from(l) | u64::from(h) << 32), at(24 + 112)?),
+            _ => return None,
+        };
+        let directory = |index: u64| {
+            let entry = directories.checked_add(index.checked_mul(8)?)?;
+            let rva = u32_at(entry).filter(|rva| *rva != 0)?;
+            Some(Directory { rva, size: u32_at(entry.checked_add(4)?).unwrap_or(0) })
+        };
+        let table = optional.checked_add(u64::from(u16_at(at(20)?)?))?;
+        let section = |index: u64| {
+            let header = table.checked_add(index.checked_mul(SECTION_BYTES)?)?;
+            let field = |offset: u64| u32_at(header.checked_add(offset)?);
+            let known = |offset: u64| field(offset).unwrap_or(0);
+            Some(Section { virtual_size: known(8), rva: field(12)?, raw_size: known(16), raw: known(20), flags: known(36) })
+        };
+        let count = u16_at(at(6)?)?.min(MAX_SECTIONS);
+        Some(PeHeaders {
+            timestamp: u32_at(at(8)?)?,
+            size_of_image: u32_at(at(24 + 56)?)?,
+            headers_size: u32_at(at(24 + 60)?).unwrap_or(0),
+            image_base: image_base.unwrap_or(0),
+            exports: directory(EXPORTS),
+            relocations: directory(RELOCATIONS),
+            cli: directory(CLI),
+            sections: (0..u64::from(count)).filter_map(section).collect(),
+        })
+    }
+
+    /// Reads the headers of an image in `bytes`.
+    pub(super) fn parse(bytes: &[u8]) -> Option<PeHeaders> {
+        PeHeaders::read(|at| Some(u16::from_le_bytes(*bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?)))
+    }
+
+    /// File offset of the byte at `rva`, or `None` if no section holds it.
+    pub(crate) fn file_offset(&self, rva: u32) -> Option<u32> {
+        let section = self.sections.iter().find(|s| rva.checked_sub(s.rva).is_some_and(|d| d < s.raw_size))?;
+        rva.checked_sub(section.rva)?.checked_add(section.raw)
+    }
+}

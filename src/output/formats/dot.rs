@@ -1,0 +1,52 @@
+//! A graph for Graphviz.
+
+use std::io;
+
+use super::{Out, Whole, Writer};
+use crate::output::sanitize::is_hostile;
+use crate::output::table::Heading;
+
+pub(super) struct Dot;
+
+/// A string as DOT wants it.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if is_hostile(c) => out.push('?'),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn refuse(out: &Out<'_>) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, format!("{} has no DOT form", out.head.command))
+}
+
+impl Writer for Dot {
+    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
+        Err(refuse(out))
+    }
+
+    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
+        let Some(graph) = answer.graph() else { return Err(refuse(out)) };
+        writeln!(out.to, "digraph {} {{", graph.name)?;
+        writeln!(out.to, "  node [shape=box];")?;
+        for c in graph.clusters {
+            writeln!(out.to, "  subgraph cluster_{} {{ label={};", c.id, quoted(&c.label))?;
+            writeln!(out.to, "    s{} [shape=point];", c.id)?;
+            for (id, label) in c.nodes {
+                writeln!(out.to, "    {} [label={}];", quoted(&id), quoted(&label))?;
+            }
+            writeln!(out.to, "  }}")?;
+        }
+        for (from, to) in graph.edges {
+            writeln!(out.to, "  s{from} -> s{to};")?;
+        }
+        writeln!(out.to, "}}")
+    }
+}

@@ -1,0 +1,41 @@
+//! One JSON document. The model is its own description.
+
+use std::io;
+
+use super::{Out, Whole, Writer};
+use crate::output::table::{Heading, Row};
+
+pub(super) struct Json;
+
+/// The fields of an object that was serialised.
+fn fields(object: &str) -> &str {
+    object.strip_prefix('{').and_then(|o| o.strip_suffix('}')).unwrap_or(object)
+}
+
+impl Writer for Json {
+    fn list(&self, out: &mut Out<'_>, heading: &Heading) -> io::Result<()> {
+        let head = serde_json::to_string(out.head)?;
+        // One row a line: a reader that takes the first lines only gets them at once.
+        writeln!(out.to, "{{{},\"data\":{{\"{}\":[", fields(&head), heading.list)
+    }
+
+    fn row(&self, _heading: &Heading, row: &dyn Row, number: u64, _terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
+        if number > 0 {
+            to.extend_from_slice(b",\n");
+        }
+        row.json(to)
+    }
+
+    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
+        if !out.streamed {
+            answer.document(out.to, out.terminal)?;
+            return writeln!(out.to);
+        }
+        let warnings = serde_json::to_string(&answer.notes().iter().collect::<Vec<_>>())?;
+        writeln!(out.to, "\n],{}}},\"warnings\":{warnings}}}", fields(&answer.data()?))
+    }
+
+    fn carries_notes(&self) -> bool {
+        true
+    }
+}

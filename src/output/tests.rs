@@ -1,0 +1,152 @@
+//! One small answer in every format.
+
+use serde::Serialize;
+
+use super::report::{Cluster, Graph, Report, Sections};
+use super::table::{Columns, Readers, Table, columns};
+use super::{Format, List, emit, stream};
+use crate::base::{Addr, Answer, NoteKind, Notes};
+use crate::model::{DumpModel, Head};
+
+#[derive(Clone, Serialize)]
+struct Cat {
+    name: String,
+    at: Addr,
+    weight: Option<u64>,
+}
+
+fn cat_columns<'r>() -> Columns<'r, Cat> {
+    columns::<Cat>()
+        .address("at", |c| c.at)
+        .bytes("weight", |c| c.weight)
+        .id("tag", |_| 1234)
+        .only(Readers::Machines)
+        .text("name", 8, |c| &c.name)
+        .share("share", |_| 0.25)
+        .only(Readers::People)
+}
+
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct Cats {
+    cats: Vec<Cat>,
+}
+
+impl Report for Cats {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.line("Cats:");
+        to.table(Table::records("cat", &self.cats, cat_columns()).csv(true));
+        to.gap();
+        to.facts([("many", self.cats.len().to_string()), ("complete", to.complete.to_string())]);
+        to.lines(self.cats.iter().map(|c| format!("{} purrs", c.name)));
+        to.itself("cats", self);
+        to.record("nothing", &Nothing {});
+    }
+
+    fn graph(&self) -> Option<Graph<'_>> {
+        let nodes = || Box::new(self.cats.iter().map(|c| (c.at.to_string(), c.name.clone())));
+        let clusters = std::iter::once_with(move || Cluster { id: 0, label: "all".into(), nodes: nodes() });
+        Some(Graph { name: "cats", clusters: Box::new(clusters), edges: Box::new([(0, 0)].into_iter()) })
+    }
+}
+
+impl Clone for Nothing {
+    fn clone(&self) -> Nothing {
+        Nothing {}
+    }
+}
+
+fn head() -> Head {
+    let dump = DumpModel {
+        path: "a.dmp".into(),
+        format: crate::model::Container::ElfCore,
+        compression: None,
+        file_bytes: 1,
+        captured_bytes: 1,
+        os: crate::base::Os::Linux,
+        architecture: crate::base::Arch::X64,
+        pointer_bytes: 8,
+        process_id: None,
+    };
+    Head { schema: "s".into(), command: "cats".into(), gcdump: "0".into(), dump, runtime: None }
+}
+
+fn cat(i: u64) -> Cat {
+    Cat { name: format!("Tom \"{i}\", Esq."), at: Addr(0x1000 + i), weight: i.is_multiple_of(2).then_some(4000 + i) }
+}
+
+fn print(format: Format) -> String {
+    let mut notes = Notes::new();
+    notes.add(NoteKind::Missing, None, "a leg");
+    let answer = Answer::new(Cats { cats: vec![cat(0), cat(1)] }, notes);
+    let mut out = Vec::new();
+    emit(&head(), &answer, format, &mut out, false).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn every_format_has_its_form() {
+    let table =
+        "Cats:\n    AT  WEIGHT NAME           SHARE\n0x1000   4,000 Tom \"0\", Esq.  25.0 %\n0x1001       - Tom \"1\", Esq.  25.0 %\n\n";
+    let squeeze = |text: &str| text.split(' ').filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");
+    let people = print(Format::Table);
+    assert!(squeeze(&people).starts_with(&squeeze(table)), "{people}");
+    assert!(people.ends_with("many      2\ncomplete  false\nTom \"0\", Esq. purrs\nTom \"1\", Esq. purrs\n"), "{people}");
+    assert_eq!(print(Format::Csv), "at,weight,tag,name\n0x1000,4000,1234,\"Tom \"\"0\"\", Esq.\"\n0x1001,,1234,\"Tom \"\"1\"\", Esq.\"\n");
+    let ndjson = print(Format::Ndjson);
+    let lines: Vec<&str> = ndjson.lines().skip(1).collect();
+    assert_eq!(lines[0], r#"{"record":"cat","name":"Tom \"0\", Esq.","at":"0x1000","weight":4000}"#);
+    assert!(lines[2].starts_with(r#"{"record":"cats","complete":false,"cats":[{"#), "{ndjson}");
+    assert_eq!(lines[3], r#"{"record":"nothing"}"#);
+    assert!(lines[4].starts_with(r#"{"record":"footer","rows":4,"complete":false,"warnings":[{"kind":"missing","#), "{ndjson}");
+    let json: serde_json::Value = serde_json::from_str(&print(Format::Json)).unwrap();
+    assert_eq!((&json["data"]["complete"], &json["data"]["cats"][1]["weight"]), (&false.into(), &serde_json::Value::Null));
+    let dot = print(Format::Dot);
+    assert!(dot.contains("\"0x1000\" [label=\"Tom \\\"0\\\", Esq.\"]") && dot.contains("s0 -> s0;"), "{dot}");
+    for format in Format::ALL {
+        assert_eq!(Format::named(format.name()), Some(*format));
+        assert!(!format.help().is_empty() && !format.help().ends_with('.'));
+    }
+}
+
+#[derive(Serialize)]
+struct Tail {
+    listed: u64,
+}
+
+impl Report for Tail {
+    fn describe<'r>(&'r self, _: &mut Sections<'r>) {}
+}
+
+fn streamed(format: Format) -> Result<String, std::io::Error> {
+    let list = List::new("cats", "cat", cat_columns());
+    let mut out = Vec::new();
+    let _ = stream(&head(), &list, (format, false), &mut out, |batches| {
+        for batch in 0..200u64 {
+            // Later batches are shorter, and done sooner.
+            let rows = (200 - batch) * 3;
+            let first = (0..batch).map(|b| (200 - b) * 3).sum::<u64>();
+            batches.print(usize::try_from(rows).unwrap(), move |row| (first..first + rows).try_for_each(|i| row(&cat(i))))?;
+        }
+        Ok(Answer::whole(Tail { listed: 60_300 }))
+    })?;
+    Ok(String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn batches_are_written_in_their_order() {
+    let csv = streamed(Format::Csv).unwrap();
+    let addresses = csv.lines().skip(1).map(|l| l.split(',').next().unwrap().to_string());
+    assert!(addresses.eq((0..60_300).map(|i| Addr(0x1000 + i).to_string())));
+    let json: serde_json::Value = serde_json::from_str(&streamed(Format::Json).unwrap()).unwrap();
+    assert_eq!((json["data"]["cats"].as_array().unwrap().len(), &json["data"]["listed"]), (60_300, &60_300.into()));
+    assert_eq!(json["data"]["complete"], true);
+    let ndjson = streamed(Format::Ndjson).unwrap();
+    assert!(ndjson.ends_with("{\"record\":\"footer\",\"rows\":60300,\"complete\":true,\"warnings\":[]}\n"));
+    // As inside of a pool that has one thread only.
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    assert_eq!(pool.install(|| streamed(Format::Csv).unwrap()), csv);
+    assert_eq!(streamed(Format::Dot).unwrap_err().kind(), std::io::ErrorKind::Unsupported);
+}

@@ -1,0 +1,192 @@
+//! Type names for answers: made once per method table, and never a reason for an answer to fail.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::Runtime;
+use crate::base::{Addr, Collector, NoteKind};
+use crate::clr::fields::{Fields, Storage, Types};
+use crate::clr::method_table::Category;
+use crate::clr::modules::{MetadataOrigin, Module};
+use crate::clr::type_names::{NameQuality, TypeNames};
+use crate::contract::ContractError;
+use crate::gc::Object;
+use crate::memory::Memory;
+
+/// How deep structures lie in each other.
+const MAX_DEPTH: u32 = 16;
+
+/// Fields by type and offset.
+type Paths = FxHashMap<(Addr, u64), Option<Arc<str>>>;
+
+/// Names types and fields for one answer, and keeps account of the modules that it took names from.
+///
+/// Readers and opened metadata are the runtime's, bound once; what an answer says about missing names is about the modules
+/// that it named itself.
+#[derive(Debug)]
+pub struct Namer {
+    names: Option<Arc<TypeNames>>,
+    types: Result<Arc<Types>, ContractError>,
+    paths: Mutex<Paths>,
+    memory: Arc<Memory>,
+    /// Modules that the graph was built with, where the answer is about it.
+    more: Mutex<Vec<Arc<Module>>>,
+}
+
+impl Namer {
+    /// A namer for one answer about `runtime`; one that names nothing where its descriptor lacks what names need.
+    pub(crate) fn new(runtime: &Runtime) -> Namer {
+        let memory = runtime.memory();
+        let names = runtime.type_names().map(|names| Arc::new(names.for_answer()));
+        let types = names.clone().and_then(|names| Types::new(memory, runtime.descriptor(), names, runtime.limits()).map(Arc::new));
+        Namer { names: names.ok(), types, paths: Mutex::default(), memory: Arc::clone(memory), more: Mutex::default() }
+    }
+
+    /// The names of types; `None` where the descriptor lacks what they need.
+    pub fn names(&self) -> Option<&Arc<TypeNames>> {
+        self.names.as_ref()
+    }
+
+    /// The types with their fields.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks what they need.
+    pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
+        self.types.as_ref().map_err(Clone::clone)
+    }
+
+    /// The offsets of fields, where the descriptor has what they need.
+    pub fn fields(&self) -> Option<&Fields> {
+        self.types.as_ref().ok().map(|t| t.fields())
+    }
+
+    /// Modules that names were taken from, in order of address.
+    pub(crate) fn modules(&self) -> Vec<Arc<Module>> {
+        let mut all = self.names.as_ref().map(|n| n.modules().seen()).unwrap_or_default();
+        all.extend(self.more.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
+        all.sort_by_key(|m| m.address);
+        all.dedup_by_key(|m| m.address);
+        all
+    }
+
+    /// Accounts for modules that a part of the answer was built with.
+    pub(crate) fn include(&self, modules: &[Arc<Module>]) {
+        self.more.lock().unwrap_or_else(PoisonError::into_inner).extend(modules.iter().cloned());
+    }
+
+    /// The name of the type with this method table, as SOS and ClrMD print it, or `Module!0x02000123` without metadata.
+    pub fn name(&self, method_table: Addr) -> Option<String> {
+        let name = self.names.as_ref()?.name(method_table);
+        (name.quality != NameQuality::Unknown).then(|| name.name.clone())
+    }
+
+    /// The name of the type, or its method table's address where nothing else is known: never nothing.
+    pub fn name_or_address(&self, method_table: Addr) -> String {
+        self.name(method_table).unwrap_or_else(|| method_table.to_string())
+    }
+
+    /// File name of the module that defines the type; of arrays, the element's.
+    pub fn module(&self, method_table: Addr) -> Option<String> {
+        self.names.as_ref()?.name(method_table).module.clone()
+    }
+
+    /// The field that lies at `offset` of `object`: `_items`, `[3]` in an array, `[3].key` in an array of structures.
+    pub fn field_at(&self, object: &Object<'_>, offset: u64) -> Option<String> {
+        self.path_at(object.kind.method_table, offset)
+    }
+
+    /// The field that lies at `offset` of an object of the type at `method_table`: see [`Namer::field_at`].
+    pub fn path_at(&self, method_table: Addr, offset: u64) -> Option<String> {
+        let tables = self.names.as_ref()?.method_tables();
+        let info = tables.read(method_table).ok()?;
+        if !info.is_array {
+            return self.path(method_table, offset).map(|p| p.to_string());
+        }
+        let word = self.memory.ptr_bytes();
+        // The base size counts the header word before the object and everything up to the first element.
+        let within = offset.checked_sub(u64::from(info.base_size).checked_sub(word)?)?;
+        let stride = u64::from(info.component_size);
+        let (index, inner) = (within.checked_div(stride)?, within.checked_rem(stride)?);
+        let element = tables.element_type(method_table).ok()?;
+        // Offsets of a structure's fields count from its box.
+        match self.path(element, inner.checked_add(word)?) {
+            Some(path) if tables.read(element).is_ok_and(|e| e.category == Category::ValueType) => Some(format!("[{index}].{path}")),
+            _ => Some(format!("[{index}]")),
+        }
+    }
+
+    fn path(&self, mt: Addr, offset: u64) -> Option<Arc<str>> {
+        let known = self.paths.lock().unwrap_or_else(PoisonError::into_inner).get(&(mt, offset)).cloned();
+        known.unwrap_or_else(|| {
+            let path = self.find_path(mt, offset, 0).map(Arc::from);
+            self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert((mt, offset), path.clone());
+            path
+        })
+    }
+
+    fn find_path(&self, mt: Addr, offset: u64, depth: u32) -> Option<String> {
+        let types = self.types.as_ref().ok()?;
+        let fields = types.instance_fields(mt)?;
+        let mut instance = fields.iter().filter(|f| f.storage == Storage::Instance);
+        // Structures may overlap in unions; the last field that begins at or before the place holds it.
+        if let Some(exact) = instance.clone().find(|f| f.offset == offset && !f.is_structure()) {
+            return Some(exact.name.clone());
+        }
+        if depth > MAX_DEPTH {
+            return None;
+        }
+        let outer = instance.by_ref().filter(|f| f.is_structure() && f.offset <= offset).max_by_key(|f| f.offset)?;
+        let inner = offset.checked_sub(outer.offset)?.checked_add(self.memory.ptr_bytes())?;
+        let rest = outer.method_table.and_then(|mt| self.find_path(mt, inner, depth.saturating_add(1)));
+        Some(rest.map_or_else(|| outer.name.clone(), |rest| format!("{}.{rest}", outer.name)))
+    }
+
+    /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.
+    pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
+        const LONGEST: u32 = 1024;
+        let types = self.types.as_ref().ok()?;
+        let offset = types.fields().offset(self.names.as_ref()?, method_table, field)?;
+        let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
+        types.strings().until_nul(text, LONGEST)
+    }
+
+    /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
+    pub(crate) fn note(&self, notes: &Collector) {
+        note_modules(&self.modules(), notes);
+        for (at, what) in self.types.iter().flat_map(|t| t.loader().circles()) {
+            notes.add(NoteKind::LimitHit, at, format!("{what} runs in a circle or past its limit"));
+        }
+    }
+}
+
+/// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
+pub(crate) fn note_modules(modules: &[Arc<Module>], notes: &Collector) {
+    let mut nameless = Vec::new();
+    for module in modules {
+        let name = module.simple_name().unwrap_or("a module").to_string();
+        match &module.origin {
+            MetadataOrigin::UnverifiedFile(path) => {
+                let what = format!("names of {name} come from {}: the dump holds nothing that proves that file", path.display());
+                notes.add(NoteKind::ModuleMismatch, None, what);
+            }
+            MetadataOrigin::None => {
+                // The file is at hand, and still there are no names: that needs a reason.
+                if let Some((path, why)) = module.rejected.first() {
+                    notes.add(NoteKind::ModuleMismatch, None, format!("{} gives no names of {name}: {why}", path.display()));
+                }
+                nameless.push(name);
+            }
+            _ => {}
+        }
+    }
+    if !nameless.is_empty() {
+        let (shown, rest) = nameless.split_at_checked(5).unwrap_or((&nameless, &[]));
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        let what = format!(
+            "types of {}{more} have no names: their metadata is not in the dump; --modules DIR with the application's files gives them names",
+            shown.join(", ")
+        );
+        notes.add(NoteKind::NoMetadata, None, what);
+    }
+}

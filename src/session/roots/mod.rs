@@ -1,0 +1,346 @@
+//! Roots: what keeps objects alive from outside of the heap, and how well a dump answers for each kind.
+
+mod stacks;
+mod statics;
+
+use rustc_hash::FxHashMap;
+
+use super::{Heap, Namer, Runtime};
+use crate::base::{Addr, Answer, Collector, NoteKind, Notes};
+use crate::clr::threads::Thread;
+use crate::gc::{Gc, HandleFilter};
+use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind};
+
+/// Properties of a root.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RootFlags(u8);
+
+impl RootFlags {
+    /// None.
+    pub const NONE: RootFlags = RootFlags(0);
+    /// The object must not move.
+    pub const PINNED: RootFlags = RootFlags(1);
+    /// The object is not kept alive.
+    pub const WEAK: RootFlags = RootFlags(2);
+    /// The reference leads into the object, not to its start.
+    pub const INTERIOR: RootFlags = RootFlags(4);
+    /// It counts only while a reference count, or another collector, says so.
+    pub const REF_COUNTED: RootFlags = RootFlags(8);
+    /// A word that leads to an object; whether the program still uses it is not known.
+    pub const CONSERVATIVE: RootFlags = RootFlags(16);
+
+    const NAMES: [(RootFlags, RootFlag); 5] = [
+        (RootFlags::PINNED, RootFlag::Pinned),
+        (RootFlags::WEAK, RootFlag::Weak),
+        (RootFlags::INTERIOR, RootFlag::Interior),
+        (RootFlags::REF_COUNTED, RootFlag::RefCounted),
+        (RootFlags::CONSERVATIVE, RootFlag::Conservative),
+    ];
+
+    /// Both.
+    pub const fn with(self, other: RootFlags) -> RootFlags {
+        RootFlags(self.0 | other.0)
+    }
+
+    /// Whether it has all of `other`.
+    pub const fn has(self, other: RootFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Their names, as in JSON.
+    pub fn names(self) -> Vec<RootFlag> {
+        Self::NAMES.into_iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| name).collect()
+    }
+}
+
+/// Where a root comes from: what its label says. Threads are numbers of [`Roots::threads`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A handle.
+    Handle(HandleKind),
+    /// The finalization queue.
+    Finalizer(FinalizerState),
+    /// A word of a stack.
+    Stack(u32),
+    /// A register.
+    Register(u32, &'static str),
+    /// The handle of an exception in flight.
+    Exception(u32),
+    /// The handle of the last exception that a thread threw.
+    LastThrown(u32),
+    /// A static field: number of [`Roots::names`], and the thread of a thread static.
+    Static(u32, Option<u32>),
+}
+
+/// A root: raw addresses, no names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// What holds it.
+    pub kind: RootKind,
+    /// Where the reference is stored; `None` for registers.
+    pub address: Option<Addr>,
+    /// The object, its start also where the reference leads inside.
+    pub object: Addr,
+    /// Its properties.
+    pub flags: RootFlags,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// A managed thread that has roots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootThread {
+    /// Its managed id.
+    pub managed_id: Option<u32>,
+    /// Its id of the operating system.
+    pub os_id: Option<u64>,
+}
+
+/// The roots of a process.
+#[derive(Clone, Debug, Default)]
+pub struct Roots {
+    /// In the order of kinds, then of tables, queues, threads and addresses. Weak ones only where they were asked for.
+    pub roots: Vec<Root>,
+    /// How well this dump answers for each kind asked for.
+    pub coverage: Vec<RootCoverageModel>,
+    /// Dependent handles: primary and secondary object, neither of them null. No roots: edges.
+    pub dependents: Vec<(Addr, Addr)>,
+    /// The threads.
+    pub threads: Vec<RootThread>,
+    /// Names of static fields.
+    pub names: Vec<String>,
+}
+
+/// Which roots are wanted.
+#[derive(Clone, Debug, Default)]
+pub struct RootOptions {
+    /// Of these kinds; empty for all but weak handles.
+    pub kinds: Vec<RootKind>,
+    /// Also weak handles.
+    pub weak: bool,
+}
+
+impl RootOptions {
+    /// Whether roots of this kind are wanted.
+    pub fn wants(&self, kind: RootKind) -> bool {
+        let weak = kind == RootKind::WeakHandle;
+        weak && self.weak || self.kinds.contains(&kind) || self.kinds.is_empty() && !weak
+    }
+
+    /// Whether objects have to be found by addresses, which takes a walk.
+    pub fn needs_index(&self) -> bool {
+        self.wants(RootKind::Stack) || self.wants(RootKind::Register)
+    }
+}
+
+impl Roots {
+    /// What a root is, in words.
+    pub fn label(&self, root: &Root) -> String {
+        let name = |i: u32| usize::try_from(i).ok().and_then(|i| self.names.get(i)).map_or("?", String::as_str);
+        match root.origin {
+            Origin::Handle(HandleKind::CrossReference) => "cross-reference handle, kept by the other runtime".into(),
+            Origin::Handle(kind) => format!("{kind} handle"),
+            Origin::Finalizer(FinalizerState::Critical) => "finalizer queue, critical, ready".into(),
+            Origin::Finalizer(state) => format!("finalizer queue, {state}"),
+            Origin::Stack(t) => match root.address {
+                Some(at) => format!("stack of {} at {at}", self.thread(t, true)),
+                None => format!("stack of {}", self.thread(t, true)),
+            },
+            Origin::Register(t, register) => format!("register {register} of {}", self.thread(t, false)),
+            Origin::Exception(t) => format!("exception in flight on {}", self.thread(t, false)),
+            Origin::LastThrown(t) => format!("last exception thrown on {}", self.thread(t, false)),
+            Origin::Static(i, None) => name(i).to_string(),
+            Origin::Static(i, Some(t)) => format!("{} of {}", name(i), self.thread(t, false)),
+        }
+    }
+
+    /// Number in [`Roots::threads`] of the thread whose root it is.
+    pub fn thread_of(&self, root: &Root) -> Option<RootThread> {
+        let (Origin::Stack(t) | Origin::Register(t, _) | Origin::Exception(t) | Origin::LastThrown(t) | Origin::Static(_, Some(t))) =
+            root.origin
+        else {
+            return None;
+        };
+        self.threads.get(usize::try_from(t).ok()?).copied()
+    }
+
+    fn thread(&self, number: u32, with_os_id: bool) -> String {
+        let thread = usize::try_from(number).ok().and_then(|i| self.threads.get(i));
+        let (managed, os) = thread.map_or((None, None), |t| (t.managed_id, t.os_id));
+        let managed = managed.map_or_else(|| "a thread".to_string(), |id| format!("thread {id}"));
+        match os.filter(|_| with_os_id) {
+            Some(os) => format!("{managed} (os {os})"),
+            None => managed,
+        }
+    }
+
+    fn cover(&mut self, kind: RootKind, coverage: CoverageKind, reason: Option<String>) {
+        self.coverage.push(RootCoverageModel { kind, coverage, reason });
+    }
+}
+
+impl Roots {
+    /// Collects the roots of `heap`.
+    pub(crate) fn collect(heap: &Heap, namer: &Namer, options: &RootOptions) -> Answer<Roots> {
+        let notes = Collector::new();
+        let roots = collect(heap, namer, options, &notes);
+        notes.finish(roots)
+    }
+}
+
+fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
+    let (runtime, gc) = (heap.runtime(), heap.gc());
+    let threads = runtime.threads().map(|list| notes.with(list)).map_err(|e| e.to_string());
+    let trouble = runtime.threads().ok().and_then(|list| first_loss(&list.notes));
+    let list = threads.clone().map_or(&[][..], Vec::as_slice);
+    let mut roots = Roots {
+        threads: list.iter().map(|t| RootThread { managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) }).collect(),
+        ..Roots::default()
+    };
+    handle_roots(runtime, gc, (list, options), notes, &mut roots);
+    if options.wants(RootKind::Exception) {
+        match &threads {
+            Ok(list) if list.is_empty() => {
+                let why = trouble.unwrap_or_else(|| "the runtime has no threads".into());
+                roots.cover(RootKind::Exception, CoverageKind::Unavailable, Some(why));
+            }
+            Ok(_) if trouble.is_some() => roots.cover(RootKind::Exception, CoverageKind::Partial, trouble),
+            Ok(_) => roots.cover(RootKind::Exception, CoverageKind::Complete, None),
+            Err(e) => roots.cover(RootKind::Exception, CoverageKind::Unavailable, Some(e.clone())),
+        }
+    }
+    if options.wants(RootKind::FinalizerReady) {
+        finalizer_roots(gc, notes, &mut roots);
+    }
+    if options.wants(RootKind::Static) || options.wants(RootKind::ThreadStatic) {
+        statics::static_roots(runtime, namer, options, notes, &mut roots);
+    }
+    if options.needs_index() {
+        stacks::stack_roots(heap, list, options, notes, &mut roots);
+    }
+    let limits = runtime.limits();
+    if roots.roots.len() > limits.roots {
+        notes.add(NoteKind::LimitHit, None, format!("more than {} roots: the rest is left out", limits.roots));
+        roots.roots.truncate(limits.roots);
+    }
+    let order = |kind: RootKind| RootKind::ALL.iter().position(|k| *k == kind);
+    roots.roots.sort_by_key(|r| order(r.kind));
+    roots.coverage.sort_by_key(|c| order(c.kind));
+    roots
+}
+
+/// The first reason why a part of the roots is missing.
+fn first_loss(notes: &Notes) -> Option<String> {
+    notes.first_loss().map(|n| n.message.clone())
+}
+
+/// Kind and flags of the roots that handles of a type are; `None` for dependent handles, which are edges.
+fn root_of_handle(kind: HandleKind) -> Option<(RootKind, RootFlags)> {
+    Some(match kind {
+        HandleKind::Strong | HandleKind::Variable => (RootKind::StrongHandle, RootFlags::NONE),
+        HandleKind::Pinned => (RootKind::PinnedHandle, RootFlags::PINNED),
+        HandleKind::AsyncPinned => (RootKind::AsyncPinnedHandle, RootFlags::PINNED),
+        HandleKind::SizedRef => (RootKind::SizedRefHandle, RootFlags::NONE),
+        // Both are strong while somebody outside says so.
+        HandleKind::RefCounted | HandleKind::CrossReference => (RootKind::RefCountedHandle, RootFlags::REF_COUNTED),
+        HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => {
+            (RootKind::WeakHandle, RootFlags::WEAK)
+        }
+        HandleKind::Dependent => return None,
+    })
+}
+
+fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &RootOptions), notes: &Collector, roots: &mut Roots) {
+    let numbered = || threads.iter().zip(0u32..);
+    let last: FxHashMap<Addr, u32> = numbered().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
+    let in_flight: FxHashMap<Addr, u32> = numbered().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
+    // The exceptions themselves come from the threads: small dumps lack the handle tables.
+    if options.wants(RootKind::Exception) {
+        let mut seen = rustc_hash::FxHashSet::default();
+        for (thread, i) in numbered() {
+            let new = thread.exception_handles.iter().filter(|(handle, _)| seen.insert(*handle));
+            roots.roots.extend(new.map(|(handle, object)| Root {
+                kind: RootKind::Exception,
+                address: Some(*handle),
+                object: *object,
+                flags: RootFlags::NONE,
+                origin: Origin::Exception(i),
+            }));
+        }
+    }
+    let wanted: Vec<HandleKind> = HandleKind::ALL
+        .into_iter()
+        .filter(|kind| root_of_handle(*kind).map_or(options.kinds.is_empty(), |(root, _)| options.wants(root)))
+        .collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let most = runtime.limits().roots;
+    let (mut skipped, mut found) = (0u64, 0u64);
+    let mut ref_counted = false;
+    let walked = gc.walk_handles(&HandleFilter { kinds: wanted.clone() }, |h: HandleModel| {
+        found = found.saturating_add(1);
+        if roots.roots.len().max(roots.dependents.len()) >= most {
+            skipped = skipped.saturating_add(1);
+            return;
+        }
+        let Some((kind, flags)) = root_of_handle(h.kind) else {
+            roots.dependents.extend(h.secondary.filter(|s| !s.is_null()).map(|s| (h.object, s)));
+            return;
+        };
+        if in_flight.contains_key(&h.address) {
+            return;
+        }
+        ref_counted |= kind == RootKind::RefCountedHandle;
+        let origin = last.get(&h.address).map_or(Origin::Handle(h.kind), |i| Origin::LastThrown(*i));
+        roots.roots.push(Root { kind, address: Some(h.address), object: h.object, flags, origin });
+    });
+    let mut trouble = first_loss(&walked.notes);
+    let tables = notes.take(walked);
+    if skipped > 0 {
+        let what = format!("{skipped} handles are beyond the {most} roots that are listed");
+        trouble = trouble.or_else(|| Some(what.clone()));
+        notes.add(NoteKind::LimitHit, None, what);
+    }
+    let supported = gc.supported_handles();
+    let mut kinds: Vec<RootKind> = Vec::new();
+    for (kind, handle) in wanted.iter().filter_map(|h| Some((root_of_handle(*h)?.0, *h))) {
+        if !kinds.contains(&kind) && (supported.contains(&handle) || supported.is_empty()) {
+            kinds.push(kind);
+        }
+    }
+    for kind in kinds {
+        match (&trouble, tables) {
+            (Some(why), _) if tables == 0 || found == 0 => roots.cover(kind, CoverageKind::Unavailable, Some(why.clone())),
+            (None, 0) => roots.cover(kind, CoverageKind::Unavailable, Some("the dump has no handle table".into())),
+            (Some(why), _) => roots.cover(kind, CoverageKind::Partial, Some(why.clone())),
+            (None, _) if kind == RootKind::RefCountedHandle && ref_counted => {
+                let why = "whether their reference counts keep them strong is not in the handle";
+                roots.cover(kind, CoverageKind::Conservative, Some(why.into()));
+            }
+            (None, _) => roots.cover(kind, CoverageKind::Complete, None),
+        }
+    }
+}
+
+fn finalizer_roots(gc: &Gc, notes: &Collector, roots: &mut Roots) {
+    let queues = notes.take(gc.finalizer_queues());
+    let complete = queues.iter().filter(|q| q.complete).count();
+    for entry in queues.iter().flat_map(|q| &q.entries).filter(|e| e.state != FinalizerState::Registered) {
+        roots.roots.push(Root {
+            kind: RootKind::FinalizerReady,
+            address: Some(entry.address),
+            object: entry.object,
+            flags: RootFlags::NONE,
+            origin: Origin::Finalizer(entry.state),
+        });
+    }
+    let reason = |n: usize| format!("the finalization queues of {n} of {} heaps are not whole in the dump", queues.len());
+    match queues.len().saturating_sub(complete) {
+        0 if !queues.is_empty() => roots.cover(RootKind::FinalizerReady, CoverageKind::Complete, None),
+        n if complete == 0 && roots.roots.iter().all(|r| r.kind != RootKind::FinalizerReady) => {
+            roots.cover(RootKind::FinalizerReady, CoverageKind::Unavailable, Some(reason(n)));
+        }
+        n => roots.cover(RootKind::FinalizerReady, CoverageKind::Partial, Some(reason(n))),
+    }
+}

@@ -1,0 +1,78 @@
+//! Static fields and thread statics as roots.
+
+use super::{Origin, Root, RootFlags, RootOptions, Roots};
+use crate::base::{Addr, Collector, NoteKind};
+use crate::clr::statics::Statics;
+use crate::clr::values::{ValueLimits, Values};
+use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
+use crate::session::{Namer, Runtime, StaticsQuery, StaticsReader};
+
+/// Adds a root for every reference in a static field, those in its structures among them.
+pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptions, notes: &Collector, roots: &mut Roots) {
+    let threads = runtime.threads_if_any();
+    let types = match namer.types() {
+        Ok(types) => types,
+        Err(e) => {
+            for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
+                roots.cover(kind, CoverageKind::Unavailable, Some(e.to_string()));
+            }
+            return;
+        }
+    };
+    let (memory, d) = (runtime.memory(), runtime.descriptor());
+    let values = Values::new(types, ValueLimits::default());
+    let statics = Statics::new(memory, d, types);
+    let reader = StaticsReader::new(types, &values, &statics, threads);
+    for (kind, thread_statics) in [(RootKind::Static, false), (RootKind::ThreadStatic, true)] {
+        if !options.wants(kind) {
+            continue;
+        }
+        let report = reader.all(&[], &StaticsQuery { pattern: None, thread_statics, everything: false });
+        let absent = report.statics.iter().filter(|s| s.field.kind == ValueKind::Absent).count();
+        for model in &report.statics {
+            let declaring = model.field.declaring_type.as_deref().unwrap_or("?");
+            let thread = model.thread.and_then(|t| threads.iter().zip(0u32..).find(|(l, _)| l.address == t.address)).map(|(_, i)| i);
+            let mut found = Vec::new();
+            references(&format!("{declaring}.{}", model.field.name), &model.field, &mut found);
+            for (name, address, object) in found {
+                if roots.roots.len() >= runtime.limits().roots {
+                    notes.add(NoteKind::LimitHit, None, "static fields beyond the cap on roots are left out");
+                    return;
+                }
+                let number = u32::try_from(roots.names.len()).unwrap_or(u32::MAX);
+                roots.names.push(name);
+                roots.roots.push(Root { kind, address, object, flags: RootFlags::NONE, origin: Origin::Static(number, thread) });
+            }
+        }
+        if thread_statics {
+            for (thread, i) in threads.iter().zip(0u32..) {
+                if let Some((address, object)) = statics.thread_array(thread.address) {
+                    let number = u32::try_from(roots.names.len()).unwrap_or(u32::MAX);
+                    roots.names.push("thread statics".into());
+                    let origin = Origin::Static(number, Some(i));
+                    roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin });
+                }
+            }
+        }
+        match types.modules().len() {
+            0 | 1 => roots.cover(kind, CoverageKind::Partial, Some("the list of loaded modules is not in the dump".into())),
+            _ if absent > 0 => {
+                roots.cover(kind, CoverageKind::Partial, Some(format!("the values of {absent} fields are not in the dump")));
+            }
+            _ if report.unknown > 0 => {
+                roots.cover(kind, CoverageKind::Partial, Some(format!("the place of {} fields cannot be told", report.unknown)));
+            }
+            _ => roots.cover(kind, CoverageKind::Complete, None),
+        }
+    }
+}
+
+/// Every reference in a value, with a name for it.
+fn references(name: &str, value: &FieldValue, out: &mut Vec<(String, Option<Addr>, Addr)>) {
+    if let Some(object) = value.object.filter(|o| !o.is_null()) {
+        out.push((name.to_string(), value.address, object));
+    }
+    for field in &value.fields {
+        references(&format!("{name}.{}", field.name), field, out);
+    }
+}

@@ -1,0 +1,162 @@
+//! One .NET runtime of the process, its parts bound at first use.
+
+use std::sync::{Arc, OnceLock};
+
+use super::dump::Process;
+use super::heap::Parts;
+use super::readers::Readers;
+use super::{Error, Heap, Namer};
+use crate::base::{Answer, Collector, Limits, Progress};
+use crate::clr::fields::Types;
+use crate::clr::threads::{Thread, Threads};
+use crate::clr::type_names::TypeNames;
+use crate::contract::{ContractError, Description, Descriptor};
+use crate::dump::DumpFile;
+use crate::gc::Gc;
+use crate::memory::{FileSearch, Memory};
+
+type Bound<T> = OnceLock<Result<T, ContractError>>;
+
+#[derive(Debug)]
+struct Inner {
+    process: Arc<Process>,
+    description: Description,
+    gc: Bound<Arc<Answer<Gc>>>,
+    threads: Bound<Answer<Vec<Thread>>>,
+    names: Bound<Arc<TypeNames>>,
+    types: Bound<Arc<Types>>,
+    heap: Bound<Arc<Parts>>,
+    readers: Bound<Readers>,
+}
+
+/// A .NET runtime in the dumped process.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    inner: Arc<Inner>,
+}
+
+impl Runtime {
+    pub(super) fn new(process: Arc<Process>, description: Description) -> Runtime {
+        let (gc, threads, heap) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (names, types, readers) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, types, heap, readers }) }
+    }
+
+    /// What is known about the runtime: version, module, where its layouts come from, the descriptor.
+    pub fn description(&self) -> &Description {
+        &self.inner.description
+    }
+
+    /// Types, fields, globals and contracts of the runtime.
+    pub fn descriptor(&self) -> &Arc<Descriptor> {
+        &self.inner.description.descriptor
+    }
+
+    /// The process's memory.
+    pub fn memory(&self) -> &Arc<Memory> {
+        &self.inner.process.memory
+    }
+
+    /// The dump file.
+    pub fn file(&self) -> &DumpFile {
+        &self.inner.process.file
+    }
+
+    /// Caps in force.
+    pub fn limits(&self) -> &Arc<Limits> {
+        &self.inner.process.limits
+    }
+
+    /// Where module files may be looked for.
+    pub(crate) fn search(&self) -> &FileSearch {
+        &self.inner.process.search
+    }
+
+    /// Told about work that takes long.
+    pub(crate) fn progress(&self) -> &dyn Progress {
+        &*self.inner.process.progress
+    }
+
+    /// Begins an answer about this runtime: its notes start with those of opening the dump.
+    pub(crate) fn begin(&self) -> Collector {
+        let notes = Collector::new();
+        notes.extend(&self.inner.process.notes);
+        notes
+    }
+
+    /// The GC's structures.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the runtime does not advertise the GC contract in a version that is read, or lacks a part of it.
+    pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
+        bound(&self.inner.gc, || Gc::bind(self.memory(), self.descriptor(), self.limits()).map(Arc::new))
+    }
+
+    /// The managed threads, in the order of the runtime's list. Where the list breaks, those before the break.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks the thread list.
+    pub fn threads(&self) -> Result<&Answer<Vec<Thread>>, ContractError> {
+        bound(&self.inner.threads, || Ok(self.thread_reader()?.list()))
+    }
+
+    /// The managed threads, for answers that are answers without them: none where the list cannot be read.
+    pub(crate) fn threads_if_any(&self) -> &[Thread] {
+        self.threads().map_or(&[], |list| list.data.as_slice())
+    }
+
+    /// Reader of the thread list.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks it.
+    pub(crate) fn thread_reader(&self) -> Result<Threads, ContractError> {
+        Threads::bind(self.memory(), self.descriptor(), self.limits())
+    }
+
+    /// Names of types, bound once: the cache of modules behind it serves every [`Namer`].
+    pub(crate) fn type_names(&self) -> Result<&Arc<TypeNames>, ContractError> {
+        let bind = || {
+            let search = Some(self.search().clone());
+            TypeNames::new(self.memory(), self.descriptor(), self.file().facts.os, search, self.limits()).map(Arc::new)
+        };
+        bound(&self.inner.names, bind)
+    }
+
+    /// Types with their fields.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks what they need.
+    pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
+        let bind = || {
+            let names = Arc::clone(self.type_names()?);
+            Types::new(self.memory(), self.descriptor(), names, self.limits()).map(Arc::new)
+        };
+        bound(&self.inner.types, bind)
+    }
+
+    /// A namer for one answer.
+    pub(crate) fn namer(&self) -> Namer {
+        Namer::new(self)
+    }
+
+    /// What objects, values and types are read with, bound once.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks what types and fields need.
+    pub(super) fn readers(&self) -> Result<&Readers, ContractError> {
+        bound(&self.inner.readers, || Readers::bind(self))
+    }
+
+    /// The GC heap.
+    ///
+    /// # Errors
+    /// [`Error::Contract`] where the descriptor lacks what the heap's structures or the sizes of objects need.
+    pub fn heap(&self) -> Result<Heap, Error> {
+        let parts = bound(&self.inner.heap, || Parts::open(self).map(Arc::new))?;
+        Ok(Heap::new(self.clone(), Arc::clone(parts)))
+    }
+}
+
+fn bound<T>(cell: &Bound<T>, bind: impl FnOnce() -> Result<T, ContractError>) -> Result<&T, ContractError> {
+    cell.get_or_init(bind).as_ref().map_err(Clone::clone)
+}

@@ -1,0 +1,125 @@
+//! Reads static fields, with their values.
+
+use rustc_hash::FxHashSet;
+
+use super::loaded_types;
+use crate::base::Addr;
+use crate::clr::fields::{Field, Storage, Types};
+use crate::clr::method_table::Generics;
+use crate::clr::statics::{StaticPlace, Statics};
+use crate::clr::threads::Thread;
+use crate::clr::values::Values;
+use crate::model::{FieldValue, StaticModel, StaticThread, StaticsReport, ValueKind};
+
+/// What is wanted.
+#[derive(Clone, Debug, Default)]
+pub struct StaticsQuery {
+    /// Pattern of the declaring type's name.
+    pub pattern: Option<String>,
+    /// Whether thread statics are wanted, and nothing else.
+    pub thread_statics: bool,
+    /// Whether fields without memory are listed, not only counted, and those that lie in module images.
+    pub everything: bool,
+}
+
+/// Reads static fields.
+#[derive(Debug)]
+pub struct StaticsReader<'t> {
+    types: &'t Types,
+    values: &'t Values,
+    statics: &'t Statics,
+    /// The managed threads, for thread statics.
+    threads: &'t [Thread],
+}
+
+impl<'t> StaticsReader<'t> {
+    /// A reader over what the caller has bound.
+    pub fn new(types: &'t Types, values: &'t Values, statics: &'t Statics, threads: &'t [Thread]) -> Self {
+        StaticsReader { types, values, statics, threads }
+    }
+
+    /// The static fields of all loaded types and of `more` (types that the caller has met, of heap objects for instance).
+    pub fn all(&self, more: &[Addr], options: &StaticsQuery) -> StaticsReport {
+        let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new() };
+        let mut seen = FxHashSet::default();
+        let list = loaded_types(self.types);
+        for mt in list.iter().chain(more).filter(|mt| seen.insert(**mt)) {
+            let wanted = |f: &&Field| match f.storage {
+                Storage::ThreadStatic => options.thread_statics,
+                Storage::Static => !options.thread_statics,
+                // Nearly all of them are the initial values of arrays, under names that are hashes.
+                Storage::Rva => !options.thread_statics && options.everything,
+                Storage::Instance => false,
+            };
+            // Names cost more than fields: most types have no statics.
+            let Some(fields) = self.fields(*mt) else { continue };
+            if !fields.iter().any(|f| wanted(&f)) {
+                continue;
+            }
+            if let Some(pattern) = &options.pattern
+                && !crate::base::glob(pattern, &self.types.names().name(*mt).name)
+            {
+                continue;
+            }
+            report.types = report.types.saturating_add(1);
+            for field in fields.iter().filter(wanted) {
+                for model in self.models(*mt, field) {
+                    let count = match model.field.kind {
+                        ValueKind::NotInitialised => &mut report.not_initialised,
+                        ValueKind::Absent if model.field.address.is_none() => &mut report.unknown,
+                        _ => &mut report.initialised,
+                    };
+                    *count = count.saturating_add(1);
+                    if options.everything || model.field.kind != ValueKind::NotInitialised {
+                        report.statics.push(model);
+                    }
+                }
+            }
+        }
+        report
+    }
+
+    /// The static fields of one type; thread statics once for each thread.
+    pub fn of_type(&self, mt: Addr) -> Vec<StaticModel> {
+        self.fields(mt).iter().flat_map(|list| list.iter()).flat_map(|f| self.models(mt, f)).collect()
+    }
+
+    /// The static fields of a type that can have values: a generic type without arguments has none.
+    fn fields(&self, mt: Addr) -> Option<std::sync::Arc<Vec<Field>>> {
+        let info = self.types.names().method_tables().read(mt).ok()?;
+        (info.generics != Generics::Definition && !info.is_array).then(|| self.types.static_fields(mt))?
+    }
+
+    fn models(&self, mt: Addr, field: &Field) -> Vec<StaticModel> {
+        let names = self.types.names();
+        let Ok(info) = names.method_tables().read(mt) else { return Vec::new() };
+        let module = names.name(mt).module.clone();
+        let model = |thread: Option<StaticThread>, place: StaticPlace| StaticModel {
+            method_table: mt,
+            module: module.clone(),
+            storage: field.storage,
+            thread,
+            field: self.value(field, place),
+        };
+        match field.storage {
+            Storage::Instance => Vec::new(),
+            Storage::Static => vec![model(None, self.statics.place(&info, field))],
+            Storage::Rva => vec![model(None, self.statics.place(&info, field))],
+            Storage::ThreadStatic => {
+                let of = |t: &Thread| {
+                    let thread = StaticThread { address: t.address, managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) };
+                    model(Some(thread), self.statics.of_thread(t.address, &info, field))
+                };
+                self.threads.iter().map(of).collect()
+            }
+        }
+    }
+
+    fn value(&self, field: &Field, place: StaticPlace) -> FieldValue {
+        match place {
+            StaticPlace::At(address) => self.values.static_field(field, address),
+            StaticPlace::NotInitialised => self.values.nowhere(field, ValueKind::NotInitialised, "<not initialised>"),
+            StaticPlace::Unknown => self.values.nowhere(field, ValueKind::Absent, "<its place is not in the dump>"),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The corpus: every dump of the repository gives the answers that lie beside it, and holds no text of the machine that made
+//! it. `dumps/corpus/README.md` says where dumps and answers come from; `dumps/corpus/make --answers` makes the answers anew.
+mod text;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::common::{own_dump, run};
+use serde_json::{Value, json};
+
+/// What `info` says about the file and not about the process, in the dumps and in the full ones that the answers are from.
+const OF_THE_FILE: [&str; 5] = [
+    // Trimmed copies are smaller.
+    "file_bytes",
+    "captured_bytes",
+    // Said to be trimmed; a full dump becomes one with the heap.
+    "kind",
+    "kind_evidence",
+    // Names the file, and commands by the kind of dump.
+    "next",
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus")
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().trim_end_matches(".dmp.zst").to_string()
+}
+
+/// Every dump of the repository.
+fn dumps() -> Vec<PathBuf> {
+    let mut found = vec![own_dump()];
+    for entry in fs::read_dir(folder()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.to_str().unwrap().ends_with(".dmp.zst") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Does `work` with each of `items`, as many at a time as there are processors, and returns what it returns, in order.
+fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let workers = std::thread::available_parallelism().map_or(2, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some((i, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, items.get(i)?))) {
+                    let result = work(item);
+                    done.lock().unwrap().push((i, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap();
+    done.sort_by_key(|(i, _)| *i);
+    done.into_iter().map(|(_, r)| r).collect()
+}
+
+/// Up to eight places where two answers differ.
+fn differences(at: &str, expected: &Value, found: &Value, out: &mut Vec<String>) {
+    if out.len() >= 8 || expected == found {
+        return;
+    }
+    match (expected, found) {
+        (Value::Object(e), Value::Object(f)) => {
+            let keys: std::collections::BTreeSet<&String> = e.keys().chain(f.keys()).collect();
+            let null = Value::Null;
+            keys.into_iter().for_each(|k| differences(&format!("{at}.{k}"), e.get(k).unwrap_or(&null), f.get(k).unwrap_or(&null), out));
+        }
+        (Value::Array(e), Value::Array(f)) if e.len() == f.len() => {
+            (0..e.len()).for_each(|i| differences(&format!("{at}[{i}]"), &e[i], &f[i], out));
+        }
+        _ => {
+            let short = |v: &Value| v.to_string().chars().take(120).collect::<String>();
+            out.push(format!("{at}: {}, expected {}", short(found), short(expected)));
+        }
+    }
+}
+
+/// Asks `dump` what it must answer. Returns the number of answers, and what was wrong.
+fn check(dump: &Path) -> (usize, Vec<String>) {
+    let name = name(dump);
+    let answers = folder().join("answers").join(format!("{name}.json.zst"));
+    let Ok(file) = File::open(&answers) else { return (0, vec![format!("{name}: no answers; dumps/corpus/make --answers {name}")]) };
+    let expected: BTreeMap<String, Value> = serde_json::from_slice(&zstd::decode_all(file).unwrap()).unwrap();
+    // Decompressed once, not with every command. The first one reads it as it is.
+    let unpacked = tempfile::NamedTempFile::new().unwrap();
+    zstd::stream::copy_decode(File::open(dump).unwrap(), unpacked.as_file()).unwrap();
+    let mut wrong = Vec::new();
+    for (command, expected) in &expected {
+        let path = if command == "info" { dump } else { unpacked.path() };
+        let mut args: Vec<&str> = command.split(' ').collect();
+        args.extend(["--json", "--no-local-files", path.to_str().unwrap()]);
+        let ran = run(&args);
+        let mut found = json!({ "exit": ran.exit.code() });
+        if ran.out.is_empty() {
+            found["error"] = ran.err.replace(path.to_str().unwrap(), "DUMP").trim().into();
+        } else {
+            found["data"] = ran.json()["data"].take();
+            if command == "info" {
+                let info = found["data"].as_object_mut().unwrap();
+                OF_THE_FILE.iter().for_each(|key| drop(info.remove(*key)));
+            }
+        }
+        differences(&format!("{name}: {command}: "), expected, &found, &mut wrong);
+    }
+    (expected.len(), wrong)
+}
+
+#[test]
+fn every_dump_gives_its_answers() {
+    let dumps = dumps();
+    let results = in_parallel(&dumps, |dump| check(dump));
+    let answers: usize = results.iter().map(|(n, _)| n).sum();
+    let wrong: Vec<String> = results.into_iter().flat_map(|(_, wrong)| wrong).collect();
+    println!("{} dumps, {answers} answers", dumps.len());
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(dumps.len() >= 40 && answers >= dumps.len() * 10, "{} dumps, {answers} answers", dumps.len());
+}
+
+#[test]
+fn every_answer_has_its_dump_and_all_fit_into_25_megabytes() {
+    let dumps = dumps();
+    let names: Vec<String> = dumps.iter().map(|d| name(d)).collect();
+    let mut bytes: u64 = dumps.iter().map(|d| d.metadata().unwrap().len()).sum();
+    for entry in fs::read_dir(folder().join("answers")).unwrap() {
+        let entry = entry.unwrap();
+        let file = entry.file_name().into_string().unwrap();
+        let of = file.strip_suffix(".json.zst").unwrap_or(&file).to_string();
+        assert!(names.contains(&of), "{file}: there is no such dump");
+        bytes += entry.metadata().unwrap().len();
+    }
+    println!("{} dumps, {bytes} bytes with their answers", names.len());
+    assert!(bytes <= 25_000_000, "{bytes}");
+}
+
+/// `GCDUMP_SCAN_DUMP` names a further dump to look through.
+#[test]
+fn no_dump_holds_text_of_the_machine_that_made_it() {
+    let mut dumps = dumps();
+    dumps.extend(std::env::var_os("GCDUMP_SCAN_DUMP").map(PathBuf::from));
+    let found = in_parallel(&dumps, |dump| {
+        let bytes = zstd::decode_all(File::open(dump).unwrap()).unwrap();
+        text::of_the_machine(&bytes).into_iter().map(|what| format!("{}: {what}", name(dump))).collect::<Vec<_>>()
+    });
+    let found = found.concat();
+    assert!(found.is_empty(), "{} texts:\n{}", found.len(), found.iter().take(60).cloned().collect::<Vec<_>>().join("\n"));
+}

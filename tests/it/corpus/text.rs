@@ -1,0 +1,324 @@
+//! Text in a dump that tells something about the machine that made it: paths, environment, mounts, control groups, hosts.
+//!
+//! Everything readable is looked at, in UTF-8 and UTF-16. What the libraries themselves bring along is allowed, each with its
+//! reason; everything else of these kinds is reported.
+
+use std::collections::BTreeSet;
+
+/// Shortest text that is looked at.
+const SHORTEST: usize = 5;
+/// Longest context that is shown of a text.
+const SHOWN: usize = 100;
+
+/// What absolute Unix paths may begin with.
+const UNIX_PATHS: &[&str] = &[
+    // The program that was dumped; the corpus's folder for it on every machine.
+    "/app/",
+    // The C library and its kin, where every Debian has them.
+    "/usr/lib/x86_64-linux-gnu/",
+    "/lib/x86_64-linux-gnu/",
+    "/lib64/ld-linux-x86-64.so.2",
+    // Constants of CoreLib and of the runtime.
+    "/etc/localtime",
+    "/usr/share/zoneinfo/",
+    "/memfd:doublemapper",
+    // Names of what a process asks about itself; what it was told is looked for by `WORDS`.
+    "/proc/self/",
+    // Where Microsoft builds the libraries: names of their symbol files.
+    "/_/src/runtime/artifacts/obj/",
+    "/__w/1/s/",
+    // The requests of the `http` scenario, to its own server.
+    "/path/",
+    "/post/",
+];
+
+/// Paths that are constants of the libraries as they are, and not of what lies behind them.
+const WHOLE_PATHS: &[&str] = &[
+    "/app",
+    "/proc",
+    "/proc/",
+    "/proc/self",
+    // Where the dynamic linker searches.
+    "/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu",
+    // Where System.Console looks for descriptions of terminals.
+    "/etc/terminfo",
+    "/lib/terminfo",
+    "/usr/share/terminfo",
+    "/usr/share/misc/terminfo",
+    "/usr/local/share/terminfo",
+];
+
+/// What Windows paths may begin with.
+const WINDOWS_PATHS: &[&str] = &[
+    // The program that was dumped.
+    "Z:\\app\\",
+    "C:\\app\\",
+    // The system's libraries; Wine's are there as well.
+    "C:\\windows\\system32\\",
+    // Where Microsoft builds the libraries: names of their symbol files.
+    "D:\\a\\_work\\1\\s\\",
+];
+
+/// First folders of the paths that are looked for. Two letters between two slashes are no path.
+const UNIX_ROOTS: &[&str] = &[
+    "app",
+    "bin",
+    "boot",
+    "data",
+    "dev",
+    "etc",
+    "home",
+    "host",
+    "init",
+    "lib",
+    "lib64",
+    "media",
+    "mnt",
+    "nix",
+    "opt",
+    "proc",
+    "repo",
+    "root",
+    "run",
+    "sbin",
+    "src",
+    "srv",
+    "sys",
+    "tmp",
+    "usr",
+    "users",
+    "Users",
+    "var",
+    "work",
+    "workspace",
+    "workspaces",
+    "memfd:",
+    "_",
+    "__w",
+];
+
+/// Environment variables that tell where and how somebody works. `DOTNET_*` say how the dump was made, and stay.
+const VARIABLES: &[&str] = &[
+    "PATH",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "USER",
+    "LOGNAME",
+    "PWD",
+    "OLDPWD",
+    "SHELL",
+    "SHLVL",
+    "TERM",
+    "TMPDIR",
+    "TEMP",
+    "TMP",
+    "HOSTNAME",
+    "DISPLAY",
+    "MAIL",
+    "EDITOR",
+    "VIRTUAL_ENV",
+    "COMPUTERNAME",
+    "USERNAME",
+    "USERDOMAIN",
+    "USERPROFILE",
+    "LOGONSERVER",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "HOMEPATH",
+    "HOMEDRIVE",
+    "SESSIONNAME",
+    "CLIENTNAME",
+    "ALLUSERSPROFILE",
+    "SystemRoot",
+    "NUMBER_OF_PROCESSORS",
+];
+const VARIABLE_PREFIXES: &[&str] = &["LC_", "XDG_", "SSH_", "WINE", "PROCESSOR_", "KUBERNETES_", "GITHUB_", "CI_", "AWS_", "AZURE_"];
+
+/// Words of mount tables, control groups, containers and hosts.
+const WORDS: &[&str] = &[
+    "relatime",
+    "noatime",
+    "nosuid",
+    "lowerdir=",
+    "upperdir=",
+    " tmpfs ",
+    " overlay ",
+    " ext4 ",
+    " 9p ",
+    " - cgroup",
+    "0::/",
+    ":cpu,cpuacct:",
+    ".slice",
+    ".scope",
+    "docker-",
+    "/docker/",
+    "kubepods",
+    "containerd",
+    "runsc",
+    "fckernel",
+    "microvm",
+    "nodename",
+    "search localdomain",
+    "nameserver ",
+];
+
+/// Texts of the machine in `dump`, each once.
+pub fn of_the_machine(dump: &[u8]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    let mut seen = BTreeSet::new();
+    let mut look = |text: &[u8]| {
+        if seen.insert(text.to_vec())
+            && let Ok(text) = std::str::from_utf8(text)
+        {
+            look_at(text, &mut found);
+        }
+    };
+    runs(dump, 1, |run| look(run));
+    let mut narrow = Vec::new();
+    for start in 0..2 {
+        runs(dump.get(start..).unwrap_or_default(), 2, |run| {
+            narrow.clear();
+            narrow.extend(run.chunks_exact(2).map(|unit| unit[0]));
+            look(&narrow);
+        });
+    }
+    found
+}
+
+fn printable(byte: u8) -> bool {
+    (0x20..0x7f).contains(&byte)
+}
+
+/// Calls `found` with every stretch of printable ASCII in `bytes`, of units of `width` bytes.
+fn runs(bytes: &[u8], width: usize, mut found: impl FnMut(&[u8])) {
+    let text = |unit: &[u8]| printable(unit[0]) && unit[1..].iter().all(|b| *b == 0);
+    let mut start = 0;
+    let mut length = 0;
+    for (i, unit) in bytes.chunks_exact(width).enumerate() {
+        if text(unit) {
+            if length == 0 {
+                start = i;
+            }
+            length += 1;
+        } else {
+            if length >= SHORTEST {
+                found(&bytes[start * width..(start + length) * width]);
+            }
+            length = 0;
+        }
+    }
+    if length >= SHORTEST {
+        found(&bytes[start * width..(start + length) * width]);
+    }
+}
+
+fn look_at(text: &str, found: &mut BTreeSet<String>) {
+    let mut report = |what: &str, at: usize| {
+        let from = at.saturating_sub(16);
+        found.insert(format!("{what}: {:?}", &text[from..text.len().min(from + SHOWN)]));
+    };
+    let bytes = text.as_bytes();
+    let word = |b: u8| b.is_ascii_alphanumeric() || b"_.-".contains(&b);
+    for (i, byte) in bytes.iter().enumerate() {
+        let before = i.checked_sub(1).map(|b| bytes[b]);
+        let rest = &text[i..];
+        match byte {
+            b'/' if before.is_none_or(|b| !word(b) && b != b'/') => {
+                let root = UNIX_ROOTS.iter().any(|r| rest[1..].strip_prefix(r).is_some_and(|t| t.is_empty() || !word(t.as_bytes()[0])));
+                if root && !WHOLE_PATHS.contains(&rest) && !UNIX_PATHS.iter().any(|p| rest.starts_with(p)) {
+                    report("a path", i);
+                }
+            }
+            b':' if rest[1..].starts_with(['\\', '/']) && before.is_some_and(|b| b.is_ascii_alphabetic()) => {
+                let drive = i - 1;
+                let alone = drive.checked_sub(1).is_none_or(|b| !word(bytes[b]));
+                let known = WINDOWS_PATHS.iter().any(|p| text[drive..].get(..p.len()).is_some_and(|t| t.eq_ignore_ascii_case(p)));
+                let long = rest.len() > 4 && rest[2..].starts_with(|c: char| c.is_ascii_alphanumeric());
+                if alone && long && !known {
+                    report("a path", drive);
+                }
+            }
+            b'\\' if ["\\Users\\", "\\users\\"].iter().any(|u| rest.strip_prefix(u).is_some_and(|who| !who.starts_with("user"))) => {
+                report("a home folder", i);
+            }
+            b'=' => {
+                let start = bytes[..i].iter().rposition(|b| !b.is_ascii_alphanumeric() && *b != b'_').map_or(0, |p| p + 1);
+                let name = &text[start..i];
+                // `charset=utf-8` and its like are no environment; the last unit of an earlier text may stand in front.
+                if VARIABLES.contains(&name) || VARIABLE_PREFIXES.iter().any(|p| name.strip_prefix(p).is_some_and(|n| !n.is_empty())) {
+                    report("environment", start);
+                }
+            }
+            _ => {}
+        }
+    }
+    for word in WORDS {
+        if let Some(at) = text.find(word) {
+            report("mounts, groups, hosts", at);
+        }
+    }
+    addresses(text, &mut report);
+}
+
+/// Addresses of the network, other than of the machine itself.
+fn addresses(text: &str, report: &mut impl FnMut(&str, usize)) {
+    for private in ["10.", "172.", "192.168."] {
+        for (at, _) in text.match_indices(private) {
+            let token = text[at..].split(|c: char| !c.is_ascii_digit() && c != '.').next().unwrap_or_default();
+            let parts: Vec<&str> = token.split('.').collect();
+            let alone = at.checked_sub(1).is_none_or(|b| !text.as_bytes()[b].is_ascii_alphanumeric() && text.as_bytes()[b] != b'.');
+            let address = parts.len() == 4 && parts.iter().all(|p| p.parse::<u8>().is_ok());
+            // Versions look the same: 10.0.12.0.
+            let version = token.starts_with("10.0.");
+            if alone && address && !version {
+                report("an address", at);
+            }
+        }
+    }
+}
+
+#[test]
+fn texts_are_found_and_literals_are_not() {
+    let wide = |s: &str| s.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    for text in [
+        "HOME=/root",
+        "PATH=/usr/bin:/bin",
+        "/srv/dumps/dev/x.json",
+        "/usr/bin",
+        "C:\\Users\\anna\\x",
+        "Z:\\tmp",
+        "/home/anna/.nuget",
+        "WINEPREFIX=q",
+        "/dev/vda / ext4 rw,relatime 0 0",
+        "0::/system.slice/x.service",
+        "192.168.1.7",
+        "COMPUTERNAME=VM",
+        "LC_ALL=C",
+    ] {
+        let mut narrow = b"\x01\x02".to_vec();
+        narrow.extend(text.as_bytes());
+        narrow.push(0);
+        assert!(!of_the_machine(&narrow).is_empty(), "{text}");
+        // At an odd place as well.
+        for fill in [&b"\x01\x02"[..], b"\x01\x02\x03"] {
+            assert!(!of_the_machine(&[fill, &wide(text), &[0, 0]].concat()).is_empty(), "{text} in UTF-16");
+        }
+    }
+    for text in [
+        "/app/net10/libcoreclr.so",
+        "/usr/lib/x86_64-linux-gnu/libc.so.6",
+        "charset=utf-8",
+        "DOTNET_gcServer=1",
+        "System.Private.CoreLib.dll",
+        "C:\\windows\\system32\\ntdll.dll",
+        "10.0.1226.42308",
+        "127.0.0.1",
+        "__StaticArrayInitTypeSize=24",
+        "http://127.0.0.1:34841/path/0?q=1",
+    ] {
+        assert_eq!(of_the_machine(text.as_bytes()), BTreeSet::new());
+        assert_eq!(of_the_machine(&wide(text)), BTreeSet::new());
+    }
+}
