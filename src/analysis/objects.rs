@@ -31,7 +31,7 @@ const FIRST_BATCH: usize = 64;
 const FULL_BATCH: usize = 1 << 13;
 
 /// Hands the objects that `query` selects to `sink`, in the order of the heap and in batches, until it fails. `namer` names
-/// them, on any thread.
+/// them, on any thread: what it lacked is known once all rows are made, and then [`Namer::noted`] adds it to the answer.
 ///
 /// # Errors
 /// What `sink` returns.
@@ -81,7 +81,6 @@ pub fn objects<'h>(
     // The segment in which the page ends was not walked to its end on purpose.
     let walked = if more { walks.get(..walks.len().saturating_sub(1)).unwrap_or_default() } else { &walks };
     note_walks(heap.walker(), walked, &notes);
-    namer.note(&notes);
     let next_start = more.then(|| start.saturating_add(listed.count));
     let Sum { count: listed, bytes } = listed;
     Ok(notes.finish(ObjectsTail { listed, bytes, next_start, coverage: coverage(heap.walker(), walked) }))

@@ -47,7 +47,7 @@ pub enum HeaderError {
         address: Addr,
     },
     /// A count in the header exceeds its limit.
-    #[error("descriptor at {address}: {what} exceeds the limit of {limit}")]
+    #[error("descriptor at {address}: {what}, more than the limit of {limit}")]
     TooLarge {
         /// Address of the descriptor.
         address: Addr,

@@ -112,6 +112,17 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
         if self.waiting.len() > self.max_waiting { self.write_first() } else { Ok(()) }
     }
 
+    /// Waits for the batches that are being formatted, and prints them. What their rows looked up is known from then on.
+    ///
+    /// # Errors
+    /// Errors of the rows, and write errors.
+    pub fn flush(&mut self) -> io::Result<()> {
+        while !self.waiting.is_empty() {
+            self.write_first()?;
+        }
+        Ok(())
+    }
+
     fn write(&mut self, text: Vec<u8>) -> io::Result<()> {
         self.out.to.write_all(&text)?;
         self.shared.give_back(text);
@@ -145,9 +156,7 @@ pub fn stream<'scope, T: Serialize + Sync, R: Report>(
         let max_waiting = rayon::current_num_threads().saturating_mul(2).saturating_add(1);
         let mut batches = Batches { scope, shared, out: &mut out, waiting: VecDeque::new(), max_waiting };
         let answer = make(&mut batches)?;
-        while !batches.waiting.is_empty() {
-            batches.write_first()?;
-        }
+        batches.flush()?;
         io::Result::Ok(answer)
     })?;
     finish(&mut out, &answer, format)?;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::Runtime;
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Answer, Collector, NoteKind};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
@@ -158,10 +158,18 @@ impl Namer {
             notes.add(NoteKind::LimitHit, at, format!("{what} has a cycle or exceeds its limit"));
         }
     }
+
+    /// `answer`, with the notes about names: for rows that are named while they are printed.
+    pub fn noted<T>(&self, answer: Answer<T>) -> Answer<T> {
+        let notes = Collector::new();
+        let data = notes.take(answer);
+        self.note(&notes);
+        notes.finish(data)
+    }
 }
 
 /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
-pub(crate) fn note_modules(modules: &[Arc<Module>], notes: &Collector) {
+fn note_modules(modules: &[Arc<Module>], notes: &Collector) {
     let mut nameless = Vec::new();
     for module in modules {
         let name = module.simple_name().unwrap_or("a module").to_string();

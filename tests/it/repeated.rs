@@ -1,8 +1,9 @@
 //! An answer does not depend on what was asked before it: data and notes are those of a dump that was opened for it alone.
 
 use std::path::Path;
+use std::time::Duration;
 
-use crate::common::own_dump;
+use crate::common::{own_dump, run};
 use gcdump::analysis::{
     self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, PathsQuery, RetainedQuery, RootsQuery,
     SegmentsQuery, Selection, StatQuery, StringsQuery, UnreachableQuery, VerifyQuery,
@@ -76,4 +77,17 @@ fn asked_twice_it_says_the_same_twice() {
             assert!(again == alone[i], "{name}: {what} says something else after other questions");
         }
     }
+}
+
+/// Rows of a streamed list are named on the threads of the pool: what has no name is known once the last one is made. Here the
+/// pool is busy while the list is walked.
+#[test]
+fn a_streamed_list_tells_of_every_name_that_it_lacks() {
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-wait-gcore.dmp.zst");
+    let list = || run(&["objects", "--refs", "--json", "--no-local-files", dump.to_str().unwrap()]).json();
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(list);
+    (0..rayon::current_num_threads() * 4).for_each(|_| rayon::spawn(|| std::thread::sleep(Duration::from_millis(100))));
+    let busy = list();
+    assert!(!alone["warnings"].as_array().unwrap().is_empty());
+    assert_eq!(busy, alone);
 }

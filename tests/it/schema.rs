@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use crate::common::{ask, known_dumps, own_unpacked, run};
+use crate::common::{ask, each, known_dumps, own_unpacked, run};
 use gcdump::cli::{COMMANDS, Entry, Exit, command_line};
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
@@ -163,9 +163,8 @@ fn every_answer_about_the_own_dump_fits() {
 fn every_answer_about_the_shared_dumps_fits() {
     let validators = validators();
     let (dumps, lacking) = known_dumps(|_| true);
-    let mut wrong = Vec::new();
-    let (mut answers, mut refused) = (0, 0);
-    for dump in &dumps {
+    let found = each(&dumps, |dump| {
+        let (mut wrong, mut answers, mut refused) = (Vec::new(), 0, 0);
         for asked in ASKED {
             let mut args = asked.to_vec();
             args.extend(["--json", "--no-local-files", dump.path.to_str().unwrap()]);
@@ -195,7 +194,11 @@ fn every_answer_about_the_shared_dumps_fits() {
                 wrong.push(format!("{} {asked:?}: complete is {complete}, exit {:?}", dump.name, ran.exit));
             }
         }
-    }
+        (wrong, answers, refused)
+    });
+    let answers: u32 = found.iter().map(|f| f.1).sum();
+    let refused: u32 = found.iter().map(|f| f.2).sum();
+    let wrong: Vec<String> = found.into_iter().flat_map(|f| f.0).collect();
     for name in &lacking {
         println!("skipped: {name}: not unpacked in {}", common::unpacked().display());
     }

@@ -289,8 +289,11 @@ fn hostile_descriptors_end_with_a_clear_message() {
     for shape in Shape::ALL {
         let started = std::time::Instant::now();
         check(&Spec { hostile: Hostile::Cycle, ..Spec::standard(shape) }, Exit::Ok);
-        let cases =
-            [(Hostile::HugeJson, "bytes of JSON exceeds the limit"), (Hostile::HugeSlots, "slots"), (Hostile::CutJson, "malformed")];
+        let cases = [
+            (Hostile::HugeJson, "bytes of JSON, more than the limit"),
+            (Hostile::HugeSlots, "slots, more than the limit"),
+            (Hostile::CutJson, "malformed"),
+        ];
         for (hostile, note) in cases {
             let target = Spec { hostile, ..Spec::standard(shape) }.build();
             for bytes in [target.to_elf_core(), target.to_minidump()] {

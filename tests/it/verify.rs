@@ -15,7 +15,6 @@ use patient::{Found, Obj, Patient, Write, found, list, objects};
 use serde_json::Value;
 
 #[test]
-#[ignore = "findings on the new shared dumps are not judged yet: see the closing note of issue 12"]
 fn nothing_is_found_where_clrmd_finds_nothing() {
     let (mut clean, mut partial) = (0, 0);
     for dump in answered() {
@@ -30,7 +29,8 @@ fn nothing_is_found_where_clrmd_finds_nothing() {
         // What is checked is all that there is, or it is said.
         let objects = data["totals"]["objects"].as_u64().unwrap();
         match theirs["objects"].as_u64() {
-            Some(n) if exit == Exit::Ok => {
+            // In the middle of a moving collection no object can be checked, and that is said.
+            Some(n) if exit == Exit::Ok && !list(data, "unavailable").iter().any(|u| u["check"] == "objects") => {
                 let free = dump.clrmd["stat"]["types_table"].as_array().into_iter().flatten().filter(|t| t["free"] == true);
                 assert_eq!(objects + free.map(|t| t["count"].as_u64().unwrap()).sum::<u64>(), n, "{}", dump.name);
             }

@@ -4,9 +4,8 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, ObjectsQuery, RootsQuery, SegmentsQuery,
-    VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, object, objects as list_objects, oom, roots, segments, statics,
-    threads, verify,
+    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, RootsQuery, SegmentsQuery, VerifyQuery,
+    contracts, exceptions, finalizers, handles, heap, info, object, oom, roots, segments, statics, threads, verify,
 };
 use crate::base::{Addr, Count};
 use crate::clr::header::Headers;
@@ -75,9 +74,6 @@ fn read_objects(heap: &Heap) {
             std::ops::ControlFlow::Continue(())
         },
     );
-    // Names of fields behind references lead to places that no object's own fields do.
-    let query = ObjectsQuery { refs: true, ..ObjectsQuery::default() };
-    let _ = list_objects(heap, &namer, &query, |batch| batch.each(&mut |_| Ok(())));
     let types = namer.types();
     for kind in heap.walker().types().list() {
         namer.module(kind.method_table);

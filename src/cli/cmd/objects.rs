@@ -55,8 +55,9 @@ impl Command for Objects {
             list.push(o.clone());
             Ok(())
         };
-        let tail = analysis::objects(&heap, &heap.namer(), &self.query(at)?, |batch| batch.each(&mut keep))?;
-        Ok(tail.map(|tail| ObjectsReport { objects: list, tail }))
+        let namer = heap.namer();
+        let tail = analysis::objects(&heap, &namer, &self.query(at)?, |batch| batch.each(&mut keep))?;
+        Ok(namer.noted(tail).map(|tail| ObjectsReport { objects: list, tail }))
     }
 
     /// Streams the rows: a heap may have a hundred million objects.
@@ -66,7 +67,9 @@ impl Command for Objects {
         let query = self.query(at)?;
         let form = (at.format(), streams.out_is_terminal);
         let answer = output::stream(&at.head()?, &objects_list(self.refs), form, streams.out, |batches| {
-            analysis::objects(&heap, &namer, &query, |batch| batches.print(batch.len(), |row| batch.each(row)))
+            let tail = analysis::objects(&heap, &namer, &query, |batch| batches.print(batch.len(), |row| batch.each(row)))?;
+            batches.flush()?;
+            Ok(namer.noted(tail))
         })?;
         let nothing = answer.listed == 0 && self.start == 0 && !query.selection.is_everything();
         Ok(conclude(at, &answer.notes, streams)?.negative_if(nothing))
