@@ -229,11 +229,16 @@ fn files_of_another_version_are_refused() {
         with_names(&path, Some(search.clone()), |memory, names| {
             let found = scan(memory, names);
             assert!(found.len() > 100, "{name}");
-            // Assemblies made at run time have their metadata in memory.
+            let named = found.iter().map(|mt| names.name(*mt)).collect::<Vec<_>>();
+            // Modules are seen when a type of theirs is named. Some have their metadata in the dump.
             let seen = names.modules().seen();
-            let emitted = seen.iter().filter(|m| m.origin == MetadataOrigin::Dynamic).map(|m| m.name.clone()).collect::<Vec<_>>();
-            let from_file = |mt: &&Addr| !emitted.contains(&names.name(**mt).module);
-            let exact = found.iter().filter(from_file).filter(|mt| names.name(**mt).quality == NameQuality::Exact).count();
+            let held = seen.iter().filter(|m| m.metadata.is_some()).collect::<Vec<_>>();
+            for module in &held {
+                let file = matches!(module.origin, MetadataOrigin::File(_) | MetadataOrigin::UnverifiedFile(_));
+                assert!(!file, "{name}: {:?} from {:?}", module.name, module.origin);
+            }
+            let held = held.iter().map(|m| m.name.clone()).collect::<Vec<_>>();
+            let exact = named.iter().filter(|n| n.quality == NameQuality::Exact && !held.contains(&n.module)).count();
             let refused = seen.iter().map(|m| m.rejected.len()).sum::<usize>();
             println!("{name}: {refused} files refused, {exact} of {} named", found.len());
             // Free has no module.
