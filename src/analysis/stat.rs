@@ -107,7 +107,7 @@ impl Visitor for Counter<'_> {
             Split::Generation => self.switch(ordinal(object.generation)),
             Split::Size => self.switch(u64::from(object.size.max(1).ilog2())),
         }
-        let Ok(index) = usize::try_from(object.kind.index) else { return };
+        let Ok(index) = usize::try_from(object.ty.index) else { return };
         match self.types.get_mut(index) {
             Some(sum) => sum.add(1, object.size),
             None => {

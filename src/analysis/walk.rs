@@ -27,13 +27,13 @@ impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        let Ok(index) = usize::try_from(object.kind.index) else { return };
+        let Ok(index) = usize::try_from(object.ty.index) else { return };
         if self.known.len() <= index {
             self.known.resize(index.saturating_add(64), None);
         }
         let Some(known) = self.known.get_mut(index) else { return };
-        if *known.get_or_insert_with(|| !object.kind.is_free && (self.wanted)(object.kind.method_table)) {
-            self.found.push((self.segment, object.address, object.kind.method_table));
+        if *known.get_or_insert_with(|| !object.ty.is_free && (self.wanted)(object.ty.method_table)) {
+            self.found.push((self.segment, object.address, object.ty.method_table));
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Memory, hex};
 use crate::model::{LayoutSource, OriginKind, VersionSource};
 
-/// What the caller chose.
+/// Options of the caller.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Overlays given by the user, tried before the bundled ones.
@@ -42,11 +42,11 @@ pub struct Description {
     pub overlay: Option<String>,
     /// The GC's variables, where the GC part was synthesised.
     pub gc_dac_vars: Option<GcDacVars>,
-    /// Version for people: `10.0.12`, or only `10.0`.
+    /// Version for display: `10.0.12`, or only `10.0`.
     pub version: Option<String>,
     /// Where the version was read.
     pub version_source: Option<VersionSource>,
-    /// What the self-checks said about the descriptor as used.
+    /// Self-checks of the descriptor in use.
     pub checks: Vec<Check>,
     /// Overlays given by the user that do not fit, each with the reason.
     pub refused: Vec<String>,
@@ -66,7 +66,7 @@ pub enum RuntimeError {
         /// Modules looked at.
         modules: usize,
     },
-    /// A runtime number that the process has not got.
+    /// Runtime index out of range.
     #[error("there is no runtime number {index}: they count from 0, and {have} can be read in this process")]
     NoSuchRuntime {
         /// Number asked for.
@@ -152,7 +152,7 @@ struct Opener<'a> {
     site: &'a Site,
 }
 
-/// The VM's part of a descriptor, from wherever.
+/// The VM's part of a descriptor, whatever its source.
 struct Vm {
     descriptor: Descriptor,
     source: LayoutSource,
@@ -343,7 +343,7 @@ impl Opener<'_> {
         Vm { descriptor, source: LayoutSource::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
     }
 
-    /// An overlay that the user gave and that does not fit: said, not believed.
+    /// Notes that an overlay given by the user does not fit; it is not used.
     fn refuse(&self, overlay: &Overlay, why: &str, refused: &mut Vec<String>) {
         let what = format!("the overlay {} does not fit this process and was not used: {why}", overlay.section.name);
         self.notes.add(NoteKind::Descriptor, None, what.clone());

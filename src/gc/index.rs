@@ -82,7 +82,7 @@ impl Visitor for StartsVisitor {
 
     #[inline]
     fn object(&mut self, object: &Object<'_>) {
-        if object.kind.is_free {
+        if object.ty.is_free {
             return;
         }
         let Some((_, part)) = self.parts.last_mut() else { return };
@@ -303,13 +303,13 @@ impl Walker {
     /// there: its type is no type, or it is not in the dump.
     pub fn object(&self, address: Addr) -> Option<(Arc<ObjectType>, u64)> {
         let word = self.memory().ptr_bytes();
-        let kind = self.type_at(self.method_table(address)?)?;
-        let mut size = kind.base_size;
-        if kind.component_size != 0 {
+        let ty = self.type_at(self.method_table(address)?)?;
+        let mut size = ty.base_size;
+        if ty.component_size != 0 {
             let count = u64::from(self.memory().u32(address.plus(word)).ok()?);
-            size = count.checked_mul(kind.component_size)?.checked_add(size)?;
+            size = count.checked_mul(ty.component_size)?.checked_add(size)?;
         }
-        Some((kind, size.max(word.saturating_mul(3))))
+        Some((ty, size.max(word.saturating_mul(3))))
     }
 }
 

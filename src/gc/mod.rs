@@ -26,7 +26,7 @@ pub use handles::HandleFilter;
 pub use index::{ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use sweep::Sweep;
-pub use walk::{Item, Object, ObjectType, ObjectTypes, References, Run, Visitor, Walked, Walker};
+pub use walk::{GcDesc, Object, ObjectType, ObjectTypes, Series, ValueSeries, Visitor, Walked, Walker};
 
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
 use crate::clr::objects::Objects;

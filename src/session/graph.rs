@@ -100,7 +100,7 @@ impl Visitor for Builder<'_> {
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        if object.kind.is_free {
+        if object.ty.is_free {
             return;
         }
         let Some((_, part)) = self.parts.last_mut() else { return };
@@ -111,15 +111,15 @@ impl Visitor for Builder<'_> {
         if let Some(more) = self.extra.edges.get(&self.id) {
             more.iter().for_each(|id| part.rows.push_edge(*id));
         }
-        if object.kind.is_collectible
-            && let Some(allocator) = self.extra.allocators.get(&object.kind.method_table)
+        if object.ty.is_collectible
+            && let Some(allocator) = self.extra.allocators.get(&object.ty.method_table)
         {
             part.rows.push_edge(*allocator);
         }
         if let Err(e) = part.rows.end_node() {
             part.failed = Some(e);
         }
-        part.types.push(object.kind.index);
+        part.types.push(object.ty.index);
         part.sizes.push(u32::try_from(object.size).unwrap_or(u32::MAX));
         if object.size >= u64::from(u32::MAX) {
             part.large.push((self.id, object.size));

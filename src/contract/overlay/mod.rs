@@ -18,7 +18,7 @@ pub struct Overlay {
     pub section: Section,
     /// Its types, globals and contracts.
     pub raw: RawDescriptor,
-    /// Whether the user gave it (`--overlay`) and it is therefore tried first.
+    /// Whether the user gave it (`--overlay`); such overlays are tried first.
     pub given: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct Repeats {
 /// What is where in `g_dacTable`, an exported array with the address of each variable that the DAC reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DacTableOrder {
-    /// Numbers of entries that this order was seen with.
+    /// Table sizes, in entries, that this order was seen with.
     #[serde(default)]
     pub entries: Vec<u64>,
     /// Index by name of the global.

@@ -3,7 +3,7 @@
 //! Source: `docs/internals/gc-structures.md#walking`, measured on 131 dumps: outside of the plan phase of a
 //! collection every walk ends exactly at the segment's end, once allocation contexts and objects in allocation are known.
 
-mod references;
+mod gcdesc;
 mod segment;
 mod types;
 mod words;
@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use references::{Item, References, Run};
+pub use gcdesc::{GcDesc, Series, ValueSeries};
 pub use types::{ObjectType, ObjectTypes};
 
 use super::Gc;
@@ -33,7 +33,7 @@ pub struct Object<'o> {
     /// Where it lies.
     pub address: Addr,
     /// Its type.
-    pub kind: &'o ObjectType,
+    pub ty: &'o ObjectType,
     /// Its size in bytes as SOS and ClrMD count it: header word included, not rounded up.
     pub size: u64,
     /// Its generation; inside an ephemeral segment that of the part it lies in.
@@ -53,9 +53,9 @@ impl<'o> Object<'o> {
             }
         };
         if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
-            return self.kind.references.places(self.size, word, place);
+            return self.ty.gc_desc.places(self.size, word, place);
         }
-        self.kind.references.captured(&self.memory, self.address, self.size, place);
+        self.ty.gc_desc.captured(&self.memory, self.address, self.size, place);
     }
 
     /// The word at `offset`; `None` where it is not in the dump.
@@ -70,7 +70,7 @@ impl<'o> Object<'o> {
 
     /// Number of elements of an array, of characters of a string, of bytes of free space; `None` for all others.
     pub fn length(&self) -> Option<u64> {
-        let component = self.kind.component_size;
+        let component = self.ty.component_size;
         if component == 0 {
             return None;
         }
@@ -109,9 +109,9 @@ pub struct Walker {
     tables: MethodTables,
     types: ObjectTypes,
     segments: Vec<SegmentModel>,
-    /// Numbers of the segments, by address.
+    /// Indices of the segments, by address.
     by_address: Vec<usize>,
-    /// Segments that are not walked, by number, and why.
+    /// Segments that are not walked, by index, and why.
     refused: BTreeMap<usize, &'static str>,
     contexts: Vec<Context>,
     /// Bits of an object's first word that are not part of the method table pointer.
@@ -130,7 +130,7 @@ impl std::fmt::Debug for Walker {
 
 /// What a walk found out about the segments, and the visitors of its threads.
 pub struct Walked<V> {
-    /// One for each segment of the heap that was walked, in their order, with the segment's number.
+    /// One for each segment of the heap that was walked, in their order, with the segment's index.
     pub segments: Vec<(usize, WalkModel)>,
     /// One for each thread: which objects each of them saw differs from run to run, all of them together do not.
     pub visitors: Vec<V>,
@@ -195,8 +195,8 @@ impl Walker {
     }
 
     /// An object that a walk met, to be looked at again.
-    pub fn again<'o>(&'o self, address: Addr, kind: &'o ObjectType, size: u64, generation: Generation) -> Object<'o> {
-        Object { address, kind, size, generation, bytes: self.memory.contiguous(address).unwrap_or_default(), memory: &self.memory }
+    pub fn again<'o>(&'o self, address: Addr, ty: &'o ObjectType, size: u64, generation: Generation) -> Object<'o> {
+        Object { address, ty, size, generation, bytes: self.memory.contiguous(address).unwrap_or_default(), memory: &self.memory }
     }
 
     /// The method table of the object at `address`, mark bits cleared. `None` where the object is not in the dump.

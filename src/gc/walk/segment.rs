@@ -247,10 +247,10 @@ impl Walker {
             return false;
         }
         let word = self.memory.ptr_bytes();
-        let Some(kind) = self.type_at(mt) else { return false };
-        let Some(size) = size_of(&kind, || self.memory.u32(at.plus(word)).ok()) else { return false };
+        let Some(ty) = self.type_at(mt) else { return false };
+        let Some(size) = size_of(&ty, || self.memory.u32(at.plus(word)).ok()) else { return false };
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
-        kind.references.places_in(size, word, (0, looked_at), |offset| {
+        ty.gc_desc.places_in(size, word, (0, looked_at), |offset| {
             let Ok(target) = self.memory.ptr(at.plus(offset)) else { return };
             // A type that is not in the dump says nothing.
             let leads_to_type = || self.holes || self.method_table(target).is_some_and(|mt| self.type_at(mt).is_some());
@@ -270,8 +270,8 @@ impl Walker {
 
     /// Where the object at `at`, whose first word is `word`, ends; `None` where it cannot be an object.
     fn behind(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
-        let kind = self.type_at(Addr(word & !self.unmask))?;
-        let size = size_of(&kind, || self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
+        let ty = self.type_at(Addr(word & !self.unmask))?;
+        let size = size_of(&ty, || self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
         let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align)?;
         rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
     }
@@ -333,7 +333,7 @@ impl Run<'_> {
             // The last word of a stretch may be cut: then the next look decides.
             let Some(first) = words::word(shape, rest) else { break if rest.is_empty() { Stop::Event } else { Stop::NoObject } };
             let Some(slot) = cache.get(first & !unmask) else { break Stop::NoObject };
-            let Some(kind) = slot.kind.as_deref() else { break Stop::NoObject };
+            let Some(ty) = slot.ty.as_deref() else { break Stop::NoObject };
             // The word behind the method table, wanted or not: whether the next object has a length is anybody's guess, and a
             // wrong guess of the processor costs more than the read.
             let count = match rest.get(word_size..).and_then(|b| words::u32(shape, b)) {
@@ -352,11 +352,11 @@ impl Run<'_> {
             let size = size.max(smallest);
             let rounded = size.wrapping_add(round) & !round;
             objects = objects.wrapping_add(1);
-            if kind.is_free {
+            if ty.is_free {
                 self.counts.free_objects = self.counts.free_objects.wrapping_add(1);
                 self.counts.free_bytes = self.counts.free_bytes.wrapping_add(rounded);
             }
-            let flow = visit(&Object { address: here, kind, size, generation: self.generation, bytes: rest, memory });
+            let flow = visit(&Object { address: here, ty, size, generation: self.generation, bytes: rest, memory });
             here = here.plus(rounded);
             if flow.is_break() {
                 break Stop::Enough;
@@ -374,11 +374,11 @@ impl Run<'_> {
 }
 
 /// Size of an object in bytes, not rounded, 64-bit maths throughout.
-fn size_of(kind: &ObjectType, count: impl FnOnce() -> Option<u32>) -> Option<u64> {
-    if kind.component_size == 0 {
-        return Some(kind.base_size);
+fn size_of(ty: &ObjectType, count: impl FnOnce() -> Option<u32>) -> Option<u64> {
+    if ty.component_size == 0 {
+        return Some(ty.base_size);
     }
-    u64::from(count()?).checked_mul(kind.component_size)?.checked_add(kind.base_size)
+    u64::from(count()?).checked_mul(ty.component_size)?.checked_add(ty.base_size)
 }
 
 /// The generation at `at`, and where it ends.

@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rustc_hash::FxHashMap;
 
-use super::references::References;
+use super::gcdesc::GcDesc;
 use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange};
 use crate::clr::method_table::MethodTables;
@@ -14,7 +14,7 @@ use crate::model::SegmentModel;
 /// A type as the walk knows it.
 #[derive(Clone, Debug)]
 pub struct ObjectType {
-    /// Number of the type, from 0 in the order in which the walk met them: dense, for tables, and different from run to run.
+    /// Index of the type in the order in which the walk met them: dense, for tables, and different from run to run.
     pub index: u32,
     /// Its method table.
     pub method_table: Addr,
@@ -33,7 +33,7 @@ pub struct ObjectType {
     /// Whether the type has a finalizer.
     pub has_finalizer: bool,
     /// Where its objects hold references.
-    pub references: References,
+    pub gc_desc: GcDesc,
 }
 
 /// The types that were met so far. Shared between threads.
@@ -54,7 +54,7 @@ struct Known {
 const MAX_MISSES: usize = 1 << 20;
 
 impl ObjectTypes {
-    /// Types of a heap with these segments. Where objects refer to each other in circles, one of them can pass for a method
+    /// Types of a heap with these segments. Among objects that refer to each other in cycles, one can pass for a method
     /// table; segments whose bounds make no sense cannot tell.
     pub(super) fn new(segments: &[SegmentModel]) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
@@ -67,7 +67,7 @@ impl ObjectTypes {
         before.and_then(|i| self.heap.get(i)).is_some_and(|r| r.contains(address))
     }
 
-    /// The types that were met, by their numbers.
+    /// The types that were met, by their indices.
     pub fn list(&self) -> Vec<Arc<ObjectType>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).list.clone()
     }
@@ -80,7 +80,7 @@ impl ObjectTypes {
         let made = if self.in_heap(mt) { None } else { make(memory, tables, mt) };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = known.by_address.get(&mt.0) {
-            // Another thread was faster: its number counts.
+            // Another thread was faster: its index counts.
             return other.clone();
         }
         let made = made.and_then(|t| {
@@ -107,7 +107,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
-    let references = if info.contains_pointers { References::read(memory, mt, base_size) } else { References::None };
+    let gc_desc = if info.contains_pointers { GcDesc::read(memory, mt, base_size) } else { GcDesc::None };
     Some(ObjectType {
         index: 0,
         method_table: mt,
@@ -118,7 +118,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
         is_array: info.is_array,
         is_collectible: info.is_collectible,
         has_finalizer: info.has_finalizer,
-        references,
+        gc_desc,
     })
 }
 
@@ -137,7 +137,7 @@ pub(super) struct Slot {
     mt: u64,
     pub(super) base_size: u64,
     pub(super) component_size: u64,
-    pub(super) kind: Option<Arc<ObjectType>>,
+    pub(super) ty: Option<Arc<ObjectType>>,
 }
 
 /// Slots of the cache: a heap has a few thousand types, of which some hundred make up most objects.
@@ -148,7 +148,7 @@ impl<'h> Cache<'h> {
         Cache { types, memory, tables, slots: vec![Slot::default(); SLOTS] }
     }
 
-    /// The place of the type at `mt`; its `kind` is `None` where there is no type.
+    /// The place of the type at `mt`; its `ty` is `None` where there is no type.
     #[inline(always)]
     pub(super) fn get(&mut self, mt: u64) -> Option<&Slot> {
         // Method tables are aligned to 8 bytes and lie a few hundred bytes apart.
@@ -164,10 +164,10 @@ impl<'h> Cache<'h> {
     #[cold]
     #[inline(never)]
     fn fill(&mut self, i: usize, mt: u64) {
-        let kind = self.types.get(self.memory, self.tables, Addr(mt));
-        let (base_size, component_size) = kind.as_ref().map_or((0, 0), |k| (k.base_size, k.component_size));
+        let ty = self.types.get(self.memory, self.tables, Addr(mt));
+        let (base_size, component_size) = ty.as_ref().map_or((0, 0), |t| (t.base_size, t.component_size));
         if let Some(slot) = self.slots.get_mut(i) {
-            *slot = Slot { mt, base_size, component_size, kind };
+            *slot = Slot { mt, base_size, component_size, ty };
         }
     }
 }
