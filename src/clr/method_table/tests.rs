@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use super::net8::GENERIC_STATICS;
 use super::*;
 use crate::base::{Arch, Os, Shape};
+use crate::contract::ContractInfo;
 use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
 
 const BASE: Addr = Addr(0x1_0000);
 
-fn memory_of(bytes: Vec<u8>) -> Memory {
+fn memory_of(bytes: Vec<u8>) -> Arc<Memory> {
     let len = bytes.len() as u64;
     let facts = DumpFacts {
         path: "test".into(),
@@ -40,7 +42,7 @@ fn memory_of(bytes: Vec<u8>) -> Memory {
         crash: None,
         auxv: vec![],
     };
-    Memory::new(&dump, Shape::LE64)
+    Arc::new(Memory::new(&dump, Shape::LE64))
 }
 
 /// The layout of .NET 8.
@@ -63,6 +65,7 @@ fn net8() -> Descriptor {
     }
     d.types.get_mut("MethodTable").unwrap().size = Some(64);
     d.set_field("EEClass", "MethodTable", 16, 0);
+    d.contracts.insert("RuntimeTypeSystem".into(), ContractInfo { version: "1".into(), origin: 0 });
     d
 }
 
@@ -141,4 +144,14 @@ fn categories_of_real_types() {
     assert_eq!(category(0x000c_0000), Category::Interface);
     assert_eq!(category(0x800a_0004), Category::SzArray);
     assert_eq!(category(0x8008_0004), Category::Array);
+}
+
+#[test]
+fn an_unknown_version_of_the_contract_is_refused_although_the_layout_fits() {
+    let memory = memory_of(table(0, 0, 7, 4, &[]));
+    let mut d = net8();
+    d.contracts.insert("RuntimeTypeSystem".into(), ContractInfo { version: "c99".into(), origin: 0 });
+    assert!(matches!(MethodTables::bind(&memory, &d), Err(ContractError::UnrecognisedVersion { .. })));
+    d.contracts.clear();
+    assert!(matches!(MethodTables::bind(&memory, &d), Err(ContractError::NotAdvertised { .. })));
 }
