@@ -1,10 +1,95 @@
-//! Reads the garbage-collected heap of a dumped .NET process.
+//! Opens a crash dump of a .NET process on any machine and reads its garbage-collected heap: no .NET, no debugger, no DAC.
 //!
-//! Floors, each using only those below it: [`base`], [`model`] → [`dump`] → [`memory`] → [`contract`] → [`clr`] → [`gc`] → [`analysis`]
-//! → [`output`] → [`cli`]. `tests/it/floors.rs` fails on an upward import.
+//! Start with [`open`]. A [`Dump`] has [`Runtime`]s, a runtime has a [`Heap`], a heap has [`Object`]s with [`Value`]s in their fields.
+//! All of them are handles: cheap to clone, `Send + Sync`, without lifetimes. What they need is bound or built at first use, once.
+//!
+//! # What fills the heap
+//! ```
+//! let dump = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?;
+//! let heap = dump.runtime()?.heap()?;
+//! for row in heap.stat()?.types.iter().flatten().take(10) {
+//!     println!("{:>12} {}", row.bytes, row.type_name);
+//! }
+//! # Ok::<(), gcdump::Error>(())
+//! ```
+//!
+//! # Objects of a type, and their fields
+//! ```
+//! # let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+//! for dog in heap.objects_of("Lab.Dog")?.take(10) {
+//!     let age: i32 = dog.field("_age")?.read()?;
+//!     let friend = dog.field("Friend")?.object()?;
+//!     println!("{} {age} {}", dog.address(), friend.field("_name")?.read::<String>()?);
+//! }
+//! # Ok::<(), gcdump::Error>(())
+//! ```
+//! A read as the wrong type, of null or of memory that was not captured is an error that says what is there: [`ValueError`].
+//!
+//! # Arrays, strings, structures, enums
+//! ```
+//! # let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+//! let everything = heap.objects_of("Lab.Everything")?.next().expect("there is one");
+//! let numbers = everything.field("Numbers")?.object()?;
+//! let sum: i32 = numbers.elements()?.map(|n| n.read::<i32>()).sum::<Result<i32, _>>()?;
+//! println!("{sum} in {} numbers; the last is {}", numbers.length().unwrap_or(0), numbers.element(5)?.text());
+//! for tagged in everything.field("Many")?.object()?.elements()? {
+//!     println!("{} at {}", tagged.field("Name")?.text(), tagged.field("At")?.field("X")?.read::<f64>()?);
+//! }
+//! assert_eq!(everything.field("Colour")?.text(), "Blue (7)");
+//! # Ok::<(), gcdump::Error>(())
+//! ```
+//!
+//! # Static fields and threads
+//! ```
+//! let runtime = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?;
+//! let keep = runtime.static_field("Lab.Program", "Keep")?.object()?;
+//! println!("{} items", keep.field("_size")?.read::<i32>()?);
+//! for thread in runtime.threads()?.iter() {
+//!     println!("thread {:?}", thread.id);
+//! }
+//! # Ok::<(), gcdump::Error>(())
+//! ```
+//!
+//! # Who holds it
+//! ```
+//! # let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+//! let dogs = heap.objects_of("Lab.Dog[]")?.next().expect("there is one");
+//! println!("retains {} bytes", dogs.retained_size()?);
+//! for path in &dogs.paths()?.paths {
+//!     println!("{}", path.roots.first().map_or("nobody", |r| r.label.as_str()));
+//! }
+//! # Ok::<(), gcdump::Error>(())
+//! ```
+//!
+//! # All cores
+//! [`Heap::par_objects`] is rayon's; [`Heap::objects_in`] gives the objects of one segment to any other pool. Larger programs are in
+//! `examples/`.
+//!
+//! # What an answer lacks
+//! Dumps are partial and sometimes damaged. What cannot go on is an [`Error`]; what an answer merely lacks is in the
+//! [`Notes`] of its [`Answer`], and [`Answer::complete`] says whether anything is missing. An answer dereferences to its data.
+//!
+//! # Floors
+//! Each uses only those above it in this table; a test fails on an import the other way.
+//!
+//! | floor | what it has |
+//! | --- | --- |
+//! | [`base`] | addresses, ranges, limits, answers and their notes |
+//! | [`model`] | the answers as plain structures, which JSON is made of |
+//! | [`dump`] | containers: ELF cores and minidumps become ranges, modules, threads |
+//! | [`memory`] | the address space of the process, topped up from matching module files |
+//! | [`contract`] | the runtime's description of itself: data contract descriptors, overlays |
+//! | [`clr`] | threads, types, metadata, fields, values, static fields |
+//! | [`gc`] | heaps, segments, handles, the walk |
+//! | [`graph`] | algorithms: reachability, shortest paths, dominators |
+//! | [`session`] | what one holds: dump, runtime, heap, object, value, type |
+//! | [`analysis`] | questions with all their options, one file each; `heap.stat()` and the like are these with their defaults |
+//! | [`output`] | an answer as table, JSON, NDJSON, CSV or DOT |
+//! | [`cli`] | the commands |
 
 pub mod analysis;
 pub mod base;
+#[cfg(feature = "cli")]
 pub mod cli;
 pub mod clr;
 pub mod contract;
@@ -13,7 +98,18 @@ pub mod gc;
 pub mod graph;
 pub mod memory;
 pub mod model;
+#[cfg(feature = "cli")]
 pub mod output;
 pub mod session;
 
-pub use session::{Dump, Error, Heap, OpenOptions, Runtime};
+pub use base::{Addr, AddrRange, Answer, Limits, Note, NoteKind, Notes};
+pub use session::{Dump, Error, FromValue, Heap, Object, Objects, OpenOptions, Reference, Runtime, Type, Value, ValueError};
+
+/// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, also compressed with zstd or
+/// gzip.
+///
+/// # Errors
+/// [`Error::Dump`] where the file is no dump or cannot be read.
+pub fn open(path: impl AsRef<std::path::Path>) -> Result<Dump, Error> {
+    Dump::open(path, &OpenOptions::default())
+}

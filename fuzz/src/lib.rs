@@ -79,12 +79,18 @@ fn one_range(base: u64, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Commands that the first byte picks from.
-const COMMANDS: &[&str] = &[
-    "info", "heap --detail", "segments --free --walk", "stat --by generation", "objects --refs", "strings --min-count 1", "handles",
-    "fragmentation --segments", "roots --weak", "finalizers --objects", "path --type *", "retained --suspects", "unreachable --objects",
-    "bridge --all --bridged *", "simulate collect --generation 1", "exceptions", "threads", "statics", "type *", "oom", "contracts --check",
+/// Forms of commands beside the examples of the registry.
+const MORE: &[&str] = &[
+    "segments --free --walk DUMP", "objects --refs DUMP", "roots --weak DUMP", "finalizers --objects DUMP", "path --type * DUMP",
+    "unreachable --objects DUMP", "bridge --all --bridged * DUMP", "type * DUMP",
 ];
+
+/// Command lines that the first byte picks from: what writes no file and needs no address.
+fn commands() -> Vec<&'static str> {
+    let examples = cli::COMMANDS.iter().flat_map(|c| c.examples).map(|e| e.line);
+    let blank = |line: &&str| line.split(' ').any(|w| matches!(w, "OUT" | "ADDR" | "HANDLE" | "--dot" | "--format"));
+    examples.filter(move |l| !blank(l)).chain(MORE.iter().copied()).collect()
+}
 
 /// Runs a whole command on a file.
 pub fn program(bytes: &[u8]) {
@@ -94,10 +100,11 @@ pub fn program(bytes: &[u8]) {
     if std::fs::write(file.path(), dump).is_err() {
         return;
     }
-    let command = COMMANDS[usize::from(*pick) % COMMANDS.len()];
-    let format = ["table", "json", "ndjson", "csv"][usize::from(*pick) / COMMANDS.len() % 4];
-    let args = ["gcdump"].into_iter().chain(command.split(' ')).chain(["--no-local-files", "--format", format]);
-    let args = args.map(OsString::from).chain([file.path().into()]);
+    let (pick, commands) = (usize::from(*pick), commands());
+    let command = commands[pick % commands.len()];
+    let format = ["table", "json", "ndjson", "csv"][pick / commands.len() % 4];
+    let words = command.split(' ').map(|w| if w == "DUMP" { file.path().into() } else { OsString::from(w.trim_matches('\'')) });
+    let args = std::iter::once("gcdump".into()).chain(words).chain(["--no-local-files", "--format", format].map(OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let exit = cli::run(args, Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
     assert!(matches!(exit.code(), 0 | 1 | 3 | 4 | 5), "{command}: {exit:?} {}", String::from_utf8_lossy(&err));

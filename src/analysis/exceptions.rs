@@ -14,6 +14,7 @@ use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel,
 use crate::session::{Error, Heap, Namer, Runtime};
 
 /// Reads exceptions of one runtime and names their frames.
+#[derive(Debug)]
 pub struct ExceptionReader<'r> {
     namer: &'r Namer,
     objects: Option<Exceptions>,

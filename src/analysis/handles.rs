@@ -33,6 +33,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         return Err(Error::Query(format!("this runtime has no handles of type {kind}; it has {}", names.join(", "))));
     }
     let heap = if query.by == Some(HandleBy::Generation) { Some(runtime.heap()?) } else { None };
+    heap.iter().for_each(|heap| notes.take(heap.begin().finish(())));
     let namer = runtime.namer();
     // A process may have millions of handles, but only some thousand types.
     let mut names: FxHashMap<Addr, Option<String>> = FxHashMap::default();

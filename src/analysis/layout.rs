@@ -1,5 +1,9 @@
 //! The layout of a type.
 
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;
+
 use crate::base::Addr;
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::{Category, MethodTableInfo};

@@ -12,6 +12,7 @@ mod heap;
 mod info;
 mod layout;
 mod liveness;
+mod methods;
 mod object;
 mod objects;
 mod on_graph;

@@ -110,6 +110,12 @@ pub struct ObjectBatch<'h> {
     objects: Vec<Met>,
 }
 
+impl std::fmt::Debug for ObjectBatch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ObjectBatch").field("objects", &self.objects.len()).finish_non_exhaustive()
+    }
+}
+
 impl ObjectBatch<'_> {
     fn add(&mut self, object: &Object<'_>, names: &mut TypeNames) {
         let Some(index) = self.type_of(object, names) else { return };

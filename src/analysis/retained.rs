@@ -3,14 +3,14 @@
 use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
-use crate::base::{Addr, Answer, Progress, share};
+use crate::base::{Addr, Answer, share};
 use crate::gc::Gc;
 use crate::graph::{Dominators, Idom, closure};
 use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Suspect, SuspectKind,
     TreeRow,
 };
-use crate::session::{Error, Heap, HeapGraph, Namer, TypePattern};
+use crate::session::{Error, Heap, HeapGraph, Namer, Retention, TypePattern};
 
 /// Dominators that are listed above an object.
 const MAX_CHAIN: usize = 1000;
@@ -20,10 +20,11 @@ const BELOW: usize = 10;
 const PASSES_ON: f64 = 0.8;
 
 /// The dominator tree of a heap, with retained sizes.
+#[derive(Debug)]
 pub struct Retained<'g> {
     graph: &'g HeapGraph,
-    tree: Dominators,
-    retained: Vec<u64>,
+    tree: &'g Dominators,
+    retained: &'g [u64],
     stacks: Stacks,
     totals: ReachTotals,
 }
@@ -73,7 +74,7 @@ impl Default for RetainedQuery {
 pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
     let on = OnGraph::open(heap, false)?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
-    let tree = Retained::compute(on.graph, query.stacks, heap.progress());
+    let tree = Retained::compute(heap, on.graph, query.stacks)?;
     let report = tree.report(heap.gc(), &on.namer, query, object);
     Ok(on.finish(report))
 }
@@ -85,16 +86,17 @@ pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedRep
 pub fn objsize(heap: &Heap, address: Addr) -> Result<Answer<ObjSizeReport>, Error> {
     let on = OnGraph::open(heap, false)?;
     let id = on.object(address)?;
-    let report = Retained::compute(on.graph, Stacks::Fallback, heap.progress()).objsize(&on.namer, id);
+    let report = Retained::compute(heap, on.graph, Stacks::Fallback)?.objsize(&on.namer, id);
     Ok(on.finish(report))
 }
 
 impl<'g> Retained<'g> {
-    /// Computes the tree.
-    pub fn compute(graph: &'g HeapGraph, stacks: Stacks, progress: &dyn Progress) -> Retained<'g> {
-        progress.start("finding who holds what", None);
-        let tree = Dominators::compute(&graph.edges, &graph.starts(stacks));
-        let retained = tree.retained(|id| graph.size(id));
+    /// The tree of the heap whose graph this is, and sums over it.
+    ///
+    /// # Errors
+    /// As [`retained`].
+    pub(super) fn compute(heap: &'g Heap, graph: &'g HeapGraph, stacks: Stacks) -> Result<Retained<'g>, Error> {
+        let Retention { tree, retained } = heap.retention(stacks)?;
         let mut totals =
             ReachTotals { objects: u64::from(graph.len()), references: u64::from(graph.edges.edges()), ..ReachTotals::default() };
         for id in 0..graph.len() {
@@ -105,8 +107,7 @@ impl<'g> Retained<'g> {
                 totals.reachable_bytes = totals.reachable_bytes.saturating_add(size);
             }
         }
-        progress.finish();
-        Retained { graph, tree, retained, stacks, totals }
+        Ok(Retained { graph, tree, retained, stacks, totals })
     }
 
     /// Bytes that an object retains; 0 for one that no root reaches.
@@ -172,7 +173,7 @@ impl<'g> Retained<'g> {
 
     fn top_types(&self, namer: &Namer, wanted: Option<&[bool]>, most: usize) -> Vec<RetainedType> {
         let kinds = u32::try_from(self.graph.types.len()).unwrap_or(u32::MAX);
-        let retained = self.tree.retained_by_group(|id| self.graph.type_index(id), kinds, &self.retained);
+        let retained = self.tree.retained_by_group(|id| self.graph.type_index(id), kinds, self.retained);
         let mut own: Vec<(u64, u64)> = vec![(0, 0); self.graph.types.len()];
         for id in (0..self.graph.len()).filter(|id| self.tree.is_reachable(*id)) {
             if let Some((count, bytes)) = usize::try_from(self.graph.type_index(id)).ok().and_then(|i| own.get_mut(i)) {
@@ -198,7 +199,7 @@ impl<'g> Retained<'g> {
     }
 
     fn detail(&self, namer: &Namer, id: u32) -> RetainedDetail {
-        let children = self.tree.children_sorted(Some(id), &self.retained);
+        let children = self.tree.children_sorted(Some(id), self.retained);
         RetainedDetail {
             object: self.model(namer, id),
             reachable: self.tree.is_reachable(id),
@@ -238,12 +239,12 @@ impl<'g> Retained<'g> {
             u64::try_from(children.len().saturating_sub(n)).unwrap_or(u64::MAX)
         };
         let mut stack: Vec<(u32, u32)> = Vec::new();
-        push(self.tree.children_sorted(None, &self.retained), 0, &mut stack);
+        push(self.tree.children_sorted(None, self.retained), 0, &mut stack);
         while let Some((id, at)) = stack.pop() {
             if out.len() >= most {
                 break;
             }
-            let children = self.tree.children_sorted(Some(id), &self.retained);
+            let children = self.tree.children_sorted(Some(id), self.retained);
             let hidden = if at < depth {
                 push(children, at.saturating_add(1), &mut stack)
             } else {
@@ -258,13 +259,13 @@ impl<'g> Retained<'g> {
     fn accumulation(&self, id: u32) -> (u32, Vec<u32>) {
         let mut at = id;
         for _ in 0..MAX_CHAIN {
-            let children = self.tree.children_sorted(Some(at), &self.retained);
+            let children = self.tree.children_sorted(Some(at), self.retained);
             match children.first() {
                 Some(largest) if share(self.of(*largest), self.of(at)).unwrap_or(1.0) >= PASSES_ON => at = *largest,
                 _ => return (at, children),
             }
         }
-        (at, self.tree.children_sorted(Some(at), &self.retained))
+        (at, self.tree.children_sorted(Some(at), self.retained))
     }
 
     fn suspects(&self, gc: &Gc, namer: &Namer, least: f64) -> Vec<Suspect> {
@@ -272,7 +273,7 @@ impl<'g> Retained<'g> {
         let mut out = Vec::new();
         let mut told: Vec<u32> = Vec::new();
         // Single objects: the tops of the tree.
-        for id in self.tree.children_sorted(None, &self.retained) {
+        for id in self.tree.children_sorted(None, self.retained) {
             if share(self.of(id), total).unwrap_or(1.0) < least {
                 break;
             }

@@ -30,6 +30,13 @@ pub struct StringsQuery {
     pub max_chars: u32,
 }
 
+impl Default for StringsQuery {
+    /// The contents that are there at least twice, what costs most first, a hundred of them.
+    fn default() -> StringsQuery {
+        StringsQuery { selection: Selection::default(), like: None, min_count: 2, sort: StringSort::Waste, top: 100, max_chars: 1024 }
+    }
+}
+
 /// Stands for a content. Contents are not kept: a heap of 10 GB may hold 5 GB of them.
 ///
 /// Two different contents of the same length would have to have equal hashes of 64 bits twice, by two functions that have

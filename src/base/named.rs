@@ -129,7 +129,7 @@ macro_rules! named_enum {
 
 pub(crate) use named_enum;
 
-/// A name that a [`named_enum!`] does not have.
+/// A name that a `named_enum!` does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
     /// What was given.

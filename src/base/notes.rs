@@ -157,6 +157,11 @@ impl Collector {
         self.own().extend(notes);
     }
 
+    /// What was collected so far.
+    pub fn notes(&self) -> Notes {
+        self.own().clone()
+    }
+
     /// What was collected.
     pub fn into_notes(self) -> Notes {
         self.notes.into_inner().unwrap_or_else(PoisonError::into_inner)

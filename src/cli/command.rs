@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{ArgMatches, Args};
 use schemars::Schema;
+use schemars::generate::SchemaSettings;
 
 use super::args::Config;
 use super::exit::Exit;
@@ -13,7 +14,7 @@ use super::open::Opening;
 use super::{Streams, conclude};
 use crate::analysis::head_parts;
 use crate::base::Answer;
-use crate::model::{Data, Envelope, Head};
+use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Report, SCHEMA};
 use crate::session::{Dump, Error, Heap, Runtime};
 
@@ -139,7 +140,7 @@ pub(super) const fn entry<C: Command>() -> Entry {
         examples: C::EXAMPLES,
         arguments: C::augment_args,
         run: run::<C>,
-        schema: || schemars::schema_for!(Envelope<Data<C::Report>>),
+        schema: || SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Envelope<C::Report>>(),
     }
 }
 

@@ -42,6 +42,15 @@ pub struct Streams<'a> {
     pub err_is_terminal: bool,
 }
 
+impl std::fmt::Debug for Streams<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Streams")
+            .field("out_is_terminal", &self.out_is_terminal)
+            .field("err_is_terminal", &self.err_is_terminal)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Streams<'_> {
     /// Rows of a table that fit the screen with what stands around it; a readable number where there is no screen.
     fn rows(&self) -> usize {

@@ -46,6 +46,9 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     COMMANDS.iter().find(|c| c.name == name)
 }
 
+/// Columns of the help.
+const WIDTH: usize = 100;
+
 const AFTER_HELP: &str = "\
 Examples:
   gcdump info crash.dmp                  what is this dump, what can it answer
@@ -59,7 +62,8 @@ Exit codes: 0 answered, 1 the answer is bad or none, 2 wrong usage, 3 no readabl
 
 /// The whole command line.
 pub fn command_line() -> Clap {
-    let root = Clap::new("gcdump")
+    // The options first: their doc comment must not become what the program is about.
+    let root = Config::augment_args(Clap::new("gcdump"))
         .version(env!("CARGO_PKG_VERSION"))
         .about("Opens a crash dump of a .NET process and shows its garbage-collected heap")
         .long_about(
@@ -67,13 +71,11 @@ pub fn command_line() -> Clap {
              (createdump, kernel, gcore), also compressed ones (.zst, .gz), of .NET 8 and later, on any machine: no .NET, no \
              debugger and no DAC needed.",
         )
-        .max_term_width(100)
+        .max_term_width(WIDTH)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .help_template("{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{options}{after-help}")
-        .before_help(groups())
+        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}", groups()))
         .after_help(AFTER_HELP);
-    let root = Config::augment_args(root);
     COMMANDS.iter().fold(root, |root, c| root.subcommand(subcommand(c)))
 }
 
@@ -81,7 +83,8 @@ fn subcommand(c: &Entry) -> Clap {
     let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
     let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
     let examples: String = c.examples.iter().map(line).collect();
-    (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}"))
+    let sos = if c.sos.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", c.sos.join(", ")) };
+    (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}{sos}"))
 }
 
 /// The commands by group, each with its first sentence.
@@ -92,11 +95,30 @@ fn groups() -> String {
         out.push_str(&format!("{}:\n", group.title()));
         for c in COMMANDS.iter().filter(|c| c.group == group) {
             let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();
-            out.push_str(&format!("  {:<width$}  {about}\n", c.name));
+            let mut lines = wrapped(&about, WIDTH.saturating_sub(width).saturating_sub(4)).into_iter();
+            out.push_str(&format!("  {:<width$}  {}\n", c.name, lines.next().unwrap_or_default()));
+            lines.for_each(|line| out.push_str(&format!("  {:<width$}  {line}\n", "")));
         }
         out.push('\n');
     }
+    out.push_str("Options of every command:\n");
     out
+}
+
+/// `text` in lines of at most `width` characters.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let full = |line: &String| line.chars().count().saturating_add(word.chars().count()) >= width;
+        if lines.last().is_some_and(|line| !line.is_empty() && full(line)) {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -93,6 +93,7 @@ pub struct Exception {
 }
 
 /// Reads exception objects. Shared between threads.
+#[derive(Debug)]
 pub struct Exceptions {
     memory: Arc<Memory>,
     layout: ExceptionLayout,

@@ -176,6 +176,7 @@ impl ContextPlace {
 }
 
 /// Reader of the thread list.
+#[derive(Debug)]
 pub struct Threads {
     memory: Arc<Memory>,
     thread: ThreadLayout,

@@ -27,7 +27,7 @@ mod minidump_info;
 mod minidump_memory;
 mod open;
 #[cfg(test)]
-mod real_tests;
+pub(crate) mod real_tests;
 mod registers;
 mod sniff;
 mod stacks;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Compression, Container, DumpFile, OpenOptions, open};
 use crate::base::{Arch, Os, Shape};
 
-pub(super) fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     std::env::var_os("GCDUMP_TEST_DUMPS")
         .map_or_else(|| PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache/gcdump-dumps"), PathBuf::from)
 }

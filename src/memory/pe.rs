@@ -65,9 +65,12 @@ impl Section {
 
 impl PeHeaders {
     /// Reads the headers of an image through `u16_at`, which gives the 16-bit integer at an offset from the image's start.
+    ///
+    /// Trimmed dumps hold only those fields that the gcdump that made them read: what is not there counts as 0, and `MZ` is
+    /// asked for only where those bytes are captured.
     pub(crate) fn read(u16_at: impl Fn(u64) -> Option<u16>) -> Option<PeHeaders> {
         let u32_at = |at: u64| Some(u32::from(u16_at(at)?) | u32::from(u16_at(at.checked_add(2)?)?) << 16);
-        if u16_at(0)? != u16::from_le_bytes(*b"MZ") {
+        if u16_at(0).is_some_and(|magic| magic != u16::from_le_bytes(*b"MZ")) {
             return None;
         }
         let nt = u64::from(u32_at(0x3c)?);
@@ -77,8 +80,8 @@ impl PeHeaders {
         let at = |offset: u64| nt.checked_add(offset);
         let optional = at(24)?;
         let (image_base, directories) = match u16_at(optional)? {
-            0x10b => (u64::from(u32_at(at(24 + 28)?)?), at(24 + 96)?),
-            0x20b => (u64::from(u32_at(at(24 + 24)?)?) | u64::from(u32_at(at(24 + 28)?)?) << 32, at(24 + 112)?),
+            0x10b => (u32_at(at(24 + 28)?).map(u64::from), at(24 + 96)?),
+            0x20b => (u32_at(at(24 + 24)?).zip(u32_at(at(24 + 28)?)).map(|(l, h)| u64::from(l) | u64::from(h) << 32), at(24 + 112)?),
             _ => return None,
         };
         let directory = |index: u64| {
@@ -90,14 +93,15 @@ impl PeHeaders {
         let section = |index: u64| {
             let header = table.checked_add(index.checked_mul(SECTION_BYTES)?)?;
             let field = |offset: u64| u32_at(header.checked_add(offset)?);
-            Some(Section { virtual_size: field(8)?, rva: field(12)?, raw_size: field(16)?, raw: field(20)?, flags: field(36)? })
+            let known = |offset: u64| field(offset).unwrap_or(0);
+            Some(Section { virtual_size: known(8), rva: field(12)?, raw_size: known(16), raw: known(20), flags: known(36) })
         };
         let count = u16_at(at(6)?)?.min(MAX_SECTIONS);
         Some(PeHeaders {
             timestamp: u32_at(at(8)?)?,
             size_of_image: u32_at(at(24 + 56)?)?,
-            headers_size: u32_at(at(24 + 60)?)?,
-            image_base,
+            headers_size: u32_at(at(24 + 60)?).unwrap_or(0),
+            image_base: image_base.unwrap_or(0),
             exports: directory(EXPORTS),
             relocations: directory(RELOCATIONS),
             cli: directory(CLI),

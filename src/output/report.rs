@@ -31,7 +31,20 @@ pub enum Section<'r> {
     Table(Table<'r>),
 }
 
+impl std::fmt::Debug for Section<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Section::Line(_) => "Line",
+            Section::Lines(_) => "Lines",
+            Section::Gap => "Gap",
+            Section::Facts(_) => "Facts",
+            Section::Table(_) => "Table",
+        })
+    }
+}
+
 /// The parts of an answer.
+#[derive(Debug)]
 pub struct Sections<'r> {
     /// Whether nothing that was asked for is missing.
     pub complete: bool,
@@ -125,6 +138,12 @@ pub struct Graph<'r> {
     pub edges: Box<dyn Iterator<Item = (u32, u32)> + 'r>,
 }
 
+impl std::fmt::Debug for Graph<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Graph").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// Nodes that belong together.
 pub struct Cluster<'r> {
     /// Its number.
@@ -133,4 +152,10 @@ pub struct Cluster<'r> {
     pub label: String,
     /// Its nodes: what tells them apart, what stands in them.
     pub nodes: Box<dyn Iterator<Item = (String, String)> + 'r>,
+}
+
+impl std::fmt::Debug for Cluster<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("id", &self.id).field("label", &self.label).finish_non_exhaustive()
+    }
 }

@@ -22,6 +22,12 @@ pub struct List<T> {
     columns: Columns<'static, T>,
 }
 
+impl<T> std::fmt::Debug for List<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("List").field("heading", &self.heading).finish_non_exhaustive()
+    }
+}
+
 impl<T: Serialize> List<T> {
     /// A list called `list` in JSON, its rows `record` in NDJSON.
     pub fn new(list: &'static str, record: &'static str, columns: Columns<'static, T>) -> List<T> {
@@ -68,6 +74,12 @@ pub struct Batches<'b, 'scope, 'w, T> {
     out: &'b mut Out<'w>,
     waiting: VecDeque<Receiver<io::Result<Vec<u8>>>>,
     most: usize,
+}
+
+impl<T> std::fmt::Debug for Batches<'_, '_, '_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batches").field("waiting", &self.waiting.len()).finish_non_exhaustive()
+    }
 }
 
 impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {

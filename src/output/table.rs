@@ -51,6 +51,12 @@ pub struct Columns<'r, T> {
     cells: Vec<Accessor<'r, T>>,
 }
 
+impl<T> std::fmt::Debug for Columns<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Columns").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
 /// No columns yet.
 pub fn columns<'r, T>() -> Columns<'r, T> {
     Columns { columns: Vec::new(), cells: Vec::new() }
@@ -269,6 +275,12 @@ pub struct Table<'r> {
     pub rows: Box<dyn Rows + 'r>,
     /// A last row for people.
     pub totals: Option<Vec<Cell<'static>>>,
+}
+
+impl std::fmt::Debug for Table<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table").field("heading", &self.heading).finish_non_exhaustive()
+    }
 }
 
 impl<'r> Table<'r> {

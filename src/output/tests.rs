@@ -61,7 +61,7 @@ impl Clone for Nothing {
 fn head() -> Head {
     let dump = DumpModel {
         path: "a.dmp".into(),
-        format: "elf-core".into(),
+        format: crate::model::Container::ElfCore,
         compression: None,
         file_bytes: 1,
         captured_bytes: 1,

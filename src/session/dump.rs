@@ -1,6 +1,6 @@
 //! A dump, opened all the way to its runtimes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Error, Runtime};
@@ -20,8 +20,45 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// Told about work that takes long: decompression, walks.
     pub progress: Option<Arc<dyn Progress>>,
-    /// Record what is read of the process's memory: see [`Memory::recorder`]. What `trim` keeps.
+    /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
     pub record: bool,
+}
+
+impl OpenOptions {
+    /// The defaults: no files beside the dump are looked for.
+    pub fn new() -> OpenOptions {
+        OpenOptions::default()
+    }
+
+    /// Also looks for module files in this folder, by name: they give types names, and fill in code and metadata that the dump
+    /// lacks. Only files that match the dump are used.
+    #[must_use]
+    pub fn modules(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
+        self.search.modules.push(folder.into());
+        self
+    }
+
+    /// Caps on what is read, and on memory.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> OpenOptions {
+        self.limits = limits;
+        self
+    }
+
+    /// Told about work that takes long.
+    #[must_use]
+    pub fn progress(mut self, progress: Arc<dyn Progress>) -> OpenOptions {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Opens the dump at `path` with these options.
+    ///
+    /// # Errors
+    /// As [`Dump::open`].
+    pub fn open(&self, path: impl AsRef<Path>) -> Result<Dump, Error> {
+        Dump::open(path, self)
+    }
 }
 
 /// What all parts of one opened dump share.

@@ -1,6 +1,6 @@
 //! Why a question has no answer.
 
-use super::MemoryLimit;
+use super::{MemoryLimit, ValueError};
 use crate::base::Addr;
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
@@ -28,6 +28,9 @@ pub enum Error {
     /// No object starts at, or lies around, the address.
     #[error("there is no object at {0}; `gcdump where {0}` says what is there")]
     NoObject(Addr),
+    /// An object or a value is not what it was read as, or is not in the dump.
+    #[error(transparent)]
+    Value(#[from] ValueError),
     /// The dump holds nothing of what was asked for.
     #[error("{0}")]
     Nothing(String),

@@ -6,8 +6,9 @@ use super::{Error, HeapGraph, Namer, Runtime, note_walks};
 use crate::base::{Addr, Answer, Collector, Limits, Progress};
 use crate::contract::ContractError;
 use crate::gc::{Gc, ObjectStarts, Walker};
+use crate::graph::Dominators;
 use crate::memory::Memory;
-use crate::model::{Generation, SegmentModel};
+use crate::model::{Generation, SegmentModel, Stacks};
 
 /// What the heap is made of.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) struct Parts {
     starts: OnceLock<Answer<Arc<ObjectStarts>>>,
     graph: OnceLock<Answer<HeapGraph>>,
     graph_with_weak: OnceLock<Answer<HeapGraph>>,
+    /// By what stacks count for, in the order of [`Stacks::ALL`].
+    retention: [OnceLock<Retention>; Stacks::ALL.len()],
 }
 
 impl Parts {
@@ -24,77 +27,88 @@ impl Parts {
     pub(super) fn open(runtime: &Runtime) -> Result<Parts, ContractError> {
         let gc = Arc::clone(runtime.gc()?);
         let walker = Walker::new(&gc, runtime.threads_if_any())?;
-        Ok(Parts { gc, walker, starts: OnceLock::new(), graph: OnceLock::new(), graph_with_weak: OnceLock::new() })
+        let (starts, graph, graph_with_weak) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Ok(Parts { gc, walker, starts, graph, graph_with_weak, retention: Default::default() })
     }
 }
 
 /// The GC heap of one runtime.
 #[derive(Clone, Debug)]
 pub struct Heap {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     runtime: Runtime,
     parts: Arc<Parts>,
 }
 
 impl Heap {
     pub(super) fn new(runtime: Runtime, parts: Arc<Parts>) -> Heap {
-        Heap { runtime, parts }
+        Heap { inner: Arc::new(Inner { runtime, parts }) }
+    }
+
+    /// Whether both are the same heap of the same opened dump.
+    pub(super) fn is(&self, other: &Heap) -> bool {
+        Arc::ptr_eq(&self.inner.parts, &other.inner.parts)
     }
 
     /// The runtime.
     pub fn runtime(&self) -> &Runtime {
-        &self.runtime
+        &self.inner.runtime
     }
 
     /// The process's memory.
     pub fn memory(&self) -> &Arc<Memory> {
-        self.runtime.memory()
+        self.inner.runtime.memory()
     }
 
     /// Caps in force.
     pub fn limits(&self) -> &Limits {
-        self.runtime.limits()
+        self.inner.runtime.limits()
     }
 
     pub(crate) fn progress(&self) -> &dyn Progress {
-        self.runtime.progress()
+        self.inner.runtime.progress()
     }
 
     /// The GC's structures.
     pub fn gc(&self) -> &Gc {
-        &self.parts.gc
+        &self.inner.parts.gc
     }
 
     /// The segments, ordered by heap and generation.
     pub fn segments(&self) -> &[SegmentModel] {
-        self.parts.walker.segments()
+        self.inner.parts.walker.segments()
     }
 
     /// The generation that `address` lies in; `None` outside of the heap.
     pub fn generation_of(&self, address: Addr) -> Option<Generation> {
-        self.parts.walker.generation_of(address)
+        self.inner.parts.walker.generation_of(address)
     }
 
     /// The walk.
     pub(crate) fn walker(&self) -> &Walker {
-        &self.parts.walker
+        &self.inner.parts.walker
     }
 
     /// Begins an answer about the heap: its notes start with those of opening the dump, the GC and the segments.
     pub(crate) fn begin(&self) -> Collector {
-        let notes = self.runtime.begin();
-        notes.extend(&self.parts.gc.notes);
-        notes.extend(&self.parts.walker.notes);
+        let notes = self.inner.runtime.begin();
+        notes.extend(&self.inner.parts.gc.notes);
+        notes.extend(&self.inner.parts.walker.notes);
         notes
     }
 
     /// A namer for one answer.
     pub(crate) fn namer(&self) -> Namer {
-        self.runtime.namer()
+        self.inner.runtime.namer()
     }
 
     /// Where objects start: found by one walk, kept.
     pub(crate) fn starts(&self) -> &Answer<Arc<ObjectStarts>> {
-        self.parts.starts.get_or_init(|| {
+        self.inner.parts.starts.get_or_init(|| {
             let notes = Collector::new();
             let (starts, walks) = ObjectStarts::build(self.walker(), self.progress());
             let starts = notes.take(starts);
@@ -108,11 +122,37 @@ impl Heap {
     /// # Errors
     /// [`Error::Graph`] or [`Error::Memory`].
     pub(crate) fn graph(&self, weak: bool) -> Result<&Answer<HeapGraph>, Error> {
-        let cell = if weak { &self.parts.graph_with_weak } else { &self.parts.graph };
+        let cell = if weak { &self.inner.parts.graph_with_weak } else { &self.inner.parts.graph };
         if let Some(graph) = cell.get() {
             return Ok(graph);
         }
         let graph = HeapGraph::build(self, weak)?;
         Ok(cell.get_or_init(|| graph))
     }
+
+    /// What each object retains; stacks count as roots as `stacks` says. Computed once for each.
+    ///
+    /// # Errors
+    /// As [`Heap::graph`].
+    pub(crate) fn retention(&self, stacks: Stacks) -> Result<&Retention, Error> {
+        let graph = &self.graph(false)?.data;
+        let place = Stacks::ALL.iter().zip(&self.inner.parts.retention).find(|(s, _)| **s == stacks);
+        let (_, cell) = place.ok_or_else(|| Error::Query("no such treatment of stacks".into()))?;
+        Ok(cell.get_or_init(|| {
+            self.progress().start("finding who holds what", None);
+            let tree = Dominators::compute(&graph.edges, &graph.starts(stacks));
+            let retained = tree.retained(|id| graph.size(id));
+            self.progress().finish();
+            Retention { tree, retained }
+        }))
+    }
+}
+
+/// The dominator tree of a heap: what each object retains.
+#[derive(Debug)]
+pub struct Retention {
+    /// Who dominates whom.
+    pub tree: Dominators,
+    /// Bytes that each object retains, by its number; 0 for those that no root reaches.
+    pub retained: Vec<u64>,
 }

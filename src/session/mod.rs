@@ -5,9 +5,12 @@
 //! | [`Dump`] | the file, its memory, modules and OS threads, limits; the way in |
 //! | [`Runtime`] | one .NET runtime: its description, GC, managed threads, types |
 //! | [`Heap`] | the GC heap: segments, the walk, object starts, roots, the graph |
+//! | [`Object`] | an object of the heap: its type, fields, elements, text, references |
+//! | [`Value`] | a field, a static field or an element: typed reads, structures, references |
+//! | [`Type`] | a loaded type: name, bases, fields, static fields |
 //! | [`Namer`] | names of types and fields for one answer |
 //!
-//! `Dump`, `Runtime` and `Heap` are handles: cheap to clone, `Send + Sync`, without lifetimes. What they bind or build lazily
+//! `Dump`, `Runtime`, `Heap`, `Object`, `Value` and `Type` are handles: cheap to clone, `Send + Sync`, without lifetimes. What they bind or build lazily
 //! is made once and shared. Each part is an [`Answer`](crate::base::Answer) with notes of its own, and an answer made of
 //! parts carries the notes of exactly those: asked twice, it says the same twice.
 
@@ -17,19 +20,32 @@ mod graph;
 mod heap;
 mod holders;
 mod names;
+mod object;
+mod objects;
+mod read;
+mod readers;
 pub mod roots;
 mod runtime;
 mod statics;
+mod ty;
 mod types;
+mod value;
+mod value_error;
 mod walks;
 
 pub use self::dump::{Dump, OpenOptions};
 pub use error::Error;
 pub use graph::{HeapGraph, MemoryLimit};
-pub use heap::Heap;
+pub use heap::{Heap, Retention};
 pub use names::Namer;
+pub use object::{Object, Reference};
+pub use objects::Objects;
+pub use read::FromValue;
 pub use runtime::Runtime;
 pub use statics::{StaticsQuery, StaticsReader};
+pub use ty::Type;
 pub use types::TypePattern;
 pub(crate) use types::loaded_types;
+pub use value::Value;
+pub use value_error::ValueError;
 pub(crate) use walks::{coverage, note_walks};

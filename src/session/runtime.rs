@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::dump::Process;
 use super::heap::Parts;
+use super::readers::Readers;
 use super::{Error, Heap, Namer};
 use crate::base::{Answer, Collector, Limits, Progress};
 use crate::clr::fields::Types;
@@ -25,6 +26,7 @@ struct Inner {
     names: Bound<Arc<TypeNames>>,
     types: Bound<Arc<Types>>,
     heap: Bound<Arc<Parts>>,
+    readers: Bound<Readers>,
 }
 
 /// A .NET runtime in the dumped process.
@@ -36,8 +38,8 @@ pub struct Runtime {
 impl Runtime {
     pub(super) fn new(process: Arc<Process>, description: Description) -> Runtime {
         let (gc, threads, heap) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (names, types) = (OnceLock::new(), OnceLock::new());
-        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, types, heap }) }
+        let (names, types, readers) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, types, heap, readers }) }
     }
 
     /// What is known about the runtime: version, module, where its layouts come from, the descriptor.
@@ -135,6 +137,14 @@ impl Runtime {
     /// A namer for one answer.
     pub(crate) fn namer(&self) -> Namer {
         Namer::new(self)
+    }
+
+    /// What objects, values and types are read with, bound once.
+    ///
+    /// # Errors
+    /// [`ContractError`] where the descriptor lacks what types and fields need.
+    pub(super) fn readers(&self) -> Result<&Readers, ContractError> {
+        bound(&self.inner.readers, || Readers::bind(self))
     }
 
     /// The GC heap.

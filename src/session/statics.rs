@@ -23,6 +23,7 @@ pub struct StaticsQuery {
 }
 
 /// Reads static fields.
+#[derive(Debug)]
 pub struct StaticsReader<'t> {
     types: &'t Types,
     values: &'t Values,

@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use crate::common::known_dumps;
+use gcdump::Dump;
 use gcdump::base::{Addr, AddrRange};
-use gcdump::contract::{Options, Process, RuntimeError};
+use gcdump::contract::RuntimeError;
 use gcdump::dump::{self, CapturedRange, DumpFile, OpenOptions};
-use gcdump::gc::{Gc, HandleFilter};
+use gcdump::gc::HandleFilter;
 use gcdump::memory::Image;
 use gcdump::model::LayoutSource;
 
@@ -33,8 +34,8 @@ fn without(dump: &mut DumpFile, gone: &[AddrRange]) {
 }
 
 /// Everything of the runtime's image but its writable parts; `headers` keeps the first page.
-fn read_only_parts(process: &Process, headers: bool) -> Vec<AddrRange> {
-    let image = process.runtime(0).unwrap().site.image.clone().unwrap();
+fn read_only_parts(process: &Dump, headers: bool) -> Vec<AddrRange> {
+    let image = process.runtime().unwrap().description().site.image.clone().unwrap();
     let mut at = image.base.plus(if headers { 4096 } else { 0 });
     let mut out = Vec::new();
     let mut writable = image.writable.clone();
@@ -48,12 +49,12 @@ fn read_only_parts(process: &Process, headers: bool) -> Vec<AddrRange> {
 }
 
 /// Segments and handles as comparable text.
-fn answers(process: &Process) -> (Vec<String>, Vec<String>) {
-    let runtime = process.runtime(0).unwrap();
-    let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
+fn answers(process: &Dump) -> (Vec<String>, Vec<String>) {
+    let runtime = process.runtime().unwrap();
+    let gc = runtime.gc().unwrap();
     let segments = gc.segments().iter().map(|s| format!("{} {} {} {}", s.address, s.generation, s.start, s.allocated)).collect();
     let mut handles = Vec::new();
-    gc.walk_handles(&HandleFilter::default(), |h| handles.push(format!("{} {} {} {:?}", h.address, h.kind, h.object, h.secondary)));
+    let _ = gc.walk_handles(&HandleFilter::default(), |h| handles.push(format!("{} {} {} {:?}", h.address, h.kind, h.object, h.secondary)));
     (segments, handles)
 }
 
@@ -62,15 +63,15 @@ fn the_gc_is_read_without_the_runtimes_read_only_pages() {
     let names = ["win-net10-wks-basics-full", "win-net9-wks-basics-full", "win-net8-wks-basics-full", "win-net10-svr-basics-full"];
     let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n));
     for known in &dumps {
-        let whole = Process::of(open(&known.path), &Options::default());
+        let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
         let expected = answers(&whole);
         assert!(expected.0.len() > 4 && expected.1.len() > 10);
         let mut dump = open(&known.path);
         without(&mut dump, &read_only_parts(&whole, true));
-        let process = Process::of(dump, &Options::default());
-        let runtime = process.runtime(0).unwrap_or_else(|e| panic!("{}: {e}", known.name));
+        let process = Dump::of(dump, &gcdump::OpenOptions::default());
+        let runtime = process.runtime().unwrap_or_else(|e| panic!("{}: {e}", known.name));
         // No export directory, no g_dacTable, no JSON: GcDacVars is found by its content.
-        assert_eq!(runtime.gc, LayoutSource::Synthesised, "{}", known.name);
+        assert_eq!(runtime.description().gc, LayoutSource::Synthesised, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
     println!("absent pages: {} dumps checked, {} skipped", dumps.len(), lacking.len());
@@ -82,15 +83,20 @@ fn a_linux_heap_dump_needs_no_export_tables() {
         ["net10-wks-basics-heap", "net9-svr-handles-heap", "net8-wks-handles-heap", "net8-segsvr-basics-heap", "net10-seg-basics-heap"];
     let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n));
     for known in &dumps {
-        let whole = Process::of(open(&known.path), &Options::default());
+        let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
         let expected = answers(&whole);
         let mut dump = open(&known.path);
         without(&mut dump, &read_only_parts(&whole, true));
-        let process = Process::of(dump, &Options::default());
-        let runtime = process.runtime(0).unwrap_or_else(|e| panic!("{}: {e}", known.name));
+        let process = Dump::of(dump, &gcdump::OpenOptions::default());
+        let runtime = process.runtime().unwrap_or_else(|e| panic!("{}: {e}", known.name));
         // As in a kernel core: GcDacVars by content, and g_dacTable from it. The overlay is confirmed by its checks.
-        assert_eq!((runtime.vm, runtime.gc), (LayoutSource::Overlay, LayoutSource::Synthesised), "{}", known.name);
-        assert_eq!(runtime.overlay, whole.runtime(0).unwrap().overlay, "{}", known.name);
+        assert_eq!(
+            (runtime.description().vm, runtime.description().gc),
+            (LayoutSource::Overlay, LayoutSource::Synthesised),
+            "{}",
+            known.name
+        );
+        assert_eq!(runtime.description().overlay, whole.runtime().unwrap().description().overlay, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
     println!("without exports: {} dumps checked, {} skipped", dumps.len(), lacking.len());
@@ -103,8 +109,8 @@ fn a_runtime_without_its_first_page_is_named() {
     let mut dump = open(&known.path);
     let module = dump.modules.iter().find(|m| m.file_name() == "libcoreclr.so").unwrap().clone();
     without(&mut dump, &[AddrRange::new(module.base, module.base.plus(4096))]);
-    let process = Process::of(dump, &Options::default());
-    match process.runtime(0) {
+    let process = Dump::of(dump, &gcdump::OpenOptions::default());
+    match process.runtime() {
         Err(RuntimeError::Headless { path }) => assert!(path.ends_with("libcoreclr.so")),
         other => panic!("{other:?}"),
     }
@@ -114,11 +120,11 @@ fn a_runtime_without_its_first_page_is_named() {
 fn the_image_says_its_own_extent() {
     let (dumps, _) = known_dumps(|r| r["name"] == "net10-wks-basics-heap");
     let Some(known) = dumps.first() else { return println!("skipped: net10-wks-basics-heap is not unpacked") };
-    let process = Process::of(open(&known.path), &Options::default());
-    let image = Image::at(&process.memory, process.runtime(0).unwrap().base().unwrap()).unwrap();
+    let process = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
+    let image = Image::at(process.memory(), process.runtime().unwrap().description().base().unwrap()).unwrap();
     // `.bss` lies behind what NT_FILE lists: GcDacVars is there.
-    let vars = process.runtime(0).unwrap().gc_dac_vars.unwrap().address;
-    let module = process.runtime(0).unwrap().site.module.clone().unwrap();
+    let vars = process.runtime().unwrap().description().gc_dac_vars.unwrap().address;
+    let module = process.runtime().unwrap().description().site.module.clone().unwrap();
     assert!(image.range.contains(vars) && vars > module.base.plus(module.size));
 }
 
@@ -128,20 +134,20 @@ fn an_unsupported_runtime_is_refused_with_what_was_found() {
     let (dumps, _) = known_dumps(|r| r["name"] == "net8-wks-basics-heap");
     let Some(known) = dumps.first() else { return println!("skipped: net8-wks-basics-heap is not unpacked") };
     let mut dump = open(&known.path);
-    let whole = Process::of(open(&known.path), &Options::default());
-    let runtime = whole.runtime(0).unwrap();
+    let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
+    let runtime = whole.runtime().unwrap();
     // The well-known method tables are what tells the releases apart: overwritten, no overlay holds any more.
-    let table = runtime.site.dac_table.unwrap().address;
+    let table = runtime.description().site.dac_table.unwrap().address;
     let mut bytes = dump.bytes.to_vec();
     let range = dump.ranges.iter().find(|r| r.start <= table && table.0 < r.start.0 + r.len).unwrap();
     let at = usize::try_from(range.offset + (table.0 - range.start.0)).unwrap();
-    let own = whole.memory.ptr(table.plus(16 * 8)).unwrap().0.to_le_bytes();
+    let own = whole.memory().ptr(table.plus(16 * 8)).unwrap().0.to_le_bytes();
     for entry in 40..58 {
         bytes[at + entry * 8..at + entry * 8 + 8].copy_from_slice(&own);
     }
     dump.bytes = std::sync::Arc::new(gcdump::dump::Bytes::Owned(bytes));
-    let process = Process::of(dump, &Options::default());
-    let Err(RuntimeError::Unsupported { path, details }) = process.runtime(0) else { panic!("{:?}", process.runtime(0)) };
+    let process = Dump::of(dump, &gcdump::OpenOptions::default());
+    let Err(RuntimeError::Unsupported { path, details }) = process.runtime() else { panic!("{:?}", process.runtime()) };
     assert!(path.ends_with("libcoreclr.so") && details.contains("build id") && details.contains("157 entries"), "{details}");
     for release in ["net8.0", "net9.0", "net10.0"] {
         assert!(details.contains(release), "{details}");
@@ -152,7 +158,7 @@ fn an_unsupported_runtime_is_refused_with_what_was_found() {
         m.path = m.path.replace("/app/net8/", "/usr/share/dotnet/shared/Microsoft.NETCore.App/7.0.20/");
     }
     dump.facts.arch = gcdump::base::Arch::Arm64;
-    let process = Process::of(dump, &Options::default());
-    let Err(RuntimeError::Unsupported { details, .. }) = process.runtime(0) else { panic!("{:?}", process.runtime(0)) };
+    let process = Dump::of(dump, &gcdump::OpenOptions::default());
+    let Err(RuntimeError::Unsupported { details, .. }) = process.runtime() else { panic!("{:?}", process.runtime()) };
     assert!(details.contains("7.0.20"), "{details}");
 }

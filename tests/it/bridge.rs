@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Known, ask, known_dumps, own_dump, run, shared};
+use crate::common::{Known, ask, known_dumps, own_unpacked, run, shared};
 use gcdump::cli::Exit;
 use serde_json::{Value, json};
 
@@ -119,7 +119,7 @@ fn sums_of_garbage_and_of_collections_add_up() {
         matches!(row["kind"].as_str(), Some("heap")) && row["name"].as_str().is_some_and(|n| n.contains("seg") || n.contains("wks"))
     });
     let mut paths: Vec<std::path::PathBuf> = dumps.into_iter().map(|d| d.path).collect();
-    paths.push(own_dump());
+    paths.push(own_unpacked());
     let mut checked = 0;
     for path in &paths {
         let what = path.display();

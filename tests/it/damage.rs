@@ -1,30 +1,25 @@
 //! gcdump on damaged dumps of four kinds of machines: no panic, no hang, an honest exit code.
 
-use crate::common;
+use crate::common::{self, commands};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use crate::support::{Shape, Spec, Target};
-use gcdump::base::SharedNotes;
-use gcdump::clr::threads::Threads;
-use gcdump::contract::{Options, Process};
+use gcdump::Dump;
+use gcdump::analysis::{ContractsQuery, HeapQuery, contracts, heap, info, threads};
 use gcdump::dump::{Bytes, OpenOptions, open_bytes};
-use gcdump::gc::{Gc, HandleFilter};
+use gcdump::gc::HandleFilter;
 
-const COMMANDS: [&[&str]; 12] = [
-    &["info"],
+/// Forms of commands beside the examples of the registry.
+const MORE: &[&[&str]] = &[
     &["heap", "--detail"],
     &["segments", "--free"],
     &["handles"],
-    &["oom"],
-    &["threads"],
     &["handles", "--by", "generation"],
     &["roots", "--weak"],
     &["finalizers", "--objects"],
-    &["verify"],
-    &["contracts"],
-    &["contracts", "--check"],
 ];
 const FORMATS: [&str; 4] = ["table", "json", "ndjson", "csv"];
 
@@ -47,17 +42,15 @@ impl Rng {
 /// Opens the copy and runs every reader. Returns whether a runtime was found.
 fn read_all(bytes: Vec<u8>) -> bool {
     let Ok(dump) = open_bytes(Bytes::Owned(bytes), Path::new("damaged.dmp"), &OpenOptions::default()) else { return false };
-    let process = Process::of(dump, &Options::default());
-    let notes = SharedNotes::new();
-    serde_json::to_string(&gcdump::analysis::info(&process, 0, &notes)).unwrap();
-    let Ok(runtime) = process.runtime(0) else { return false };
-    serde_json::to_string(&gcdump::analysis::contracts(&process, runtime)).unwrap();
-    let threads = Threads::bind(&process.memory, &runtime.descriptor, &notes, &process.limits).map(|t| t.list()).unwrap_or_default();
-    let _ = gcdump::analysis::threads(&process, runtime, &notes);
-    if let Ok(gc) = Gc::bind(&process.memory, &runtime.descriptor, &notes, &process.limits) {
-        serde_json::to_string(&gc.heap_report(&threads, true)).unwrap();
-        serde_json::to_string(&(gc.segments(), gc.regions(), gc.oom())).unwrap();
-        gc.walk_handles(&HandleFilter::default(), |_| {});
+    let process = Dump::of(dump, &gcdump::OpenOptions::default());
+    serde_json::to_string(&info(&process, 0).data).unwrap();
+    let Ok(runtime) = process.runtime() else { return false };
+    serde_json::to_string(&contracts(&runtime, &ContractsQuery::default()).data).unwrap();
+    drop(threads(&runtime));
+    if let Ok(gc) = runtime.gc() {
+        serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true }).unwrap().data).unwrap();
+        serde_json::to_string(&(&*gc.segments(), &*gc.regions(), &*gc.oom())).unwrap();
+        drop(gc.walk_handles(&HandleFilter::default(), |_| {}));
     }
     true
 }
@@ -66,10 +59,25 @@ fn read_all(bytes: Vec<u8>) -> bool {
 fn run_one(bytes: &[u8], n: usize) {
     let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
-    let (command, format) = (COMMANDS[n % COMMANDS.len()], FORMATS[n / COMMANDS.len() % FORMATS.len()]);
-    let ran = common::run(&[command, &["--no-local-files", "--format", format, file.path().to_str().unwrap()]].concat());
-    assert!(matches!(ran.exit.code(), 0 | 1 | 3 | 4 | 5), "{command:?}: {:?} {}", ran.exit, ran.err);
-    assert!(!ran.err.is_empty() || !ran.out.is_empty(), "{command:?} said nothing");
+    static FORMS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| commands::forms(MORE));
+    let (form, format) = (&FORMS[n % FORMS.len()], FORMATS[n / FORMS.len() % FORMATS.len()]);
+    let path = file.path().to_str().unwrap();
+    let out = format!("{path}.out");
+    let mut args = commands::filled(form, |word| match word {
+        "DUMP" => Some(path.into()),
+        "OUT" => Some(out.clone()),
+        // What lies there is not known before the dump is read.
+        "ADDR" | "HANDLE" => Some(format!("{:#x}", 0x1000 * n)),
+        _ => None,
+    });
+    args.push("--no-local-files".into());
+    if !args.iter().any(|a| a == "--dot" || a == "--format") {
+        args.extend(["--format".into(), format.into()]);
+    }
+    let ran = common::run(&args);
+    let _ = std::fs::remove_file(out);
+    assert!(matches!(ran.exit.code(), 0 | 1 | 3 | 4 | 5), "{args:?}: {:?} {}", ran.exit, ran.err);
+    assert!(!ran.err.is_empty() || !ran.out.is_empty(), "{args:?} said nothing");
 }
 
 /// Does `work`; a panic or a hang is told with what led to it.
@@ -105,7 +113,7 @@ fn everywhere(test: impl Fn(&Target, &Container, &str) + Sync) {
 fn cut_off_anywhere() {
     everywhere(|target, (_, make), name| {
         let whole = make(target);
-        for n in 0..200usize {
+        for n in 0..common::cases(70, 200) {
             // Half of the points lie in the first 4 KiB, where the container's own structures are.
             let at = if n < 100 { n * 4096 / 100 } else { (n - 100) * whole.len() / 100 };
             survives(&format!("{name}, cut at {at}"), || {
@@ -118,13 +126,13 @@ fn cut_off_anywhere() {
 
 #[test]
 fn bytes_flipped_anywhere() {
-    /// Copies per container and flipped bytes per copy: 8 × 625 × 4 = 20 000.
-    const COPIES: usize = 625;
+    // Copies per container and flipped bytes per copy: in full 8 × 625 × 4 = 20 000.
+    let copies = common::cases(100, 625);
     const FLIPS: usize = 4;
     everywhere(|target, (_, make), name| {
         let whole = make(target);
         let mut found = 0;
-        for seed in 1..=COPIES as u64 {
+        for seed in 1..=copies as u64 {
             let mut rng = Rng(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             let mut copy = whole.clone();
             for _ in 0..FLIPS {
@@ -146,7 +154,7 @@ fn bytes_flipped_anywhere() {
             });
         }
         // Most damage does not hide the runtime; else the test would test nothing.
-        assert!(found * 4 > COPIES, "{name}: {found} of {COPIES}");
+        assert!(found * 4 > copies, "{name}: {found} of {copies}");
     });
 }
 
@@ -156,7 +164,7 @@ fn words_of_live_structures_replaced() {
         let mut rng = Rng(0x1234_5678_9abc_def1);
         let ranges = target.ranges();
         let addresses: Vec<u64> = ranges.iter().map(|r| r.0).collect();
-        for n in 0..250usize {
+        for n in 0..common::cases(80, 250) {
             let mut copy = target.clone();
             for _ in 0..3 {
                 // Pointers that lead somewhere else, cycles, ends of the address space.

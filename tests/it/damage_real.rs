@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::common::{own_dump, run};
+use crate::common::{cases, own_dump, run};
 
 const COMMANDS: [&[&str]; 9] = [
     &["info"],
@@ -46,7 +46,9 @@ fn a_real_dump_cut_off_at_200_points() {
         // From the end to the very beginning; the last ones fall into the headers.
         let at = if i < 150 { len - len / 151 * (i + 1) } else { (200 - i) * 300 };
         file.set_len(at).unwrap();
-        for command in COMMANDS {
+        // Each command at every length, or each length with one command.
+        let n = cases(1, COMMANDS.len());
+        for command in COMMANDS.iter().cycle().skip(i as usize % COMMANDS.len()).take(n) {
             survive(&path, command, &format!("cut at {at} of {len}"));
         }
     }
@@ -63,7 +65,7 @@ fn a_real_dump_with_flipped_bytes() {
         seed ^= seed << 17;
         seed
     };
-    for round in 0..400u64 {
+    for round in 0..cases(100, 400) as u64 {
         // Fifty bytes a round: half of them in headers and notes, half anywhere; restored afterwards.
         let mut undo = Vec::new();
         for i in 0..50u64 {

@@ -106,3 +106,18 @@ fn relative_links_resolve() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// The places that `docs/architecture.md` tells people to touch exist. What is planned stands behind its last but one heading.
+#[test]
+fn places_of_the_architecture_exist() {
+    let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
+    let built = text.split("## Rooms for what comes").next().unwrap();
+    let mut checked = 0;
+    for word in built.split('`').skip(1).step_by(2).filter(|w| w.starts_with("src/") || w.starts_with("tests/") || w.starts_with("docs/")) {
+        for word in word.split(", ").filter(|w| !w.contains("NAME") && !w.contains(' ')) {
+            checked += 1;
+            assert!(root().join(word).exists(), "{word}");
+        }
+    }
+    assert!(checked > 20, "{checked}");
+}

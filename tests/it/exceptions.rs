@@ -5,15 +5,16 @@
 use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::common::{Answered, answered, ask};
-use gcdump::analysis::{ExceptionReader, Namer};
-use gcdump::base::{Addr, AddrRange, Os, Shape, SharedNotes};
+use gcdump::Dump;
+use gcdump::analysis::threads;
+use gcdump::base::{Addr, AddrRange, Os, Shape};
 use gcdump::clr::exceptions::Exceptions;
 use gcdump::clr::fields::Fields;
 use gcdump::clr::methods::Methods;
 use gcdump::clr::type_names::{NameQuality, TypeNames};
-use gcdump::contract::{self, Options, Process};
 use gcdump::dump::{Bytes, OpenOptions, open, open_bytes};
 use gcdump::memory::Memory;
 use serde_json::{Value, json};
@@ -142,10 +143,10 @@ fn names_of_methods_are_those_of_clrmd() {
         if wanted.is_empty() {
             continue;
         }
-        let process = Process::open(&path, &OpenOptions::default(), &Options::default()).unwrap();
-        let runtime = process.runtime(0).unwrap();
-        let names = TypeNames::new(&process.memory, &runtime.descriptor, process.dump.facts.os, None, &process.limits).unwrap();
-        let methods = Methods::bind(&process.memory, &runtime.descriptor, &process.limits).unwrap();
+        let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
+        let runtime = process.runtime().unwrap();
+        let names = TypeNames::new(process.memory(), runtime.descriptor(), process.file().facts.os, None, process.limits()).unwrap();
+        let methods = Methods::bind(process.memory(), runtime.descriptor(), process.limits()).unwrap();
         for (md, wanted) in wanted {
             let own = methods.name(&names, md).map(|m| (m.name, m.module.map_or(Value::Null, Value::from), m.quality));
             if own == Some((wanted.0.clone(), wanted.1.clone(), NameQuality::Exact)) {
@@ -172,11 +173,11 @@ fn generic_and_dynamic_methods_have_names() {
         if known.is_empty() {
             continue;
         }
-        let process = Process::open(&path, &OpenOptions::default(), &Options::default()).unwrap();
-        let (memory, runtime) = (&process.memory, process.runtime(0).unwrap());
-        let d = &runtime.descriptor;
-        let names = TypeNames::new(memory, d, process.dump.facts.os, None, &process.limits).unwrap();
-        let methods = Methods::bind(memory, d, &process.limits).unwrap();
+        let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
+        let (memory, runtime) = (process.memory(), process.runtime().unwrap());
+        let d = runtime.descriptor();
+        let names = TypeNames::new(memory, d, process.file().facts.os, None, process.limits()).unwrap();
+        let methods = Methods::bind(memory, d, process.limits()).unwrap();
         let header = d.size_of("MethodDescChunk").unwrap();
         let (mut seen, mut generic, mut weak, mut dynamic) = (BTreeSet::new(), 0, Vec::new(), 0);
         for near in known {
@@ -249,11 +250,11 @@ fn every_method_belongs_to_its_type() {
         if known.is_empty() {
             continue;
         }
-        let process = Process::open(&path, &OpenOptions::default(), &Options::default()).unwrap();
-        let (memory, runtime) = (&process.memory, process.runtime(0).unwrap());
-        let d = &runtime.descriptor;
-        let names = TypeNames::new(memory, d, process.dump.facts.os, None, &process.limits).unwrap();
-        let methods = Methods::bind(memory, d, &process.limits).unwrap();
+        let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
+        let (memory, runtime) = (process.memory(), process.runtime().unwrap());
+        let d = runtime.descriptor();
+        let names = TypeNames::new(memory, d, process.file().facts.os, None, process.limits()).unwrap();
+        let methods = Methods::bind(memory, d, process.limits()).unwrap();
         let header = d.size_of("MethodDescChunk").unwrap();
         let (mut chunks, mut right, mut wrong, mut seen) = (0, 0, Vec::new(), BTreeSet::new());
         for near in known {
@@ -348,9 +349,9 @@ fn damage(path: &Path, clrmd: &Value) {
     let plain = std::fs::read(path).unwrap();
     let dump = open(path, &OpenOptions::default()).unwrap();
     // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
-    let mut memory = Memory::new(&dump, Shape::LE64);
-    let runtimes = contract::open_runtimes(&dump, &mut memory, &Options::default(), &SharedNotes::new()).unwrap();
-    let descriptor = &runtimes[0].descriptor;
+    let sound = Dump::of(dump.clone(), &gcdump::OpenOptions::default());
+    let (memory, runtime) = (sound.memory(), sound.runtime().unwrap());
+    let descriptor = runtime.descriptor();
     let thrown = clrmd["threads"]["threads"].as_array().unwrap().iter().find(|t| !t["exception"].is_null()).unwrap()["exception"].clone();
     let exception = address(&thrown["address"]);
     let mut hot = vec![exception, address(&thrown["inner"]["address"])];
@@ -384,7 +385,7 @@ fn damage(path: &Path, clrmd: &Value) {
             }
         }
         let damaged = open_bytes(Bytes::Owned(bytes), path, &OpenOptions::default()).unwrap();
-        let memory = Memory::new(&damaged, Shape::LE64);
+        let memory = Arc::new(Memory::new(&damaged, Shape::LE64));
         let limits = gcdump::base::Limits::default();
         let names = TypeNames::new(&memory, descriptor, Os::Linux, None, &limits).unwrap();
         let (reader, namer) = (Exceptions::bind(&memory, descriptor).unwrap(), Methods::bind(&memory, descriptor, &limits).unwrap());
@@ -412,16 +413,16 @@ fn a_circle_of_inner_exceptions_ends() {
     let dump = open(&path, &OpenOptions::default()).unwrap();
     let thrown = clrmd["threads"]["threads"].as_array().unwrap().iter().find(|t| !t["exception"].is_null()).unwrap()["exception"].clone();
     let (outer, inner) = (address(&thrown["address"]), address(&thrown["inner"]["address"]));
-    let process = Process::open(&path, &OpenOptions::default(), &Options::default()).unwrap();
-    let at = inner.plus(process.runtime(0).unwrap().descriptor.offset("Exception", "_innerException").unwrap());
+    let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
+    let at = inner.plus(process.runtime().unwrap().descriptor().offset("Exception", "_innerException").unwrap());
     let r = dump.ranges.iter().find(|r| r.start <= at && at.0 + 8 <= r.start.0 + r.len).unwrap();
     let place = (r.offset + (at.0 - r.start.0)) as usize;
     bytes[place..place + 8].copy_from_slice(&outer.0.to_le_bytes());
     let damaged = open_bytes(Bytes::Owned(bytes), &path, &OpenOptions::default()).unwrap();
-    let process = Process::of(damaged, &Options::default());
-    let runtime = process.runtime(0).unwrap();
-    let (notes, namer) = (SharedNotes::new(), Namer::new(&process, runtime));
-    let model = ExceptionReader::new(&process, runtime, &namer, &notes).model(outer, true);
+    let process = Dump::of(damaged, &gcdump::OpenOptions::default());
+    let runtime = process.runtime().unwrap();
+    let threads = threads(&runtime).unwrap().data.threads;
+    let model = threads.into_iter().filter_map(|t| t.exception).find(|e| e.address == outer).unwrap();
     let again = model.inner.unwrap().inner.unwrap();
     assert_eq!((again.address, again.message.as_deref(), again.inner), (outer, None, None));
 }

@@ -1,13 +1,13 @@
 //! Dumps that show the same bytes of their file at many addresses: what is looked at stays within the length of the file.
 
-use crate::common::number;
+use crate::common::{number, walker};
 use crate::support::{Shape, Spec, Target};
-use gcdump::analysis::{self, Namer, RootOptions};
+use gcdump::Dump;
+use gcdump::analysis::{RootsQuery, roots};
 use gcdump::base::{Addr, AddrRange, NoteKind, Silent};
-use gcdump::contract::{Options, Process};
 use gcdump::dump::{self, Bytes, CapturedRange, DumpFile, OpenOptions, Register};
-use gcdump::gc::Gc;
 use gcdump::model::{CoverageKind, RootKind};
+use gcdump::session::roots::RootOptions;
 
 fn open(target: &Target) -> DumpFile {
     dump::open_bytes(Bytes::Owned(target.to_elf_core()), "forged.dmp".as_ref(), &OpenOptions::default()).unwrap()
@@ -42,10 +42,9 @@ fn a_segment_with_more_bytes_than_the_file_is_not_walked() {
         }
         let mut dump = open(&target);
         repeat(&mut dump, reserved, 2);
-        let process = Process::of(dump, &Options::default());
-        let runtime = process.runtime(0).unwrap();
-        let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
-        let heap = analysis::open_heap(&process, runtime, &gc).unwrap();
+        let process = Dump::of(dump, &gcdump::OpenOptions::default());
+        let runtime = process.runtime().unwrap();
+        let heap = walker(&runtime);
         let walked = heap.visit(&Silent, |_| true, |_| std::ops::ControlFlow::Continue(()));
         let why = |address: u64| {
             let (_, walk) = walked.iter().find(|(_, w)| w.segment == Addr(address)).unwrap();
@@ -72,15 +71,11 @@ fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
             thread.stack = Some(AddrRange::new(Addr(free), Addr(end).min(Addr(free + len))));
         }
         assert!(count > 2, "{shape:?}");
-        let process = Process::of(dump, &Options::default());
-        let runtime = process.runtime(0).unwrap();
-        let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
-        let heap = analysis::open_heap(&process, runtime, &gc).unwrap();
-        let index = analysis::index(&process, &heap);
-        let namer = Namer::new(&process, runtime);
-        let options = RootOptions { kinds: vec![RootKind::Stack], weak: false };
-        let roots = analysis::collect_roots(&process, runtime, &gc, &heap, &namer, Some(&index), &options);
-        let notes = process.notes.all();
+        let process = Dump::of(dump, &gcdump::OpenOptions::default());
+        let runtime = process.runtime().unwrap();
+        let query = RootsQuery { options: RootOptions { kinds: vec![RootKind::Stack], weak: false }, ..RootsQuery::default() };
+        let roots = roots(&runtime.heap().unwrap(), &query).unwrap();
+        let notes: Vec<_> = roots.notes.iter().collect();
         let told = notes.iter().find(|n| n.kind == NoteKind::Invalid && n.message.contains("more bytes than the dump"));
         assert_eq!(told.and_then(|n| n.address), Some(Addr(free + 0x1000)), "{shape:?}: {notes:?}");
         let covered = roots.coverage.iter().find(|c| c.kind == RootKind::Stack).unwrap();

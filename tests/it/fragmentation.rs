@@ -1,6 +1,6 @@
 //! `fragmentation` against ClrMD's answers, the truth and gcdump's other answers, on every shared dump.
 
-use crate::common::{ask, known_dumps, own_dump, shared};
+use crate::common::{ask, known_dumps, own_unpacked, shared};
 use serde_json::Value;
 
 fn n(v: &Value, key: &str) -> u64 {
@@ -83,7 +83,7 @@ fn pinned_objects_are_those_that_the_program_pinned() {
 
 #[test]
 fn neighbours_are_those_of_near_and_threads_make_no_difference() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let data = |args: &[&str]| ask(&dump, &[&["fragmentation", "--segments"], args].concat()).1["data"].clone();
     let all = data(&["--top", "0"]);
     let cut = data(&["--top", "5"]);

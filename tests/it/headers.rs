@@ -1,11 +1,12 @@
 //! Object headers: locks, hash codes and sync blocks, against what the dumped programs noted and against ClrMD.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::common::{Answered, answered};
+use gcdump::Dump;
 use gcdump::base::{Addr, Limits};
 use gcdump::clr::header::Headers;
-use gcdump::contract::{Options, Process};
 use gcdump::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::model::{HeaderModel, HeaderState};
 use serde_json::Value;
@@ -18,9 +19,9 @@ fn number(v: &Value) -> Option<u32> {
     v.as_u64().map(|n| n as u32)
 }
 
-fn with_headers<T>(case: &Answered, f: impl FnOnce(&Headers<'_>) -> T) -> T {
-    let process = Process::open(&case.path, &OpenOptions::default(), &Options::default()).unwrap();
-    f(&Headers::bind(&process.memory, &process.runtime(0).unwrap().descriptor, &Limits::default()).unwrap())
+fn with_headers<T>(case: &Answered, f: impl FnOnce(&Headers) -> T) -> T {
+    let process = Dump::open(&case.path, &gcdump::OpenOptions::default()).unwrap();
+    f(&Headers::bind(process.memory(), process.runtime().unwrap().descriptor(), &Limits::default()).unwrap())
 }
 
 fn thin(h: &HeaderModel, owner: Option<u32>, recursion: u32) {
@@ -122,8 +123,9 @@ fn sync_blocks_are_those_of_clrmd() {
 fn damaged_headers_never_panic() {
     let Some(case) = answered().into_iter().find(|c| c.name == "net9-wks-crash-mini") else { return };
     let plain = std::fs::read(&case.path).unwrap();
-    let process = Process::open(&case.path, &OpenOptions::default(), &Options::default()).unwrap();
-    let descriptor = &process.runtime(0).unwrap().descriptor;
+    let process = Dump::open(&case.path, &gcdump::OpenOptions::default()).unwrap();
+    let runtime = process.runtime().unwrap();
+    let descriptor = runtime.descriptor();
     let mut state = 1u64;
     let mut random = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -131,9 +133,9 @@ fn damaged_headers_never_panic() {
     };
     let variables = ["SyncTableEntries", "SyncBlockCache"].map(|n| descriptor.pointer(n).unwrap());
     let mut hot = variables.to_vec();
-    hot.extend(variables.iter().filter_map(|v| process.memory.ptr(*v).ok()));
+    hot.extend(variables.iter().filter_map(|v| process.memory().ptr(*v).ok()));
     let place = |a: Addr| {
-        let found = process.dump.ranges.iter().find(|r| r.start <= a && a.0 + 8 <= r.start.0 + r.len);
+        let found = process.file().ranges.iter().find(|r| r.start <= a && a.0 + 8 <= r.start.0 + r.len);
         found.map(|r| (r.offset + (a.0 - r.start.0)) as usize)
     };
     for _ in 0..60 {
@@ -146,7 +148,7 @@ fn damaged_headers_never_panic() {
             }
         }
         let damaged = open_bytes(Bytes::Owned(bytes), &case.path, &OpenOptions::default()).unwrap();
-        let memory = gcdump::memory::Memory::new(&damaged, gcdump::base::Shape::LE64);
+        let memory = Arc::new(gcdump::memory::Memory::new(&damaged, gcdump::base::Shape::LE64));
         let limits = Limits { sync_blocks: 10_000, ..Limits::default() };
         let headers = Headers::bind(&memory, descriptor, &limits).unwrap();
         drop(headers.sync_blocks());

@@ -3,10 +3,10 @@
 use crate::common;
 use crate::common::number;
 use crate::support::{Shape, Spec, Target};
+use gcdump::Dump;
 use gcdump::base::{Addr, Limits};
 use gcdump::cli::Exit;
 use gcdump::clr::loader::Loader;
-use gcdump::contract::{Options, Process};
 use gcdump::dump::{self, Bytes, OpenOptions};
 use serde_json::Value;
 
@@ -84,10 +84,10 @@ fn a_circle_in_every_list_is_told() {
 }
 
 /// Changes one word of `target` after having looked at the process that it shows.
-fn changed(target: &Target, change: impl Fn(&Process, &mut Target)) -> Target {
+fn changed(target: &Target, change: impl Fn(&Dump, &mut Target)) -> Target {
     let dump = dump::open_bytes(Bytes::Owned(target.to_elf_core()), "whole.dmp".as_ref(), &OpenOptions::default()).unwrap();
     let mut copy = target.clone();
-    change(&Process::of(dump, &Options::default()), &mut copy);
+    change(&Dump::of(dump, &gcdump::OpenOptions::default()), &mut copy);
     copy
 }
 
@@ -105,9 +105,10 @@ fn circles_of_handle_table_maps_and_of_exceptions_in_flight_are_told() {
         let target = Spec::standard(shape).build();
         let whole = ask(&target, &["handles"]).1;
         let maps = changed(&target, |process, copy| {
-            let d = &process.runtime(0).unwrap().descriptor;
+            let runtime = process.runtime().unwrap();
+            let d = runtime.descriptor();
             let (first, next) = (d.pointer("HandleTableMap").unwrap(), d.offset("HandleTableMap", "Next").unwrap());
-            let second = process.memory.ptr(first.plus(next)).unwrap();
+            let second = process.memory().ptr(first.plus(next)).unwrap();
             copy.memory.p(second.0 + next, first.0);
         });
         let ran = ask(&maps, &["handles"]);
@@ -117,9 +118,10 @@ fn circles_of_handle_table_maps_and_of_exceptions_in_flight_are_told() {
         let threads = ask(&target, &["threads"]).1["data"]["threads"].clone();
         let in_flight = threads.as_array().unwrap().iter().find(|t| t["exception"]["current"] == true).unwrap();
         let exceptions = changed(&target, |process, copy| {
-            let d = &process.runtime(0).unwrap().descriptor;
+            let runtime = process.runtime().unwrap();
+            let d = runtime.descriptor();
             let at = Addr(number(&in_flight["address"])).plus(d.offset("Thread", "ExceptionTracker").unwrap());
-            let tracker = process.memory.ptr(at).unwrap();
+            let tracker = process.memory().ptr(at).unwrap();
             copy.memory.p(tracker.0 + d.offset("ExceptionInfo", "PreviousNestedInfo").unwrap(), tracker.0);
         });
         let ran = ask(&exceptions, &["threads"]);
@@ -136,8 +138,9 @@ fn circles_of_the_loader_are_told() {
         let range = whole.ranges.iter().find(|r| r.start <= at && at.0 + 8 <= r.start.0 + r.len).unwrap();
         (range.offset + (at.0 - range.start.0)) as usize
     };
-    let process = Process::of(whole.clone(), &Options::default());
-    let (m, d) = (&process.memory, &process.runtime(0).unwrap().descriptor);
+    let process = Dump::of(whole.clone(), &gcdump::OpenOptions::default());
+    let runtime = process.runtime().unwrap();
+    let (m, d) = (process.memory(), runtime.descriptor());
     let of = |type_name: &str, field: &str| d.offset(type_name, field).unwrap();
     let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
     let with = |changes: &[(Addr, u64, usize)], command: &[&str]| {
@@ -161,7 +164,7 @@ fn circles_of_the_loader_are_told() {
     assert_eq!(told(&ran, "list of assemblies"), first.to_string());
     assert_eq!(ran.1["data"]["types"], expected["data"]["types"]);
 
-    let modules: Vec<Addr> = Loader::new(m, d, &Limits::default()).modules();
+    let modules: Vec<Addr> = Loader::bind(m, d, &Limits::default()).unwrap().modules();
     assert!(modules.len() > 3);
     let chain = |module: &Addr| {
         // A chain with two entries or more.

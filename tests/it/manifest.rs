@@ -4,9 +4,9 @@
 mod truth;
 
 use crate::common;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::common::{Known, ask, known_dumps};
+use crate::common::{Known, ask, each, every_dump, refusal, run};
 use gcdump::cli::Exit;
 use serde_json::Value;
 use truth::{expected, truths};
@@ -68,11 +68,10 @@ fn by_address(rows: &[Value], keys: &[&str]) -> BTreeMap<String, String> {
 
 #[test]
 fn every_shared_dump_is_exact() {
-    let (dumps, lacking) = known_dumps(|_| true);
+    let (dumps, lacking) = every_dump(|_| true);
     let mut wrong = Vec::new();
     let mut rows = Vec::new();
-    for dump in &dumps {
-        let found = check(dump);
+    for (dump, found) in dumps.iter().zip(each(&dumps, check)) {
         let cells: Vec<String> = found.cells.iter().map(|(k, v)| format!("{k}: {v}")).collect();
         rows.push(format!("{:<34} {}", dump.name, cells.join(" | ")));
         wrong.extend(found.wrong.iter().map(|w| format!("{}: {w}", dump.name)));
@@ -114,6 +113,10 @@ fn coverage_document(dumps: &[Known], matrix: &[String]) {
     for ((kind, runtime), cells) in &kinds {
         out.push_str(&format!("| {kind} | {runtime} |"));
         for command in COMMANDS {
+            if refusal(runtime).is_some() {
+                out.push_str(" refused |");
+                continue;
+            }
             let answers: Vec<String> = cells.get(command).iter().flat_map(|a| a.iter().map(|(k, n)| format!("{k} {n}"))).collect();
             out.push_str(&format!(" {} |", answers.join(", ")));
         }
@@ -159,6 +162,10 @@ fn without_numbers(reason: &str) -> String {
 
 fn check(dump: &Known) -> Findings {
     let mut f = Findings::default();
+    if let Some(word) = refusal(&dump.runtime) {
+        refused(dump, word, &mut f);
+        return f;
+    }
     let has_heap = !matches!(dump.kind.as_str(), "mini" | "triage");
     info(dump, &mut f);
     if let Some(expect) = &dump.expect {
@@ -178,6 +185,24 @@ fn check(dump: &Known) -> Findings {
         truths(dump, truth, has_heap, &mut f);
     }
     f
+}
+
+/// A runtime that is declared unsupported: every command says so, with the exit code for it. Where the dump lacks the
+/// headers of the program's image, there is no telling what it is.
+fn refused(dump: &Known, word: &str, f: &mut Findings) {
+    let path = dump.path.to_str().unwrap();
+    let mut why = BTreeSet::new();
+    for command in COMMANDS.iter().chain(&["info", "stat", "roots", "verify"]) {
+        let ran = run(&[command, "--no-local-files", path]);
+        let said = [word, "no .NET runtime found"].into_iter().find(|w| ran.out.contains(w) || ran.err.contains(w));
+        if ran.exit == Exit::NoRuntime && said.is_some() {
+            why.extend(said);
+        } else {
+            f.wrong("refused", format!("{command}: {:?} without {word:?}: {} {}", ran.exit, ran.out, ran.err));
+            return;
+        }
+    }
+    f.note("refused", format!("{} (exit code {})", why.into_iter().collect::<Vec<_>>().join(", "), Exit::NoRuntime.code()));
 }
 
 fn info(dump: &Known, f: &mut Findings) {
@@ -490,11 +515,15 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
         f.wrong("threads", format!("{exit:?}: {}", ours["warnings"]));
         return;
     }
+    let nameless = |address: &Value| theirs.iter().any(|t| t["exception"]["address"] == *address && t["exception"]["type"].is_null());
     let mut own = BTreeMap::new();
     for t in list(&ours["data"]["threads"]) {
         let os = t["os_id"].as_u64().unwrap_or(0);
         let exception =
             if t["exception"]["current"] == true { fields_plain(&t["exception"], &["address", "type"]) } else { "null null".into() };
+        // Without metadata ClrMD says nothing where we give the token.
+        let unnamed = nameless(&t["exception"]["address"]) && text(&t["exception"]["type"]).contains("!0x");
+        let exception = if unnamed { format!("{} null", text(&t["exception"]["address"])) } else { exception };
         let context = |key: &str| if t[key].is_null() { "0x0".to_string() } else { text(&t[key]) };
         let row = format!(
             "{} {os} {} {} {} {} {exception} finalizer={}",

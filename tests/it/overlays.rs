@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{known_dumps, own_dump, run};
+use crate::common::{known_dumps, own_unpacked, run};
 use gcdump::cli::Exit;
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ fn check(overlay: &str, dump: &str) -> (Exit, Value) {
 
 #[test]
 fn the_right_overlay_passes_and_is_named() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let (exit, answer) = check(&data("net10.0-linux-x64"), dump.to_str().unwrap());
     assert_eq!(exit, Exit::Ok, "{answer}");
     assert_eq!(answer["runtime"]["overlay"], "net10.0-linux-x64");
@@ -27,7 +27,7 @@ fn the_right_overlay_passes_and_is_named() {
 
 #[test]
 fn the_overlay_of_another_release_is_refused_and_the_answer_unchanged() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let dump = dump.to_str().unwrap();
     for wrong in ["net9.0-linux-x64", "net8.0-linux-x64", "net10.0-win-x64"] {
         let (exit, answer) = check(&data(wrong), dump);
@@ -46,7 +46,7 @@ fn the_overlay_of_another_release_is_refused_and_the_answer_unchanged() {
 #[test]
 fn a_damaged_overlay_is_detected() {
     let (full, _) = known_dumps(|row| row["name"] == "net10-wks-basics-heap");
-    for (dump, trimmed) in full.iter().map(|d| (d.path.clone(), false)).chain([(own_dump(), true)]) {
+    for (dump, trimmed) in full.iter().map(|d| (d.path.clone(), false)).chain([(own_unpacked(), true)]) {
         damaged_overlays_are_detected(&dump, trimmed);
     }
 }

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use gcdump::analysis::open_heap;
+use gcdump::Dump;
 use gcdump::base::Silent;
-use gcdump::contract::{Options, Process};
-use gcdump::dump::OpenOptions;
-use gcdump::gc::{Gc, Object, Visitor};
+use gcdump::gc::{Object, Visitor};
 
 /// The bar for a dump of 1 GB.
 const BAR: Duration = Duration::from_millis(50);
@@ -111,10 +109,9 @@ fn the_walk_against_clrmd() {
         rounds.push(theirs.as_secs_f64() / ours.as_secs_f64());
     }
     rounds.sort_by(f64::total_cmp);
-    let process = Process::open(&dump, &OpenOptions::default(), &Options::default()).unwrap();
-    let runtime = process.runtime(0).unwrap();
-    let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
-    let heap = open_heap(&process, runtime, &gc).unwrap();
+    let process = Dump::open(&dump, &gcdump::OpenOptions::default()).unwrap();
+    let runtime = process.runtime().unwrap();
+    let heap = common::walker(&runtime);
     let mut times = Vec::new();
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

@@ -123,7 +123,7 @@ fn collectible_types_keep_their_loader_alive() {
 
 #[test]
 fn sums_and_trees_agree() {
-    let dump = common::own_dump();
+    let dump = common::own_unpacked();
     let (_, all) = ask(&dump, &["retained", "--top", "0"]);
     let data = &all["data"];
     let n = |v: &Value| v.as_u64().unwrap();

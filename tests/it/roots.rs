@@ -3,12 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use crate::common::{Known, ask, known_dumps, own_dump, shared};
-use gcdump::analysis::open_heap;
+use crate::common::{Known, ask, known_dumps, own_unpacked, shared, walker};
+use gcdump::Dump;
 use gcdump::base::{Addr, Silent};
-use gcdump::contract::{Options, Process};
-use gcdump::dump::OpenOptions;
-use gcdump::gc::{Gc, ObjectStarts};
+use gcdump::gc::ObjectStarts;
 use serde_json::Value;
 
 fn rows(v: &Value) -> &[Value] {
@@ -230,7 +228,7 @@ fn exceptions_in_flight_are_labelled() {
 
 #[test]
 fn grouped_handles_are_all_handles() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let (_, all) = ask(&dump, &["handles"]);
     let total = all["data"]["total"].as_u64().unwrap();
     for by in ["type", "object-type", "generation"] {
@@ -244,7 +242,7 @@ fn grouped_handles_are_all_handles() {
 
 #[test]
 fn choosing_kinds_and_types_leaves_the_others_out() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let (_, all) = ask(&dump, &["roots"]);
     let all = &all["data"];
     assert!(rows(&all["roots"]).iter().all(|r| text(r, "kind") != "weak-handle"));
@@ -273,13 +271,12 @@ fn choosing_kinds_and_types_leaves_the_others_out() {
 
 /// The index says the same as a walk, for every object, every word inside of one, and everything that is none.
 fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
-    let process = Process::open(path, &OpenOptions::default(), &Options::default()).unwrap();
-    let runtime = process.runtime(0).unwrap();
-    let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
-    let heap = open_heap(&process, runtime, &gc).unwrap();
+    let process = Dump::open(path, &gcdump::OpenOptions::default()).unwrap();
+    let runtime = process.runtime().unwrap();
+    let heap = walker(&runtime);
     let build = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| ObjectStarts::build(&heap, &Silent, &process.notes).0)
+        pool.install(|| ObjectStarts::build(&heap, &Silent).0.data)
     };
     let index = build(2);
     let mut ids = 0u32;
@@ -287,7 +284,7 @@ fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
         &Silent,
         |_| true,
         |o| {
-            let word = process.memory.ptr_bytes();
+            let word = process.memory().ptr_bytes();
             let first = o.address.plus(word);
             if o.kind.is_free {
                 assert_eq!((index.id_of(o.address), index.containing(&heap, o.address)), (None, None), "{}", o.address);
@@ -321,7 +318,7 @@ fn index_is_exact(path: &std::path::Path) -> (u32, usize) {
 
 #[test]
 fn the_index_of_objects_is_exact() {
-    let (objects, bytes) = index_is_exact(&own_dump());
+    let (objects, bytes) = index_is_exact(&own_unpacked());
     println!("own dump: {objects} objects, {bytes} bytes");
     let wanted = [
         "net10-svr-basics-heap",

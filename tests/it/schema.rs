@@ -4,26 +4,19 @@
 use crate::common;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-use crate::common::{ask, known_dumps, own_dump, run};
-use gcdump::cli::Exit;
-use gcdump::model::{
-    BridgeReport, CollectReport, ContractsReport, Envelope, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport,
-    HeapReport, InfoReport, NearReport, ObjSizeReport, ObjectReport, ObjectsReport, OomReport, PathsReport, RetainedReport, RootsReport,
-    SegmentsReport, StatReport, StaticsReport, StringsReport, ThreadsReport, TrimReport, TypesReport, UnreachableReport, VerifyReport,
-    WhatifReport, WhereReport,
-};
+use crate::common::{ask, known_dumps, own_unpacked, run};
+use gcdump::cli::{COMMANDS, Entry, Exit, command_line};
 use gcdump::output::SCHEMA;
 use jsonschema::Validator;
-use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde_json::{Value, json};
 
 /// Objects of the dump in the repository: one with fields of every kind, and a string. Other dumps have no object there.
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";
 
-/// Every form of every command.
+/// Forms of commands, with the columns and records that each has. What `examples` runs of every command is checked as well.
 const ASKED: &[&[&str]] = &[
     &["info"],
     &["heap"],
@@ -80,48 +73,21 @@ const ASKED: &[&[&str]] = &[
     &["contracts", "--check"],
 ];
 
-fn schema<T: JsonSchema>(command: &str, what: &str) -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut schema = serde_json::to_value(generator.into_root_schema_for::<Envelope<T>>()).unwrap();
+/// The schema of each command of the registry.
+fn schemas() -> BTreeMap<&'static str, Value> {
+    COMMANDS.iter().map(|c| (c.name, schema(c))).collect()
+}
+
+fn schema(entry: &Entry) -> Value {
+    let command = entry.name;
+    let about = command_line().find_subcommand(command).and_then(|c| c.get_about().map(ToString::to_string)).unwrap();
+    let mut schema = entry.schema().to_value();
     schema["$id"] = format!("{SCHEMA}/{command}").into();
     schema["title"] = format!("gcdump {command}").into();
-    schema["description"] = format!("The answer of `gcdump {command} --json`: {what}. See docs/json.md.").into();
+    schema["description"] = format!("The answer of `gcdump {command} --json`. {about}. See docs/json.md.").into();
     schema["properties"]["schema"]["const"] = SCHEMA.into();
     schema["properties"]["command"]["const"] = command.into();
     schema
-}
-
-fn schemas() -> BTreeMap<&'static str, Value> {
-    BTreeMap::from([
-        ("info", schema::<InfoReport>("info", "what this dump is and what it can answer")),
-        ("heap", schema::<HeapReport>("heap", "each heap by generation")),
-        ("segments", schema::<SegmentsReport>("segments", "every segment or region of the heap")),
-        ("handles", schema::<HandlesReport>("handles", "the GC handles")),
-        ("roots", schema::<RootsReport>("roots", "what keeps objects alive from outside of the heap")),
-        ("finalizers", schema::<FinalizersReport>("finalizers", "the finalization queues")),
-        ("oom", schema::<OomReport>("oom", "the last managed out-of-memory of each heap")),
-        ("threads", schema::<ThreadsReport>("threads", "the managed threads")),
-        ("exceptions", schema::<ExceptionsReport>("exceptions", "the exception objects of the heap")),
-        ("statics", schema::<StaticsReport>("statics", "static fields with their values")),
-        ("type", schema::<TypesReport>("type", "the layout of a type, or the types that fit a pattern")),
-        ("stat", schema::<StatReport>("stat", "objects counted and summed")),
-        ("strings", schema::<StringsReport>("strings", "the strings of the heap by content")),
-        ("fragmentation", schema::<FragmentationReport>("fragmentation", "free space and what keeps it apart")),
-        ("objects", schema::<ObjectsReport>("objects", "the objects in the order of the heap")),
-        ("object", schema::<ObjectReport>("object", "one object with its fields or elements")),
-        ("retained", schema::<RetainedReport>("retained", "what would be freed without an object")),
-        ("objsize", schema::<ObjSizeReport>("objsize", "everything that an object leads to")),
-        ("path", schema::<PathsReport>("path", "what keeps objects alive")),
-        ("where", schema::<WhereReport>("where", "what lies at an address")),
-        ("near", schema::<NearReport>("near", "what lies around an address of the heap")),
-        ("bridge", schema::<BridgeReport>("bridge", "components of bridged objects, and the references between them")),
-        ("whatif", schema::<WhatifReport>("whatif", "what would live and die with other roots")),
-        ("unreachable", schema::<UnreachableReport>("unreachable", "objects that no root reaches")),
-        ("simulate", schema::<CollectReport>("simulate", "what a collection would free now")),
-        ("trim", schema::<TrimReport>("trim", "what a smaller copy of a dump holds")),
-        ("verify", schema::<VerifyReport>("verify", "what is wrong with the heap")),
-        ("contracts", schema::<ContractsReport>("contracts", "what the runtime says about itself")),
-    ])
 }
 
 fn file(command: &str) -> PathBuf {
@@ -136,6 +102,12 @@ fn problems(validator: &Validator, answer: &Value) -> Vec<String> {
     validator.iter_errors(answer).take(5).map(|e| format!("{}: {e}", e.instance_path())).collect()
 }
 
+/// Fails where `answer` is none that the schema of `command` allows.
+pub fn assert_fits(command: &str, answer: &Value) {
+    static VALIDATORS: LazyLock<BTreeMap<&'static str, Validator>> = LazyLock::new(validators);
+    assert_eq!(problems(&VALIDATORS[command], answer), Vec::<String>::new(), "{command}");
+}
+
 #[test]
 fn the_schema_files_are_those_of_the_code() {
     let mut stale = Vec::new();
@@ -147,13 +119,18 @@ fn the_schema_files_are_those_of_the_code() {
             stale.push(command);
         }
     }
+    for entry in std::fs::read_dir(file("heap").parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        let of = path.file_stem().unwrap().to_str().unwrap();
+        assert!(COMMANDS.iter().any(|c| c.name == of), "{}: there is no such command", path.display());
+    }
     assert!(stale.is_empty(), "docs/schema is outdated for {stale:?}; GCDUMP_BLESS=1 cargo test --test it schema:: rewrites it");
 }
 
 #[test]
 fn the_schemas_are_strict_where_the_contract_is() {
     let validators = validators();
-    let (_, heap) = ask(&own_dump(), &["heap"]);
+    let (_, heap) = ask(&own_unpacked(), &["heap"]);
     let refuses = |change: &dyn Fn(&mut Value)| {
         let mut answer = heap.clone();
         change(&mut answer);
@@ -174,7 +151,7 @@ fn the_schemas_are_strict_where_the_contract_is() {
 fn every_answer_about_the_own_dump_fits() {
     let validators = validators();
     for asked in ASKED {
-        let (exit, answer) = ask(&own_dump(), asked);
+        let (exit, answer) = ask(&own_unpacked(), asked);
         let expected = if *asked == ["where", "0x10"] { Exit::Negative } else { Exit::Ok };
         assert_eq!(exit, expected, "{asked:?}");
         assert_eq!(problems(&validators[asked[0]], &answer), Vec::<String>::new(), "{asked:?}");
@@ -229,7 +206,7 @@ fn every_answer_about_the_shared_dumps_fits() {
 #[test]
 fn the_answer_of_trim_fits() {
     let dir = tempfile::tempdir().unwrap();
-    let (dump, out) = (own_dump(), dir.path().join("copy.dmp"));
+    let (dump, out) = (own_unpacked(), dir.path().join("copy.dmp"));
     for more in [&["--json"][..], &["--json", "--force", "--redact"]] {
         let ran = run(&[&["trim", dump.to_str().unwrap(), out.to_str().unwrap()], more].concat());
         let answer = ran.json();
@@ -572,7 +549,7 @@ fn other_formats(path: &Path, asked: &[&str]) {
 #[test]
 fn all_formats_say_the_same() {
     for asked in ASKED {
-        other_formats(&own_dump(), asked);
+        other_formats(&own_unpacked(), asked);
     }
     // One of each kind is enough here: several heaps, an ephemeral segment, a dump with holes.
     let wanted = ["net10-svr-basics-heap", "net9-seg-basics-heap", "net10-wks-basics-triage", "net10-wks-oom-heap"];

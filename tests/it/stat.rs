@@ -4,11 +4,9 @@ use crate::common;
 use std::collections::BTreeMap;
 
 use crate::common::{Known, ask, known_dumps, shared};
-use gcdump::analysis::open_heap;
+use gcdump::Dump;
 use gcdump::base::Silent;
-use gcdump::contract::{Options, Process};
-use gcdump::dump::OpenOptions;
-use gcdump::gc::{Gc, Object, References, Visitor};
+use gcdump::gc::{Object, References, Visitor};
 use serde_json::Value;
 
 type Types = BTreeMap<String, (String, u64, u64)>;
@@ -85,7 +83,7 @@ fn truth(dump: &Known, ours: &Types) {
 
 #[test]
 fn every_grouping_and_any_number_of_threads_gives_the_same_sums() {
-    let dump = common::own_dump();
+    let dump = common::own_unpacked();
     let (_, by_type) = ask(&dump, &["stat"]);
     let totals = &by_type["data"]["totals"];
     for by in ["generation", "heap", "segment", "assembly", "namespace", "size"] {
@@ -141,10 +139,9 @@ fn references_are_those_of_clrmd() {
     let mut checked = 0;
     for dump in &dumps {
         let Some(walk) = dump.clrmd.as_ref().map(|c| &c["refs"]["walks"][0]).filter(|w| w.is_object()) else { continue };
-        let process = Process::open(&dump.path, &OpenOptions::default(), &Options::default()).unwrap();
-        let runtime = process.runtime(0).unwrap();
-        let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
-        let heap = open_heap(&process, runtime, &gc).unwrap();
+        let process = Dump::open(&dump.path, &gcdump::OpenOptions::default()).unwrap();
+        let runtime = process.runtime().unwrap();
+        let heap = common::walker(&runtime);
         let mut sum = Edges::default();
         for part in heap.walk(&Silent, Edges::default).visitors {
             sum.objects += part.objects;

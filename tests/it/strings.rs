@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{ask, known_dumps, own_dump, shared};
+use crate::common::{ask, known_dumps, own_unpacked, shared};
 use gcdump::cli::Exit;
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ fn duplicates_are_those_that_the_program_made() {
 
 #[test]
 fn options_pick_sort_and_cut() {
-    let dump = own_dump();
+    let dump = own_unpacked();
     let data = |args: &[&str]| ask(&dump, &[&["strings"], args].concat()).1["data"].clone();
     let all = data(&["--min-count", "1"]);
     assert_eq!(n(&all, "rows"), n(&all["totals"], "distinct"));

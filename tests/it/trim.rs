@@ -4,14 +4,12 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::common::{known_dumps, own_dump, run, shared, unpacked};
+use crate::common::{known_dumps, own_unpacked, run, shared, unpacked, walker};
 use crate::support::{Shape, Spec};
-use gcdump::analysis;
+use gcdump::Dump;
 use gcdump::base::{Addr, AddrRange, Silent};
 use gcdump::cli::Exit;
-use gcdump::contract::{Options, Process};
 use gcdump::dump::{Bytes, OpenOptions, lay_out, open_bytes};
-use gcdump::gc::Gc;
 use memchr::memmem;
 use serde_json::{Value, json};
 
@@ -112,19 +110,19 @@ fn folder() -> tempfile::TempDir {
 fn the_own_dump_answers_the_same_and_is_small() {
     let dir = folder();
     let copy = dir.path().join("copy.dmp");
-    let report = trim(&own_dump(), &copy, &[]);
+    let report = trim(&own_unpacked(), &copy, &[]);
     assert!(report["kept_bytes"].as_u64().unwrap() <= 12 << 20, "{report}");
     assert_eq!(report["kept_bytes"], copy.metadata().unwrap().len());
     let sum = |key: &str| report["parts"].as_array().unwrap().iter().map(|p| p[key].as_u64().unwrap()).sum::<u64>();
     assert_eq!((report["bytes"].as_u64().unwrap(), report["kept_bytes"].as_u64().unwrap()), (sum("bytes"), sum("kept_bytes")));
-    answers_are_the_same("own", &own_dump(), &copy, false);
+    answers_are_the_same("own", &own_unpacked(), &copy, false);
     // A copy of the copy is the copy, also by way of compression.
     let (again, packed) = (dir.path().join("again.dmp"), dir.path().join("packed.dmp.zst"));
     trim(&copy, &packed, &[]);
     assert!(packed.metadata().unwrap().len() < copy.metadata().unwrap().len() / 2);
     trim(&packed, &again, &[]);
     assert_eq!(std::fs::read(&again).unwrap().len(), std::fs::read(&copy).unwrap().len());
-    answers_are_the_same("own, twice", &own_dump(), &again, false);
+    answers_are_the_same("own, twice", &own_unpacked(), &again, false);
 }
 
 #[test]
@@ -177,16 +175,15 @@ fn fake_processes_of_all_shapes_answer_the_same() {
     }
 }
 
-fn process(path: &Path) -> Process {
-    Process::open(path, &OpenOptions::default(), &Options::default()).unwrap()
+fn process(path: &Path) -> Dump {
+    Dump::open(path, &gcdump::OpenOptions::default()).unwrap()
 }
 
 /// The distinct contents of at least eight characters of the heap's strings.
-fn strings_of(process: &Process) -> BTreeSet<String> {
-    let runtime = process.runtime(0).unwrap();
-    let gc = Gc::bind(&process.memory, &runtime.descriptor, &process.notes, &process.limits).unwrap();
-    let heap = analysis::open_heap(process, runtime, &gc).unwrap();
-    let first = runtime.descriptor.offset("String", "m_FirstChar").unwrap();
+fn strings_of(process: &Dump) -> BTreeSet<String> {
+    let runtime = process.runtime().unwrap();
+    let heap = walker(&runtime);
+    let first = runtime.descriptor().offset("String", "m_FirstChar").unwrap();
     let mut out = BTreeSet::new();
     heap.visit(
         &Silent,
@@ -209,19 +206,19 @@ fn utf16(text: &str) -> Vec<u8> {
 }
 
 /// Where `needle` occurs in the copy: as addresses, or `None` for its headers, notes and lists.
-fn hits(copy: &Process, needle: &[u8]) -> Vec<Option<Addr>> {
-    let ranges = &copy.dump.ranges;
+fn hits(copy: &Dump, needle: &[u8]) -> Vec<Option<Addr>> {
+    let ranges = &copy.file().ranges;
     let address = |offset: usize| {
         let offset = offset as u64;
         let i = ranges.partition_point(|r| r.offset <= offset).checked_sub(1)?;
         Some(ranges[i].start.plus(offset - ranges[i].offset))
     };
-    memmem::find_iter(&copy.dump.bytes, needle).map(address).collect()
+    memmem::find_iter(&copy.file().bytes, needle).map(address).collect()
 }
 
 #[test]
 fn no_text_of_the_program_is_left_after_redaction() {
-    let mut cases: Vec<(String, PathBuf)> = vec![("own".into(), own_dump())];
+    let mut cases: Vec<(String, PathBuf)> = vec![("own".into(), own_unpacked())];
     const NAMES: [&str; 11] = [
         "net8-wks-basics-heap",
         "net9-svr-basics-heap",
@@ -247,8 +244,8 @@ fn no_text_of_the_program_is_left_after_redaction() {
         strings.retain(|s| s.bytes().any(|b| b != b'x'));
         assert!(strings.len() > 50, "{name}: {}", strings.len());
         let redacted = process(&copy);
-        let images: Vec<AddrRange> = original.dump.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
-        let paths: Vec<&str> = original.dump.modules.iter().map(|m| m.path.as_str()).collect();
+        let images: Vec<AddrRange> = original.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+        let paths: Vec<&str> = original.file().modules.iter().map(|m| m.path.as_str()).collect();
         let mut shared_with_names = 0;
         for text in &strings {
             for needle in [utf16(text), text.clone().into_bytes()] {

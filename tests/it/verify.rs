@@ -8,9 +8,8 @@ use std::path::Path;
 
 use crate::common::{answered, ask, number, run};
 use crate::support::{Shape, Spec};
-use gcdump::base::{Addr, SharedNotes};
+use gcdump::base::Addr;
 use gcdump::cli::Exit;
-use gcdump::clr::threads::Threads;
 use gcdump::model::FindingId;
 use patient::{Found, Obj, Patient, Write, found, list, objects};
 use serde_json::Value;
@@ -233,7 +232,7 @@ fn sync_blocks_of_other_objects() {
     let patient = Patient::new(&std::fs::read(&dump.path).unwrap());
     let (_, data) = patient.ask(&["verify"]);
     assert!(data["totals"]["sync_blocks"].as_u64() > Some(1), "{data}");
-    let header = |at: u64| patient.process.memory.u32(Addr(at - 4)).unwrap();
+    let header = |at: u64| patient.process.memory().u32(Addr(at - 4)).unwrap();
     let with_block: Vec<Obj> = objects(&patient).into_iter().filter(|o| header(o.at) & 0x0c00_0000 == 0x0800_0000).collect();
     assert!(with_block.len() > 1);
     let (a, b) = (with_block[0].at, with_block[1].at);
@@ -286,9 +285,8 @@ fn segments_and_contexts() {
 
 /// Where the thread keeps the pointer of its allocation context.
 fn context_of(patient: &Patient, pointer: u64) -> u64 {
-    let runtime = patient.process.runtime(0).unwrap();
-    let notes = SharedNotes::new();
-    let threads = Threads::bind(&patient.process.memory, &runtime.descriptor, &notes, &patient.process.limits).unwrap().list();
+    let runtime = patient.process.runtime().unwrap();
+    let threads = runtime.threads().unwrap();
     let thread = threads.iter().find(|t| t.context.is_some_and(|c| c.pointer.0 == pointer)).unwrap();
     let locals = patient.word(thread.address.0 + patient.offset("Thread", "RuntimeThreadLocals"));
     let outer = patient.offset("RuntimeThreadLocals", "AllocContext") + patient.offset("EEAllocContext", "GCAllocationContext");
@@ -321,7 +319,7 @@ fn a_card_that_is_clear() {
     let table = number(&patient.ask(&["heap", "--detail"]).1["heaps"][0]["detail"]["card_table"]);
     for (card, places) in &cards {
         let word = table + card / 32 * 4;
-        let value = u64::from(patient.process.memory.u32(Addr(word)).unwrap());
+        let value = u64::from(patient.process.memory().u32(Addr(word)).unwrap());
         assert_ne!(value >> (card % 32) & 1, 0);
         let expected: Vec<_> = places.iter().map(|at| (FindingId::CardClear, *at)).collect();
         patient.names("card", &[patient.put32(word, value & !(1 << (card % 32)))], &expected);
@@ -454,7 +452,7 @@ fn dead_objects_of_a_background_sweep() {
                 let mark = o.at / (2 * shape.ptr);
                 let marks = number(&patient.ask(&["heap", "--detail"]).1["heaps"][0]["detail"]["mark_array"]);
                 let word = marks + mark / 32 * 4;
-                let bits = u64::from(patient.process.memory.u32(Addr(word)).unwrap());
+                let bits = u64::from(patient.process.memory().u32(Addr(word)).unwrap());
                 let data = patient.names("dead", &[stale, patient.put32(word, bits & !(1 << (mark % 32)))], &[]);
                 assert_eq!(data["totals"]["dead_objects"], 1, "{shape:?} {o:?}");
                 dead += 1;

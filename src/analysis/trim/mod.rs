@@ -84,7 +84,7 @@ impl<'d> Trim<'d> {
         let addresses = Addresses::of(dump);
         let is_address = |value: u64| addresses.contains(value);
         let layout = lay_out(dump.file(), &ranges, redact.then_some(&is_address))?;
-        Ok(Trim { dump: dump, reads, redact, layout })
+        Ok(Trim { dump, reads, redact, layout })
     }
 
     /// Bytes of the new file.

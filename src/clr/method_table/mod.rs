@@ -1,6 +1,6 @@
 //! Method tables: the runtime's description of a type, which every object points to.
 //!
-//! Source: contract `RuntimeTypeSystem`. What all releases have is read here; where they differ, [`Release`] is bound once.
+//! Source: contract `RuntimeTypeSystem`. What all releases have is read here; where they differ, `Release` is bound once.
 
 mod net8;
 mod net9;

@@ -4,7 +4,7 @@
 //! reference to its box.
 //!
 //! A field lies at an offset from the *base* of its kind (references or not, of the process or of a thread). Where bases are
-//! differs between releases: see [`Bases`].
+//! differs between releases: see `Bases`.
 
 mod net8;
 mod net9;

@@ -121,6 +121,20 @@ impl Values {
         Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, address, 0, end, &mut self.budget())).collect())
     }
 
+    /// The instance field with this number of the type at `mt`; `start` as in [`Values::field`]. Like [`Values::fields`], but
+    /// only one of them.
+    pub fn nth_field(&self, mt: Addr, index: usize, start: Addr) -> Option<FieldValue> {
+        let list = self.types.instance_fields(mt)?;
+        let info = self.types.names().method_tables().read(mt).ok()?;
+        let end = ends(&list, self.instance_end(&info)).get(index).copied().flatten();
+        Some(self.field_within(list.get(index)?, start, 0, end, &mut self.budget()))
+    }
+
+    /// Where the value of a field lies, of what starts at `start`, and what it is.
+    pub fn place(field: &Field, start: Addr) -> Place {
+        place_of(field, start.plus(field.offset), None)
+    }
+
     /// The value at `place`, under a name of the caller's.
     pub fn value(&self, name: String, type_name: String, place: &Place) -> FieldValue {
         let decoded = self.decode(place, &mut self.budget());
@@ -172,15 +186,20 @@ impl Values {
 
     /// The value inside the box at `address`, for structures, enums and primitives.
     pub fn boxed(&self, info: &MethodTableInfo, address: Addr) -> Option<FieldValue> {
+        let place = self.box_place(info, address)?;
+        Some(self.value("value".into(), self.types.names().name(info.address).name.clone(), &place))
+    }
+
+    /// What lies inside the box at `address`; `None` where its type is no structure, enum or primitive.
+    pub fn box_place(&self, info: &MethodTableInfo, address: Addr) -> Option<Place> {
         (info.category == Category::ValueType && !info.is_string).then_some(())?;
-        let place = Place {
+        Some(Place {
             address: address.plus(self.memory.ptr_bytes()),
             element: self.types.element(info)?,
             method_table: Some(info.address),
             definition: self.types.definition(info.address),
             bytes: None,
-        };
-        Some(self.value("value".into(), self.types.names().name(info.address).name.clone(), &place))
+        })
     }
 
     /// The text of the string object at `address` with the number of its characters; `None` where it is absent.

@@ -18,7 +18,7 @@ pub use gcdesc::{GcDesc, Series, ValueSeries};
 pub use types::{ObjectType, ObjectTypes};
 
 use super::Gc;
-use crate::base::{Addr, AddrRange, Answer, Progress};
+use crate::base::{Addr, AddrRange, Answer, Progress, Silent};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -43,6 +43,16 @@ pub struct Object<'o> {
     memory: &'o Memory,
 }
 
+impl std::fmt::Debug for Object<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object")
+            .field("address", &self.address)
+            .field("method_table", &self.ty.method_table)
+            .field("size", &self.size)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'o> Object<'o> {
     /// Calls `visit` with the offset and the target of every reference that the object holds; null ones are left out.
     pub fn references(&self, mut visit: impl FnMut(u64, Addr)) {
@@ -55,7 +65,7 @@ impl<'o> Object<'o> {
         if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
             return self.ty.gc_desc.places(self.size, word, place);
         }
-        self.ty.gc_desc.captured(&self.memory, self.address, self.size, place);
+        self.ty.gc_desc.captured(self.memory, self.address, self.size, place);
     }
 
     /// The word at `offset`; `None` where it is not in the dump.
@@ -129,6 +139,7 @@ impl std::fmt::Debug for Walker {
 }
 
 /// What a walk found out about the segments, and the visitors of its threads.
+#[derive(Debug)]
 pub struct Walked<V> {
     /// One for each segment of the heap that was walked, in their order, with the segment's index.
     pub segments: Vec<(usize, WalkModel)>,
@@ -285,6 +296,18 @@ impl Walker {
         }
         progress.finish();
         out
+    }
+
+    /// Walks the segment with this number from `from`, where an object begins, or from its start, until `visit` breaks off: for
+    /// iterators, which continue later where they stopped. Returns what the walk found out; `None` for a number that no segment
+    /// has.
+    pub fn visit_from(&self, index: usize, from: Option<Addr>, visit: impl FnMut(&Object<'_>) -> ControlFlow<()>) -> Option<WalkModel> {
+        let segment = self.segments.get(index)?;
+        Some(self.refused(index, segment).unwrap_or_else(|| {
+            let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
+            let meter = segment::Meter::new(&Silent, false);
+            self.walk_segment(segment, from.unwrap_or(segment.start), &mut cache, &meter, visit)
+        }))
     }
 
     /// What is said of a segment that is not walked.

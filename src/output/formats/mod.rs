@@ -80,6 +80,16 @@ pub struct Out<'w> {
     pub streamed: bool,
 }
 
+impl std::fmt::Debug for Out<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Out")
+            .field("terminal", &self.terminal)
+            .field("rows", &self.rows)
+            .field("tables", &self.tables)
+            .finish_non_exhaustive()
+    }
+}
+
 impl<'w> Out<'w> {
     /// Nothing printed yet.
     pub fn new(to: &'w mut dyn Write, terminal: bool, head: &'w Head) -> Out<'w> {

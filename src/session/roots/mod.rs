@@ -127,7 +127,7 @@ impl RootOptions {
         weak && self.weak || self.kinds.contains(&kind) || self.kinds.is_empty() && !weak
     }
 
-    /// Whether objects have to be found by addresses: [`collect_roots`] then needs the index.
+    /// Whether objects have to be found by addresses, which takes a walk.
     pub fn needs_index(&self) -> bool {
         self.wants(RootKind::Stack) || self.wants(RootKind::Register)
     }

@@ -1,8 +1,15 @@
 //! What the integration tests share: running the program in process, and finding the real dumps.
 
-use std::path::{Path, PathBuf};
+pub mod commands;
 
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use gcdump::Runtime;
 use gcdump::cli::{self, Exit, Streams};
+use gcdump::gc::Walker;
 use serde_json::Value;
 
 /// What a run left behind.
@@ -44,6 +51,25 @@ pub fn own_dump() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/net10-wks-basics-heap.dmp.zst")
 }
 
+/// The same, unpacked once for all tests: unpacking takes longer than most answers.
+pub fn own_unpacked() -> PathBuf {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let unpack = || {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let mut file = tempfile::NamedTempFile::new_in(folder).unwrap();
+        zstd::stream::copy_decode(File::open(own_dump()).unwrap(), &mut file).unwrap();
+        let path = folder.join("own.dmp");
+        file.persist(&path).unwrap();
+        path
+    };
+    PATH.get_or_init(unpack).clone()
+}
+
+/// How many cases to go through: the first number, or the second where `GCDUMP_TEST_FULL` is set, as `.ci/run` does.
+pub fn cases(quick: usize, full: usize) -> usize {
+    if std::env::var_os("GCDUMP_TEST_FULL").is_some() { full } else { quick }
+}
+
 /// Folder with the manifest of the shared dumps, where there is one: `GCDUMP_TEST_SHARED`, else `../shared/dumps`.
 pub fn shared() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/dumps");
@@ -77,8 +103,22 @@ pub struct Known {
     pub expect: Option<Value>,
 }
 
-/// The dumps of the manifest that are unpacked, and the names of those that are not.
+/// Runtimes of the manifest that gcdump declares unsupported, with a word that its refusal must say. `manifest` checks that
+/// they are refused; every other test leaves them out.
+const UNSUPPORTED: [(&str, &str); 1] = [("aot9", "NativeAOT")];
+
+/// What the refusal of a dump of this runtime must say; none where it is supported.
+pub fn refusal(runtime: &str) -> Option<&'static str> {
+    UNSUPPORTED.iter().find(|u| u.0 == runtime).map(|u| u.1)
+}
+
+/// The dumps of supported runtimes in the manifest that are unpacked, and the names of those that are not.
 pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) {
+    every_dump(|row| refusal(row["runtime"].as_str().unwrap()).is_none() && wanted(row))
+}
+
+/// As [`known_dumps`], with those that must be refused.
+pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) {
     let (mut have, mut lack) = (Vec::new(), Vec::new());
     let Some(shared) = shared() else { return (have, lack) };
     let manifest: Value = serde_json::from_slice(&std::fs::read(shared.join("manifest.json")).unwrap()).unwrap();
@@ -108,6 +148,24 @@ pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>)
         });
     }
     (have, lack)
+}
+
+/// Calls `work` for each item, two at a time; the results in the order of the items.
+pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let (next, work) = (&AtomicUsize::new(0), &work);
+    let worker = || {
+        let mut done = Vec::new();
+        while let Some((i, item)) = Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, items.get(i)?))) {
+            done.push((i, work(item)));
+        }
+        done
+    };
+    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let workers = [scope.spawn(worker), scope.spawn(worker)];
+        workers.into_iter().flat_map(|w| w.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+    });
+    done.sort_by_key(|d| d.0);
+    done.into_iter().map(|d| d.1).collect()
 }
 
 /// A dump with ClrMD's answer about it.
@@ -157,6 +215,12 @@ pub fn answered() -> Vec<Answered> {
         println!("skipped: no dumps with answers at hand");
     }
     out
+}
+
+/// The walk of the runtime's heap.
+pub fn walker(runtime: &Runtime) -> Walker {
+    let threads = runtime.threads().map_or(&[][..], |t| t.data.as_slice());
+    Walker::new(runtime.gc().unwrap(), threads).unwrap().data
 }
 
 /// An address as answers print it.

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use gcdump::dump::{self, OpenOptions};
 use serde_json::Value;
 
-use crate::common;
+use crate::common::{self, commands};
 use crate::support::{Shape, Spec, Target};
 
 /// xorshift64*: the same numbers on every machine.
@@ -37,49 +38,39 @@ impl Rng {
     }
 }
 
-/// Every command. `OBJECT` stands for the address of an object, `HANDLE` for one of a handle, `ANY` for any address.
-pub const COMMANDS: [&[&str]; 40] = [
-    &["info"],
-    &["contracts"],
-    &["contracts", "--check"],
+/// Further forms of commands than the examples of the registry. `ANY` stands for any address.
+const MORE: &[&[&str]] = &[
     &["heap", "--detail"],
     &["segments", "--free", "--walk"],
-    &["stat"],
-    &["stat", "--by", "generation"],
     &["stat", "--by", "assembly"],
     &["objects", "--refs", "--count", "0"],
-    &["object", "OBJECT"],
     &["object", "ANY"],
     &["where", "ANY"],
-    &["near", "OBJECT"],
     &["type", "*"],
     &["statics", "--all"],
-    &["statics", "--thread-statics"],
     &["strings", "--top", "0"],
     &["strings", "--longest"],
-    &["fragmentation"],
     &["handles"],
-    &["handles", "--by", "object-type"],
     &["roots", "--weak"],
     &["finalizers", "--objects"],
-    &["path", "OBJECT", "--all-roots", "--weak"],
+    &["path", "ADDR", "--all-roots", "--weak"],
     &["path", "--type", "*"],
-    &["retained"],
     &["retained", "--tree", "--depth", "20", "--stacks", "all"],
-    &["retained", "--suspects"],
-    &["objsize", "OBJECT"],
     &["unreachable", "--objects"],
     &["bridge", "--bridged", "*", "--all"],
     &["bridge", "--all", "--dot"],
-    &["whatif", "--alive", "OBJECT", "--dead", "HANDLE"],
+    &["whatif", "--alive", "ADDR", "--dead", "HANDLE"],
     &["simulate", "collect", "--generation", "1"],
-    &["exceptions"],
-    &["threads"],
-    &["oom"],
-    &["verify"],
-    &["verify", "--object", "OBJECT"],
-    &["trim", "--redact", "--force"],
 ];
+
+/// Cases until the forms of commands change: each base has had its turn by then.
+pub const ROUND: usize = 16;
+
+/// The forms of each command of the registry. A case runs one of each: they take turns.
+pub static COMMANDS: LazyLock<Vec<Vec<Vec<String>>>> = LazyLock::new(|| {
+    let all = commands::forms(MORE);
+    gcdump::cli::COMMANDS.iter().map(|c| all.iter().filter(|f| f[0] == c.name).cloned().collect()).collect()
+});
 
 /// A place in the file that answers come from.
 pub struct Group {
@@ -117,22 +108,21 @@ impl Base {
         file
     }
 
-    /// A command with its addresses filled in.
-    pub fn command(&self, command: &[&str], rng: &mut Rng) -> Vec<String> {
+    /// A command with its blanks filled in. The copy that it writes, if any, is beside the dump.
+    pub fn command(&self, form: &[String], path: &str, rng: &mut Rng) -> Vec<String> {
         let mut address = |list: &[u64]| {
             let at = rng.pick(list).copied().unwrap_or(0x1000);
             // One in four leads into the thing.
-            format!("{:#x}", if rng.below(4) == 0 { at.wrapping_add(9) } else { at })
+            Some(format!("{:#x}", if rng.below(4) == 0 { at.wrapping_add(9) } else { at }))
         };
-        command
-            .iter()
-            .map(|a| match *a {
-                "OBJECT" => address(&self.objects),
-                "HANDLE" => address(&self.handles),
-                "ANY" => address(&self.addresses),
-                other => other.to_string(),
-            })
-            .collect()
+        commands::filled(form, |word| match word {
+            "DUMP" => Some(path.into()),
+            "OUT" => Some(format!("{path}.trimmed")),
+            "ADDR" => address(&self.objects),
+            "HANDLE" => address(&self.handles),
+            "ANY" => address(&self.addresses),
+            _ => None,
+        })
     }
 
     /// The file offset of an address.
@@ -174,11 +164,13 @@ impl Base {
     /// Takes every address that an answer names.
     fn harvest(&mut self, path: &Path) {
         let (mut all, mut rng) = (BTreeSet::new(), Rng::new(1));
-        for command in COMMANDS.iter().filter(|c| !c.contains(&"--dot") && c[0] != "trim") {
-            let args = self.command(command, &mut rng);
-            let args: Vec<&str> = args.iter().map(String::as_str).collect();
-            let mut args = [args.as_slice(), &["--json", "--no-local-files"]].concat();
-            args.push(path.to_str().unwrap());
+        let no_json = |f: &&Vec<String>| ["--dot", "--format", "OUT"].iter().any(|w| f.iter().any(|word| word == w));
+        // Those first that others take their addresses from.
+        let mut forms: Vec<&Vec<String>> = COMMANDS.iter().flatten().filter(|f| !no_json(f)).collect();
+        forms.sort_by_key(|f| f[0] != "objects" && f[0] != "handles");
+        for form in forms {
+            let mut args = self.command(form, path.to_str().unwrap(), &mut rng);
+            args.extend(["--json", "--no-local-files"].map(String::from));
             let ran = common::run(&args);
             assert!(matches!(ran.exit.code(), 0 | 1 | 4 | 5), "{}: {args:?}: {:?} {}", self.name, ran.exit, ran.err);
             let Ok(answer) = serde_json::from_str::<Value>(&ran.out) else { continue };
@@ -188,9 +180,9 @@ impl Base {
                 let rows = answer["data"][key].as_array().into_iter().flatten();
                 rows.filter_map(|r| address(r["address"].as_str()?)).collect::<Vec<u64>>()
             };
-            match command[0] {
-                "objects" => self.objects = list("objects"),
-                "handles" if command.len() == 1 => self.handles = list("handles"),
+            match form[0].as_str() {
+                "objects" if form.iter().any(|w| w == "0") => self.objects = list("objects"),
+                "handles" if form.len() == 2 => self.handles = list("handles"),
                 _ => {}
             }
             let places = found.iter().filter_map(|a| self.offset(a & !(self.shape.ptr - 1))).collect();

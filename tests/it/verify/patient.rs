@@ -5,9 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use gcdump::base::{Addr, SharedNotes};
+use gcdump::Dump;
+use gcdump::base::Addr;
 use gcdump::cli::Exit;
-use gcdump::contract::{Options, Process};
 use gcdump::gc::Gc;
 use gcdump::model::{FindingId, Severity};
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub struct Patient {
     pub _folder: tempfile::TempDir,
     pub path: PathBuf,
     pub file: File,
-    pub process: Process,
+    pub process: Dump,
     /// What is found without damage.
     pub healthy: Found,
 }
@@ -49,7 +49,7 @@ impl Patient {
         let path = folder.path().join("patient.dmp");
         std::fs::write(&path, bytes).unwrap();
         let file = OpenOptions::new().read(true).write(true).open(&path).unwrap();
-        let process = Process::open(&path, &gcdump::dump::OpenOptions::default(), &Options::default()).unwrap();
+        let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
         let mut patient = Patient { _folder: folder, path, file, process, healthy: Found::new() };
         patient.healthy = found(&patient.ask(&["verify"]).1);
         patient
@@ -68,27 +68,26 @@ impl Patient {
         (exit, answer["data"].clone())
     }
 
-    pub fn gc(&self, test: impl FnOnce(&Gc<'_>, &Process)) {
-        let notes = SharedNotes::new();
-        let runtime = self.process.runtime(0).unwrap();
-        test(&Gc::bind(&self.process.memory, &runtime.descriptor, &notes, &self.process.limits).unwrap(), &self.process);
+    pub fn gc(&self, test: impl FnOnce(&Gc, &Dump)) {
+        let runtime = self.process.runtime().unwrap();
+        test(runtime.gc().unwrap(), &self.process);
     }
 
     pub fn ptr_bytes(&self) -> u64 {
-        self.process.memory.ptr_bytes()
+        self.process.memory().ptr_bytes()
     }
 
     pub fn word(&self, at: u64) -> u64 {
-        self.process.memory.word(Addr(at)).unwrap()
+        self.process.memory().word(Addr(at)).unwrap()
     }
 
     pub fn offset(&self, name: &str, field: &str) -> u64 {
-        self.process.runtime(0).unwrap().descriptor.offset(name, field).unwrap()
+        self.process.runtime().unwrap().descriptor().offset(name, field).unwrap()
     }
 
     /// `value` as the process had it in memory.
     pub fn bytes(&self, value: u64, len: u64) -> Vec<u8> {
-        let big = self.process.memory.shape().endian == gcdump::base::Endian::Big;
+        let big = self.process.memory().shape().endian == gcdump::base::Endian::Big;
         let len = len as usize;
         if big { value.to_be_bytes()[8 - len..].to_vec() } else { value.to_le_bytes()[..len].to_vec() }
     }
@@ -103,7 +102,7 @@ impl Patient {
 
     /// Where the byte at `address` lies in the file.
     pub fn in_file(&self, address: u64) -> u64 {
-        let ranges = &self.process.dump.ranges;
+        let ranges = &self.process.file().ranges;
         let range = ranges.iter().find(|r| r.start.0 <= address && address - r.start.0 < r.len);
         let range = range.unwrap_or_else(|| panic!("{address:#x} is not in the dump"));
         range.offset + (address - range.start.0)

@@ -1,0 +1,271 @@
+//! One object of the heap.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::value::What;
+use super::{Error, Heap, Type, Value, ValueError};
+use crate::base::Addr;
+use crate::clr::values::{ArrayShape, Place};
+use crate::gc::ObjectType;
+use crate::model::Generation;
+
+/// An object of the heap: where it lies, and its type.
+///
+/// ```
+/// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+/// let dog = heap.objects_of("Lab.Dog")?.next().expect("there are a hundred");
+/// let friend = dog.field("Friend")?.object()?;
+/// assert_eq!(friend.type_name(), "Lab.Dog");
+/// assert_eq!(dog.field("_name")?.read::<String>()?, "dog0");
+/// # Ok::<(), gcdump::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Object {
+    heap: Heap,
+    address: Addr,
+    size: u64,
+    ty: Arc<ObjectType>,
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({} {})", self.address, self.type_name())
+    }
+}
+
+/// The same place of the same heap.
+impl PartialEq for Object {
+    fn eq(&self, other: &Object) -> bool {
+        self.address == other.address && self.heap.is(&other.heap)
+    }
+}
+
+impl Eq for Object {}
+
+/// A reference that an object holds.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    /// Bytes from the start of the object that holds it.
+    pub offset: u64,
+    /// The field that holds it: `_items`, `[3]` in an array, `[3].key` in an array of structures; `None` where fields are not
+    /// described.
+    pub field: Option<String>,
+    /// Where it leads. `None` where the dump has no object there: damage, or a reference into the middle of one.
+    pub object: Option<Object>,
+    /// The address that it holds.
+    pub address: Addr,
+}
+
+impl Heap {
+    /// The object that starts at `address`.
+    ///
+    /// What lies there must look like an object; that one starts there is not proven. [`Heap::object_around`] proves it with a
+    /// walk, and also takes addresses inside of objects.
+    ///
+    /// # Errors
+    /// [`Error::NoObject`] where there is none, or where free space is.
+    pub fn object(&self, address: Addr) -> Result<Object, Error> {
+        self.object_if_any(address).ok_or(Error::NoObject(address))
+    }
+
+    /// The object that starts at `address`, or around it. The first call walks the heap once to find where objects start.
+    ///
+    /// # Errors
+    /// [`Error::NoObject`] where there is none.
+    pub fn object_around(&self, address: Addr) -> Result<Object, Error> {
+        let (_, start) = self.starts().data.containing(self.walker(), address).ok_or(Error::NoObject(address))?;
+        self.object(start)
+    }
+
+    pub(super) fn object_if_any(&self, address: Addr) -> Option<Object> {
+        let (ty, size) = self.walker().object(address)?;
+        (!ty.is_free).then(|| self.known_object(address, size, ty))
+    }
+
+    pub(super) fn known_object(&self, address: Addr, size: u64, ty: Arc<ObjectType>) -> Object {
+        Object { heap: self.clone(), address, size, ty }
+    }
+}
+
+impl Object {
+    /// Where it starts: the address of its method table pointer, as references to it hold it.
+    pub fn address(&self) -> Addr {
+        self.address
+    }
+
+    /// Bytes that it takes, as SOS and ClrMD count them: header word included, not rounded up to the heap's alignment.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The heap that it lies in.
+    pub fn heap(&self) -> &Heap {
+        &self.heap
+    }
+
+    /// Address of its type's method table.
+    pub fn method_table(&self) -> Addr {
+        self.ty.method_table
+    }
+
+    /// Its type.
+    pub fn ty(&self) -> Type {
+        Type::new(&self.heap, self.ty.method_table)
+    }
+
+    /// Full name of its type, as SOS and ClrMD print it; `Module!0x02000012` without metadata, the method table's address
+    /// where nothing is known.
+    pub fn type_name(&self) -> String {
+        self.heap.type_name(self.ty.method_table)
+    }
+
+    /// Its generation; `None` outside of all segments.
+    pub fn generation(&self) -> Option<Generation> {
+        self.heap.generation_of(self.address)
+    }
+
+    /// Whether it is an array.
+    pub fn is_array(&self) -> bool {
+        self.ty.is_array
+    }
+
+    /// Whether it is a `System.String`.
+    pub fn is_string(&self) -> bool {
+        self.ty.is_string
+    }
+
+    /// Elements of an array in all dimensions, UTF-16 units of a string; `None` for other objects, and where the length is not
+    /// in the dump.
+    pub fn length(&self) -> Option<u64> {
+        if self.ty.component_size == 0 {
+            return None;
+        }
+        let memory = self.heap.memory();
+        memory.u32(self.address.plus(memory.ptr_bytes())).ok().map(u64::from)
+    }
+
+    /// The instance field `name`: `_total`. Where a type hides a field of its base, its own. A property of C# that has its field made
+    /// by the compiler is found by the property's name: `Total` for `<Total>k__BackingField`.
+    ///
+    /// # Errors
+    /// [`Error::Value`]: [`ValueError::NoField`], or [`ValueError::NoLayout`] where the dump lacks what describes the fields;
+    /// [`Error::Contract`] where the runtime does not describe fields at all.
+    pub fn field(&self, name: &str) -> Result<Value, Error> {
+        Value::field_of(&self.heap, self.ty.method_table, self.address, name)
+    }
+
+    /// All instance fields, inherited ones first. Arrays and strings have none.
+    ///
+    /// # Errors
+    /// As [`Object::field`].
+    pub fn fields(&self) -> Result<Vec<Value>, Error> {
+        if self.ty.is_array || self.ty.is_string {
+            return Ok(Vec::new());
+        }
+        Value::fields_of(&self.heap, self.ty.method_table, self.address)
+    }
+
+    /// The value in a box: of a boxed structure, enum or primitive.
+    ///
+    /// # Errors
+    /// [`ValueError::WrongType`] where it is no box.
+    pub fn boxed(&self) -> Result<Value, Error> {
+        let readers = self.heap.runtime().readers()?;
+        let info = readers.types().names().method_tables().read(self.ty.method_table);
+        let info = info.map_err(|e| ValueError::Absent { what: self.label(), address: e.address, bytes: e.len })?;
+        let place = readers.values.box_place(&info, self.address).ok_or_else(|| self.not("a boxed value"))?;
+        Ok(Value::new(&self.heap, place, What::Boxed { of: self.ty.method_table }))
+    }
+
+    /// The text of a string, all of it. Halves of surrogate pairs that stand alone become U+FFFD.
+    ///
+    /// # Errors
+    /// [`ValueError::WrongType`] where it is no string, [`ValueError::Absent`] where its text is not all in the dump.
+    pub fn string(&self) -> Result<String, Error> {
+        if !self.ty.is_string {
+            return Err(self.not("System.String").into());
+        }
+        let text = self.heap.runtime().readers()?.types().strings().text(self.address, u32::MAX);
+        let absent = || ValueError::Absent { what: self.label(), address: self.address, bytes: self.size };
+        Ok(text.ok_or_else(absent)?.0)
+    }
+
+    /// Element number `index` of an array, counted from 0 over all dimensions, the last one running fastest.
+    ///
+    /// # Errors
+    /// [`ValueError::WrongType`] where it is no array, [`ValueError::NoElement`] behind its end, [`ValueError::NoLayout`] where
+    /// the dump lacks what describes the elements.
+    pub fn element(&self, index: u64) -> Result<Value, Error> {
+        let (shape, place) = self.shape()?;
+        if index >= shape.length {
+            return Err(ValueError::NoElement { type_name: self.type_name(), index, length: shape.length }.into());
+        }
+        Ok(self.element_of(&shape, &place, index))
+    }
+
+    /// The elements of an array, in order.
+    ///
+    /// # Errors
+    /// As [`Object::element`].
+    pub fn elements(&self) -> Result<impl DoubleEndedIterator<Item = Value> + Send + use<>, Error> {
+        let (shape, place) = self.shape()?;
+        let array = self.clone();
+        Ok((0..shape.length).map(move |n| array.element_of(&shape, &place, n)))
+    }
+
+    fn element_of(&self, shape: &Arc<ArrayShape>, place: &Place, index: u64) -> Value {
+        let place = Place { address: shape.data.element(index, shape.element_bytes), ..*place };
+        Value::new(&self.heap, place, What::Element { of: self.ty.method_table, shape: Arc::clone(shape), index })
+    }
+
+    fn shape(&self) -> Result<(Arc<ArrayShape>, Place), Error> {
+        if !self.ty.is_array {
+            return Err(self.not("an array").into());
+        }
+        let readers = self.heap.runtime().readers()?;
+        let info = readers.types().names().method_tables().read(self.ty.method_table).ok();
+        let shape = info.and_then(|i| readers.values.array(&i, self.address));
+        let shape = shape.ok_or_else(|| ValueError::NoLayout { type_name: self.type_name(), part: "elements" })?;
+        let place = readers.values.element_place(&shape);
+        Ok((Arc::new(shape), place))
+    }
+
+    /// The references that it holds, in the order of their offsets; null ones are left out.
+    pub fn references(&self) -> Vec<Reference> {
+        let generation = self.generation().unwrap_or(Generation::Gen0);
+        let mut found = Vec::new();
+        self.heap.walker().again(self.address, &self.ty, self.size, generation).references(|offset, target| found.push((offset, target)));
+        found.sort_unstable_by_key(|(offset, _)| *offset);
+        let namer = self.heap.runtime().readers().ok().map(|r| &r.namer);
+        let reference = |(offset, address): (u64, Addr)| Reference {
+            offset,
+            field: namer.and_then(|n| n.path_at(self.ty.method_table, offset)),
+            object: self.heap.object_if_any(address),
+            address,
+        };
+        found.into_iter().map(reference).collect()
+    }
+
+    /// The objects of the heap that hold a reference to this one, by a walk of the heap: see [`Heap::objects`].
+    pub fn referrers(&self) -> impl Iterator<Item = Object> + use<> {
+        let target = self.address;
+        self.heap.objects().filter(move |o| o.refers_to(target))
+    }
+
+    /// Whether one of its references leads to `address`.
+    pub fn refers_to(&self, address: Addr) -> bool {
+        let mut found = false;
+        let generation = self.generation().unwrap_or(Generation::Gen0);
+        self.heap.walker().again(self.address, &self.ty, self.size, generation).references(|_, target| found |= target == address);
+        found
+    }
+
+    fn label(&self) -> String {
+        format!("the {} at {}", self.type_name(), self.address)
+    }
+
+    fn not(&self, wanted: &'static str) -> ValueError {
+        ValueError::WrongType { what: format!("the object at {}", self.address), type_name: self.type_name(), wanted }
+    }
+}

@@ -1,0 +1,169 @@
+//! The objects of a heap, one after the other.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::{Error, Heap, Object, note_walks};
+use crate::base::{Addr, Collector, Notes, glob};
+use crate::gc::ObjectType;
+use crate::model::SegmentModel;
+
+/// Objects of the first batch: whoever wants a few only does not wait for many.
+const FIRST_BATCH: usize = 64;
+/// Objects of the largest batch.
+const FULL_BATCH: usize = 1 << 12;
+
+/// Iterates over the objects of a heap, or of one segment, in the order of heaps, generations and addresses. Free space is
+/// left out.
+///
+/// It walks as it goes: dropped early, the rest of the heap is not read. What it could not walk is in [`Objects::notes`].
+pub struct Objects {
+    heap: Heap,
+    /// Segments to come, by their numbers.
+    segments: std::ops::Range<usize>,
+    /// The segment that is being walked, and where to go on.
+    at: Option<(usize, Option<Addr>)>,
+    batch: std::vec::IntoIter<Object>,
+    size: usize,
+    pattern: Option<String>,
+    /// Types that were met, by their numbers; `None` within for those that are not wanted.
+    types: Vec<Option<Option<Arc<ObjectType>>>>,
+    notes: Collector,
+}
+
+impl fmt::Debug for Objects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Objects").field("segments", &self.segments).field("pattern", &self.pattern).finish_non_exhaustive()
+    }
+}
+
+impl Heap {
+    /// The objects of the heap, in the order of heaps, generations and addresses.
+    ///
+    /// Walks as it goes; `take(10)` reads no more than ten objects need. For all cores see [`Heap::par_objects`].
+    pub fn objects(&self) -> Objects {
+        self.objects_within(0..self.segments().len(), None)
+    }
+
+    /// The objects of one of [`Heap::segments`], in the order of addresses; none where it is no segment of this heap.
+    ///
+    /// ```
+    /// use rayon::prelude::*;
+    ///
+    /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+    /// let bytes: u64 = heap.segments().par_iter().map(|s| heap.objects_in(s).map(|o| o.size()).sum::<u64>()).sum();
+    /// assert_eq!(bytes, heap.stat()?.totals.bytes - heap.stat()?.totals.free_bytes);
+    /// # Ok::<(), gcdump::Error>(())
+    /// ```
+    pub fn objects_in(&self, segment: &SegmentModel) -> Objects {
+        let same = |s: &SegmentModel| s.address == segment.address && s.start == segment.start;
+        match self.segments().iter().position(same) {
+            Some(i) => self.objects_within(i..i.saturating_add(1), None),
+            None => self.objects_within(0..0, None),
+        }
+    }
+
+    /// The objects whose type's full name matches `pattern`, in which `*` matches any text and `?` one character:
+    /// `Lab.Order`, `System.Collections.Generic.Dictionary<*>`.
+    ///
+    /// # Errors
+    /// [`Error::Contract`] where the runtime does not describe what names of types need.
+    pub fn objects_of(&self, pattern: &str) -> Result<Objects, Error> {
+        self.runtime().type_names()?;
+        Ok(self.objects_within(0..self.segments().len(), Some(pattern.into())))
+    }
+
+    /// The objects of the heap in parallel, segment by segment, in rayon's current pool.
+    pub fn par_objects(&self) -> impl ParallelIterator<Item = Object> {
+        self.segments().par_iter().flat_map_iter(|s| self.objects_in(s))
+    }
+
+    fn objects_within(&self, segments: std::ops::Range<usize>, pattern: Option<String>) -> Objects {
+        Objects {
+            heap: self.clone(),
+            segments,
+            at: None,
+            batch: Vec::new().into_iter(),
+            size: FIRST_BATCH,
+            pattern,
+            types: Vec::new(),
+            notes: self.begin(),
+        }
+    }
+}
+
+impl Objects {
+    /// What the walk so far could not read: objects may be missing. Used up, of all that it was to walk.
+    pub fn notes(&self) -> Notes {
+        let notes = Collector::new();
+        notes.extend(&self.notes.notes());
+        if let Ok(readers) = self.heap.runtime().readers() {
+            readers.namer.note(&notes);
+        }
+        notes.into_notes()
+    }
+
+    /// Walks until the batch is full, or to the end of the segment.
+    fn fill(&mut self) -> Option<()> {
+        let (index, from) = match self.at.take() {
+            Some(at) => at,
+            None => (self.segments.next()?, None),
+        };
+        let (heap, types, pattern, size) = (&self.heap, &mut self.types, self.pattern.as_deref(), self.size);
+        let mut batch = Vec::new();
+        let mut next = None;
+        let walk = heap.walker().visit_from(index, from, |object| {
+            if batch.len() >= size {
+                next = Some(object.address);
+                return ControlFlow::Break(());
+            }
+            if let Some(ty) = wanted(heap, types, pattern, object.ty) {
+                batch.push(heap.known_object(object.address, object.size, ty));
+            }
+            ControlFlow::Continue(())
+        });
+        if let Some(walk) = walk {
+            note_walks(heap.walker(), &[(index, walk)], &self.notes);
+        }
+        self.at = next.map(|at| (index, Some(at)));
+        self.size = size.saturating_mul(2).min(FULL_BATCH);
+        self.batch = batch.into_iter();
+        Some(())
+    }
+}
+
+/// The type, where its objects are wanted. Asked once per type: a name costs a look into metadata.
+fn wanted(
+    heap: &Heap,
+    types: &mut Vec<Option<Option<Arc<ObjectType>>>>,
+    pattern: Option<&str>,
+    ty: &ObjectType,
+) -> Option<Arc<ObjectType>> {
+    let index = usize::try_from(ty.index).ok()?;
+    if types.len() <= index {
+        types.resize(index.saturating_add(64), None);
+    }
+    let decide = || {
+        let named = !ty.is_free && pattern.is_none_or(|p| glob(p, &heap.type_name(ty.method_table)));
+        heap.walker().type_at(ty.method_table).filter(|_| named)
+    };
+    types.get_mut(index)?.get_or_insert_with(decide).clone()
+}
+
+impl Iterator for Objects {
+    type Item = Object;
+
+    fn next(&mut self) -> Option<Object> {
+        loop {
+            if let Some(object) = self.batch.next() {
+                return Some(object);
+            }
+            self.fill()?;
+        }
+    }
+}
+
+impl std::iter::FusedIterator for Objects {}

@@ -1,0 +1,156 @@
+//! Typed reads of values.
+
+use super::{Error, Object, Value, ValueError};
+use crate::base::Addr;
+
+// CorElementType, ECMA-335 II.23.1.16.
+const BOOLEAN: u8 = 0x02;
+const CHAR: u8 = 0x03;
+const I1: u8 = 0x04;
+const U1: u8 = 0x05;
+const I2: u8 = 0x06;
+const U2: u8 = 0x07;
+const I4: u8 = 0x08;
+const U4: u8 = 0x09;
+const I8: u8 = 0x0a;
+const U8: u8 = 0x0b;
+const R4: u8 = 0x0c;
+const R8: u8 = 0x0d;
+const POINTER: u8 = 0x0f;
+const BY_REF: u8 = 0x10;
+const NINT: u8 = 0x18;
+const NUINT: u8 = 0x19;
+const FUNCTION: u8 = 0x1b;
+
+/// What a [`Value`] can be read as.
+///
+/// | Rust | .NET |
+/// | --- | --- |
+/// | `bool` | `Boolean` |
+/// | `char` | `Char` that is no half of a surrogate pair |
+/// | `u8`, `u16`, `u32`, `u64` | `Byte`, `UInt16` or `Char`, `UInt32`, `UInt64`, and enums made of them |
+/// | `i8`, `i16`, `i32`, `i64` | `SByte`, `Int16`, `Int32`, `Int64`, and enums made of them |
+/// | `i128` | any integer: those above, `Char`, `nint`, `nuint` |
+/// | `f32`, `f64` | `Single`, `Double` |
+/// | [`Addr`] | `nint`, `nuint`, pointers; of references the address alone |
+/// | [`Object`] | a reference that is not null |
+/// | [`String`] | a reference to a string that is not null |
+/// | `Option<T>` | a reference or a `Nullable<T>` that may be null |
+///
+/// Widths must match: a field read with the wrong one is a mistake about the type, not a conversion. Implement it for your own
+/// structures:
+///
+/// ```
+/// use gcdump::{Error, FromValue, Value};
+///
+/// struct Vector { x: f64, y: f64 }
+///
+/// impl FromValue for Vector {
+///     fn from_value(value: &Value) -> Result<Vector, Error> {
+///         Ok(Vector { x: value.field("X")?.read()?, y: value.field("Y")?.read()? })
+///     }
+/// }
+///
+/// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
+/// let all = heap.objects_of("Lab.Everything")?.next().expect("there is one");
+/// let at: Vector = all.field("Inline")?.field("At")?.read()?;
+/// assert_eq!((at.x, at.y), (1.0, 2.0));
+/// # Ok::<(), Error>(())
+/// ```
+pub trait FromValue: Sized {
+    /// Reads `value`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] where it is of another type or not in the dump.
+    fn from_value(value: &Value) -> Result<Self, Error>;
+}
+
+macro_rules! number {
+    ($type:ty, $name:literal, $code:pat, $read:ident, $made:expr) => {
+        impl FromValue for $type {
+            fn from_value(value: &Value) -> Result<$type, Error> {
+                if !matches!(value.element_type(), $code) {
+                    return Err(value.not($name).into());
+                }
+                let read = value.absent(value.heap().memory().$read(value.address()))?;
+                Ok($made(read))
+            }
+        }
+    };
+}
+
+number!(bool, "System.Boolean", BOOLEAN, u8, |b: u8| b != 0);
+number!(u8, "System.Byte", U1, u8, |n| n);
+number!(i8, "System.SByte", I1, u8, u8::cast_signed);
+number!(u16, "System.UInt16", U2 | CHAR, u16, |n| n);
+number!(i16, "System.Int16", I2, u16, u16::cast_signed);
+number!(u32, "System.UInt32", U4, u32, |n| n);
+number!(i32, "System.Int32", I4, u32, u32::cast_signed);
+number!(u64, "System.UInt64", U8, u64, |n| n);
+number!(i64, "System.Int64", I8, u64, u64::cast_signed);
+number!(f32, "System.Single", R4, u32, f32::from_bits);
+number!(f64, "System.Double", R8, u64, f64::from_bits);
+
+impl FromValue for i128 {
+    fn from_value(value: &Value) -> Result<i128, Error> {
+        let word = || value.absent(value.heap().memory().word(value.address()));
+        Ok(match value.element_type() {
+            I1 => value.read::<i8>()?.into(),
+            U1 => value.read::<u8>()?.into(),
+            I2 => value.read::<i16>()?.into(),
+            U2 | CHAR => value.read::<u16>()?.into(),
+            I4 => value.read::<i32>()?.into(),
+            U4 => value.read::<u32>()?.into(),
+            I8 => value.read::<i64>()?.into(),
+            U8 => value.read::<u64>()?.into(),
+            NUINT => word()?.into(),
+            NINT if value.heap().memory().ptr_bytes() == 4 => value.absent(value.heap().memory().i32(value.address()))?.into(),
+            NINT => word()?.cast_signed().into(),
+            _ => return Err(value.not("an integer").into()),
+        })
+    }
+}
+
+impl FromValue for char {
+    fn from_value(value: &Value) -> Result<char, Error> {
+        if value.element_type() != CHAR {
+            return Err(value.not("System.Char").into());
+        }
+        let unit = value.read::<u16>()?;
+        let half =
+            || ValueError::WrongType { what: value.label(), type_name: format!("the UTF-16 unit {unit:#06x}"), wanted: "a character" };
+        Ok(char::from_u32(unit.into()).ok_or_else(half)?)
+    }
+}
+
+impl FromValue for Addr {
+    fn from_value(value: &Value) -> Result<Addr, Error> {
+        if !value.is_reference() && !matches!(value.element_type(), POINTER | BY_REF | NINT | NUINT | FUNCTION) {
+            return Err(value.not("an address").into());
+        }
+        value.absent(value.heap().memory().word(value.address())).map(Addr)
+    }
+}
+
+impl FromValue for Object {
+    fn from_value(value: &Value) -> Result<Object, Error> {
+        value.object()
+    }
+}
+
+impl FromValue for String {
+    fn from_value(value: &Value) -> Result<String, Error> {
+        let object = value.object()?;
+        if !object.is_string() {
+            let what = value.label();
+            return Err(ValueError::WrongType { what, type_name: object.type_name(), wanted: "System.String" }.into());
+        }
+        object.string()
+    }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    fn from_value(value: &Value) -> Result<Option<T>, Error> {
+        value.unless_null()?.map(|v| v.read()).transpose()
+    }
+}

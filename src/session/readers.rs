@@ -1,0 +1,30 @@
+//! What the handles of the library read with.
+
+use super::{Namer, Runtime};
+use crate::clr::fields::Types;
+use crate::clr::statics::Statics;
+use crate::clr::values::{ValueLimits, Values};
+use crate::contract::ContractError;
+
+/// Readers of types, values and static fields, bound once for a runtime. An answer has a [`Namer`] of its own, which says
+/// what is missing from that answer; handles share this one.
+#[derive(Debug)]
+pub(super) struct Readers {
+    pub(super) namer: Namer,
+    pub(super) values: Values,
+    pub(super) statics: Statics,
+}
+
+impl Readers {
+    pub(super) fn bind(runtime: &Runtime) -> Result<Readers, ContractError> {
+        let namer = runtime.namer();
+        let types = namer.types()?;
+        let values = Values::new(types, ValueLimits::default());
+        let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
+        Ok(Readers { namer, values, statics })
+    }
+
+    pub(super) fn types(&self) -> &Types {
+        self.values.types()
+    }
+}

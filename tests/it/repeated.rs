@@ -1,0 +1,79 @@
+//! An answer does not depend on what was asked before it: data and notes are those of a dump that was opened for it alone.
+
+use std::path::Path;
+
+use crate::common::own_dump;
+use gcdump::analysis::{
+    self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, PathsQuery, RetainedQuery, RootsQuery,
+    SegmentsQuery, Selection, StatQuery, StringsQuery, UnreachableQuery, VerifyQuery,
+};
+use gcdump::base::{Addr, Answer, Note};
+use gcdump::model::StringSort;
+use gcdump::session::{StaticsQuery, TypePattern};
+use gcdump::{Dump, Error, Heap, OpenOptions};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+fn said<T: Serialize>(answer: Result<Answer<T>, Error>) -> Value {
+    match answer {
+        Ok(answer) => json!({ "data": answer.data, "notes": answer.notes.iter().collect::<Vec<&Note>>() }),
+        Err(e) => json!({ "error": e.to_string() }),
+    }
+}
+
+fn on_heap<T: Serialize>(dump: &Dump, question: impl FnOnce(&Heap) -> Result<Answer<T>, Error>) -> Value {
+    said(dump.runtime().unwrap().heap().and_then(|heap| question(&heap)))
+}
+
+/// Questions that share parts of the session: the GC, the threads, names, the walk, object starts, both graphs.
+type Question = (&'static str, fn(&Dump) -> Value);
+
+const QUESTIONS: &[Question] = &[
+    ("info", |d| said(Ok(analysis::info(d, 0)))),
+    ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true }))),
+    ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true }))),
+    ("handles", |d| said(analysis::handles(&d.runtime().unwrap(), &HandlesQuery::default()))),
+    ("threads", |d| said(analysis::threads(&d.runtime().unwrap()))),
+    ("statics", |d| said(analysis::statics(&d.runtime().unwrap(), &StaticsQuery::default()))),
+    ("type", |d| said(analysis::types(&d.runtime().unwrap(), "System.*"))),
+    ("finalizers", |d| said(analysis::finalizers(&d.runtime().unwrap(), &FinalizersQuery::default()))),
+    ("verify", |d| said(analysis::verify(&d.runtime().unwrap(), &VerifyQuery::default()))),
+    ("stat", |d| on_heap(d, |h| analysis::stat(h, &StatQuery::default()))),
+    ("strings", |d| on_heap(d, |h| analysis::strings(h, &duplicates()))),
+    ("fragmentation", |d| on_heap(d, |h| analysis::fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 10 }))),
+    ("exceptions", |d| on_heap(d, |h| analysis::exceptions(h, &ExceptionsQuery::default()))),
+    ("roots", |d| on_heap(d, |h| analysis::roots(h, &RootsQuery::default()))),
+    ("path", |d| {
+        let types = vec![TypePattern::Name("System.Byte[]".into()), TypePattern::Name("System.String".into())];
+        on_heap(d, |h| analysis::paths(h, &PathsQuery { object: None, types, ..PathsQuery::to(Addr::NULL) }))
+    }),
+    ("retained", |d| on_heap(d, |h| analysis::retained(h, &RetainedQuery::default()))),
+    ("unreachable", |d| on_heap(d, |h| analysis::unreachable(h, &UnreachableQuery::default()))),
+];
+
+fn duplicates() -> StringsQuery {
+    StringsQuery { selection: Selection::default(), like: None, min_count: 2, sort: StringSort::Waste, top: 0, max_chars: 80 }
+}
+
+fn open(path: &Path) -> Dump {
+    Dump::open(path, &OpenOptions::default()).unwrap()
+}
+
+#[test]
+fn asked_twice_it_says_the_same_twice() {
+    let corpus = |name: &str| own_dump().with_file_name(format!("corpus/{name}.dmp.zst"));
+    let partial = ["net10-wks-basics-mini", "net10-wks-basics-triage", "net8-wks-crash-mini", "net10-wks-wait-kernel"];
+    for path in [vec![own_dump(), corpus("net10-svr-basics-heap")], partial.map(corpus).to_vec()].concat() {
+        let name = path.file_name().unwrap().display();
+        let alone: Vec<Value> = QUESTIONS.iter().map(|(_, ask)| ask(&open(&path))).collect();
+        assert!(alone.iter().any(|a| a["data"].is_object()), "{name}: nothing is answered");
+        let dump = open(&path);
+        let forth = 0..QUESTIONS.len();
+        for i in forth.clone().chain(forth.rev()) {
+            let (what, ask) = QUESTIONS[i];
+            let again = ask(&dump);
+            assert_eq!(again["notes"], alone[i]["notes"], "{name}: notes of {what}");
+            assert!(again == alone[i], "{name}: {what} says something else after other questions");
+        }
+    }
+}
