@@ -101,3 +101,17 @@ fn check(c: checks::Check) -> CheckModel {
     };
     CheckModel { name: c.name.into(), outcome, facts }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    #[test]
+    fn a_contract_has_one_reader() {
+        let mut names: Vec<&str> = read().map(|c| c.name).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all, "{names:?}");
+    }
+}

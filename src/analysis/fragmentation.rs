@@ -120,8 +120,8 @@ impl Visitor for Finder<'_> {
         let here = Neighbour {
             address: object.address,
             end: object.address.plus(object.size),
-            method_table: object.kind.method_table,
-            free: object.kind.is_free,
+            method_table: object.ty.method_table,
+            free: object.ty.is_free,
             handle,
         };
         let before = self.last.replace(here).filter(|last| touches(last.end, here.address));
@@ -132,14 +132,14 @@ impl Visitor for Finder<'_> {
         if before.is_none_or(|b| !b.free) {
             self.run = 0;
         }
-        if object.kind.is_free {
+        if object.ty.is_free {
             self.run.grow(object.size);
             self.free.entry((self.segment, object.generation)).or_default().add(object.size);
             self.sizes.entry(object.size.max(1).ilog2()).or_default().add(object.size);
             let (size, address) = (object.size, Reverse(object.address));
             self.open = Some(Block { size, address, segment: self.segment, generation: object.generation, before, after: None });
         } else if handle.is_some() {
-            let pinned = self.pinned.entry(object.kind.method_table).or_default();
+            let pinned = self.pinned.entry(object.ty.method_table).or_default();
             pinned.objects.add(object.size);
             pinned.free_before.grow(self.run);
         }

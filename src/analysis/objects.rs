@@ -127,7 +127,7 @@ impl ObjectBatch<'_> {
         if self.segment.is_none_or(|s| object.address < s.start || object.address >= s.allocated) {
             self.segment = self.heap.walker().segment_of(object.address).map(|(_, s)| s);
         }
-        let length = if object.kind.is_free { None } else { object.length() };
+        let length = if object.ty.is_free { None } else { object.length() };
         self.objects.push(Met {
             address: object.address,
             size: object.size,
@@ -139,10 +139,10 @@ impl ObjectBatch<'_> {
     }
 
     fn type_of(&mut self, object: &Object<'_>, names: &mut TypeNames) -> Option<BatchType> {
-        let slot = self.slots.slot(object.kind.index)?;
+        let slot = self.slots.slot(object.ty.index)?;
         if slot.is_none() {
-            let name = Name::from(&*names.get(self.namer, object.kind));
-            *slot = self.types.push((Arc::new(object.kind.clone()), name));
+            let name = Name::from(&*names.get(self.namer, object.ty));
+            *slot = self.types.push((Arc::new(object.ty.clone()), name));
         }
         *slot
     }
@@ -230,13 +230,13 @@ impl TypeNames {
 pub(super) fn brief(heap: &Heap, namer: &Namer, object: &Object<'_>) -> ObjectBrief {
     ObjectBrief {
         address: object.address,
-        free: object.kind.is_free,
-        type_name: TypeNames::default().get(namer, object.kind),
-        method_table: object.kind.method_table,
+        free: object.ty.is_free,
+        type_name: TypeNames::default().get(namer, object.ty),
+        method_table: object.ty.method_table,
         size: object.size,
         generation: object.generation,
         heap: heap.walker().segment_of(object.address).map_or(0, |(_, s)| s.heap),
-        length: if object.kind.is_free { None } else { object.length() },
+        length: if object.ty.is_free { None } else { object.length() },
         refs: None,
     }
 }

@@ -135,7 +135,7 @@ impl Paths<'_> {
         let (address, target) = (self.graph.address(from), self.graph.address(to));
         let memory = self.heap.memory();
         let mut found = None;
-        kind.references.captured(memory, address, self.graph.size(from), |offset| {
+        kind.gc_desc.captured(memory, address, self.graph.size(from), |offset| {
             if found.is_none() && memory.ptr(address.plus(offset)).ok() == Some(target) {
                 found = Some(offset);
             }

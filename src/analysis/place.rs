@@ -233,12 +233,12 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
             let rounded = o.size.next_multiple_of(word);
             next = o.address.plus(rounded);
             let row = NearRow {
-                kind: if o.kind.is_free { NearKind::Free } else { NearKind::Object },
+                kind: if o.ty.is_free { NearKind::Free } else { NearKind::Object },
                 address: o.address,
                 size: o.size,
                 // Named below: only a few of them stay.
                 type_name: None,
-                method_table: Some(o.kind.method_table),
+                method_table: Some(o.ty.method_table),
                 here: o.address <= address && address < next,
             };
             if keep(row, &mut rows) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -74,7 +74,7 @@ impl<'s> Picker<'s> {
         object.size >= s.min_size
             && s.max_size.is_none_or(|most| object.size <= most)
             && (s.generations.is_empty() || s.generations.contains(&object.generation))
-            && (s.types.is_empty() || self.wants_type(object.kind))
+            && (s.types.is_empty() || self.wants_type(object.ty))
     }
 
     /// Names are made once per type, not per object.

@@ -104,7 +104,7 @@ impl Visitor for Counter<'_> {
             Split::Generation => self.switch(ordinal(object.generation)),
             Split::Size => self.switch(object.size.max(1).ilog2()),
         }
-        if let Some(sum) = self.types.slot(object.kind.index) {
+        if let Some(sum) = self.types.slot(object.ty.index) {
             sum.add(object.size);
         }
     }

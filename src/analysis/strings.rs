@@ -118,7 +118,7 @@ impl Visitor for Contents<'_> {
 
     #[inline]
     fn object(&mut self, object: &Object<'_>) {
-        if !object.kind.is_string || !self.picker.wants(object) {
+        if !object.ty.is_string || !self.picker.wants(object) {
             return;
         }
         let t = &mut self.totals;

@@ -27,9 +27,9 @@ impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        let Some(known) = self.known.slot(object.kind.index) else { return };
-        if *known.get_or_insert_with(|| !object.kind.is_free && (self.wanted)(object.kind.method_table)) {
-            self.found.push((self.segment, object.address, object.kind.method_table));
+        let Some(known) = self.known.slot(object.ty.index) else { return };
+        if *known.get_or_insert_with(|| !object.ty.is_free && (self.wanted)(object.ty.method_table)) {
+            self.found.push((self.segment, object.address, object.ty.method_table));
         }
     }
 }

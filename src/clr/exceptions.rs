@@ -74,7 +74,7 @@ pub struct Exception {
     pub address: Addr,
     /// Its method table.
     pub method_table: Addr,
-    /// Its message; `None` where none was given (the program would compose one) or where it is not in the dump.
+    /// Its message; `None` where none was given (the program would compose one) or it is not in the dump.
     pub message: Option<String>,
     /// Its HRESULT.
     pub hresult: Option<i32>,
@@ -84,7 +84,7 @@ pub struct Exception {
     pub inners: Vec<Addr>,
     /// Frames, innermost first. Empty for one that was not thrown.
     pub stack: Vec<StackFrame>,
-    /// Whether frames are missing from `stack`: damage, or past the limit.
+    /// Whether frames are missing from `stack`: damaged, or past the limit.
     pub stack_cut: bool,
     /// The trace as text, where the program had asked for it.
     pub stack_text: Option<String>,

@@ -73,7 +73,7 @@ pub enum HeaderUse {
     ThinLock(u32),
     /// A hash code.
     Hash,
-    /// The number of a sync block.
+    /// The index of a sync block.
     SyncBlock(u32),
 }
 
@@ -143,24 +143,24 @@ impl Headers {
         self.before
     }
 
-    /// The first number that no sync block has yet; `None` where the table is not in the dump.
+    /// The first index that no sync block has yet; `None` where the table is not in the dump.
     pub fn sync_end(&self) -> Option<u32> {
         let (cache, layout) = self.cache.as_ref()?;
         self.table.as_ref()?.entry.object?;
         self.memory.u32(cache.plus(layout.first_free)).ok().map(|n| n.min(HASH_OR_INDEX_MASK))
     }
 
-    /// The entry of the sync table with this number: where it lies, and the object that it belongs to, null for none.
+    /// The entry of the sync table at `index`: where it lies, and the object that it belongs to, null for none.
     /// `None` where it is not in the dump.
     pub fn sync_entry(&self, index: u32) -> Option<(Addr, Addr)> {
         let table = self.table.as_ref()?;
         let entry = table.at.element(u64::from(index), table.entry_bytes);
         let object = self.memory.ptr(entry.plus(table.entry.object?)).ok()?;
-        // Free entries hold the number of the next free one, with bit 0 set.
+        // Free entries hold the index of the next free one, with bit 0 set.
         Some((entry, if object.0 & 1 == 0 { object } else { Addr::NULL }))
     }
 
-    /// Most places of the sync table that are looked at.
+    /// Entries of the sync table that are read at most.
     pub fn sync_limit(&self) -> u32 {
         u32::try_from(self.limit).unwrap_or(u32::MAX)
     }
@@ -195,7 +195,7 @@ impl Headers {
         })
     }
 
-    /// The sync block with this number.
+    /// The sync block at `index` of the sync table.
     fn block(&self, index: u32) -> SyncBlockModel {
         let mut out = SyncBlockModel { index, ..SyncBlockModel::default() };
         let Some(table) = &self.table else { return out };
@@ -203,26 +203,25 @@ impl Headers {
         out.object = table.entry.object.and_then(|o| self.memory.ptr(entry.plus(o)).ok()).filter(|a| !a.is_null() && a.0 & 1 == 0);
         out.address = self.memory.ptr(entry.plus(table.entry.block)).ok().filter(|a| !a.is_null());
         let (Some(at), Some(l)) = (out.address, &table.block) else { return out };
-        let number = |offset: Option<u64>| offset.and_then(|o| self.memory.u32(at.plus(o)).ok());
-        let state = number(l.state);
+        let field = |offset: Option<u64>| offset.and_then(|o| self.memory.u32(at.plus(o)).ok());
+        let state = field(l.state);
         out.held = state.map(|s| s & LOCKED != 0);
         out.waiters = state.map(|s| s >> WAITERS_SHIFT);
-        out.recursion = number(l.recursion);
+        out.recursion = field(l.recursion);
         out.owner = l.owner.and_then(|o| self.memory.ptr(at.plus(o)).ok()).filter(|a| !a.is_null());
         let by_thread = || self.memory.u32(out.owner?.plus(self.thread.as_ref()?.id)).ok();
-        // The owner's place is not cleared when the lock is left by all runtimes.
+        // Not all runtimes clear the owner when the lock is released.
         if out.held == Some(true) {
-            out.owner_managed_id = number(l.owner_id).filter(|id| *id != 0).or_else(by_thread);
+            out.owner_managed_id = field(l.owner_id).filter(|id| *id != 0).or_else(by_thread);
         } else {
             out.owner = None;
         }
-        // 0: nobody has asked for it.
-        out.hash_code = number(l.hash).filter(|h| *h != 0).map(|h| h & HASH_OR_INDEX_MASK);
+        // 0: never computed.
+        out.hash_code = field(l.hash).filter(|h| *h != 0).map(|h| h & HASH_OR_INDEX_MASK);
         out
     }
 
-    /// All sync blocks that belong to an object, in the order of their numbers; at most `Limits::sync_blocks` places of the
-    /// table are looked at. `None` where the table is not in the dump.
+    /// All sync blocks that belong to an object, by index; at most `Limits::sync_blocks` entries of the table are read. `None` where the table is not in the dump.
     pub fn sync_blocks(&self) -> Option<Vec<SyncBlockModel>> {
         let (cache, layout) = self.cache.as_ref()?;
         self.table.as_ref()?;

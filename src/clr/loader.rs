@@ -19,15 +19,15 @@ use crate::memory::Memory;
 const MAX_BLOCKS: usize = 64;
 /// Maps in the chain of one table: the runtime doubles their size each time it adds one.
 const MAX_MAPS: u32 = 64;
-/// Circles that are remembered: one may be met in every lookup.
-const MAX_CIRCLES: usize = 256;
+/// Cycles that are remembered: one may be met in every lookup.
+const MAX_CYCLES: usize = 256;
 /// Rows of a metadata table.
 const MAX_ROWS: u64 = 1 << 24;
 /// Entries of one hash table of instances.
 const MAX_ENTRIES: usize = 4 << 20;
 /// Bucket arrays of one hash table: two while it grows.
 const MAX_ARRAYS: u32 = 4;
-/// What the table of a module's types is called in notes.
+/// What notes call the table of a module's types.
 const A_MAP: &str = "a table of a module's types";
 /// Words at the start of a bucket array that are no buckets: length, next array, end mark.
 const SPECIAL_SLOTS: u64 = 3;
@@ -126,7 +126,7 @@ pub struct Loader {
     module: Option<ModuleLayout>,
     allocator: Option<AllocatorLayout>,
     most_modules: usize,
-    circles: Mutex<BTreeMap<Addr, &'static str>>,
+    cycles: Mutex<BTreeMap<Addr, &'static str>>,
 }
 
 /// The generic instances, arrays and pointers that a module's table holds.
@@ -156,19 +156,19 @@ impl Loader {
             module: ModuleLayout::bind(d).ok(),
             allocator: AllocatorLayout::bind(d).ok(),
             most_modules: limits.modules,
-            circles: Mutex::default(),
+            cycles: Mutex::default(),
         })
     }
 
-    /// Lists of the loader that were left because they run in a circle or past their limit: where that was seen, and which.
-    pub fn circles(&self) -> Vec<(Addr, &'static str)> {
-        self.circles.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(at, what)| (*at, *what)).collect()
+    /// Lists of the loader that are cyclic or longer than their limit: where that was seen, and which.
+    pub fn cycles(&self) -> Vec<(Addr, &'static str)> {
+        self.cycles.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(at, what)| (*at, *what)).collect()
     }
 
-    fn circle(&self, at: Addr, what: &'static str) {
-        let mut circles = self.circles.lock().unwrap_or_else(PoisonError::into_inner);
-        if circles.len() < MAX_CIRCLES {
-            circles.insert(at, what);
+    fn cycle(&self, at: Addr, what: &'static str) {
+        let mut cycles = self.cycles.lock().unwrap_or_else(PoisonError::into_inner);
+        if cycles.len() < MAX_CYCLES {
+            cycles.insert(at, what);
         }
     }
 
@@ -190,7 +190,7 @@ impl Loader {
         let (mut out, mut seen, mut blocks) = (Vec::new(), FxHashSet::default(), FxHashSet::default());
         loop {
             if !blocks.insert(block) || blocks.len() > MAX_BLOCKS {
-                self.circle(block, "the list of assemblies");
+                self.cycle(block, "the list of assemblies");
                 break;
             }
             let size = usize::try_from(self.memory.u32(block.plus(a.block.size)).ok()?).ok()?.min(left);
@@ -241,7 +241,7 @@ impl Loader {
             index = index.saturating_sub(count);
             map = self.pointer(map.plus(l.next))?;
         }
-        self.circle(map, A_MAP);
+        self.cycle(map, A_MAP);
         None
     }
 
@@ -278,7 +278,7 @@ impl Loader {
             let Some(next) = self.pointer(map.plus(l.next)) else { return Some(out) };
             map = next;
         }
-        self.circle(map, A_MAP);
+        self.cycle(map, A_MAP);
         Some(out)
     }
 
@@ -311,10 +311,10 @@ impl Loader {
                 let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else { break };
                 chain = chain.saturating_add(1);
                 while !entry.is_null() && entry.0 & END == 0 && out.handles.len() < most {
-                    // While the table grows, a chain may lead over into one that was there before: no circle.
+                    // While the table grows, a chain may lead over into one that was there before: no cycle.
                     if let Some(before) = seen.insert(entry, chain) {
                         if before == chain {
-                            self.circle(entry, "a table of generic instances");
+                            self.cycle(entry, "a table of generic instances");
                         }
                         break;
                     }
@@ -327,7 +327,7 @@ impl Loader {
             array = self.pointer(buckets.plus(word)).filter(|a| a.0 & END == 0);
         }
         if let Some(more) = array {
-            self.circle(more, "a table of generic instances");
+            self.cycle(more, "a table of generic instances");
         }
         Some(out)
     }

@@ -74,7 +74,7 @@ layout! {
 /// A method, named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodName {
-    /// For people: declaring type, name, parameters.
+    /// For display: declaring type, name, parameters.
     pub name: String,
     /// Name of the module that declares it; `None` for methods made at run time.
     pub module: Option<String>,

@@ -1,4 +1,4 @@
-//! Puts the name of a type together from method tables, type descriptors and metadata.
+//! Composes the name of a type from method tables, type descriptors and metadata.
 
 use super::metadata::Metadata;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
@@ -170,7 +170,7 @@ impl<'r> Renderer<'r> {
         }
     }
 
-    /// Says once in a row that something is missing here.
+    /// Marks a cut, once in a row.
     fn cut(&mut self) {
         self.weaken(NameQuality::ModuleToken);
         if !self.out.ends_with(CUT) {
@@ -182,7 +182,7 @@ impl<'r> Renderer<'r> {
         self.quality = self.quality.min(quality);
     }
 
-    /// Writes what can be said of a type without a name.
+    /// Writes a placeholder for a type without a name.
     fn unknown(&mut self, address: Addr, depth: u32) -> Option<Home> {
         // An argument without a name leaves a name that says something.
         self.weaken(if depth == 0 { NameQuality::Unknown } else { NameQuality::ModuleToken });

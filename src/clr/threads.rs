@@ -72,7 +72,7 @@ impl ContextLayout {
 pub struct AllocContext {
     /// Next free byte.
     pub pointer: Addr,
-    /// End of the stretch.
+    /// End of the memory.
     pub limit: Addr,
     /// Bytes allocated in the small object heap so far.
     pub bytes: Option<u64>,
@@ -99,15 +99,15 @@ pub struct Thread {
     pub exposed: Option<Addr>,
     /// Exception in flight.
     pub exception: Option<Addr>,
-    /// Exceptions in flight beneath that one, the youngest first: each was being handled when the next was thrown.
+    /// Exceptions in flight beneath that one, innermost first: each was being handled when the next was thrown.
     pub nested: Vec<Addr>,
     /// Last exception thrown.
     pub last_thrown: Option<Addr>,
-    /// The handles that hold the exceptions in flight, the youngest first, with their objects.
+    /// The handles that hold the exceptions in flight, innermost first, with their objects.
     pub exception_handles: Vec<(Addr, Addr)>,
     /// The handle that holds the last exception thrown.
     pub last_thrown_handle: Option<Addr>,
-    /// Where its stack ends, the highest address; only .NET 11 publishes it.
+    /// Base of its stack, the highest address; only .NET 11 publishes it.
     pub stack_base: Option<Addr>,
 }
 
@@ -216,13 +216,13 @@ impl Threads {
         self.memory.ptr(self.finalizer_at?).ok().filter(|a| !a.is_null())
     }
 
-    /// Number of threads that the runtime counts, dead and unstarted ones included.
+    /// Threads as the runtime counts them, dead and unstarted ones included.
     pub fn counted(&self) -> Option<u32> {
         let store = self.memory.ptr(self.store_at).ok()?;
         self.memory.u32(store.plus(self.store.count?)).ok()
     }
 
-    /// All threads of the list. Where the list breaks, what was read so far, and a note.
+    /// All threads of the list; where it breaks, those before the break and a note.
     pub fn list(&self) -> Answer<Vec<Thread>> {
         let notes = Collector::new();
         let list = self.read_list(&notes);
@@ -269,7 +269,7 @@ impl Threads {
         let thrown = self.in_flight(address, notes);
         let exception_handles = thrown.iter().filter_map(|(handle, object)| (*handle).zip(*object)).collect();
         let mut thrown = thrown.into_iter().map(|(_, object)| object);
-        // The youngest tracker belongs to the exception in flight, even where its object cannot be read.
+        // The innermost tracker belongs to the exception in flight, even where its object cannot be read.
         let exception = thrown.next().flatten();
         let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();
         Thread {
@@ -290,7 +290,7 @@ impl Threads {
         }
     }
 
-    /// The exceptions in flight of a thread, the youngest first: handles and objects.
+    /// The exceptions in flight of a thread, innermost first: handles and objects.
     fn in_flight(&self, thread: Addr, notes: &Collector) -> Vec<(Option<Addr>, Option<Addr>)> {
         let mut out = Vec::new();
         let (Some(tracker), Some(layout)) = (self.thread.tracker, self.tracker.as_ref()) else { return out };

@@ -1,7 +1,7 @@
 //! Names of types, as ClrMD and SOS print them:
 //! `System.Collections.Generic.Dictionary<System.String, System.Int32>+Entry[]`.
 //!
-//! A type whose metadata cannot be had keeps module and token (`lab!0x02000012`): both can be looked up later.
+//! A type without metadata keeps module and token (`lab!0x02000012`): both can be looked up later.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,7 +28,7 @@ pub enum NameQuality {
 /// The name of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeName {
-    /// For people.
+    /// For display.
     pub name: String,
     /// Name of the module that defines it; of an array, the one that defines its element.
     pub module: Option<String>,
@@ -73,8 +73,8 @@ impl TypeNames {
         })
     }
 
-    /// The same, with an account of its own of the modules that names are taken from: what an answer says about missing names
-    /// must not depend on what was asked before. Opened modules are shared.
+    /// The same names with their own record of the modules used: notes about missing names must not depend on earlier questions.
+    /// Opened modules are shared.
     pub fn for_answer(&self) -> TypeNames {
         TypeNames {
             tables: self.tables.clone(),

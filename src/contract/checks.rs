@@ -63,7 +63,7 @@ fn check(name: &'static str, result: Result<Outcome, String>) -> Check {
     Check { name, outcome: result.unwrap_or_else(Outcome::Unknown) }
 }
 
-fn said(passed: bool, facts: String) -> Outcome {
+fn judge(passed: bool, facts: String) -> Outcome {
     if passed { Outcome::Passed(facts) } else { Outcome::Failed(facts) }
 }
 
@@ -93,7 +93,7 @@ fn method_table(
         };
         let has = (flags & HAS_COMPONENT_SIZE != 0).then_some(flags & 0xffff);
         let facts = format!("{mt}: base size {base}, component size {}", has.unwrap_or(0));
-        Ok(said(u64::from(base) == base_size && has == component, facts))
+        Ok(judge(u64::from(base) == base_size && has == component, facts))
     };
     check(name, result())
 }
@@ -105,7 +105,7 @@ fn round_trip(descriptor: &Descriptor, memory: &Memory) -> Check {
         let back_at = descriptor.offset("EEClass", "MethodTable").map_err(|e| e.to_string())?;
         let class = memory.ptr(mt.plus(class_at)).map_err(|e| e.to_string())?;
         let back = memory.ptr(class.plus(back_at)).map_err(|e| format!("{mt} has its EEClass at {class}: {e}"))?;
-        Ok(said(back == mt, format!("{mt} → EEClass {class} → {back}")))
+        Ok(judge(back == mt, format!("{mt} → EEClass {class} → {back}")))
     };
     check("eeclass-round-trip", result())
 }
@@ -133,7 +133,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         }
         let count = offset("ThreadStore", "ThreadCount").ok().and_then(|at| memory.u32(store.plus(at)).ok());
         let fits = count.is_none_or(|n| usize::try_from(n).is_ok_and(|n| n == ids.len())) && !ids.is_empty();
-        Ok(said(fits, format!("{} threads in the list, {} counted", ids.len(), count.map_or("?".into(), |n| n.to_string()))))
+        Ok(judge(fits, format!("{} threads in the list, {} counted", ids.len(), count.map_or("?".into(), |n| n.to_string()))))
     };
     check("thread-list", result())
 }
@@ -145,7 +145,7 @@ fn bounds(descriptor: &Descriptor, memory: &Memory) -> Check {
             memory.ptr(variable).map_err(|e| format!("{name}: {e}"))
         };
         let (low, high) = (bound("GCLowestAddress")?, bound("GCHighestAddress")?);
-        Ok(said(low < high && !low.is_null(), format!("{low} to {high}")))
+        Ok(judge(low < high && !low.is_null(), format!("{low} to {high}")))
     };
     check("gc-bounds", result())
 }

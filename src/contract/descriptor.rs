@@ -11,7 +11,7 @@ use crate::model::OriginKind;
 pub struct Origin {
     /// What kind of source.
     pub kind: OriginKind,
-    /// Name for people: `descriptor`, `GC sub-descriptor`, `overlay net10.0-linux-x64`.
+    /// Name for display: `descriptor`, `GC sub-descriptor`, `overlay net10.0-linux-x64`.
     pub name: String,
     /// Address of the descriptor or of the structure that it was made from.
     pub address: Option<Addr>,
@@ -89,7 +89,7 @@ pub enum ContractError {
         /// Name of the contract.
         contract: String,
     },
-    /// A version that this program has never heard of.
+    /// A version unknown to this gcdump.
     #[error("the runtime advertises the contract {contract} in version {version}, which this gcdump does not know: a newer gcdump may")]
     UnrecognisedVersion {
         /// Name of the contract.
@@ -97,7 +97,7 @@ pub enum ContractError {
         /// Version as written.
         version: String,
     },
-    /// A version that is known, but that no reader was written for.
+    /// A known version without a reader.
     #[error("the runtime advertises the contract {contract} in version {version}, which gcdump knows but does not support")]
     Unsupported {
         /// Name of the contract.

@@ -16,7 +16,7 @@ use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Memory, hex};
 use crate::model::{LayoutSource, OriginKind, VersionSource};
 
-/// What the caller chose.
+/// Options of the caller.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Overlays given by the user, tried before the bundled ones.

@@ -86,7 +86,7 @@ impl Visitor for StartsVisitor {
 
     #[inline]
     fn object(&mut self, object: &Object<'_>) {
-        if object.kind.is_free {
+        if object.ty.is_free {
             return;
         }
         let Some((_, part)) = self.parts.last_mut() else { return };

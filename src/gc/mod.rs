@@ -27,7 +27,7 @@ pub use index::{ObjectId, ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use sweep::Sweep;
 pub(crate) use walk::min_object_size;
-pub use walk::{Item, MAX_GAPS, Object, ObjectType, ObjectTypes, References, Run, SegmentIndex, TypeIndex, Visitor, Walked, Walker};
+pub use walk::{GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker};
 
 use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
 use crate::clr::objects::Objects;

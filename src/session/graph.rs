@@ -101,7 +101,7 @@ impl Visitor for Builder<'_> {
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        if object.kind.is_free {
+        if object.ty.is_free {
             return;
         }
         let (Some((_, part)), Some(id)) = (self.parts.last_mut(), self.ids.next()) else { return };
@@ -112,15 +112,15 @@ impl Visitor for Builder<'_> {
         if let Some(more) = self.extra.edges.get(&id) {
             more.iter().for_each(|target| part.rows.push_edge(target.as_u32()));
         }
-        if object.kind.is_collectible
-            && let Some(allocator) = self.extra.allocators.get(&object.kind.method_table)
+        if object.ty.is_collectible
+            && let Some(allocator) = self.extra.allocators.get(&object.ty.method_table)
         {
             part.rows.push_edge(allocator.as_u32());
         }
         if let Err(e) = part.rows.end_node() {
             part.failed = Some(e);
         }
-        part.types.push(object.kind.index);
+        part.types.push(object.ty.index);
         part.sizes.push(u32::try_from(object.size).unwrap_or(u32::MAX));
         if object.size >= u64::from(u32::MAX) {
             part.large.push((id, object.size));

@@ -93,7 +93,7 @@ impl Namer {
 
     /// The field that lies at `offset` of `object`: `_items`, `[3]` in an array, `[3].key` in an array of structures.
     pub fn field_at(&self, object: &Object<'_>, offset: u64) -> Option<String> {
-        self.path_at(object.kind.method_table, offset)
+        self.path_at(object.ty.method_table, offset)
     }
 
     /// The field that lies at `offset` of an object of the type at `method_table`: see [`Namer::field_at`].
@@ -154,7 +154,7 @@ impl Namer {
     /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
     pub(crate) fn note(&self, notes: &Collector) {
         note_modules(&self.modules(), notes);
-        for (at, what) in self.types.iter().flat_map(|t| t.loader().circles()) {
+        for (at, what) in self.types.iter().flat_map(|t| t.loader().cycles()) {
             notes.add(NoteKind::LimitHit, at, format!("{what} has a cycle or exceeds its limit"));
         }
     }

@@ -120,7 +120,7 @@ impl Objects {
                 next = Some(object.address);
                 return ControlFlow::Break(());
             }
-            if let Some(ty) = wanted(heap, types, pattern, object.kind) {
+            if let Some(ty) = wanted(heap, types, pattern, object.ty) {
                 batch.push(heap.known_object(object.address, object.size, ty));
             }
             ControlFlow::Continue(())

@@ -286,7 +286,7 @@ fn index_is_exact(path: &std::path::Path) -> (u32, u64) {
         |o| {
             let word = process.memory().ptr_bytes();
             let first = o.address.plus(word);
-            if o.kind.is_free {
+            if o.ty.is_free {
                 assert_eq!((index.id_of(o.address), index.containing(&heap, o.address)), (None, None), "{}", o.address);
                 assert_eq!(index.containing(&heap, first), None, "{}", o.address);
             } else {
@@ -299,7 +299,7 @@ fn index_is_exact(path: &std::path::Path) -> (u32, u64) {
                 }
                 assert_eq!(index.id_of(first), None);
                 let (kind, size) = heap.object(o.address).unwrap();
-                assert_eq!((kind.method_table, size), (o.kind.method_table, o.size.max(3 * word)));
+                assert_eq!((kind.method_table, size), (o.ty.method_table, o.size.max(3 * word)));
                 ids += 1;
             }
             ControlFlow::Continue(())

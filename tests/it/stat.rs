@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::common::{Known, ask, known_dumps, shared};
 use gcdump::Dump;
 use gcdump::base::Silent;
-use gcdump::gc::{Object, References, Visitor};
+use gcdump::gc::{GcDesc, Object, Visitor};
 use serde_json::Value;
 
 type Types = BTreeMap<String, (String, u64, u64)>;
@@ -123,7 +123,7 @@ impl Visitor for Edges {
     fn object(&mut self, object: &Object<'_>) {
         self.objects += 1;
         // ClrMD counts objects of types that can be unloaded as well: they refer to their loader.
-        self.with_pointers += u64::from(object.kind.references != References::None || object.kind.is_collectible);
+        self.with_pointers += u64::from(object.ty.gc_desc != GcDesc::None || object.ty.is_collectible);
         let from = object.address.0.wrapping_mul(31);
         object.references(|_, target| {
             self.references += 1;

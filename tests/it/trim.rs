@@ -189,7 +189,7 @@ fn strings_of(process: &Dump) -> BTreeSet<String> {
         &Silent,
         |_| true,
         |o| {
-            if o.kind.is_string
+            if o.ty.is_string
                 && let Some(bytes) = o.part(first, o.length().unwrap() * 2)
             {
                 let units: Vec<u16> = bytes.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect();

@@ -66,8 +66,8 @@ fn read_objects(heap: &Heap) {
         heap.progress(),
         |_| true,
         |object| {
-            let met = met.entry(object.kind.index).or_default();
-            if *met < OBJECTS_OF_A_TYPE && !object.kind.is_free {
+            let met = met.entry(object.ty.index).or_default();
+            if *met < OBJECTS_OF_A_TYPE && !object.ty.is_free {
                 met.bump();
                 objects.push(object.address);
             }

@@ -190,7 +190,7 @@ impl RedactedHeap {
             {
                 self.traces.extend(reader.trace_bytes(names, object));
             }
-            kind.references.captured(memory, object, size, |offset| {
+            kind.gc_desc.captured(memory, object, size, |offset| {
                 queue.extend(memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null()));
             });
         }
@@ -240,7 +240,7 @@ impl RedactedHeap {
             |o| {
                 between = between.saturating_sub(o.size.next_multiple_of(memory.ptr_bytes()));
                 result = before(o.address, sink, &mut keeps, counts)
-                    .and_then(|()| self.object(o.address, o.kind, o.size, sink, &mut keeps, counts));
+                    .and_then(|()| self.object(o.address, o.ty, o.size, sink, &mut keeps, counts));
                 if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             },
         );

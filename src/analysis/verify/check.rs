@@ -8,7 +8,7 @@ use super::heap_map::{HeapMap, Target, certain};
 use super::sink::{Found, Sink};
 use crate::base::{Addr, AddrRange, Count, IndexVec};
 use crate::clr::header::{HeaderUse, Headers};
-use crate::gc::{Cards, Object, References, SegmentIndex, Sweep, Visitor};
+use crate::gc::{Cards, GcDesc, Object, SegmentIndex, Sweep, Visitor};
 use crate::memory::Window;
 use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
 
@@ -357,16 +357,16 @@ impl Visitor for Checker<'_> {
     fn object(&mut self, object: &Object<'_>) {
         if self.next_gap < self.gaps.len() {
             self.pass_gaps(Some(object.address));
-            let kind = object.kind;
+            let kind = object.ty;
             self.last = Some(Before {
                 address: object.address,
                 size: object.size,
                 string: kind.is_string,
                 sized: kind.component_size != 0,
-                references: kind.is_array && matches!(kind.references, References::Runs(_)),
+                references: kind.is_array && matches!(kind.gc_desc, GcDesc::Series(_)),
             });
         }
-        if object.kind.is_free {
+        if object.ty.is_free {
             return;
         }
         if object.address >= self.certain {
@@ -382,13 +382,13 @@ impl Visitor for Checker<'_> {
             }
         }
         self.header(object.address);
-        if object.kind.is_string && !self.terminated(object) {
+        if object.ty.is_string && !self.terminated(object) {
             self.folded.size(object.address, 0);
         }
-        match &object.kind.references {
-            References::None => {}
-            References::Unknown => {
-                let table = object.kind.method_table;
+        match &object.ty.gc_desc {
+            GcDesc::None => {}
+            GcDesc::Unknown => {
+                let table = object.ty.method_table;
                 let memory = self.tools.map.heap.memory();
                 one(&mut self.absent.layouts);
                 if table.minus(memory.ptr_bytes()).is_some_and(|at| memory.has(at)) {

@@ -12,11 +12,11 @@ pub struct Field {
     pub name: String,
     /// Its token in the module that declares it.
     pub token: u32,
-    /// Where its value lies.
+    /// Kind of storage.
     pub storage: Storage,
     /// Bytes: of instance fields from the start of the object, of others from the base of their kind.
     pub offset: u64,
-    /// `CorElementType` as the runtime has it: every reference is `CLASS` (0x12), an enum is what it is made of.
+    /// `CorElementType` as the runtime has it: every reference is `CLASS` (0x12), an enum is its underlying type.
     pub element: u8,
     /// Its type, with the generic parameters of the declaring type replaced by its arguments.
     pub type_name: String,

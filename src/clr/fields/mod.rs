@@ -1,4 +1,4 @@
-//! Fields: FieldDesc gives the place, metadata the name and the type.
+//! Fields: FieldDesc gives the offset, metadata the name and the type.
 //!
 //! Source: contract `RuntimeTypeSystem` (FieldDesc); `docs/internals/types.md#fields`, measured on .NET 8 to 10.
 
@@ -59,7 +59,7 @@ pub(super) struct FieldDesc {
     pub(super) storage: Storage,
     /// As the runtime has it: without the method table pointer.
     pub(super) offset: u64,
-    /// `CorElementType`; references are `CLASS`, enums are what they are made of.
+    /// `CorElementType`; references are `CLASS`, enums are their underlying type.
     pub(super) element: u8,
 }
 
@@ -118,7 +118,7 @@ impl Fields {
         }
     }
 
-    /// `CorElementType` of the type as a value: what an enum is made of, `VALUETYPE` for structures.
+    /// `CorElementType` of the type as a value: the underlying type of an enum, `VALUETYPE` for structures.
     pub(super) fn element_type(&self, class: Addr) -> Option<u8> {
         self.memory.u8(class.plus(self.class.element?)).ok()
     }

@@ -1,4 +1,4 @@
-//! From a signature to the type that it means: definition and method table.
+//! Resolves signatures to types: definition and method table.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -157,7 +157,7 @@ impl Types {
         Some(Definition { module: tables.module(&info).ok()?, rid })
     }
 
-    /// Whether this is one of the types with a `CorElementType` of their own: `System.Int32` and the like.
+    /// Whether this is a type with a `CorElementType` of its own: `System.Int32` and the like.
     pub fn is_primitive_definition(&self, definition: Definition) -> bool {
         let is_one = |rid: Option<&u32>| rid == Some(&definition.rid);
         Some(definition.module) == self.core() && {
@@ -166,8 +166,8 @@ impl Types {
         }
     }
 
-    /// `CorElementType` of a value of the type at `mt`, as a field has it: `CLASS` for references, `VALUETYPE` for
-    /// structures, and what an enum is made of.
+    /// `CorElementType` of a field of this type: `CLASS` for references, `VALUETYPE` for structures, the underlying type of an
+    /// enum.
     pub fn element(&self, info: &MethodTableInfo) -> Option<u8> {
         /// `CLASS`.
         const REFERENCE: u8 = 0x12;
@@ -269,7 +269,7 @@ impl Types {
         Some(own.iter().map(complete).collect())
     }
 
-    /// Method table of a value type in a signature. References are not looked up: their objects know better.
+    /// Method table of a value type in a signature. References are not looked up: their objects tell the exact type.
     pub(super) fn resolve(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Addr> {
         if depth > MAX_DEPTH {
             return None;
@@ -319,7 +319,7 @@ impl Types {
         self.index().instances.get(&(definition, shared)).copied()
     }
 
-    /// Stands for any reference type in what instances share.
+    /// `System.__Canon`, which stands for any reference type in shared instances.
     fn canon(&self) -> Option<Addr> {
         let module = self.core()?;
         self.loaded(Definition { module, rid: *self.by_name(module).get("System.__Canon")? })
@@ -344,7 +344,7 @@ impl Types {
         self.loader.type_def(definition.module, definition.rid)
     }
 
-    /// What the runtime itself found for a TypeRef.
+    /// What the runtime itself resolved a TypeRef to.
     fn reference_map(&self, token: u32, context: &Context) -> Option<Addr> {
         (token & TABLE == TYPE_REF).then(|| self.loader.type_ref(context.module, token & ROW))?
     }

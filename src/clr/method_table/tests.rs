@@ -147,3 +147,13 @@ fn categories_of_real_types() {
     assert_eq!(category(0x800a_0004), Category::SzArray);
     assert_eq!(category(0x8008_0004), Category::Array);
 }
+
+#[test]
+fn an_unknown_version_of_the_contract_is_refused_although_the_layout_fits() {
+    let memory = memory_of(table(0, 0, 7, 4, &[]));
+    let mut d = net8();
+    d.contracts.insert("RuntimeTypeSystem".into(), ContractInfo { version: "c99".into(), origin: 0 });
+    assert!(matches!(MethodTables::bind(&memory, &d), Err(ContractError::UnrecognisedVersion { .. })));
+    d.contracts.clear();
+    assert!(matches!(MethodTables::bind(&memory, &d), Err(ContractError::NotAdvertised { .. })));
+}

@@ -98,7 +98,7 @@ pub struct Module {
     pub address: Addr,
     /// Path of its file, as the process knew it. Empty for emitted modules and in single-file programs.
     pub path: Option<String>,
-    /// Name for people: file name, or assembly name where there is no file.
+    /// Name for display: file name, or assembly name where there is no file.
     pub name: Option<String>,
     /// Its metadata.
     pub metadata: Option<Metadata>,

@@ -29,7 +29,7 @@ pub struct ArrayShape {
 }
 
 impl ArrayShape {
-    /// The index of element number `n`: `[3]`, `[1,2]`.
+    /// The index of the `n`th element, from 0: `[3]`, `[1,2]`.
     pub fn index(&self, n: u64) -> String {
         let mut rest = n;
         let mut parts: Vec<String> = Vec::with_capacity(self.dimensions.len());
@@ -45,7 +45,7 @@ impl ArrayShape {
 }
 
 impl Values {
-    /// The shape of the array at `address`. `None` where it is no array, or what tells is absent or contradicts itself.
+    /// The shape of the array at `address`. `None` where it is no array, or its lengths are absent or inconsistent.
     pub fn array(&self, info: &MethodTableInfo, address: Addr) -> Option<ArrayShape> {
         info.is_array.then_some(())?;
         let word = self.memory.ptr_bytes();

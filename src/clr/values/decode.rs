@@ -1,4 +1,4 @@
-//! From a place in memory to a value.
+//! Decodes values.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl Decoded {
     }
 }
 
-/// What is left of the limits while one value is read.
+/// What remains of the limits while one value is read.
 #[derive(Debug)]
 pub(super) struct Budget {
     depth: u32,
@@ -113,7 +113,7 @@ impl Values {
         self.field_within(field, start, 0, None, &mut budget)
     }
 
-    /// All instance fields of the object at `address`, whose method table is `mt`; `None` where they cannot be told.
+    /// All instance fields of the object at `address`, whose method table is `mt`; `None` where they are not known.
     pub fn fields(&self, mt: Addr, address: Addr) -> Option<Vec<FieldValue>> {
         let list = self.types.instance_fields(mt)?;
         let info = self.types.names().method_tables().read(mt).ok()?;
@@ -321,7 +321,7 @@ impl Values {
         })
     }
 
-    /// The number that an enum, or an integer, is.
+    /// An enum or integer as a number.
     fn number(&self, element: u8, bits: u64) -> Option<Text> {
         match element {
             0x02 | 0x03 => plain::integer(0x0b, bits),
@@ -330,7 +330,7 @@ impl Values {
         }
     }
 
-    /// Bytes of a value whose layout cannot be told.
+    /// Raw bytes of a value of unknown layout.
     pub(super) fn raw(&self, place: &Place) -> Option<Decoded> {
         let Some(bytes) = place.bytes.filter(|n| *n > 0) else {
             return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, "<layout not known>"));

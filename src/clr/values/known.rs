@@ -1,5 +1,4 @@
-//! Structures of CoreLib that people read as one value. Their parts are found by name: where a later version names them
-//! otherwise, they are shown field by field.
+//! Structures of CoreLib that read as one value. Their fields are found by name: one that renames them is shown field by field.
 
 use super::decode::{Decoded, Values};
 use super::plain::{self, Text};

@@ -1,4 +1,4 @@
-//! Values: what the bytes of a field or of an array's element say.
+//! Values of fields and array elements.
 //!
 //! Offsets of the parts of structures come from the type's own fields, found by name: nothing is known by position. A
 //! value whose layout cannot be found is shown as bytes.
@@ -13,12 +13,12 @@ pub use arrays::{ArrayShape, Dimension};
 pub use decode::{Place, Values};
 pub use plain::Text;
 
-/// Caps of one value. A cap that is hit is said in the value (`truncated`).
+/// Caps of one value; a value that hits one is `truncated`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueLimits {
     /// Characters of a string that are shown.
     pub string_chars: u32,
-    /// How deep structures are opened.
+    /// Depth to which structures are expanded.
     pub depth: u32,
     /// Fields of all structures of one value.
     pub fields: u32,

@@ -9,7 +9,7 @@ use serde_json::{Number, Value};
 pub struct Text {
     /// For scripts.
     pub value: Value,
-    /// For people.
+    /// For display.
     pub text: String,
 }
 

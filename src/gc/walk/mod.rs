@@ -3,7 +3,7 @@
 //! Source: `docs/internals/gc-structures.md#walking`. Measured on 131 dumps: outside the plan phase of a collection, every
 //! walk ends exactly at the end of the segment once allocation contexts and objects in allocation are accounted for.
 
-mod references;
+mod gcdesc;
 mod segment;
 mod types;
 mod words;
@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use references::{Item, References, Run};
+pub use gcdesc::{GcDesc, Series, ValueSeries};
 pub use segment::MAX_GAPS;
 pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
 
@@ -39,7 +39,7 @@ pub struct Object<'o> {
     /// Its address.
     pub address: Addr,
     /// Its type.
-    pub kind: &'o ObjectType,
+    pub ty: &'o ObjectType,
     /// Size in bytes as counted by SOS and ClrMD: header included, not rounded up.
     pub size: u64,
     /// Its generation; in an ephemeral segment, that of the enclosing part.
@@ -53,7 +53,7 @@ impl std::fmt::Debug for Object<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Object")
             .field("address", &self.address)
-            .field("method_table", &self.kind.method_table)
+            .field("method_table", &self.ty.method_table)
             .field("size", &self.size)
             .finish_non_exhaustive()
     }
@@ -69,9 +69,9 @@ impl<'o> Object<'o> {
             }
         };
         if u64::try_from(self.bytes.len()).is_ok_and(|have| have >= self.size) {
-            return self.kind.references.places(self.size, word, place);
+            return self.ty.gc_desc.places(self.size, word, place);
         }
-        self.kind.references.captured(self.memory, self.address, self.size, place);
+        self.ty.gc_desc.captured(self.memory, self.address, self.size, place);
     }
 
     /// The word at `offset`; `None` if it is not in the dump.
@@ -86,7 +86,7 @@ impl<'o> Object<'o> {
 
     /// Elements of an array, characters of a string, bytes of free space; `None` for all others.
     pub fn length(&self) -> Option<u64> {
-        let component = self.kind.component_size;
+        let component = self.ty.component_size;
         if component == 0 {
             return None;
         }
@@ -228,8 +228,8 @@ impl Walker {
     }
 
     /// An object found by an earlier walk.
-    pub fn again<'o>(&'o self, address: Addr, kind: &'o ObjectType, size: u64, generation: Generation) -> Object<'o> {
-        Object { address, kind, size, generation, bytes: self.memory.contiguous(address).unwrap_or_default(), memory: &self.memory }
+    pub fn again<'o>(&'o self, address: Addr, ty: &'o ObjectType, size: u64, generation: Generation) -> Object<'o> {
+        Object { address, ty, size, generation, bytes: self.memory.contiguous(address).unwrap_or_default(), memory: &self.memory }
     }
 
     /// Method table of the object at `address`, mark bits cleared. `None` if the object is not in the dump.

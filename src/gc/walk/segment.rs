@@ -246,10 +246,10 @@ impl Walker {
             return false;
         }
         let word = self.memory.ptr_bytes();
-        let Some(kind) = self.type_at(mt) else { return false };
-        let Some(size) = kind.size(|| self.memory.u32(at.plus(word)).ok()) else { return false };
+        let Some(ty) = self.type_at(mt) else { return false };
+        let Some(size) = ty.size(|| self.memory.u32(at.plus(word)).ok()) else { return false };
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
-        kind.references.places_in(size, word, (0, looked_at), |offset| {
+        ty.gc_desc.places_in(size, word, (0, looked_at), |offset| {
             let Ok(target) = self.memory.ptr(at.plus(offset)) else { return };
             // A type that is not in the dump is inconclusive.
             let leads_to_type = || self.holes || self.method_table(target).is_some_and(|mt| self.type_at(mt).is_some());
@@ -269,8 +269,8 @@ impl Walker {
 
     /// End of the object at `at` with first word `word`; `None` if it cannot be an object.
     fn behind(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
-        let kind = self.type_at(Addr(word & !self.unmask))?;
-        let size = kind.size(|| self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
+        let ty = self.type_at(Addr(word & !self.unmask))?;
+        let size = ty.size(|| self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
         let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align)?;
         rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
     }
@@ -332,7 +332,7 @@ impl Run<'_> {
             // The last word of a captured range may be cut off: the next iteration decides.
             let Some(first) = words::word(shape, rest) else { break if rest.is_empty() { Stop::Event } else { Stop::NoObject } };
             let Some(slot) = cache.get(first & !unmask) else { break Stop::NoObject };
-            let Some(kind) = slot.kind.as_deref() else { break Stop::NoObject };
+            let Some(ty) = slot.ty.as_deref() else { break Stop::NoObject };
             // Read the word after the method table unconditionally: whether the next object has a length is unpredictable, and
             // a mispredicted branch costs more than the read.
             let count = match rest.get(word_size..).and_then(|b| words::u32(shape, b)) {
@@ -351,11 +351,11 @@ impl Run<'_> {
             let size = size.max(smallest);
             let rounded = size.wrapping_add(round) & !round;
             objects = objects.wrapping_add(1);
-            if kind.is_free {
+            if ty.is_free {
                 self.counts.free_objects = self.counts.free_objects.wrapping_add(1);
                 self.counts.free_bytes = self.counts.free_bytes.wrapping_add(rounded);
             }
-            let flow = visit(&Object { address: here, kind, size, generation: self.generation, bytes: rest, memory });
+            let flow = visit(&Object { address: here, ty, size, generation: self.generation, bytes: rest, memory });
             here = here.plus(rounded);
             if flow.is_break() {
                 break Stop::Enough;

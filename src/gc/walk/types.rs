@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use rustc_hash::FxHashMap;
 
-use super::references::References;
+use super::gcdesc::GcDesc;
 use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange, Index, IndexVec, index_type};
 use crate::clr::method_table::MethodTables;
@@ -37,8 +37,8 @@ pub struct ObjectType {
     pub is_collectible: bool,
     /// Whether the type has a finalizer.
     pub has_finalizer: bool,
-    /// References of its objects.
-    pub references: References,
+    /// GcDesc of its objects.
+    pub gc_desc: GcDesc,
 }
 
 impl ObjectType {
@@ -130,7 +130,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
-    let references = if info.contains_pointers { References::read(memory, mt, base_size) } else { References::None };
+    let gc_desc = if info.contains_pointers { GcDesc::read(memory, mt, base_size) } else { GcDesc::None };
     Some(ObjectType {
         index: TypeIndex::default(),
         method_table: mt,
@@ -141,7 +141,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
         is_array: info.is_array,
         is_collectible: info.is_collectible,
         has_finalizer: info.has_finalizer,
-        references,
+        gc_desc,
     })
 }
 
@@ -159,7 +159,7 @@ pub(super) struct Slot {
     mt: u64,
     pub(super) base_size: u64,
     pub(super) component_size: u64,
-    pub(super) kind: Option<Arc<ObjectType>>,
+    pub(super) ty: Option<Arc<ObjectType>>,
 }
 
 /// Cache slots: a heap has a few thousand types, of which a few hundred account for most objects.
@@ -170,7 +170,7 @@ impl<'h> Cache<'h> {
         Cache { types, memory, tables, slots: vec![Slot::default(); SLOTS] }
     }
 
-    /// The slot of the type at `mt`; its `kind` is `None` if there is no type.
+    /// The slot of the type at `mt`; its `ty` is `None` if there is none.
     #[inline(always)]
     pub(super) fn get(&mut self, mt: u64) -> Option<&Slot> {
         // Method tables are 8-byte aligned and a few hundred bytes apart.
@@ -186,10 +186,10 @@ impl<'h> Cache<'h> {
     #[cold]
     #[inline(never)]
     fn fill(&mut self, i: usize, mt: u64) {
-        let kind = self.types.get(self.memory, self.tables, Addr(mt));
-        let (base_size, component_size) = kind.as_ref().map_or((0, 0), |k| (k.base_size, k.component_size));
+        let ty = self.types.get(self.memory, self.tables, Addr(mt));
+        let (base_size, component_size) = ty.as_ref().map_or((0, 0), |t| (t.base_size, t.component_size));
         if let Some(slot) = self.slots.get_mut(i) {
-            *slot = Slot { mt, base_size, component_size, kind };
+            *slot = Slot { mt, base_size, component_size, ty };
         }
     }
 }

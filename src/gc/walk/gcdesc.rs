@@ -1,4 +1,6 @@
-//! Where objects hold references: the CGCDesc that lies before a method table whose type contains pointers.
+//! Where objects hold references: the GCDesc in front of the method table of a type that contains pointers.
+//!
+//! A *series* is a run of references. Arrays of structures have *value series* instead: the pattern of one element.
 //!
 //! Source: `gcdesc.h`; `docs/internals/gc-structures.md#references`, verified on 100,658 references.
 
@@ -10,45 +12,45 @@ const MAX_SERIES: u64 = 1 << 16;
 
 /// Where the objects of a type hold references.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum References {
+pub enum GcDesc {
     /// Nowhere.
     #[default]
     None,
-    /// In runs.
-    Runs(Vec<Run>),
-    /// Arrays of structures: the same pattern in each element.
-    Pattern {
-        /// Offset of the first run, from the object's start.
+    /// In series.
+    Series(Vec<Series>),
+    /// In each element of an array of structures.
+    ValueSeries {
+        /// Offset of the first series, from the object's start.
         start: u64,
-        /// Runs of references and the bytes behind each.
-        items: Vec<Item>,
+        /// The series of one element.
+        items: Vec<ValueSeries>,
     },
-    /// The type has references, but what says where is damaged or not in the dump.
+    /// The type has references, but its GCDesc is damaged or not in the dump.
     Unknown,
 }
 
-/// A run of references.
+/// A run of references (`CGCDescSeries`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct Series {
     /// Offset of the first, from the object's start.
     pub start: u64,
-    /// Bytes of the run less the object's size: arrays of references have one run that grows with the array.
-    pub less: i64,
+    /// Its bytes minus those of the object: the one series of an array of references grows with the array.
+    pub size: i64,
 }
 
-/// A run of references inside of an array's element.
+/// A run of references in an array's element (`val_serie_item`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item {
-    /// References.
-    pub references: u64,
+pub struct ValueSeries {
+    /// References in it.
+    pub pointers: u64,
     /// Bytes to skip behind them.
     pub skip: u64,
 }
 
-impl References {
-    /// Reads the CGCDesc before the method table at `mt`.
-    pub fn read(memory: &Memory, mt: Addr, base_size: u64) -> References {
-        read(memory, mt, base_size).unwrap_or(References::Unknown)
+impl GcDesc {
+    /// Reads the GCDesc before the method table at `mt`.
+    pub fn read(memory: &Memory, mt: Addr, base_size: u64) -> GcDesc {
+        read(memory, mt, base_size).unwrap_or(GcDesc::Unknown)
     }
 
     /// Calls `visit` with the offset of every place in an object of `size` bytes (not rounded) that holds a reference.
@@ -57,7 +59,7 @@ impl References {
         self.places_in(size, word, (0, size), visit);
     }
 
-    /// Like [`References::places`], but of an object at `address` and only where it was captured: a damaged length claims
+    /// Like [`GcDesc::places`], but of an object at `address` and only where it was captured: a damaged length claims
     /// terabytes, and the work is that of what is there.
     pub fn captured(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64)) {
         for (start, bytes) in memory.stretches(AddrRange::new(address, address.plus(size))) {
@@ -67,20 +69,20 @@ impl References {
         }
     }
 
-    /// Like [`References::places`], but only those of the object's bytes `from..to`, without a step for each one before.
+    /// Like [`GcDesc::places`], but only those of the object's bytes `from..to`, without a step for each one before.
     #[inline]
     pub fn places_in(&self, size: u64, word: u64, (from, to): (u64, u64), mut visit: impl FnMut(u64)) {
         match self {
-            References::None | References::Unknown => {}
-            References::Runs(runs) => {
-                // Runs do not overlap. A damaged list may have a thousand times the same one.
+            GcDesc::None | GcDesc::Unknown => {}
+            GcDesc::Series(list) => {
+                // Series do not overlap. A damaged list may have a thousand times the same one.
                 let mut left = to.saturating_sub(from).checked_div(word).unwrap_or(0).saturating_add(1);
-                for run in runs {
-                    // Both bounded by the object: a run beyond it is damage.
-                    let bytes = size.checked_add_signed(run.less).unwrap_or(0);
-                    let end = run.start.saturating_add(bytes).min(size).min(to);
-                    let skipped = from.saturating_sub(run.start).checked_next_multiple_of(word).unwrap_or(u64::MAX);
-                    let mut at = run.start.saturating_add(skipped);
+                for series in list {
+                    // Both bounded by the object: a series beyond it is damage.
+                    let bytes = size.checked_add_signed(series.size).unwrap_or(0);
+                    let end = series.start.saturating_add(bytes).min(size).min(to);
+                    let skipped = from.saturating_sub(series.start).checked_next_multiple_of(word).unwrap_or(u64::MAX);
+                    let mut at = series.start.saturating_add(skipped);
                     while at < end {
                         if left == 0 {
                             return;
@@ -91,16 +93,16 @@ impl References {
                     }
                 }
             }
-            References::Pattern { start, items } => {
+            GcDesc::ValueSeries { start, items } => {
                 // The header word counts for the size but lies before the object.
                 let end = size.saturating_sub(word).min(to);
-                let whole = items.iter().fold(0u64, |n, i| n.saturating_add(i.references.saturating_mul(word)).saturating_add(i.skip));
+                let whole = items.iter().fold(0u64, |n, i| n.saturating_add(i.pointers.saturating_mul(word)).saturating_add(i.skip));
                 let before = from.saturating_sub(*start).checked_div(whole).unwrap_or(0);
                 let mut at = start.saturating_add(before.saturating_mul(whole));
                 while at < end {
                     let before = at;
                     for item in items {
-                        for _ in 0..item.references {
+                        for _ in 0..item.pointers {
                             if at >= end {
                                 return;
                             }
@@ -120,7 +122,7 @@ impl References {
     }
 }
 
-fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<References> {
+fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<GcDesc> {
     let word = memory.ptr_bytes();
     let before = |words: u64| mt.minus(word.checked_mul(words)?);
     let count = signed(memory, before(1)?)?;
@@ -128,19 +130,19 @@ fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<References> {
         return None;
     }
     if count > 0 {
-        let mut runs = Vec::new();
+        let mut list = Vec::new();
         for k in 0..count.unsigned_abs() {
             // Series grow downwards: size, then start, two words each.
             let at = before(k.checked_mul(2)?.checked_add(3)?)?;
             let start = memory.word(at.plus(word)).ok()?;
-            runs.push(Run { start, less: signed(memory, at)? });
+            list.push(Series { start, size: signed(memory, at)? });
         }
         // No field lies before the object or behind its fixed part, and elements begin at its end.
-        let sane = runs.iter().all(|r| r.start >= word && r.start <= base_size);
-        return sane.then_some(References::Runs(runs));
+        let sane = list.iter().all(|r| r.start >= word && r.start <= base_size);
+        return sane.then_some(GcDesc::Series(list));
     }
     let start = memory.word(before(2)?).ok()?;
-    let mut items: Vec<Item> = Vec::new();
+    let mut items: Vec<ValueSeries> = Vec::new();
     for k in 0..count.unsigned_abs() {
         let packed = memory.word(before(k.checked_add(3)?)?).ok()?;
         // Half a word each: number of references, bytes to skip.
@@ -148,14 +150,14 @@ fn read(memory: &Memory, mt: Addr, base_size: u64) -> Option<References> {
         let mask = 1u64.checked_shl(u32::try_from(half).ok()?)?.wrapping_sub(1);
         let (low, high) = (packed & mask, packed >> half & mask);
         // In memory the count comes first: on big-endian targets that is the high half.
-        let (references, skip) = if memory.shape().endian == Endian::Little { (low, high) } else { (high, low) };
+        let (pointers, skip) = if memory.shape().endian == Endian::Little { (low, high) } else { (high, low) };
         match items.last_mut() {
             // Items without references come in damage only; left alone, a pattern of them takes a step for every byte.
-            Some(Item { skip: behind, .. }) if references == 0 => *behind = behind.saturating_add(skip),
-            _ => items.push(Item { references, skip }),
+            Some(ValueSeries { skip: behind, .. }) if pointers == 0 => *behind = behind.saturating_add(skip),
+            _ => items.push(ValueSeries { pointers, skip }),
         }
     }
-    (start >= word).then_some(References::Pattern { start, items })
+    (start >= word).then_some(GcDesc::ValueSeries { start, items })
 }
 
 fn signed(memory: &Memory, at: Addr) -> Option<i64> {
@@ -167,29 +169,29 @@ fn signed(memory: &Memory, at: Addr) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn places(references: &References, size: u64, part: (u64, u64)) -> Vec<u64> {
+    fn places(desc: &GcDesc, size: u64, part: (u64, u64)) -> Vec<u64> {
         let mut out = Vec::new();
-        references.places_in(size, 8, part, |at| out.push(at));
+        desc.places_in(size, 8, part, |at| out.push(at));
         out
     }
 
     #[test]
     fn a_part_has_the_places_of_the_whole() {
         let all = [
-            References::Runs(vec![Run { start: 16, less: -24 }]),
-            References::Runs(vec![Run { start: 40, less: -900 }, Run { start: 8, less: -990 }]),
-            References::Pattern { start: 16, items: vec![Item { references: 2, skip: 8 }, Item { references: 1, skip: 24 }] },
+            GcDesc::Series(vec![Series { start: 16, size: -24 }]),
+            GcDesc::Series(vec![Series { start: 40, size: -900 }, Series { start: 8, size: -990 }]),
+            GcDesc::ValueSeries { start: 16, items: vec![ValueSeries { pointers: 2, skip: 8 }, ValueSeries { pointers: 1, skip: 24 }] },
         ];
-        for references in all {
-            let whole = places(&references, 1000, (0, 1000));
-            assert!(whole.len() > 2, "{references:?}");
+        for desc in all {
+            let whole = places(&desc, 1000, (0, 1000));
+            assert!(whole.len() > 2, "{desc:?}");
             for cut in [0, 8, 16, 24, 40, 64, 100, 504, 992, 1000] {
-                let (mut parts, behind) = (places(&references, 1000, (0, cut)), places(&references, 1000, (cut, 1000)));
+                let (mut parts, behind) = (places(&desc, 1000, (0, cut)), places(&desc, 1000, (cut, 1000)));
                 parts.extend(behind);
                 parts.sort_unstable();
                 let mut sorted = whole.clone();
                 sorted.sort_unstable();
-                assert_eq!(parts, sorted, "{references:?} at {cut}");
+                assert_eq!(parts, sorted, "{desc:?} at {cut}");
             }
         }
     }
@@ -198,7 +200,7 @@ mod tests {
     #[test]
     fn only_what_was_captured_is_looked_at() {
         let memory = crate::memory::tests::memory_of(vec![0; 64], &[(0x1000, 32, 0), (1 << 40, 32, 32)], crate::base::Shape::LE64);
-        let array = References::Runs(vec![Run { start: 16, less: -24 }]);
+        let array = GcDesc::Series(vec![Series { start: 16, size: -24 }]);
         let mut found = Vec::new();
         array.captured(&memory, Addr(0x1000), 1 << 44, |at| found.push(at));
         let far = (1u64 << 40) - 0x1000;
@@ -207,12 +209,12 @@ mod tests {
 
     #[test]
     fn damage_costs_no_more_than_the_object() {
-        let same = References::Runs(vec![Run { start: 8, less: -16 }; 60_000]);
+        let same = GcDesc::Series(vec![Series { start: 8, size: -16 }; 60_000]);
         assert!(places(&same, 1 << 20, (0, 1 << 20)).len() <= (1 << 17) + 1);
         // Terabytes that were never captured are stepped over.
-        let huge = References::Runs(vec![Run { start: 16, less: -24 }]);
+        let huge = GcDesc::Series(vec![Series { start: 16, size: -24 }]);
         assert_eq!(places(&huge, 1 << 44, ((1 << 44) - 24, 1 << 44)), [(1 << 44) - 24, (1 << 44) - 16]);
-        let pattern = References::Pattern { start: 16, items: vec![Item { references: 1, skip: 8 }] };
+        let pattern = GcDesc::ValueSeries { start: 16, items: vec![ValueSeries { pointers: 1, skip: 8 }] };
         assert_eq!(places(&pattern, 1 << 44, ((1 << 44) - 40, 1 << 44)), [(1 << 44) - 32, (1 << 44) - 16]);
     }
 }
