@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use gcdump::base::{Addr, AddrRange, Endian, PtrSize, Shape};
+use gcdump::internals::base::{Addr, AddrRange, Endian, PtrSize, Shape};
 use gcdump::cli::{self, Streams};
-use gcdump::clr::metadata::{Metadata, Source, signature};
-use gcdump::dump::{Bytes, OpenOptions, open_bytes};
-use gcdump::gc::References;
-use gcdump::memory::Memory;
+use gcdump::internals::clr::metadata::{Metadata, Source, signature};
+use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
+use gcdump::internals::gc::References;
+use gcdump::internals::memory::Memory;
 
 /// Rows of each metadata table that are looked at.
 const ROWS: u32 = 200;

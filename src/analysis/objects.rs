@@ -152,11 +152,6 @@ impl ObjectBatch<'_> {
         self.objects.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
-    }
-
     /// Hands out the objects until `row` fails.
     ///
     /// # Errors

@@ -30,7 +30,6 @@ layout! {
 layout! {
     struct StoreLayout : "ThreadStore" {
         first: req "FirstThreadLink",
-        count: opt "ThreadCount",
     }
 }
 
@@ -214,12 +213,6 @@ impl Threads {
     /// The runtime's `Thread` of the finalizer.
     pub fn finalizer(&self) -> Option<Addr> {
         self.memory.ptr(self.finalizer_at?).ok().filter(|a| !a.is_null())
-    }
-
-    /// Threads as the runtime counts them, dead and unstarted ones included.
-    pub fn counted(&self) -> Option<u32> {
-        let store = self.memory.ptr(self.store_at).ok()?;
-        self.memory.u32(store.plus(self.store.count?)).ok()
     }
 
     /// All threads of the list; where it breaks, those before the break and a note.

@@ -19,6 +19,6 @@ pub use descriptor::{ContractError, ContractInfo, Descriptor, FieldInfo, GlobalI
 pub use header::{Header, HeaderError};
 pub use json::{JsonError, RawDescriptor, parse as parse_descriptor};
 pub use locate::Site;
-pub use overlay::{Overlay, OverlayError, bundled_names};
+pub use overlay::{Overlay, OverlayError};
 pub use runtime::{Description, Options, RuntimeError, open_runtimes};
 pub use support::{CONTRACTS, Contract, refusal};

@@ -11,12 +11,6 @@ pub struct Bfs {
 }
 
 impl Bfs {
-    /// Searches everything that the sources reach. Sources may repeat; indices out of range are ignored.
-    /// O(n + m) time; 4 bytes per node and two levels of the search.
-    pub fn run(graph: &Csr, sources: &[u32]) -> Self {
-        Self::until(graph, sources, |_, _| true)
-    }
-
     /// Searches until `meet` says false. It sees each node once, nearest first, sources included, and the search so
     /// far, which already knows that node's path.
     pub fn until(graph: &Csr, sources: &[u32], mut meet: impl FnMut(&Self, u32) -> bool) -> Self {
@@ -70,21 +64,11 @@ impl Bfs {
         std::iter::successors(Some(node).filter(|n| self.reached(*n)), |n| self.parent(*n))
     }
 
-    /// The number of edges from the nearest source; `None` when not reached. O(distance).
-    pub fn distance(&self, node: u32) -> Option<u32> {
-        self.trail(node).zip(0u32..).last().map(|(_, steps)| steps)
-    }
-
     /// A shortest path from a source to the node, both included; empty when not reached.
     pub fn path_to(&self, node: u32) -> Vec<u32> {
         let mut path: Vec<u32> = self.trail(node).collect();
         path.reverse();
         path
-    }
-
-    /// Memory held, in bytes.
-    pub fn bytes(&self) -> u64 {
-        (self.before.capacity() * size_of::<u32>()) as u64
     }
 }
 
@@ -103,19 +87,6 @@ pub fn paths_to_roots(reversed: &Csr, target: u32, is_root: impl Fn(u32) -> bool
         });
     }
     paths
-}
-
-/// A shortest path, from the root on, between any root and any of the targets; `None` when no root reaches any.
-/// Searches backwards, in the `reversed` graph.
-pub fn nearest_root(reversed: &Csr, targets: &[u32], is_root: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
-    let mut path = None;
-    Bfs::until(reversed, targets, |search, node| {
-        if is_root(node) {
-            path = Some(search.trail(node).collect());
-        }
-        path.is_none()
-    });
-    path
 }
 
 /// Every node that the roots reach, themselves included. One bit per node and two levels of the search.

@@ -330,7 +330,7 @@ impl Memory {
     }
 
     /// The parts of `range` that the dump itself captured, in address order.
-    pub fn from_dump(&self, range: AddrRange) -> impl Iterator<Item = AddrRange> {
+    pub fn in_dump(&self, range: AddrRange) -> impl Iterator<Item = AddrRange> {
         let first = self.pieces.partition_point(|p| p.end <= range.start.0);
         let cut = move |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter(|p| p.source == 0).map(cut)

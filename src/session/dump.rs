@@ -13,14 +13,17 @@ use crate::memory::{FileSearch, Memory};
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// Descriptor overlays for runtimes that gcdump does not know, tried before the bundled ones.
+    #[doc(hidden)]
     pub overlays: Vec<Overlay>,
     /// Where module files may be looked for.
+    #[doc(hidden)]
     pub search: FileSearch,
     /// Caps on what is read, and on memory.
     pub limits: Limits,
     /// Told about work that takes long: decompression, walks.
     pub progress: Option<Arc<dyn Progress>>,
     /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
+    #[doc(hidden)]
     pub record: bool,
 }
 
@@ -102,6 +105,7 @@ impl Dump {
     }
 
     /// Finds the runtimes in a dump whose container is parsed already.
+    #[doc(hidden)]
     pub fn of(file: DumpFile, options: &OpenOptions) -> Dump {
         let notes = Collector::new();
         if file.facts.truncated_bytes > 0 {
@@ -160,11 +164,13 @@ impl Dump {
     }
 
     /// The file as its container describes it: modules, OS threads, crash, facts.
+    #[doc(hidden)]
     pub fn file(&self) -> &DumpFile {
         &self.process.file
     }
 
     /// The process's memory, topped up from matching module files.
+    #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
         &self.process.memory
     }

@@ -138,11 +138,6 @@ impl Edges {
         let retained = tree.retained(|node| size(ObjectId::from_u32(node)));
         DominatorTree { tree, retained }
     }
-
-    /// Bytes of memory that it takes.
-    pub fn bytes(&self) -> u64 {
-        self.csr.bytes()
-    }
 }
 
 /// A breadth-first search that is done.

@@ -46,8 +46,6 @@ pub struct HeapGraph {
     pub rooted: Vec<ObjectId>,
     /// The objects on frozen segments, ascending: no collection frees them, rooted or not.
     pub frozen: Vec<ObjectId>,
-    /// References that lead to no object: a sign of damage, or of a collection in progress.
-    pub dangling: u64,
     /// Modules that names of its roots were taken from.
     modules: Vec<Arc<Module>>,
     type_of: IndexVec<ObjectId, TypeIndex>,
@@ -167,7 +165,6 @@ impl HeapGraph {
             rooted: rooted(index, &roots, |r| !r.flags.has(RootFlags::WEAK)),
             frozen: frozen(heap, index),
             roots,
-            dangling,
             type_of: IndexVec::with_capacity(objects),
             size_of: IndexVec::with_capacity(objects),
             large: FxHashMap::default(),
@@ -208,11 +205,6 @@ impl HeapGraph {
     /// The objects, ascending.
     pub fn ids(&self) -> Indices<ObjectId> {
         self.index.ids()
-    }
-
-    /// Whether there is no object.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     /// Bytes of an object as SOS and ClrMD count them; 0 for an id that no object has.
@@ -265,11 +257,6 @@ impl HeapGraph {
     pub fn roots_of(&self, id: ObjectId, weak: bool) -> impl Iterator<Item = &Root> {
         let address = self.address(id);
         self.roots.roots.iter().filter(move |r| r.object == address && (weak || !r.flags.has(RootFlags::WEAK)))
-    }
-
-    /// Bytes of memory that the graph takes.
-    pub fn bytes(&self) -> u64 {
-        total([self.edges.bytes(), self.type_of.bytes(), self.size_of.bytes(), self.index.memory_bytes()])
     }
 }
 

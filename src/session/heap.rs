@@ -59,6 +59,7 @@ impl Heap {
     }
 
     /// The process's memory.
+    #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
         self.inner.runtime.memory()
     }
@@ -73,6 +74,7 @@ impl Heap {
     }
 
     /// The GC's structures.
+    #[doc(hidden)]
     pub fn gc(&self) -> &Gc {
         &self.inner.parts.gc
     }

@@ -11,7 +11,6 @@ use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
 use crate::clr::type_names::{NameQuality, TypeNames};
 use crate::contract::ContractError;
-use crate::gc::Object;
 use crate::memory::Memory;
 
 /// How deep structures lie in each other.
@@ -91,12 +90,8 @@ impl Namer {
         self.names.as_ref()?.name(method_table).module.clone()
     }
 
-    /// The field that lies at `offset` of `object`: `_items`, `[3]` in an array, `[3].key` in an array of structures.
-    pub fn field_at(&self, object: &Object<'_>, offset: u64) -> Option<String> {
-        self.path_at(object.ty.method_table, offset)
-    }
-
-    /// The field that lies at `offset` of an object of the type at `method_table`: see [`Namer::field_at`].
+    /// The field that lies at `offset` of an object of the type at `method_table`: `_items`, `[3]` in an
+    /// array, `[3].key` in an array of structures.
     pub fn path_at(&self, method_table: Addr, offset: u64) -> Option<String> {
         let tables = self.names.as_ref()?.method_tables();
         let info = tables.read(method_table).ok()?;

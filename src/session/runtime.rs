@@ -24,7 +24,6 @@ struct Inner {
     gc: Bound<Arc<Answer<Gc>>>,
     threads: Bound<Answer<Vec<Thread>>>,
     names: Bound<Arc<TypeNames>>,
-    types: Bound<Arc<Types>>,
     heap: Bound<Arc<Parts>>,
     readers: Bound<Readers>,
 }
@@ -38,26 +37,30 @@ pub struct Runtime {
 impl Runtime {
     pub(super) fn new(process: Arc<Process>, description: Description) -> Runtime {
         let (gc, threads, heap) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (names, types, readers) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, types, heap, readers }) }
+        let (names, readers) = (OnceLock::new(), OnceLock::new());
+        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, heap, readers }) }
     }
 
     /// What is known about the runtime: version, module, where its layouts come from, the descriptor.
+    #[doc(hidden)]
     pub fn description(&self) -> &Description {
         &self.inner.description
     }
 
     /// Types, fields, globals and contracts of the runtime.
+    #[doc(hidden)]
     pub fn descriptor(&self) -> &Arc<Descriptor> {
         &self.inner.description.descriptor
     }
 
     /// The process's memory.
+    #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
         &self.inner.process.memory
     }
 
     /// The dump file.
+    #[doc(hidden)]
     pub fn file(&self) -> &DumpFile {
         &self.inner.process.file
     }
@@ -88,6 +91,7 @@ impl Runtime {
     ///
     /// # Errors
     /// [`ContractError`] where the runtime does not advertise the GC contract in a version that is read, or lacks a part of it.
+    #[doc(hidden)]
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
         bound(&self.inner.gc, || Gc::bind(self.memory(), self.descriptor(), self.limits()).map(Arc::new))
     }
@@ -126,12 +130,9 @@ impl Runtime {
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what they need.
+    #[doc(hidden)]
     pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
-        let bind = || {
-            let names = Arc::clone(self.type_names()?);
-            Types::new(self.memory(), self.descriptor(), names, self.limits()).map(Arc::new)
-        };
-        bound(&self.inner.types, bind)
+        self.readers()?.namer.types()
     }
 
     /// A namer for one answer.

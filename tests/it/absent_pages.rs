@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crate::common::known_dumps;
 use gcdump::Dump;
-use gcdump::base::{Addr, AddrRange};
-use gcdump::contract::RuntimeError;
-use gcdump::dump::{self, CapturedRange, DumpFile, OpenOptions};
-use gcdump::gc::HandleFilter;
-use gcdump::memory::Image;
+use gcdump::internals::base::{Addr, AddrRange};
+use gcdump::internals::contract::RuntimeError;
+use gcdump::internals::dump::{self, CapturedRange, DumpFile, OpenOptions};
+use gcdump::internals::gc::HandleFilter;
+use gcdump::internals::memory::Image;
 use gcdump::model::LayoutSource;
 
 fn open(path: &Path) -> DumpFile {
@@ -145,7 +145,7 @@ fn an_unsupported_runtime_is_refused_with_what_was_found() {
     for entry in 40..58 {
         bytes[at + entry * 8..at + entry * 8 + 8].copy_from_slice(&own);
     }
-    dump.bytes = std::sync::Arc::new(gcdump::dump::Bytes::Owned(bytes));
+    dump.bytes = std::sync::Arc::new(gcdump::internals::dump::Bytes::Owned(bytes));
     let process = Dump::of(dump, &gcdump::OpenOptions::default());
     let Err(RuntimeError::Unsupported { path, details }) = process.runtime() else { panic!("{:?}", process.runtime()) };
     assert!(path.ends_with("libcoreclr.so") && details.contains("build id") && details.contains("157 entries"), "{details}");
@@ -157,7 +157,7 @@ fn an_unsupported_runtime_is_refused_with_what_was_found() {
     for m in &mut dump.modules {
         m.path = m.path.replace("/app/net8/", "/usr/share/dotnet/shared/Microsoft.NETCore.App/7.0.20/");
     }
-    dump.facts.arch = gcdump::base::Arch::Arm64;
+    dump.facts.arch = gcdump::internals::base::Arch::Arm64;
     let process = Dump::of(dump, &gcdump::OpenOptions::default());
     let Err(RuntimeError::Unsupported { details, .. }) = process.runtime() else { panic!("{:?}", process.runtime()) };
     assert!(details.contains("7.0.20"), "{details}");

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use crate::support::{Shape, Spec, Target};
 use gcdump::Dump;
 use gcdump::analysis::{ContractsQuery, HeapQuery, contracts, heap, info, threads};
-use gcdump::dump::{Bytes, OpenOptions, open_bytes};
-use gcdump::gc::HandleFilter;
+use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
+use gcdump::internals::gc::HandleFilter;
 
 /// Forms of commands beside the examples of the registry.
 const MORE: &[&[&str]] = &[

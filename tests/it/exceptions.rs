@@ -10,13 +10,13 @@ use std::sync::Arc;
 use crate::common::{Answered, answered, ask};
 use gcdump::Dump;
 use gcdump::analysis::threads;
-use gcdump::base::{Addr, AddrRange, Os, Shape};
-use gcdump::clr::exceptions::Exceptions;
-use gcdump::clr::fields::Fields;
-use gcdump::clr::methods::Methods;
-use gcdump::clr::type_names::{NameQuality, TypeNames};
-use gcdump::dump::{Bytes, OpenOptions, open, open_bytes};
-use gcdump::memory::Memory;
+use gcdump::internals::base::{Addr, AddrRange, Os, Shape};
+use gcdump::internals::clr::exceptions::Exceptions;
+use gcdump::internals::clr::fields::Fields;
+use gcdump::internals::clr::methods::Methods;
+use gcdump::internals::clr::type_names::{NameQuality, TypeNames};
+use gcdump::internals::dump::{Bytes, OpenOptions, open, open_bytes};
+use gcdump::internals::memory::Memory;
 use serde_json::{Value, json};
 
 fn file_name(v: &Value) -> Value {
@@ -425,7 +425,7 @@ fn damage(path: &Path, clrmd: &Value) {
         }
         let damaged = open_bytes(Bytes::Owned(bytes), path, &OpenOptions::default()).unwrap();
         let memory = Arc::new(Memory::new(&damaged, Shape::LE64));
-        let limits = gcdump::base::Limits::default();
+        let limits = gcdump::internals::base::Limits::default();
         let names = TypeNames::new(&memory, descriptor, Os::Linux, None, &limits).unwrap();
         let (reader, namer) = (Exceptions::bind(&memory, descriptor).unwrap(), Methods::bind(&memory, descriptor, &limits).unwrap());
         let fields = Fields::bind(&memory, descriptor).ok();

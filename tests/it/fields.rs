@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use crate::common::{Known, known_dumps};
 use gcdump::analysis::{ObjectQuery, object};
-use gcdump::base::{Addr, Answer, Limits};
-use gcdump::clr::fields::Types;
-use gcdump::clr::method_table::Generics;
-use gcdump::clr::statics::Statics;
-use gcdump::clr::threads::Threads;
-use gcdump::clr::type_names::TypeNames;
-use gcdump::clr::values::{ValueLimits, Values};
-use gcdump::contract::Descriptor;
-use gcdump::dump::{self, Bytes, OpenOptions};
-use gcdump::memory::{FileSearch, Memory};
+use gcdump::internals::base::{Addr, Answer, Limits};
+use gcdump::internals::clr::fields::Types;
+use gcdump::internals::clr::method_table::Generics;
+use gcdump::internals::clr::statics::Statics;
+use gcdump::internals::clr::threads::Threads;
+use gcdump::internals::clr::type_names::TypeNames;
+use gcdump::internals::clr::values::{ValueLimits, Values};
+use gcdump::internals::contract::Descriptor;
+use gcdump::internals::dump::{self, Bytes, OpenOptions};
+use gcdump::internals::memory::{FileSearch, Memory};
+use gcdump::internals::session::{StaticsQuery, StaticsReader};
 use gcdump::model::{FieldValue, ObjectReport, StaticModel, StaticsReport, ValueKind};
-use gcdump::session::{StaticsQuery, StaticsReader};
 use gcdump::{Dump, Runtime};
 use serde_json::{Value, json};
 
@@ -488,7 +488,7 @@ fn damaged_memory_never_panics() {
             }
             let damaged = dump::open_bytes(Bytes::Owned(bytes), &known.path, &OpenOptions::default()).unwrap();
             // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
-            let memory = Arc::new(Memory::new(&damaged, gcdump::base::Shape::LE64));
+            let memory = Arc::new(Memory::new(&damaged, gcdump::internals::base::Shape::LE64));
             let limits = Limits::default();
             let names = Arc::new(TypeNames::new(&memory, descriptor, damaged.facts.os, None, &limits).unwrap());
             let types = Arc::new(Types::new(&memory, descriptor, names, &limits).unwrap());

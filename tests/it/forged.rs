@@ -4,10 +4,10 @@ use crate::common::{number, walker};
 use crate::support::{Shape, Spec, Target};
 use gcdump::Dump;
 use gcdump::analysis::{RootsQuery, roots};
-use gcdump::base::{Addr, AddrRange, NoteKind, Silent};
-use gcdump::dump::{self, Bytes, CapturedRange, DumpFile, OpenOptions, Register};
+use gcdump::internals::base::{Addr, AddrRange, NoteKind, Silent};
+use gcdump::internals::dump::{self, Bytes, CapturedRange, DumpFile, OpenOptions, Register};
+use gcdump::internals::session::roots::RootOptions;
 use gcdump::model::{CoverageKind, RootKind};
-use gcdump::session::roots::RootOptions;
 
 fn open(target: &Target) -> DumpFile {
     dump::open_bytes(Bytes::Owned(target.to_elf_core()), "forged.dmp".as_ref(), &OpenOptions::default()).unwrap()

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use crate::common::{Answered, answered};
 use gcdump::Dump;
-use gcdump::base::{Addr, Limits};
-use gcdump::clr::header::Headers;
-use gcdump::dump::{Bytes, OpenOptions, open_bytes};
+use gcdump::internals::base::{Addr, Limits};
+use gcdump::internals::clr::header::Headers;
+use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::model::{HeaderModel, HeaderState};
 use serde_json::Value;
 
@@ -149,7 +149,7 @@ fn damaged_headers_never_panic() {
             }
         }
         let damaged = open_bytes(Bytes::Owned(bytes), &case.path, &OpenOptions::default()).unwrap();
-        let memory = Arc::new(gcdump::memory::Memory::new(&damaged, gcdump::base::Shape::LE64));
+        let memory = Arc::new(gcdump::internals::memory::Memory::new(&damaged, gcdump::internals::base::Shape::LE64));
         let limits = Limits { sync_blocks: 10_000, ..Limits::default() };
         let headers = Headers::bind(&memory, descriptor, &limits).unwrap();
         drop(headers.sync_blocks());

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::common::{Ran, commands, number, own_dump, run};
 use gcdump::Dump;
 use gcdump::cli::{self, Streams};
-use gcdump::dump::{self, OpenOptions};
+use gcdump::internals::dump::{self, OpenOptions};
 use memchr::memmem;
 
 /// As many bytes as `Cache`: a cursor move, and what separates and quotes in CSV.

@@ -4,10 +4,10 @@ use crate::common;
 use crate::common::number;
 use crate::support::{Shape, Spec, Target};
 use gcdump::Dump;
-use gcdump::base::{Addr, Limits};
 use gcdump::cli::Exit;
-use gcdump::clr::loader::Loader;
-use gcdump::dump::{self, Bytes, OpenOptions};
+use gcdump::internals::base::{Addr, Limits};
+use gcdump::internals::clr::loader::Loader;
+use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use serde_json::Value;
 
 fn ask(target: &Target, command: &[&str]) -> (Exit, Value) {

@@ -20,6 +20,7 @@ mod common;
 mod support;
 
 mod absent_pages;
+mod api;
 mod bridge;
 mod cli;
 mod corpus;

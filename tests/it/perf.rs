@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use gcdump::Dump;
-use gcdump::base::Silent;
-use gcdump::gc::{Object, Visitor};
+use gcdump::internals::base::Silent;
+use gcdump::internals::gc::{Object, Visitor};
 
 /// The bar for a dump of 1 GB.
 const BAR: Duration = Duration::from_millis(50);

@@ -8,9 +8,9 @@ use gcdump::analysis::{
     self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, PathsQuery, RetainedQuery, RootsQuery,
     SegmentsQuery, Selection, StatQuery, StringsQuery, UnreachableQuery, VerifyQuery,
 };
-use gcdump::base::{Addr, Answer, Note};
+use gcdump::internals::base::{Addr, Answer, Note};
+use gcdump::internals::session::{StaticsQuery, TypePattern};
 use gcdump::model::StringSort;
-use gcdump::session::{StaticsQuery, TypePattern};
 use gcdump::{Dump, Error, Heap, OpenOptions};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use crate::common::{ask, each, known_dumps, own_unpacked, run};
 use gcdump::cli::{COMMANDS, Entry, Exit, command_line};
-use gcdump::output::SCHEMA;
+use gcdump::internals::output::SCHEMA;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 

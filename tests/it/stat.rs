@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::common::{Known, ask, known_dumps, shared};
 use gcdump::Dump;
-use gcdump::base::Silent;
-use gcdump::gc::{GcDesc, Object, Visitor};
+use gcdump::internals::base::Silent;
+use gcdump::internals::gc::{GcDesc, Object, Visitor};
 use serde_json::Value;
 
 type Types = BTreeMap<String, (String, u64, u64)>;

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use crate::common::{each, known_dumps, own_unpacked, run, shared, unpacked, walker};
 use crate::support::{Shape, Spec};
 use gcdump::Dump;
-use gcdump::base::{Addr, AddrRange, Silent};
 use gcdump::cli::Exit;
-use gcdump::dump::{Bytes, OpenOptions, lay_out, open_bytes};
+use gcdump::internals::base::{Addr, AddrRange, Silent};
+use gcdump::internals::dump::{Bytes, OpenOptions, lay_out, open_bytes};
 use memchr::memmem;
 use serde_json::{Value, json};
 

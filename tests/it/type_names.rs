@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use gcdump::Dump;
-use gcdump::base::{Addr, AddrRange, Limits, Shape};
-use gcdump::clr::modules::MetadataOrigin;
-use gcdump::clr::type_names::{NameQuality, TypeNames};
-use gcdump::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open, open_bytes};
-use gcdump::memory::{FileSearch, Memory};
+use gcdump::internals::base::{Addr, AddrRange, Limits, Shape};
+use gcdump::internals::clr::modules::MetadataOrigin;
+use gcdump::internals::clr::type_names::{NameQuality, TypeNames};
+use gcdump::internals::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open, open_bytes};
+use gcdump::internals::memory::{FileSearch, Memory};
 use serde_json::Value;
 
 /// Folder under the user's cache, unless `variable` names another.

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use crate::common::{answered, ask, number, run};
 use crate::support::{Shape, Spec};
-use gcdump::base::Addr;
 use gcdump::cli::Exit;
+use gcdump::internals::base::Addr;
 use gcdump::model::FindingId;
 use patient::{Found, Obj, Patient, Write, found, list, objects};
 use serde_json::Value;

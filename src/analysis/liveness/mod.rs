@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 pub use bridge::{BridgeQuery, bridge};
 pub use collect::{CollectQuery, collect};
-pub use condense::{Condensed, condense};
+pub(super) use condense::condense;
 pub use unreachable::{UnreachableQuery, unreachable};
 pub use whatif::{WhatifQuery, whatif};
 

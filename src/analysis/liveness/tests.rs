@@ -48,7 +48,7 @@ fn references_are_not_followed_through_marked_nodes() {
     assert_eq!(condense(&g, &[0, 1, 2], |_| true, |_| false).unwrap().references, [(0, 1), (1, 2)]);
     // What is not inside is not there.
     assert_eq!(condense(&g, &[0, 1, 2], |id| id != 1, |_| false).unwrap().references, []);
-    assert_eq!(condense(&g, &[], |_| true, |_| false).unwrap(), super::Condensed::default());
+    assert_eq!(condense(&g, &[], |_| true, |_| false).unwrap(), super::condense::Condensed::default());
 }
 
 #[test]

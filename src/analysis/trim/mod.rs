@@ -60,7 +60,7 @@ pub struct Trim<'d> {
 
 /// All captured memory of the dump itself.
 fn captured(memory: &Memory) -> Vec<AddrRange> {
-    union(memory.from_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0)
+    union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0)
 }
 
 impl<'d> Trim<'d> {

@@ -23,7 +23,7 @@ pub struct Field {
     /// Method table of its type, for values; `None` for references and where it cannot be found.
     pub method_table: Option<Addr>,
     /// Where its type is defined, for values; known for some types without method table.
-    pub definition: Option<Definition>,
+    pub(crate) definition: Option<Definition>,
 }
 
 impl Field {

@@ -106,13 +106,6 @@ impl Values {
         (self.types.names().method_tables().is_valid(mt) == Ok(true)).then_some(mt)
     }
 
-    /// The value of the instance field `field` of what starts at `start`: an object, or `start` so chosen that a
-    /// structure's data lies one pointer behind it.
-    pub fn field(&self, field: &Field, start: Addr) -> FieldValue {
-        let mut budget = self.budget();
-        self.field_within(field, start, 0, None, &mut budget)
-    }
-
     /// All instance fields of the object at `address`, whose method table is `mt`; `None` where they are not known.
     pub fn fields(&self, mt: Addr, address: Addr) -> Option<Vec<FieldValue>> {
         let list = self.types.instance_fields(mt)?;
@@ -121,8 +114,8 @@ impl Values {
         Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, address, 0, end, &mut self.budget())).collect())
     }
 
-    /// The instance field with this number of the type at `mt`; `start` as in [`Values::field`]. Like [`Values::fields`], but
-    /// only one of them.
+    /// The instance field with this number of the type at `mt`; `start` is an object's address, or so chosen that a
+    /// structure's data begins one pointer behind it.
     pub fn nth_field(&self, mt: Addr, index: usize, start: Addr) -> Option<FieldValue> {
         let list = self.types.instance_fields(mt)?;
         let info = self.types.names().method_tables().read(mt).ok()?;

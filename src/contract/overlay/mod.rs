@@ -138,11 +138,6 @@ pub fn bundled(os: Os, arch: Arch) -> Vec<Overlay> {
     fitting.filter_map(|t| Overlay::parse(t.as_bytes(), false).ok()).filter(|o| o.fits(os, arch)).collect()
 }
 
-/// Names of all bundled overlays.
-pub fn bundled_names() -> Vec<String> {
-    RUNTIMES.iter().filter_map(|t| Overlay::parse(t.as_bytes(), false).ok()).map(|o| o.section.name).collect()
-}
-
 /// The layouts of GC structures, unchanged from .NET 8 to 10.
 ///
 /// # Errors
@@ -180,7 +175,7 @@ mod tests {
             assert_eq!(o.section.pointer_bytes, Some(ptr.bytes()));
             assert_eq!(o.raw.contracts, [("GC".to_string(), "c1".to_string())]);
         }
-        assert_eq!(bundled_names().len(), RUNTIMES.len());
+        assert_eq!(RUNTIMES.iter().filter(|t| Overlay::parse(t.as_bytes(), false).is_ok()).count(), RUNTIMES.len());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gcdump::Runtime;
 use gcdump::cli::{self, Exit, Streams};
-use gcdump::gc::Walker;
+use gcdump::internals::gc::Walker;
 use serde_json::Value;
 
 /// What a run left behind.

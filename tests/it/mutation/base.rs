@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use gcdump::dump::{self, OpenOptions};
+use gcdump::internals::dump::{self, OpenOptions};
 use serde_json::Value;
 
 use crate::common::{self, commands};

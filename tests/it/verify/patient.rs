@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use gcdump::Dump;
-use gcdump::base::Addr;
 use gcdump::cli::Exit;
-use gcdump::gc::Gc;
+use gcdump::internals::base::Addr;
+use gcdump::internals::gc::Gc;
 use gcdump::model::{FindingId, Severity};
 use serde_json::Value;
 
@@ -87,7 +87,7 @@ impl Patient {
 
     /// `value` as the process had it in memory.
     pub fn bytes(&self, value: u64, len: u64) -> Vec<u8> {
-        let big = self.process.memory().shape().endian == gcdump::base::Endian::Big;
+        let big = self.process.memory().shape().endian == gcdump::internals::base::Endian::Big;
         let len = len as usize;
         if big { value.to_be_bytes()[8 - len..].to_vec() } else { value.to_le_bytes()[..len].to_vec() }
     }
