@@ -1,4 +1,4 @@
-//! GC handles: listed, counted, grouped.
+//! GC handles: list, counts, groups.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use crate::gc::HandleFilter;
 use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 use crate::session::{Error, Runtime};
 
-/// Which handles, and how to list them.
+/// Arguments of `handles`.
 #[derive(Clone, Debug, Default)]
 pub struct HandlesQuery {
-    /// Only of these types; empty for all.
+    /// Only handles of these types; empty for all.
     pub kinds: Vec<HandleKind>,
-    /// Only counts by type, no list.
+    /// Only counts by type.
     pub stat: bool,
-    /// Counts by this instead of a list.
+    /// Counts by this key instead of a list.
     pub by: Option<HandleBy>,
 }
 
 /// The GC handles of all handle tables.
 ///
 /// # Errors
-/// [`Error::Query`] for a type that this runtime does not have, [`Error::Contract`] where the GC's structures are not described.
+/// [`Error::Query`] for a handle type unknown to this runtime, [`Error::Contract`] if the GC's structures are not described.
 pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
@@ -35,7 +35,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let heap = if query.by == Some(HandleBy::Generation) { Some(runtime.heap()?) } else { None };
     heap.iter().for_each(|heap| notes.take(heap.begin().finish(())));
     let namer = runtime.namer();
-    // A process may have millions of handles, but only some thousand types.
+    // A process may have millions of handles, but only thousands of types.
     let mut names: FxHashMap<Addr, Option<String>> = FxHashMap::default();
     let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
     let list = !query.stat && query.by.is_none();

@@ -4,17 +4,17 @@ use crate::base::{Answer, Count, share};
 use crate::model::{Generation, GenerationModel, HeapModel, HeapReport, HeapTotals, SegmentModel};
 use crate::session::{Error, Runtime};
 
-/// How much to tell.
+/// Arguments of `heap`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeapQuery {
-    /// Everything else that the GC publishes about each heap.
+    /// Include everything else the GC publishes about each heap.
     pub detail: bool,
 }
 
 /// Each heap by generation, with its allocation contexts.
 ///
 /// # Errors
-/// [`Error::Contract`] where the GC's structures are not described.
+/// [`Error::Contract`] if the GC's structures are not described.
 pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
@@ -31,7 +31,7 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
         }
     });
     let heaps = heaps.collect();
-    // Without the thread list the heap is still the heap: only the allocation contexts of the threads are unknown.
+    // Without the thread list, only the allocation contexts of threads are unknown.
     let allocation_contexts = gc.contexts(runtime.threads_if_any());
     Ok(notes.finish(HeapReport { heaps, totals: all, allocation_contexts }))
 }
@@ -51,7 +51,7 @@ fn generations(segments: &[&SegmentModel], all: u64) -> Vec<GenerationModel> {
     let of = |generation: Generation| {
         let own: Vec<&SegmentModel> = segments.iter().copied().filter(|s| s.generation == generation).collect();
         let t = totals(own.iter().copied());
-        // Four digits: every machine prints the same.
+        // Rounded to four digits: same output on every machine.
         let share = share(t.allocated, all).map_or(0.0, |s| (s * 10_000.0).floor() / 10_000.0);
         (!own.is_empty()).then(|| GenerationModel {
             generation,

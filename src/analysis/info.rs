@@ -1,4 +1,4 @@
-//! What a dump is, and what it can answer.
+//! The kind of a dump, its runtimes, and which commands it can answer.
 
 use crate::base::{Answer, Collector, Notes, len64, total};
 use crate::contract::Description;
@@ -11,12 +11,12 @@ use crate::model::{
 };
 use crate::session::{Dump, Runtime};
 
-/// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that tell its kind.
+/// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that determine its kind.
 const WITH_FULL_MEMORY: u64 = 0x2;
 const WITH_PRIVATE_READ_WRITE: u64 = 0x200;
 const FILTER_TRIAGE: u64 = 0x10_0000;
 
-/// The dump and the runtime in short: what every JSON answer begins with.
+/// Summary of the dump and the runtime: the header of every JSON answer.
 pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>) {
     let f = &dump.file().facts;
     let model = DumpModel {
@@ -42,7 +42,7 @@ pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<
     (model, runtime)
 }
 
-/// What the readers can get out of this dump.
+/// Which commands this dump can answer.
 #[derive(Default)]
 struct Probe {
     gc: Option<GcModel>,
@@ -52,7 +52,7 @@ struct Probe {
     segments_whole: bool,
 }
 
-/// Describes the dump, its runtime at `index`, and what it can answer. A dump without a readable runtime is described as well.
+/// Describes the dump, its runtime at `index`, and what it can answer. Does not require a readable runtime.
 pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
     let notes = Collector::new();
     notes.extend(dump.notes());
@@ -117,8 +117,8 @@ fn brief(r: &Description) -> RuntimeBrief {
     }
 }
 
-/// Notes of opening and of the GC's facts go to `notes`: they are part of the answer. What a reader lacks is told as a reason
-/// why its command cannot answer in full.
+/// Tries the readers. Notes of opening and of the GC go to `notes`; data that a reader lacks becomes the reason why its
+/// command cannot answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     let mut out = Probe::default();
     let mut answer = |command: &str, some: bool, lost: &Notes, error: Option<String>| {
@@ -139,7 +139,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         }
         Ok(gc) => {
             let (facts, gc) = (&gc.notes, notes.with(gc));
-            // A list of heaps that breaks off is a loss of everything that is read heap by heap.
+            // A truncated heap list loses everything that is read per heap.
             let with_facts = |own: &Notes| {
                 let mut all = facts.clone();
                 all.extend(own);
@@ -200,7 +200,7 @@ fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
     }
 }
 
-/// Kind of dump, what tells it, and who wrote it.
+/// Kind of dump, its evidence, and the program that wrote it.
 fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, String, Option<DumpWriter>) {
     let facts = &dump.file().facts;
     let allocated = total(probe.segments.iter().map(|s| s.allocated_bytes));
@@ -227,7 +227,7 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
         return say(kind, &why, Some(DumpWriter::Windows).filter(|_| facts.os == crate::base::Os::Windows));
     }
     if diag_page(dump.memory()).is_some() {
-        // createdump does not record the type that it was asked for.
+        // createdump does not record the requested type.
         let image = runtime.and_then(|r| r.description().site.image.as_ref());
         let code_there = image.is_some_and(|i| dump.memory().captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));
         let from_file = runtime.is_some_and(|r| r.description().site.filled.bytes > 0);

@@ -9,11 +9,11 @@ use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::{Category, MethodTableInfo};
 use crate::model::{LayoutField, TypeBrief, TypeCategory, TypeLayout};
 
-/// Base types of one type that are listed.
+/// Maximum base types listed.
 const MAX_BASES: usize = 256;
-/// References of one type that are listed.
+/// Maximum references listed.
 const MAX_REFERENCES: usize = 1 << 16;
-/// How deep structures lie in each other.
+/// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
 
 /// Name, module and token of a type.
@@ -22,7 +22,7 @@ pub(super) fn brief(types: &Types, mt: Addr) -> TypeBrief {
     TypeBrief { name: name.name.clone(), method_table: mt, module: name.module.clone(), token: name.token.map(|t| format!("{t:#010x}")) }
 }
 
-/// The layout of the type at `mt`, without its statics; `None` where it cannot be read.
+/// The layout of the type at `mt`, without its statics; `None` if it cannot be read.
 pub(super) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
     let tables = types.names().method_tables();
     let info = tables.read(mt).ok()?;
@@ -88,7 +88,7 @@ fn bases(types: &Types, info: &MethodTableInfo) -> Vec<String> {
     out
 }
 
-/// Offsets of references, those of nested structures included. `before` is where the list begins in the object.
+/// Offsets of references, including those in nested structures. `before`: offset of the fields in the object.
 fn add_references(types: &Types, list: &[Field], before: u64, depth: u32, out: &mut Vec<u64>) {
     for f in list.iter().filter(|f| f.storage == Storage::Instance) {
         let offset = before.saturating_add(f.offset);
@@ -98,7 +98,7 @@ fn add_references(types: &Types, list: &[Field], before: u64, depth: u32, out: &
         if f.is_reference() {
             out.push(offset);
         } else if let Some(inner) = f.method_table.filter(|_| f.is_structure()).and_then(|mt| types.instance_fields(mt)) {
-            // Offsets of a structure's fields count from its box.
+            // Field offsets of a structure are relative to its box.
             let Some(start) = offset.checked_sub(types.pointer_bytes()) else { continue };
             add_references(types, &inner, start, depth.saturating_add(1), out);
         }

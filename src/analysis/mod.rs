@@ -1,7 +1,7 @@
-//! Answers: one file a question, `f(&Heap, &Query) -> Result<Answer<Report>>`, order and cut included.
+//! The analyses, one file each: `f(&Heap, &Query) -> Result<Answer<Report>>`. Reports are sorted and limited here.
 //!
-//! A question about the runtime alone takes a [`Runtime`](crate::session::Runtime), one about the file a
-//! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts that it is made of.
+//! Analyses of the runtime alone take a [`Runtime`](crate::session::Runtime), those of the file a
+//! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts it uses.
 
 mod contracts;
 mod exceptions;

@@ -9,38 +9,38 @@ use crate::model::{PathModel, PathNode, PathStep, PathsReport, Sum};
 use crate::session::roots::RootFlags;
 use crate::session::{Error, Heap, HeapGraph, Namer, Search, TypePattern};
 
-/// Roots of one object that are listed.
+/// Maximum roots listed per object.
 const MAX_ROOTS: usize = 16;
 
-/// To what, and how many.
+/// Arguments of `path`.
 #[derive(Clone, Debug)]
 pub struct PathsQuery {
-    /// To the object at, or around, this address; `None` for all objects of [`PathsQuery::types`].
+    /// Target: the object at or around this address; `None` for all objects of [`PathsQuery::types`].
     pub object: Option<Addr>,
-    /// To the objects of these types, merged.
+    /// Targets: all objects of these types, with merged paths.
     pub types: Vec<TypePattern>,
-    /// Most paths to each object, each from another root.
+    /// Maximum number of paths per object, each from a different root.
     pub paths: usize,
-    /// Whether weak handles count.
+    /// Whether weak handles count as roots.
     pub weak: bool,
     /// Depth of the merged tree.
     pub depth: u32,
-    /// Most lines of the merged tree.
+    /// Maximum number of lines of the merged tree.
     pub lines: usize,
 }
 
 impl PathsQuery {
-    /// Up to three paths to the object at, or around, `address`.
+    /// Up to three paths to the object at or around `address`.
     pub fn to(address: Addr) -> PathsQuery {
         PathsQuery { object: Some(address), types: Vec::new(), paths: 3, weak: false, depth: 12, lines: 1000 }
     }
 }
 
-/// What keeps objects alive.
+/// Finds what keeps objects alive.
 ///
 /// # Errors
-/// [`Error::NoObject`] or [`Error::Nothing`] where nothing is meant, [`Error::Graph`] and [`Error::Memory`] where the graph
-/// cannot be built.
+/// [`Error::NoObject`] or [`Error::Nothing`] if there is no target, [`Error::Graph`] or [`Error::Memory`] if the graph cannot
+/// be built.
 pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
     let on = OnGraph::open(heap, query.weak)?;
     let (targets, merged) = match query.object {
@@ -63,15 +63,15 @@ struct Paths<'g> {
 }
 
 impl Paths<'_> {
-    /// The rooted objects; with `precise`, those of conservative roots left out.
+    /// The rooted objects; with `precise`, without those held only by conservative roots.
     fn starts(&self, precise: bool) -> Vec<ObjectId> {
         let weak = self.query.weak;
         self.graph.rooted_by(|r| (weak || !r.flags.has(RootFlags::WEAK)) && !(precise && r.flags.has(RootFlags::CONSERVATIVE)))
     }
 
-    /// Shortest paths to each of `targets`; with `merged`, all of them merged by type as well.
+    /// Shortest paths to each of `targets`; with `merged`, also merged by type.
     fn report(&self, targets: &[ObjectId], merged: bool) -> PathsReport {
-        // Of a type, one path stands for all: the tree tells the rest.
+        // One example path per type; the tree shows the rest.
         let targets_told = if merged { 1 } else { targets.len() };
         let most = self.query.paths.max(1);
         let starts = self.starts(false);
@@ -82,7 +82,7 @@ impl Paths<'_> {
             tree: None,
             coverage: self.graph.roots.coverage.clone(),
         };
-        // One search forwards for all targets: tells whether each is reached, and gives one path.
+        // One forward search for all targets finds out which are reachable, with one path each.
         let mut left = targets.len();
         let edges = &self.graph.edges;
         let mut wanted = edges.no_objects();
@@ -108,7 +108,7 @@ impl Paths<'_> {
             }
         }
         if merged {
-            // Stack values would come before everything else: they count only where nothing else holds the object.
+            // Stack values would give the shortest paths: they count only where nothing else holds the object.
             let precise = edges.search(&self.starts(true));
             let whole = reached.iter().all(|t| precise.reached(*t));
             let search = if whole { precise } else { edges.search(&starts) };
@@ -144,10 +144,10 @@ impl Paths<'_> {
         Some(self.namer.path_at(kind.method_table, offset).unwrap_or_else(|| format!("+{offset:#x}")))
     }
 
-    /// All shortest paths to `targets`, merged by type from the roots on.
+    /// All shortest paths to `targets`, merged by type, starting at the roots.
     fn tree(&self, search: &Search, targets: &[ObjectId]) -> Vec<PathNode> {
-        // The targets behind each object. Each object passes its sum on once all of the
-        // objects behind it have: linear, also for a list of a million nodes.
+        // Targets below each object. An object passes on its sum once all objects below it have: linear, even for a list of a
+        // million nodes.
         let mut sums: FxHashMap<ObjectId, Sum> = FxHashMap::default();
         let mut waiting: FxHashMap<ObjectId, u32> = FxHashMap::default();
         let mut children: FxHashMap<ObjectId, Vec<ObjectId>> = FxHashMap::default();
@@ -215,7 +215,7 @@ impl Paths<'_> {
         rows
     }
 
-    /// Groups objects by type, the group with most targets on top of the stack.
+    /// Groups objects by type; the group with the most targets ends up on top of the stack.
     fn push_types(&self, depth: u32, ids: &[ObjectId], sum: &impl Fn(&[ObjectId]) -> Sum, stack: &mut Vec<(u32, String, Vec<ObjectId>)>) {
         let mut groups: FxHashMap<Option<TypeIndex>, Vec<ObjectId>> = FxHashMap::default();
         for id in ids {

@@ -1,4 +1,4 @@
-//! What lies at an address, and around it.
+//! `where` and `near`: what is at an address, and around it.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use crate::gc::SegmentIndex;
 use crate::model::{NearKind, NearReport, NearRow, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, WalkModel, WhereReport};
 use crate::session::{Error, Heap, Namer};
 
-/// The object or free space of the heap that `address` lies in: in its header word, its fields or its elements.
+/// The object or free space that contains `address`, in its header word, fields or elements.
 pub(super) fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<ObjectBrief> {
     let (_, segment) = heap.walker().segment_of(address)?;
     let mut found = None;
@@ -21,7 +21,7 @@ pub(super) fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<Ob
             if o.address > address {
                 return ControlFlow::Break(());
             }
-            // Bytes that rounding adds belong to the object as well.
+            // Alignment padding belongs to the object.
             if address.since(o.address).is_some_and(|n| n < o.size.next_multiple_of(heap.memory().ptr_bytes())) {
                 found = Some(brief(heap, namer, o));
                 return ControlFlow::Break(());
@@ -32,7 +32,7 @@ pub(super) fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<Ob
     found
 }
 
-/// Where in the heap `address` lies.
+/// Location of `address` in the heap.
 pub(super) fn heap_place(heap: &Heap, address: Addr) -> Option<SegmentPlace> {
     heap.walker().segment_of(address).map(|(_, s)| segment_place(s, address))
 }
@@ -48,10 +48,10 @@ fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
     }
 }
 
-/// What lies at `address`.
+/// Finds what is at `address`.
 ///
 /// # Errors
-/// None today; room for a heap that cannot be walked.
+/// Never fails today; the signature leaves room.
 pub fn place(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let report = Finder { heap, namer: &namer, notes: &notes }.find(address);
@@ -59,7 +59,7 @@ pub fn place(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
     Ok(notes.finish(report))
 }
 
-/// Looks an address up in one list after the other.
+/// Looks up an address in one list after another.
 struct Finder<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
@@ -179,21 +179,21 @@ impl Finder<'_> {
     }
 }
 
-/// An address, and how much around it to list.
+/// Arguments of `near`.
 #[derive(Clone, Copy, Debug)]
 pub struct NearQuery {
     /// The address.
     pub address: Addr,
-    /// Most objects before it.
+    /// Maximum number of objects before it.
     pub before: usize,
-    /// Most objects after it.
+    /// Maximum number of objects after it.
     pub after: usize,
 }
 
-/// The objects around an address of the heap, gaps named.
+/// Lists the objects and gaps around a heap address.
 ///
 /// # Errors
-/// [`Error::Nothing`] where the address is not in the heap.
+/// [`Error::Nothing`] if the address is not in the heap.
 pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error> {
     let NearQuery { address, before, after } = *query;
     let (notes, namer) = (heap.begin(), heap.namer());
@@ -210,7 +210,7 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
         method_table: None,
         here: from <= address && address < to,
     };
-    // Whether the address lies behind, and how many rows were kept since.
+    // Whether the walk has passed the address, and how many rows were kept since.
     let (mut passed, mut behind) = (false, 0usize);
     let mut keep = |row: NearRow, rows: &mut VecDeque<NearRow>| {
         if passed {
@@ -236,7 +236,7 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
                 kind: if o.ty.is_free { NearKind::Free } else { NearKind::Object },
                 address: o.address,
                 size: o.size,
-                // Named below: only a few of them stay.
+                // Named below: only few rows remain.
                 type_name: None,
                 method_table: Some(o.ty.method_table),
                 here: o.address <= address && address < next,

@@ -1,4 +1,4 @@
-//! Every segment or region.
+//! Segments or regions of the heap.
 
 use super::walk::Nothing;
 use crate::base::{Answer, IndexVec};
@@ -6,19 +6,19 @@ use crate::gc::SegmentIndex;
 use crate::model::{SegmentModel, SegmentsReport};
 use crate::session::{Error, Heap, Runtime, note_walks};
 
-/// How much to tell.
+/// Arguments of `segments`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SegmentsQuery {
-    /// Also what the GC holds outside of the segments in use: free regions, bookkeeping, handle tables.
+    /// Also list GC memory outside the segments in use: free regions, bookkeeping, handle tables.
     pub free: bool,
-    /// Walk through the objects of each.
+    /// Walk the objects of each.
     pub walk: bool,
 }
 
-/// The segments of `runtime`'s heap.
+/// Lists the segments of `runtime`'s heap.
 ///
 /// # Errors
-/// [`Error::Contract`] where the GC's structures, or with [`SegmentsQuery::walk`] the sizes of objects, are not described.
+/// [`Error::Contract`] if the GC's structures or, with [`SegmentsQuery::walk`], object sizes are not described.
 pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<SegmentsReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
@@ -27,7 +27,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     Ok(notes.finish(SegmentsReport { segments, regions }))
 }
 
-/// The segments of `heap`, each with what a walk through its objects met.
+/// The segments of `heap`, each with the result of walking its objects.
 fn walked(heap: &Heap) -> Answer<Vec<SegmentModel>> {
     let notes = heap.begin();
     let mut segments: IndexVec<SegmentIndex, SegmentModel> = heap.segments().to_vec().into();

@@ -1,4 +1,4 @@
-//! `bridge`: dead bridged objects as strongly connected components, and the references between these.
+//! `bridge`: dead bridged objects as strongly connected components, and their cross references.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::session::{Error, Heap, TypePattern};
 /// Arguments of `bridge`.
 #[derive(Clone, Debug, Default)]
 pub struct BridgeQuery {
-    /// Types whose objects are bridged, besides the objects that cross-reference handles lead to.
+    /// Types whose objects are bridged, in addition to the targets of cross-reference handles.
     pub bridged: Vec<TypePattern>,
-    /// Types whose objects are not looked into.
+    /// Opaque types: references of their objects are not followed.
     pub opaque: Vec<TypePattern>,
-    /// Exceptions from these.
+    /// Exceptions to [`BridgeQuery::opaque`].
     pub transparent: Vec<TypePattern>,
-    /// Also bridged objects that are alive.
+    /// Include live bridged objects.
     pub all: bool,
 }
 
-/// What a bridge to another collector would be told about the heap.
+/// Computes the data passed to a bridge to another collector.
 ///
 /// # Errors
-/// [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+/// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
 pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, Error> {
     let on = OnGraph::open(heap, true)?;
     let (graph, namer) = (on.graph, &on.namer);
@@ -47,7 +47,7 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
     let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
     let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 
-    // What keeps bridged objects alive besides the bridge itself.
+    // Objects kept alive by anything other than the bridge.
     let own = |r: &&Root| {
         let of_bridge = matches!(r.origin, Origin::Handle(HandleKind::CrossReference | HandleKind::RefCounted));
         of_bridge && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())

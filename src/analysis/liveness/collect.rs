@@ -1,4 +1,4 @@
-//! `simulate collect`: what a collection would free now.
+//! `simulate collect`: what a garbage collection would free now.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use crate::gc::ObjectId;
 use crate::model::{CollectGeneration, CollectReport, Generation, Sum};
 use crate::session::{Error, Heap};
 
-/// Which collection.
+/// Arguments of `simulate collect`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CollectQuery {
-    /// The oldest generation to collect: 0, 1 or 2; 2 also collects large and pinned objects.
+    /// Oldest generation to collect: 0, 1 or 2; 2 includes LOH and POH.
     pub generation: u8,
-    /// Types to list, 0 for all.
+    /// Maximum types to list, 0 for all.
     pub top: usize,
 }
 
-/// What a collection would free now. Objects of older generations start the search as roots do, as if every reference of theirs
-/// were known.
+/// Simulates a collection. Objects of older generations count as roots, as if the card table marked every reference they
+/// hold.
 ///
 /// # Errors
-/// [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+/// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
 pub fn collect(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport>, Error> {
     let on = OnGraph::open(heap, true)?;
     let (graph, oldest) = (on.graph, query.generation);

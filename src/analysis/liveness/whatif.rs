@@ -1,4 +1,4 @@
-//! `whatif`: what would live and die if other things were roots.
+//! `whatif`: what would survive or be freed with other roots.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -12,20 +12,21 @@ use crate::session::{Edges, Error, Heap, HeapGraph, Namer, ObjectSet};
 /// Arguments of `whatif`.
 #[derive(Clone, Debug, Default)]
 pub struct WhatifQuery {
-    /// Objects to take for alive; any address inside of one will do.
+    /// Objects assumed to be rooted; interior addresses are accepted.
     pub alive: Vec<Addr>,
-    /// Handles, or other places of roots, to take for gone.
+    /// Addresses of handles and other roots assumed to be gone.
     pub dead: Vec<Addr>,
-    /// Types to list of each sum, 0 for all.
+    /// Maximum types to list per total, 0 for all.
     pub top: usize,
-    /// Components to list, 0 for all.
+    /// Maximum components to list, 0 for all.
     pub components: usize,
 }
 
-/// What would live and die if the roots were changed as `query` says.
+/// Computes what would survive or be freed with the roots changed by `query`.
 ///
 /// # Errors
-/// [`Error::Nothing`] for an address that does not fit; [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+/// [`Error::Nothing`] if an address is not an object or root; [`Error::Graph`] or [`Error::Memory`] if the graph cannot be
+/// built.
 pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, Error> {
     let on = OnGraph::open(heap, true)?;
     let (graph, namer) = (on.graph, &on.namer);
@@ -100,10 +101,10 @@ pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, 
     Ok(on.finish(report))
 }
 
-/// A reference: from where to where.
+/// A reference: source and target.
 type Pair = (ObjectId, ObjectId);
 
-/// Which edges go with dependent handles: those between two objects that have no more edges than handles.
+/// The edges of dependent handles that would be gone: those between two objects with no more edges than handles.
 pub(super) fn cut_edges(edges: &Edges, pairs: impl Iterator<Item = Pair>) -> FxHashSet<Pair> {
     let mut count: FxHashMap<Pair, usize> = FxHashMap::default();
     pairs.for_each(|pair| count.entry(pair).or_default().bump());

@@ -1,4 +1,4 @@
-//! Findings in words.
+//! Messages of findings.
 
 use super::sink::{Detail, Found};
 use crate::base::Addr;
@@ -6,7 +6,7 @@ use crate::gc::Walker;
 use crate::model::{FindingId, FindingModel};
 use crate::session::Namer;
 
-/// The finding as it is told.
+/// The finding for the report.
 pub(super) fn model(heap: &Walker, namer: &Namer, found: &Found) -> FindingModel {
     let name = |object: Addr| heap.object(object).map(|(kind, _)| namer.name_or_address(kind.method_table));
     let type_name = found.object.and_then(name);
