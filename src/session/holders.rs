@@ -1,4 +1,4 @@
-//! Which objects are rooted, and the roots of one, best first.
+//! Rooted objects, and the roots of one object by relevance.
 
 use super::roots::{Root, RootFlags};
 use super::{HeapGraph, Namer};
@@ -6,8 +6,8 @@ use crate::gc::{Gc, ObjectId};
 use crate::model::{RootKind, RootModel, Stacks};
 
 impl HeapGraph {
-    /// Sorted ids of the rooted objects, as `stacks` says, and of the frozen ones: these live whoever holds them, so nothing
-    /// retains them.
+    /// Sorted ids of the rooted objects, with stack values according to `stacks`, and of the frozen ones, which live
+    /// unconditionally and are thus retained by nothing.
     pub fn starts(&self, stacks: Stacks) -> Vec<ObjectId> {
         let and_frozen = |mut ids: Vec<ObjectId>| {
             ids.extend(&self.frozen);
@@ -32,7 +32,7 @@ impl HeapGraph {
     /// The roots of an object, for display: precise and named ones first, at most `most`.
     pub fn root_models(&self, gc: &Gc, namer: &Namer, id: ObjectId, weak: bool, most: usize) -> Vec<RootModel> {
         let mut roots: Vec<&Root> = self.roots_of(id, weak).collect();
-        // A static field says more than the handle of the array that it lies in, and any of them more than a stack word.
+        // A static field is more informative than the handle of the array that stores it, and both more than a stack word.
         let rank = |r: &&Root| (r.flags.has(RootFlags::WEAK), r.flags.has(RootFlags::CONSERVATIVE), !is_named(r.kind));
         roots.sort_by_key(rank);
         roots.truncate(most);

@@ -1,4 +1,4 @@
-//! One .NET runtime of the process, its parts bound at first use.
+//! One .NET runtime of the process; its parts are bound on first use.
 
 use std::sync::{Arc, OnceLock};
 
@@ -65,22 +65,22 @@ impl Runtime {
         &self.inner.process.file
     }
 
-    /// Caps in force.
+    /// The limits in force.
     pub fn limits(&self) -> &Arc<Limits> {
         &self.inner.process.limits
     }
 
-    /// Where module files may be looked for.
+    /// Where to search for module files.
     pub(crate) fn search(&self) -> &FileSearch {
         &self.inner.process.search
     }
 
-    /// Told about work that takes long.
+    /// Progress reporting of long operations.
     pub(crate) fn progress(&self) -> &dyn Progress {
         &*self.inner.process.progress
     }
 
-    /// Begins an answer about this runtime: its notes start with those of opening the dump.
+    /// Begins an answer about this runtime, with the notes of opening the dump.
     pub(crate) fn begin(&self) -> Collector {
         let notes = Collector::new();
         notes.extend(&self.inner.process.notes);
@@ -96,15 +96,15 @@ impl Runtime {
         bound(&self.inner.gc, || Gc::bind(self.memory(), self.descriptor(), self.limits()).map(Arc::new))
     }
 
-    /// The managed threads, in the order of the runtime's list. Where the list breaks, those before the break.
+    /// The managed threads, in the order of the runtime's list, up to the first broken link.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks the thread list.
+    /// [`ContractError`] if the descriptor lacks the thread list.
     pub fn threads(&self) -> Result<&Answer<Vec<Thread>>, ContractError> {
         bound(&self.inner.threads, || Ok(self.thread_reader()?.list()))
     }
 
-    /// The managed threads, for answers that are answers without them: none where the list cannot be read.
+    /// The managed threads, for answers that do not depend on them: none if the list cannot be read.
     pub(crate) fn threads_if_any(&self) -> &[Thread] {
         self.threads().map_or(&[], |list| list.data.as_slice())
     }
@@ -112,12 +112,12 @@ impl Runtime {
     /// Reader of the thread list.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks it.
+    /// [`ContractError`] if the descriptor lacks it.
     pub(crate) fn thread_reader(&self) -> Result<Threads, ContractError> {
         Threads::bind(self.memory(), self.descriptor(), self.limits())
     }
 
-    /// Names of types, bound once: the cache of modules behind it serves every [`Namer`].
+    /// Type names, bound once: every [`Namer`] shares its module cache.
     pub(crate) fn type_names(&self) -> Result<&Arc<TypeNames>, ContractError> {
         let bind = || {
             let search = Some(self.search().clone());
@@ -135,15 +135,15 @@ impl Runtime {
         self.readers()?.namer.types()
     }
 
-    /// A namer for one answer.
+    /// Creates a namer for one answer.
     pub(crate) fn namer(&self) -> Namer {
         Namer::new(self)
     }
 
-    /// What objects, values and types are read with, bound once.
+    /// The readers of objects, values and types, bound once.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks what types and fields need.
+    /// [`ContractError`] if the descriptor lacks the layouts of types and fields.
     pub(super) fn readers(&self) -> Result<&Readers, ContractError> {
         bound(&self.inner.readers, || Readers::bind(self))
     }
@@ -151,7 +151,7 @@ impl Runtime {
     /// The GC heap.
     ///
     /// # Errors
-    /// [`Error::Contract`] where the descriptor lacks what the heap's structures or the sizes of objects need.
+    /// [`Error::Contract`] if the descriptor lacks the layouts of heap structures or objects.
     pub fn heap(&self) -> Result<Heap, Error> {
         let parts = bound(&self.inner.heap, || Parts::open(self).map(Arc::new))?;
         Ok(Heap::new(self.clone(), Arc::clone(parts)))
