@@ -1,4 +1,4 @@
-//! Floor 4: what the runtime's own structures mean: threads, method tables, types, metadata.
+//! Floor 4: structures of the runtime: threads, method tables, types, metadata.
 
 pub mod exceptions;
 pub mod fields;
@@ -19,7 +19,7 @@ pub mod values;
 
 use crate::contract::Contract;
 
-/// Contracts that readers of this floor read.
+/// Contracts read on this floor.
 pub const CONTRACTS: &[Contract] = &[
     exceptions::Exceptions::CONTRACT,
     header::Headers::SYNC_BLOCK,
