@@ -1,4 +1,4 @@
-//! The command line as a person and a script meet it: what is printed where, and how it ends.
+//! The command line: output streams, messages and exit codes.
 
 use crate::common;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::common::{own_dump, run};
 
 use gcdump::cli::Exit;
 
-/// The dump by the relative path that the README uses. Tests run in the package's folder.
+/// The dump, by the relative path used in the README. Tests run in the package folder.
 const DUMP: &str = "dumps/net10-wks-basics-heap.dmp.zst";
 
 macro_rules! shows {
@@ -57,15 +57,15 @@ fn help_is_on_stdout_and_names_every_command() {
     assert!(ran.err.contains("Usage"));
 }
 
-/// The help text in docs/cli.md is the program's.
+/// The help text in docs/cli.md is up to date.
 #[test]
-fn the_manual_holds_the_help_text() {
+fn the_manual_contains_the_help_text() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
     let old = fs::read_to_string(&path).unwrap();
     let mut help = run(&["--help"]).out;
     for command in gcdump::cli::COMMANDS {
         let text = run(&[command.name, "--help"]).out;
-        // The options that every command has are shown once.
+        // Global options are shown once.
         let own = text.split("Options of every command:").next().unwrap().trim_end();
         help.push_str(&format!("\n$ gcdump {} --help\n{own}\n", command.name));
     }
@@ -79,7 +79,7 @@ fn the_manual_holds_the_help_text() {
     }
 }
 
-/// (file name, content, part of the message)
+/// File name, content, part of the message.
 const NO_DUMPS: &[(&str, &[u8], &str)] = &[
     ("empty.dmp", b"", "is empty"),
     ("notes.dmp", b"just some text\nof two lines\n", "text"),
@@ -92,7 +92,7 @@ const NO_DUMPS: &[(&str, &[u8], &str)] = &[
 ];
 
 #[test]
-fn what_is_no_dump_is_named() {
+fn other_files_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     for (name, content, message) in NO_DUMPS {
         let path = folder.path().join(name);
@@ -133,7 +133,7 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn a_handle_type_that_the_runtime_lacks_is_wrong_usage() {
+fn a_handle_type_unknown_to_the_runtime_is_a_usage_error() {
     let (dumps, _) = common::known_dumps(|r| r["name"] == "net9-wks-basics-heap");
     let Some(dump) = dumps.first() else { return println!("skipped: net9-wks-basics-heap is not unpacked") };
     let ran = run(&["handles", "--type", "cross-reference", dump.path.to_str().unwrap()]);
@@ -142,7 +142,7 @@ fn a_handle_type_that_the_runtime_lacks_is_wrong_usage() {
 }
 
 #[test]
-fn what_a_mini_dump_lacks_is_named_and_the_exit_code_says_partial() {
+fn a_mini_dump_gives_a_partial_answer_that_names_what_is_missing() {
     let (dumps, _) = common::known_dumps(|r| r["kind"] == "mini" || r["kind"] == "triage");
     for dump in &dumps {
         for command in ["info", "handles"] {
@@ -163,7 +163,7 @@ fn strict_makes_any_warning_count() {
     let folder = tempfile::tempdir().unwrap();
     let whole = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
     let cut = folder.path().join("cut.dmp");
-    // The last range of the dump is lost; the heap is not in it.
+    // The last range of the dump is lost; it is not part of the heap.
     fs::write(&cut, &whole[..whole.len() - 4096]).unwrap();
     let plain = run(&["oom", "--no-local-files", cut.to_str().unwrap()]);
     assert_eq!(plain.exit, Exit::Ok, "{}", plain.err);
@@ -227,7 +227,7 @@ fn a_closed_pipe_is_success() {
 }
 
 #[test]
-fn the_first_object_is_there_at_once() {
+fn the_first_object_is_printed_at_once() {
     for format in ["json", "ndjson", "csv", "table"] {
         let dump = own_dump();
         let mut child = binary()
@@ -249,7 +249,7 @@ fn the_first_object_is_there_at_once() {
 }
 
 #[test]
-fn the_dump_may_be_left_out() {
+fn the_dump_may_be_omitted() {
     let folder = tempfile::tempdir().unwrap();
     let none = binary().arg("heap").current_dir(folder.path()).output().unwrap();
     assert_eq!(none.status.code(), Some(2));
@@ -277,7 +277,7 @@ fn an_answer_can_go_to_a_file() {
     assert_eq!(answer["command"], "heap");
     let ran = run(&["heap", "-o", "/does/not/exist/x", DUMP]);
     assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
-    // An answer that cannot be had does not cost the one that is there, and leaves nothing behind.
+    // A failed command neither overwrites the previous answer nor leaves a file behind.
     let ran = run(&["object", "0x1", "-o", path.to_str().unwrap(), DUMP]);
     assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
     let late = ["heap", "--timeout", "1ms", "-o", path.to_str().unwrap(), DUMP];
@@ -285,7 +285,7 @@ fn an_answer_can_go_to_a_file() {
     assert_eq!(late.status.code(), Some(6));
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&fs::read(&path).unwrap()).unwrap(), answer);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    // Devices are written to as they are.
+    // Devices are written in place.
     let ran = run(&["heap", "-o", "/dev/null", DUMP]);
     assert_eq!((ran.exit, ran.err.as_str()), (Exit::Ok, ""));
     assert!(!Path::new("/dev/null").is_file());
@@ -298,12 +298,12 @@ fn an_answer_can_go_to_a_file() {
 }
 
 #[test]
-fn a_timeout_ends_politely() {
+fn a_timeout_is_reported() {
     let gcdump = |args: &[&str]| {
         let mut c = Command::new(env!("CARGO_BIN_EXE_gcdump"));
         c.args(args).args(["--no-local-files"]).arg(own_dump()).output().unwrap()
     };
-    // 65 MB when decompressed, which alone takes longer than this.
+    // Decompressing 65 MB alone takes longer than this.
     let large = own_dump().with_file_name("corpus/net10-svr-oom-heap.dmp.zst");
     let mut cut = Command::new(env!("CARGO_BIN_EXE_gcdump"));
     let cut = cut.args(["objects", "--json", "--no-local-files", "--timeout", "1ms"]).arg(large).output().unwrap();

@@ -1,4 +1,4 @@
-//! Damage to a real dump: cut off anywhere, bytes flipped where they hurt. Never a panic, a hang, or an invented answer.
+//! A real dump truncated anywhere, and with flipped bytes: no panic, no hang, and an answer or a message.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -26,7 +26,7 @@ fn survive(path: &Path, command: &[&str], what: &str) {
     let ran = catch_unwind(AssertUnwindSafe(|| run(&args))).unwrap_or_else(|_| panic!("{command:?} panicked: {what}"));
     assert!(started.elapsed() < Duration::from_secs(10), "{command:?} took {:?}: {what}", started.elapsed());
     assert!([0, 1, 3, 4, 5].contains(&ran.exit.code()), "{command:?} ended with {:?}: {what}: {}", ran.exit, ran.err);
-    // An answer or a message, never both missing.
+    // An answer or a message.
     assert!(!ran.out.is_empty() || !ran.err.is_empty(), "{command:?} said nothing: {what}");
 }
 
@@ -43,10 +43,10 @@ fn a_real_dump_cut_off_at_200_points() {
     let (_folder, path, len) = copy();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     for i in 0..200u64 {
-        // From the end to the very beginning; the last ones fall into the headers.
+        // From the end to the start; the last cuts are in the headers.
         let at = if i < 150 { len - len / 151 * (i + 1) } else { (200 - i) * 300 };
         file.set_len(at).unwrap();
-        // Each command at every length, or each length with one command.
+        // Every command at every length, or one command per length.
         let n = cases(1, COMMANDS.len());
         for command in COMMANDS.iter().cycle().skip(i as usize % COMMANDS.len()).take(n) {
             survive(&path, command, &format!("cut at {at} of {len}"));
@@ -66,7 +66,7 @@ fn a_real_dump_with_flipped_bytes() {
         seed
     };
     for round in 0..cases(100, 400) as u64 {
-        // Fifty bytes a round: half of them in headers and notes, half anywhere; restored afterwards.
+        // Fifty bytes per round, half of them in headers and notes; restored afterwards.
         let mut undo = Vec::new();
         for i in 0..50u64 {
             let at = if i % 2 == 0 { random() % (len / 200) } else { random() % len };

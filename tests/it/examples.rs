@@ -1,4 +1,4 @@
-//! Every command of the registry shows examples in its help; each of them works as it stands there.
+//! Every command shows examples in its help, and each example works.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::common::{ask, own_dump, run};
 use gcdump::cli::{COMMANDS, Exit};
 use serde_json::Value;
 
-/// What the blanks of examples stand for in the dump of the repository.
+/// Values for the placeholders of examples, from the dump of the repository.
 struct Blanks {
     folder: tempfile::TempDir,
     object: String,
@@ -27,7 +27,7 @@ impl Blanks {
         }
     }
 
-    /// Runs an example; `OUT` is a new file each time.
+    /// Runs an example, with a new file for `OUT`.
     fn run(&self, example: &[String], more: &[&str]) -> crate::common::Ran {
         let out = self.folder.path().join("out.dmp");
         let _ = std::fs::remove_file(&out);
@@ -78,7 +78,7 @@ fn every_format_of_an_example_can_be_read() {
 
         let ran = blanks.run(&example, &["--format", "csv"]);
         assert_eq!(ran.exit, json.exit, "{example:?}");
-        // The reader refuses rows of another length than the first.
+        // The reader rejects rows of unequal length.
         let rows = csv::Reader::from_reader(ran.out.as_bytes()).into_records().map(|r| r.unwrap_or_else(|e| panic!("{example:?}: {e}")));
         let _ = rows.count();
         assert!(!ran.out.is_empty(), "{example:?}: no columns");
@@ -86,14 +86,14 @@ fn every_format_of_an_example_can_be_read() {
 }
 
 #[test]
-fn the_help_of_a_command_shows_its_examples_and_what_sos_calls_it() {
+fn the_help_of_a_command_shows_its_examples_and_sos_names() {
     let overview = run(&["--help"]).out;
     for entry in COMMANDS {
         assert!(overview.lines().any(|l| l.trim_start().starts_with(entry.name)), "{} is not in --help", entry.name);
         assert!(overview.contains(entry.group.title()));
         let help = run(&[entry.name, "--help"]);
         assert_eq!((help.exit, help.err.as_str()), (Exit::Ok, ""), "{}", entry.name);
-        // Long lines are broken.
+        // Long lines are wrapped.
         let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown = plain(&help.out);
         for example in entry.examples {

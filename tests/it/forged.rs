@@ -1,4 +1,4 @@
-//! Dumps that show the same bytes of their file at many addresses: what is looked at stays within the length of the file.
+//! Dumps that map the same bytes of their file to many addresses: reads are bounded by the length of the file.
 
 use crate::common::{number, walker};
 use crate::support::{Shape, Spec, Target};
@@ -17,7 +17,7 @@ fn whole(dump: &DumpFile) -> u64 {
     dump.bytes.len() as u64
 }
 
-/// Shows the whole file `times` times behind `at`. Returns where that ends.
+/// Maps the whole file `times` times, from `at` on. Returns the end.
 fn repeat(dump: &mut DumpFile, at: u64, times: u64) -> u64 {
     let len = whole(dump);
     dump.ranges.extend((0..times).map(|i| CapturedRange { start: Addr(at + i * len), len, offset: 0 }));
@@ -28,7 +28,7 @@ fn repeat(dump: &mut DumpFile, at: u64, times: u64) -> u64 {
 fn a_segment_with_more_bytes_than_the_file_is_not_walked() {
     for shape in Shape::ALL {
         let mut target = Spec::standard(shape).build();
-        // No objects lie behind the last segment that has some.
+        // There are no objects after the last nonempty segment.
         let segments = target.expected()["segments"].as_array().unwrap().clone();
         let full = segments.iter().filter(|s| s["allocated_bytes"] != 0);
         let last = full.max_by_key(|s| number(&s["start"])).unwrap();
@@ -64,7 +64,7 @@ fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
         let free = dump.ranges.iter().map(|r| r.start.0 + r.len).max().unwrap().next_multiple_of(0x1000);
         let end = repeat(&mut dump, free, 2);
         let (count, len) = (dump.threads.len(), whole(&dump));
-        // All threads have the same stack, which is almost as long as the file.
+        // All threads share a stack almost as long as the file.
         for thread in &mut dump.threads {
             thread.registers = vec![Register { name: "r0", value: 0 }];
             thread.stack_pointer = Some(Addr(free + 0x1000));

@@ -1,6 +1,6 @@
-//! The integration tests, one program: `cargo test --test it`, `cargo test --test it verify::` for one module.
+//! The integration tests, in a single binary: `cargo test --test it`, or `cargo test --test it verify::` for one module.
 //!
-//! Tests run beside each other in this process: none sets a variable, the current folder or rayon's global pool.
+//! Tests run in parallel in one process: none may set environment variables, the current folder or rayon's global pool.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -52,6 +52,6 @@ mod trim;
 mod type_names;
 mod verify;
 
-/// Counts for the campaign of `mutation`, each thread for itself.
+/// Counts allocations per thread, for `mutation`.
 #[global_allocator]
 static ALLOCATOR: mutation::Counting = mutation::Counting;

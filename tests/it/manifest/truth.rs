@@ -1,11 +1,11 @@
-//! What the workload program knew about itself, and what a contract reader must find in the 11-shaped dumps.
+//! Comparison with the workload program's own records, and with the expectations for the 11-shaped dumps.
 
 use serde_json::Value;
 
 use super::{Findings, by_address, fields, list, text};
 use crate::common::{Known, ask};
 
-/// The program states names as reflection spells them, ``Lab.Pair`2[A,B]``; everything else prints `Lab.Pair<A, B>`.
+/// The program records names in reflection syntax, ``Lab.Pair`2[A,B]``; gcdump prints `Lab.Pair<A, B>`.
 fn as_printed(reflection: &str) -> String {
     match (reflection.find('`'), reflection.split_once('[')) {
         (Some(tick), Some((_, arguments))) if reflection.ends_with(']') && !arguments.starts_with(']') => {
@@ -39,7 +39,7 @@ pub fn truths(dump: &Known, truth: &Value, has_heap: bool, f: &mut Findings) {
     if let Some(request) = truth["oom_last_request"].as_u64() {
         let (_, ours) = ask(&dump.path, &["oom"]);
         let recorded: Vec<&Value> = list(&ours["data"]["heaps"]).iter().filter(|h| h["reason"] != "none").collect();
-        // The recorded size is the request rounded up, with 32 bytes more on the LOH: 3 000 021 elements become 3 000 080.
+        // The recorded size is the request rounded up, plus 32 bytes on the LOH: 3 000 021 elements become 3 000 080.
         let fits = recorded.iter().any(|h| h["alloc_size"].as_u64().is_some_and(|n| n >= request && n <= request + 96));
         let index = recorded.iter().any(|h| h["gc_index"] == truth["gc"]["index"]);
         if recorded.len() == 1 && fits && index {

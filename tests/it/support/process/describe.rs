@@ -1,4 +1,4 @@
-//! Bookkeeping, facts, and the descriptors that lead to everything.
+//! Bookkeeping, GC facts, and the descriptors.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ impl Builder {
             let at = self.native(CARD_INFO);
             self.set(at, "CardTableInfo", "Recount", recount);
             self.set(at, "CardTableInfo", "Size", size);
-            // The pointer leads behind the header of the next one.
+            // The pointer refers to the end of the next header.
             self.set(at, "CardTableInfo", "NextCardTable", if next == 0 { 0 } else { next + CARD_INFO });
             if recount != 0 {
                 let range = json!({"start": hex(at), "end": hex(at + size)});
