@@ -95,7 +95,7 @@ impl Finder<'_> {
         if address >= segment.allocated {
             let what = if address < segment.committed { "committed" } else { "reserved" };
             let range = Some(AddrRange::new(segment.allocated, segment.reserved));
-            let text = format!("{what} memory behind the last object of {home}");
+            let text = format!("{what} memory after the last object of {home}");
             return Some(WhereReport { kind: PlaceKind::SegmentUnused, text, range, ..report });
         }
         if let Some(object) = containing(self.heap, self.namer, address) {

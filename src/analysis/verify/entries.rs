@@ -18,11 +18,11 @@ pub(super) struct Entries<'h> {
 
 fn what(id: FindingId) -> &'static str {
     match id {
-        FindingId::ReferenceUnaligned => "which is no multiple of the pointer size",
-        FindingId::ReferenceToMiddle => "which lies inside of an object",
+        FindingId::ReferenceUnaligned => "which is not a multiple of the pointer size",
+        FindingId::ReferenceToMiddle => "which is inside an object",
         FindingId::ReferenceToFree => "which is free space",
         FindingId::ReferenceToUnused => "which is not yet filled with objects",
-        _ => "which lies in no segment of the heap",
+        _ => "which is outside the heap",
     }
 }
 

@@ -70,9 +70,9 @@ fn lists(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
         }
         let place = list.segments.last().copied().unwrap_or(list.link);
         let what = match list.end {
-            ListEnd::Seen => "a segment that is on a list already",
-            ListEnd::TooLong => "more segments than there can be",
-            _ => "something that is no segment",
+            ListEnd::Seen => "a segment that is already on a list",
+            ListEnd::TooLong => "more segments than possible",
+            _ => "not a segment",
         };
         sink.add(Found::new(FindingId::SegmentBadLink, place).related(list.target).name(what));
     }
