@@ -262,7 +262,7 @@ fn generic_and_dynamic_methods_have_names() {
                     if !next_fits || !(3..=6).contains(&size) && kind == 5 || size < count {
                         continue;
                     }
-                    match (kind, methods.name(&names, md)) {
+                    match (kind, methods.name(names, md)) {
                         (5, Some(m)) if count == 0 => {
                             if m.quality == NameQuality::Exact && m.token.is_some() {
                                 generic += usize::from(m.name.contains(">("));
@@ -335,7 +335,7 @@ fn every_method_belongs_to_its_type() {
                 let own: BTreeSet<u32> = metadata.methods_of(names.method_tables().rid(&info).unwrap()).into_iter().collect();
                 for place in places {
                     let md = chunk.plus(header + place * 8);
-                    match methods.name(&names, md) {
+                    match methods.name(names, md) {
                         Some(m) if m.token.is_none() => {}
                         Some(m) if m.declaring_type == mt && own.contains(&(m.token.unwrap() & 0xff_ffff)) => right += 1,
                         other => wrong.push(format!("{md}: {other:?}")),
