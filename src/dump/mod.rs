@@ -42,7 +42,7 @@ pub use open::{OpenOptions, open, open_bytes};
 pub use sniff::FileKind;
 pub(crate) use sniff::sniff;
 pub(crate) use stacks::ThreadStacks;
-pub use write::{Layout, RedactRegisters, WriteError, lay_out};
+pub use write::{Layout, Ranges, RedactRegisters, WriteError, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape, file_name};
 pub use crate::model::{Compression, Container};

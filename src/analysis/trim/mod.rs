@@ -11,15 +11,12 @@ use std::io::{self, Write};
 
 use crate::base::ranges::{bytes, intersect, subtract, union};
 use crate::base::{Addr, AddrRange};
-use crate::dump::{Container, Layout, ThreadStacks, WriteError, lay_out};
+use crate::dump::{Layout, Ranges, ThreadStacks, WriteError, lay_out};
 use crate::memory::Memory;
 use crate::model::{RedactionModel, TrimKind, TrimPart};
 use crate::session::Dump;
 use redact::Redaction;
 use sink::Sink;
-
-/// Maximum ranges of an ELF core: some readers do not support more than 65 534 program headers (`PN_XNUM`).
-const MAX_RANGES: usize = 60_000;
 
 /// Memory read by the commands.
 #[derive(Clone, Debug, Default)]
@@ -70,14 +67,11 @@ impl<'d> Trim<'d> {
     /// [`WriteError`].
     pub fn new(dump: &'d Dump, reads: Reads, redact: bool) -> Result<Trim<'d>, WriteError> {
         let captured = captured(dump.memory());
-        let mut gap = match dump.file().facts.container {
-            // Approximate size of a range's table entry.
-            Container::ElfCore => 64,
-            Container::Minidump => 16,
-        };
+        let format = Ranges::of(dump.file().facts.container);
+        let mut gap = format.entry_bytes;
         let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).copied().collect();
         let mut ranges = intersect(&union(wanted.clone(), gap), &captured);
-        while ranges.len() > MAX_RANGES && dump.file().facts.container == Container::ElfCore && gap < 1 << 16 {
+        while ranges.len() > format.most && gap < 1 << 16 {
             gap = gap.saturating_mul(2);
             ranges = intersect(&union(wanted.clone(), gap), &captured);
         }
