@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, Answer, Count, total};
+use crate::base::{Addr, Answer, Count, len64, total};
+use crate::clr::header::Headers;
+use crate::clr::wrappers::Wrappers;
 use crate::gc::HandleFilter;
 use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 use crate::session::{Error, Runtime};
@@ -27,9 +29,9 @@ pub struct HandlesQuery {
 pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
-    let supported = gc.supported_handles();
-    if let Some(kind) = query.kinds.iter().find(|k| !supported.contains(k)) {
-        let names: Vec<&str> = supported.iter().map(|k| k.name()).collect();
+    let types = gc.handle_types();
+    if let Some(kind) = query.kinds.iter().find(|k| !types.contains(k)) {
+        let names: Vec<&str> = types.iter().map(|k| k.name()).collect();
         return Err(Error::Query(format!("this runtime has no handles of type {kind}; it has {}", names.join(", "))));
     }
     let heap = if query.by == Some(HandleBy::Generation) { Some(runtime.heap()?) } else { None };
@@ -39,11 +41,17 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut names: FxHashMap<Addr, Option<String>> = FxHashMap::default();
     let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
     let list = !query.stat && query.by.is_none();
+    let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
+    let wrappers = Wrappers::bind(runtime.memory(), runtime.descriptor(), headers);
+    let ref_count = |h: &HandleModel| wrappers.ref_count(h.object, h.method_table?, namer.types().ok()?);
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
     let mut groups: BTreeMap<Option<String>, u64> = BTreeMap::new();
     let mut handles: Vec<HandleModel> = Vec::new();
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
         counts.entry(h.kind).or_default().bump();
+        if list || query.by == Some(HandleBy::ObjectType) {
+            h.method_table = gc.method_table(h.object);
+        }
         if let Some(by) = query.by {
             let key = match by {
                 HandleBy::Type => Some(h.kind.name().to_string()),
@@ -53,6 +61,9 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             groups.entry(key).or_default().bump();
         }
         if list {
+            if let Some(found) = (h.kind == HandleKind::RefCounted).then(|| ref_count(&h)).flatten() {
+                (h.ref_count, h.strong) = (Some(found.count), found.strong);
+            }
             h.object_type = h.method_table.and_then(&mut name);
             let secondary = h.secondary.filter(|s| h.kind == HandleKind::Dependent && !s.is_null());
             h.secondary_type = secondary.and_then(|s| gc.method_table(s)).and_then(&mut name);
@@ -62,11 +73,15 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let tables = notes.take(walked);
     let mut groups: Vec<HandleGroup> = groups.into_iter().map(|(key, count)| HandleGroup { key, count }).collect();
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
+    let (supported, supported_by) = gc.supported_handles();
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
         total: total(counts.values().copied()),
         counts: counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect(),
         supported,
+        supported_by,
+        ref_counts_unknown: list
+            .then(|| len64(handles.iter().filter(|h| h.kind == HandleKind::RefCounted && h.ref_count.is_none()).count())),
         tables,
         handles: list.then_some(handles),
         by: query.by,

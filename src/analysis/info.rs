@@ -1,10 +1,11 @@
 //! The kind of a dump, its runtimes, and which commands it can answer.
 
-use crate::base::{Answer, Collector, Notes, len64, total};
+use super::answers::answers;
+use crate::base::{Answer, Collector, len64, total};
 use crate::contract::Description;
 use crate::dump::Trimmed;
 use crate::gc::Gc;
-use crate::memory::{diag_page, hex};
+use crate::memory::{diag_page, hex, is_diag_page};
 use crate::model::{
     AnswerKind, AnswerModel, DumpKind, DumpModel, DumpWriter, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount,
     RuntimeBrief, RuntimeModel, SegmentModel,
@@ -117,66 +118,21 @@ fn brief(r: &Description) -> RuntimeBrief {
     }
 }
 
-/// Tries the readers. Notes of opening and of the GC go to `notes`; data that a reader lacks becomes the reason why its
-/// command cannot answer in full.
+/// Notes of the GC's facts go to `notes`: they are part of the answer. What a command lacks is told as the reason why it cannot
+/// answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
-    let mut out = Probe::default();
-    let mut answer = |command: &str, some: bool, lost: &Notes, error: Option<String>| {
-        let reason = error.or_else(|| lost.first_loss().map(|n| n.message.clone()));
-        let answer = match (&reason, some) {
-            (None, _) => AnswerKind::Full,
-            (Some(_), true) => AnswerKind::Partial,
-            (Some(_), false) => AnswerKind::No,
-        };
-        out.answers.push(AnswerModel { command: command.into(), answer, reason });
-    };
-    let nothing_lost = Notes::new();
-    match runtime.gc() {
-        Err(e) => {
-            for command in ["heap", "segments", "handles", "oom"] {
-                answer(command, false, &nothing_lost, Some(e.to_string()));
-            }
-        }
-        Ok(gc) => {
-            let (facts, gc) = (&gc.notes, notes.with(gc));
-            // A truncated heap list loses everything that is read per heap.
-            let with_facts = |own: &Notes| {
-                let mut all = facts.clone();
-                all.extend(own);
-                all
-            };
-            let segments = gc.segments();
-            let lost = with_facts(&segments.notes);
-            out.segments_whole = lost.complete();
-            out.segments = segments.data;
-            answer("heap", !out.segments.is_empty(), &lost, None);
-            answer("segments", !out.segments.is_empty(), &lost, None);
-            let sum = |f: fn(&SegmentModel) -> u64| total(out.segments.iter().map(f));
-            let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
-            let lacking = if out.segments.is_empty() {
-                Some("no segment could be read; coverage unknown".into())
-            } else {
-                (captured < allocated).then(|| format!("{captured} of {allocated} object bytes are in the dump"))
-            };
-            answer("objects", captured > 0, &nothing_lost, lacking);
-            let found = gc.probe_handles();
-            let lost = with_facts(&found.notes);
-            let nothing = (found.data == (0, 0) && lost.complete()).then(|| "no handle table found".to_string());
-            answer("handles", found.data.1 > 0, &lost, nothing);
-            let oom = gc.oom();
-            answer("oom", !oom.data.is_empty(), &with_facts(&oom.notes), None);
-            let mechanisms = notes.take(gc.global_mechanisms());
-            out.gc = Some(gc_model(gc, mechanisms));
-        }
+    let (answers, segments) = answers(runtime);
+    let gc = runtime.gc().ok().map(|gc| {
+        let gc = notes.with(gc);
+        gc_model(gc, notes.take(gc.global_mechanisms()))
+    });
+    Probe {
+        gc,
+        segments_whole: segments.as_ref().is_some_and(Answer::complete),
+        segments: segments.map(|s| s.data).unwrap_or_default(),
+        answers,
+        managed_threads: runtime.threads().ok().map(|threads| len64(threads.len())),
     }
-    match runtime.threads() {
-        Err(e) => answer("threads", false, &nothing_lost, Some(e.to_string())),
-        Ok(threads) => {
-            answer("threads", !threads.is_empty(), &threads.notes, None);
-            out.managed_threads = Some(len64(threads.len()));
-        }
-    }
-    out
 }
 
 fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
@@ -211,7 +167,9 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
         Some(Trimmed { redacted: false }) => "; trimmed by gcdump",
         Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
     };
-    let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}"), writer);
+    let cut = facts.truncated_bytes > 0;
+    let cut_off = if cut { "; cut off" } else { "" };
+    let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}{cut_off}"), writer);
     if let Some(flags) = facts.minidump_flags {
         let has = |flag: u64| flags & flag != 0;
         let why = format!("minidump flags {flags:#x}");
@@ -226,7 +184,9 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
         };
         return say(kind, &why, Some(DumpWriter::Windows).filter(|_| facts.os == crate::base::Os::Windows));
     }
-    if diag_page(dump.memory()).is_some() {
+    // createdump writes its page last: a dump that is cut off announces it only.
+    let announced = || dump.file().regions.iter().any(|r| is_diag_page(dump.memory(), r.range.start));
+    if diag_page(dump.memory()).is_some() || announced() {
         // createdump does not record the requested type.
         let image = runtime.and_then(|r| r.description().site.image.as_ref());
         let code_there = image.is_some_and(|i| dump.memory().captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));
@@ -234,7 +194,7 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
         return match (heap_there, code_there && !from_file) {
             (true, true) => say(DumpKind::Full, "createdump; GC heap and code of the runtime captured", Some(DumpWriter::Createdump)),
             (true, false) => say(DumpKind::Heap, "createdump; GC heap captured, code of the runtime not", Some(DumpWriter::Createdump)),
-            (false, _) if runtime.is_none() || probe.gc.is_none() => {
+            (false, _) if runtime.is_none() || probe.gc.is_none() || cut => {
                 say(DumpKind::Unknown, "createdump; no GC heap was found", Some(DumpWriter::Createdump))
             }
             (false, _) if probe.segments_whole => {
@@ -246,6 +206,9 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
     if facts.uncaptured_mappings > 0 {
         let why = format!("{} mappings without any captured byte, as kernels write them", facts.uncaptured_mappings);
         return say(DumpKind::KernelCore, &why, Some(DumpWriter::Kernel));
+    }
+    if cut {
+        return say(DumpKind::Unknown, "ELF core without createdump's page: what tells its writer may be in the missing part", None);
     }
     say(DumpKind::Gcore, "ELF core without createdump's page, all mappings captured", Some(DumpWriter::Gdb))
 }

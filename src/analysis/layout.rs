@@ -7,7 +7,8 @@ mod tests;
 use crate::base::Addr;
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::{Category, MethodTableInfo};
-use crate::model::{LayoutField, TypeBrief, TypeCategory, TypeLayout};
+use crate::clr::type_names::TypeNames;
+use crate::model::{LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef};
 
 /// Maximum base types listed.
 const MAX_BASES: usize = 256;
@@ -50,6 +51,8 @@ pub(super) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
         category: category(types, &info),
         generic: info.generics,
         bases: bases(types, &info),
+        parent: (!info.parent.is_null()).then(|| type_ref(types, info.parent)),
+        arguments: arguments(types, &info),
         interfaces: tables.interfaces(mt),
         base_size: info.base_size,
         component_size: info.component_size,
@@ -74,6 +77,21 @@ fn category(types: &Types, info: &MethodTableInfo) -> TypeCategory {
         Category::ValueType => TypeCategory::ValueType,
         Category::Class => TypeCategory::Class,
     }
+}
+
+/// The type with this handle.
+fn type_ref(types: &Types, handle: Addr) -> TypeRef {
+    TypeRef { name: types.names().handle_name(handle).name.clone(), method_table: TypeNames::method_table_of(handle) }
+}
+
+/// Type arguments of a generic instance, the element type of an array.
+fn arguments(types: &Types, info: &MethodTableInfo) -> Vec<TypeRef> {
+    let handles = if info.is_array {
+        types.names().method_tables().element_type(info.address).ok().into_iter().collect()
+    } else {
+        types.names().arguments(info).unwrap_or_default()
+    };
+    handles.into_iter().map(|handle| type_ref(types, handle)).collect()
 }
 
 fn bases(types: &Types, info: &MethodTableInfo) -> Vec<String> {

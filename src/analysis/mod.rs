@@ -3,6 +3,7 @@
 //! Analyses of the runtime alone take a [`Runtime`](crate::session::Runtime), those of the file a
 //! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts it uses.
 
+mod answers;
 mod contracts;
 mod exceptions;
 mod finalizers;

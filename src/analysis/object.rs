@@ -19,12 +19,14 @@ pub struct ObjectQuery {
     pub start: u64,
     /// Maximum number of elements to list.
     pub count: u64,
+    /// Whether fields and elements are listed.
+    pub fields: bool,
 }
 
 impl ObjectQuery {
     /// The object at `address`, with its first hundred elements.
     pub fn at(address: Addr) -> ObjectQuery {
-        ObjectQuery { address, start: 0, count: 100 }
+        ObjectQuery { address, start: 0, count: 100, fields: true }
     }
 }
 
@@ -38,7 +40,12 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     // Outside all segments, or in a part that could not be walked, an object may still start at the address itself.
     let address = containing(heap, &namer, query.address).map_or(query.address, |o| o.address);
     let report = report(&values, &ObjectQuery { address, ..*query }).ok_or(Error::NoObject(query.address))?;
-    let report = notes.take(report);
+    let mut report = notes.take(report);
+    if !query.fields {
+        report.fields.clear();
+        report.elements.clear();
+        report.truncated.retain(|part| *part != CutShort::Elements);
+    }
     let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
     let report = ObjectReport {
         interior: (report.address != query.address).then_some(query.address),

@@ -243,6 +243,11 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     }
     best.cut();
     drop(parts);
+    if heap.runtime().file().facts.trimmed.is_some_and(|t| t.redacted) {
+        let what = "the contents of strings were overwritten by trim --redact: values are not those of the process, and all of one length are \
+                    the same";
+        notes.add(NoteKind::Missing, None, what);
+    }
     if totals.unreadable > 0 {
         notes.add(NoteKind::Missing, None, format!("the content of {} strings is not wholly in the dump", totals.unreadable));
     }

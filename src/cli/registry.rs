@@ -53,7 +53,7 @@ const AFTER_HELP: &str = "\
 Examples:
   gcdump info crash.dmp                  what the dump contains and can answer
   gcdump heap crash.dmp                  the heap by generation
-  gcdump handles --type strong crash.dmp
+  gcdump handles --type strong,pinned crash.dmp
   gcdump handles --json crash.dmp | jq '.data.counts'
 
 DUMP defaults to $GCDUMP_DUMP, or the only dump in the current folder.

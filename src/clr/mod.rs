@@ -16,6 +16,7 @@ pub mod strings;
 pub mod threads;
 pub mod type_names;
 pub mod values;
+pub mod wrappers;
 
 use crate::contract::Contract;
 
@@ -28,4 +29,6 @@ pub const CONTRACTS: &[Contract] = &[
     modules::Modules::METADATA,
     objects::Objects::CONTRACT,
     threads::Threads::CONTRACT,
+    wrappers::Wrappers::BUILT_IN_COM,
+    wrappers::Wrappers::COM_WRAPPERS,
 ];

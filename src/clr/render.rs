@@ -247,6 +247,10 @@ impl<'r> Renderer<'r> {
         let home = Home { module: module.name.clone(), token: Some(token) };
         let levels = module.metadata.as_ref().and_then(|m| levels(m, rid));
         let Some(levels) = levels else {
+            if let Some(name) = self.tables.known_name(info) {
+                self.push(name);
+                return Some(home);
+            }
             let Some(name) = module.simple_name() else {
                 self.unknown(info.address, depth);
                 return Some(home);

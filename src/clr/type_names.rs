@@ -104,6 +104,12 @@ impl TypeNames {
         Arc::new(self.renderer().handle_name(handle))
     }
 
+    /// The type with this handle has a method table of its own; type descriptors (pointers, function pointers, type variables) have
+    /// none.
+    pub fn method_table_of(handle: Addr) -> Option<Addr> {
+        (!is_type_desc(handle)).then_some(handle)
+    }
+
     fn renderer(&self) -> Renderer<'_> {
         Renderer::new(&self.memory, &self.tables, &self.modules, &self.layouts, self.longest)
     }

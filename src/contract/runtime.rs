@@ -74,6 +74,17 @@ pub enum RuntimeError {
         /// Number of readable runtimes.
         have: usize,
     },
+    /// What leads to the runtime cannot be read, and the dump lacks a part of what it announces.
+    #[error(
+        "no .NET runtime can be read because the dump is cut off: {missing} bytes of the memory that it announces are missing; copy \
+         it again, or write a new one"
+    )]
+    Cut {
+        /// Bytes that are missing.
+        missing: u64,
+        /// What could not be read, as it would be for a whole dump.
+        why: Box<RuntimeError>,
+    },
     /// A NativeAOT program of .NET 8 to 10.
     #[error(
         "{path} is a NativeAOT program without a data contract descriptor (it exports DotNetRuntimeDebugHeader, as .NET 8 to 10 do); \

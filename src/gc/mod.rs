@@ -29,7 +29,7 @@ pub use sweep::Sweep;
 pub(crate) use walk::min_object_size;
 pub use walk::{GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker};
 
-use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
+use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -123,14 +123,10 @@ impl Gc {
         self.read(|r| r.regions())
     }
 
-    /// Calls `visit` for every selected handle, in table order. Returns the number of tables.
+    /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read: their
+    /// method tables are left to the caller.
     pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
         self.read(|r| r.walk_handles(filter, visit))
-    }
-
-    /// Reads the path to the handles, but not the handles: (tables, readable segments).
-    pub fn probe_handles(&self) -> Answer<(usize, usize)> {
-        self.read(|r| r.probe_handles())
     }
 
     /// The finalization queue of every heap.
@@ -179,7 +175,32 @@ impl Deref for Reading<'_> {
     }
 }
 
+/// Damaged heaps that have notes of their own; more share one.
+const FEW_HEAPS: usize = 8;
+
 impl Reading<'_> {
+    /// Reads `what` of each heap. A wrong number of heaps makes thousands of them, all damaged: a few tell as much.
+    fn each_heap<T>(&self, what: &str, mut read: impl FnMut(&Reading<'_>, HeapId) -> T) -> Vec<T> {
+        let (mut damaged, mut further) = (0usize, 0usize);
+        let mut one = |heap: &HeapId| {
+            let reading = Reading { gc: self.gc, notes: Collector::new() };
+            let data = read(&reading, *heap);
+            let notes = reading.notes.into_notes();
+            if notes.complete() || damaged < FEW_HEAPS {
+                damaged = damaged.saturating_add(usize::from(!notes.complete()));
+                self.notes.extend(&notes);
+            } else {
+                further.bump();
+            }
+            data
+        };
+        let out = self.facts.heaps.iter().map(&mut one).collect();
+        if further > 0 {
+            self.notes.add(NoteKind::Invalid, None, format!("the {what} of {further} further heaps cannot be read whole either"));
+        }
+        out
+    }
+
     /// A required value; adds a note if it is absent.
     fn needed<T>(&self, what: &str, value: Result<T, ReadError>) -> Option<T> {
         value.map_err(|e| self.notes.add(NoteKind::Missing, e.address, format!("{what}: {e}"))).ok()

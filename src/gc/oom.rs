@@ -12,11 +12,11 @@ impl Reading<'_> {
         let mut heaps = Vec::new();
         match (OomLayout::bind(&self.descriptor), self.places.oom) {
             (Ok(layout), Some(place)) => {
-                for heap in &self.facts.heaps {
-                    let Some(at) = place.of(heap.address) else { continue };
+                let read = self.each_heap("out-of-memory histories", |reading, heap| {
                     let what = format!("heap {}: out-of-memory history", heap.index);
-                    heaps.extend(self.needed(&what, self.oom_at(&layout, *heap, at)));
-                }
+                    reading.needed(&what, reading.oom_at(&layout, heap, place.of(heap.address)?))
+                });
+                heaps.extend(read.into_iter().flatten());
             }
             (Err(e), _) => self.notes.add(NoteKind::Missing, None, format!("out-of-memory history: {e}")),
             (_, None) => {

@@ -58,12 +58,16 @@ impl Reading<'_> {
     /// Every segment of every heap, once, ordered by heap and generation.
     pub(super) fn segments(&self) -> Vec<SegmentModel> {
         let mut seen = HashSet::new();
-        let mut out = Vec::new();
-        for heap in &self.facts.heaps {
-            let mut own = self.segments_of(*heap, &mut seen);
+        let out = self.each_heap("segment lists", |reading, heap| {
+            let mut own = reading.segments_of(heap, &mut seen);
             // Stable: keeps list order within a generation.
             own.sort_by_key(|s| s.generation);
-            out.extend(own);
+            own
+        });
+        let out: Vec<SegmentModel> = out.into_iter().flatten().collect();
+        // Every heap has segments from its initialisation on.
+        if out.is_empty() && self.notes.notes().complete() {
+            self.notes.add(NoteKind::Missing, None, "no segment found");
         }
         out
     }

@@ -20,7 +20,7 @@ mod record;
 mod text;
 mod window;
 
-pub(crate) use diag_page::diag_page;
+pub(crate) use diag_page::{diag_page, is_diag_page};
 pub use files::FileSearch;
 pub(crate) use files::{Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};

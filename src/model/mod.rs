@@ -43,15 +43,15 @@ pub use finalizer::{
 pub use fragmentation::{
     FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighbourModel, PinnedTypeModel,
 };
-pub use handle::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
+pub use handle::{FeatureSource, HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
     AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
     HeapTotals, NamedCount,
 };
 pub use info::{
-    AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource, ModuleFileModel,
-    RuntimeBrief, VersionSource,
+    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource,
+    ModuleFileModel, RuntimeBrief, VersionSource,
 };
 pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
@@ -73,6 +73,6 @@ pub use survival::{
 };
 pub use thread::{GcMode, ThreadModel, ThreadsReport};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
-pub use types::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypesReport};
+pub use types::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals};
 pub use walk::{CoverageModel, GapKind, WalkGap, WalkModel};

@@ -119,6 +119,7 @@ impl Dump {
             notes.add(NoteKind::UnreadableStream, None, "the dump does not name its architecture; assuming 64-bit little endian");
             Shape::LE64
         });
+        note_unused_folders(&options.search, &file, &notes);
         let mut memory = Memory::new(&file, shape);
         if options.record {
             memory.start_recording();
@@ -134,6 +135,9 @@ impl Dump {
             search: options.search.clone(),
             progress: options.progress.clone().unwrap_or_else(|| Arc::new(Silent)),
         });
+        // Advice on what a whole dump lacks would mislead.
+        let missing = process.file.facts.truncated_bytes;
+        let found = found.map_err(|why| if missing > 0 { RuntimeError::Cut { missing, why: Box::new(why) } } else { why });
         let runtimes = found.map(|list| list.into_iter().map(|d| Runtime::new(Arc::clone(&process), d)).collect());
         Dump { process, runtimes: Arc::new(runtimes) }
     }
@@ -183,5 +187,21 @@ impl Dump {
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.process.limits
+    }
+}
+
+/// Notes folders given with `--modules` that hold no file named like a module of the process.
+fn note_unused_folders(search: &FileSearch, file: &DumpFile, notes: &Collector) {
+    for folder in &search.modules {
+        if file.modules.iter().any(|m| search.is_in(folder, &m.path)) {
+            continue;
+        }
+        let what = format!(
+            "{} holds no file named like one of the {} modules of the process: --modules takes the folder with the files itself, and does \
+             not search those in it",
+            folder.display(),
+            file.modules.len()
+        );
+        notes.add(NoteKind::ModuleMismatch, None, what);
     }
 }

@@ -315,3 +315,98 @@ fn a_timeout_is_reported() {
     assert!(serde_json::from_slice::<serde_json::Value>(&whole.stdout).is_ok());
     assert_eq!(gcdump(&["heap", "--timeout", "5 parsecs"]).status.code(), Some(2));
 }
+
+#[test]
+fn an_unwritable_file_is_named_as_it_was_given() {
+    let ran = run(&["heap", "-o", "/nonexistent/x", DUMP]);
+    assert_eq!(ran.exit, Exit::Usage);
+    assert!(ran.err.contains("/nonexistent/x") && !ran.err.contains(".gcdump-"), "{}", ran.err);
+}
+
+#[test]
+fn a_type_names_what_it_is_made_from_with_addresses() {
+    let layout = |name: &str| run(&["type", name, "--json", "--no-local-files", DUMP]).json()["data"]["layout"].take();
+    let rows = run(&["stat", "--json", "--no-local-files", DUMP]).json();
+    let rows = rows["data"]["types"].as_array().unwrap();
+    let array = rows.iter().find(|t| t["type"] == "System.Object[]").unwrap()["method_table"].as_str().unwrap();
+    let array = layout(array);
+    let [element] = array["arguments"].as_array().unwrap().as_slice() else { panic!("{array}") };
+    let dictionary = layout("System.Collections.Generic.Dictionary<System.String, System.Object>");
+    let arguments: Vec<(&str, &str)> = dictionary["arguments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| (a["name"].as_str().unwrap(), a["method_table"].as_str().unwrap()))
+        .collect();
+    let [string, object] = ["System.String", "System.Object"].map(|n| layout(n)["method_table"].as_str().unwrap().to_string());
+    assert_eq!(arguments, [("System.String", string.as_str()), ("System.Object", object.as_str())]);
+    assert_eq!(dictionary["parent"], serde_json::json!({ "name": "System.Object", "method_table": object }));
+    assert_eq!((&element["name"], &element["method_table"]), (&"System.Object".into(), &object.as_str().into()));
+    assert_eq!(layout("System.Object")["parent"], serde_json::Value::Null);
+    let shown = run(&["type", "System.Collections.Generic.Dictionary<System.String, System.Object>", "--no-local-files", DUMP]).out;
+    assert!(shown.contains(&format!("{string} System.String")) && shown.contains(&format!("{object} System.Object")), "{shown}");
+}
+
+#[test]
+fn an_object_without_its_fields() {
+    let string = run(&["objects", "--type", "System.Object[]", "--json", "--no-local-files", DUMP]).json();
+    let array = string["data"]["objects"][0]["address"].as_str().unwrap().to_string();
+    for form in [&["object", "--no-fields"][..], &["dumpobj", "-nofields"]] {
+        let ran = run(&[form, &[array.as_str(), "--json", "--no-local-files", DUMP]].concat());
+        let data = &ran.json()["data"];
+        assert_eq!((ran.exit, &data["elements"], &data["truncated"]), (Exit::Ok, &serde_json::json!([]), &serde_json::json!([])));
+        assert!(data["length"].as_u64().is_some());
+    }
+}
+
+#[test]
+fn totals_of_garbage_align_with_its_classes() {
+    let out = run(&["unreachable", "--no-local-files", DUMP]).out;
+    let column = |name: &str| out.lines().find(|l| l.starts_with(name)).map(|l| l.find(" object").unwrap_or(0)).unwrap();
+    let value = |name: &str| {
+        let line = out.lines().find(|l| l.starts_with(name)).unwrap();
+        line.len() - line[name.len()..].trim_start().len()
+    };
+    assert!(column("total") > 0);
+    assert_eq!(value("total"), value("reachable"), "{out}");
+    let classes: Vec<&str> = out.lines().filter(|l| l.contains(" object") && !l.starts_with("roots")).collect();
+    let starts: Vec<usize> = classes.iter().filter_map(|l| l.find("  ").map(|i| i + l[i..].len() - l[i..].trim_start().len())).collect();
+    assert!(starts.len() > 2 && starts.windows(2).all(|w| w[0] == w[1]), "{out}");
+}
+
+#[test]
+fn csv_names_who_holds() {
+    let rows = |args: &[&str]| -> Vec<std::collections::BTreeMap<String, String>> {
+        let ran = run(&[args, &["--format", "csv", "--no-local-files", DUMP]].concat());
+        let mut lines = ran.out.lines();
+        let names: Vec<String> = lines.next().unwrap().split(',').map(ToString::to_string).collect();
+        // The texts compared here hold no commas.
+        lines.map(|l| names.iter().cloned().zip(l.split(',').map(ToString::to_string)).collect()).collect()
+    };
+    let suspects = rows(&["retained", "--suspects", "--threshold", "1"]);
+    assert!(suspects.iter().any(|s| !s["root_kind"].is_empty() && !s["root_address"].is_empty()), "{suspects:?}");
+    let held = suspects.iter().find(|s| !s["root_kind"].is_empty()).unwrap();
+    let path = run(&["path", &held["address"], "--json", "--no-local-files", DUMP]).json();
+    let root = &path["data"]["paths"][0]["roots"][0];
+    let steps = rows(&["path", &held["address"]]);
+    let first = &steps[0];
+    assert_eq!(
+        (first["root_kind"].as_str(), first["root_address"].as_str()),
+        (root["kind"].as_str().unwrap(), root["address"].as_str().unwrap())
+    );
+}
+
+#[test]
+fn a_folder_without_modules_is_pointed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("bin")).unwrap();
+    let parent = folder.path().to_str().unwrap();
+    let ran = run(&["stat", "--json", "--no-local-files", "--modules", parent, DUMP]);
+    let warnings = ran.json()["warnings"].clone();
+    let said = |w: &serde_json::Value| w["kind"] == "module-mismatch" && w["message"].as_str().unwrap().contains(parent);
+    assert!(ran.exit == Exit::Ok && warnings.as_array().unwrap().iter().any(said), "{warnings}");
+    // A folder with a file of that name is not.
+    fs::write(folder.path().join("System.Private.CoreLib.dll"), "").unwrap();
+    let warnings = run(&["stat", "--json", "--no-local-files", "--modules", parent, DUMP]).json()["warnings"].clone();
+    assert!(!warnings.as_array().unwrap().iter().any(said), "{warnings}");
+}

@@ -32,7 +32,7 @@ fn name(path: &Path) -> String {
 }
 
 /// Every dump of the repository.
-fn dumps() -> Vec<PathBuf> {
+pub fn dumps() -> Vec<PathBuf> {
     let mut found = vec![own_dump()];
     for entry in fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();

@@ -82,3 +82,25 @@ fn a_real_dump_with_flipped_bytes() {
         }
     }
 }
+
+#[test]
+fn a_cut_dump_is_said_to_be_cut_and_by_whom_it_was_written() {
+    let (_folder, path, len) = copy();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let path = path.to_str().unwrap();
+    // createdump writes the page that tells its dumps from others last.
+    file.set_len(len - 0x1000).unwrap();
+    let ran = run(&["info", "--json", "--no-local-files", path]);
+    let data = &ran.json()["data"];
+    assert_eq!(data["writer"], "createdump", "{data}");
+    assert!(data["kind_evidence"].as_str().unwrap().contains("cut off") && data["truncated_bytes"].as_u64() > Some(0), "{data}");
+    // Nothing of the runtime is left: that it would be in a file beside the dump is no help.
+    file.set_len(len / 8).unwrap();
+    for command in ["stat", "threads", "heap"] {
+        let ran = run(&[command, "--no-local-files", path]);
+        assert_eq!(ran.exit.code(), 4, "{command}");
+        assert!(ran.err.contains("cut off") && !ran.err.contains("--modules"), "{command}: {}", ran.err);
+    }
+    let data = run(&["info", "--json", "--no-local-files", path]).json()["data"].take();
+    assert_eq!((data["writer"].as_str(), data["kind"].as_str()), (Some("createdump"), Some("unknown")), "{data}");
+}

@@ -188,7 +188,7 @@ fn arrays(b: &Bound, f: &[FieldValue], samples: &Value) {
     let jagged = elements("Jagged");
     let second = b.object(jagged.elements[1].object.unwrap());
     assert_eq!(second.elements.iter().map(|e| e.value.clone()).collect::<Vec<_>>(), [json!(2), json!(3)]);
-    let part = object(&b.runtime.heap().unwrap(), &ObjectQuery { address: numbers.address, start: 2, count: 3 }).unwrap();
+    let part = object(&b.runtime.heap().unwrap(), &ObjectQuery { start: 2, count: 3, ..ObjectQuery::at(numbers.address) }).unwrap();
     assert_eq!(part.elements.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["[2]", "[3]", "[4]"]);
     assert_eq!(part.truncated, [gcdump::model::CutShort::Elements]);
 }

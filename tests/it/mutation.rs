@@ -14,8 +14,8 @@
 //! real ones, `t` and `u` for their truncations. A case that aborts the process is recorded in the file printed at the start.
 
 mod allocations;
-mod base;
-mod damage;
+pub mod base;
+pub mod damage;
 
 use crate::common;
 use std::collections::HashMap;

@@ -394,7 +394,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
             "heap,generation,address,objects,bytes,free_objects,free_bytes,context_bytes,in_allocation,not_walked,end"
         }
         ["segments", _] => "list,heap,size_class,start,end,bytes",
-        ["handles"] => "address,type,object,method_table,secondary,object_type,secondary_type",
+        ["handles"] => "address,type,object,method_table,secondary,object_type,secondary_type,strong,ref_count",
         ["handles", "--by", "object-type"] => "object_type,count",
         ["roots"] => "kind,address,object,type,flags,label,thread,method_table",
         ["roots", _] => "count,objects,method_table,type",
@@ -413,11 +413,13 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["objects", "--refs"] => "address,method_table,size,generation,type,refs",
         ["objects", ..] => "address,method_table,size,generation,type",
         ["object", _] => "offset,name,type,address,kind,text,declaring_type",
-        ["retained", "--suspects", ..] => "kind,address,count,retained,share,type",
+        ["retained", "--suspects", ..] => {
+            "kind,address,count,retained,share,type,root_kind,root_address,root,accumulation,accumulation_type"
+        }
         ["retained", "--tree"] => "depth,address,size,retained,share,type",
         ["retained", ..] => "address,size,retained,share,dominated,type",
         ["objsize", _] => "address,size,retained,closure_bytes,closure_objects,shared_bytes,type",
-        ["path", ..] => "path,step,address,size,field,type",
+        ["path", ..] => "path,step,address,size,field,type,root_kind,root_address,root",
         ["where", _] => "address,kind,object,offset,segment,heap,generation,text",
         ["near", _] => "here,address,size,method_table,type",
         ["statics", ..] => "declaring_type,name,type,storage,thread,address,kind,text",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{ask, known_dumps, own_unpacked, shared};
+use crate::common::{self, ask, known_dumps, own_unpacked, shared};
 use gcdump::cli::Exit;
 use serde_json::Value;
 
@@ -115,4 +115,19 @@ fn options_filter_sort_and_limit() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         assert_eq!(pool.install(|| data(&["--min-count", "1"])), all, "{threads} threads");
     }
+}
+
+#[test]
+fn overwritten_contents_are_not_passed_off_as_duplicates() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("redacted.dmp");
+    let (from, to) = (common::own_dump(), copy.to_str().unwrap());
+    let ran = common::run(&["trim", "--redact", from.to_str().unwrap(), to, "--no-local-files"]);
+    assert_eq!(ran.exit, Exit::Ok, "{}", ran.err);
+    let (exit, answer) = ask(&copy, &["strings"]);
+    let warning = &answer["warnings"][0];
+    assert_eq!((exit, &answer["data"]["complete"]), (Exit::Partial, &Value::Bool(false)), "{warning}");
+    assert!(answer["warnings"].to_string().contains("--redact"), "{warning}");
+    // Nothing was overwritten in a copy that was only trimmed.
+    assert_eq!(ask(&from, &["strings"]).0, Exit::Ok);
 }

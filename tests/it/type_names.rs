@@ -371,3 +371,17 @@ fn every_method_table_in_loader_memory_has_a_name() {
         }
     }
 }
+
+#[test]
+fn what_the_runtime_itself_knows_has_a_name_without_metadata() {
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-wait-gcore.dmp.zst");
+    let (_, answer) = common::ask(&dump, &["stat"]);
+    let names: Vec<&str> = answer["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap()).collect();
+    // The rest has neither metadata nor a place among the runtime's globals.
+    assert!(names.iter().any(|n| n.contains("!0x02")), "{names:?}");
+    for known in
+        ["System.String", "System.Object", "System.Object[]", "System.String[]", "System.Byte[]", "System.Char[]", "System.Int32[]"]
+    {
+        assert_eq!(names.iter().filter(|n| **n == known).count(), 1, "{known}: {names:?}");
+    }
+}

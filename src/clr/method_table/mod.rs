@@ -7,6 +7,7 @@ mod net9;
 
 use std::sync::Arc;
 
+use super::metadata::signature::Primitive;
 use crate::base::Addr;
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -47,6 +48,7 @@ layout! {
 layout! {
     struct ClassLayout : "EEClass" {
         method_table: req "MethodTable",
+        element: opt "InternalCorElementType",
     }
 }
 
@@ -125,6 +127,8 @@ pub struct MethodTables {
     pub free: Option<Addr>,
     /// Method table of `System.Object`.
     pub object: Option<Addr>,
+    /// Method table of `System.Exception`.
+    pub exception: Option<Addr>,
 }
 
 impl MethodTables {
@@ -149,6 +153,7 @@ impl MethodTables {
             string: well_known("StringMethodTable"),
             free: well_known("FreeObjectMethodTable"),
             object: well_known("ObjectMethodTable"),
+            exception: well_known("ExceptionMethodTable"),
         })
     }
 
@@ -304,6 +309,22 @@ impl MethodTables {
     /// Whether a type is a primitive (`enum_flag_Category_TruePrimitive`).
     pub fn is_primitive(&self, info: &MethodTableInfo) -> bool {
         info.flags & CATEGORY == CATEGORY_PRIMITIVE
+    }
+
+    /// The name of a type that the runtime itself knows: those of its globals, and the primitives, by their element type. Needs no
+    /// metadata.
+    pub fn known_name(&self, info: &MethodTableInfo) -> Option<&'static str> {
+        let mt = Some(info.address);
+        match mt {
+            _ if mt == self.object => Some("System.Object"),
+            _ if mt == self.string => Some("System.String"),
+            _ if mt == self.exception => Some("System.Exception"),
+            _ if self.is_primitive(info) => {
+                let class = self.class(info.address).ok()?;
+                Primitive::of(self.memory.u8(class.plus(self.class.element?)).ok()?).map(Primitive::name)
+            }
+            _ => None,
+        }
     }
 
     /// Whether a type is `System.Nullable` (`enum_flag_Category_Nullable`).

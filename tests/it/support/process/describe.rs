@@ -79,6 +79,9 @@ impl Builder {
             self.gc.push((format!("{name}Length"), Global::Number(len, "uint32")));
         }
         self.vm.push(("RuntimeProductVersionString".into(), Global::Text("11.0.0-synthetic".into())));
+        for (name, value) in self.spec.features {
+            self.vm.push(((*name).into(), Global::Number(*value, "uint8")));
+        }
         self.vm.push(("RecommendedReaderVersion".into(), Global::Number(1, "uint32")));
     }
 
