@@ -5,6 +5,7 @@
 
 mod answers;
 mod contracts;
+mod diff;
 mod exceptions;
 mod finalizers;
 mod fragmentation;
@@ -34,6 +35,7 @@ mod verify;
 mod walk;
 
 pub use contracts::{ContractsQuery, contracts};
+pub use diff::{DiffQuery, Rule, RuleError, diff};
 pub(crate) use exceptions::ExceptionReader;
 pub use exceptions::{ExceptionsQuery, exceptions};
 pub use finalizers::{FinalizersQuery, finalizers};

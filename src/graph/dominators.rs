@@ -235,6 +235,12 @@ impl Dominators {
         Chain { tree: self, position: self.position_of(node).map_or(0, |position| at(&self.idom, position)) }
     }
 
+    /// The nodes that `node` dominates, itself first, in preorder; none for an unreachable node.
+    pub fn dominated(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let own = self.position_of(node).and_then(|p| self.order.get(p as usize..at(&self.end, p) as usize));
+        own.unwrap_or_default().iter().copied()
+    }
+
     /// The nodes whose immediate dominator is `node`.
     pub fn children(&self, node: u32) -> Children<'_> {
         self.children_at(self.position_of(node))

@@ -5,6 +5,7 @@
 
 mod bridge;
 mod contracts;
+mod diff;
 mod envelope;
 mod exception;
 mod finalizer;
@@ -34,6 +35,9 @@ mod walk;
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
 pub use contracts::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
+};
+pub use diff::{
+    ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
 };
 pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};

@@ -1,5 +1,7 @@
 //! Rooted objects, and the roots of one object by relevance.
 
+use rustc_hash::FxHashMap;
+
 use super::roots::{Root, RootFlags};
 use super::{HeapGraph, Namer};
 use crate::gc::{Gc, ObjectId};
@@ -37,6 +39,20 @@ impl HeapGraph {
         roots.sort_by_key(rank);
         roots.truncate(most);
         roots.into_iter().map(|r| self.root_model(gc, namer, r)).collect()
+    }
+
+    /// The rooted objects, each with what says most about its roots: see [`Roots::group`](super::roots::Roots::group).
+    pub fn root_groups(&self) -> FxHashMap<ObjectId, String> {
+        let rank = |r: &Root| (r.flags.has(RootFlags::CONSERVATIVE), !is_named(r.kind));
+        let mut best: FxHashMap<ObjectId, &Root> = FxHashMap::default();
+        for root in self.roots.roots.iter().filter(|r| !r.flags.has(RootFlags::WEAK)) {
+            let Some(id) = self.index.id_of(root.object) else { continue };
+            let known = best.entry(id).or_insert(root);
+            if rank(root) < rank(known) {
+                *known = root;
+            }
+        }
+        best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
     }
 
     fn root_model(&self, gc: &Gc, namer: &Namer, root: &Root) -> RootModel {

@@ -26,6 +26,7 @@ mod cli;
 mod corpus;
 mod damage;
 mod damage_real;
+mod diff;
 mod docs;
 mod examples;
 mod exceptions;

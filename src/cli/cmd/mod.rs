@@ -2,6 +2,7 @@
 
 pub(super) mod bridge;
 pub(super) mod contracts;
+pub(super) mod diff;
 pub(super) mod exceptions;
 pub(super) mod finalizers;
 pub(super) mod fragmentation;

@@ -2,6 +2,7 @@
 
 mod bridge;
 mod contracts;
+mod diff;
 mod exceptions;
 mod finalizers;
 mod fragmentation;

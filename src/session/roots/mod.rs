@@ -164,6 +164,17 @@ impl Roots {
         }
     }
 
+    /// A description of the root that holds for other dumps as well: without addresses, and threads by their managed ids.
+    pub fn group(&self, root: &Root) -> String {
+        let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
+        match root.origin {
+            Origin::Stack(t) => format!("stack of {}", self.thread(t, false)),
+            Origin::Register(t, _) => format!("registers of {}", self.thread(t, false)),
+            Origin::Static(i, Some(_)) => format!("{} of a thread", name(i)),
+            _ => self.label(root),
+        }
+    }
+
     /// The thread of the root.
     pub fn thread_of(&self, root: &Root) -> Option<RootThread> {
         let (Origin::Stack(t) | Origin::Register(t, _) | Origin::Exception(t) | Origin::LastThrown(t) | Origin::Static(_, Some(t))) =
