@@ -166,7 +166,8 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
             let oom = gc.oom();
             answer("oom", !oom.data.is_empty(), &with_facts(&oom.notes), None);
             let mechanisms = notes.take(gc.global_mechanisms());
-            out.gc = Some(gc_model(gc, mechanisms));
+            let collections = runtime.collections(notes).map(|c| c.process);
+            out.gc = Some(GcModel { collections, ..gc_model(gc, mechanisms) });
         }
     }
     match runtime.threads() {
@@ -196,6 +197,7 @@ fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
         state_value: f.state,
         structures_valid: f.structures_valid,
         gc_in_progress: f.gc_in_progress(),
+        collections: None,
         global_mechanisms,
     }
 }

@@ -33,6 +33,7 @@ mod fields;
 mod floors;
 mod forged;
 mod fragmentation;
+mod gc_figures;
 mod headers;
 mod hostile_text;
 mod library;
