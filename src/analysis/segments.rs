@@ -33,12 +33,18 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     let mut regions = (query.free || elsewhere.is_some()).then(|| notes.take(gc.regions()));
     if let (Some(at), Some(regions)) = (query.at, &mut regions) {
         let around = |r: &RegionModel| r.segment.as_ref().map_or(r.range, |s| AddrRange::new(r.range.start, s.reserved));
-        regions.retain(|r| r.address == at || around(r).contains(at));
+        // The structures of regions lie in the bookkeeping: what is named by its own address is meant.
+        let named = regions.iter().any(|r| r.address == at);
+        regions.retain(|r| if named { r.address == at } else { around(r).contains(at) });
     }
-    if let Some(at) = elsewhere.filter(|_| regions.as_ref().is_none_or(Vec::is_empty)) {
-        return Err(Error::Nothing(format!("no segment or region is at {at}; `gcdump where {at}` says what is there")));
+    let answer = notes.finish(SegmentsReport { segments, regions });
+    match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {
+        // Where a list broke off, it may be on the rest.
+        Some(at) if answer.complete() => {
+            Err(Error::Nothing(format!("no segment or region is at {at}; `gcdump where {at}` says what is there")))
+        }
+        _ => Ok(answer),
     }
-    Ok(notes.finish(SegmentsReport { segments, regions }))
 }
 
 /// The segments of `heap`, each with the result of walking its objects.

@@ -13,6 +13,9 @@ use crate::memory::Image;
 use crate::model::{CollectionKind, CollectionsModel, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration};
 use find::{Raw, Search};
 
+/// Places that look like one structure. A GC has at most four of a kind, and at most four were found in any dump.
+const MAX_CANDIDATES: usize = 64;
+
 /// What the GC keeps of its collections.
 #[derive(Clone, Debug)]
 pub struct Collections {
@@ -30,9 +33,8 @@ impl Gc {
         image.writable.iter().for_each(|range| self.memory.scan(*range));
         let Some(layouts) = &self.records else { return notes.finish(None) };
         let search = Search { gc: self, layouts, image };
-        let found = search.collections();
-        let whole = |c: &Collections| c.process.counts.first() == Some(&0) || (c.process.last.is_some() && !c.process.recorded.is_empty());
-        if let (false, Some(range)) = (found.as_ref().is_some_and(whole), search.absent()) {
+        let (found, lacking) = search.collections().map_or((None, true), |(found, lacking)| (Some(found), lacking));
+        if let (true, Some(range)) = (lacking, search.absent()) {
             notes.add(NoteKind::Missing, range.start, "collections: not all of the GC's variables are in the dump");
         }
         notes.finish(found)
@@ -40,20 +42,17 @@ impl Gc {
 }
 
 impl Search<'_> {
-    fn collections(&self) -> Option<Collections> {
+    /// What was found, and whether something that every GC has was not.
+    fn collections(&self) -> Option<(Collections, bool)> {
         let tables = self.tables()?;
+        // All heaps are collected together.
+        let (_, first) = tables.first()?;
         let soh = self.oldest();
-        let counts: Vec<u64> = {
-            let (_, first) = tables.first()?;
-            (0..=soh).map(|g| self.dynamic(first, g, self.layouts.dynamic.collection_count)).collect::<Option<_>>()?
-        };
-        let clocks: Vec<u64> = {
-            let (_, first) = tables.first()?;
-            (0..=soh).map(|g| self.dynamic(first, g, self.layouts.dynamic.gc_clock)).collect::<Option<_>>()?
-        };
-        let (last, recorded) = self.records(&counts, &clocks);
+        let of_each = |field| (0..=soh).map(|g| self.dynamic(first, g, field)).collect::<Option<Vec<u64>>>();
+        let (counts, clocks) = (of_each(self.layouts.dynamic.collection_count)?, of_each(self.layouts.dynamic.gc_clock)?);
+        let (last, recorded, lacking) = self.records(&counts, &clocks);
         let heaps = tables.iter().filter_map(|(heap, table)| Some((*heap, self.budgets(table)?))).collect();
-        Some(Collections { process: CollectionsModel { counts, last, recorded }, heaps })
+        Some((Collections { process: CollectionsModel { counts, last, recorded }, heaps }, lacking))
     }
 
     fn budgets(&self, table: &Raw<'_>) -> Option<Vec<GenerationBudget>> {
@@ -80,12 +79,12 @@ impl Search<'_> {
             .collect()
     }
 
-    /// The settings and the recorded collections, from one pass over the GC's variables.
-    fn records(&self, counts: &[u64], clocks: &[u64]) -> (Option<LastCollection>, Vec<RecordedCollection>) {
+    /// The settings and the recorded collections, from one pass over the GC's variables, and whether either was not found.
+    fn records(&self, counts: &[u64], clocks: &[u64]) -> (Option<LastCollection>, Vec<RecordedCollection>, bool) {
         let newest = counts.first().copied().unwrap_or(0);
         let (mut settings, mut recorded) = (Vec::new(), Vec::new());
         if newest == 0 {
-            return (None, recorded);
+            return (None, recorded, false);
         }
         // The index of a collection is set before it is counted.
         let latest = newest.saturating_add(1);
@@ -101,7 +100,12 @@ impl Search<'_> {
             {
                 settings.push(last);
             }
+            if recorded.len().max(settings.len()) > MAX_CANDIDATES {
+                return (None, Vec::new(), false);
+            }
         }
+        // The first collection is recorded when it ends.
+        let lacking = settings.is_empty() || (recorded.is_empty() && newest > 1);
         // More than the GC has variables for: something else looks like them, and nothing tells which is which.
         for (kind, most) in [(CollectionKind::Ephemeral, 1), (CollectionKind::FullBlocking, 1), (CollectionKind::Background, 2)] {
             if recorded.iter().filter(|r| r.kind == kind).count() > most {
@@ -112,7 +116,7 @@ impl Search<'_> {
         recorded.retain(|r| !(running && r.kind == CollectionKind::Background && clocks.last() == Some(&r.index)));
         recorded.sort_by_key(|r| std::cmp::Reverse(r.index));
         let last = the_one(settings, &recorded);
-        (last, recorded)
+        (last, recorded, lacking)
     }
 
     /// The recorded collection in `raw`, if everything in it agrees.
