@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use gcdump::base::Addr;
 use gcdump::cli::Exit;
 use serde_json::Value;
 
@@ -229,5 +228,4 @@ fn a_list_that_runs_into_another_is_said() {
         assert_eq!(exit, Exit::Partial);
         assert_eq!(list(&answer["data"], "segments").len(), list(&data, "segments").len());
     });
-    assert!(patient.process.memory().has(Addr(loh)));
 }
