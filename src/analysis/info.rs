@@ -124,7 +124,8 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     let (answers, segments) = answers(runtime);
     let gc = runtime.gc().ok().map(|gc| {
         let gc = notes.with(gc);
-        gc_model(gc, notes.take(gc.global_mechanisms()))
+        let collections = runtime.collections(notes).map(|c| c.process);
+        GcModel { collections, ..gc_model(gc, notes.take(gc.global_mechanisms())) }
     });
     Probe {
         gc,
@@ -152,6 +153,7 @@ fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
         state_value: f.state,
         structures_valid: f.structures_valid,
         gc_in_progress: f.gc_in_progress(),
+        collections: None,
         global_mechanisms,
     }
 }

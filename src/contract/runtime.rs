@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin};
+use super::gc_image;
 use super::header::{self, Header, HeaderError, Part};
 use super::json::RawValue;
 use super::locate::{self, Seen, Site};
@@ -13,7 +14,7 @@ use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
 use crate::dump::DumpFile;
-use crate::memory::{FileSearch, Memory, hex};
+use crate::memory::{FileSearch, Image, Memory, hex};
 use crate::model::{LayoutSource, OriginKind, VersionSource};
 
 /// Options of the caller.
@@ -42,6 +43,8 @@ pub struct Description {
     pub overlay: Option<String>,
     /// The GC variables, if the GC layouts were synthesized.
     pub gc_dac_vars: Option<GcDacVars>,
+    /// The image that contains the GC: the runtime's, or that of a standalone GC (`libclrgc`).
+    pub gc_image: Option<Image>,
     /// Version: `10.0.12`, or only `10.0`.
     pub version: Option<String>,
     /// Source of the version.
@@ -199,6 +202,7 @@ impl Opener<'_> {
         {
             self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
         }
+        let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor);
         let (version, version_source) = self.version(&vm).map_or((None, None), |(v, s)| (Some(v), Some(s)));
         let mut site = self.site.clone();
         site.dac_table = vm.table.or(site.dac_table);
@@ -211,6 +215,7 @@ impl Opener<'_> {
             gc,
             overlay: vm.overlay.map(|o| o.section.name),
             gc_dac_vars: vars.filter(|_| gc == LayoutSource::Synthesised),
+            gc_image,
             version,
             version_source,
             checks: vm.checks,

@@ -266,6 +266,7 @@ impl Reading<'_> {
             address: s,
             range: AddrRange::new(s, s.plus(l.segment_bytes)),
             bytes: l.segment_bytes,
+            segment: None,
         };
         segments.map(region).collect()
     }

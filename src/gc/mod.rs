@@ -5,6 +5,7 @@
 
 mod audit;
 mod cards;
+mod collections;
 mod facts;
 mod finalizers;
 mod handles;
@@ -20,6 +21,7 @@ mod walk;
 
 pub use audit::{HeapClaims, ListEnd, SegmentList};
 pub use cards::Cards;
+pub use collections::Collections;
 pub use facts::Facts;
 pub use finalizers::{FinalizerEntry, FinalizerQueue};
 pub use handles::HandleFilter;
@@ -35,7 +37,7 @@ use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
-use layouts::{GenerationLayout, HandleLayouts, Places, SegmentLayout};
+use layouts::{GenerationLayout, HandleLayouts, Places, RecordLayouts, SegmentLayout};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -52,6 +54,7 @@ pub struct Gc {
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleLayouts>,
+    records: Option<RecordLayouts>,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
@@ -98,6 +101,7 @@ impl Gc {
             generation_size: descriptor.size_of("Generation")?,
             context: ContextLayout::bind(descriptor).ok(),
             handles: HandleLayouts::bind(descriptor).ok(),
+            records: RecordLayouts::bind(descriptor).ok(),
             objects: Objects::bind(memory, descriptor),
             facts,
         }))
@@ -139,7 +143,8 @@ impl Gc {
         self.read(|r| r.oom())
     }
 
-    /// Every allocation context: per thread, per generation, and the global one. Empty ones omitted.
+    /// Every allocation context that holds memory or has counted any: per thread, per generation; the global one always, where it
+    /// is in the dump.
     pub fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
         self.read(|r| r.contexts(threads)).data
     }

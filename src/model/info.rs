@@ -264,6 +264,8 @@ pub struct GcModel {
     pub structures_valid: Option<bool>,
     /// Whether a collection was in progress: structures invalid, or a background collection marking or planning.
     pub gc_in_progress: Option<bool>,
+    /// What the GC keeps of its collections; `null` if its records were not found.
+    pub collections: Option<crate::model::CollectionsModel>,
     /// Global mechanism counts (GC builds with `GC_CONFIG_DRIVEN` only).
     pub global_mechanisms: Option<Vec<crate::model::NamedCount>>,
 }

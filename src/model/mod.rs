@@ -4,6 +4,7 @@
 //! open-ended: later runtimes may add some.
 
 mod bridge;
+mod collections;
 mod contracts;
 mod diff;
 mod envelope;
@@ -33,6 +34,9 @@ mod verify;
 mod walk;
 
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
+pub use collections::{
+    CollectionKind, CollectionsModel, GcLatencyMode, GcReason, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration,
+};
 pub use contracts::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
 };
@@ -66,7 +70,7 @@ pub use retained::{
     RetainedType, Stacks, Suspect, SuspectKind, TreeRow,
 };
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport};
-pub use segment::{Generation, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
+pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};
 pub use strings::{StringModel, StringSort, StringTotals, StringsReport};

@@ -12,7 +12,7 @@ use crate::clr::threads::{Thread, Threads};
 use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Description, Descriptor};
 use crate::dump::DumpFile;
-use crate::gc::Gc;
+use crate::gc::{Collections, Gc};
 use crate::memory::{FileSearch, Memory};
 
 type Bound<T> = OnceLock<Result<T, ContractError>>;
@@ -94,6 +94,12 @@ impl Runtime {
     #[doc(hidden)]
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
         bound(&self.inner.gc, || Gc::bind(self.memory(), self.descriptor(), self.limits()).map(Arc::new))
+    }
+
+    /// What the GC keeps of its collections. `None` where its records were not found; `notes` tells if the dump lacks them.
+    pub(crate) fn collections(&self, notes: &Collector) -> Option<Collections> {
+        let image = self.description().gc_image.as_ref()?;
+        notes.take(self.gc().ok()?.collections(image))
     }
 
     /// The managed threads, in the order of the runtime's list, up to the first broken link.

@@ -48,7 +48,7 @@ fn read_all(bytes: Vec<u8>) -> bool {
     serde_json::to_string(&contracts(&runtime, &ContractsQuery::default()).data).unwrap();
     drop(threads(&runtime));
     if let Ok(gc) = runtime.gc() {
-        serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true }).unwrap().data).unwrap();
+        serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true, heap: None }).unwrap().data).unwrap();
         serde_json::to_string(&(&*gc.segments(), &*gc.regions(), &*gc.oom())).unwrap();
         drop(gc.walk_handles(&HandleFilter::default(), |_| {}));
     }

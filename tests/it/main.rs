@@ -34,6 +34,7 @@ mod fields;
 mod floors;
 mod forged;
 mod fragmentation;
+mod gc_figures;
 mod handles;
 mod headers;
 mod hostile_text;

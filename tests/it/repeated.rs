@@ -31,8 +31,8 @@ type Question = (&'static str, fn(&Dump) -> Value);
 
 const QUESTIONS: &[Question] = &[
     ("info", |d| said(Ok(analysis::info(d, 0)))),
-    ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true }))),
-    ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true }))),
+    ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true, heap: None }))),
+    ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true, at: None }))),
     ("handles", |d| said(analysis::handles(&d.runtime().unwrap(), &HandlesQuery::default()))),
     ("threads", |d| said(analysis::threads(&d.runtime().unwrap()))),
     ("statics", |d| said(analysis::statics(&d.runtime().unwrap(), &StaticsQuery::default()))),

@@ -46,6 +46,10 @@ fn answers(bytes: &[u8], exit: Exit) -> (Value, Vec<Value>) {
     let threads = get(&["threads"]);
     let contracts = get(&["contracts"]);
     assert_eq!(plain["segments"], segments["segments"]);
+    if let Some(region) = segments["regions"].as_array().unwrap().iter().find(|r| r["segment"].is_object()) {
+        let one = get(&["segments", "--at", region["address"].as_str().unwrap()]);
+        assert_eq!((&one["segments"], &one["regions"]), (&json!([]), &json!([region])));
+    }
     // The builder fills every segment exactly, except for the allocation contexts.
     for s in get(&["segments", "--walk"])["segments"].as_array().unwrap() {
         let n = |key: &str| s["walk"][key].as_u64().unwrap();
@@ -129,7 +133,7 @@ fn answers(bytes: &[u8], exit: Exit) -> (Value, Vec<Value>) {
         "threads": threads["threads"].as_array().unwrap().iter().map(thread).collect::<Vec<_>>(),
         "heaps": heap_rows.collect::<Vec<_>>(),
         "objects": objects,
-        "free": sorted(rows(&segments["regions"], &["list", "heap", "size_class", "address", "range", "bytes"])),
+        "free": sorted(rows(&segments["regions"], &["list", "heap", "size_class", "address", "range", "bytes", "segment"])),
     });
     (found, data)
 }

@@ -1,7 +1,7 @@
 //! `verify`: no findings in intact dumps, and exactly the planted corruption otherwise, in a real dump and in synthetic
 //! processes of four architectures.
 
-mod patient;
+pub mod patient;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

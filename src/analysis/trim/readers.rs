@@ -40,8 +40,8 @@ fn read_runtime(runtime: &Runtime) {
     }
     let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
     headers.as_ref().and_then(Headers::sync_blocks);
-    let _ = heap(runtime, &HeapQuery { detail: true });
-    let _ = segments(runtime, &SegmentsQuery { free: true, walk: false });
+    let _ = heap(runtime, &HeapQuery { detail: true, heap: None });
+    let _ = segments(runtime, &SegmentsQuery { free: true, walk: false, at: None });
     let _ = oom(runtime);
     let _ = handles(runtime, &HandlesQuery::default());
     let _ = finalizers(runtime, &FinalizersQuery { objects: true, ..FinalizersQuery::default() });

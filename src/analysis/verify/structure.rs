@@ -106,7 +106,7 @@ fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
 /// collection.
 pub(super) fn contexts(gc: &Gc, threads: &[Thread], segments: &[SegmentModel], all: bool, sink: &mut Sink, totals: &mut VerifyTotals) {
     let mut contexts = gc.contexts(threads);
-    contexts.retain(|c| c.owner != ContextOwner::Generation);
+    contexts.retain(|c| c.owner != ContextOwner::Generation && !c.pointer.is_null());
     contexts.sort_by_key(|c| (c.pointer, c.limit));
     let mut before: Option<(Addr, Addr)> = None;
     for c in &contexts {

@@ -1,3 +1,4 @@
+use super::collections::{counts_line, last_line, recorded_line};
 use crate::model::{AnswerBasis, AnswerKind, GcKind, GcLayout, GcModel, InfoReport, LayoutSource};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
@@ -99,6 +100,11 @@ impl InfoReport {
                 _ => None,
             };
             fact("gc running", running);
+            if let Some(c) = &gc.collections {
+                fact("collections", Some(counts_line(c)));
+                fact("last gc", c.last.as_ref().map(last_line));
+                fact("last finished", c.recorded.first().map(recorded_line));
+            }
         }
         fact("contracts", (!self.contracts.is_empty()).then(|| self.contracts.join(" ")));
         out

@@ -20,7 +20,7 @@ impl Builder {
             if recount != 0 {
                 let range = json!({"start": hex(at), "end": hex(at + size)});
                 rows.push(
-                    json!({"list": "bookkeeping", "heap": null, "size_class": null, "address": hex(at), "range": range, "bytes": size}),
+                    json!({"list": "bookkeeping", "heap": null, "size_class": null, "address": hex(at), "range": range, "bytes": size, "segment": null}),
                 );
             }
             next = at;

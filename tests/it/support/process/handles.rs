@@ -121,7 +121,7 @@ impl Builder {
         for segment in std::iter::once(first).chain([second]).chain((1..slots).map(|n| first + (2 + n) * 0x10000)) {
             let range = json!({"start": hex(segment), "end": hex(segment + 0x10000)});
             self.free.push(json!({"list": "handle-table", "heap": null, "size_class": null, "address": hex(segment), "range": range,
-                "bytes": 0x10000}));
+                "bytes": 0x10000, "segment": null}));
         }
         let values = first + self.at("TableSegment", "RgValue");
         let handle = |block: u64, place: u64| values + (block * self.per_block() + place) * self.p;

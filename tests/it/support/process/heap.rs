@@ -134,12 +134,19 @@ impl Builder {
             let region = self.region_at;
             self.region_at += 0x10000;
             let at = self.make("HeapSegment");
-            self.set(at, "HeapSegment", "Mem", region + 0x30);
-            self.set(at, "HeapSegment", "Committed", region + 0x2000);
+            let fields = [("Mem", 0x30), ("Allocated", 0x40), ("Used", 0x1800), ("Committed", 0x2000), ("Reserved", 0x10000)];
+            for (field, offset) in fields {
+                self.set(at, "HeapSegment", field, region + offset);
+            }
+            self.set(at, "HeapSegment", "Flags", 0x40);
             self.set(at, "HeapSegment", "Next", head);
+            let segment = json!({"start": hex(region + 0x30), "allocated": hex(region + 0x40), "committed": hex(region + 0x2000),
+                "reserved": hex(region + 0x10000), "used": hex(region + 0x1800), "next": hex(head), "flags": ["ma-committed"],
+                "flags_value": 0x40});
             head = at;
             let range = json!({"start": hex(region), "end": hex(region + 0x2000)});
-            rows.push(json!({"list": list, "heap": heap, "size_class": class, "address": hex(at), "range": range, "bytes": 0x2000}));
+            rows.push(json!({"list": list, "heap": heap, "size_class": class, "address": hex(at), "range": range, "bytes": 0x2000,
+                "segment": segment}));
         }
         self.free.extend(rows);
         head
@@ -329,6 +336,10 @@ impl Builder {
             let (pointer, limit) = if g == 3 { (0x1_9000, 0x1_9100) } else { (0, 0) };
             self.set(context, "GCAllocContext", "Pointer", pointer);
             self.set(context, "GCAllocContext", "Limit", limit);
+            let totals = if g == 3 { (0x5_0000 + index, 0x1_0000_0000 + index) } else { (0, 0) };
+            self.set(context, "GCAllocContext", "AllocBytes", totals.0);
+            self.set(context, "GCAllocContext", "AllocBytesLoh", totals.1);
+            (entry["allocated_bytes"], entry["allocated_bytes_uoh"]) = (totals.0.into(), totals.1.into());
             entry["context_pointer"] = hex(pointer);
             entry["context_limit"] = hex(limit);
             entries.push(entry);
