@@ -91,7 +91,7 @@ fn subcommand(c: &Entry) -> Clap {
 fn groups() -> String {
     let width = COMMANDS.iter().map(|c| c.name.len()).max().unwrap_or(0);
     let mut out = String::new();
-    for group in Group::ALL {
+    for group in Group::ALL.into_iter().filter(|group| COMMANDS.iter().any(|c| c.group == *group)) {
         out.push_str(&format!("{}:\n", group.title()));
         for c in COMMANDS.iter().filter(|c| c.group == group) {
             let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();

@@ -64,7 +64,7 @@ fn run_one(bytes: &[u8], n: usize) {
     let path = file.path().to_str().unwrap();
     let out = format!("{path}.out");
     let mut args = commands::filled(form, |word| match word {
-        "DUMP" => Some(path.into()),
+        dump if commands::is_dump(dump) => Some(path.into()),
         "OUT" => Some(out.clone()),
         // Addresses are unknown before the dump is read.
         "ADDR" | "HANDLE" => Some(format!("{:#x}", 0x1000 * n)),

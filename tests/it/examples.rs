@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::commands::{examples, filled};
+use crate::common::commands::{examples, filled, is_dump};
 use crate::common::{ask, own_dump, run};
 use gcdump::cli::{COMMANDS, Exit};
 use serde_json::Value;
@@ -33,6 +33,7 @@ impl Blanks {
         let _ = std::fs::remove_file(&out);
         let mut args = filled(example, |word| match word {
             "DUMP" => Some(own_dump().to_str().unwrap().into()),
+            "BEFORE" | "AFTER" => Some(leak(&word.to_lowercase())),
             "OUT" => Some(out.to_str().unwrap().into()),
             "ADDR" => Some(self.object.clone()),
             "HANDLE" => Some(self.handle.clone()),
@@ -44,13 +45,18 @@ impl Blanks {
     }
 }
 
+/// A dump of the pair in the repository that is compared: one process, `before` and `after` it leaked.
+fn leak(which: &str) -> String {
+    format!("{}/dumps/corpus/net10-wks-leak-heap.{which}.dmp.zst", env!("CARGO_MANIFEST_DIR"))
+}
+
 #[test]
 fn every_command_has_examples_that_work() {
     let blanks = Blanks::new();
     let mut seen = BTreeMap::new();
     for (entry, example) in examples() {
         assert_eq!(example[0], entry.name, "{example:?}");
-        assert!(example.iter().any(|w| w == "DUMP"), "{example:?} says where the dump stands");
+        assert!(example.iter().any(|w| is_dump(w)), "{example:?} says where the dump stands");
         let ran = blanks.run(&example, &[]);
         assert!(matches!(ran.exit, Exit::Ok | Exit::Negative | Exit::Partial), "{example:?}: {:?} {}", ran.exit, ran.err);
         assert!(!ran.out.trim().is_empty(), "{example:?}: nothing printed: {}", ran.err);

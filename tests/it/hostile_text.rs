@@ -101,7 +101,7 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
     let copy = folder.path().join("copy.dmp");
     for form in commands::forms(MORE) {
         let args = commands::filled(&form, |word| match word {
-            "DUMP" => Some(path.into()),
+            dump if commands::is_dump(dump) => Some(path.into()),
             "ADDR" => Some(object.clone()),
             "HANDLE" => Some(handle.clone()),
             "OUT" => Some(copy.to_str().unwrap().into()),

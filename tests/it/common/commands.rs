@@ -20,7 +20,12 @@ pub fn words(line: &str) -> Vec<String> {
     out
 }
 
-/// Every example of every command, with the placeholders `DUMP`, `ADDR`, `HANDLE` and `OUT`.
+/// Whether a placeholder of examples stands for a dump: one, or several to compare.
+pub fn is_dump(word: &str) -> bool {
+    matches!(word, "DUMP" | "BEFORE" | "AFTER")
+}
+
+/// Every example of every command, with the placeholders `DUMP`, `BEFORE`, `AFTER`, `ADDR`, `HANDLE` and `OUT`.
 pub fn examples() -> impl Iterator<Item = (&'static Entry, Vec<String>)> {
     COMMANDS.iter().flat_map(|entry| entry.examples.iter().map(move |e| (entry, words(e.line))))
 }
@@ -31,7 +36,7 @@ pub fn forms(more: &[&[&str]]) -> Vec<Vec<String>> {
     out.extend(more.iter().map(|form| form.iter().map(ToString::to_string).collect()));
     for form in &mut out {
         assert!(COMMANDS.iter().any(|c| c.name == form[0]), "{form:?}: no such command");
-        if !form.iter().any(|w| w == "DUMP") {
+        if !form.iter().any(|w| is_dump(w)) {
             form.push("DUMP".into());
         }
     }

@@ -116,7 +116,7 @@ impl Base {
             Some(format!("{:#x}", if rng.below(4) == 0 { at.wrapping_add(9) } else { at }))
         };
         commands::filled(form, |word| match word {
-            "DUMP" => Some(path.into()),
+            dump if commands::is_dump(dump) => Some(path.into()),
             "OUT" => Some(format!("{path}.trimmed")),
             "ADDR" => address(&self.objects),
             "HANDLE" => address(&self.handles),
