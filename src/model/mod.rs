@@ -26,6 +26,7 @@ mod strings;
 mod sum;
 mod survival;
 mod thread;
+mod track;
 mod trim;
 mod types;
 mod verify;
@@ -72,6 +73,7 @@ pub use survival::{
     WhatifComponent, WhatifReport, WhatifWeak,
 };
 pub use thread::{GcMode, ThreadModel, ThreadsReport};
+pub use track::{Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
 pub use types::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypesReport};
 pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals};

@@ -20,6 +20,7 @@ mod statics;
 mod strings;
 mod survival;
 mod threads;
+mod track;
 mod trim;
 mod types;
 mod verify;
