@@ -121,7 +121,7 @@ fn conclude(old: &mut Side<Old>, new: &Side<New>, nothing_moved: bool, pairs: &m
         all.extend(witnesses::telling(&both, pairs));
         let heard = vote::vote(&both, all);
         heard.sound.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Certain));
-        heard.last.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Likely));
+        heard.near.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Likely));
         heard.alone.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Doubtful));
         heard.sound
     };

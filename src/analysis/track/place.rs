@@ -8,8 +8,8 @@
 //!    before, and a match is made only where there is one way to fit them. A pinned object between them ends the rule,
 //!    unless nothing moved: others may have passed it.
 //! 6. If something that was not there before lies in more than 1 of 50 windows of a part, survivors of younger generations filled
-//!    its free space. Then order excludes nobody: the rule is worth "likely", and only where the contents are the same; what was
-//!    merely fitted is doubtful; and nobody is said to have died.
+//!    its free space. Then order excludes nobody: the rule is worth "likely", and only where the contents are the same and
+//!    say something; what was merely fitted is doubtful; and nobody is said to have died.
 //!
 //! The free places among large objects are given to whatever fits, so that the rule alone is never worth more than "doubtful".
 
@@ -90,13 +90,14 @@ pub(super) fn place(both: &Both<'_>, pairs: &mut Pairs) {
 }
 
 fn grade(both: &Both<'_>, f: &Finding, mixed: bool) -> Fate {
-    let same = both.same_contents(f.old, f.new);
+    // Contents that many share are no evidence of their own.
+    let same = both.same_contents(f.old, f.new) && both.old.traits(f.old).has(Traits::SPEAKING);
     match (f.how, mixed) {
         (How::Distance | How::Contents | How::Fit, false) => Fate::Certain,
         (How::SmallContents, false) => Fate::Likely,
         (How::Distance | How::Contents, true) if same => Fate::Likely,
         // Beyond the last anchor, a row of equal objects may have closed ranks.
-        (How::Edge, false) if same && both.old.traits(f.old).has(Traits::SPEAKING) => Fate::Likely,
+        (How::Edge, false) if same => Fate::Likely,
         _ => Fate::Doubtful,
     }
 }

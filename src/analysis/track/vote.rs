@@ -18,7 +18,7 @@ const NEIGHBOURS: usize = 6;
 /// Neighbours that must agree: one could be a copy itself.
 const AT_LEAST: usize = 2;
 
-/// Bytes from the last one of a row to the one before it.
+/// Bytes to the next one that is in order, for one that is not.
 const NEAR: u64 = 4096;
 /// Rounds in which those who are outvoted leave.
 const ROUNDS: usize = 4;
@@ -28,8 +28,8 @@ const ROUNDS: usize = 4;
 pub(super) struct Heard {
     /// In order with their neighbours.
     pub(super) sound: Vec<(Old, New)>,
-    /// In order with those on one side, where their way ends: the others went another way.
-    pub(super) last: Vec<(Old, New)>,
+    /// In the neighbourhood of their neighbours: not quite in order, or at the end of a row behind which others went another way.
+    pub(super) near: Vec<(Old, New)>,
     /// Too few neighbours to tell.
     pub(super) alone: Vec<(Old, New)>,
 }
@@ -43,7 +43,7 @@ pub(super) fn vote(both: &Both<'_>, mut witnesses: Vec<Witness>) -> Heard {
     let mut all = Heard::default();
     for h in heard {
         all.sound.extend(h.sound);
-        all.last.extend(h.last);
+        all.near.extend(h.near);
         all.alone.extend(h.alone);
     }
     all
@@ -73,7 +73,7 @@ fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
         if agree >= AT_LEAST && (agree.saturating_mul(2) > asked || tie && beside(both, &voices, at)) {
             kept.push((*to, w.old, w.new));
         } else if tie && agree >= NEIGHBOURS && !w.known && last_of_row(both, &voices, at) {
-            out.last.push((w.old, w.new));
+            out.near.push((w.old, w.new));
         } else if agree == asked && !w.known {
             out.alone.push((w.old, w.new));
         }
@@ -81,7 +81,19 @@ fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
     kept.sort_by_key(|k| (k.0, k.1));
     for run in kept.chunk_by(|a, b| a.0 == b.0) {
         let places: Vec<u32> = run.iter().map(|(_, _, new)| new.as_u32()).collect();
-        out.sound.extend(longest_rising(&places).into_iter().filter_map(|at| run.get(at)).map(|(_, old, new)| (*old, *new)));
+        let rising = longest_rising(&places);
+        let at = |place: usize| run.get(place).map_or(0, |(_, _, new)| both.new.at(*new));
+        let mut ahead = rising.iter().copied().peekable();
+        let mut behind = None;
+        for (place, (_, old, new)) in run.iter().enumerate() {
+            if ahead.next_if_eq(&place).is_some() {
+                out.sound.push((*old, *new));
+                behind = Some(place);
+            } else if [behind, ahead.peek().copied()].into_iter().flatten().any(|sound| at(sound).abs_diff(at(place)) <= NEAR) {
+                // A free place a little farther on was filled with it.
+                out.near.push((*old, *new));
+            }
+        }
     }
     out
 }
