@@ -16,7 +16,7 @@ use super::ids::{New, Old};
 use super::pairs::{Fate, Pairs};
 use super::side::{Side, Traits};
 use super::vetoes::Both;
-use crate::base::{Addr, Count, Index};
+use crate::base::{Addr, Count, Index, Indices};
 use crate::gc::GcDesc;
 use crate::model::{Generation, RootKind};
 use crate::session::roots::{RootOptions, Roots};
@@ -186,16 +186,21 @@ impl Holders<'_> {
         }
     }
 
+    /// Gives back the pages that these holders were read from: they are not read again soon.
+    fn release(&self, pairs: &Pairs, holders: impl Iterator<Item = Old> + Clone) {
+        self.both.old.release(holders.clone());
+        self.both.new.release(holders.filter_map(|old| pairs.standing_to(old)));
+    }
+
     /// How often the slots agree with what is known.
     fn calibrate(&self, pairs: &Pairs) -> FxHashMap<Slot, Score> {
-        let olds = pairs.olds().len();
-        let starts: Vec<usize> = (0..olds).step_by(CHUNK).collect();
+        let starts: Vec<u32> = (0..self.both.old.len()).step_by(CHUNK).collect();
         let parts: Vec<FxHashMap<Slot, Score>> = starts
             .par_iter()
             .map(|start| {
                 let (mut scores, mut buffers) = (FxHashMap::<Slot, Score>::default(), Buffers::default());
-                let ids = pairs.olds().skip(*start).take(CHUNK);
-                for holder in ids.filter_map(|old| Some((old, pairs.standing_to(old)?))) {
+                let ids = Indices::new(Old::from_u32(*start), u32::try_from(CHUNK).unwrap_or(u32::MAX));
+                for holder in ids.clone().filter_map(|old| Some((old, pairs.standing_to(old)?))) {
                     self.slots(holder, &mut buffers, |slot, old, new| {
                         let known = match (pairs.standing_to(old), pairs.standing_from(new)) {
                             (Some(to), _) => Some(to == new),
@@ -208,6 +213,7 @@ impl Holders<'_> {
                         }
                     });
                 }
+                self.release(pairs, ids);
                 scores
             })
             .collect();
@@ -239,6 +245,7 @@ impl Holders<'_> {
                         }
                     });
                 }
+                self.release(pairs, chunk.iter().copied());
                 found
             })
             .collect();

@@ -64,7 +64,7 @@ struct Windows {
 const MIXED: u64 = 50;
 
 /// Parts that are looked at before their findings are written down.
-const BATCH: usize = 256;
+const BATCH: usize = 32;
 
 /// Applies the rules to every part.
 pub(super) fn place(both: &Both<'_>, pairs: &mut Pairs) {

@@ -38,15 +38,23 @@ fn class<I: Index + Send + Sync>(side: &Side<I>, id: I) -> Option<(Class, u8)> {
 impl Unclaimed {
     /// Looks for what is neither matched nor said to be dead.
     pub(super) fn of(both: &Both<'_>, pairs: &Pairs) -> Unclaimed {
-        let (mut youngest, mut oldest) = (FxHashMap::default(), FxHashMap::default());
-        let open = pairs.olds().filter(|old| matches!(pairs.fate(*old), Fate::Unknown | Fate::Doubtful));
-        for (class, age) in open.filter_map(|old| class(both.old, old)) {
-            youngest.entry(class).and_modify(|a: &mut u8| *a = age.min(*a)).or_insert(age);
-        }
-        let open = pairs.news().filter(|new| pairs.standing_from(*new).is_none());
-        for (class, age) in open.filter_map(|new| class(both.new, new)) {
-            oldest.entry(class).and_modify(|a: &mut u8| *a = age.max(*a)).or_insert(age);
-        }
+        let lost = || {
+            let mut youngest = FxHashMap::default();
+            let open = pairs.olds().filter(|old| matches!(pairs.fate(*old), Fate::Unknown | Fate::Doubtful));
+            for (class, age) in open.filter_map(|old| class(both.old, old)) {
+                youngest.entry(class).and_modify(|a: &mut u8| *a = age.min(*a)).or_insert(age);
+            }
+            youngest
+        };
+        let unnamed = || {
+            let mut oldest = FxHashMap::default();
+            let open = pairs.news().filter(|new| pairs.standing_from(*new).is_none());
+            for (class, age) in open.filter_map(|new| class(both.new, new)) {
+                oldest.entry(class).and_modify(|a: &mut u8| *a = age.max(*a)).or_insert(age);
+            }
+            oldest
+        };
+        let (youngest, oldest) = rayon::join(lost, unnamed);
         Unclaimed { youngest, oldest }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::contents::{contents, in_order};
-use crate::base::{Addr, Collector, Index, IndexVec, Indices};
+use crate::base::{Addr, AddrRange, Collector, Index, IndexVec, Indices};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::gc::{GcDesc, Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor, Walker};
 use crate::memory::Window;
@@ -316,6 +316,18 @@ impl<I: Index + Send + Sync> Side<I> {
     pub(super) fn part_of(&self, id: I) -> Option<(usize, &Part<I>)> {
         let at = self.parts.partition_point(|p| p.first <= id).checked_sub(1)?;
         self.parts.get(at).map(|part| (at, part))
+    }
+
+    /// Gives back the pages between the first and the last of `ids`, by part: they can be read again.
+    pub(super) fn release(&self, ids: impl Iterator<Item = I>) {
+        let mut bounds: Vec<(usize, u64, u64)> = Vec::new();
+        for (part, at) in ids.filter_map(|id| Some((self.part_of(id)?.0, self.at(id)))) {
+            match bounds.last_mut() {
+                Some((last, from, to)) if *last == part => (*from, *to) = ((*from).min(at), (*to).max(at)),
+                _ => bounds.push((part, at, at)),
+            }
+        }
+        bounds.into_iter().for_each(|(_, from, to)| self.heap.memory().release(AddrRange::new(Addr(from), Addr(to))));
     }
 
     /// Bytes of an object.
