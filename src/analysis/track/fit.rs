@@ -64,7 +64,10 @@ impl Fit {
 mod tests {
     use super::*;
 
-    fn of(olds: &str, news: &str) -> Option<(Vec<(usize, usize)>, Vec<usize>)> {
+    /// What is forced, and who is dead.
+    type Said = (Vec<(usize, usize)>, Vec<usize>);
+
+    fn of(olds: &str, news: &str) -> Option<Said> {
         let (o, n): (Vec<char>, Vec<char>) = (olds.chars().collect(), news.chars().collect());
         let fit = fit(o.len(), n.len(), |i, j| o[i] == n[j])?;
         Some((fit.forced().collect(), fit.dead(o.len())))
