@@ -5,7 +5,7 @@ use clap::{Args, Command as Clap};
 use super::args::Config;
 use super::cmd::{
     bridge, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, near, object, objects, objsize, oom, path, place,
-    retained, roots, segments, simulate, stat, statics, strings, threads, trim, types, unreachable, verify, whatif,
+    retained, roots, segments, simulate, stat, statics, strings, threads, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 
@@ -38,6 +38,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<threads::Threads>(),
     entry::<exceptions::Exceptions>(),
     entry::<diff::Diff>(),
+    entry::<track::Track>(),
     entry::<verify::Verify>(),
     entry::<trim::Trim>(),
 ];

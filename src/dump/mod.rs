@@ -91,6 +91,8 @@ pub struct DumpFacts {
     pub process_name: Option<String>,
     /// When the dump was written, in seconds since 1970. Minidumps only.
     pub time: Option<u64>,
+    /// When the process was started, in seconds since 1970. Minidumps only.
+    pub started: Option<u64>,
     /// Size of the (decompressed) dump file in bytes.
     pub file_bytes: u64,
     /// Captured memory in bytes.

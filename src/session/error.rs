@@ -34,6 +34,9 @@ pub enum Error {
     /// The dump does not contain the requested item.
     #[error("{0}")]
     Nothing(String),
+    /// The dumps are not of one process, or not in the order in which they were taken.
+    #[error("{0}")]
+    Unrelated(String),
     /// The query is invalid for this runtime or dump.
     #[error("{0}")]
     Query(String),

@@ -52,6 +52,7 @@ mod schema;
 mod stat;
 mod strings;
 mod synthetic;
+mod track;
 mod trim;
 mod type_names;
 mod verify;

@@ -24,6 +24,7 @@ pub(super) mod stat;
 pub(super) mod statics;
 pub(super) mod strings;
 pub(super) mod threads;
+pub(super) mod track;
 pub(super) mod trim;
 pub(super) mod types;
 pub(super) mod unreachable;

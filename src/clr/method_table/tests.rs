@@ -22,6 +22,7 @@ fn memory_of(bytes: Vec<u8>) -> Arc<Memory> {
         pid: None,
         process_name: None,
         time: None,
+        started: None,
         file_bytes: len,
         captured_bytes: len,
         mapped_bytes: None,

@@ -22,6 +22,7 @@ mod statics;
 mod strings;
 mod survival;
 mod threads;
+mod track;
 mod trim;
 mod types;
 mod verify;
