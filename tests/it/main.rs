@@ -28,6 +28,7 @@ mod damage;
 mod damage_real;
 mod diff;
 mod docs;
+mod exact_roots;
 mod examples;
 mod exceptions;
 mod fields;
