@@ -45,6 +45,7 @@ mod manifest;
 mod mutation;
 mod overlays;
 mod perf;
+mod places;
 mod promises;
 mod repeated;
 mod retained;
