@@ -87,6 +87,6 @@ impl Object {
     /// # Errors
     /// As [`Object::retained_size`].
     pub fn closure(&self) -> Result<Answer<ObjSizeReport>, Error> {
-        objsize(self.heap(), self.address())
+        objsize(self.heap(), self.address(), Stacks::default())
     }
 }

@@ -5,8 +5,7 @@ use rustc_hash::FxHashMap;
 use super::on_graph::OnGraph;
 use crate::base::{Addr, Answer, Count, len64};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::model::{PathModel, PathNode, PathStep, PathsReport, Sum};
-use crate::session::roots::RootFlags;
+use crate::model::{PathModel, PathNode, PathStep, PathsReport, RootModel, Stacks, Sum};
 use crate::session::{Error, Heap, HeapGraph, Namer, Search, TypePattern};
 
 /// Maximum roots listed per object.
@@ -23,6 +22,8 @@ pub struct PathsQuery {
     pub paths: usize,
     /// Whether weak handles count as roots.
     pub weak: bool,
+    /// Which stack and register values count.
+    pub stacks: Stacks,
     /// Depth of the merged tree.
     pub depth: u32,
     /// Maximum number of lines of the merged tree.
@@ -32,7 +33,7 @@ pub struct PathsQuery {
 impl PathsQuery {
     /// Up to three paths to the object at or around `address`.
     pub fn to(address: Addr) -> PathsQuery {
-        PathsQuery { object: Some(address), types: Vec::new(), paths: 3, weak: false, depth: 12, lines: 1000 }
+        PathsQuery { object: Some(address), types: Vec::new(), paths: 3, weak: false, stacks: Stacks::default(), depth: 12, lines: 1000 }
     }
 }
 
@@ -42,7 +43,7 @@ impl PathsQuery {
 /// [`Error::NoObject`] or [`Error::Nothing`] if there is no target, [`Error::Graph`] or [`Error::Memory`] if the graph cannot
 /// be built.
 pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
-    let on = OnGraph::open(heap, query.weak)?;
+    let on = OnGraph::open(heap, query.weak, query.stacks)?;
     let (targets, merged) = match query.object {
         Some(at) => (vec![on.object(at)?], false),
         None => (on.graph.of_types(&on.namer, &query.types), true),
@@ -63,31 +64,26 @@ struct Paths<'g> {
 }
 
 impl Paths<'_> {
-    /// The rooted objects; with `precise`, without those held only by conservative roots.
-    fn starts(&self, precise: bool) -> Vec<ObjectId> {
-        let weak = self.query.weak;
-        self.graph.rooted_by(|r| (weak || !r.flags.has(RootFlags::WEAK)) && !(precise && r.flags.has(RootFlags::CONSERVATIVE)))
-    }
-
-    /// Shortest paths to each of `targets`; with `merged`, also merged by type.
+    /// Shortest paths to each of `targets`; with `merged`, all of them merged by type as well.
     fn report(&self, targets: &[ObjectId], merged: bool) -> PathsReport {
         // One example path per type; the tree shows the rest.
         let targets_told = if merged { 1 } else { targets.len() };
-        let most = self.query.paths.max(1);
-        let starts = self.starts(false);
+        let (most, stacks) = (self.query.paths.max(1), self.query.stacks);
+        let holders = self.graph.holders(stacks, self.query.weak);
         let mut report = PathsReport {
             targets: len64(targets.len()),
             reachable: 0,
             paths: Vec::new(),
             tree: None,
-            coverage: self.graph.roots.coverage.clone(),
+            coverage: self.graph.coverage(stacks),
+            stacks,
         };
         // One forward search for all targets finds out which are reachable, with one path each.
         let mut left = targets.len();
         let edges = &self.graph.edges;
         let mut wanted = edges.no_objects();
         wanted.extend(targets.iter().copied());
-        let search = edges.search_until(&starts, |id| {
+        let search = edges.search_in_turn(&holders.groups(), |id| {
             if wanted.contains(id) {
                 left = left.saturating_sub(1);
             }
@@ -99,21 +95,13 @@ impl Paths<'_> {
         if most == 1 {
             report.paths = shown.map(|t| self.model(&search.path_to(*t))).collect();
         } else {
-            let mut rooted = edges.no_objects();
-            rooted.extend(starts.iter().copied());
             let reversed = if reached.is_empty() { None } else { Some(edges.reversed()) };
             for target in shown {
-                let found = reversed.as_ref().map(|r| r.paths_to_roots(*target, &rooted, most));
+                let found = reversed.as_ref().map(|r| r.paths_to_roots(*target, |id| holders.rank(id), most));
                 report.paths.extend(found.unwrap_or_default().iter().map(|p| self.model(p)));
             }
         }
-        if merged {
-            // Stack values would give the shortest paths: they count only where nothing else holds the object.
-            let precise = edges.search(&self.starts(true));
-            let whole = reached.iter().all(|t| precise.reached(*t));
-            let search = if whole { precise } else { edges.search(&starts) };
-            report.tree = Some(self.tree(&search, &reached));
-        }
+        report.tree = merged.then(|| self.tree(&search, &reached));
         report
     }
 
@@ -125,8 +113,13 @@ impl Paths<'_> {
             field: before.and_then(|b| self.field(b, id)),
         };
         let before = std::iter::once(None).chain(ids.iter().copied().map(Some));
-        let roots = ids.first().map(|id| self.graph.root_models(self.heap.gc(), self.namer, *id, self.query.weak, MAX_ROOTS));
+        let roots = ids.first().map(|id| self.roots(*id, MAX_ROOTS));
         PathModel { roots: roots.unwrap_or_default(), steps: before.zip(ids.iter().copied()).map(step).collect() }
+    }
+
+    /// The roots of an object, best first.
+    fn roots(&self, id: ObjectId, most: usize) -> Vec<RootModel> {
+        self.graph.root_models(self.heap.gc(), self.namer, id, (self.query.stacks, self.query.weak), most)
     }
 
     /// The field of `from` that refers to `to`.
@@ -184,7 +177,7 @@ impl Paths<'_> {
         // Roots first, by their labels.
         let mut by_label: FxHashMap<String, Vec<ObjectId>> = FxHashMap::default();
         for top in tops {
-            let label = self.graph.root_models(self.heap.gc(), self.namer, top, self.query.weak, 1).first().map(|r| r.label.clone());
+            let label = self.roots(top, 1).first().map(|r| r.label.clone());
             by_label.entry(label.unwrap_or_else(|| "?".into())).or_default().push(top);
         }
         let mut rows = Vec::new();

@@ -53,7 +53,7 @@ pub struct RetainedQuery {
     pub view: RetainedView,
     /// Only objects of these types; empty for all.
     pub types: Vec<TypePattern>,
-    /// Whether stack values count as roots.
+    /// Which stack values count as roots.
     pub stacks: Stacks,
     /// Maximum rows per list, 0 for all.
     pub top: usize,
@@ -61,7 +61,7 @@ pub struct RetainedQuery {
 
 impl Default for RetainedQuery {
     fn default() -> RetainedQuery {
-        RetainedQuery { view: RetainedView::Top, types: Vec::new(), stacks: Stacks::Fallback, top: 20 }
+        RetainedQuery { view: RetainedView::Top, types: Vec::new(), stacks: Stacks::default(), top: 20 }
     }
 }
 
@@ -70,21 +70,22 @@ impl Default for RetainedQuery {
 /// # Errors
 /// [`Error::NoObject`], [`Error::Graph`], [`Error::Memory`].
 pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
-    let on = OnGraph::open(heap, false)?;
+    let on = OnGraph::open(heap, false, query.stacks)?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
     let tree = Retained::compute(heap, on.graph, query.stacks)?;
     let report = tree.report(heap.gc(), &on.namer, query, object);
     Ok(on.finish(report))
 }
 
-/// Size of the closure of the object at or around `address`, and how much of it the object retains.
+/// Size of the closure of the object at or around `address`, and how much of it the object retains, with stack values as roots
+/// according to `stacks`.
 ///
 /// # Errors
 /// As [`retained`].
-pub fn objsize(heap: &Heap, address: Addr) -> Result<Answer<ObjSizeReport>, Error> {
-    let on = OnGraph::open(heap, false)?;
+pub fn objsize(heap: &Heap, address: Addr, stacks: Stacks) -> Result<Answer<ObjSizeReport>, Error> {
+    let on = OnGraph::open(heap, false, stacks)?;
     let id = on.object(address)?;
-    let report = Retained::compute(heap, on.graph, Stacks::Fallback)?.objsize(&on.namer, id);
+    let report = Retained::compute(heap, on.graph, stacks)?.objsize(&on.namer, id);
     Ok(on.finish(report))
 }
 
@@ -132,7 +133,7 @@ impl<'g> Retained<'g> {
             tree: None,
             suspects: None,
             totals: self.totals.clone(),
-            coverage: self.graph.roots.coverage.clone(),
+            coverage: self.graph.coverage(self.stacks),
             stacks: self.stacks,
         };
         match view {
@@ -267,7 +268,7 @@ impl<'g> Retained<'g> {
             reported.push(self.graph.type_index(id));
             let (point, children) = self.accumulation(id);
             let below = self.below(namer, &children);
-            let roots = self.graph.root_models(gc, namer, id, false, 8);
+            let roots = self.graph.root_models(gc, namer, id, (self.stacks, false), 8);
             let object = self.model(namer, id);
             let held = roots.first().map_or_else(|| "several holders".to_string(), |r| r.label.clone());
             let mut text = format!(
@@ -343,7 +344,8 @@ impl<'g> Retained<'g> {
             shared_bytes: all.size.saturating_sub(object.retained.max(object.size)),
             reachable: self.tree.is_reachable(id),
             object,
-            coverage: self.graph.roots.coverage.clone(),
+            coverage: self.graph.coverage(self.stacks),
+            stacks: self.stacks,
         }
     }
 }

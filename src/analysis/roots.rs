@@ -13,7 +13,7 @@ use crate::session::{Error, Heap, Namer, TypePattern};
 /// Arguments of `roots`.
 #[derive(Clone, Debug, Default)]
 pub struct RootsQuery {
-    /// Kinds of roots; weak handles only on request.
+    /// Kinds of roots, weak handles only on request; treatment of stack values.
     pub options: RootOptions,
     /// Only roots of objects of these types; empty for all.
     pub types: Vec<TypePattern>,
@@ -70,6 +70,7 @@ impl Tally {
 pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let roots = notes.take(Roots::collect(heap, &namer, &query.options));
+    notes.extend(&roots.stack_notes);
     let report = report(&roots, heap.gc(), &namer, query);
     namer.note(&notes);
     Ok(notes.finish(report))
@@ -100,6 +101,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
         coverage: roots.coverage.clone(),
         roots: None,
         types: None,
+        stacks: options.stacks,
         shown: None,
         dependents: None,
     };

@@ -16,6 +16,7 @@ mod names;
 mod oom;
 mod regions;
 mod segments;
+mod side_tables;
 mod sweep;
 mod walk;
 
@@ -27,6 +28,7 @@ pub use finalizers::{FinalizerEntry, FinalizerQueue};
 pub use handles::HandleFilter;
 pub use index::{ObjectId, ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
+pub use side_tables::{SideTable, SideTablePlace};
 pub use sweep::Sweep;
 pub(crate) use walk::min_object_size;
 pub use walk::{GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker};

@@ -173,7 +173,7 @@ fn expect_searches(s: &Sample) {
             s.roots.iter().copied().collect::<BTreeSet<_>>().iter().filter_map(|r| from_target[*r as usize]).collect();
         expected.sort_unstable();
         for limit in 0..4 {
-            let paths = paths_to_roots(&reversed, node, is_root, limit);
+            let paths = paths_to_roots(&reversed, node, |n| is_root(n).then_some((0, 0)), limit);
             let lengths: Vec<u32> = paths.iter().map(|p| p.len() as u32 - 1).collect();
             assert_eq!(lengths, expected[..limit.min(expected.len())]);
             assert_eq!(paths.iter().map(|p| p[0]).collect::<BTreeSet<_>>().len(), paths.len(), "roots differ");

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `mod`, `window`, `text` | reads of bytes, integers, words and text |
 //! | `image`, `elf_image`, `pe_image`, `pe` | executable images and their exports |
+//! | `symbols` | section and nearest export of an address |
 //! | `files` | pages supplied by matching module files |
 //! | `record` | what was read, for `trim` |
 //! | `diag_page` | createdump's diagnostics page |
@@ -17,6 +18,7 @@ mod image;
 mod pe;
 mod pe_image;
 mod record;
+mod symbols;
 mod text;
 mod window;
 
@@ -25,6 +27,7 @@ pub use files::FileSearch;
 pub(crate) use files::{Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};
 pub(crate) use pe::PeHeaders;
+pub use symbols::{NearestExport, Section};
 pub(crate) use window::Window;
 
 use std::borrow::Cow;

@@ -68,9 +68,9 @@ pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use place::{NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use retained::{
     BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
-    RetainedType, Stacks, Suspect, SuspectKind, TreeRow,
+    RetainedType, Suspect, SuspectKind, TreeRow,
 };
-pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport};
+pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};

@@ -2,7 +2,7 @@
 
 use crate::base::{Index, Indices};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, closure, paths_to_roots, reach};
+use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, Rank, closure, paths_to_roots, reach};
 
 /// A set of objects, one bit each.
 #[derive(Clone, Debug)]
@@ -107,15 +107,12 @@ impl Edges {
         closure(&self.csr, &[id.as_u32()], |node| size(ObjectId::from_u32(node)))
     }
 
-    /// A complete breadth-first search from `starts`.
-    pub fn search(&self, starts: &[ObjectId]) -> Search {
-        self.search_until(starts, |_| true)
-    }
-
-    /// A breadth-first search from `starts` until `meet` returns `false`. Visits each object once, nearest first, including
-    /// `starts`.
-    pub fn search_until(&self, starts: &[ObjectId], mut meet: impl FnMut(ObjectId) -> bool) -> Search {
-        Search(Bfs::until(&self.csr, &nodes(starts), |_, node| meet(ObjectId::from_u32(node))))
+    /// A breadth-first search of all that the first group of `starts` reaches, then of what only the second reaches, and so
+    /// on, until `meet` says false. It sees each object once, starts included. Paths are shortest ones from the first group
+    /// that reaches an object; of equally long ones, from its earliest start.
+    pub fn search_in_turn(&self, starts: &[Vec<ObjectId>], mut meet: impl FnMut(ObjectId) -> bool) -> Search {
+        let groups: Vec<Vec<u32>> = starts.iter().map(|ids| nodes(ids)).collect();
+        Search(Bfs::in_turn(&self.csr, &groups, |_, node| meet(ObjectId::from_u32(node))))
     }
 
     /// The reversed references.
@@ -123,10 +120,11 @@ impl Edges {
         self.csr.reversed().into()
     }
 
-    /// On reversed references: shortest paths from roots to `target`, each from a different root, nearest first, at most
-    /// `limit`.
-    pub fn paths_to_roots(&self, target: ObjectId, roots: &ObjectSet, limit: usize) -> Vec<Vec<ObjectId>> {
-        paths_to_roots(&self.csr, target.as_u32(), |node| roots.0.test(node), limit).into_iter().map(ids).collect()
+    /// Of references backwards: shortest paths from roots to `target`, each from another root, in the order of
+    /// [`paths_to_roots`], at most `limit`.
+    pub fn paths_to_roots(&self, target: ObjectId, rank: impl Fn(ObjectId) -> Option<Rank>, limit: usize) -> Vec<Vec<ObjectId>> {
+        let paths = paths_to_roots(&self.csr, target.as_u32(), |node| rank(ObjectId::from_u32(node)), limit);
+        paths.into_iter().map(ids).collect()
     }
 
     /// Strongly connected components of the objects accepted by `include`.

@@ -42,8 +42,6 @@ pub struct HeapGraph {
     pub types: IndexVec<TypeIndex, Arc<ObjectType>>,
     /// The roots, including those without an object and, if requested, weak ones.
     pub roots: Roots,
-    /// The rooted objects, ascending and unique, without weak roots.
-    pub rooted: Vec<ObjectId>,
     /// The objects in frozen segments, ascending: never freed, even if not rooted.
     pub frozen: Vec<ObjectId>,
     /// Modules that supplied names of roots.
@@ -140,7 +138,7 @@ impl HeapGraph {
             return Err(MemoryLimit { objects: index.len(), needed, allowed }.into());
         }
         let namer = heap.namer();
-        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { kinds: Vec::new(), weak }));
+        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, ..RootOptions::default() }));
         let extra = extra(heap, &namer, index, &roots);
         let walked = heap.walker().walk_once(heap.progress(), || Builder {
             index,
@@ -162,7 +160,6 @@ impl HeapGraph {
         let mut graph = HeapGraph {
             edges: CsrBuilder::default().finish()?.into(),
             types: heap.walker().types().list(),
-            rooted: rooted(index, &roots, |r| !r.flags.has(RootFlags::WEAK)),
             frozen: frozen(heap, index),
             roots,
             type_of: IndexVec::with_capacity(objects),
@@ -194,7 +191,11 @@ impl HeapGraph {
 
     /// Sorted ids of the objects held by roots for which `counts` is true.
     pub fn rooted_by(&self, counts: impl Fn(&Root) -> bool) -> Vec<ObjectId> {
-        rooted(&self.index, &self.roots, counts)
+        let picked = self.roots.roots.iter().filter(|r| counts(r));
+        let mut ids: Vec<ObjectId> = picked.filter_map(|r| self.index.id_of(r.object)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
     }
 
     /// Number of objects.
@@ -265,15 +266,6 @@ fn frozen(heap: &Heap, index: &ObjectStarts) -> Vec<ObjectId> {
     let frozen = heap.walker().segments_enumerated().filter(|(_, s)| s.generation == Generation::Frozen);
     let mut ids: Vec<ObjectId> = frozen.filter_map(|(i, _)| index.of_segment(i)).flatten().collect();
     ids.sort_unstable();
-    ids
-}
-
-/// Sorted ids of the objects held by roots for which `counts` is true.
-fn rooted(index: &ObjectStarts, roots: &Roots, counts: impl Fn(&Root) -> bool) -> Vec<ObjectId> {
-    let picked = roots.roots.iter().filter(|r| counts(r));
-    let mut ids: Vec<ObjectId> = picked.filter_map(|r| index.id_of(r.object)).collect();
-    ids.sort_unstable();
-    ids.dedup();
     ids
 }
 

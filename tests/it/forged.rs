@@ -73,7 +73,7 @@ fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
         assert!(count > 2, "{shape:?}");
         let process = Dump::of(dump, &gcdump::OpenOptions::default());
         let runtime = process.runtime().unwrap();
-        let query = RootsQuery { options: RootOptions { kinds: vec![RootKind::Stack], weak: false }, ..RootsQuery::default() };
+        let query = RootsQuery { options: RootOptions { kinds: vec![RootKind::Stack], ..RootOptions::default() }, ..RootsQuery::default() };
         let roots = roots(&runtime.heap().unwrap(), &query).unwrap();
         let notes: Vec<_> = roots.notes.iter().collect();
         let told = notes.iter().find(|n| n.kind == NoteKind::Invalid && n.message.contains("more bytes than the dump"));

@@ -420,7 +420,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["retained", ..] => "address,size,retained,share,dominated,type",
         ["objsize", _] => "address,size,retained,closure_bytes,closure_objects,shared_bytes,type",
         ["path", ..] => "path,step,address,size,field,type,root_kind,root_address,root",
-        ["where", _] => "address,kind,object,offset,segment,heap,generation,text",
+        ["where", _] => "address,kind,object,offset,segment,heap,generation,text,name,target,target_type",
         ["near", _] => "here,address,size,method_table,type",
         ["statics", ..] => "declaring_type,name,type,storage,thread,address,kind,text",
         ["type", "Lab.*"] => "method_table,name,module,token",

@@ -48,7 +48,9 @@ impl<'h> Side<'h> {
     /// Takes graph and tree of `heap`, building them where nobody has yet.
     pub(super) fn open(heap: &'h Heap, notes: &Collector) -> Result<Side<'h>, Error> {
         let graph = notes.with(heap.graph(false)?);
-        let tree = heap.dominators(Stacks::Fallback)?;
+        let stacks = Stacks::default();
+        graph.root_notes(stacks).into_iter().for_each(|n| notes.extend(n));
+        let tree = heap.dominators(stacks)?;
         let namer = graph.namer(heap);
         let named = |mt| match namer.name(mt) {
             Some(name) => (name, namer.module(mt)),

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use super::{OnGraph, condense};
 use crate::base::{Addr, Answer, Count, Index, IndexVec, NoteKind, len64};
 use crate::gc::{HandleFilter, ObjectId, ObjectType, TypeIndex};
-use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, Sum};
-use crate::session::roots::{Origin, Root, RootFlags};
+use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, Stacks, Sum};
+use crate::session::roots::{Origin, Root};
 use crate::session::{Error, Heap, TypePattern};
 
 /// Arguments of `bridge`.
@@ -22,6 +22,8 @@ pub struct BridgeQuery {
     pub transparent: Vec<TypePattern>,
     /// Include live bridged objects.
     pub all: bool,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
 }
 
 /// Computes the data passed to a bridge to another collector.
@@ -29,7 +31,7 @@ pub struct BridgeQuery {
 /// # Errors
 /// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
 pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, Error> {
-    let on = OnGraph::open(heap, true)?;
+    let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
     let mut handles: FxHashMap<ObjectId, (Addr, Option<Addr>)> = FxHashMap::default();
     let walked = heap.gc().walk_handles(&HandleFilter { kinds: vec![HandleKind::CrossReference] }, |h: HandleModel| {
@@ -52,7 +54,7 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
         let of_bridge = matches!(r.origin, Origin::Handle(HandleKind::CrossReference | HandleKind::RefCounted));
         of_bridge && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
     };
-    let others = graph.roots.roots.iter().filter(|r| !r.flags.has(RootFlags::WEAK) && !own(r));
+    let others = graph.roots.roots.iter().filter(|r| r.counts(query.stacks) && !own(r));
     let starts = others.filter_map(|r| graph.index.id_of(r.object)).chain(graph.frozen.iter().copied());
     let alive = graph.edges.reachable(starts);
     let dead = bridged.iter().filter(|id| !alive.contains(**id)).count();
@@ -105,7 +107,8 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
         sccs: condensed.components.iter().zip(0u32..).map(scc).collect(),
         xrefs: condensed.references.iter().map(|(src, dst)| BridgeXref { src: *src, dst: *dst }).collect(),
         classes,
-        coverage: graph.roots.coverage.clone(),
+        coverage: on.coverage(),
+        stacks: query.stacks,
     };
     Ok(on.finish(report))
 }

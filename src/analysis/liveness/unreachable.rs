@@ -16,7 +16,7 @@ pub struct UnreachableQuery {
     pub objects: bool,
     /// Maximum rows to list, 0 for all.
     pub top: usize,
-    /// Whether stack and register values count as roots.
+    /// Which stack and register values count as roots.
     pub stacks: Stacks,
 }
 
@@ -64,9 +64,9 @@ impl<'g> Garbage<'g> {
 /// # Errors
 /// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
 pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<UnreachableReport>, Error> {
-    let on = OnGraph::open(heap, true)?;
+    let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
-    let live = graph.edges.reachable(graph.starts(query.stacks));
+    let live = graph.live(query.stacks);
     let of = generations(heap, graph);
     let level = |id: ObjectId| collected_by(generation(&of, id));
     let weak = graph.roots.roots.iter().filter(|r| r.flags.has(RootFlags::WEAK));
@@ -120,7 +120,7 @@ pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<Unrea
         types: (!query.objects).then_some(rows),
         objects: query.objects.then_some(objects),
         shown: (all > most).then(|| len64(most)),
-        coverage: graph.roots.coverage.clone(),
+        coverage: on.coverage(),
         stacks: query.stacks,
     };
     Ok(on.finish(report))

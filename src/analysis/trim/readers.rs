@@ -50,7 +50,7 @@ fn read_runtime(runtime: &Runtime) {
     for segment in heap.segments() {
         headers.as_ref().and_then(|h| h.read(segment.start));
     }
-    let options = RootOptions { kinds: Vec::new(), weak: true };
+    let options = RootOptions { weak: true, ..RootOptions::default() };
     let _ = roots(&heap, &RootsQuery { options, ..RootsQuery::default() });
     let _ = exceptions(&heap, &ExceptionsQuery::default());
     read_objects(&heap);

@@ -170,7 +170,7 @@ impl RedactedHeap {
         let heap = self.heap.clone();
         let (memory, walker) = (heap.memory(), heap.walker());
         let index = &heap.starts().data;
-        let options = RootOptions { kinds: Vec::new(), weak: true };
+        let options = RootOptions { weak: true, ..RootOptions::default() };
         let roots = Roots::collect(&heap, &self.namer, &options).data;
         let mut queue: Vec<Addr> = roots.roots.iter().map(|r| r.object).collect();
         queue.extend(roots.dependents.iter().flat_map(|(a, b)| [*a, *b]));

@@ -210,6 +210,13 @@ impl MethodTables {
         self.memory.ptr(canonical.plus(self.layout.class))
     }
 
+    /// The canonical method table of the EEClass at `class`; `None` if there is no EEClass.
+    pub fn of_class(&self, class: Addr) -> Option<Addr> {
+        let aligned = !class.is_null() && class.is_aligned(self.memory.ptr_bytes());
+        let mt = self.memory.ptr(class.plus(self.class.method_table)).ok().filter(|_| aligned)?;
+        (self.is_valid(mt) == Ok(true) && self.class(mt) == Ok(class)).then_some(mt)
+    }
+
     /// Whether there is a method table at `mt`: its EEClass must point back to the canonical method table.
     ///
     /// # Errors

@@ -1,6 +1,6 @@
 use crate::model::{
     CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedObject, RetainedReport, RetainedType,
-    RootCoverageModel, RootModel, Stacks, Suspect, TreeRow,
+    RootCoverageModel, RootModel, Suspect, TreeRow,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -73,17 +73,17 @@ fn suspect_columns<'r>() -> Columns<'r, Suspect> {
         .only(Readers::Machines)
 }
 
-/// Root coverage: a line of complete kinds, then a line per other kind; conservative kinds share one line.
+/// Root coverage: a line of complete kinds, then a line per other kind; stacks and registers share one.
 pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCoverageModel]) {
     let complete: Vec<&str> = coverage.iter().filter(|c| c.coverage == CoverageKind::Complete).map(|c| c.kind.name()).collect();
     if !complete.is_empty() {
         to.line(format!("roots: complete: {}", complete.join(", ")));
     }
-    let conservative = |c: &RootCoverageModel| c.coverage == CoverageKind::Conservative;
-    if coverage.iter().any(conservative) {
-        to.line("Stacks and registers were scanned conservatively; some roots may be stale");
+    let scanned = |c: &RootCoverageModel| c.kind.is_of_stacks() && c.coverage == CoverageKind::Conservative;
+    if coverage.iter().any(scanned) {
+        to.line("Stacks and registers were scanned conservatively; some roots may be stale (--stacks none leaves them out)");
     }
-    to.lines(coverage.iter().filter(move |c| c.coverage != CoverageKind::Complete && !conservative(c)).map(|c| {
+    to.lines(coverage.iter().filter(move |c| c.coverage != CoverageKind::Complete && !scanned(c)).map(|c| {
         let reason = c.reason.as_ref().map_or_else(String::new, |r| format!(": {r}"));
         format!("roots: {}: {}{reason}", c.coverage.name(), c.kind.name())
     }));
@@ -141,9 +141,6 @@ impl Report for RetainedReport {
             count(t.objects.saturating_sub(t.reachable_objects)),
             bytes(t.bytes.saturating_sub(t.reachable_bytes)),
         ));
-        if self.stacks == Stacks::Fallback {
-            to.line("Stack values count only where nothing else holds the object (--stacks all|none)");
-        }
         root_coverage(to, &self.coverage);
         to.records("coverage", &self.coverage);
         to.record("totals", t);

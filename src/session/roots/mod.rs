@@ -9,7 +9,7 @@ use super::{Heap, Namer, Runtime};
 use crate::base::{Addr, Answer, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
-use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind};
+use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind, Stacks};
 
 /// Properties of a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +119,8 @@ pub struct Roots {
     pub threads: IndexVec<ThreadIndex, RootThread>,
     /// Names of static fields.
     pub names: IndexVec<StaticIndex, String>,
+    /// What the scan of stacks and registers could not read: notes of the answers that count them as roots.
+    pub stack_notes: Notes,
 }
 
 /// Kinds of roots to collect.
@@ -128,11 +130,16 @@ pub struct RootOptions {
     pub kinds: Vec<RootKind>,
     /// Also collect weak handles.
     pub weak: bool,
+    /// Which stack and register values.
+    pub stacks: Stacks,
 }
 
 impl RootOptions {
     /// Whether roots of this kind are wanted.
     pub fn wants(&self, kind: RootKind) -> bool {
+        if kind.is_of_stacks() && self.stacks == Stacks::None {
+            return false;
+        }
         let weak = kind == RootKind::WeakHandle;
         weak && self.weak || self.kinds.contains(&kind) || self.kinds.is_empty() && !weak
     }
@@ -201,7 +208,7 @@ impl Roots {
 }
 
 impl Roots {
-    /// Collects the roots of `heap`.
+    /// Collects the roots of `heap`. What is lost of stacks is in [`Roots::stack_notes`], not in the answer's notes.
     pub(crate) fn collect(heap: &Heap, namer: &Namer, options: &RootOptions) -> Answer<Roots> {
         let notes = Collector::new();
         let roots = collect(heap, namer, options, &notes);
@@ -237,7 +244,9 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
         statics::static_roots(runtime, namer, options, notes, &mut roots);
     }
     if options.needs_index() {
-        stacks::stack_roots(heap, list, options, notes, &mut roots);
+        let of_stacks = Collector::new();
+        stacks::stack_roots(heap, list, options, &of_stacks, &mut roots);
+        roots.stack_notes = of_stacks.into_notes();
     }
     let limits = runtime.limits();
     if roots.roots.len() > limits.roots {

@@ -55,7 +55,7 @@ const MORE: &[&[&str]] = &[
     &["finalizers", "--objects"],
     &["path", "ADDR", "--all-roots", "--weak"],
     &["path", "--type", "*"],
-    &["retained", "--tree", "--depth", "20", "--stacks", "all"],
+    &["retained", "--tree", "--depth", "20", "--stacks", "none"],
     &["unreachable", "--objects"],
     &["bridge", "--bridged", "*", "--all"],
     &["bridge", "--all", "--dot"],
