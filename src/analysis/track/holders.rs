@@ -94,7 +94,7 @@ pub(super) fn hold(both: &Both<'_>, pairs: &mut Pairs) {
 
 fn roots<I: Index + Send + Sync>(side: &Side<I>) -> Roots {
     let namer = side.heap.namer();
-    let options = RootOptions { kinds: Vec::new(), weak: false };
+    let options = RootOptions::default();
     Roots::collect(&side.heap, &namer, &options).data
 }
 
