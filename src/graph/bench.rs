@@ -81,7 +81,7 @@ fn dominators_of_a_large_heap() {
         drop(components);
         let reversed = timed("reversed", || graph.reversed());
         drop(reversed);
-        timed("breadth first", || Bfs::until(&graph, &roots, |_, _| true));
+        timed("breadth first", || Bfs::in_turn(&graph, &[&roots], |_, _| true));
         println!("{} reached", timed("reachable", || reachable(&graph, &roots)).count());
     }
 }

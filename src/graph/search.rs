@@ -13,14 +13,9 @@ pub struct Bfs {
 }
 
 impl Bfs {
-    /// Searches until `meet` says false. It sees each node once, nearest first, sources included, and the search so
-    /// far, which already knows that node's path.
-    pub fn until(graph: &Csr, sources: &[u32], meet: impl FnMut(&Self, u32) -> bool) -> Self {
-        Self::in_turn(graph, &[sources], meet)
-    }
-
     /// Searches everything that the first group of sources reaches, then what only the second reaches, and so on, until
-    /// `meet` says false. The path to a node is a shortest one from the first group that reaches it; of equally long ones, it
+    /// `meet` says false. It sees each node once, nearest first, sources included, and the search so far, which already knows
+    /// that node's path. The path to a node is a shortest one from the first group that reaches it; of equally long ones, it
     /// is the path from the earliest source of the group.
     pub fn in_turn(graph: &Csr, groups: &[impl AsRef<[u32]>], mut meet: impl FnMut(&Self, u32) -> bool) -> Self {
         let mut search = Self { before: vec![0; graph.nodes() as usize] };

@@ -156,7 +156,7 @@ fn expect_searches(s: &Sample) {
     let (graph, reversed) = (s.graph(), s.graph().reversed());
     let is_edge = |w: &[u32]| s.edges.contains(&(w[0], w[1]));
     let is_root = |n: u32| s.roots.contains(&n);
-    let search = Bfs::until(&graph, &s.roots, |_, _| true);
+    let search = Bfs::in_turn(&graph, &[&s.roots], |_, _| true);
     let forward = distances(s.nodes, &s.edges, &s.roots);
     let seen = reachable(&graph, &s.roots);
     let back: Vec<(u32, u32)> = s.edges.iter().map(|(a, b)| (*b, *a)).collect();
@@ -321,7 +321,7 @@ fn long_lists_do_not_overflow_the_stack() {
         assert_eq!(tree.chain(NODES - 1).count(), NODES as usize - 1);
         assert_eq!(Components::compute(&graph).count(), 1);
         assert_eq!(Components::compute_where(&graph, |n| n > 0).count(), NODES - 1);
-        assert_eq!(Bfs::until(&graph, &[0], |_, _| true).path_to(NODES - 1).len(), NODES as usize);
+        assert_eq!(Bfs::in_turn(&graph, &[[0]], |_, _| true).path_to(NODES - 1).len(), NODES as usize);
         assert_eq!(reachable(&graph, &[5]).count(), u64::from(NODES));
     }
 }
@@ -356,7 +356,7 @@ fn numbers_that_are_no_node_do_no_harm() {
     assert_eq!((tree.idom(0), tree.idom(1), tree.idom(2)), (Idom::Root, Idom::Node(0), Idom::Unreachable));
     assert_eq!(tree.children(9).chain(tree.chain(9)).count(), 0);
     assert_eq!(tree.retained(|_| u64::MAX), [u64::MAX, u64::MAX]);
-    let search = Bfs::until(&graph, &[2, u32::MAX, 1], |_, _| true);
+    let search = Bfs::in_turn(&graph, &[[2, u32::MAX, 1]], |_, _| true);
     assert_eq!((search.path_to(1), search.path_to(u32::MAX), search.path_to(0)), (vec![1], vec![], vec![]));
     assert_eq!(reachable(&graph, &[2, 1]).iter().collect::<Vec<_>>(), [1]);
     assert!(graph.successors(2).is_empty() && graph.successors(u32::MAX).is_empty());
