@@ -27,15 +27,17 @@ pub struct ExceptionReader<'r> {
 impl<'r> ExceptionReader<'r> {
     /// A reader for `runtime`; one that reads nothing where its descriptor lacks the layouts.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer, notes: &'r Collector) -> ExceptionReader<'r> {
-        let (memory, d) = (runtime.memory(), runtime.descriptor());
-        ExceptionReader {
+        let (memory, d) = (runtime.memory(), runtime.descriptor().scope());
+        let reader = ExceptionReader {
             namer,
-            objects: Exceptions::bind(memory, d).ok(),
-            methods: Methods::bind(memory, d, runtime.limits()).ok(),
-            headers: Objects::bind(memory, d).ok(),
+            objects: Exceptions::bind(memory, &d).ok(),
+            methods: Methods::bind(memory, &d, runtime.limits()).ok(),
+            headers: Objects::bind(memory, &d).ok(),
             limits: runtime.limits(),
             notes,
-        }
+        };
+        notes.extend(&d.losses());
+        reader
     }
 
     fn read(&self, address: Addr) -> Option<Exception> {

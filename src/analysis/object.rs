@@ -39,7 +39,9 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     let address = containing(heap, &namer, query.address).map_or(query.address, |o| o.address);
     let report = report(&values, &ObjectQuery { address, ..*query }).ok_or(Error::NoObject(query.address))?;
     let report = notes.take(report);
-    let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
+    let d = runtime.descriptor().scope();
+    let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
+    notes.extend(&d.losses());
     let report = ObjectReport {
         interior: (report.address != query.address).then_some(query.address),
         segment: heap_place(heap, report.address),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use std::collections::HashSet;
 
-use crate::base::{Addr, Answer, Collector, Limits, NoteKind, flag_names};
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, flag_names};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
@@ -186,6 +186,9 @@ pub struct Threads {
     store_at: Addr,
     finalizer_at: Option<Addr>,
     limit: usize,
+    /// What is lost because the descriptor has it in a form that cannot be used: of the threads, and of their contexts alone.
+    losses: Notes,
+    context_losses: Notes,
 }
 
 impl Threads {
@@ -197,18 +200,28 @@ impl Threads {
     /// # Errors
     /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks the thread
     /// list.
-    pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Threads, ContractError> {
-        Self::CONTRACT.require(d)?;
-        Ok(Threads {
+    pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Limits) -> Result<Threads, ContractError> {
+        let (d, of_contexts) = (descriptor.scope(), descriptor.scope());
+        Self::CONTRACT.require(&d)?;
+        let mut threads = Threads {
             memory: Arc::clone(memory),
-            thread: ThreadLayout::bind(d)?,
-            store: StoreLayout::bind(d)?,
-            context: ContextPlace::bind(d).zip(ContextLayout::bind(d).ok()),
-            tracker: TrackerLayout::bind(d).ok(),
+            thread: ThreadLayout::bind(&d)?,
+            store: StoreLayout::bind(&d)?,
+            context: ContextPlace::bind(&of_contexts).zip(ContextLayout::bind(&of_contexts).ok()),
+            tracker: TrackerLayout::bind(&d).ok(),
             store_at: d.pointer("ThreadStore")?,
             finalizer_at: d.pointer("FinalizerThread").ok(),
             limit: limits.threads,
-        })
+            losses: d.losses(),
+            context_losses: of_contexts.losses(),
+        };
+        threads.losses.extend(&threads.context_losses);
+        Ok(threads)
+    }
+
+    /// Notes about allocation contexts that cannot be read because of what the descriptor says of them.
+    pub fn context_losses(&self) -> &Notes {
+        &self.context_losses
     }
 
     /// The runtime's `Thread` of the finalizer.
@@ -225,6 +238,7 @@ impl Threads {
     /// All threads of the list; where it breaks, those before the break and a note.
     pub fn list(&self) -> Answer<Vec<Thread>> {
         let notes = Collector::new();
+        notes.extend(&self.losses);
         let list = self.read_list(&notes);
         notes.finish(list)
     }

@@ -36,6 +36,7 @@ impl Gc {
 impl Reading<'_> {
     /// Calls `visit` for every selected handle, in table order. Returns the number of tables.
     pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
+        self.notes.extend(&self.handle_losses);
         let Some(layouts) = &self.handles else {
             self.notes.add(NoteKind::Missing, None, "the descriptor does not describe handle tables");
             return 0;
@@ -55,6 +56,7 @@ impl Reading<'_> {
 
     /// Reads the path to the handles, but not the handles: (tables, readable segments). Adds a note for anything missing.
     pub(super) fn probe_handles(&self) -> (usize, usize) {
+        self.notes.extend(&self.handle_losses);
         let Some(l) = &self.handles else { return (0, 0) };
         let tables = self.handle_tables(l);
         let segments: Vec<Addr> = tables.iter().flat_map(|t| self.handle_segments(l, *t)).collect();

@@ -29,7 +29,7 @@ pub use sweep::Sweep;
 pub(crate) use walk::min_object_size;
 pub use walk::{GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker};
 
-use crate::base::{Addr, Answer, Collector, Limits, NoteKind};
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -52,6 +52,8 @@ pub struct Gc {
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleLayouts>,
+    /// What `handles` lacks because the descriptor has it in a form that cannot be used.
+    handle_losses: Notes,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
@@ -85,22 +87,28 @@ impl Gc {
     /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor lacks an item required to
     /// read any heap.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Arc<Limits>) -> Result<Answer<Gc>, ContractError> {
-        Self::CONTRACT.require(descriptor)?;
+        let d = descriptor.scope();
+        Self::CONTRACT.require(&d)?;
         let notes = Collector::new();
-        let facts = Facts::read(memory, descriptor, &notes, limits)?;
-        Ok(notes.finish(Gc {
+        let facts = Facts::read(memory, &d, &notes, limits)?;
+        // Only answers about handles and single items lose something by what these lack.
+        let of_handles = descriptor.scope();
+        let gc = Gc {
             memory: Arc::clone(memory),
             descriptor: Arc::clone(descriptor),
             limits: Arc::clone(limits),
-            places: Places::bind(descriptor, facts.server),
-            segment: SegmentLayout::bind(descriptor)?,
-            generation: GenerationLayout::bind(descriptor)?,
-            generation_size: descriptor.size_of("Generation")?,
-            context: ContextLayout::bind(descriptor).ok(),
-            handles: HandleLayouts::bind(descriptor).ok(),
-            objects: Objects::bind(memory, descriptor),
+            places: Places::bind(&descriptor.scope(), facts.server),
+            segment: SegmentLayout::bind(&d)?,
+            generation: GenerationLayout::bind(&d)?,
+            generation_size: d.size_of("Generation")?,
+            context: ContextLayout::bind(&d).ok(),
+            handles: HandleLayouts::bind(&of_handles).ok(),
+            handle_losses: of_handles.losses(),
+            objects: Objects::bind(memory, &d),
             facts,
-        }))
+        };
+        notes.extend(&d.losses());
+        Ok(notes.finish(gc))
     }
 
     /// Kind and state of the GC.
@@ -159,15 +167,17 @@ impl Gc {
     }
 
     fn read<T>(&self, read: impl FnOnce(&Reading<'_>) -> T) -> Answer<T> {
-        let reading = Reading { gc: self, notes: Collector::new() };
+        let reading = Reading { gc: self, descriptor: self.descriptor.scope(), notes: Collector::new() };
         let data = read(&reading);
+        reading.notes.extend(&reading.descriptor.losses());
         reading.notes.finish(data)
     }
 }
 
-/// One read in progress: the GC and the notes collected so far.
+/// One read in progress: the GC, the descriptor in a scope of its own, and the notes collected so far.
 struct Reading<'g> {
     gc: &'g Gc,
+    descriptor: Arc<Descriptor>,
     notes: Collector,
 }
 
@@ -180,6 +190,13 @@ impl Deref for Reading<'_> {
 }
 
 impl Reading<'_> {
+    /// Notes the items of `places` that the descriptor has in a form that cannot be used; of all for `None`.
+    fn note_unusable(&self, places: Option<&[&str]>) {
+        for e in self.places.unusable(places) {
+            self.notes.add(NoteKind::Invalid, None, e.to_string());
+        }
+    }
+
     /// A required value; adds a note if it is absent.
     fn needed<T>(&self, what: &str, value: Result<T, ReadError>) -> Option<T> {
         value.map_err(|e| self.notes.add(NoteKind::Missing, e.address, format!("{what}: {e}"))).ok()

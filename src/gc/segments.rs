@@ -59,6 +59,7 @@ impl Reading<'_> {
     pub(super) fn segments(&self) -> Vec<SegmentModel> {
         let mut seen = HashSet::new();
         let mut out = Vec::new();
+        self.note_unusable(Some(&["generation_table", "ephemeral_segment", "alloc_allocated"]));
         for heap in &self.facts.heaps {
             let mut own = self.segments_of(*heap, &mut seen);
             // Stable: keeps list order within a generation.

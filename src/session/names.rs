@@ -1,11 +1,12 @@
 //! Type names for answers: made once per method table, and never a reason for an answer to fail.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use super::Runtime;
-use crate::base::{Addr, Answer, Collector, NoteKind};
+use crate::base::{Addr, Answer, Collector, NoteKind, Notes};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
@@ -28,6 +29,10 @@ type Paths = FxHashMap<(Addr, u64), Option<Arc<str>>>;
 pub struct Namer {
     names: Option<Arc<TypeNames>>,
     types: Result<Arc<Types>, ContractError>,
+    /// What names lack, and what types lack if they are asked for.
+    name_losses: Notes,
+    type_losses: Notes,
+    types_used: AtomicBool,
     paths: Mutex<Paths>,
     memory: Arc<Memory>,
     /// Modules that the graph was built with, where the answer is about it.
@@ -39,8 +44,18 @@ impl Namer {
     pub(crate) fn new(runtime: &Runtime) -> Namer {
         let memory = runtime.memory();
         let names = runtime.type_names().map(|names| Arc::new(names.for_answer()));
-        let types = names.clone().and_then(|names| Types::new(memory, runtime.descriptor(), names, runtime.limits()).map(Arc::new));
-        Namer { names: names.ok(), types, paths: Mutex::default(), memory: Arc::clone(memory), more: Mutex::default() }
+        let scope = runtime.descriptor().scope();
+        let types = names.clone().and_then(|names| Types::new(memory, &scope, names, runtime.limits()).map(Arc::new));
+        Namer {
+            names: names.ok(),
+            types,
+            name_losses: runtime.name_losses().clone(),
+            type_losses: scope.losses(),
+            types_used: AtomicBool::new(false),
+            paths: Mutex::default(),
+            memory: Arc::clone(memory),
+            more: Mutex::default(),
+        }
     }
 
     /// The names of types; `None` where the descriptor lacks what they need.
@@ -53,12 +68,13 @@ impl Namer {
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what they need.
     pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
+        self.types_used.store(true, Ordering::Relaxed);
         self.types.as_ref().map_err(Clone::clone)
     }
 
     /// The offsets of fields, where the descriptor has what they need.
     pub fn fields(&self) -> Option<&Fields> {
-        self.types.as_ref().ok().map(|t| t.fields())
+        self.types().ok().map(|t| t.fields())
     }
 
     /// Modules that names were taken from, in order of address.
@@ -126,7 +142,7 @@ impl Namer {
     }
 
     fn find_path(&self, mt: Addr, offset: u64, depth: u32) -> Option<String> {
-        let types = self.types.as_ref().ok()?;
+        let types = self.types().ok()?;
         let fields = types.instance_fields(mt)?;
         let mut instance = fields.iter().filter(|f| f.storage == Storage::Instance);
         // Structures may overlap in unions; the last field that begins at or before the place holds it.
@@ -145,7 +161,7 @@ impl Namer {
     /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
         const LONGEST: u32 = 1024;
-        let types = self.types.as_ref().ok()?;
+        let types = self.types().ok()?;
         let offset = types.fields().offset(self.names.as_ref()?, method_table, field)?;
         let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
         types.strings().until_nul(text, LONGEST)
@@ -153,6 +169,10 @@ impl Namer {
 
     /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
     pub(crate) fn note(&self, notes: &Collector) {
+        notes.extend(&self.name_losses);
+        if self.types_used.load(Ordering::Relaxed) {
+            notes.extend(&self.type_losses);
+        }
         note_modules(&self.modules(), notes);
         for (at, what) in self.types.iter().flat_map(|t| t.loader().cycles()) {
             notes.add(NoteKind::LimitHit, at, format!("{what} has a cycle or exceeds its limit"));

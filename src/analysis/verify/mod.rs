@@ -101,7 +101,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let bad = [FindingId::ContextBadBounds, FindingId::ContextOutsideGen0, FindingId::ContextOverlap];
         let all_contexts = all_threads && !bad.iter().any(|id| structural.counts().contains_key(id));
         let map = HeapMap { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all, all_contexts };
-        let tools = tools(runtime, map, all_threads, &mut unavailable)?;
+        let tools = tools(runtime, map, all_threads, &mut unavailable, &notes)?;
         let mut found = Findings { sink: &mut sink, totals: &mut totals, unavailable: &mut unavailable, notes: &notes };
         objects(runtime, &tools, &mut found)?;
     }
@@ -143,9 +143,17 @@ struct Findings<'v> {
 }
 
 /// What the objects are checked with, and what is missing of it.
-fn tools<'h>(runtime: &'h Runtime, map: HeapMap<'h>, all_threads: bool, unavailable: &mut Unavailable) -> Result<Tools<'h>, Error> {
+fn tools<'h>(
+    runtime: &'h Runtime,
+    map: HeapMap<'h>,
+    all_threads: bool,
+    unavailable: &mut Unavailable,
+    notes: &Collector,
+) -> Result<Tools<'h>, Error> {
     let (gc, threads) = (runtime.gc()?, runtime.threads_if_any());
-    let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
+    let d = runtime.descriptor().scope();
+    let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
+    notes.extend(&d.losses());
     let sync_end = headers.as_ref().and_then(Headers::sync_end);
     if sync_end.is_none() {
         let why = if headers.is_none() {

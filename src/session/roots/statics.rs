@@ -19,9 +19,10 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
             return;
         }
     };
-    let (memory, d) = (runtime.memory(), runtime.descriptor());
+    let (memory, d) = (runtime.memory(), runtime.descriptor().scope());
     let values = Values::new(types, ValueLimits::default());
-    let statics = Statics::new(memory, d, types);
+    let statics = Statics::new(memory, &d, types);
+    notes.extend(&d.losses());
     let reader = StaticsReader::new(types, &values, &statics, threads);
     for (kind, thread_statics) in [(RootKind::Static, false), (RootKind::ThreadStatic, true)] {
         if !options.wants(kind) {
