@@ -2,6 +2,7 @@
 
 use super::ExceptionReader;
 use crate::base::{Addr, Answer, len64};
+use crate::clr::objects::Objects;
 use crate::clr::threads::state_names;
 use crate::dump::ThreadStacks;
 use crate::model::{GcMode, ThreadModel, ThreadsReport};
@@ -17,9 +18,10 @@ pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
     let threads = notes.with(runtime.threads()?);
     let file = runtime.file();
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
-    // Without a readable GC part, method tables stay unknown; everything else is independent of it.
-    let gc = runtime.gc().ok();
-    let method_table = |object: Addr| gc.and_then(|gc| gc.method_table(object));
+    let d = runtime.descriptor().scope();
+    let objects = Objects::bind(runtime.memory(), &d).ok();
+    notes.extend(&d.losses());
+    let method_table = |object: Addr| objects.as_ref()?.method_table(object);
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let exception = |address: Addr, current: bool| exceptions.model(address, current);

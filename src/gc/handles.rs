@@ -226,7 +226,11 @@ impl Reading<'_> {
 
     /// Memory of all handle table segments.
     pub(super) fn handle_memory(&self) -> Vec<RegionModel> {
-        let Some(l) = &self.handles else { return Vec::new() };
+        self.notes.extend(&self.handle_losses);
+        let Some(l) = &self.handles else {
+            self.notes.add(NoteKind::Missing, None, "the descriptor does not describe handle tables");
+            return Vec::new();
+        };
         let tables = self.handle_tables(l);
         let segments = tables.into_iter().flat_map(|t| self.handle_segments(l, t));
         let region = |s: Addr| RegionModel {

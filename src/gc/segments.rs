@@ -74,6 +74,13 @@ impl Reading<'_> {
             let at = place?.of(heap.address)?;
             self.needed(&format!("heap {}: {what}", heap.index), self.memory.ptr(at))
         };
+        // Every runtime has both. Without them nobody knows where the objects of the youngest segment end.
+        for (place, what) in [(self.places.ephemeral_segment, "ephemeral segment"), (self.places.alloc_allocated, "end of allocation")] {
+            if place.is_none() {
+                let what = format!("heap {}: the descriptor does not give the address of its {what}", heap.index);
+                self.notes.add(NoteKind::Missing, None, what);
+            }
+        }
         let youngest = Youngest {
             ephemeral: pointer(self.places.ephemeral_segment, "ephemeral segment"),
             alloc_allocated: pointer(self.places.alloc_allocated, "end of allocation"),

@@ -168,6 +168,7 @@ fn tools<'h>(
     if known.is_none() {
         unavailable.add(VerifyCheck::ThinLocks, "the managed threads are not all known");
     }
+    notes.extend(&gc.card_losses());
     let cards = gc.cards().map_err(|why| unavailable.add(VerifyCheck::Cards, why)).ok();
     let sweep = gc.sweep().and_then(|s| s.map_err(|why| unavailable.add(VerifyCheck::Sweep, why)).ok());
     let ages = map.heap.segments().iter().map(|s| Age::of(s.generation)).collect();
