@@ -32,9 +32,7 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
     });
     let heaps = heaps.collect();
     // Without the thread list the heap is still the heap: only the allocation contexts of the threads are unknown.
-    if let Ok(reader) = runtime.thread_reader() {
-        notes.extend(reader.context_losses());
-    }
+    notes.extend(&runtime.context_losses());
     let allocation_contexts = gc.contexts(runtime.threads_if_any());
     Ok(notes.finish(HeapReport { heaps, totals: all, allocation_contexts }))
 }

@@ -14,7 +14,9 @@ use crate::session::{Error, Runtime};
 /// [`Error::Contract`] where the runtime does not advertise its threads, or lacks the list.
 pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
     let notes = runtime.begin();
-    let finalizer = runtime.thread_reader()?.finalizer();
+    let reader = runtime.thread_reader()?;
+    notes.extend(reader.losses());
+    let finalizer = reader.finalizer();
     let threads = notes.with(runtime.threads()?);
     let file = runtime.file();
     let crashed = file.crash.as_ref().and_then(|c| c.thread);

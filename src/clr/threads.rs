@@ -215,8 +215,17 @@ impl Threads {
             losses: d.losses(),
             context_losses: of_contexts.losses(),
         };
+        if threads.context.is_none() && threads.context_losses.is_empty() {
+            let what = "the descriptor does not describe the allocation contexts of threads";
+            threads.context_losses.add(NoteKind::Missing, None, what);
+        }
         threads.losses.extend(&threads.context_losses);
         Ok(threads)
+    }
+
+    /// Notes about what threads lack because of what the descriptor says of them.
+    pub fn losses(&self) -> &Notes {
+        &self.losses
     }
 
     /// Notes about allocation contexts that cannot be read because of what the descriptor says of them.
@@ -238,7 +247,6 @@ impl Threads {
     /// All threads of the list; where it breaks, those before the break and a note.
     pub fn list(&self) -> Answer<Vec<Thread>> {
         let notes = Collector::new();
-        notes.extend(&self.losses);
         let list = self.read_list(&notes);
         notes.finish(list)
     }

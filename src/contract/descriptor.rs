@@ -168,8 +168,10 @@ pub struct Descriptor {
     pub origins: Vec<Origin>,
     /// Items that cannot be used, with the reason. They are in none of the maps.
     pub unusable: BTreeMap<Item, String>,
-    /// Which of them were asked for.
-    missed: Mutex<BTreeSet<Item>>,
+    /// Items that two sources of the same kind define; the later one is used.
+    disputed: BTreeSet<Item>,
+    /// Which of both were asked for.
+    asked: Mutex<BTreeSet<Item>>,
 }
 
 impl Clone for Descriptor {
@@ -181,27 +183,40 @@ impl Clone for Descriptor {
             contracts: self.contracts.clone(),
             origins: self.origins.clone(),
             unusable: self.unusable.clone(),
-            missed: Mutex::default(),
+            disputed: self.disputed.clone(),
+            asked: Mutex::default(),
         }
     }
 }
 
 impl Descriptor {
-    /// The same descriptor, with a record of its own of the unusable items that are asked for.
+    /// The same descriptor, with a record of its own of the unusable and the disputed items that are asked for.
     pub fn scope(self: &Arc<Self>) -> Arc<Descriptor> {
         // Where everything can be used there is nothing to record.
-        if self.unusable.is_empty() { Arc::clone(self) } else { Arc::new(Descriptor::clone(self)) }
+        if self.unusable.is_empty() && self.disputed.is_empty() { Arc::clone(self) } else { Arc::new(Descriptor::clone(self)) }
     }
 
-    /// Notes about the unusable items that were asked for in this scope.
+    /// Notes about the unusable and the disputed items that were asked for in this scope.
     pub fn losses(&self) -> Notes {
         let mut notes = Notes::new();
-        for item in self.missed.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            if let Err(e) = self.usable(item) {
-                notes.add(NoteKind::Invalid, None, e.to_string());
+        for item in self.asked.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            match self.usable(item) {
+                Err(e) => notes.add(NoteKind::Invalid, None, e.to_string()),
+                Ok(()) => notes.add(NoteKind::Descriptor, None, format!("two descriptors define the {item}; using the later one")),
             }
         }
         notes
+    }
+
+    /// Records that `item` is asked for, if two sources define it.
+    fn dispute(&self, item: impl FnOnce() -> Item) {
+        if self.disputed.is_empty() {
+            return;
+        }
+        let item = item();
+        if self.disputed.contains(&item) {
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(item);
+        }
     }
 
     fn usable(&self, item: &Item) -> Result<(), ContractError> {
@@ -218,7 +233,7 @@ impl Descriptor {
         }
         let item = item();
         self.usable(&item).inspect_err(|_| {
-            self.missed.lock().unwrap_or_else(PoisonError::into_inner).insert(item);
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(item);
         })
     }
 
@@ -255,14 +270,13 @@ impl Descriptor {
     }
 
     /// Merges `raw`. Whatever is there already is replaced: merge the weakest source first. `slot` resolves a slot of
-    /// `raw`'s own pointer data. Returns the names that another source of the same kind had defined as well.
-    pub fn merge(&mut self, raw: &RawDescriptor, origin: usize, slot: impl Fn(u64) -> Option<Addr>) -> Vec<String> {
+    /// `raw`'s own pointer data. What another source of the same kind defines as well is disputed.
+    pub fn merge(&mut self, raw: &RawDescriptor, origin: usize, slot: impl Fn(u64) -> Option<Addr>) {
         let kind = |o: usize, d: &Descriptor| d.origins.get(o).map(|o| o.kind);
         let own = kind(origin, self);
-        let mut duplicates = Vec::new();
         for (name, raw) in &raw.types {
             if self.types.get(name).is_some_and(|t| kind(t.origin, self) == own) {
-                duplicates.push(format!("type {name}"));
+                self.disputed.insert(Item::Type(name.clone()));
             }
             self.restore(name, raw);
             let info = Arc::make_mut(&mut self.types).entry(name.clone()).or_default();
@@ -280,7 +294,7 @@ impl Descriptor {
             };
             let old = self.globals.get(name);
             if old.is_some_and(|g| kind(g.origin, self) == own) {
-                duplicates.push(format!("global {name}"));
+                self.disputed.insert(Item::Global(name.clone()));
             }
             // A slot that cannot be read is no reason to forget what a weaker source knew.
             if matches!(value, GlobalValue::Unreadable { .. }) && old.is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_))) {
@@ -291,7 +305,7 @@ impl Descriptor {
         }
         for (name, version) in &raw.contracts {
             if self.contracts.get(name).is_some_and(|c| kind(c.origin, self) == own) {
-                duplicates.push(format!("contract {name}"));
+                self.disputed.insert(Item::Contract(name.clone()));
             }
             self.unusable.remove(&Item::Contract(name.clone()));
             Arc::make_mut(&mut self.contracts).insert(name.clone(), ContractInfo { version: version.clone(), origin });
@@ -299,7 +313,6 @@ impl Descriptor {
         for (item, why) in &raw.unusable {
             self.set_aside(item, why);
         }
-        duplicates
     }
 
     /// Sets one pointer global.
@@ -338,6 +351,7 @@ impl Descriptor {
     fn named_type(&self, name: &str) -> Result<(&str, &TypeInfo), ContractError> {
         let found = name.split('|').find_map(|n| self.types.get_key_value(n));
         if let Some((name, info)) = found {
+            self.dispute(|| Item::Type(name.clone()));
             return Ok((name, info));
         }
         name.split('|').try_for_each(|n| self.check(|| Item::Type(n.into())))?;
@@ -372,6 +386,7 @@ impl Descriptor {
 
     fn global(&self, name: &str) -> Result<(&str, &GlobalInfo), ContractError> {
         if let Some((name, global)) = name.split('|').find_map(|n| self.globals.get_key_value(n)) {
+            self.dispute(|| Item::Global(name.clone()));
             return Ok((name, global));
         }
         name.split('|').try_for_each(|n| self.check(|| Item::Global(n.into())))?;
@@ -422,6 +437,7 @@ impl Descriptor {
     /// # Errors
     /// [`ContractError::Unusable`].
     pub(super) fn contract_usable(&self, name: &str) -> Result<(), ContractError> {
+        self.dispute(|| Item::Contract(name.into()));
         self.check(|| Item::Contract(name.into()))
     }
 

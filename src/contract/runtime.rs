@@ -396,10 +396,7 @@ impl Opener<'_> {
             for what in &part.raw.irregular {
                 self.notes.add(NoteKind::Descriptor, part.header.address, what.clone());
             }
-            for name in d.merge(&part.raw, origin, |i| part.header.slot(self.memory, i)) {
-                let what = format!("two descriptors define the {name}; using the later one");
-                self.notes.add(NoteKind::Descriptor, part.header.address, what);
-            }
+            d.merge(&part.raw, origin, |i| part.header.slot(self.memory, i));
         }
         // For runtimes whose descriptor omits these; unchanged since .NET 8.
         if let Some(mut common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {

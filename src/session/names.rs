@@ -29,6 +29,8 @@ type Paths = FxHashMap<(Addr, u64), Option<Arc<str>>>;
 pub struct Namer {
     names: Option<Arc<TypeNames>>,
     types: Result<Arc<Types>, ContractError>,
+    /// Why there are no names.
+    nameless: Option<String>,
     /// What names lack, and what types lack if they are asked for.
     name_losses: Notes,
     type_losses: Notes,
@@ -47,6 +49,7 @@ impl Namer {
         let scope = runtime.descriptor().scope();
         let types = names.clone().and_then(|names| Types::new(memory, &scope, names, runtime.limits()).map(Arc::new));
         Namer {
+            nameless: names.as_ref().err().map(ToString::to_string),
             names: names.ok(),
             types,
             name_losses: runtime.name_losses().clone(),
@@ -61,6 +64,11 @@ impl Namer {
     /// The names of types; `None` where the descriptor lacks what they need.
     pub fn names(&self) -> Option<&Arc<TypeNames>> {
         self.names.as_ref()
+    }
+
+    /// Notes about what types and fields lack because of the descriptor.
+    pub(crate) fn type_losses(&self) -> &Notes {
+        &self.type_losses
     }
 
     /// The types with their fields.
@@ -170,6 +178,9 @@ impl Namer {
     /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
     pub(crate) fn note(&self, notes: &Collector) {
         notes.extend(&self.name_losses);
+        if let Some(why) = &self.nameless {
+            notes.add(NoteKind::NoMetadata, None, format!("types have no names: {why}"));
+        }
         if self.types_used.load(Ordering::Relaxed) {
             notes.extend(&self.type_losses);
         }

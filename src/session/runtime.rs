@@ -6,7 +6,7 @@ use super::dump::Process;
 use super::heap::Parts;
 use super::readers::Readers;
 use super::{Error, Heap, Namer};
-use crate::base::{Answer, Collector, Limits, Notes, Progress};
+use crate::base::{Answer, Collector, Limits, NoteKind, Notes, Progress};
 use crate::clr::fields::Types;
 use crate::clr::threads::{Thread, Threads};
 use crate::clr::type_names::TypeNames;
@@ -105,6 +105,18 @@ impl Runtime {
     /// The managed threads, for answers that are answers without them: none where the list cannot be read.
     pub(crate) fn threads_if_any(&self) -> &[Thread] {
         self.threads().map_or(&[], |list| list.data.as_slice())
+    }
+
+    /// Notes about allocation contexts of threads that are lost with the thread list or because of the descriptor.
+    pub(crate) fn context_losses(&self) -> Notes {
+        self.thread_reader().map_or_else(
+            |e| {
+                let mut notes = Notes::new();
+                notes.add(NoteKind::Missing, None, format!("the allocation contexts of the threads cannot be read: {e}"));
+                notes
+            },
+            |reader| reader.context_losses().clone(),
+        )
     }
 
     /// Reader of the thread list.

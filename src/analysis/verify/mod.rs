@@ -54,6 +54,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let threads = runtime.threads_if_any();
     let all_threads = runtime.threads().is_ok_and(|list| list.complete());
     let mut heap = notes.take(Walker::new(gc, threads)?);
+    notes.extend(&runtime.context_losses());
     let mut totals = VerifyTotals::default();
     let mut unavailable = Unavailable::default();
     let mut structural = Sink::new(query.top, None);

@@ -201,6 +201,10 @@ impl Roots {
 fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
     let (runtime, gc) = (heap.runtime(), heap.gc());
     let threads = runtime.threads().map(|list| notes.with(list)).map_err(|e| e.to_string());
+    match runtime.thread_reader() {
+        Ok(reader) => notes.extend(reader.losses()),
+        Err(e) => notes.add(NoteKind::Missing, None, format!("threads cannot be read: {e}")),
+    }
     let trouble = runtime.threads().ok().and_then(|list| first_loss(&list.notes));
     let list = threads.clone().map_or(&[][..], Vec::as_slice);
     let mut roots = Roots {
