@@ -17,6 +17,9 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     let d = runtime.descriptor().scope();
     let statics = Statics::new(runtime.memory(), &d, types);
     notes.extend(&d.losses());
+    if query.thread_statics {
+        notes.extend(runtime.thread_reader()?.identity_losses());
+    }
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
     let report = StaticsReader::new(types, &values, &statics, threads).all(&[], query);
     namer.note(&notes);

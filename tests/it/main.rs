@@ -25,6 +25,7 @@ mod cli;
 mod corpus;
 mod damage;
 mod damage_real;
+mod descriptor;
 mod docs;
 mod examples;
 mod exceptions;
