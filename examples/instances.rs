@@ -3,14 +3,14 @@
 //! ```sh
 //! cargo run --release --example instances -- crash.dmp 'Lab.Order' _customer._name
 //! ```
-//! The field may lead through structures and objects.
+//! The field may be a path through structures and objects.
 
 use std::error::Error;
 use std::io::{self, Write};
 
 use gcdump::Object;
 
-/// The value for people at the end of a path of fields.
+/// The value at the end of a field path, as text.
 fn value(object: &Object, path: &str) -> Result<String, gcdump::Error> {
     let mut names = path.split('.');
     let mut value = object.field(names.next().unwrap_or_default())?;
@@ -20,7 +20,7 @@ fn value(object: &Object, path: &str) -> Result<String, gcdump::Error> {
     Ok(value.text())
 }
 
-/// Prints the instances of the dump, type and field that `args` name.
+/// Prints the instances. `args`: dump, type and field path.
 pub fn run(args: &[String], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let arg = |i: usize, default: &'static str| args.get(i).map_or(default, String::as_str);
     let (path, type_name, field) = (arg(0, "dumps/net10-wks-basics-heap.dmp.zst"), arg(1, "Lab.Dog"), arg(2, "Friend._name"));
@@ -28,7 +28,7 @@ pub fn run(args: &[String], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     for object in heap.objects_of(type_name)? {
         match value(&object, field) {
             Ok(text) => writeln!(out, "{} {text}", object.address())?,
-            // One that is null on the way, or not in the dump, is no reason to stop.
+            // Continue if a value on the path is null or not in the dump.
             Err(e) => writeln!(out, "{} <{e}>", object.address())?,
         }
     }

@@ -1,4 +1,4 @@
-//! A leak rule of one's own over many dumps, in parallel: lists that hold far more room than items.
+//! A custom leak rule for many dumps, in parallel: lists with far more capacity than items.
 //!
 //! ```sh
 //! cargo run --release --example leak_rule -- dumps/*.dmp
@@ -9,18 +9,18 @@ use std::io::{self, Write};
 
 use rayon::prelude::*;
 
-/// A list of room for at least so many items is worth a look.
+/// Minimum capacity of a list to report.
 const LEAST_ROOM: u64 = 8;
 
-/// What the rule found in one dump.
+/// Result of the rule for one dump.
 struct Finding {
     lists: u64,
     unused: u64,
-    /// Type and address of the list with most unused room.
+    /// Type and address of the list with the most unused capacity.
     worst: Option<(u64, String)>,
 }
 
-/// Applies the rule to one dump: all lists, segment by segment in parallel.
+/// Applies the rule to one dump: all lists, in parallel by segment.
 fn apply(path: &str) -> Result<Finding, gcdump::Error> {
     let heap = gcdump::open(path)?.runtime()?.heap()?;
     let lists = heap.par_objects().filter(|o| o.type_name().starts_with("System.Collections.Generic.List<"));
@@ -37,7 +37,7 @@ fn apply(path: &str) -> Result<Finding, gcdump::Error> {
     Ok(Finding { lists: u64::try_from(unused.len()).unwrap_or(u64::MAX), unused: sum, worst: unused.pop() })
 }
 
-/// Prints what the rule finds in the dumps that `args` name.
+/// Prints the result for each dump in `args`.
 pub fn run(args: &[String], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let own = ["dumps/net10-wks-basics-heap.dmp.zst".to_string()];
     let paths = if args.is_empty() { &own[..] } else { args };

@@ -1,4 +1,4 @@
-//! The ten types that take most of the heap.
+//! The ten types that use the most memory.
 //!
 //! ```sh
 //! cargo run --release --example top_types -- crash.dmp
@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::io::{self, Write};
 
-/// Prints the table of the dump that `args` names.
+/// Prints the table. `args`: the dump.
 pub fn run(args: &[String], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let path = args.first().map_or("dumps/net10-wks-basics-heap.dmp.zst", String::as_str);
     let heap = gcdump::open(path)?.runtime()?.heap()?;

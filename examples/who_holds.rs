@@ -1,4 +1,4 @@
-//! Who holds the instance of a type that retains most: the fields that refer to it, and the shortest path from a root.
+//! What keeps the instance with the largest retained size alive: the fields that refer to it, and the shortest path from a root.
 //!
 //! ```sh
 //! cargo run --release --example who_holds -- crash.dmp 'Lab.Order'
@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::io::{self, Write};
 
-/// Prints who holds the instance, of the dump and type that `args` name.
+/// Prints what holds the instance. `args`: dump and type.
 pub fn run(args: &[String], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let arg = |i: usize, default: &'static str| args.get(i).map_or(default, String::as_str);
     let (path, type_name) = (arg(0, "dumps/net10-wks-basics-heap.dmp.zst"), arg(1, "Lab.Dog[]"));

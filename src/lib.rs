@@ -70,40 +70,64 @@
 //! [`Notes`] of its [`Answer`], and [`Answer::complete`] says whether anything is missing. An answer dereferences to its data.
 //!
 //! # Floors
-//! Each uses only those above it in this table; a test fails on an import the other way.
+//! Each uses only those above it in this table; a test fails on an import the other way. Public are [`model`], [`analysis`] and the
+//! items of this page; `docs/api.txt` lists them all.
 //!
 //! | floor | what it has |
 //! | --- | --- |
-//! | [`base`] | addresses, ranges, limits, answers and their notes |
+//! | `base` | addresses, ranges, limits, answers and their notes |
 //! | [`model`] | the answers as plain structures, which JSON is made of |
-//! | [`dump`] | containers: ELF cores and minidumps become ranges, modules, threads |
-//! | [`memory`] | the address space of the process, topped up from matching module files |
-//! | [`contract`] | the runtime's description of itself: data contract descriptors, overlays |
-//! | [`clr`] | threads, types, metadata, fields, values, static fields |
-//! | [`gc`] | heaps, segments, handles, the walk |
-//! | [`graph`] | algorithms: reachability, shortest paths, dominators |
-//! | [`session`] | what one holds: dump, runtime, heap, object, value, type |
+//! | `dump` | containers: ELF cores and minidumps become ranges, modules, threads |
+//! | `memory` | the address space of the process, topped up from matching module files |
+//! | `contract` | the runtime's description of itself: data contract descriptors, overlays |
+//! | `clr` | threads, types, metadata, fields, values, static fields |
+//! | `gc` | heaps, segments, handles, the walk |
+//! | `graph` | algorithms: reachability, shortest paths, dominators |
+//! | `session` | what one holds: dump, runtime, heap, object, value, type |
 //! | [`analysis`] | questions with all their options, one file each; `heap.stat()` and the like are these with their defaults |
-//! | [`output`] | an answer as table, JSON, NDJSON, CSV or DOT |
-//! | [`cli`] | the commands |
+//! | `output` | an answer as table, JSON, NDJSON, CSV or DOT |
+//! | `cli` | the commands |
+
+// Without tests, some re-exports have no user.
+#![cfg_attr(not(feature = "internals"), allow(unused_imports))]
+// Without the command line, some readers have no user.
+#![cfg_attr(not(feature = "cli"), allow(dead_code))]
 
 pub mod analysis;
-pub mod base;
+mod base;
 #[cfg(feature = "cli")]
+#[doc(hidden)] // For `main`.
 pub mod cli;
-pub mod clr;
-pub mod contract;
-pub mod dump;
-pub mod gc;
-pub mod graph;
-pub mod memory;
+mod clr;
+mod contract;
+mod dump;
+mod gc;
+mod graph;
+mod memory;
 pub mod model;
 #[cfg(feature = "cli")]
-pub mod output;
-pub mod session;
+mod output;
+mod session;
 
-pub use base::{Addr, AddrRange, Answer, Limits, Note, NoteKind, Notes};
-pub use session::{Dump, Error, FromValue, Heap, Object, Objects, OpenOptions, Reference, Runtime, Type, Value, ValueError};
+/// The floors, for the tests and fuzz targets of this repository.
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals {
+    macro_rules! floors {
+        ($($floor:ident)*) => { $(pub mod $floor { pub use crate::$floor::*; })* };
+    }
+    floors! { base clr contract dump gc graph memory session }
+    #[cfg(feature = "cli")]
+    floors! { output }
+}
+
+pub use base::{Addr, AddrRange, Answer, Arch, Limits, Name, Note, NoteKind, Notes, Os, Progress};
+pub use clr::fields::Field;
+pub use clr::threads::{AllocContext, Thread};
+pub use contract::{ContractError, RuntimeError};
+pub use dump::{DumpError, FileKind};
+pub use graph::GraphError;
+pub use session::{Dump, Error, FromValue, Heap, MemoryLimit, Object, Objects, OpenOptions, Reference, Runtime, Type, Value, ValueError};
 
 /// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, also compressed with zstd or
 /// gzip.

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use gcdump::base::{Addr, AddrRange, Endian, PtrSize, Shape};
+use gcdump::internals::base::{Addr, AddrRange, Endian, PtrSize, Shape};
 use gcdump::cli::{self, Streams};
-use gcdump::clr::metadata::{Metadata, Source, signature};
-use gcdump::dump::{Bytes, OpenOptions, open_bytes};
-use gcdump::gc::References;
-use gcdump::memory::Memory;
+use gcdump::internals::clr::metadata::{Metadata, Source, signature};
+use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
+use gcdump::internals::gc::References;
+use gcdump::internals::memory::Memory;
 
 /// Rows of each metadata table that are looked at.
 const ROWS: u32 = 200;
@@ -103,7 +103,11 @@ pub fn program(bytes: &[u8]) {
     let (pick, commands) = (usize::from(*pick), commands());
     let command = commands[pick % commands.len()];
     let format = ["table", "json", "ndjson", "csv"][pick / commands.len() % 4];
-    let words = command.split(' ').map(|w| if w == "DUMP" { file.path().into() } else { OsString::from(w.trim_matches('\'')) });
+    let word = |w: &str| match w {
+        "DUMP" | "BEFORE" | "AFTER" => file.path().into(),
+        w => OsString::from(w.trim_matches('\'')),
+    };
+    let words = command.split(' ').map(word);
     let args = std::iter::once("gcdump".into()).chain(words).chain(["--no-local-files", "--format", format].map(OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let exit = cli::run(args, Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });

@@ -8,9 +8,9 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use gcdump::base::{Addr, AddrRange, Shape as Machine};
-use gcdump::dump::{OpenOptions, open};
-use gcdump::memory::Memory;
+use gcdump::internals::base::{Addr, AddrRange, Shape as Machine};
+use gcdump::internals::dump::{OpenOptions, open};
+use gcdump::internals::memory::Memory;
 use support::{Shape, Spec};
 
 /// Seeds of one kind from one dump.

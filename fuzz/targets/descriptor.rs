@@ -2,5 +2,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = gcdump::contract::parse_descriptor(bytes);
+    let _ = gcdump::internals::contract::parse_descriptor(bytes);
 });

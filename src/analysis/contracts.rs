@@ -1,4 +1,4 @@
-//! What the runtime says about itself, with the origin of every item.
+//! The data contracts of the runtime, with the origin of every item.
 
 use crate::base::Answer;
 use crate::contract::checks::{self, Outcome};
@@ -9,21 +9,21 @@ use crate::model::{
 use crate::session::Runtime;
 use crate::{clr, gc};
 
-/// How much to tell.
+/// Arguments of `contracts`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContractsQuery {
-    /// Only the self-checks and the contracts: no types, no globals.
+    /// Only self-checks and contracts, without types and globals.
     pub checks_only: bool,
 }
 
-/// Lists contracts, types, fields and globals of `runtime`, and the self-checks of what is in use.
+/// Lists the contracts, types, fields and globals of `runtime`, and checks the layouts in use.
 pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsReport> {
     let d = runtime.descriptor();
     let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
     let origins = d.origins.iter().map(|o| OriginModel { kind: o.kind, name: o.name.clone(), address: o.address, version: o.version });
     let mut names: Vec<&str> = d.contracts.keys().map(String::as_str).collect();
     names.extend(d.unusable.keys().filter_map(|item| match item {
-        contract::Item::Contract(name) => Some(name.as_str()),
+        contract::DescriptorItem::Contract(name) => Some(name.as_str()),
         _ => None,
     }));
     names.extend(read().filter(|c| c.needed && !d.contracts.contains_key(c.name)).map(|c| c.name));
@@ -63,7 +63,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
         model
     });
     let mut found: Vec<CheckModel> = checks::run(d, runtime.memory(), runtime.limits()).into_iter().map(check).collect();
-    // An overlay that was given and refused is what a user who asks for the checks wants to hear about.
+    // Rejected overlays matter most to users who ask for the checks.
     let refused = |facts: &String| CheckModel { name: "overlay".into(), outcome: CheckOutcome::Failed, facts: facts.clone() };
     found.extend(runtime.description().refused.iter().map(refused));
     let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =
@@ -78,7 +78,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     })
 }
 
-/// The contracts that are read, on whichever floor.
+/// The contracts read by gcdump, on all floors.
 fn read() -> impl Iterator<Item = Contract> {
     [contract::CONTRACTS, clr::CONTRACTS, gc::CONTRACTS].into_iter().flatten().copied()
 }

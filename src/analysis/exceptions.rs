@@ -1,4 +1,4 @@
-//! Exception objects: those of threads with everything behind them, and all of the heap.
+//! Exception objects: those in flight on threads, with their inner exceptions, and all on the heap.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ use crate::clr::threads::Thread;
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::session::{Error, Heap, Namer, Runtime};
 
-/// Reads exceptions of one runtime and names their frames.
+/// Reads the exceptions of one runtime and names their frames.
 #[derive(Debug)]
 pub struct ExceptionReader<'r> {
     namer: &'r Namer,
@@ -27,7 +27,7 @@ pub struct ExceptionReader<'r> {
 }
 
 impl<'r> ExceptionReader<'r> {
-    /// A reader for `runtime`; one that reads nothing where its descriptor lacks the layouts.
+    /// Creates a reader for `runtime`; it reads nothing if the descriptor lacks the layouts.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer, notes: &'r Collector) -> ExceptionReader<'r> {
         let (memory, d) = (runtime.memory(), runtime.descriptor().scope());
         let bound = Exceptions::bind(memory, &d);
@@ -60,7 +60,7 @@ impl<'r> ExceptionReader<'r> {
         Some(read)
     }
 
-    /// The exception at `address` with everything behind it. What is not in the dump is absent from the answer.
+    /// The exception at `address` with its inner exceptions. Parts missing from the dump are absent.
     pub(crate) fn model(&self, address: Addr, current: bool) -> ExceptionModel {
         let mut seen = HashSet::new();
         let mut model = self.model_of(address, &mut seen, 0);
@@ -69,10 +69,10 @@ impl<'r> ExceptionReader<'r> {
     }
 
     fn model_of(&self, address: Addr, seen: &mut HashSet<Addr>, depth: usize) -> ExceptionModel {
-        /// Nesting that JSON readers still take.
+        /// Maximum nesting, within the limits of common JSON readers.
         const MAX_DEPTH: usize = 48;
         let first = seen.insert(address);
-        // Also where the descriptor says nothing of exceptions: what is in the object's first word is the same for all.
+        // Needs no layout of exceptions: the method table pointer is the same for all objects.
         let method_table = self.headers.as_ref().and_then(|o| o.method_table(address));
         let mut out = ExceptionModel {
             address,
@@ -87,7 +87,7 @@ impl<'r> ExceptionReader<'r> {
             stack_text: None,
             remote_stack_text: None,
         };
-        // One that occurs again, or too far down, is named and not followed.
+        // A repeated or too deeply nested one is named, not followed.
         if !first || depth > MAX_DEPTH || seen.len() > self.limits.inner_exceptions {
             if first || depth > MAX_DEPTH {
                 self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
@@ -113,7 +113,7 @@ impl<'r> ExceptionReader<'r> {
     }
 
     fn frames(&self, stack: &[StackFrame]) -> Vec<FrameModel> {
-        // A runaway recursion repeats its methods: name each once.
+        // Runaway recursion repeats its methods: name each once.
         let mut names: FxHashMap<Addr, (Option<String>, Option<String>)> = FxHashMap::default();
         let frame = |f: &StackFrame| {
             let name = names.entry(f.method).or_insert_with(|| {
@@ -132,12 +132,12 @@ impl<'r> ExceptionReader<'r> {
         stack.iter().map(frame).collect()
     }
 
-    /// Whether objects with this method table are exceptions. Cheap to ask for every object: remembered by type.
+    /// Whether objects with this method table are exceptions. Cached by type, so cheap per object.
     pub(crate) fn is_exception(&self, method_table: Addr) -> bool {
         self.objects.as_ref().zip(self.namer.names()).is_some_and(|(o, types)| o.is_exception(types, method_table))
     }
 
-    /// What threads have, and everything behind it: in a dump without the heap, these few are there all the same.
+    /// The exceptions held by threads, with their inner exceptions: captured even in dumps without the heap.
     fn held(&self, threads: &[Thread]) -> Vec<Addr> {
         let own = |t: &Thread| t.exception.into_iter().chain(t.nested.iter().copied()).chain(t.last_thrown).collect::<Vec<_>>();
         let mut found: Vec<Addr> = threads.iter().flat_map(own).collect();
@@ -154,8 +154,8 @@ impl<'r> ExceptionReader<'r> {
         found
     }
 
-    /// The exceptions among `objects` (address and method table), in their order, then those that only threads lead to.
-    /// `stat` leaves out the list.
+    /// The exceptions among `objects` (address and method table), in order, then those held only by threads. `stat` omits the
+    /// list.
     fn report(&self, objects: impl Iterator<Item = (Addr, Addr)>, threads: &[Thread], stat: bool) -> ExceptionsReport {
         let roles = roles(threads);
         let mut groups: FxHashMap<(Option<String>, Option<String>), ExceptionGroup> = FxHashMap::default();
@@ -204,32 +204,32 @@ impl<'r> ExceptionReader<'r> {
     }
 }
 
-/// How much to tell.
+/// Arguments of `exceptions`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExceptionsQuery {
-    /// Only counts by type and message, no list.
+    /// Only counts by type and message.
     pub stat: bool,
 }
 
-/// Every exception object of the heap, then those that only threads lead to.
+/// Every exception object of the heap, then those held only by threads.
 ///
 /// # Errors
-/// None today; room for a heap that cannot be walked.
+/// Never fails today; the signature leaves room.
 pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let reader = ExceptionReader::new(runtime, &namer, &notes);
     reader.note_lacking();
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
-    // Without the thread list the exceptions are still there: only which thread has them in flight is unknown.
+    // Without the thread list, only the relation to threads is unknown.
     let report = reader.report(objects.into_iter(), runtime.threads_if_any(), query.stat);
     namer.note(&notes);
     Ok(notes.finish(report))
 }
 
-/// Which thread has which exception, and how.
+/// The thread of each exception, and its relation to it.
 fn roles(threads: &[Thread]) -> FxHashMap<Addr, (Option<u32>, &'static str)> {
     let mut out = FxHashMap::default();
-    // Weakest first: what is in flight is the last one thrown as well.
+    // Weakest first: an exception in flight is also the last one thrown.
     for t in threads {
         out.extend(t.last_thrown.map(|a| (a, (t.id, "last-thrown"))));
     }

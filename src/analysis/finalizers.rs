@@ -1,4 +1,4 @@
-//! Finalization queues: by heap, generation and type.
+//! Finalization queues by heap, generation and type.
 
 use std::collections::BTreeMap;
 
@@ -30,12 +30,12 @@ impl States {
     }
 }
 
-/// Which objects, and how to list them.
+/// Arguments of `finalizers`.
 #[derive(Clone, Debug, Default)]
 pub struct FinalizersQuery {
     /// Only objects of these types; empty for all.
     pub types: Vec<TypePattern>,
-    /// Also every object.
+    /// Also list every object.
     pub objects: bool,
     /// Types to list, 0 for all.
     pub top: usize,
@@ -44,7 +44,7 @@ pub struct FinalizersQuery {
 /// The finalization queue of each heap.
 ///
 /// # Errors
-/// [`Error::Contract`] where the GC's structures are not described.
+/// [`Error::Contract`] if the GC's structures are not described.
 pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<FinalizersReport>, Error> {
     let FinalizersQuery { types, objects: with_objects, top } = query;
     let (with_objects, top) = (*with_objects, *top);
@@ -116,7 +116,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
 
 fn finalizer_thread(runtime: &Runtime) -> Option<FinalizerThread> {
     let address = runtime.thread_reader().ok()?.finalizer()?;
-    // The queues are the answer; a broken thread list is no reason to call it partial.
+    // A broken thread list does not make the answer about the queues partial.
     let thread = runtime.threads_if_any().iter().find(|t| t.address == address);
     Some(FinalizerThread { managed_id: thread.and_then(|t| t.id), os_id: thread.and_then(|t| t.os_id).filter(|id| *id != 0), address })
 }

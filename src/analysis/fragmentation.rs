@@ -1,4 +1,4 @@
-//! Free space: how much, where, in which sizes, and the pinned objects that block compaction.
+//! Free space by generation, segment and size, and the pinned objects that block compaction.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -13,7 +13,7 @@ use crate::model::{
 };
 use crate::session::{Error, Heap, Namer, coverage, note_walks};
 
-/// What `fragmentation` lists.
+/// Arguments of `fragmentation`.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentationQuery {
     /// Rows by heap and generation instead of by generation.
@@ -24,7 +24,7 @@ pub struct FragmentationQuery {
     pub top: usize,
 }
 
-/// An object as its neighbours see it.
+/// An object next to a free block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Neighbour {
     address: Addr,
@@ -34,7 +34,7 @@ struct Neighbour {
     handle: Option<Addr>,
 }
 
-/// A free block. The larger one is the greater one; of two that are equally large, the one in front.
+/// A free block, ordered by size; of equal sizes, the lower address is greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Block {
     size: u64,
@@ -53,31 +53,31 @@ struct Pinned {
 }
 
 struct Finder<'p> {
-    /// Pinned objects in the order of their addresses, each with the handle.
+    /// Pinned objects by address, each with its handle.
     pins: &'p [(Addr, Addr)],
     next_pin: usize,
     top: usize,
     segment: SegmentIndex,
-    /// The object in front.
+    /// The preceding object.
     last: Option<Neighbour>,
-    /// Bytes of the free blocks in front, one behind the other.
+    /// Bytes of the contiguous free blocks before it.
     run: u64,
-    /// The free block whose neighbour behind is not known yet.
+    /// The free block whose following object is not known yet.
     open: Option<Block>,
-    /// The largest so far, the smallest of them on top.
+    /// The largest so far, as a min-heap.
     largest: BinaryHeap<Reverse<Block>>,
     free: FxHashMap<(SegmentIndex, Generation), Sum>,
     sizes: BTreeMap<u32, Sum>,
     pinned: FxHashMap<Addr, Pinned>,
 }
 
-/// Whether an object at `at` is the next one behind one that ends at `end`: ends are not rounded up to the alignment.
+/// Whether an object at `at` directly follows one that ends at `end`, which is not rounded up to the alignment.
 fn touches(end: Addr, at: Addr) -> bool {
     at.since(end).is_some_and(|gap| gap < 8)
 }
 
 impl Finder<'_> {
-    /// The free block has the neighbour behind it that it will ever have.
+    /// Closes the pending free block: its following object is final.
     fn close(&mut self) {
         let Some(block) = self.open.take() else { return };
         if self.top > 0 && self.largest.len() >= self.top {
@@ -89,7 +89,7 @@ impl Finder<'_> {
         self.largest.push(Reverse(block));
     }
 
-    /// The handle that pins the object at `at`. Objects come in the order of their addresses.
+    /// The handle that pins the object at `at`. Objects must be passed by ascending address.
     #[inline]
     fn handle(&mut self, at: Addr) -> Option<Addr> {
         while let Some((object, handle)) = self.pins.get(self.next_pin) {
@@ -146,9 +146,9 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// The pinned objects in the order of their addresses, each with the first of its handles; and the number of handles.
+/// The pinned objects by address, each with its first handle, and the number of handles.
 fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
-    let supported = gc.supported_handles();
+    let supported = gc.handle_types();
     let kinds: Vec<_> = [HandleKind::Pinned, HandleKind::AsyncPinned].into_iter().filter(|k| supported.contains(k)).collect();
     let (mut pins, mut handles) = (Vec::new(), 0u64);
     let walked = gc.walk_handles(&HandleFilter { kinds: if kinds.is_empty() { vec![HandleKind::Pinned] } else { kinds } }, |h| {
@@ -160,12 +160,12 @@ fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
     walked.map(|_| (pins, handles))
 }
 
-/// Free bytes of allocated ones; nothing is free where nothing is allocated.
+/// Free share of the allocated bytes; 0 if nothing is allocated.
 fn free_share(free: u64, allocated: u64) -> f64 {
     share(free, allocated).unwrap_or(0.0)
 }
 
-/// The rows of a segment: one, or one for each generation inside.
+/// The rows of a segment: one, or one per generation inside.
 fn rows_of(segment: &SegmentModel, context_bytes: u64, free: impl Fn(Generation) -> Sum) -> Vec<FreeSpaceModel> {
     let unused = segment.committed.since(segment.allocated).unwrap_or(0);
     let row = |generation: Generation, allocated_bytes: u64, (unused, context): (u64, u64)| {
@@ -191,7 +191,7 @@ fn rows_of(segment: &SegmentModel, context_bytes: u64, free: impl Fn(Generation)
         let more = if Some(part.generation) == youngest { (unused, context_bytes) } else { (0, 0) };
         rows.push(row(part.generation, part.end.since(part.start).unwrap_or(0), more));
     }
-    // What lies in none of the parts: nothing, in all dumps seen.
+    // Bytes outside the parts: none in all dumps seen.
     let rest = free(segment.generation);
     if rest.count > 0 && !segment.parts.iter().any(|p| p.generation == segment.generation) {
         rows.push(row(segment.generation, 0, (0, 0)));
@@ -199,7 +199,7 @@ fn rows_of(segment: &SegmentModel, context_bytes: u64, free: impl Fn(Generation)
     rows
 }
 
-/// Sums the rows of each generation; with `heaps`, of each heap and generation.
+/// Sums the rows by generation; with `heaps`, by heap and generation.
 fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
     let mut sums: BTreeMap<(Option<u64>, Generation), FreeSpaceModel> = BTreeMap::new();
     for row in rows {
@@ -226,10 +226,10 @@ fn added(rows: &[FreeSpaceModel], heaps: bool) -> Vec<FreeSpaceModel> {
     rows
 }
 
-/// Finds the free space of the heap.
+/// The free space of the heap.
 ///
 /// # Errors
-/// None today; room for a heap that cannot be walked.
+/// Never fails today; the signature leaves room.
 pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<FragmentationReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let (pins, pinned_handles) = notes.take(pins(heap.gc()));

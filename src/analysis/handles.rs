@@ -1,49 +1,59 @@
-//! GC handles: listed, counted, grouped.
+//! GC handles: list, counts, groups.
 
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, Answer, Count, total};
+use crate::base::{Addr, Answer, Count, len64, total};
+use crate::clr::header::Headers;
+use crate::clr::wrappers::Wrappers;
 use crate::gc::HandleFilter;
 use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 use crate::session::{Error, Runtime};
 
-/// Which handles, and how to list them.
+/// Arguments of `handles`.
 #[derive(Clone, Debug, Default)]
 pub struct HandlesQuery {
-    /// Only of these types; empty for all.
+    /// Only handles of these types; empty for all.
     pub kinds: Vec<HandleKind>,
-    /// Only counts by type, no list.
+    /// Only counts by type.
     pub stat: bool,
-    /// Counts by this instead of a list.
+    /// Counts by this key instead of a list.
     pub by: Option<HandleBy>,
 }
 
 /// The GC handles of all handle tables.
 ///
 /// # Errors
-/// [`Error::Query`] for a type that this runtime does not have, [`Error::Contract`] where the GC's structures are not described.
+/// [`Error::Query`] for a handle type unknown to this runtime, [`Error::Contract`] if the GC's structures are not described.
 pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
-    let supported = gc.supported_handles();
-    if let Some(kind) = query.kinds.iter().find(|k| !supported.contains(k)) {
-        let names: Vec<&str> = supported.iter().map(|k| k.name()).collect();
+    let types = gc.handle_types();
+    if let Some(kind) = query.kinds.iter().find(|k| !types.contains(k)) {
+        let names: Vec<&str> = types.iter().map(|k| k.name()).collect();
         return Err(Error::Query(format!("this runtime has no handles of type {kind}; it has {}", names.join(", "))));
     }
     let heap = if query.by == Some(HandleBy::Generation) { Some(runtime.heap()?) } else { None };
     heap.iter().for_each(|heap| notes.take(heap.begin().finish(())));
     let namer = runtime.namer();
-    // A process may have millions of handles, but only some thousand types.
+    // A process may have millions of handles, but only thousands of types.
     let mut names: FxHashMap<Addr, Option<String>> = FxHashMap::default();
     let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
     let list = !query.stat && query.by.is_none();
+    // What reference counts are read with is missed only where there are any.
+    let d = runtime.descriptor().scope();
+    let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
+    let wrappers = Wrappers::bind(runtime.memory(), &d, headers);
+    let ref_count = |h: &HandleModel| wrappers.ref_count(h.object, h.method_table?, namer.types().ok()?);
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
     let mut groups: BTreeMap<Option<String>, u64> = BTreeMap::new();
     let mut handles: Vec<HandleModel> = Vec::new();
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
         counts.entry(h.kind).or_default().bump();
+        if list || query.by == Some(HandleBy::ObjectType) {
+            h.method_table = gc.method_table(h.object);
+        }
         if let Some(by) = query.by {
             let key = match by {
                 HandleBy::Type => Some(h.kind.name().to_string()),
@@ -53,6 +63,9 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
             groups.entry(key).or_default().bump();
         }
         if list {
+            if let Some(found) = (h.kind == HandleKind::RefCounted).then(|| ref_count(&h)).flatten() {
+                (h.ref_count, h.strong) = (Some(found.count), found.strong);
+            }
             h.object_type = h.method_table.and_then(&mut name);
             let secondary = h.secondary.filter(|s| h.kind == HandleKind::Dependent && !s.is_null());
             h.secondary_type = secondary.and_then(|s| gc.method_table(s)).and_then(&mut name);
@@ -60,13 +73,20 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         }
     });
     let tables = notes.take(walked);
+    if list && handles.iter().any(|h| h.kind == HandleKind::RefCounted) {
+        notes.extend(&d.losses());
+    }
     let mut groups: Vec<HandleGroup> = groups.into_iter().map(|(key, count)| HandleGroup { key, count }).collect();
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
+    let (supported, supported_by) = notes.take(gc.supported_handles());
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
         total: total(counts.values().copied()),
         counts: counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect(),
         supported,
+        supported_by,
+        ref_counts_unknown: list
+            .then(|| len64(handles.iter().filter(|h| h.kind == HandleKind::RefCounted && h.ref_count.is_none()).count())),
         tables,
         handles: list.then_some(handles),
         by: query.by,

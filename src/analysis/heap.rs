@@ -1,40 +1,55 @@
 //! The heap by generation.
 
 use crate::base::{Answer, Count, share};
-use crate::model::{Generation, GenerationModel, HeapModel, HeapReport, HeapTotals, SegmentModel};
+use crate::model::{Generation, GenerationModel, HeapDetail, HeapModel, HeapReport, HeapTotals, SegmentModel};
 use crate::session::{Error, Runtime};
 
-/// How much to tell.
+/// Arguments of `heap`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeapQuery {
-    /// Everything else that the GC publishes about each heap.
+    /// Include everything else the GC publishes about each heap, and what it keeps of its collections.
     pub detail: bool,
+    /// Only the heap of this index.
+    pub heap: Option<u64>,
 }
 
 /// Each heap by generation, with its allocation contexts.
 ///
 /// # Errors
-/// [`Error::Contract`] where the GC's structures are not described.
+/// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for an unknown heap.
 pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
-    let segments = notes.take(gc.segments());
+    let wanted = |heap: u64| query.heap.is_none_or(|h| h == heap);
+    if let Some(index) = query.heap.filter(|index| gc.facts().heaps.iter().all(|h| h.index != *index)) {
+        return Err(Error::Query(format!("there is no heap {index}: the heaps are {}", indices(gc.facts().heaps.iter().map(|h| h.index)))));
+    }
+    let mut segments = notes.take(gc.segments());
     let all = totals(&segments);
-    let heaps = gc.facts().heaps.iter().map(|heap| {
+    segments.retain(|s| wanted(s.heap));
+    let mut collections = if query.detail { runtime.collections(&notes) } else { None };
+    let heaps = gc.facts().heaps.iter().filter(|h| wanted(h.index)).map(|heap| {
+        let budgets = collections.as_mut().and_then(|c| c.heaps.iter_mut().find(|h| h.0 == heap.index).map(|h| std::mem::take(&mut h.1)));
         let own: Vec<&SegmentModel> = segments.iter().filter(|s| s.heap == heap.index).collect();
         HeapModel {
             index: heap.index,
             address: heap.address,
             generations: generations(&own, all.allocated),
             totals: totals(own.iter().copied()),
-            detail: query.detail.then(|| notes.take(gc.detail(*heap))),
+            detail: query.detail.then(|| HeapDetail { budgets, ..notes.take(gc.detail(*heap)) }),
         }
     });
     let heaps = heaps.collect();
-    // Without the thread list the heap is still the heap: only the allocation contexts of the threads are unknown.
+    // Without the thread list, only the allocation contexts of threads are unknown.
     notes.extend(&runtime.context_losses());
-    let allocation_contexts = gc.contexts(runtime.threads_if_any());
-    Ok(notes.finish(HeapReport { heaps, totals: all, allocation_contexts }))
+    let mut allocation_contexts = notes.take(gc.contexts(runtime.threads_if_any()));
+    allocation_contexts.retain(|c| c.heap.is_none_or(wanted));
+    let totals = totals(&segments);
+    Ok(notes.finish(HeapReport { heaps, totals, collections: collections.map(|c| c.process), allocation_contexts }))
+}
+
+fn indices(heaps: impl Iterator<Item = u64>) -> String {
+    heaps.map(|h| h.to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn totals<'s>(segments: impl IntoIterator<Item = &'s SegmentModel>) -> HeapTotals {
@@ -52,7 +67,7 @@ fn generations(segments: &[&SegmentModel], all: u64) -> Vec<GenerationModel> {
     let of = |generation: Generation| {
         let own: Vec<&SegmentModel> = segments.iter().copied().filter(|s| s.generation == generation).collect();
         let t = totals(own.iter().copied());
-        // Four digits: every machine prints the same.
+        // Rounded to four digits: same output on every machine.
         let share = share(t.allocated, all).map_or(0.0, |s| (s * 10_000.0).floor() / 10_000.0);
         (!own.is_empty()).then(|| GenerationModel {
             generation,

@@ -1,22 +1,23 @@
-//! What a dump is, and what it can answer.
+//! The kind of a dump, its runtimes, and which commands it can answer.
 
-use crate::base::{Answer, Collector, Notes, len64, total};
+use super::answers::answers;
+use crate::base::{Answer, Collector, len64, total};
 use crate::contract::Description;
 use crate::dump::Trimmed;
 use crate::gc::Gc;
-use crate::memory::{diag_page, hex};
+use crate::memory::{diag_page, hex, is_diag_page};
 use crate::model::{
     AnswerKind, AnswerModel, DumpKind, DumpModel, DumpWriter, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount,
     RuntimeBrief, RuntimeModel, SegmentModel,
 };
 use crate::session::{Dump, Runtime};
 
-/// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that tell its kind.
+/// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that determine its kind.
 const WITH_FULL_MEMORY: u64 = 0x2;
 const WITH_PRIVATE_READ_WRITE: u64 = 0x200;
 const FILTER_TRIAGE: u64 = 0x10_0000;
 
-/// The dump and the runtime in short: what every JSON answer begins with.
+/// Summary of the dump and the runtime: the header of every JSON answer.
 pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>) {
     let f = &dump.file().facts;
     let model = DumpModel {
@@ -42,7 +43,7 @@ pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<
     (model, runtime)
 }
 
-/// What the readers can get out of this dump.
+/// Which commands this dump can answer.
 #[derive(Default)]
 struct Probe {
     gc: Option<GcModel>,
@@ -52,7 +53,7 @@ struct Probe {
     segments_whole: bool,
 }
 
-/// Describes the dump, its runtime at `index`, and what it can answer. A dump without a readable runtime is described as well.
+/// Describes the dump, its runtime at `index`, and what it can answer. Does not require a readable runtime.
 pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
     let notes = Collector::new();
     notes.extend(dump.notes());
@@ -117,66 +118,22 @@ fn brief(r: &Description) -> RuntimeBrief {
     }
 }
 
-/// Notes of opening and of the GC's facts go to `notes`: they are part of the answer. What a reader lacks is told as a reason
-/// why its command cannot answer in full.
+/// Notes of the GC's facts go to `notes`: they are part of the answer. What a command lacks is told as the reason why it cannot
+/// answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
-    let mut out = Probe::default();
-    let mut answer = |command: &str, some: bool, lost: &Notes, error: Option<String>| {
-        let reason = error.or_else(|| lost.first_loss().map(|n| n.message.clone()));
-        let answer = match (&reason, some) {
-            (None, _) => AnswerKind::Full,
-            (Some(_), true) => AnswerKind::Partial,
-            (Some(_), false) => AnswerKind::No,
-        };
-        out.answers.push(AnswerModel { command: command.into(), answer, reason });
-    };
-    let nothing_lost = Notes::new();
-    match runtime.gc() {
-        Err(e) => {
-            for command in ["heap", "segments", "handles", "oom"] {
-                answer(command, false, &nothing_lost, Some(e.to_string()));
-            }
-        }
-        Ok(gc) => {
-            let (facts, gc) = (&gc.notes, notes.with(gc));
-            // A list of heaps that breaks off is a loss of everything that is read heap by heap.
-            let with_facts = |own: &Notes| {
-                let mut all = facts.clone();
-                all.extend(own);
-                all
-            };
-            let segments = gc.segments();
-            let lost = with_facts(&segments.notes);
-            out.segments_whole = lost.complete();
-            out.segments = segments.data;
-            answer("heap", !out.segments.is_empty(), &lost, None);
-            answer("segments", !out.segments.is_empty(), &lost, None);
-            let sum = |f: fn(&SegmentModel) -> u64| total(out.segments.iter().map(f));
-            let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
-            let lacking = if out.segments.is_empty() {
-                Some("no segment could be read; coverage unknown".into())
-            } else {
-                (captured < allocated).then(|| format!("{captured} of {allocated} object bytes are in the dump"))
-            };
-            answer("objects", captured > 0, &nothing_lost, lacking);
-            let found = gc.probe_handles();
-            let lost = with_facts(&found.notes);
-            let nothing = (found.data == (0, 0) && lost.complete()).then(|| "no handle table found".to_string());
-            answer("handles", found.data.1 > 0, &lost, nothing);
-            let oom = gc.oom();
-            answer("oom", !oom.data.is_empty(), &with_facts(&oom.notes), None);
-            let mechanisms = notes.take(gc.global_mechanisms());
-            out.gc = Some(gc_model(gc, mechanisms));
-        }
+    let (answers, segments) = answers(runtime);
+    let gc = runtime.gc().ok().map(|gc| {
+        let gc = notes.with(gc);
+        let collections = runtime.collections(notes).map(|c| c.process);
+        GcModel { collections, ..gc_model(gc, notes.take(gc.global_mechanisms())) }
+    });
+    Probe {
+        gc,
+        segments_whole: segments.as_ref().is_some_and(Answer::complete),
+        segments: segments.map(|s| s.data).unwrap_or_default(),
+        answers,
+        managed_threads: runtime.threads().ok().map(|threads| len64(threads.len())),
     }
-    match runtime.threads() {
-        Err(e) => answer("threads", false, &nothing_lost, Some(e.to_string())),
-        Ok(threads) => {
-            answer("threads", !threads.is_empty(), &threads.notes, None);
-            out.managed_threads = Some(len64(threads.len()));
-        }
-    }
-    out
 }
 
 fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
@@ -196,11 +153,12 @@ fn gc_model(gc: &Gc, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
         state_value: f.state,
         structures_valid: f.structures_valid,
         gc_in_progress: f.gc_in_progress(),
+        collections: None,
         global_mechanisms,
     }
 }
 
-/// Kind of dump, what tells it, and who wrote it.
+/// Kind of dump, its evidence, and the program that wrote it.
 fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, String, Option<DumpWriter>) {
     let facts = &dump.file().facts;
     let allocated = total(probe.segments.iter().map(|s| s.allocated_bytes));
@@ -211,7 +169,9 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
         Some(Trimmed { redacted: false }) => "; trimmed by gcdump",
         Some(Trimmed { redacted: true }) => "; trimmed by gcdump, strings and arrays overwritten",
     };
-    let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}"), writer);
+    let cut = facts.truncated_bytes > 0;
+    let cut_off = if cut { "; cut off" } else { "" };
+    let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}{cut_off}"), writer);
     if let Some(flags) = facts.minidump_flags {
         let has = |flag: u64| flags & flag != 0;
         let why = format!("minidump flags {flags:#x}");
@@ -226,15 +186,17 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
         };
         return say(kind, &why, Some(DumpWriter::Windows).filter(|_| facts.os == crate::base::Os::Windows));
     }
-    if diag_page(dump.memory()).is_some() {
-        // createdump does not record the type that it was asked for.
+    // createdump writes its page last: a dump that is cut off announces it only.
+    let announced = || dump.file().regions.iter().any(|r| is_diag_page(dump.memory(), r.range.start));
+    if diag_page(dump.memory()).is_some() || announced() {
+        // createdump does not record the requested type.
         let image = runtime.and_then(|r| r.description().site.image.as_ref());
         let code_there = image.is_some_and(|i| dump.memory().captured(i.range).saturating_mul(10) >= i.range.len().saturating_mul(9));
         let from_file = runtime.is_some_and(|r| r.description().site.filled.bytes > 0);
         return match (heap_there, code_there && !from_file) {
             (true, true) => say(DumpKind::Full, "createdump; GC heap and code of the runtime captured", Some(DumpWriter::Createdump)),
             (true, false) => say(DumpKind::Heap, "createdump; GC heap captured, code of the runtime not", Some(DumpWriter::Createdump)),
-            (false, _) if runtime.is_none() || probe.gc.is_none() => {
+            (false, _) if runtime.is_none() || probe.gc.is_none() || cut => {
                 say(DumpKind::Unknown, "createdump; no GC heap was found", Some(DumpWriter::Createdump))
             }
             (false, _) if probe.segments_whole => {
@@ -246,6 +208,9 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
     if facts.uncaptured_mappings > 0 {
         let why = format!("{} mappings without any captured byte, as kernels write them", facts.uncaptured_mappings);
         return say(DumpKind::KernelCore, &why, Some(DumpWriter::Kernel));
+    }
+    if cut {
+        return say(DumpKind::Unknown, "ELF core without createdump's page: what tells its writer may be in the missing part", None);
     }
     say(DumpKind::Gcore, "ELF core without createdump's page, all mappings captured", Some(DumpWriter::Gdb))
 }

@@ -7,13 +7,14 @@ mod tests;
 use crate::base::Addr;
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::{Category, MethodTableInfo};
-use crate::model::{LayoutField, TypeBrief, TypeCategory, TypeLayout};
+use crate::clr::type_names::TypeNames;
+use crate::model::{LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef};
 
-/// Base types of one type that are listed.
+/// Maximum base types listed.
 const MAX_BASES: usize = 256;
-/// References of one type that are listed.
+/// Maximum references listed.
 const MAX_REFERENCES: usize = 1 << 16;
-/// How deep structures lie in each other.
+/// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
 
 /// Name, module and token of a type.
@@ -22,7 +23,7 @@ pub(super) fn brief(types: &Types, mt: Addr) -> TypeBrief {
     TypeBrief { name: name.name.clone(), method_table: mt, module: name.module.clone(), token: name.token.map(|t| format!("{t:#010x}")) }
 }
 
-/// The layout of the type at `mt`, without its statics; `None` where it cannot be read.
+/// The layout of the type at `mt`, without its statics; `None` if it cannot be read.
 pub(super) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
     let tables = types.names().method_tables();
     let info = tables.read(mt).ok()?;
@@ -50,6 +51,8 @@ pub(super) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
         category: category(types, &info),
         generic: info.generics,
         bases: bases(types, &info),
+        parent: (!info.parent.is_null()).then(|| type_ref(types, info.parent)),
+        arguments: arguments(types, &info),
         interfaces: tables.interfaces(mt),
         base_size: info.base_size,
         component_size: info.component_size,
@@ -76,6 +79,21 @@ fn category(types: &Types, info: &MethodTableInfo) -> TypeCategory {
     }
 }
 
+/// The type with this handle.
+fn type_ref(types: &Types, handle: Addr) -> TypeRef {
+    TypeRef { name: types.names().handle_name(handle).name.clone(), method_table: TypeNames::method_table_of(handle) }
+}
+
+/// Type arguments of a generic instance, the element type of an array.
+fn arguments(types: &Types, info: &MethodTableInfo) -> Vec<TypeRef> {
+    let handles = if info.is_array {
+        types.names().method_tables().element_type(info.address).ok().into_iter().collect()
+    } else {
+        types.names().arguments(info).unwrap_or_default()
+    };
+    handles.into_iter().map(|handle| type_ref(types, handle)).collect()
+}
+
 fn bases(types: &Types, info: &MethodTableInfo) -> Vec<String> {
     let tables = types.names().method_tables();
     let mut out = Vec::new();
@@ -88,7 +106,7 @@ fn bases(types: &Types, info: &MethodTableInfo) -> Vec<String> {
     out
 }
 
-/// Offsets of references, those of nested structures included. `before` is where the list begins in the object.
+/// Offsets of references, including those in nested structures. `before`: offset of the fields in the object.
 fn add_references(types: &Types, list: &[Field], before: u64, depth: u32, out: &mut Vec<u64>) {
     for f in list.iter().filter(|f| f.storage == Storage::Instance) {
         let offset = before.saturating_add(f.offset);
@@ -98,7 +116,7 @@ fn add_references(types: &Types, list: &[Field], before: u64, depth: u32, out: &
         if f.is_reference() {
             out.push(offset);
         } else if let Some(inner) = f.method_table.filter(|_| f.is_structure()).and_then(|mt| types.instance_fields(mt)) {
-            // Offsets of a structure's fields count from its box.
+            // Field offsets of a structure are relative to its box.
             let Some(start) = offset.checked_sub(types.pointer_bytes()) else { continue };
             add_references(types, &inner, start, depth.saturating_add(1), out);
         }

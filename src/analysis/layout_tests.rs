@@ -1,4 +1,4 @@
-//! Layouts against the GC's own description of types, on the shared dumps where they are unpacked.
+//! Compares field layouts with the GCDesc of the same type, on the shared dumps if unpacked.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::dump::real_tests::folder;
 use crate::memory::{FileSearch, Memory};
 use crate::session::{Dump, OpenOptions, loaded_types};
 
-/// Offsets of the references of an object, as the GC reads them before the method table.
+/// Offsets of the references of an object, from the GCDesc before the method table.
 fn gc_references(memory: &Memory, mt: Addr, base_size: u32) -> Option<BTreeSet<u64>> {
     let count = memory.u64(mt.minus(8)?).ok()?.cast_signed();
     let mut out = BTreeSet::new();
@@ -23,20 +23,20 @@ fn gc_references(memory: &Memory, mt: Addr, base_size: u32) -> Option<BTreeSet<u
     Some(out)
 }
 
-/// Whether the type is, or holds, an inline array: its only field is the first element, and it is larger than that.
+/// Whether the type is or contains an inline array: its only field is the first element, and its size is larger.
 fn holds_inline_array(types: &Types, mt: Addr, depth: u32) -> bool {
     let size = |mt: Addr| types.names().method_tables().read(mt).map_or(0, |info| info.base_size);
     let Some(fields) = types.instance_fields(mt).filter(|_| depth < 8) else { return false };
     let inner = |f: &Field| f.method_table.filter(|_| f.is_structure());
-    // Boxed: the header word, the method table, and one word for a reference.
+    // Boxed: header word, method table, and one word for a reference.
     let one = |f: &Field| inner(f).map_or(24, size);
     matches!(fields.as_slice(), [only] if size(mt) > one(only))
         || fields.iter().filter_map(inner).any(|mt| holds_inline_array(types, mt, depth + 1))
 }
 
-/// The GC's own description of a type is an independent source: fields and it must agree in every reference.
+/// The GCDesc is an independent source: it must agree with the fields on every reference.
 #[test]
-fn references_lie_where_the_gc_says() {
+fn references_match_the_gcdesc() {
     let files = std::fs::read_dir(folder()).into_iter().flatten().map(|e| e.unwrap().path());
     let full = |name: &str| ["-heap.dmp", "-full.dmp", "-heap.after.dmp", "-heap.before.dmp"].iter().any(|end| name.ends_with(end));
     let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
@@ -46,7 +46,7 @@ fn references_lie_where_the_gc_says() {
     for path in files {
         let search = FileSearch { recorded_paths: false, ..FileSearch::default() };
         let dump = Dump::open(&path, &OpenOptions { search, ..OpenOptions::default() }).unwrap();
-        // Of NativeAOT nothing is read.
+        // NativeAOT is not supported.
         let Ok(runtime) = dump.runtime() else { continue };
         let types = runtime.types().unwrap();
         let tables = types.names().method_tables();
@@ -72,7 +72,7 @@ fn references_lie_where_the_gc_says() {
             }
         }
         println!(
-            "{}: {equal} types agree with the GC, {inline} inline arrays, {} do not, {unread} without fields",
+            "{}: {equal} types agree with the GC, {inline} inline arrays, {} disagree, {unread} without fields",
             path.display(),
             bad.len()
         );

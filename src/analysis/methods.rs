@@ -1,4 +1,4 @@
-//! The questions that read well as methods, with their defaults. The functions of this floor take every query.
+//! Common analyses as methods, with default arguments. The functions of this floor accept every query.
 
 use super::{
     HandlesQuery, PathsQuery, RetainedQuery, RootsQuery, StringsQuery, exceptions, handles, objsize, paths, retained, roots, strings,
@@ -8,7 +8,7 @@ use crate::model::{ExceptionsReport, HandlesReport, ObjSizeReport, PathsReport, 
 use crate::session::{Error, Heap, Object, Runtime};
 
 impl Heap {
-    /// What keeps objects alive from outside of the heap, weak handles left out: [`roots`] with its defaults.
+    /// The GC roots, without weak handles: [`roots`] with its defaults.
     ///
     /// # Errors
     /// See [`roots`].
@@ -16,17 +16,17 @@ impl Heap {
         roots(self, &RootsQuery::default())
     }
 
-    /// Shortest paths from roots to the object at, or around, `address`: [`paths`] with its defaults. The first call builds the
-    /// heap's graph, which is kept.
+    /// Shortest paths from roots to the object at or around `address`: [`paths`] with its defaults. The first call builds the
+    /// heap graph, which is cached.
     ///
     /// # Errors
-    /// [`Error::NoObject`]; [`Error::Graph`] or [`Error::Memory`] where the graph cannot be built.
+    /// [`Error::NoObject`]; [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
     pub fn paths_to(&self, address: Addr) -> Result<Answer<PathsReport>, Error> {
         paths(self, &PathsQuery::to(address))
     }
 
-    /// The objects and types that retain most: [`retained`] with its defaults. The first call builds the heap's graph and its
-    /// dominator tree, which are kept.
+    /// The objects and types with the largest retained size: [`retained`] with its defaults. The first call builds the heap
+    /// graph and its dominator tree, which are cached.
     ///
     /// # Errors
     /// [`Error::Graph`] or [`Error::Memory`].
@@ -34,7 +34,7 @@ impl Heap {
         retained(self, &RetainedQuery::default())
     }
 
-    /// Strings that are there several times: [`strings`] with its defaults.
+    /// Duplicate strings: [`strings`] with its defaults.
     ///
     /// # Errors
     /// See [`strings`].
@@ -42,7 +42,7 @@ impl Heap {
         strings(self, &StringsQuery::default())
     }
 
-    /// The exceptions on the heap, those in flight on a thread first: [`exceptions`] with its defaults.
+    /// The exception objects on the heap: [`exceptions`] with its defaults.
     ///
     /// # Errors
     /// See [`exceptions`].
@@ -62,7 +62,7 @@ impl Runtime {
 }
 
 impl Object {
-    /// What keeps it alive: see [`Heap::paths_to`].
+    /// What keeps the object alive: see [`Heap::paths_to`].
     ///
     /// # Errors
     /// As [`Heap::paths_to`].
@@ -70,23 +70,23 @@ impl Object {
         self.heap().paths_to(self.address())
     }
 
-    /// Bytes that would be freed without it, its own included: the total size of what it dominates. 0 where no root reaches it.
-    /// Words of stacks count as roots only for what nothing else reaches. The first call builds the heap's graph and its
-    /// dominator tree, which are kept.
+    /// Retained size in bytes: everything the object dominates, including itself. 0 if it is unreachable. Stack values count
+    /// only where nothing else holds an object. The first call builds the heap graph and its dominator tree, which are
+    /// cached.
     ///
     /// # Errors
-    /// [`Error::Graph`] or [`Error::Memory`]; [`Error::NoObject`] where the walk of the heap does not meet it.
+    /// [`Error::Graph`] or [`Error::Memory`]; [`Error::NoObject`] if the heap walk does not find the object.
     pub fn retained_size(&self) -> Result<u64, Error> {
         let graph = self.heap().graph(false)?;
         let id = graph.index.id_of(self.address()).ok_or(Error::NoObject(self.address()))?;
         Ok(self.heap().dominators(Stacks::default())?.retained(id))
     }
 
-    /// Everything that it leads to, and how much of that it retains: [`objsize`].
+    /// Size of the object's closure, and how much of it the object retains: [`objsize`].
     ///
     /// # Errors
     /// As [`Object::retained_size`].
     pub fn closure(&self) -> Result<Answer<ObjSizeReport>, Error> {
-        objsize(self.heap(), self.address())
+        objsize(self.heap(), self.address(), Stacks::default())
     }
 }

@@ -1,9 +1,11 @@
-//! Answers: one file a question, `f(&Heap, &Query) -> Result<Answer<Report>>`, order and cut included.
+//! The analyses, one file each: `f(&Heap, &Query) -> Result<Answer<Report>>`. Reports are sorted and limited here.
 //!
-//! A question about the runtime alone takes a [`Runtime`](crate::session::Runtime), one about the file a
-//! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts that it is made of.
+//! Analyses of the runtime alone take a [`Runtime`](crate::session::Runtime), those of the file a
+//! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts it uses.
 
+mod answers;
 mod contracts;
+mod diff;
 mod exceptions;
 mod finalizers;
 mod fragmentation;
@@ -27,21 +29,25 @@ mod stat;
 mod statics;
 mod strings;
 mod threads;
+mod track;
 mod trim;
 mod types;
 mod verify;
 mod walk;
 
 pub use contracts::{ContractsQuery, contracts};
-pub use exceptions::{ExceptionReader, ExceptionsQuery, exceptions};
+pub use diff::{DiffQuery, Rule, RuleError, diff};
+pub(crate) use exceptions::ExceptionReader;
+pub use exceptions::{ExceptionsQuery, exceptions};
 pub use finalizers::{FinalizersQuery, finalizers};
 pub use fragmentation::{FragmentationQuery, fragmentation};
 pub use handles::{HandlesQuery, handles};
 pub use heap::{HeapQuery, heap};
-pub use info::{head_parts, info};
-pub use liveness::{BridgeQuery, CollectQuery, Condensed, UnreachableQuery, WhatifQuery, bridge, collect, condense, unreachable, whatif};
+pub(crate) use info::head_parts;
+pub use info::info;
+pub use liveness::{BridgeQuery, CollectQuery, UnreachableQuery, WhatifQuery, bridge, collect, unreachable, whatif};
 pub use object::{ObjectQuery, object};
-pub use objects::{ObjectBatch, ObjectsQuery, objects};
+pub(crate) use objects::{ObjectsQuery, objects};
 pub use oom::oom;
 pub use paths::{PathsQuery, paths};
 pub use place::{NearQuery, near, place};
@@ -53,6 +59,10 @@ pub use stat::{StatQuery, stat};
 pub use statics::statics;
 pub use strings::{StringsQuery, strings};
 pub use threads::threads;
-pub use trim::{Reads, Trim};
+pub use track::{TrackQuery, TrackView, track};
+pub(crate) use trim::{Reads, Trim};
 pub use types::types;
 pub use verify::{VerifyQuery, verify};
+
+pub use crate::session::roots::RootOptions;
+pub use crate::session::{StaticsQuery, TypePattern};

@@ -1,4 +1,4 @@
-//! One object: its type, its fields or its elements.
+//! One object: its type and its fields or elements.
 
 use super::place::{containing, heap_place};
 use crate::base::{Addr, Answer, NoteKind, Notes, len64};
@@ -7,38 +7,45 @@ use crate::clr::values::{ValueLimits, Values};
 use crate::model::{CutShort, DimensionModel, ObjectReport};
 use crate::session::{Error, Heap};
 
-/// Words of the smallest object.
+/// Size of the smallest object in words.
 const MIN_WORDS: u64 = 3;
 
-/// Which object, and which of its elements.
+/// Arguments of `object`.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectQuery {
-    /// The object: its address, or one inside of it.
+    /// Address of the object, or an interior address.
     pub address: Addr,
-    /// First element of an array.
+    /// Index of the first array element to list.
     pub start: u64,
-    /// Most elements to list.
+    /// Maximum number of elements to list.
     pub count: u64,
+    /// Whether fields and elements are listed.
+    pub fields: bool,
 }
 
 impl ObjectQuery {
-    /// The object at `address` with its first hundred elements.
+    /// The object at `address`, with its first hundred elements.
     pub fn at(address: Addr) -> ObjectQuery {
-        ObjectQuery { address, start: 0, count: 100 }
+        ObjectQuery { address, start: 0, count: 100, fields: true }
     }
 }
 
-/// The object at, or around, an address.
+/// Describes the object at or around an address.
 ///
 /// # Errors
-/// [`Error::NoObject`] where there is none, [`Error::Contract`] where fields are not described.
+/// [`Error::NoObject`] if there is none, [`Error::Contract`] if fields are not described.
 pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
     let values = Values::new(namer.types()?, ValueLimits::default());
-    // In no segment, or in a part that could not be walked, the address itself may still hold an object.
+    // Outside all segments, or in a part that could not be walked, an object may still start at the address itself.
     let address = containing(heap, &namer, query.address).map_or(query.address, |o| o.address);
     let report = report(&values, &ObjectQuery { address, ..*query }).ok_or(Error::NoObject(query.address))?;
-    let report = notes.take(report);
+    let mut report = notes.take(report);
+    if !query.fields {
+        report.fields.clear();
+        report.elements.clear();
+        report.truncated.retain(|part| *part != CutShort::Elements);
+    }
     let d = runtime.descriptor().scope();
     let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
     notes.extend(&d.losses());
@@ -52,7 +59,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     Ok(notes.finish(report))
 }
 
-/// The object that starts at the query's address; `None` where no valid method table is there.
+/// The object that starts at the queried address; `None` without a valid method table.
 pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<ObjectReport>> {
     let address = query.address;
     let mt = values.method_table(address)?;

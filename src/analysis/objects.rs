@@ -1,4 +1,4 @@
-//! The objects themselves, one by one.
+//! The objects of the heap, streamed in batches.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -12,29 +12,29 @@ use crate::gc::{Object, ObjectType, TypeIndex};
 use crate::model::{Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel, Sum};
 use crate::session::{Heap, Namer, coverage, note_walks};
 
-/// Which objects, which page of them, and how much of each.
+/// Arguments of `objects`.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectsQuery {
     /// Which objects.
     pub selection: Selection,
-    /// Objects to leave out at the start.
+    /// Number of objects to skip.
     pub start: u64,
-    /// Most objects to list, 0 for all.
+    /// Maximum number of objects to list, 0 for all.
     pub count: u64,
-    /// Whether to list the references.
+    /// Whether to list references.
     pub refs: bool,
 }
 
-/// Objects of the first batch: whoever wants a few only does not wait for many.
+/// Size of the first batch: small, so that short lists start quickly.
 const FIRST_BATCH: usize = 64;
-/// Objects of the largest batch.
+/// Size of the largest batch.
 const FULL_BATCH: usize = 1 << 13;
 
-/// Hands the objects that `query` selects to `sink`, in the order of the heap and in batches, until it fails. `namer` names
-/// them, on any thread: what it lacked is known once all rows are made, and then [`Namer::noted`] adds it to the answer.
+/// Passes the objects selected by `query` to `sink` in batches, in heap order, until it fails. `namer` names them, on any
+/// thread: only after all rows are made are the missing names known; [`Namer::noted`] then adds them to the answer.
 ///
 /// # Errors
-/// What `sink` returns.
+/// Errors of `sink`.
 pub fn objects<'h>(
     heap: &'h Heap,
     namer: &'h Namer,
@@ -78,7 +78,7 @@ pub fn objects<'h>(
     );
     result?;
     sink(batch)?;
-    // The segment in which the page ends was not walked to its end on purpose.
+    // The walk of the last segment ends early on purpose, at the end of the page.
     let walked = if more { walks.get(..walks.len().saturating_sub(1)).unwrap_or_default() } else { &walks };
     note_walks(heap.walker(), walked, &notes);
     let next_start = more.then(|| start.saturating_add(listed.count));
@@ -101,14 +101,14 @@ struct Met {
     heap: u64,
 }
 
-/// Objects that follow each other. The rows are made by whoever reads the batch, on any thread.
+/// A batch of consecutive objects. Rows are made by its reader, on any thread.
 pub struct ObjectBatch<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
     refs: bool,
-    /// Types of its objects with names of its own: a name that threads share would keep them waiting for its counter.
+    /// Types of its objects. The batch owns the names: threads would contend for the counter of shared ones.
     types: IndexVec<BatchType, (Arc<ObjectType>, Name)>,
-    /// The heap's types in the batch.
+    /// Index in the batch of each heap type.
     slots: IndexVec<TypeIndex, Option<BatchType>>,
     segment: Option<&'h SegmentModel>,
     objects: Vec<Met>,
@@ -123,7 +123,7 @@ impl std::fmt::Debug for ObjectBatch<'_> {
 impl ObjectBatch<'_> {
     fn add(&mut self, object: &Object<'_>, names: &mut TypeNames) {
         let Some(ty) = self.type_of(object, names) else { return };
-        // The walk goes segment by segment.
+        // Objects arrive by segment.
         if self.segment.is_none_or(|s| object.address < s.start || object.address >= s.allocated) {
             self.segment = self.heap.walker().segment_of(object.address).map(|(_, s)| s);
         }
@@ -147,20 +147,15 @@ impl ObjectBatch<'_> {
         *slot
     }
 
-    /// Objects in the batch.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
     }
 
     /// Hands out the objects until `row` fails.
     ///
     /// # Errors
-    /// What `row` returns.
+    /// Errors of `row`.
     pub fn each(self, row: &mut dyn FnMut(&ObjectBrief) -> io::Result<()>) -> io::Result<()> {
         let mut fields = FieldNames { namer: self.namer, word: self.heap.memory().ptr_bytes(), known: FxHashMap::default() };
         let mut refs = self.refs.then(Vec::new);
@@ -189,11 +184,11 @@ impl ObjectBatch<'_> {
     }
 }
 
-/// Names of fields, of one batch: asking the namer for every reference takes longer than all the rest.
+/// Field names of one batch: asking the namer for every reference would take longer than everything else.
 struct FieldNames<'h> {
     namer: &'h Namer,
     word: u64,
-    /// By type and offset; of arrays, what stands behind the index, by the offset in the element.
+    /// By type and offset; for arrays, the text after the index, by offset in the element.
     known: FxHashMap<(BatchType, u64), Option<Name>>,
 }
 
@@ -203,7 +198,7 @@ impl FieldNames<'_> {
         if !kind.is_array {
             return self.known.entry((ty, offset)).or_insert_with(|| self.namer.path_at(mt, offset).map(Name::from)).clone();
         }
-        // The base size counts the header word before the object and everything up to the first element.
+        // The base size covers the header word before the object and everything up to the first element.
         let first = kind.base_size.checked_sub(self.word)?;
         let within = offset.checked_sub(first)?;
         let (element, inner) = (within.checked_div(kind.component_size)?, within.checked_rem(kind.component_size)?);
@@ -215,7 +210,7 @@ impl FieldNames<'_> {
     }
 }
 
-/// Names of types, each asked for once.
+/// Type names, each looked up once.
 #[derive(Default)]
 pub(super) struct TypeNames(IndexVec<TypeIndex, Option<Name>>);
 
@@ -226,7 +221,7 @@ impl TypeNames {
     }
 }
 
-/// An object in brief.
+/// Summary of an object.
 pub(super) fn brief(heap: &Heap, namer: &Namer, object: &Object<'_>) -> ObjectBrief {
     ObjectBrief {
         address: object.address,

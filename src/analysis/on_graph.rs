@@ -1,32 +1,45 @@
-//! What every question to the heap's graph begins and ends with.
+//! Shared start and end of all analyses of the heap graph.
 
 use crate::base::{Addr, Answer, Collector};
 use crate::gc::ObjectId;
+use crate::model::{RootCoverageModel, Stacks};
 use crate::session::{Error, Heap, HeapGraph, Namer};
 
-/// An answer in the making about the heap's graph.
+/// An analysis of the heap graph in progress.
 pub(super) struct OnGraph<'h> {
     pub(super) heap: &'h Heap,
     pub(super) graph: &'h HeapGraph,
     pub(super) namer: Namer,
     pub(super) notes: Collector,
+    pub(super) stacks: Stacks,
 }
 
 impl<'h> OnGraph<'h> {
-    /// Takes the graph, building it where nobody has yet; with weak handles among its roots, or without.
-    pub(super) fn open(heap: &'h Heap, weak: bool) -> Result<OnGraph<'h>, Error> {
+    /// Gets the graph, built on first use, with or without weak handles among its roots; stack values are roots according
+    /// to `stacks`.
+    pub(super) fn open(heap: &'h Heap, weak: bool, stacks: Stacks) -> Result<OnGraph<'h>, Error> {
         let notes = heap.begin();
         let graph = notes.with(heap.graph(weak)?);
-        Ok(OnGraph { heap, graph, namer: graph.namer(heap), notes })
+        graph.root_notes(stacks).into_iter().for_each(|n| notes.extend(n));
+        Ok(OnGraph { heap, graph, namer: graph.namer(heap), notes, stacks })
     }
 
-    /// The object at `address`, or around it.
+    /// How completely the dump shows each kind of root.
+    pub(super) fn coverage(&self) -> Vec<RootCoverageModel> {
+        self.graph.coverage(self.stacks)
+    }
+
+    /// The object at or around `address`.
     pub(super) fn object(&self, address: Addr) -> Result<ObjectId, Error> {
-        let found = self.graph.index.containing(self.heap.walker(), address).map(|(id, _)| id);
-        found.ok_or(Error::NoObject(address))
+        self.around(address).ok_or(Error::NoObject(address))
     }
 
-    /// The answer, with what there is to tell about names.
+    /// The object that `address` lies in, if any.
+    pub(super) fn around(&self, address: Addr) -> Option<ObjectId> {
+        self.graph.index.containing(self.heap.walker(), address).map(|(id, _)| id)
+    }
+
+    /// The answer, with the notes about names.
     pub(super) fn finish<T>(self, data: T) -> Answer<T> {
         self.namer.note(&self.notes);
         self.notes.finish(data)

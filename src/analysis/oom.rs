@@ -7,7 +7,7 @@ use crate::session::{Error, Runtime};
 /// The last failed allocation of each heap.
 ///
 /// # Errors
-/// [`Error::Contract`] where the GC's structures are not described.
+/// [`Error::Contract`] if the GC's structures are not described.
 pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let notes = runtime.begin();
     let heaps = notes.take(notes.with(runtime.gc()?).oom());

@@ -5,44 +5,45 @@ use rustc_hash::FxHashMap;
 use super::on_graph::OnGraph;
 use crate::base::{Addr, Answer, Count, len64};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::model::{PathModel, PathNode, PathStep, PathsReport, Sum};
-use crate::session::roots::RootFlags;
+use crate::model::{PathModel, PathNode, PathStep, PathsReport, RootModel, Stacks, Sum};
 use crate::session::{Error, Heap, HeapGraph, Namer, Search, TypePattern};
 
-/// Roots of one object that are listed.
+/// Maximum roots listed per object.
 const MAX_ROOTS: usize = 16;
 
-/// To what, and how many.
+/// Arguments of `path`.
 #[derive(Clone, Debug)]
 pub struct PathsQuery {
-    /// To the object at, or around, this address; `None` for all objects of [`PathsQuery::types`].
+    /// Target: the object at or around this address; `None` for all objects of [`PathsQuery::types`].
     pub object: Option<Addr>,
-    /// To the objects of these types, merged.
+    /// Targets: all objects of these types, with merged paths.
     pub types: Vec<TypePattern>,
-    /// Most paths to each object, each from another root.
+    /// Maximum number of paths per object, each from a different root.
     pub paths: usize,
-    /// Whether weak handles count.
+    /// Whether weak handles count as roots.
     pub weak: bool,
+    /// Which stack and register values count.
+    pub stacks: Stacks,
     /// Depth of the merged tree.
     pub depth: u32,
-    /// Most lines of the merged tree.
+    /// Maximum number of lines of the merged tree.
     pub lines: usize,
 }
 
 impl PathsQuery {
-    /// Up to three paths to the object at, or around, `address`.
+    /// Up to three paths to the object at or around `address`.
     pub fn to(address: Addr) -> PathsQuery {
-        PathsQuery { object: Some(address), types: Vec::new(), paths: 3, weak: false, depth: 12, lines: 1000 }
+        PathsQuery { object: Some(address), types: Vec::new(), paths: 3, weak: false, stacks: Stacks::default(), depth: 12, lines: 1000 }
     }
 }
 
-/// What keeps objects alive.
+/// Finds what keeps objects alive.
 ///
 /// # Errors
-/// [`Error::NoObject`] or [`Error::Nothing`] where nothing is meant, [`Error::Graph`] and [`Error::Memory`] where the graph
-/// cannot be built.
+/// [`Error::NoObject`] or [`Error::Nothing`] if there is no target, [`Error::Graph`] or [`Error::Memory`] if the graph cannot
+/// be built.
 pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
-    let on = OnGraph::open(heap, query.weak)?;
+    let on = OnGraph::open(heap, query.weak, query.stacks)?;
     let (targets, merged) = match query.object {
         Some(at) => (vec![on.object(at)?], false),
         None => (on.graph.of_types(&on.namer, &query.types), true),
@@ -63,31 +64,26 @@ struct Paths<'g> {
 }
 
 impl Paths<'_> {
-    /// The rooted objects; with `precise`, those of conservative roots left out.
-    fn starts(&self, precise: bool) -> Vec<ObjectId> {
-        let weak = self.query.weak;
-        self.graph.rooted_by(|r| (weak || !r.flags.has(RootFlags::WEAK)) && !(precise && r.flags.has(RootFlags::CONSERVATIVE)))
-    }
-
     /// Shortest paths to each of `targets`; with `merged`, all of them merged by type as well.
     fn report(&self, targets: &[ObjectId], merged: bool) -> PathsReport {
-        // Of a type, one path stands for all: the tree tells the rest.
+        // One example path per type; the tree shows the rest.
         let targets_told = if merged { 1 } else { targets.len() };
-        let most = self.query.paths.max(1);
-        let starts = self.starts(false);
+        let (most, stacks) = (self.query.paths.max(1), self.query.stacks);
+        let holders = self.graph.holders(stacks, self.query.weak);
         let mut report = PathsReport {
             targets: len64(targets.len()),
             reachable: 0,
             paths: Vec::new(),
             tree: None,
-            coverage: self.graph.roots.coverage.clone(),
+            coverage: self.graph.coverage(stacks),
+            stacks,
         };
-        // One search forwards for all targets: tells whether each is reached, and gives one path.
+        // One forward search for all targets finds out which are reachable, with one path each.
         let mut left = targets.len();
         let edges = &self.graph.edges;
         let mut wanted = edges.no_objects();
         wanted.extend(targets.iter().copied());
-        let search = edges.search_until(&starts, |id| {
+        let search = edges.search_in_turn(&holders.groups(), |id| {
             if wanted.contains(id) {
                 left = left.saturating_sub(1);
             }
@@ -99,21 +95,13 @@ impl Paths<'_> {
         if most == 1 {
             report.paths = shown.map(|t| self.model(&search.path_to(*t))).collect();
         } else {
-            let mut rooted = edges.no_objects();
-            rooted.extend(starts.iter().copied());
             let reversed = if reached.is_empty() { None } else { Some(edges.reversed()) };
             for target in shown {
-                let found = reversed.as_ref().map(|r| r.paths_to_roots(*target, &rooted, most));
+                let found = reversed.as_ref().map(|r| r.paths_to_roots(*target, |id| holders.rank(id), most));
                 report.paths.extend(found.unwrap_or_default().iter().map(|p| self.model(p)));
             }
         }
-        if merged {
-            // Stack values would come before everything else: they count only where nothing else holds the object.
-            let precise = edges.search(&self.starts(true));
-            let whole = reached.iter().all(|t| precise.reached(*t));
-            let search = if whole { precise } else { edges.search(&starts) };
-            report.tree = Some(self.tree(&search, &reached));
-        }
+        report.tree = merged.then(|| self.tree(&search, &reached));
         report
     }
 
@@ -125,8 +113,13 @@ impl Paths<'_> {
             field: before.and_then(|b| self.field(b, id)),
         };
         let before = std::iter::once(None).chain(ids.iter().copied().map(Some));
-        let roots = ids.first().map(|id| self.graph.root_models(self.heap.gc(), self.namer, *id, self.query.weak, MAX_ROOTS));
+        let roots = ids.first().map(|id| self.roots(*id, MAX_ROOTS));
         PathModel { roots: roots.unwrap_or_default(), steps: before.zip(ids.iter().copied()).map(step).collect() }
+    }
+
+    /// The roots of an object, best first.
+    fn roots(&self, id: ObjectId, most: usize) -> Vec<RootModel> {
+        self.graph.root_models(self.heap.gc(), self.namer, id, (self.query.stacks, self.query.weak), most)
     }
 
     /// The field of `from` that refers to `to`.
@@ -144,10 +137,10 @@ impl Paths<'_> {
         Some(self.namer.path_at(kind.method_table, offset).unwrap_or_else(|| format!("+{offset:#x}")))
     }
 
-    /// All shortest paths to `targets`, merged by type from the roots on.
+    /// All shortest paths to `targets`, merged by type, starting at the roots.
     fn tree(&self, search: &Search, targets: &[ObjectId]) -> Vec<PathNode> {
-        // The targets behind each object. Each object passes its sum on once all of the
-        // objects behind it have: linear, also for a list of a million nodes.
+        // Targets below each object. An object passes on its sum once all objects below it have: linear, even for a list of a
+        // million nodes.
         let mut sums: FxHashMap<ObjectId, Sum> = FxHashMap::default();
         let mut waiting: FxHashMap<ObjectId, u32> = FxHashMap::default();
         let mut children: FxHashMap<ObjectId, Vec<ObjectId>> = FxHashMap::default();
@@ -184,7 +177,7 @@ impl Paths<'_> {
         // Roots first, by their labels.
         let mut by_label: FxHashMap<String, Vec<ObjectId>> = FxHashMap::default();
         for top in tops {
-            let label = self.graph.root_models(self.heap.gc(), self.namer, top, self.query.weak, 1).first().map(|r| r.label.clone());
+            let label = self.roots(top, 1).first().map(|r| r.label.clone());
             by_label.entry(label.unwrap_or_else(|| "?".into())).or_default().push(top);
         }
         let mut rows = Vec::new();
@@ -215,7 +208,7 @@ impl Paths<'_> {
         rows
     }
 
-    /// Groups objects by type, the group with most targets on top of the stack.
+    /// Groups objects by type; the group with the most targets ends up on top of the stack.
     fn push_types(&self, depth: u32, ids: &[ObjectId], sum: &impl Fn(&[ObjectId]) -> Sum, stack: &mut Vec<(u32, String, Vec<ObjectId>)>) {
         let mut groups: FxHashMap<Option<TypeIndex>, Vec<ObjectId>> = FxHashMap::default();
         for id in ids {

@@ -1,4 +1,4 @@
-//! Retained sizes: what would be freed without an object, from the exact dominator tree.
+//! Exact retained sizes, from the dominator tree of the heap.
 
 use rustc_hash::FxHashMap;
 
@@ -11,11 +11,11 @@ use crate::model::{
 };
 use crate::session::{DominatorTree, Error, Heap, HeapGraph, Namer, TypePattern};
 
-/// Dominators that are listed above an object.
+/// Maximum dominators listed above an object.
 const MAX_CHAIN: usize = 1000;
-/// Groups and children that are listed below an object.
+/// Maximum groups and children listed below an object.
 const BELOW: usize = 10;
-/// A child that holds this part of its dominator's bytes is where these lie, not the dominator.
+/// A child that retains this share of its dominator's bytes is the accumulation point, not the dominator.
 const PASSES_ON: f64 = 0.8;
 
 /// The dominator tree of a heap, with retained sizes.
@@ -27,69 +27,70 @@ pub struct Retained<'g> {
     totals: ReachTotals,
 }
 
-/// What to show of the dominator tree.
+/// Views of the dominator tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum RetainedView {
-    /// The objects and the types that retain most.
+    /// The objects and types with the largest retained size.
     #[default]
     Top,
-    /// The object at, or around, this address.
+    /// The object at or around this address.
     Object(Addr),
-    /// The tree, down to a depth and to a share of all bytes.
+    /// The tree, limited by depth and share of the reachable bytes.
     Tree {
-        /// How deep.
+        /// Maximum depth.
         depth: u32,
-        /// Objects that retain less than this share (0 to 1) are hidden.
+        /// Minimum share (0 to 1) of the reachable bytes.
         threshold: f64,
     },
-    /// Objects and types that retain more than this share (0 to 1) of all bytes.
+    /// Leak suspects: objects and types that retain more than this share (0 to 1) of the reachable bytes.
     Suspects(f64),
 }
 
-/// What to show, and how much of it.
+/// Arguments of `retained`.
 #[derive(Clone, Debug)]
 pub struct RetainedQuery {
-    /// What to show.
+    /// The view.
     pub view: RetainedView,
     /// Only objects of these types; empty for all.
     pub types: Vec<TypePattern>,
-    /// Whether stack values count as roots.
+    /// Which stack values count as roots.
     pub stacks: Stacks,
-    /// Rows of each list, 0 for all.
+    /// Maximum rows per list, 0 for all.
     pub top: usize,
 }
 
 impl Default for RetainedQuery {
     fn default() -> RetainedQuery {
-        RetainedQuery { view: RetainedView::Top, types: Vec::new(), stacks: Stacks::Fallback, top: 20 }
+        RetainedQuery { view: RetainedView::Top, types: Vec::new(), stacks: Stacks::default(), top: 20 }
     }
 }
 
-/// Retained sizes: what would be freed without an object.
+/// Computes retained sizes.
 ///
 /// # Errors
 /// [`Error::NoObject`], [`Error::Graph`], [`Error::Memory`].
 pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
-    let on = OnGraph::open(heap, false)?;
+    let on = OnGraph::open(heap, false, query.stacks)?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
     let tree = Retained::compute(heap, on.graph, query.stacks)?;
     let report = tree.report(heap.gc(), &on.namer, query, object);
     Ok(on.finish(report))
 }
 
-/// Everything that the object at, or around, `address` leads to, and how much of that it retains.
+/// Size of the closure of the object at or around `address`, and how much of it the object retains, with stack values as roots
+/// according to `stacks`.
 ///
 /// # Errors
 /// As [`retained`].
-pub fn objsize(heap: &Heap, address: Addr) -> Result<Answer<ObjSizeReport>, Error> {
-    let on = OnGraph::open(heap, false)?;
+pub fn objsize(heap: &Heap, address: Addr, stacks: Stacks) -> Result<Answer<ObjSizeReport>, Error> {
+    let on = OnGraph::open(heap, false, stacks)?;
     let id = on.object(address)?;
-    let report = Retained::compute(heap, on.graph, Stacks::Fallback)?.objsize(&on.namer, id);
+    let report = Retained::compute(heap, on.graph, stacks)?.objsize(&on.namer, id);
     Ok(on.finish(report))
 }
 
 impl<'g> Retained<'g> {
-    /// The tree of the heap whose graph this is, and sums over it.
+    /// The dominator tree of this graph, with totals.
     ///
     /// # Errors
     /// As [`retained`].
@@ -132,7 +133,7 @@ impl<'g> Retained<'g> {
             tree: None,
             suspects: None,
             totals: self.totals.clone(),
-            coverage: self.graph.roots.coverage.clone(),
+            coverage: self.graph.coverage(self.stacks),
             stacks: self.stacks,
         };
         match view {
@@ -153,7 +154,7 @@ impl<'g> Retained<'g> {
         let mut ids: Vec<ObjectId> = self.graph.ids().filter(|id| self.tree.is_reachable(*id)).filter(is).collect();
         let key = |id: &ObjectId| (std::cmp::Reverse(self.tree.retained(*id)), *id);
         if ids.len() > most {
-            // Only the top has to be in order.
+            // Only the top rows need sorting.
             ids.select_nth_unstable_by_key(most, key);
             ids.truncate(most);
         }
@@ -242,7 +243,7 @@ impl<'g> Retained<'g> {
         out
     }
 
-    /// The last object on the way down from `id` that still holds most of its bytes.
+    /// Accumulation point: the deepest object below `id` that still retains most of its bytes.
     fn accumulation(&self, id: ObjectId) -> (ObjectId, Vec<ObjectId>) {
         let mut at = id;
         for _ in 0..MAX_CHAIN {
@@ -258,16 +259,16 @@ impl<'g> Retained<'g> {
     fn suspects(&self, gc: &Gc, namer: &Namer, least: f64) -> Vec<Suspect> {
         let total = self.totals.reachable_bytes;
         let mut out = Vec::new();
-        let mut told: Vec<Option<TypeIndex>> = Vec::new();
-        // Single objects: the tops of the tree.
+        let mut reported: Vec<Option<TypeIndex>> = Vec::new();
+        // Single objects: the top of the tree.
         for id in self.tree.children(None) {
             if share(self.tree.retained(id), total).unwrap_or(1.0) < least {
                 break;
             }
-            told.push(self.graph.type_index(id));
+            reported.push(self.graph.type_index(id));
             let (point, children) = self.accumulation(id);
             let below = self.below(namer, &children);
-            let roots = self.graph.root_models(gc, namer, id, false, 8);
+            let roots = self.graph.root_models(gc, namer, id, (self.stacks, false), 8);
             let object = self.model(namer, id);
             let held = roots.first().map_or_else(|| "several holders".to_string(), |r| r.label.clone());
             let mut text = format!(
@@ -278,9 +279,9 @@ impl<'g> Retained<'g> {
                 object.share * 100.0
             );
             let accumulation = (point != id).then(|| self.model(namer, point));
-            let place = accumulation.as_ref().map_or_else(|| "it".to_string(), |a| format!("{} at {}", a.type_name, a.address));
+            let location = accumulation.as_ref().map_or_else(|| "it".to_string(), |a| format!("{} at {}", a.type_name, a.address));
             if let Some(largest) = below.first() {
-                text.push_str(&format!(" In {place}: {} × {} with {} bytes.", largest.count, largest.type_name, largest.retained));
+                text.push_str(&format!(" In {location}: {} × {} with {} bytes.", largest.count, largest.type_name, largest.retained));
             }
             out.push(Suspect {
                 kind: SuspectKind::Object,
@@ -296,11 +297,11 @@ impl<'g> Retained<'g> {
                 text,
             });
         }
-        // Types whose many objects hold it together.
+        // Types whose objects jointly retain a large share.
         for t in self.top_types(namer, None, usize::MAX).into_iter().take_while(|t| t.share >= least) {
             let index = self.graph.types.iter().find(|k| k.method_table == t.method_table).map(|k| k.index);
-            // What lies inside of one suspect is told with it.
-            if t.count < 2 || index.is_some() && told.contains(&index) || self.inside(&out, index, t.retained) {
+            // Bytes within another suspect are reported with it.
+            if t.count < 2 || index.is_some() && reported.contains(&index) || self.inside(&out, index, t.retained) {
                 continue;
             }
             let text = format!("{} objects of {} retain {} bytes together ({:.1} %).", t.count, t.type_name, t.retained, t.share * 100.0);
@@ -321,7 +322,7 @@ impl<'g> Retained<'g> {
         out
     }
 
-    /// Whether most of what the objects of a type retain lies inside of what the suspects found so far retain.
+    /// Whether the suspects found so far already retain most of what the objects of a type retain.
     fn inside(&self, suspects: &[Suspect], ty: Option<TypeIndex>, retained: u64) -> bool {
         let tops: Vec<ObjectId> = suspects.iter().filter_map(|s| self.graph.index.id_of(s.address?)).collect();
         let mut within = 0u64;
@@ -333,7 +334,7 @@ impl<'g> Retained<'g> {
         share(within, retained).unwrap_or(1.0) >= 0.5
     }
 
-    /// Everything that an object leads to, and how much of that it retains.
+    /// Size of an object's closure, and how much of it the object retains.
     fn objsize(&self, namer: &Namer, id: ObjectId) -> ObjSizeReport {
         let all = self.graph.edges.closure(id, |n| self.graph.size(n));
         let object = self.model(namer, id);
@@ -343,7 +344,8 @@ impl<'g> Retained<'g> {
             shared_bytes: all.size.saturating_sub(object.retained.max(object.size)),
             reachable: self.tree.is_reachable(id),
             object,
-            coverage: self.graph.roots.coverage.clone(),
+            coverage: self.graph.coverage(self.stacks),
+            stacks: self.stacks,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Roots: named, counted, cut.
+//! GC roots: list, counts by kind, counts by object type.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootType, Roo
 use crate::session::roots::{Root, RootOptions, Roots};
 use crate::session::{Error, Heap, Namer, TypePattern};
 
-/// Which roots, and how to list them.
+/// Arguments of `roots`.
 #[derive(Clone, Debug, Default)]
 pub struct RootsQuery {
-    /// Kinds of roots; weak handles only where asked for.
+    /// Kinds of roots, weak handles only on request; treatment of stack values.
     pub options: RootOptions,
-    /// Only roots that lead to objects of these types; empty for all.
+    /// Only roots of objects of these types; empty for all.
     pub types: Vec<TypePattern>,
-    /// Types instead of roots.
+    /// List object types instead of roots.
     pub stat: bool,
-    /// Rows to list, 0 for all.
+    /// Maximum rows to list, 0 for all.
     pub top: usize,
 }
 
-/// Method tables of objects, and their names; each looked at once.
+/// Method tables and type names of objects, each read once.
 pub(super) struct ObjectTypes<'n> {
     gc: &'n Gc,
     namer: &'n Namer,
@@ -63,13 +63,14 @@ impl Tally {
     }
 }
 
-/// What keeps objects alive from outside of the heap.
+/// Lists the GC roots.
 ///
 /// # Errors
-/// None today; room for a heap that cannot be walked.
+/// Never fails today; the signature leaves room.
 pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let roots = notes.take(Roots::collect(heap, &namer, &query.options));
+    notes.extend(&roots.stack_notes);
     let report = report(&roots, heap.gc(), &namer, query);
     namer.note(&notes);
     Ok(notes.finish(report))
@@ -100,6 +101,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
         coverage: roots.coverage.clone(),
         roots: None,
         types: None,
+        stacks: options.stacks,
         shown: None,
         dependents: None,
     };

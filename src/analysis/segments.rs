@@ -1,33 +1,53 @@
-//! Every segment or region.
+//! Segments or regions of the heap.
 
 use super::walk::Nothing;
-use crate::base::{Answer, IndexVec};
+use crate::base::{Addr, AddrRange, Answer, IndexVec, PAGE};
 use crate::gc::SegmentIndex;
-use crate::model::{SegmentModel, SegmentsReport};
+use crate::model::{RegionModel, SegmentModel, SegmentsReport};
 use crate::session::{Error, Heap, Runtime, note_walks};
 
-/// How much to tell.
+/// Arguments of `segments`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SegmentsQuery {
-    /// Also what the GC holds outside of the segments in use: free regions, bookkeeping, handle tables.
+    /// Also list GC memory outside the segments in use: free regions, bookkeeping, handle tables.
     pub free: bool,
-    /// Walk through the objects of each.
+    /// Walk the objects of each.
     pub walk: bool,
+    /// Only the segment or region around this address, or whose `heap_segment` is there.
+    pub at: Option<Addr>,
 }
 
-/// The segments of `runtime`'s heap.
+/// Lists the segments of `runtime`'s heap.
 ///
 /// # Errors
-/// [`Error::Contract`] where the GC's structures, or with [`SegmentsQuery::walk`] the sizes of objects, are not described.
+/// [`Error::Contract`] if the GC's structures or, with [`SegmentsQuery::walk`], object sizes are not described;
+/// [`Error::Nothing`] if no segment or region is at [`SegmentsQuery::at`].
 pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<SegmentsReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
-    let segments = if query.walk { notes.take(walked(&runtime.heap()?)) } else { notes.take(gc.segments()) };
-    let regions = query.free.then(|| notes.take(gc.regions()));
-    Ok(notes.finish(SegmentsReport { segments, regions }))
+    let mut segments = if query.walk { notes.take(walked(&runtime.heap()?)) } else { notes.take(gc.segments()) };
+    if let Some(at) = query.at {
+        segments.retain(|s| s.address == at || AddrRange::new(s.start.align_down(PAGE), s.reserved).contains(at));
+    }
+    let elsewhere = query.at.filter(|_| segments.is_empty());
+    let mut regions = (query.free || elsewhere.is_some()).then(|| notes.take(gc.regions()));
+    if let (Some(at), Some(regions)) = (query.at, &mut regions) {
+        let around = |r: &RegionModel| r.segment.as_ref().map_or(r.range, |s| AddrRange::new(r.range.start, s.reserved));
+        // The structures of regions lie in the bookkeeping: what is named by its own address is meant.
+        let named = regions.iter().any(|r| r.address == at);
+        regions.retain(|r| if named { r.address == at } else { around(r).contains(at) });
+    }
+    let answer = notes.finish(SegmentsReport { segments, regions });
+    match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {
+        // Where a list broke off, it may be on the rest.
+        Some(at) if answer.complete() => {
+            Err(Error::Nothing(format!("no segment or region is at {at}; `gcdump where {at}` says what is there")))
+        }
+        _ => Ok(answer),
+    }
 }
 
-/// The segments of `heap`, each with what a walk through its objects met.
+/// The segments of `heap`, each with the result of walking its objects.
 fn walked(heap: &Heap) -> Answer<Vec<SegmentModel>> {
     let notes = heap.begin();
     let mut segments: IndexVec<SegmentIndex, SegmentModel> = heap.segments().to_vec().into();

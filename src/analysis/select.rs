@@ -1,29 +1,29 @@
-//! Which objects are meant: by type, generation, heap, segment and size.
+//! Selects objects by type, generation, heap, segment and size.
 
 use crate::base::{Addr, IndexVec};
 use crate::gc::{Object, ObjectType, TypeIndex};
 use crate::model::{Generation, SegmentModel};
 use crate::session::{Namer, TypePattern};
 
-/// Which objects are meant. Empty lists mean all.
+/// An object filter. Empty lists match everything.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Of these types.
+    /// Types.
     pub types: Vec<TypePattern>,
-    /// In these generations.
+    /// Generations.
     pub generations: Vec<Generation>,
-    /// In these heaps.
+    /// Heap indices.
     pub heaps: Vec<u64>,
-    /// In the segments whose structure or memory is at these addresses.
+    /// Addresses of segments: of the structure, or any inside the memory.
     pub segments: Vec<Addr>,
-    /// Of at least so many bytes.
+    /// Minimum size in bytes.
     pub min_size: u64,
-    /// Of at most so many bytes.
+    /// Maximum size in bytes.
     pub max_size: Option<u64>,
 }
 
 impl Selection {
-    /// Whether the segment may hold an object that is meant.
+    /// Whether the segment may contain a selected object.
     pub fn segment(&self, segment: &SegmentModel) -> bool {
         let generation = |g: &Generation| *g == segment.generation || segment.parts.iter().any(|p| p.generation == *g);
         (self.generations.is_empty() || self.generations.iter().any(generation))
@@ -32,38 +32,38 @@ impl Selection {
                 || self.segments.iter().any(|a| *a == segment.address || (segment.start <= *a && *a < segment.reserved)))
     }
 
-    /// Whether nothing at all is left out.
+    /// Whether every object is selected.
     pub fn is_everything(&self) -> bool {
         self.takes_all() && self.heaps.is_empty() && self.segments.is_empty()
     }
 
-    /// Whether it means every object of every segment that it means.
+    /// Whether every object of the selected segments is selected.
     pub fn takes_all(&self) -> bool {
         self.types.is_empty() && self.generations.is_empty() && self.min_size == 0 && self.max_size.is_none()
     }
 }
 
-/// Decides which objects are meant. Each thread has its own, which remembers its decisions about types.
+/// Applies a [`Selection`]. Each thread has its own, which caches its decisions about types.
 pub struct Picker<'s> {
     selection: &'s Selection,
     namer: &'s Namer,
     all: bool,
-    /// Decided once per type.
+    /// Decisions by type.
     types: IndexVec<TypeIndex, Option<bool>>,
 }
 
 impl<'s> Picker<'s> {
-    /// A picker that names types with `namer`.
+    /// Creates a picker that names types with `namer`.
     pub fn new(selection: &'s Selection, namer: &'s Namer) -> Picker<'s> {
         Picker { selection, namer, all: selection.takes_all(), types: IndexVec::new() }
     }
 
-    /// Whether the segment may hold an object that is meant.
+    /// Whether the segment may contain a selected object.
     pub fn segment(&self, segment: &SegmentModel) -> bool {
         self.selection.segment(segment)
     }
 
-    /// Whether the object is meant. Its segment has been asked for already.
+    /// Whether the object is selected. Its segment must have been checked with [`Picker::segment`].
     #[inline]
     pub fn wants(&mut self, object: &Object<'_>) -> bool {
         self.all || self.looks_closer(object)
@@ -77,13 +77,13 @@ impl<'s> Picker<'s> {
             && (s.types.is_empty() || self.wants_type(object.ty))
     }
 
-    /// Names are made once per type, not per object.
+    /// Compares names once per type, not per object.
     fn wants_type(&mut self, kind: &ObjectType) -> bool {
         if let Some(Some(known)) = self.types.get(kind.index) {
             return *known;
         }
         let matches = |pattern: &TypePattern| pattern.matches(kind.method_table, || self.namer.name_or_address(kind.method_table));
-        // Method tables first: a name costs a look into metadata.
+        // Method tables first: names are read from metadata.
         let wanted = self.selection.types.iter().any(|p| matches!(p, TypePattern::MethodTable(_)) && matches(p))
             || self.selection.types.iter().any(|p| matches!(p, TypePattern::Name(_)) && matches(p));
         if let Some(slot) = self.types.slot(kind.index) {

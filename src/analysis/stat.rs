@@ -1,4 +1,4 @@
-//! What fills the heap: objects counted and summed by type, and by whatever else people ask for.
+//! Heap statistics: object count and bytes by type, or by another key.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
 use crate::model::{Generation, GroupStat, SegmentModel, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat};
 use crate::session::{Error, Heap, Namer, coverage, note_walks};
 
-/// Which objects are counted, and how the rows are listed.
+/// Arguments of `stat`.
 #[derive(Clone, Debug, Default)]
 pub struct StatQuery {
-    /// Which objects.
+    /// The objects to count.
     pub selection: Selection,
-    /// What the rows stand for.
+    /// Grouping key.
     pub by: StatBy,
-    /// Order of the rows. Generations, heaps, segments and sizes come in their own order.
+    /// Sort order. Generations, heaps, segments and sizes keep their natural order.
     pub sort: StatSort,
-    /// Types to list, 0 for all; the totals are always over everything.
+    /// Maximum rows to list, 0 for all; totals always cover everything.
     pub top: usize,
 }
 
@@ -40,7 +40,7 @@ impl Both {
     }
 }
 
-/// What the visitor splits its sums by, beside the type.
+/// Splits the visitor's sums by a second key besides the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Split {
     Nothing,
@@ -58,9 +58,9 @@ struct Counter<'s> {
     parts: FxHashMap<Part, Sums>,
 }
 
-/// What [`Split`] splits by: a generation, a segment, the logarithm of a size.
+/// Key of a [`Split`]: generation, segment index, or logarithm of the size.
 type Part = u32;
-/// Stands for no part, and for all there is where nothing is split.
+/// No part, or everything if there is no second key.
 const WHOLE: Part = u32::MAX;
 
 type Sums = IndexVec<TypeIndex, Sum>;
@@ -115,7 +115,7 @@ fn ordinal(generation: Generation) -> Part {
 }
 
 impl Heap {
-    /// What fills the heap, by type, the largest first: [`stat`] with its defaults.
+    /// Heap statistics by type, largest first: [`stat`] with its defaults.
     ///
     /// # Errors
     /// See [`stat`].
@@ -124,10 +124,10 @@ impl Heap {
     }
 }
 
-/// Counts and sums the objects that `query` selects.
+/// Counts the objects selected by `query`.
 ///
 /// # Errors
-/// None today; room for a heap that cannot be walked.
+/// Never fails today; the signature leaves room.
 pub fn stat(heap: &Heap, query: &StatQuery) -> Result<Answer<StatReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let mut report = count(heap, &namer, query, &notes);
@@ -139,7 +139,7 @@ pub fn stat(heap: &Heap, query: &StatQuery) -> Result<Answer<StatReport>, Error>
 
 fn sort(report: &mut StatReport, by: StatSort) {
     let own_order = matches!(report.by, StatBy::Generation | StatBy::Heap | StatBy::Segment | StatBy::Size);
-    // Rows come sorted by bytes, and sorting is stable.
+    // Rows are already sorted by bytes, and the sort is stable.
     match by {
         StatSort::Bytes => {}
         StatSort::Count => {
@@ -153,7 +153,7 @@ fn sort(report: &mut StatReport, by: StatSort) {
     }
 }
 
-/// Keeps the first `top` types, and the row of free space.
+/// Keeps the first `top` types and the free-space row.
 fn cut(report: &mut StatReport, top: usize) {
     let Some(types) = &mut report.types else { return };
     let all = types.iter().filter(|t| !t.free).count();
@@ -262,7 +262,7 @@ fn group(key: String, both: Both, total: u64) -> GroupStat {
     }
 }
 
-/// Rows by type, the largest first.
+/// Rows by type, largest first.
 fn type_rows(namer: &Namer, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64) -> Vec<TypeStat> {
     let mut rows: Vec<TypeStat> = by_type
         .iter()
@@ -280,7 +280,7 @@ fn type_rows(namer: &Namer, by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64) -
     rows
 }
 
-/// Groups by a name of the type, the largest first.
+/// Groups by a name derived from the type, largest first.
 fn named_groups(by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64, name: impl Fn(Addr) -> Option<String>) -> Vec<GroupStat> {
     let mut groups: BTreeMap<String, Both> = BTreeMap::new();
     for (mt, (sum, free)) in by_type {
@@ -292,7 +292,7 @@ fn named_groups(by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64, name: impl Fn
     rows
 }
 
-/// The namespace in a type's name; that of the element for arrays, of the generic type for instances.
+/// The namespace of a type name; for arrays of the element type, for instances of the generic type.
 fn namespace(name: &str) -> String {
     let plain = name.split(['<', '[', '+', '*', '&']).next().unwrap_or(name);
     plain.rsplit_once('.').map_or_else(|| "(global)".to_string(), |(namespace, _)| namespace.to_string())

@@ -9,7 +9,7 @@ use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 /// The static fields of all loaded types.
 ///
 /// # Errors
-/// [`Error::Contract`] where types, or for thread statics the threads, are not described.
+/// [`Error::Contract`] if types or, for thread statics, threads are not described.
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;

@@ -1,4 +1,4 @@
-//! Strings by their content: how many have the same, and what that costs.
+//! Strings by value: duplicates and the memory they waste.
 
 use std::cmp::Reverse;
 use std::hash::{Hash, Hasher};
@@ -14,35 +14,35 @@ use crate::gc::{Object, ObjectType, SegmentIndex, Visitor, min_object_size};
 use crate::model::{SegmentModel, StringModel, StringSort, StringTotals, StringsReport};
 use crate::session::{Error, Heap, coverage, note_walks};
 
-/// Which strings are listed, and how.
+/// Arguments of `strings`.
 #[derive(Clone, Debug)]
 pub struct StringsQuery {
-    /// Which strings.
+    /// The strings to count.
     pub selection: Selection,
-    /// Only contents that fit this pattern.
+    /// Only values that match this pattern.
     pub like: Option<String>,
-    /// Fewest strings that a listed content has.
+    /// Minimum number of strings per listed value.
     pub min_count: u64,
     /// Order of the rows.
     pub sort: StringSort,
-    /// Most rows; 0 for all.
+    /// Maximum rows, 0 for all.
     pub top: usize,
-    /// Most characters (UTF-16 units) of a value.
+    /// Maximum characters (UTF-16 code units) per value.
     pub max_chars: u32,
 }
 
 impl Default for StringsQuery {
-    /// The contents that are there at least twice, what costs most first, a hundred of them.
+    /// Duplicate values, most wasted bytes first, at most a hundred.
     fn default() -> StringsQuery {
         StringsQuery { selection: Selection::default(), like: None, min_count: 2, sort: StringSort::Waste, top: 100, max_chars: 1024 }
     }
 }
 
-/// Stands for a content. Contents are not kept: a heap of 10 GB may hold 5 GB of them.
+/// Identifies a value. Values themselves are not kept: a 10 GB heap may contain 5 GB of them.
 ///
-/// Two different contents of the same length would have to have equal hashes of 64 bits twice, by two functions that have
-/// nothing in common: for n contents the probability is n² / 2^129 at most, 10^-19 for four billion (2^32 = all that 100 GB
-/// hold) and 10^-25 for ten million.
+/// Different values of equal length are confused only if two independent 64-bit hashes both collide: for n values the
+/// probability is at most n² / 2^129, or 10^-19 for four billion (2^32, all that 100 GB can hold) and 10^-25 for ten
+/// million.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     a: u64,
@@ -52,12 +52,12 @@ struct Key {
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // The top bits of `a` choose the part.
+        // The top bits of `a` select the part.
         state.write_u64(self.b);
     }
 }
 
-/// The strings of one content.
+/// The strings of one value.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     count: u64,
@@ -66,10 +66,10 @@ struct Group {
 
 type Part = FxHashMap<Key, Group>;
 
-/// A table that grows holds its entries twice for a moment: many small ones do so one after the other.
+/// Growing a table briefly doubles its memory: many small tables grow one at a time.
 const PART_BITS: u32 = 6;
 
-/// The last step of splitmix64: every bit of the result depends on every bit of `x`.
+/// The finalizer of splitmix64: every bit of the result depends on every bit of `x`.
 fn mixed(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -82,7 +82,7 @@ fn folded(x: u64, y: u64) -> u64 {
     u64::try_from((product >> 64) ^ (product & u128::from(u64::MAX))).unwrap_or(0)
 }
 
-/// Two hashes of `content` that have nothing in common: one multiplies modulo 2^64, the other folds the whole product.
+/// Two independent hashes of `content`: one multiplies modulo 2^64, the other folds the full product.
 fn hashes(content: &[u8]) -> (u64, u64) {
     let (words, rest) = content.as_chunks::<8>();
     let mut last = [0; 8];
@@ -97,15 +97,15 @@ fn hashes(content: &[u8]) -> (u64, u64) {
 }
 
 fn mixed_in(hash: u64, word: u64) -> u64 {
-    // The multiplication carries upwards only: without the shift, a change in a word's top byte stays there and the next
-    // word's bytes can undo it.
+    // Multiplication carries upwards only: without the shift, a change in a word's top byte would stay there, and the next
+    // word could cancel it.
     let product = (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     product ^ (product >> 32)
 }
 
 struct Contents<'s> {
     picker: Picker<'s>,
-    /// Where the content begins in a string.
+    /// Offset of the first character in a string.
     first_char: u64,
     parts: Vec<Part>,
     totals: StringTotals,
@@ -147,14 +147,14 @@ fn merge(into: &mut Part, from: Part) {
     }
 }
 
-/// A content that may be listed.
+/// A candidate row.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     length: u32,
     group: Group,
 }
 
-/// Keeps the best rows only, sorting now and then.
+/// Keeps the best rows, sorting occasionally.
 struct Best<F> {
     rows: Vec<Row>,
     top: usize,
@@ -177,10 +177,10 @@ impl<K: Ord, F: Fn(&Row) -> K> Best<F> {
     }
 }
 
-/// Groups strings by content.
+/// Groups strings by value.
 ///
 /// # Errors
-/// [`Error::Contract`] where the descriptor lacks what reading strings needs.
+/// [`Error::Contract`] if the descriptor lacks the layout of strings.
 pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let reader = namer.types()?.strings();
@@ -243,6 +243,11 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     }
     best.cut();
     drop(parts);
+    if heap.runtime().file().facts.trimmed.is_some_and(|t| t.redacted) {
+        let what = "the contents of strings were overwritten by trim --redact: values are not those of the process, and all of one length are \
+                    the same";
+        notes.add(NoteKind::Missing, None, what);
+    }
     if totals.unreadable > 0 {
         notes.add(NoteKind::Missing, None, format!("the content of {} strings is not wholly in the dump", totals.unreadable));
     }
@@ -276,7 +281,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_that_differ_a_little_have_hashes_that_differ_in_both_halves() {
+    fn similar_values_differ_in_both_hashes() {
         let mut seen = [std::collections::HashSet::new(), std::collections::HashSet::new()];
         let mut n = 0;
         for length in [1usize, 2, 7, 8, 9, 16, 40] {
@@ -285,7 +290,7 @@ mod tests {
                     let mut content = vec![0; length];
                     content[at] = value;
                     let (a, b) = hashes(&content);
-                    // Bytes behind the end do not count: a shorter content with the same words differs by its length.
+                    // Trailing bytes do not count: a shorter value with the same words differs in length.
                     seen[0].insert((a, length));
                     seen[1].insert((b, length));
                     n += 1;

@@ -1,4 +1,4 @@
-//! The managed threads, joined with what the container knows of the operating system's.
+//! Managed threads, joined with the OS threads of the container.
 
 use super::ExceptionReader;
 use crate::base::{Addr, Answer, len64};
@@ -8,10 +8,10 @@ use crate::dump::ThreadStacks;
 use crate::model::{GcMode, ThreadModel, ThreadsReport};
 use crate::session::{Error, Runtime};
 
-/// The managed threads, joined with the operating system's.
+/// Lists the managed threads, joined with the OS threads.
 ///
 /// # Errors
-/// [`Error::Contract`] where the runtime does not advertise its threads, or lacks the list.
+/// [`Error::Contract`] if the runtime does not describe its threads or the thread list.
 pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
     let notes = runtime.begin();
     let reader = runtime.thread_reader()?;
@@ -27,7 +27,7 @@ pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let exception = |address: Addr, current: bool| exceptions.model(address, current);
-    // The managed Thread object keeps its name; Windows dumps have one of the operating system's as well.
+    // The managed Thread object has a name; Windows dumps also have the name of the OS thread.
     let managed_name = |object: Option<Addr>| {
         let object = object?;
         namer.string_field(object, method_table(object)?, "_name").filter(|n| !n.is_empty())

@@ -1,4 +1,4 @@
-//! Loaded types by name, and the layout of one.
+//! Loaded types by name or pattern, and the layout of one.
 
 use super::layout;
 use crate::base::{Addr, Answer, NoteKind, glob};
@@ -8,11 +8,11 @@ use crate::clr::values::{ValueLimits, Values};
 use crate::model::{TypeBrief, TypesReport};
 use crate::session::{Error, Runtime, StaticsReader, loaded_types};
 
-/// The loaded types that match `wanted`: a full name, a pattern, or a method table as `0x…`. Where there is one only, with its
-/// layout.
+/// The loaded types that match `wanted`: a full name, a pattern, or a method table as `0x…`. If exactly one matches, with
+/// its layout.
 ///
 /// # Errors
-/// [`Error::Contract`] where types are not described.
+/// [`Error::Contract`] if types are not described.
 pub fn types(runtime: &Runtime, wanted: &str) -> Result<Answer<TypesReport>, Error> {
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;
@@ -40,7 +40,7 @@ pub fn types(runtime: &Runtime, wanted: &str) -> Result<Answer<TypesReport>, Err
     Ok(notes.finish(TypesReport { pattern: wanted.into(), types: found, layout }))
 }
 
-/// The loaded types that match a name or a pattern, by name; the one at an address.
+/// The loaded types that match a name or pattern, by name, or the one at an address.
 fn find(types: &Types, wanted: &str) -> Vec<TypeBrief> {
     let hex = wanted.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok()).map(Addr);
     if let Some(mt) = hex {

@@ -1,11 +1,11 @@
-//! Walks that more than one answer makes.
+//! Heap walks shared by several analyses.
 
 use crate::base::{Addr, Answer, Collector, IndexVec};
 use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
 use crate::model::SegmentModel;
 use crate::session::{Heap, note_walks};
 
-/// Visits nothing: for walks of which only the sums over segments are wanted.
+/// Visits nothing: for walks that only need the totals per segment.
 pub(super) struct Nothing;
 
 impl Visitor for Nothing {
@@ -14,7 +14,7 @@ impl Visitor for Nothing {
 
 struct OfTypes<F> {
     wanted: F,
-    /// Decided once per type.
+    /// Decisions by type.
     known: IndexVec<TypeIndex, Option<bool>>,
     segment: SegmentIndex,
     found: Vec<(SegmentIndex, Addr, Addr)>,
@@ -34,7 +34,7 @@ impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
     }
 }
 
-/// The objects whose method table is wanted, with it, in the order of the heap.
+/// The objects with a wanted method table, with it, in heap order.
 pub(super) fn objects_of(heap: &Heap, wanted: impl Fn(Addr) -> bool + Sync) -> Answer<Vec<(Addr, Addr)>> {
     let notes = Collector::new();
     let wanted = &wanted;

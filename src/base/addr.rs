@@ -61,6 +61,7 @@ impl Addr {
     }
 
     /// As it is printed, without going through the formatter: lists of objects print millions.
+    #[doc(hidden)]
     pub fn hex(self) -> Hex {
         let digits = u64::BITS.saturating_sub(self.0.leading_zeros()).div_ceil(4).max(1);
         let len = u8::try_from(digits.saturating_add(2)).unwrap_or(18);

@@ -2,6 +2,7 @@
 
 mod addr;
 mod answer;
+mod change;
 mod count;
 mod flags;
 mod glob;
@@ -20,6 +21,7 @@ mod thousands;
 pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
 pub use answer::Answer;
+pub(crate) use change::{change, growth};
 pub(crate) use count::{Count, len64, top_or_all, total};
 pub(crate) use flags::flag_names;
 pub(crate) use glob::glob;

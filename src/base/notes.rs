@@ -99,6 +99,12 @@ impl Notes {
         }
     }
 
+    /// The same notes, each saying that it is about `subject`: for answers about several dumps.
+    pub fn about(&self, subject: &str) -> Notes {
+        let about = |n: &Note| Note { message: format!("{subject}: {}", n.message), ..n.clone() };
+        Notes { list: self.list.iter().map(|(note, times)| (about(note), *times)).collect() }
+    }
+
     /// The notes, in the order in which each was first added.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Note> {
         self.list.keys()
@@ -189,5 +195,7 @@ mod tests {
         both.extend(&notes);
         both.extend(&notes);
         assert!(both.iter().eq(notes.iter()));
+        let told = both.about("a.dmp");
+        assert!(told.iter().all(|n| n.message.starts_with("a.dmp: ")) && told.complete() == both.complete());
     }
 }

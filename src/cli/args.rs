@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use crate::model::Stacks;
 use crate::output::Format;
 
 /// Global options.
@@ -87,6 +88,15 @@ impl DumpArg {
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.dump.clone()
     }
+}
+
+/// Which stack values count as roots: the same option of every command that follows roots.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct StacksArg {
+    /// Which stack and register values count as roots. Exact roots come first: a stack value counts only for what no exact
+    /// root holds.
+    #[arg(long, value_enum, ignore_case = true, value_name = "WHICH", default_value_t = Stacks::default())]
+    pub(super) stacks: Stacks,
 }
 
 /// Parses a byte count: `4096`, `64K`, `2GiB`.

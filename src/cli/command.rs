@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{ArgMatches, Args};
 use schemars::Schema;
 use schemars::generate::SchemaSettings;
@@ -31,13 +31,15 @@ pub enum Group {
     Holders,
     /// Threads and exceptions.
     Threads,
+    /// Several dumps, compared.
+    Compare,
     /// Copies and checks.
     Trust,
 }
 
 impl Group {
     /// Every group, in help order.
-    pub const ALL: [Group; 6] = [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Trust];
+    pub const ALL: [Group; 7] = [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Compare, Group::Trust];
 
     /// Heading in the help.
     pub const fn title(self) -> &'static str {
@@ -47,12 +49,13 @@ impl Group {
             Group::Objects => "Objects and types",
             Group::Holders => "What holds what",
             Group::Threads => "Threads and exceptions",
+            Group::Compare => "Comparing dumps",
             Group::Trust => "Checks and copies",
         }
     }
 }
 
-/// An example command line. `DUMP`, `ADDR` and `OUT` are placeholders.
+/// An example command line. `DUMP`, `BEFORE`, `AFTER`, `ADDR` and `OUT` are placeholders.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
     /// The command line after `gcdump`.
@@ -79,8 +82,13 @@ pub(super) trait Command: Args {
     /// Its answer.
     type Report: Report + schemars::JsonSchema;
 
-    /// The dump, if given.
+    /// The dump, if given; the first of those that are compared.
     fn dump(&self) -> Result<Option<PathBuf>>;
+
+    /// The dumps after the first, for commands that compare.
+    fn further(&self) -> &[PathBuf] {
+        &[]
+    }
 
     /// Runs the query.
     fn answer(&self, at: &At<'_>) -> Result<Answer<Self::Report>>;
@@ -148,38 +156,70 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, streams: &mut Streams<
     let command = C::from_arg_matches(matches)?;
     let opening = Opening::prepare(config, command.dump()?, streams)?;
     let format = command.format(config.format())?;
-    let at = At { config, format, command: C::NAME, opening, screen: streams.rows(), dump: OnceCell::new() };
+    let dumps = std::iter::once(&opening.path).chain(command.further()).map(|path| Lazy { path: path.clone(), dump: OnceCell::new() });
+    let at = At { config, format, command: C::NAME, dumps: dumps.collect(), opening, screen: streams.rows() };
     command.run(&at, streams)
 }
 
-/// Context of a command: the dump, opened on first use, and the output settings.
+/// A dump, opened on first use.
+struct Lazy {
+    path: PathBuf,
+    dump: OnceCell<Dump>,
+}
+
+/// Context of a command: the dumps, opened on first use, and the output settings.
 pub(super) struct At<'c> {
     pub(super) config: &'c Config,
     format: Format,
     command: &'static str,
     pub(super) opening: Opening,
+    /// At least one.
+    dumps: Vec<Lazy>,
     screen: usize,
-    dump: OnceCell<Dump>,
 }
 
 impl At<'_> {
-    /// The dump.
+    /// The dump; the first of several.
     pub(super) fn dump(&self) -> Result<&Dump, Error> {
-        if let Some(dump) = self.dump.get() {
+        self.dump_at(0)
+    }
+
+    /// The dump at this place on the command line, from 0.
+    pub(super) fn dump_at(&self, index: usize) -> Result<&Dump, Error> {
+        let lazy = self.dumps.get(index).ok_or_else(|| Error::Query(format!("no dump {index} was given")))?;
+        if let Some(dump) = lazy.dump.get() {
             return Ok(dump);
         }
-        let dump = Dump::open(&self.opening.path, &self.opening.options)?;
-        Ok(self.dump.get_or_init(|| dump))
+        let dump = Dump::open(&lazy.path, &self.opening.options)?;
+        Ok(lazy.dump.get_or_init(|| dump))
     }
 
     /// The selected runtime.
-    pub(super) fn runtime(&self) -> Result<Runtime, Error> {
-        Ok(self.dump()?.runtime_at(self.config.runtime)?)
+    pub(super) fn runtime(&self) -> Result<Runtime> {
+        self.runtime_at(0)
+    }
+
+    /// The selected runtime of the dump at this place. Errors name the dump if there are several.
+    pub(super) fn runtime_at(&self, index: usize) -> Result<Runtime> {
+        let runtime = self.dump_at(index)?.runtime_at(self.config.runtime);
+        self.named(index, runtime.map_err(Error::from))
     }
 
     /// Its heap.
-    pub(super) fn heap(&self) -> Result<Heap, Error> {
-        self.runtime()?.heap()
+    pub(super) fn heap(&self) -> Result<Heap> {
+        self.heap_at(0)
+    }
+
+    /// The heap in the dump at this place. Errors name the dump if there are several.
+    pub(super) fn heap_at(&self, index: usize) -> Result<Heap> {
+        self.named(index, self.runtime_at(index)?.heap())
+    }
+
+    fn named<T>(&self, index: usize, result: Result<T, Error>) -> Result<T> {
+        match self.dumps.get(index).filter(|_| self.dumps.len() > 1) {
+            Some(lazy) => result.with_context(|| lazy.path.display().to_string()),
+            None => Ok(result?),
+        }
     }
 
     /// Header of the answer.

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::exit::UsageError;
-use crate::dump::{FileKind, sniff};
+use crate::dump::sniff;
 
 /// Maximum files to inspect in a folder.
 const MAX_FILES: usize = 10_000;
@@ -54,7 +54,8 @@ pub(super) fn could_be_dump(path: &Path) -> bool {
     let mut head = Vec::new();
     let Ok(metadata) = path.metadata() else { return false };
     let read = metadata.is_file() && File::open(path).and_then(|f| f.take(4096).read_to_end(&mut head)).is_ok();
-    read && matches!(sniff(&head, metadata.len()), FileKind::ElfCore | FileKind::Minidump | FileKind::Zstd | FileKind::Gzip)
+    let kind = sniff(&head, metadata.len());
+    read && (kind.is_dump() || kind.is_compressed())
 }
 
 fn is_dump(path: &Path) -> bool {
@@ -68,12 +69,9 @@ fn is_dump(path: &Path) -> bool {
         let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
         ["dmp", "mdmp", "core", "dump"].iter().any(|x| name.contains(x))
     };
-    match read.map(|_| sniff(&head, metadata.len())) {
-        Ok(FileKind::ElfCore | FileKind::Minidump) => true,
-        // Compressed files count only if the name suggests a dump.
-        Ok(FileKind::Zstd | FileKind::Gzip) => compressed_dump(),
-        _ => false,
-    }
+    let Ok(kind) = read.map(|_| sniff(&head, metadata.len())) else { return false };
+    // Compressed files count only if the name suggests a dump.
+    kind.is_dump() || (kind.is_compressed() && compressed_dump())
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    bridge, contracts, exceptions, finalizers, fragmentation, handles, heap, info, near, object, objects, objsize, oom, path, place,
-    retained, roots, segments, simulate, stat, statics, strings, threads, trim, types, unreachable, verify, whatif,
+    bridge, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, near, object, objects, objsize, oom, path, place,
+    retained, roots, segments, simulate, stat, statics, strings, threads, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 
@@ -37,6 +37,8 @@ pub const COMMANDS: &[Entry] = &[
     entry::<bridge::Bridge>(),
     entry::<threads::Threads>(),
     entry::<exceptions::Exceptions>(),
+    entry::<diff::Diff>(),
+    entry::<track::Track>(),
     entry::<verify::Verify>(),
     entry::<trim::Trim>(),
 ];
@@ -53,7 +55,7 @@ const AFTER_HELP: &str = "\
 Examples:
   gcdump info crash.dmp                  what the dump contains and can answer
   gcdump heap crash.dmp                  the heap by generation
-  gcdump handles --type strong crash.dmp
+  gcdump handles --type strong,pinned crash.dmp
   gcdump handles --json crash.dmp | jq '.data.counts'
 
 DUMP defaults to $GCDUMP_DUMP, or the only dump in the current folder.
@@ -91,7 +93,7 @@ fn subcommand(c: &Entry) -> Clap {
 fn groups() -> String {
     let width = COMMANDS.iter().map(|c| c.name.len()).max().unwrap_or(0);
     let mut out = String::new();
-    for group in Group::ALL {
+    for group in Group::ALL.into_iter().filter(|group| COMMANDS.iter().any(|c| c.group == *group)) {
         out.push_str(&format!("{}:\n", group.title()));
         for c in COMMANDS.iter().filter(|c| c.group == group) {
             let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();

@@ -19,10 +19,14 @@ pub(super) fn translate(mut args: Vec<OsString>) -> Vec<OsString> {
             }
         }
         "dumpheap" => return dumpheap(args),
-        "gcroot" | "objsize" | "finalizequeue" | "dumpobj" | "do" | "dumpmt" | "gcwhere" | "listnearobj" | "lno" => {
+        "gcroot" => return gcroot(args),
+        "objsize" | "finalizequeue" | "dumpmt" | "gcwhere" | "listnearobj" | "lno" => {
             // No counterparts: what these switches add is always printed.
-            let known = ["-nofields", "-nostacks", "-all", "-MD", "-md", "-detail"];
+            let known = ["-nostacks", "-all", "-MD", "-md", "-detail"];
             args.retain(|a| a.to_str().is_none_or(|a| !known.contains(&a)));
+        }
+        "dumpobj" | "do" => {
+            args.iter_mut().filter(|a| *a == "-nofields").for_each(|a| *a = "--no-fields".into());
         }
         "verifyobj" => {
             if let Some(name) = args.get_mut(1) {
@@ -35,6 +39,16 @@ pub(super) fn translate(mut args: Vec<OsString>) -> Vec<OsString> {
         _ => {}
     }
     args
+}
+
+/// `gcroot -nostacks` is `path --stacks none`, `gcroot -all` is `path --all-roots`.
+fn gcroot(args: Vec<OsString>) -> Vec<OsString> {
+    let word = |a: OsString| match a.to_str() {
+        Some("-nostacks") => vec!["--stacks".into(), "none".into()],
+        Some("-all") => vec!["--all-roots".into()],
+        _ => vec![a],
+    };
+    args.into_iter().flat_map(word).collect()
 }
 
 /// `dumpheap -stat` is `stat`; without `-stat` but with a filter, it is `objects`.
@@ -82,6 +96,9 @@ mod tests {
         assert_eq!(t(&["gcdump", "./Cargo.toml"]), ["gcdump", "info", "./Cargo.toml"]);
         assert_eq!(t(&["gcdump", "heap", "-gc"]), ["gcdump", "heap", "-gc"]);
         assert_eq!(t(&["gcdump", "verifyobj", "0x10", "x.dmp"]), ["gcdump", "verify", "--object", "0x10", "x.dmp"]);
+        assert_eq!(t(&["gcdump", "dumpobj", "-nofields", "0x10", "x"]), ["gcdump", "dumpobj", "--no-fields", "0x10", "x"]);
+        assert_eq!(t(&["gcdump", "gcroot", "-nostacks", "0x10", "x"]), ["gcdump", "gcroot", "--stacks", "none", "0x10", "x"]);
+        assert_eq!(t(&["gcdump", "gcroot", "-all", "10", "x"]), ["gcdump", "gcroot", "--all-roots", "10", "x"]);
         assert_eq!(t(&["gcdump"]), ["gcdump"]);
         assert_eq!(t(&["gcdump", "dumpheap", "-stat", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);
         assert_eq!(t(&["gcdump", "dumpheap", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);

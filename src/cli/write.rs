@@ -49,7 +49,9 @@ impl Draft {
         if public {
             permit(&mut builder, &place);
         }
-        let file = builder.tempfile_in(folder)?;
+        // The errors of `tempfile` name its own file, which means nothing to the user.
+        fs::metadata(folder)?;
+        let file = builder.tempfile_in(folder).map_err(|e| io::Error::from(e.kind()))?;
         unfinished().push(file.path().to_path_buf());
         let listed = Listed(file.path().to_path_buf());
         Ok(Draft { file, place, listed })

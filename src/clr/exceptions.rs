@@ -1,4 +1,4 @@
-//! Exception objects: message, HResult, inner exceptions and the stack trace that each carries.
+//! Exception objects: message, HResult, inner exceptions and stack trace.
 //!
 //! Source: contract `Exception`; `object.h` for `StackTraceArrayHeader` and `StackTraceElement`, measured on .NET 8, 9 and 10 against ClrMD.
 
@@ -15,16 +15,16 @@ use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 
-/// Frames of one exception. A stack overflow has some ten thousand.
+/// Maximum frames per exception. A stack overflow has some ten thousand.
 const MAX_FRAMES: u64 = 20_000;
-/// Inner exceptions of one AggregateException.
+/// Maximum inner exceptions of an AggregateException.
 const MAX_INNERS: u64 = 1024;
-/// Base types of one type.
+/// Maximum base types.
 const MAX_PARENTS: usize = 256;
-/// Characters of one string: a composed trace may be long.
+/// Maximum characters per string; stack trace text may be long.
 const MAX_TEXT: u32 = 1 << 16;
 
-/// StackTraceElement.Flags: the last frame of a trace that was caught, stored and thrown again
+/// StackTraceElement.Flags: the last frame of a trace that was captured and rethrown
 /// (`STEF_LAST_FRAME_FROM_FOREIGN_STACK_TRACE`).
 const LAST_OF_FOREIGN: u32 = 1;
 
@@ -55,41 +55,41 @@ layout! {
     }
 }
 
-/// A frame that an exception passed through.
+/// A stack frame of an exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackFrame {
-    /// Instruction pointer, as the exception keeps it: inside of the call for all but faults.
+    /// Instruction pointer as stored: inside the call instruction, except for faults.
     pub ip: Addr,
     /// Stack pointer; .NET 11 does not publish it.
     pub sp: Option<Addr>,
-    /// The runtime's `MethodDesc`.
+    /// Address of the `MethodDesc`.
     pub method: Addr,
-    /// Whether the frames up to here were thrown elsewhere, stored, and thrown again.
+    /// Whether this is the last frame of an earlier throw: the exception was captured and rethrown after it.
     pub last_of_foreign: bool,
 }
 
-/// What an exception object says.
+/// Contents of an exception object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
     /// The object.
     pub address: Addr,
     /// Its method table.
     pub method_table: Addr,
-    /// Its message; `None` where none was given (the program would compose one) or it is not in the dump.
+    /// Its message; `None` if unset (`Exception.Message` would then return a default text) or not in the dump.
     pub message: Option<String>,
     /// Its HRESULT.
     pub hresult: Option<i32>,
-    /// The exception that led to it.
+    /// Its inner exception.
     pub inner: Option<Addr>,
-    /// All inner exceptions of an AggregateException; the first is `inner`.
+    /// All inner exceptions of an AggregateException; the first one is `inner`.
     pub inners: Vec<Addr>,
-    /// Frames, innermost first. Empty for one that was not thrown.
+    /// Frames, innermost first. Empty if never thrown.
     pub stack: Vec<StackFrame>,
-    /// Whether frames are missing from `stack`: damaged, or past the limit.
+    /// Whether `stack` lacks frames: corrupt, or beyond the limit.
     pub stack_cut: bool,
-    /// The trace as text, where the program had asked for it.
+    /// The stack trace text, if the program had requested it.
     pub stack_text: Option<String>,
-    /// Text in front of the trace: that of another process, or one set by hand.
+    /// Text before the trace: a remote or explicitly set trace.
     pub remote_text: Option<String>,
 }
 
@@ -109,13 +109,13 @@ pub struct Exceptions {
 }
 
 impl Exceptions {
-    /// The contract that is read.
+    /// The contract read.
     pub const CONTRACT: Contract = Contract::needed("Exception", &["1"]);
 
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks an offset.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks an offset.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Exceptions, ContractError> {
         Self::CONTRACT.require(d)?;
         let base = d.pointer("ExceptionMethodTable").ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
@@ -137,13 +137,13 @@ impl Exceptions {
         self.objects.method_table(object).filter(|a| !a.is_null())
     }
 
-    /// The types from `mt` up to `System.Object`.
+    /// The type at `mt` and its base types.
     fn parents(names: &TypeNames, mt: Addr) -> impl Iterator<Item = Addr> {
         let next = |mt: &Addr| names.method_tables().read(*mt).ok().map(|i| i.parent).filter(|p| !p.is_null());
         std::iter::successors(Some(mt), next).take(MAX_PARENTS)
     }
 
-    /// Whether objects of this type are exceptions. Remembered per type.
+    /// Whether objects of this type are exceptions. Cached per type.
     pub fn is_exception(&self, names: &TypeNames, mt: Addr) -> bool {
         let known = self.derived.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).copied();
         if let Some(known) = known {
@@ -151,14 +151,14 @@ impl Exceptions {
         }
         let is = match self.base {
             Some(base) => Self::parents(names, mt).any(|p| p == base),
-            // Where the runtime's variable is not in the dump, by name.
+            // By name if the runtime's variable is not in the dump.
             None => Self::parents(names, mt).any(|p| names.name(p).name == "System.Exception"),
         };
         self.derived.lock().unwrap_or_else(PoisonError::into_inner).insert(mt, is);
         is
     }
 
-    /// Reads the exception at `object`; `None` where there is no exception object there, or where it is not in the dump.
+    /// Reads the exception at `object`; `None` if there is no exception object, or it is not in the dump.
     pub fn read(&self, names: &TypeNames, fields: Option<&Fields>, object: Addr) -> Option<Exception> {
         let method_table = self.method_table(object)?;
         self.is_exception(names, method_table).then_some(())?;
@@ -191,32 +191,32 @@ impl Exceptions {
         offset
     }
 
-    /// Number of elements of the array at `array`, and where they begin.
+    /// Number of elements of the array at `array`, and address of the first.
     fn elements(&self, array: Addr) -> Option<(u64, Addr)> {
         Some((u64::from(self.objects.component_count(array)?), array.plus(self.objects.array_bytes()?)))
     }
 
-    /// The references of an array of objects, at most [`MAX_INNERS`].
+    /// The references in an array of objects, at most [`MAX_INNERS`].
     fn references(&self, array: Addr) -> Vec<Addr> {
         let Some((count, first)) = self.elements(array) else { return Vec::new() };
         let word = self.memory.ptr_bytes();
         (0..count.min(MAX_INNERS)).map_while(|i| self.memory.ptr(first.element(i, word)).ok()).filter(|a| !a.is_null()).collect()
     }
 
-    /// The frames behind `_stackTrace`, and whether some are missing.
+    /// The frames referenced by `_stackTrace`, and whether some are missing.
     fn stack(&self, names: &TypeNames, trace: Addr) -> (Vec<StackFrame>, bool) {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
     }
 
-    /// The byte array that holds the frames of the exception at `object`.
+    /// The byte array with the frames of the exception at `object`.
     pub fn trace_bytes(&self, names: &TypeNames, object: Addr) -> Option<Addr> {
         let trace = self.memory.ptr(object.plus(self.layout.stack?)).ok().filter(|a| !a.is_null())?;
         self.trace_array(names, trace)
     }
 
-    /// The byte array behind `_stackTrace`.
+    /// The byte array referenced by `_stackTrace`.
     fn trace_array(&self, names: &TypeNames, trace: Addr) -> Option<Addr> {
-        // .NET 9 and later: an array of objects, the bytes first, behind them what keeps collectible methods alive.
+        // .NET 9 and later: an array of objects; the first is the byte array, the rest keep collectible methods alive.
         let info = names.method_tables().read(self.method_table(trace)?).ok()?;
         info.is_array.then_some(())?;
         let bytes = if info.contains_pointers { self.references(trace).first().copied()? } else { trace };
@@ -229,7 +229,7 @@ impl Exceptions {
         let bytes = self.trace_array(names, trace)?;
         let (length, first) = self.elements(bytes)?;
         let room = length.checked_sub(*header_bytes)?.checked_div(*element_bytes)?;
-        // The upper half of the word holds something else from .NET 9 on.
+        // The upper half of the word has another use since .NET 9.
         let wanted = u64::from(self.memory.u32(first.plus(header.size)).ok()?);
         let count = wanted.min(room).min(MAX_FRAMES);
         let start = first.plus(*header_bytes);

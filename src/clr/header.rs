@@ -1,4 +1,4 @@
-//! The word in front of each object: lock, hash code, sync block.
+//! The header word before each object: lock, hash code, sync block.
 //!
 //! Source: `syncblk.h`, contracts `Object` and `SyncBlock`; offsets of `SyncBlock` measured on .NET 8, 9 and 10
 //! (`docs/internals/types.md#locks`).
@@ -36,7 +36,7 @@ layout! {
     struct BlockLayout : "SyncBlock" {
         state: opt "LockState",
         recursion: opt "Recursion",
-        // .NET 8 and 9: the runtime's Thread.
+        // .NET 8 and 9: address of the `Thread`.
         owner: opt "OwnerThread",
         // .NET 10: the managed id.
         owner_id: opt "OwnerThreadId",
@@ -65,12 +65,12 @@ struct Table {
     block: Option<BlockLayout>,
 }
 
-/// What the header word of an object is used for.
+/// Use of an object's header word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderUse {
-    /// For nothing, or for flags only.
+    /// Unused, or flags only.
     None,
-    /// A lock without waiters: the managed id of the thread that holds it.
+    /// An uncontended lock: managed id of the owning thread.
     ThinLock(u32),
     /// A hash code.
     Hash,
@@ -79,7 +79,7 @@ pub enum HeaderUse {
 }
 
 impl HeaderUse {
-    /// What `word` says.
+    /// Decodes `word`.
     #[inline]
     pub fn of(word: u32) -> HeaderUse {
         match (word & HASH_OR_INDEX != 0, word & IS_HASH != 0) {
@@ -95,7 +95,7 @@ impl HeaderUse {
 #[derive(Clone, Debug)]
 pub struct Headers {
     memory: Arc<Memory>,
-    /// Bytes from the header word to the object.
+    /// Distance from the header word to the object in bytes.
     before: u64,
     table: Option<Table>,
     cache: Option<(Addr, CacheLayout)>,
@@ -111,21 +111,21 @@ fn before(d: &Descriptor) -> Result<u64, ContractError> {
 }
 
 impl Headers {
-    /// The contract of the sync table; .NET 11 is the first to advertise it.
+    /// The contract of the sync table, advertised since .NET 11.
     pub const SYNC_BLOCK: Contract = Contract::optional("SyncBlock", &["1"]);
 
-    /// Binds to a runtime. Without a readable sync table, sync blocks have an index only.
+    /// Binds to a runtime. Without a readable sync table, sync blocks only have an index.
     ///
     /// # Errors
-    /// [`ContractError`] where contract `Object` is not advertised in a version that is read, or the descriptor does not say
-    /// where the header word lies.
+    /// [`ContractError`] if no supported version of contract `Object` is advertised, or the descriptor lacks the offset of the
+    /// header word.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Headers, ContractError> {
         Objects::CONTRACT.require(d)?;
         let sync_block = Self::SYNC_BLOCK.permit(d).is_ok();
         let table = || {
             sync_block.then_some(())?;
             Some(Table {
-                // A variable that holds the address of the table.
+                // A variable with the address of the table.
                 at: memory.ptr(d.pointer("SyncTableEntries").ok()?).ok().filter(|a| !a.is_null())?,
                 entry: EntryLayout::bind(d).ok()?,
                 entry_bytes: d.size_of("SyncTableEntry").ok()?,
@@ -146,34 +146,33 @@ impl Headers {
         })
     }
 
-    /// Bytes from the header word to the object behind it.
+    /// Distance from the header word to the object in bytes.
     pub fn before(&self) -> u64 {
         self.before
     }
 
-    /// The first index that no sync block has yet; `None` where the table is not in the dump.
+    /// The first unused index; `None` if the table is not in the dump.
     pub fn sync_end(&self) -> Option<u32> {
         let (cache, layout) = self.cache.as_ref()?;
         self.table.as_ref()?.entry.object?;
         self.memory.u32(cache.plus(layout.first_free)).ok().map(|n| n.min(HASH_OR_INDEX_MASK))
     }
 
-    /// The entry of the sync table at `index`: where it lies, and the object that it belongs to, null for none.
-    /// `None` where it is not in the dump.
+    /// The entry of the sync table at `index`: its address, and its object or null. `None` if it is not in the dump.
     pub fn sync_entry(&self, index: u32) -> Option<(Addr, Addr)> {
         let table = self.table.as_ref()?;
         let entry = table.at.element(u64::from(index), table.entry_bytes);
         let object = self.memory.ptr(entry.plus(table.entry.object?)).ok()?;
-        // Free entries hold the index of the next free one, with bit 0 set.
+        // Free entries store the index of the next free one, with bit 0 set.
         Some((entry, if object.0 & 1 == 0 { object } else { Addr::NULL }))
     }
 
-    /// Entries of the sync table that are read at most.
+    /// Maximum entries of the sync table read.
     pub fn sync_limit(&self) -> u32 {
         u32::try_from(self.limit).unwrap_or(u32::MAX)
     }
 
-    /// The header of the object at `object`; `None` where it is not in the dump.
+    /// The header of the object at `object`; `None` if it is not in the dump.
     pub fn read(&self, object: Addr) -> Option<HeaderModel> {
         let word = self.memory.u32(object.minus(self.before)?).ok()?;
         let none = HeaderModel { state: HeaderState::None, word, ..HeaderModel::default() };
@@ -218,7 +217,7 @@ impl Headers {
         out.recursion = field(l.recursion);
         out.owner = l.owner.and_then(|o| self.memory.ptr(at.plus(o)).ok()).filter(|a| !a.is_null());
         let by_thread = || self.memory.u32(out.owner?.plus(self.thread.as_ref()?.id)).ok();
-        // Not all runtimes clear the owner when the lock is released.
+        // Some runtimes do not clear the owner when the lock is released.
         if out.held == Some(true) {
             out.owner_managed_id = field(l.owner_id).filter(|id| *id != 0).or_else(by_thread);
         } else {
@@ -229,7 +228,8 @@ impl Headers {
         out
     }
 
-    /// All sync blocks that belong to an object, by index; at most `Limits::sync_blocks` entries of the table are read. `None` where the table is not in the dump.
+    /// All sync blocks of objects, by index; reads at most `Limits::sync_blocks` entries of the table. `None` if the table is
+    /// not in the dump.
     pub fn sync_blocks(&self) -> Option<Vec<SyncBlockModel>> {
         let (cache, layout) = self.cache.as_ref()?;
         self.table.as_ref()?;
@@ -238,7 +238,7 @@ impl Headers {
         let mut out = Vec::new();
         for index in 1..end {
             let block = self.block(index);
-            // The block is made later than its entry is taken.
+            // The entry is allocated before its block.
             if block.address.is_some() && block.object.is_some() {
                 out.push(block);
             }

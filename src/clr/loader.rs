@@ -1,5 +1,4 @@
-//! What the loader has loaded: the assemblies of the application domain, the types of a module by token, and its generic
-//! instances.
+//! The loader's tables: assemblies of the application domain, types of a module by token, and its generic instances.
 //!
 //! Source: contract `Loader`, `dacenumerablehash.h`, `docs/internals/types.md#modules`.
 //! Measured on .NET 8 to 10: a list of .NET 10 and older holds `DomainAssembly`, a newer one `Assembly`; the first three
@@ -15,25 +14,25 @@ use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
 
-/// Blocks of the assembly list. The runtime makes the first one with 32 places and doubles from there.
+/// Maximum blocks of the assembly list. The first block has 32 slots, each further one twice as many.
 const MAX_BLOCKS: usize = 64;
-/// Maps in the chain of one table: the runtime doubles their size each time it adds one.
+/// Maximum maps in the chain of a table: each added map doubles the size.
 const MAX_MAPS: u32 = 64;
-/// Cycles that are remembered: one may be met in every lookup.
+/// Maximum cycles recorded: every lookup may find one.
 const MAX_CYCLES: usize = 256;
-/// Rows of a metadata table.
+/// Maximum rows of a metadata table.
 const MAX_ROWS: u64 = 1 << 24;
-/// Entries of one hash table of instances.
+/// Maximum entries of an instance hash table.
 const MAX_ENTRIES: usize = 4 << 20;
-/// Bucket arrays of one hash table: two while it grows.
+/// Maximum bucket arrays of a hash table: two while it grows.
 const MAX_ARRAYS: u32 = 4;
-/// What notes call the table of a module's types.
-const A_MAP: &str = "a table of a module's types";
-/// Words at the start of a bucket array that are no buckets: length, next array, end mark.
+/// Name of a module's type table in notes.
+const A_MAP: &str = "the type table of a module";
+/// Header words of a bucket array: length, next array, end mark.
 const SPECIAL_SLOTS: u64 = 3;
-/// Bit of a chain that marks its end.
+/// Bit that marks the end of a chain.
 const END: u64 = 1;
-/// Bit of an entry's value that is no part of the type handle.
+/// Bit of an entry's value that is not part of the type handle.
 const ENTRY_FLAG: u64 = 1;
 
 layout! {
@@ -93,14 +92,14 @@ struct Assemblies {
     list: u64,
     layout: ListLayout,
     block: BlockLayout,
-    /// Offset of the assembly in an item; `None` where the item is the assembly.
+    /// Offset of the assembly in an item; `None` if the item is the assembly.
     item: Option<u64>,
     module: u64,
 }
 
 impl Assemblies {
     fn bind(d: &Descriptor) -> Option<Assemblies> {
-        // The field's presence tells, not a version: .NET 11 renamed it when it changed what the list holds.
+        // Distinguished by the field's presence, not a version: .NET 11 renamed it when it changed the list's items.
         let (list, item) = match d.offset("AppDomain", "AssemblyList") {
             Ok(list) => (list, None),
             Err(_) => (d.offset("AppDomain", "DomainAssemblyList").ok()?, Some(d.offset("DomainAssembly", "Assembly").ok()?)),
@@ -129,23 +128,23 @@ pub struct Loader {
     cycles: Mutex<BTreeMap<Addr, &'static str>>,
 }
 
-/// The generic instances, arrays and pointers that a module's table holds.
+/// The generic instances, arrays and pointers in a module's table.
 #[derive(Clone, Debug, Default)]
 pub struct Instances {
     /// Type handles: method tables, or type descriptors with bit 1 set.
     pub handles: Vec<Addr>,
-    /// How many the table says it has.
+    /// Count stored in the table.
     pub count: u32,
 }
 
 impl Loader {
-    /// The contract that is read.
+    /// The contract read.
     pub const CONTRACT: Contract = Contract::needed("Loader", &["1"]);
 
-    /// Binds to a runtime. Tables whose layout the descriptor lacks are empty.
+    /// Binds to a runtime. Tables without a layout in the descriptor are empty.
     ///
     /// # Errors
-    /// [`ContractError`] where the contract is not advertised in a version that is read.
+    /// [`ContractError`] if no supported version of the contract is advertised.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Loader, ContractError> {
         Self::CONTRACT.require(d)?;
         Ok(Loader {
@@ -160,7 +159,7 @@ impl Loader {
         })
     }
 
-    /// Lists of the loader that are cyclic or longer than their limit: where that was seen, and which.
+    /// Cyclic or overlong lists of the loader: address and name.
     pub fn cycles(&self) -> Vec<(Addr, &'static str)> {
         self.cycles.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|(at, what)| (*at, *what)).collect()
     }
@@ -176,8 +175,8 @@ impl Loader {
         self.memory.ptr(at).ok().filter(|p| !p.is_null())
     }
 
-    /// The modules of all assemblies of the application domain, in the order in which they were loaded. Those that are
-    /// still being loaded may be missing. Empty where the list cannot be read.
+    /// The modules of all assemblies of the application domain, in load order. Those still being loaded may be missing. Empty
+    /// if the list cannot be read.
     pub fn modules(&self) -> Vec<Addr> {
         self.module_list().unwrap_or_default()
     }
@@ -190,7 +189,7 @@ impl Loader {
         let (mut out, mut seen, mut blocks) = (Vec::new(), FxHashSet::default(), FxHashSet::default());
         loop {
             if !blocks.insert(block) || blocks.len() > MAX_BLOCKS {
-                self.cycle(block, "the list of assemblies");
+                self.cycle(block, "the assembly list");
                 break;
             }
             let size = usize::try_from(self.memory.u32(block.plus(a.block.size)).ok()?).ok()?.min(left);
@@ -216,12 +215,12 @@ impl Loader {
         self.pointer(assembly.plus(a.module))
     }
 
-    /// Method table of row `rid` of TypeDef, where the type has been loaded.
+    /// Method table of row `rid` of TypeDef, if the type is loaded.
     pub fn type_def(&self, module: Addr, rid: u32) -> Option<Addr> {
         self.lookup(module.plus(self.module.as_ref()?.type_defs?), rid)
     }
 
-    /// Type of row `rid` of TypeRef, where the reference has been resolved.
+    /// Type of row `rid` of TypeRef, if the reference is resolved.
     pub fn type_ref(&self, module: Addr, rid: u32) -> Option<Addr> {
         self.lookup(module.plus(self.module.as_ref()?.type_refs?), rid)
     }
@@ -229,7 +228,7 @@ impl Loader {
     fn lookup(&self, map: Addr, rid: u32) -> Option<Addr> {
         let l = self.map.as_ref()?;
         let (mut map, mut index) = (map, u64::from(rid));
-        // Only the first map of a chain knows its flags.
+        // Only the first map of a chain stores its flags.
         let flags = self.flags(map);
         for _ in 0..MAX_MAPS {
             let count = u64::from(self.memory.u32(map.plus(l.count)).ok()?);
@@ -247,11 +246,11 @@ impl Loader {
 
     fn flags(&self, map: Addr) -> u64 {
         let read = |offset: Option<u64>| self.memory.word(map.plus(offset?)).ok();
-        // Flags are low bits that the alignment of method tables leaves free.
+        // Flags use the low bits left free by the alignment of method tables.
         self.map.as_ref().and_then(|l| read(l.flags)).filter(|f| *f < 8).unwrap_or(3)
     }
 
-    /// Every loaded type that the module defines: row of TypeDef and method table. Generic types are there without arguments.
+    /// Every loaded type defined by the module: row of TypeDef and method table. Generic types are open.
     pub fn type_defs(&self, module: Addr) -> Vec<(u32, Addr)> {
         self.all_type_defs(module).unwrap_or_default()
     }
@@ -268,7 +267,7 @@ impl Loader {
             }
             if let Some(table) = self.pointer(map.plus(l.table)) {
                 let word = self.memory.ptr_bytes();
-                // Absent pages of a long table would be asked for row by row: stop where nothing is captured any more.
+                // Reading absent pages of a long table row by row is slow: stop at the end of the captured part.
                 let entries = (0..count).map(|i| (i, self.memory.word(table.element(i, word))));
                 for (i, entry) in entries.filter_map(|(i, e)| Some((i, e.ok()? & !flags))).filter(|e| e.1 != 0) {
                     out.push((u32::try_from(before.saturating_add(i)).ok()?, Addr(entry)));
@@ -282,14 +281,14 @@ impl Loader {
         Some(out)
     }
 
-    /// The managed `LoaderAllocator` of a collectible module: every object of its types keeps it alive.
+    /// The managed `LoaderAllocator` of a collectible module, kept alive by every object of its types.
     pub fn allocator_object(&self, module: Addr) -> Option<Addr> {
         let allocator = self.pointer(module.plus(self.module.as_ref()?.allocator?))?;
         let handle = self.pointer(allocator.plus(self.allocator.as_ref()?.object?))?;
         self.pointer(handle)
     }
 
-    /// The instances in the module's table. A generic instance lies in the table of one of the modules that it is made of.
+    /// The instances in the module's table. A generic instance is in the table of one of the modules of its type and arguments.
     pub fn instances(&self, module: Addr) -> Instances {
         self.all_instances(module).unwrap_or_default()
     }
@@ -305,16 +304,16 @@ impl Loader {
         for _ in 0..MAX_ARRAYS {
             let Some(buckets) = array else { break };
             let length = self.memory.word(buckets).ok()?;
-            // The runtime keeps at least as many buckets as half its entries; a wild length must not make a wild loop.
+            // There is at least one bucket per two entries; an invalid length must not cause a long loop.
             let length = length.min(u64::try_from(MAX_ENTRIES).ok()?);
             for i in 0..length {
                 let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else { break };
                 chain = chain.saturating_add(1);
                 while !entry.is_null() && entry.0 & END == 0 && out.handles.len() < most {
-                    // While the table grows, a chain may lead over into one that was there before: no cycle.
+                    // While the table grows, a chain may continue in an older one: not a cycle.
                     if let Some(before) = seen.insert(entry, chain) {
                         if before == chain {
-                            self.cycle(entry, "a table of generic instances");
+                            self.cycle(entry, "the instance table of a module");
                         }
                         break;
                     }
@@ -327,7 +326,7 @@ impl Loader {
             array = self.pointer(buckets.plus(word)).filter(|a| a.0 & END == 0);
         }
         if let Some(more) = array {
-            self.cycle(more, "a table of generic instances");
+            self.cycle(more, "the instance table of a module");
         }
         Some(out)
     }

@@ -1,8 +1,8 @@
-//! Names of methods, as stack traces print them: `Lab.Program.Main(System.String[])`.
+//! Method names as in stack traces: `Lab.Program.Main(System.String[])`.
 //!
 //! Source: contract `RuntimeTypeSystem` (MethodDesc), measured on .NET 8 for its smaller structures.
-//! The name of the declaring type and of generic arguments is ours; parameters are written as ClrMD and SOS do:
-//! primitive types without `System.`, nested types without those around them, `ByRef` behind references.
+//! The declaring type and generic arguments use the format of this crate; parameters that of ClrMD and SOS: primitive types
+//! without `System.`, nested types without enclosing ones, `ByRef` after references.
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ const KIND: u16 = 0x7;
 const KIND_ARRAY: u16 = 4;
 const KIND_INSTANTIATED: u16 = 5;
 const KIND_DYNAMIC: u16 = 7;
-/// Bits of InstantiatedMethodDesc.Flags2 that tell its kind; 0 for a method that is not generic itself.
+/// Kind bits of InstantiatedMethodDesc.Flags2; 0 if the method itself is not generic.
 const INSTANCE_KIND: u16 = 0x7;
 /// Bits of MethodDescChunk.FlagsAndTokenRange that belong to the token.
 const TOKEN_BITS: u32 = 24;
 const METHOD_DEF_TOKEN: u32 = 0x0600_0000;
 const RID: u32 = 0x00ff_ffff;
 
-/// Generic arguments of one method.
+/// Maximum generic arguments of a method.
 const MAX_ARGUMENTS: u16 = 1024;
-/// Bytes of a stored signature.
+/// Maximum size of a stored signature in bytes.
 const MAX_SIGNATURE: u32 = 1 << 12;
-/// How deep types of a signature may contain each other; the parser of signatures stops at 32.
+/// Maximum nesting of types in a signature; the signature parser stops at 32.
 const MAX_DEPTH: u32 = 40;
 
 layout! {
@@ -71,18 +71,18 @@ layout! {
     }
 }
 
-/// A method, named.
+/// A named method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodName {
     /// For display: declaring type, name, parameters.
     pub name: String,
-    /// Name of the module that declares it; `None` for methods made at run time.
+    /// Name of the declaring module; `None` for dynamic methods.
     pub module: Option<String>,
-    /// Its MethodDef token in that module; `None` for methods made at run time.
+    /// Its MethodDef token in that module; `None` for dynamic methods.
     pub token: Option<u32>,
-    /// Method table of the declaring type. Shared code has the canonical one, with `System.__Canon` for references.
+    /// Method table of the declaring type; for shared code the canonical one, with `System.__Canon` for references.
     pub declaring_type: Addr,
-    /// How good the name is.
+    /// Quality of the name.
     pub quality: NameQuality,
 }
 
@@ -101,7 +101,7 @@ pub struct Methods {
     string_bytes: u64,
 }
 
-/// A MethodDesc, checked.
+/// A validated MethodDesc.
 #[derive(Clone, Copy, Debug)]
 struct Desc {
     address: Addr,
@@ -114,8 +114,8 @@ impl Methods {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where contract `RuntimeTypeSystem` is not advertised in a version that is read, or the descriptor
-    /// lacks the layout of methods.
+    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor lacks the
+    /// layout of methods.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Methods, ContractError> {
         MethodTables::CONTRACT.require(d)?;
         Ok(Methods {
@@ -132,13 +132,13 @@ impl Methods {
         })
     }
 
-    /// The method at `desc`; `None` where there is none, or where its structures are not in the dump.
+    /// The method at `desc`; `None` if there is none, or its structures are not in the dump.
     pub fn name(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
         let desc = self.read(names, desc)?;
         let mut out = match desc.flags & KIND {
             KIND_DYNAMIC => self.made_at_run_time(names, &desc)?,
             KIND_ARRAY => {
-                // Get, Set, Address, .ctor of arrays: the runtime makes them up and names them by their place only.
+                // Get, Set, Address, .ctor of arrays: synthesized by the runtime and identified only by index.
                 let owner = names.name(desc.method_table);
                 let quality = owner.quality.min(NameQuality::ModuleToken);
                 let name = format!("{}.<array accessor>", owner.name);
@@ -150,7 +150,7 @@ impl Methods {
         Some(out)
     }
 
-    /// Reads a MethodDesc, and believes it only if it lies in a chunk that belongs to a type.
+    /// Reads a MethodDesc; valid only if it is in a chunk that belongs to a type.
     fn read(&self, names: &TypeNames, address: Addr) -> Option<Desc> {
         let m = &self.memory;
         if address.is_null() || !address.is_aligned(m.ptr_bytes()) {
@@ -159,7 +159,7 @@ impl Methods {
         let index = u64::from(m.u8(address.plus(self.desc.chunk_index)).ok()?);
         let within = index.checked_mul(self.alignment)?;
         let chunk = address.minus(within.checked_add(self.chunk_bytes)?)?;
-        // The size is written as one less, in units of the alignment.
+        // The size is stored minus one, in units of the alignment.
         let size = self.chunk.size.and_then(|o| m.u8(chunk.plus(o)).ok());
         if size.is_some_and(|s| u64::from(s) < index) {
             return None;
@@ -203,7 +203,7 @@ impl Methods {
         Some(MethodName { name, module: module.name.clone(), token, declaring_type: desc.method_table, quality })
     }
 
-    /// The arguments of a generic method's instance, as type handles.
+    /// The arguments of a generic method instance, as type handles.
     fn arguments(&self, desc: &Desc) -> Vec<Addr> {
         let read = || {
             let l = self.instantiated.as_ref().filter(|_| desc.flags & KIND == KIND_INSTANTIATED)?;
@@ -217,7 +217,7 @@ impl Methods {
         read().unwrap_or_default()
     }
 
-    /// `DynamicMethod` and the runtime's own stubs: name and signature lie beside the MethodDesc, types are in no metadata.
+    /// `DynamicMethod` and runtime stubs: name and signature are stored with the MethodDesc, not in metadata.
     fn made_at_run_time(&self, names: &TypeNames, desc: &Desc) -> Option<MethodName> {
         let name = self.memory.ptr(desc.address.plus(self.dynamic.as_ref()?.name)).ok().filter(|a| !a.is_null())?;
         let name = self.memory.text(name, self.string_bytes.min(1024)).ok()?;
@@ -227,7 +227,7 @@ impl Methods {
             let bytes = self.memory.u32(desc.address.plus(l.bytes)).ok().filter(|n| *n <= MAX_SIGNATURE)?;
             signature::method(&self.memory.bytes(at, u64::from(bytes)).ok()?)
         };
-        // The classes that the runtime's own debugger interface invents for them.
+        // The class names used by the DAC.
         let class = if name.starts_with("IL_STUB") { "ILStubClass" } else { "DynamicClass" };
         let mut writer = Writer { out: format!("{class}.{name}"), ..Writer::new(names) };
         writer.parameters(signature().as_ref());
@@ -245,7 +245,7 @@ fn truncate(text: &mut String, bytes: u64) {
     }
 }
 
-/// Writes the parameters of one method.
+/// Writes the parameters of a method.
 struct Writer<'w> {
     names: &'w TypeNames,
     metadata: Option<&'w Metadata>,
@@ -268,7 +268,7 @@ impl<'w> Writer<'w> {
     }
 
     fn weaken(&mut self, quality: NameQuality) {
-        // A part without a name leaves a name that says something.
+        // The name is still useful without this part.
         self.quality = self.quality.min(quality.max(NameQuality::ModuleToken));
     }
 
@@ -330,7 +330,7 @@ impl<'w> Writer<'w> {
         self.out.push_str(suffix);
     }
 
-    /// A type by its token: nested ones without what is around them, as the runtime's formatter writes them.
+    /// A type by its token; nested types without enclosing ones, as written by the runtime's formatter.
     fn token(&mut self, token: u32) {
         let rid = token & RID;
         let found = self.metadata.and_then(|m| match token >> 24 {
@@ -348,11 +348,11 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// The type that stands for a type variable in this instance.
+    /// The type argument for a type variable in this instance.
     fn variable(&mut self, of_method: bool, n: u32) {
         let list = if of_method { &self.method_arguments } else { &self.class_arguments };
         let Some(handle) = usize::try_from(n).ok().and_then(|i| list.get(i)).copied() else {
-            // The method of an open type.
+            // A method of an open type.
             return self.out.push_str(&format!("{}{n}", if of_method { "!!" } else { "!" }));
         };
         let name = self.names.handle_name(handle);
@@ -362,7 +362,7 @@ impl<'w> Writer<'w> {
     }
 }
 
-/// Removes `` `n `` at the end of what was written.
+/// Removes a trailing `` `n `` from the output.
 fn plain(out: &mut String) {
     if let Some((head, digits)) = out.rsplit_once('`')
         && !digits.is_empty()
@@ -372,7 +372,7 @@ fn plain(out: &mut String) {
     }
 }
 
-/// Types that are written without their namespace.
+/// Types written without their namespace.
 const SHORT: [&str; 16] = [
     "Void",
     "Boolean",

@@ -1,4 +1,4 @@
-//! Floor 4: what the runtime's own structures mean: threads, method tables, types, metadata.
+//! Floor 4: structures of the runtime: threads, method tables, types, metadata.
 
 pub mod exceptions;
 pub mod fields;
@@ -16,10 +16,11 @@ pub mod strings;
 pub mod threads;
 pub mod type_names;
 pub mod values;
+pub mod wrappers;
 
 use crate::contract::Contract;
 
-/// Contracts that readers of this floor read.
+/// Contracts read on this floor.
 pub const CONTRACTS: &[Contract] = &[
     exceptions::Exceptions::CONTRACT,
     header::Headers::SYNC_BLOCK,
@@ -28,4 +29,6 @@ pub const CONTRACTS: &[Contract] = &[
     modules::Modules::METADATA,
     objects::Objects::CONTRACT,
     threads::Threads::CONTRACT,
+    wrappers::Wrappers::BUILT_IN_COM,
+    wrappers::Wrappers::COM_WRAPPERS,
 ];

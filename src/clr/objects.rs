@@ -1,4 +1,4 @@
-//! What lies at a fixed place in objects: the method table pointer, and the length of arrays.
+//! Fixed parts of objects: method table pointer, and length of arrays.
 //!
 //! Source: contract `Object`.
 
@@ -18,13 +18,13 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The contract that is read.
+    /// The contract read.
     pub const CONTRACT: Contract = Contract::needed("Object", &["1"]);
 
-    /// Binds to a runtime. One of which only the GC is described has no contract, but aligned method tables.
+    /// Binds to a runtime. If only the GC is described there is no contract; method tables are still aligned.
     ///
     /// # Errors
-    /// [`ContractError`] where the contract is advertised in a version that is not read.
+    /// [`ContractError`] if the advertised version of the contract is not supported.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Objects, ContractError> {
         Self::CONTRACT.permit(d)?;
         Ok(Objects {
@@ -35,13 +35,13 @@ impl Objects {
         })
     }
 
-    /// Bits of an object's first word that are not part of the method table pointer: the mark, the bridge mark and one of
-    /// the GC's own.
+    /// Bits of an object's first word that are not part of the method table pointer: the mark bit, the bridge mark, and another
+    /// GC bit.
     pub fn unmask(&self) -> u64 {
         self.unmask
     }
 
-    /// The method table of the object at `object`, mark bits cleared. `None` for null, and where the object is not in the dump.
+    /// The method table of the object at `object`, mark bits cleared. `None` for null, or if the object is not in the dump.
     pub fn method_table(&self, object: Addr) -> Option<Addr> {
         if object.is_null() {
             return None;
@@ -54,7 +54,7 @@ impl Objects {
         self.memory.u32(array.plus(self.array_length?)).ok()
     }
 
-    /// Bytes of the fixed part of an array: the bounds of one with several dimensions, or the elements, lie behind it.
+    /// Size of the fixed part of an array in bytes; followed by the bounds of a multidimensional array, or the elements.
     pub fn array_bytes(&self) -> Option<u64> {
         self.array_bytes
     }

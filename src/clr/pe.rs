@@ -1,4 +1,4 @@
-//! Finds the metadata of a managed image, in loaded layout or flat as in its file.
+//! Finds the metadata of a managed image, in loaded or flat (file) layout.
 
 use super::metadata::Source;
 use crate::memory::PeHeaders;
@@ -16,12 +16,12 @@ pub(super) struct Headers {
     pe: PeHeaders,
 }
 
-/// Where the metadata of an image lies.
+/// Location of the metadata in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Offset from the start of the image, in the layout that it was found in.
+    /// Offset from the start of the image, in its actual layout.
     pub(super) offset: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub(super) len: u64,
     /// Its RVA.
     pub(super) rva: u32,
@@ -39,7 +39,7 @@ impl Headers {
         self.pe.file_offset(rva)
     }
 
-    /// Whether `image` has the flat layout of its file: its metadata is found there, but not where the loader would map it.
+    /// Whether `image` has flat layout: its metadata is found at the file offset, but not at the RVA.
     pub(super) fn is_flat(&self, image: &Source) -> bool {
         self.mapped(image).is_none() && self.flat(image).is_some()
     }

@@ -1,4 +1,4 @@
-//! Composes the name of a type from method tables, type descriptors and metadata.
+//! Builds type names from method tables, type descriptors and metadata.
 
 use super::metadata::Metadata;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
@@ -9,20 +9,20 @@ use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
 use crate::memory::Memory;
 
-/// How deep types may contain each other. The runtime's own limit on generic instantiations is 24 or so.
+/// Maximum nesting of types. The runtime limits generic instantiations to about 24.
 const MAX_DEPTH: u32 = 48;
-/// Types in one name: generic arguments that share their arguments double with each level.
+/// Maximum types per name: shared generic arguments double with each level.
 const MAX_PARTS: u32 = 4096;
-/// Arguments of one type. The runtime stores the count in 16 bits; C# programs have a few, tuples up to 8.
+/// Maximum arguments of a type. The runtime stores the count in 16 bits; C# types have few, tuples up to 8.
 const MAX_ARGUMENTS: u64 = 1024;
-/// Types around a nested type.
+/// Maximum enclosing types of a nested type.
 const MAX_NESTING: usize = 64;
-/// Dimensions of an array, the runtime's own limit.
+/// Maximum dimensions of an array, as in the runtime.
 const MAX_RANK: u8 = 32;
-/// Stands for what a limit cut off.
+/// Placeholder for parts cut by a limit.
 const CUT: &str = "…";
 
-/// Bit of a type handle that points to a type descriptor and not to a method table.
+/// Bit of a type handle that points to a type descriptor instead of a method table.
 pub(super) const TYPE_DESC: u64 = 2;
 // CorElementType of type descriptors.
 pub(super) const ELEMENT_POINTER: u32 = 0x0f;
@@ -34,7 +34,7 @@ const ELEMENT_METHOD_VARIABLE: u32 = 0x1e;
 
 const TYPE_DEF_TOKEN: u32 = 0x0200_0000;
 const RID: u32 = 0x00ff_ffff;
-/// `TypeAttributes`: above this, the type is nested in another one.
+/// `TypeAttributes`: visibility values above this denote nested types.
 const VISIBILITY: u32 = 7;
 const LAST_NOT_NESTED: u32 = 1;
 
@@ -77,7 +77,7 @@ layout! {
     }
 }
 
-/// Offsets beside those of method tables.
+/// Offsets besides those of method tables.
 #[derive(Clone, Debug)]
 pub(super) struct Layouts {
     dictionary: Option<DictionaryLayout>,
@@ -123,13 +123,13 @@ impl Layouts {
         if count > MAX_ARGUMENTS {
             return None;
         }
-        // A type's dictionaries begin with those of its base types; the last one is its own.
+        // Dictionaries of base types come first; the last one is the type's own.
         let dictionary = memory.ptr(dictionaries.element(own, word)).ok()?;
         (0..count).map(|i| memory.ptr(dictionary.element(i, word)).ok()).collect()
     }
 }
 
-/// Makes one name.
+/// Builds one name.
 pub(super) struct Renderer<'r> {
     memory: &'r Memory,
     tables: &'r MethodTables,
@@ -175,7 +175,7 @@ impl<'r> Renderer<'r> {
         }
     }
 
-    /// Marks a cut, once in a row.
+    /// Adds the truncation placeholder, unless just added.
     fn cut(&mut self) {
         self.weaken(NameQuality::ModuleToken);
         if !self.out.ends_with(CUT) {
@@ -189,13 +189,13 @@ impl<'r> Renderer<'r> {
 
     /// Writes a placeholder for a type without a name.
     fn unknown(&mut self, address: Addr, depth: u32) -> Option<Home> {
-        // An argument without a name leaves a name that says something.
+        // The name is still useful without this argument.
         self.weaken(if depth == 0 { NameQuality::Unknown } else { NameQuality::ModuleToken });
         self.push(&format!("<unknown {address}>"));
         None
     }
 
-    /// Whether one more type fits the name.
+    /// Whether the name has room for another type.
     fn enter(&mut self, depth: u32) -> bool {
         if depth > MAX_DEPTH || self.parts_left == 0 {
             self.cut();
@@ -217,7 +217,7 @@ impl<'r> Renderer<'r> {
             self.push("Free");
             return None;
         }
-        // Absent memory proves nothing; a wrong round trip does.
+        // Absent memory does not disprove the type; a failed round trip does.
         if self.tables.is_valid(mt) == Ok(false) {
             return self.unknown(mt, depth);
         }
@@ -252,6 +252,10 @@ impl<'r> Renderer<'r> {
         let home = Home { module: module.name.clone(), token: Some(token) };
         let levels = module.metadata.as_ref().and_then(|m| levels(m, rid));
         let Some(levels) = levels else {
+            if let Some(name) = self.tables.known_name(info) {
+                self.push(name);
+                return Some(home);
+            }
             let Some(name) = module.simple_name() else {
                 self.unknown(info.address, depth);
                 return Some(home);
@@ -269,7 +273,7 @@ impl<'r> Renderer<'r> {
             if i > 0 {
                 self.push("+");
             }
-            // A compiler need not write `n; arguments that no level claims belong to the last one.
+            // Compilers need not emit `n; arguments not claimed by any level belong to the last one.
             let mine = if i == last { rest.len() } else { level.arity.min(rest.len()) };
             let (now, later) = rest.split_at_checked(mine).unwrap_or((rest, &[]));
             let name = if now.is_empty() { level.name.as_str() } else { level.plain_name() };
@@ -346,7 +350,7 @@ impl<'r> Renderer<'r> {
         Some(home)
     }
 
-    /// As reflection prints it: `System.Void(System.Int32, System.Int32)`.
+    /// A function pointer as printed by reflection: `System.Void(System.Int32, System.Int32)`.
     fn function(&mut self, desc: Addr, depth: u32) -> Option<Home> {
         let read = || {
             let layout = self.layouts.function.as_ref()?;
@@ -382,7 +386,7 @@ pub(super) fn is_type_desc(handle: Addr) -> bool {
     handle.0 & TYPE_DESC != 0
 }
 
-/// Where a type is defined.
+/// Definition of a type.
 struct Home {
     module: Option<String>,
     token: Option<u32>,
@@ -411,7 +415,7 @@ pub(super) fn split_arity(name: &str) -> (&str, usize) {
     }
 }
 
-/// The type in row `rid` and those around it, outermost first, the first one with its namespace.
+/// The type in row `rid` and its enclosing types, outermost first; the first one has a namespace.
 pub(super) fn levels(metadata: &Metadata, rid: u32) -> Option<Vec<Level>> {
     let mut out = Vec::new();
     let mut row = rid;

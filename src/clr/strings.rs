@@ -16,7 +16,7 @@ layout! {
     }
 }
 
-/// Reads strings. Lengths are in UTF-16 units.
+/// Reads strings. Lengths are in UTF-16 code units.
 #[derive(Clone, Debug)]
 pub struct Strings {
     memory: Arc<Memory>,
@@ -27,7 +27,7 @@ impl Strings {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the contract is advertised in a version that is not read, or the descriptor lacks an offset.
+    /// [`ContractError`] if the advertised version of the contract is not supported, or the descriptor lacks an offset.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Strings, ContractError> {
         super::objects::Objects::CONTRACT.permit(d)?;
         Ok(Strings { memory: Arc::clone(memory), layout: Layout::bind(d)? })
@@ -43,20 +43,19 @@ impl Strings {
         self.layout.first
     }
 
-    /// The text of the string at `address` up to the first NUL, at most `cap` characters of it.
+    /// The text of the string at `address` up to the first NUL, at most `cap` characters.
     pub fn until_nul(&self, address: Addr, cap: u32) -> Option<String> {
         let length = self.length(address)?.min(cap);
         self.holds_text(address, u64::from(length));
         self.memory.utf16(address.plus(self.layout.first), u64::from(length) * 2, u64::from(cap) * 2).ok()
     }
 
-    /// The text of the string at `address`, at most `cap` characters of it, and its whole length. Unpaired surrogates become
-    /// U+FFFD.
+    /// The text of the string at `address`, at most `cap` characters, and its full length. Lone surrogates become U+FFFD.
     pub fn text(&self, address: Addr, cap: u32) -> Option<(String, u32)> {
         let length = self.length(address)?;
         let units = self.units(address, cap)?;
         let units = match units.split_last() {
-            // A pair that the cap cut in two.
+            // A surrogate pair split by the cap.
             Some((last, rest)) if (0xd800..0xdc00).contains(last) && length > cap => rest,
             _ => units.as_slice(),
         };

@@ -1,6 +1,6 @@
-//! The managed threads: the Thread contract.
+//! The managed threads.
 //!
-//! Source: contract `Thread`, with one dereference of `ThreadStore` that its document omits
+//! Source: contract `Thread`, with a dereference of `ThreadStore` that its document omits
 //! (`docs/internals/gc-structures.md#errata`). State bits: `threads.h`.
 
 use std::sync::Arc;
@@ -36,12 +36,11 @@ layout! {
 layout! {
     struct StoreLayout : "ThreadStore" {
         first: req "FirstThreadLink",
-        count: opt "ThreadCount",
     }
 }
 
 layout! {
-    /// Offsets of an allocation context, whoever owns it.
+    /// Offsets of an allocation context.
     pub(crate) struct ContextLayout : "GCAllocContext" {
         pointer: req "Pointer",
         limit: req "Limit",
@@ -57,11 +56,11 @@ layout! {
     }
 }
 
-/// Exceptions in flight of one thread, each thrown while the one before was being handled.
+/// Maximum nested exceptions in flight per thread.
 const MAX_NESTED: usize = 64;
 
 impl ContextLayout {
-    /// The context at `at`; `None` where it is not in the dump.
+    /// The context at `at`; `None` if it is not in the dump.
     pub(crate) fn read(&self, memory: &Memory, at: Addr) -> Option<AllocContext> {
         let optional = |o: Option<u64>| o.and_then(|o| memory.u64(at.plus(o)).ok());
         Some(AllocContext {
@@ -73,7 +72,7 @@ impl ContextLayout {
     }
 }
 
-/// An allocation context: memory handed to an allocator and not yet filled.
+/// An allocation context: memory reserved for an allocator and not yet filled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocContext {
     /// Next free byte.
@@ -86,34 +85,34 @@ pub struct AllocContext {
     pub bytes_uoh: Option<u64>,
 }
 
-/// A managed thread as the runtime keeps it.
+/// A managed thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
-    /// Address of the runtime's object.
+    /// Address of the `Thread`.
     pub address: Addr,
     /// Managed id.
     pub id: Option<u32>,
-    /// Id of the operating system; zero before the thread runs.
+    /// OS thread id; zero before the thread runs.
     pub os_id: Option<u64>,
     /// State flags.
     pub state: Option<u32>,
-    /// Whether it runs managed code, so that a GC has to wait for it.
+    /// Whether it is in cooperative mode, so that the GC must wait for it.
     pub cooperative: Option<bool>,
-    /// Its allocation context. `None` for a thread without one (dead, not started) or where it is absent.
+    /// Its allocation context. `None` without one (dead or not started), or if not in the dump.
     pub context: Option<AllocContext>,
     /// The managed `Thread` object.
     pub exposed: Option<Addr>,
     /// Exception in flight.
     pub exception: Option<Addr>,
-    /// Exceptions in flight beneath that one, innermost first: each was being handled when the next was thrown.
+    /// Nested exceptions in flight below it, innermost first: each was being handled when the next was thrown.
     pub nested: Vec<Addr>,
     /// Last exception thrown.
     pub last_thrown: Option<Addr>,
-    /// The handles that hold the exceptions in flight, innermost first, with their objects.
+    /// The handles of the exceptions in flight, innermost first, with their objects.
     pub exception_handles: Vec<(Addr, Addr)>,
-    /// The handle that holds the last exception thrown.
+    /// The handle of the last exception thrown.
     pub last_thrown_handle: Option<Addr>,
-    /// Base of its stack, the highest address; only .NET 11 publishes it.
+    /// Base of its stack (highest address); published only by .NET 11.
     pub stack_base: Option<Addr>,
 }
 
@@ -148,17 +147,17 @@ const STATES: &[(u64, &str)] = &[
     (0x8000_0000, "detached"),
 ];
 
-/// Names of the flags that are set in a thread's state; unknown bits come as `0x…`.
+/// Names of the flags set in a thread's state; unknown bits as `0x…`.
 pub fn state_names(state: u32) -> Vec<String> {
     flag_names(STATES, u64::from(state))
 }
 
-/// Where a thread has its allocation context.
+/// Location of a thread's allocation context.
 #[derive(Clone, Copy, Debug)]
 enum ContextPlace {
-    /// .NET 8: in the runtime's `Thread`.
+    /// .NET 8: in the `Thread`.
     Net8(u64),
-    /// .NET 9 and later: in the thread's locals, which `Thread` points to.
+    /// .NET 9 and later: in the thread locals referenced by the `Thread`.
     Net9 {
         /// Offset of the pointer in `Thread`.
         locals: u64,
@@ -172,7 +171,7 @@ impl ContextPlace {
         if let Ok(context) = d.offset("Thread", "AllocContext") {
             return Some(ContextPlace::Net8(context));
         }
-        // .NET 10 and later wrap the GC's context in one of the VM's; .NET 9 has it bare.
+        // .NET 10 and later embed the GC's context in one of the VM; .NET 9 does not.
         let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
         Some(ContextPlace::Net9 {
             locals: d.offset("Thread", "RuntimeThreadLocals").ok()?,
@@ -200,14 +199,13 @@ pub struct Threads {
 }
 
 impl Threads {
-    /// The contract that is read.
+    /// The contract read.
     pub const CONTRACT: Contract = Contract::needed("Thread", &["1", "n1"]);
 
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks the thread
-    /// list.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks the thread list.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Limits) -> Result<Threads, ContractError> {
         let (d, of_contexts, of_identity) = (descriptor.scope(), descriptor.scope(), descriptor.scope());
         Self::CONTRACT.require(&d)?;
@@ -249,18 +247,12 @@ impl Threads {
         &self.context_losses
     }
 
-    /// The runtime's `Thread` of the finalizer.
+    /// The `Thread` of the finalizer thread.
     pub fn finalizer(&self) -> Option<Addr> {
         self.memory.ptr(self.finalizer_at?).ok().filter(|a| !a.is_null())
     }
 
-    /// Threads as the runtime counts them, dead and unstarted ones included.
-    pub fn counted(&self) -> Option<u32> {
-        let store = self.memory.ptr(self.store_at).ok()?;
-        self.memory.u32(store.plus(self.store.count?)).ok()
-    }
-
-    /// All threads of the list; where it breaks, those before the break and a note.
+    /// All threads of the list; if a link is broken, those before it and a note.
     pub fn list(&self) -> Answer<Vec<Thread>> {
         let notes = Collector::new();
         let list = self.read_list(&notes);
@@ -284,7 +276,7 @@ impl Threads {
                 break;
             }
             let Some(address) = link.minus(self.thread.link) else {
-                notes.add(NoteKind::Invalid, link, "the thread list leads to an impossible address");
+                notes.add(NoteKind::Invalid, link, "the thread list has an invalid link");
                 break;
             };
             out.push(self.thread(address, notes));
@@ -292,7 +284,7 @@ impl Threads {
                 Ok(next) => next,
                 Err(e) => {
                     notes.add(NoteKind::Missing, link, format!("the thread list stops after {} threads: {e}", out.len()));
-                    // The thread at the broken link could not be read either.
+                    // The thread at the broken link cannot be read either.
                     out.pop();
                     break;
                 }
@@ -307,7 +299,7 @@ impl Threads {
         let thrown = self.in_flight(address, notes);
         let exception_handles = thrown.iter().filter_map(|(handle, object)| (*handle).zip(*object)).collect();
         let mut thrown = thrown.into_iter().map(|(_, object)| object);
-        // The innermost tracker belongs to the exception in flight, even where its object cannot be read.
+        // The innermost tracker belongs to the exception in flight, even if its object cannot be read.
         let exception = thrown.next().flatten();
         let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();
         Thread {
@@ -347,7 +339,7 @@ impl Threads {
         out
     }
 
-    /// The object behind the handle stored at `address`.
+    /// The object of the handle stored at `address`.
     fn handle(&self, address: Addr) -> Option<Addr> {
         let handle = self.memory.ptr(address).ok().filter(|h| !h.is_null())?;
         self.memory.ptr(handle).ok().filter(|o| !o.is_null())
@@ -357,7 +349,7 @@ impl Threads {
         let (place, layout) = self.context.as_ref()?;
         let at = match place {
             ContextPlace::Net8(context) => thread.plus(*context),
-            // Null for threads that are dead or have not started.
+            // Null for dead and unstarted threads.
             ContextPlace::Net9 { locals, context } => self.memory.ptr(thread.plus(*locals)).ok().filter(|l| !l.is_null())?.plus(*context),
         };
         layout.read(&self.memory, at)

@@ -1,7 +1,7 @@
-//! Names of types, as ClrMD and SOS print them:
+//! Type names as printed by ClrMD and SOS:
 //! `System.Collections.Generic.Dictionary<System.String, System.Int32>+Entry[]`.
 //!
-//! A type without metadata keeps module and token (`lab!0x02000012`): both can be looked up later.
+//! Without metadata, a type is named by module and token (`lab!0x02000012`), which can be looked up later.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,14 +14,14 @@ use crate::base::{Addr, Limits, Os};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{FileSearch, Memory};
 
-/// How good a name is.
+/// Quality of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NameQuality {
-    /// Neither a name nor a token: `<unknown 0x7f…>`.
+    /// Neither name nor token: `<unknown 0x7f…>`.
     Unknown,
-    /// Module and token stand in for the name, or for a part of it: `Module!0x02000123`.
+    /// Module and token instead of the name, or a part of it: `Module!0x02000123`.
     ModuleToken,
-    /// The type's own name.
+    /// The full name.
     Exact,
 }
 
@@ -30,15 +30,15 @@ pub enum NameQuality {
 pub struct TypeName {
     /// For display.
     pub name: String,
-    /// Name of the module that defines it; of an array, the one that defines its element.
+    /// Name of the module that defines it; for arrays, the element type.
     pub module: Option<String>,
     /// Its TypeDef token in that module; `None` for arrays.
     pub token: Option<u32>,
-    /// How good the name is.
+    /// Quality of the name.
     pub quality: NameQuality,
 }
 
-/// Names types, and remembers the names. Shared between threads.
+/// Names types and caches the names. Shared between threads.
 #[derive(Debug)]
 pub struct TypeNames {
     tables: MethodTables,
@@ -50,12 +50,11 @@ pub struct TypeNames {
 }
 
 impl TypeNames {
-    /// Binds to a runtime. `search` tells where module files may be taken from when the dump lacks their metadata;
-    /// `None` for nowhere.
+    /// Binds to a runtime. `search`: where to find module files for metadata missing from the dump; `None` for nowhere.
     ///
     /// # Errors
-    /// [`ContractError`] where contract `RuntimeTypeSystem` or `Loader` is not advertised in a version that is read, or the
-    /// descriptor lacks what every name needs.
+    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` or `Loader` is advertised, or the descriptor
+    /// lacks layouts that every name needs.
     pub fn new(
         memory: &Arc<Memory>,
         descriptor: &Descriptor,
@@ -73,7 +72,7 @@ impl TypeNames {
         })
     }
 
-    /// The same names with their own record of the modules used: notes about missing names must not depend on earlier questions.
+    /// The same names with a separate record of the modules used: notes about missing names must not depend on earlier queries.
     /// Opened modules are shared.
     pub fn for_answer(&self) -> TypeNames {
         TypeNames {
@@ -86,7 +85,7 @@ impl TypeNames {
         }
     }
 
-    /// The name of the type whose method table is at `mt`.
+    /// The name of the type with the method table at `mt`.
     pub fn name(&self, mt: Addr) -> Arc<TypeName> {
         let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).map(Arc::clone);
         if let Some(name) = known {
@@ -103,6 +102,12 @@ impl TypeNames {
             return self.name(handle);
         }
         Arc::new(self.renderer().handle_name(handle))
+    }
+
+    /// The type with this handle has a method table of its own; type descriptors (pointers, function pointers, type variables) have
+    /// none.
+    pub fn method_table_of(handle: Addr) -> Option<Addr> {
+        (!is_type_desc(handle)).then_some(handle)
     }
 
     fn renderer(&self) -> Renderer<'_> {
@@ -126,17 +131,17 @@ impl TypeNames {
         }
     }
 
-    /// The reader of method tables that names are made with.
+    /// The reader of method tables.
     pub fn method_tables(&self) -> &MethodTables {
         &self.tables
     }
 
-    /// The modules that names were taken from.
+    /// The modules that supplied names.
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
 
-    /// The module at `address`, a `Module` of the runtime.
+    /// The module with the `Module` at `address`.
     pub fn module(&self, address: Addr) -> Arc<Module> {
         self.modules.get(address)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::json::{self, Item, RawDescriptor, RawType, RawValue};
+use super::json::{self, DescriptorItem, RawDescriptor, RawType, RawValue};
 use crate::base::{Addr, NoteKind, Notes};
 use crate::model::OriginKind;
 
@@ -109,8 +109,8 @@ pub enum ContractError {
     /// The item is in the descriptor, but what is written there cannot be used.
     #[error("the {item} of the descriptor cannot be used: {why}")]
     Unusable {
-        /// The item.
-        item: Item,
+        /// The item: `field Thread.State`.
+        item: String,
         /// What is wrong with it.
         why: String,
     },
@@ -167,11 +167,11 @@ pub struct Descriptor {
     /// Sources, in the order in which they were merged.
     pub origins: Vec<Origin>,
     /// Items that cannot be used, with the reason. They are in none of the maps.
-    pub unusable: BTreeMap<Item, String>,
+    pub unusable: BTreeMap<DescriptorItem, String>,
     /// Items that two sources of the same kind define; the later one is used.
-    disputed: BTreeSet<Item>,
+    disputed: BTreeSet<DescriptorItem>,
     /// Which of both were asked for.
-    asked: Mutex<BTreeSet<Item>>,
+    asked: Mutex<BTreeSet<DescriptorItem>>,
 }
 
 impl Clone for Descriptor {
@@ -209,7 +209,7 @@ impl Descriptor {
     }
 
     /// Records that `item` is asked for, if two sources define it.
-    fn dispute(&self, item: impl FnOnce() -> Item) {
+    fn dispute(&self, item: impl FnOnce() -> DescriptorItem) {
         if self.disputed.is_empty() {
             return;
         }
@@ -219,15 +219,15 @@ impl Descriptor {
         }
     }
 
-    fn usable(&self, item: &Item) -> Result<(), ContractError> {
+    fn usable(&self, item: &DescriptorItem) -> Result<(), ContractError> {
         match self.unusable.get(item) {
-            Some(why) => Err(ContractError::Unusable { item: item.clone(), why: why.clone() }),
+            Some(why) => Err(ContractError::Unusable { item: item.to_string(), why: why.clone() }),
             None => Ok(()),
         }
     }
 
     /// Records and reports that `item` cannot be used.
-    fn check(&self, item: impl FnOnce() -> Item) -> Result<(), ContractError> {
+    fn check(&self, item: impl FnOnce() -> DescriptorItem) -> Result<(), ContractError> {
         if self.unusable.is_empty() {
             return Ok(());
         }
@@ -238,13 +238,13 @@ impl Descriptor {
     }
 
     /// Sets an item aside, with all that weaker sources said about it.
-    fn set_aside(&mut self, item: &Item, why: &str) {
+    fn set_aside(&mut self, item: &DescriptorItem, why: &str) {
         match item {
-            Item::Type(name) => drop(Arc::make_mut(&mut self.types).remove(name)),
-            Item::Size(name) => drop(Arc::make_mut(&mut self.types).get_mut(name).map(|t| t.size = None)),
-            Item::Field(name, field) => drop(Arc::make_mut(&mut self.types).get_mut(name).and_then(|t| t.fields.remove(field))),
-            Item::Global(name) => drop(Arc::make_mut(&mut self.globals).remove(name)),
-            Item::Contract(name) => drop(Arc::make_mut(&mut self.contracts).remove(name)),
+            DescriptorItem::Type(name) => drop(Arc::make_mut(&mut self.types).remove(name)),
+            DescriptorItem::Size(name) => drop(Arc::make_mut(&mut self.types).get_mut(name).map(|t| t.size = None)),
+            DescriptorItem::Field(name, field) => drop(Arc::make_mut(&mut self.types).get_mut(name).and_then(|t| t.fields.remove(field))),
+            DescriptorItem::Global(name) => drop(Arc::make_mut(&mut self.globals).remove(name)),
+            DescriptorItem::Contract(name) => drop(Arc::make_mut(&mut self.contracts).remove(name)),
         }
         self.unusable.insert(item.clone(), why.into());
     }
@@ -254,12 +254,12 @@ impl Descriptor {
         if self.unusable.is_empty() {
             return;
         }
-        self.unusable.remove(&Item::Type(name.into()));
+        self.unusable.remove(&DescriptorItem::Type(name.into()));
         if raw.size.is_some() {
-            self.unusable.remove(&Item::Size(name.into()));
+            self.unusable.remove(&DescriptorItem::Size(name.into()));
         }
         for (field, ..) in &raw.fields {
-            self.unusable.remove(&Item::Field(name.into(), field.clone()));
+            self.unusable.remove(&DescriptorItem::Field(name.into(), field.clone()));
         }
     }
 
@@ -276,7 +276,7 @@ impl Descriptor {
         let own = kind(origin, self);
         for (name, raw) in &raw.types {
             if self.types.get(name).is_some_and(|t| kind(t.origin, self) == own) {
-                self.disputed.insert(Item::Type(name.clone()));
+                self.disputed.insert(DescriptorItem::Type(name.clone()));
             }
             self.restore(name, raw);
             let info = Arc::make_mut(&mut self.types).entry(name.clone()).or_default();
@@ -294,20 +294,20 @@ impl Descriptor {
             };
             let old = self.globals.get(name);
             if old.is_some_and(|g| kind(g.origin, self) == own) {
-                self.disputed.insert(Item::Global(name.clone()));
+                self.disputed.insert(DescriptorItem::Global(name.clone()));
             }
             // A slot that cannot be read is no reason to forget what a weaker source knew.
             if matches!(value, GlobalValue::Unreadable { .. }) && old.is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_))) {
                 continue;
             }
-            self.unusable.remove(&Item::Global(name.clone()));
+            self.unusable.remove(&DescriptorItem::Global(name.clone()));
             Arc::make_mut(&mut self.globals).insert(name.clone(), GlobalInfo { value, type_name: raw.type_name.clone(), origin });
         }
         for (name, version) in &raw.contracts {
             if self.contracts.get(name).is_some_and(|c| kind(c.origin, self) == own) {
-                self.disputed.insert(Item::Contract(name.clone()));
+                self.disputed.insert(DescriptorItem::Contract(name.clone()));
             }
-            self.unusable.remove(&Item::Contract(name.clone()));
+            self.unusable.remove(&DescriptorItem::Contract(name.clone()));
             Arc::make_mut(&mut self.contracts).insert(name.clone(), ContractInfo { version: version.clone(), origin });
         }
         for (item, why) in &raw.unusable {
@@ -351,10 +351,10 @@ impl Descriptor {
     fn named_type(&self, name: &str) -> Result<(&str, &TypeInfo), ContractError> {
         let found = name.split('|').find_map(|n| self.types.get_key_value(n));
         if let Some((name, info)) = found {
-            self.dispute(|| Item::Type(name.clone()));
+            self.dispute(|| DescriptorItem::Type(name.clone()));
             return Ok((name, info));
         }
-        name.split('|').try_for_each(|n| self.check(|| Item::Type(n.into())))?;
+        name.split('|').try_for_each(|n| self.check(|| DescriptorItem::Type(n.into())))?;
         Err(ContractError::NoType { name: name.into() })
     }
 
@@ -367,7 +367,7 @@ impl Descriptor {
         if let Some(size) = info.size {
             return Ok(size);
         }
-        self.check(|| Item::Size(name.into()))?;
+        self.check(|| DescriptorItem::Size(name.into()))?;
         Err(ContractError::NoField { type_name: name.into(), field: "! (size)".into() })
     }
 
@@ -380,16 +380,16 @@ impl Descriptor {
         if let Some(found) = field.split('|').find_map(|f| info.fields.get(f)) {
             return Ok(found.offset);
         }
-        field.split('|').try_for_each(|f| self.check(|| Item::Field(type_name.into(), f.into())))?;
+        field.split('|').try_for_each(|f| self.check(|| DescriptorItem::Field(type_name.into(), f.into())))?;
         Err(ContractError::NoField { type_name: type_name.into(), field: field.into() })
     }
 
     fn global(&self, name: &str) -> Result<(&str, &GlobalInfo), ContractError> {
         if let Some((name, global)) = name.split('|').find_map(|n| self.globals.get_key_value(n)) {
-            self.dispute(|| Item::Global(name.clone()));
+            self.dispute(|| DescriptorItem::Global(name.clone()));
             return Ok((name, global));
         }
-        name.split('|').try_for_each(|n| self.check(|| Item::Global(n.into())))?;
+        name.split('|').try_for_each(|n| self.check(|| DescriptorItem::Global(n.into())))?;
         Err(ContractError::NoGlobal { name: name.into() })
     }
 
@@ -437,12 +437,14 @@ impl Descriptor {
     /// # Errors
     /// [`ContractError::Unusable`].
     pub(super) fn contract_usable(&self, name: &str) -> Result<(), ContractError> {
-        self.dispute(|| Item::Contract(name.into()));
-        self.check(|| Item::Contract(name.into()))
+        self.dispute(|| DescriptorItem::Contract(name.into()));
+        self.check(|| DescriptorItem::Contract(name.into()))
     }
 
     /// The normalised version of a contract, where advertised.
     pub fn contract(&self, name: &str) -> Option<String> {
+        // Whether one is advertised may be all that is asked.
+        let _ = self.contract_usable(name);
         self.contracts.get(name).map(|c| json::contract_version(&c.version))
     }
 }

@@ -10,7 +10,7 @@ mod value;
 use std::fmt;
 
 use indexmap::IndexMap;
-use value::{File, Item as Value, Pairs, strict};
+use value::{File, Pairs, Value, strict};
 
 /// A parsed descriptor with unresolved slots.
 #[derive(Clone, Debug, Default)]
@@ -28,14 +28,14 @@ pub struct RawDescriptor {
     /// Sub-descriptors with their slots.
     pub sub_descriptors: Vec<(String, u64)>,
     /// Types, fields, globals and contracts that cannot be used, with the reason. They are in no other list.
-    pub unusable: Vec<(Item, String)>,
+    pub unusable: Vec<(DescriptorItem, String)>,
     /// What is wrong with the parts that are not such items: the version, a whole section, a sub-descriptor.
     pub irregular: Vec<String>,
 }
 
 /// An item of a descriptor, by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Item {
+pub enum DescriptorItem {
     /// A type with all its fields.
     Type(String),
     /// The size of a type.
@@ -48,14 +48,14 @@ pub enum Item {
     Contract(String),
 }
 
-impl fmt::Display for Item {
+impl fmt::Display for DescriptorItem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Item::Type(name) => write!(f, "type {name}"),
-            Item::Size(name) => write!(f, "size of type {name}"),
-            Item::Field(type_name, field) => write!(f, "field {type_name}.{field}"),
-            Item::Global(name) => write!(f, "global {name}"),
-            Item::Contract(name) => write!(f, "contract {name}"),
+            DescriptorItem::Type(name) => write!(f, "type {name}"),
+            DescriptorItem::Size(name) => write!(f, "size of type {name}"),
+            DescriptorItem::Field(type_name, field) => write!(f, "field {type_name}.{field}"),
+            DescriptorItem::Global(name) => write!(f, "global {name}"),
+            DescriptorItem::Contract(name) => write!(f, "contract {name}"),
         }
     }
 }
@@ -132,20 +132,20 @@ pub fn parse(text: &[u8]) -> Result<RawDescriptor, JsonError> {
                 let raw = type_of(&name, fields, &mut out.unusable);
                 out.types.push((name, raw));
             }
-            Pairs::Other => out.unusable.push((Item::Type(name), "not a dictionary of fields".into())),
+            Pairs::Other => out.unusable.push((DescriptorItem::Type(name), "not a dictionary of fields".into())),
         }
     }
     for (name, item) in entries(file.globals, "globals", &mut out) {
         match global(&item) {
             Some(value) => out.globals.push((name, value)),
-            None => out.unusable.push((Item::Global(name), "neither a value nor a slot".into())),
+            None => out.unusable.push((DescriptorItem::Global(name), "neither a value nor a slot".into())),
         }
     }
     for (name, version) in entries(file.contracts, "contracts", &mut out) {
         let written = version.text().map(Into::into).or_else(|| version.number().map(|n| n.to_string()));
         match written {
             Some(version) => out.contracts.push((name, version)),
-            None => out.unusable.push((Item::Contract(name), "its version is neither a number nor a text".into())),
+            None => out.unusable.push((DescriptorItem::Contract(name), "its version is neither a number nor a text".into())),
         }
     }
     for (name, item) in entries(file.sub_descriptors, "subDescriptors", &mut out) {
@@ -169,7 +169,7 @@ fn entries<T>(section: Option<Pairs<T>>, name: &str, out: &mut RawDescriptor) ->
 }
 
 /// The fields of the type `name`.
-fn type_of(name: &str, fields: Vec<(String, Value)>, unusable: &mut Vec<(Item, String)>) -> RawType {
+fn type_of(name: &str, fields: Vec<(String, Value)>, unusable: &mut Vec<(DescriptorItem, String)>) -> RawType {
     let mut raw = RawType::default();
     let mut by_name: IndexMap<String, Result<(u64, Option<String>), String>> = IndexMap::new();
     for (field, item) in fields {
@@ -180,8 +180,8 @@ fn type_of(name: &str, fields: Vec<(String, Value)>, unusable: &mut Vec<(Item, S
         match offset {
             Ok((size, _)) if field == "!" => raw.size = Some(size),
             Ok((offset, type_name)) => raw.fields.push((field, offset, type_name)),
-            Err(why) if field == "!" => unusable.push((Item::Size(name.into()), why)),
-            Err(why) => unusable.push((Item::Field(name.into(), field), why)),
+            Err(why) if field == "!" => unusable.push((DescriptorItem::Size(name.into()), why)),
+            Err(why) => unusable.push((DescriptorItem::Field(name.into(), field), why)),
         }
     }
     raw

@@ -6,6 +6,7 @@
 pub mod checks;
 mod dac_table;
 pub(crate) mod descriptor;
+mod gc_image;
 mod header;
 mod json;
 mod locate;
@@ -17,8 +18,8 @@ mod synthesis;
 pub use dac_table::{DacTable, GcDacVars};
 pub use descriptor::{ContractError, ContractInfo, Descriptor, FieldInfo, GlobalInfo, GlobalValue, Origin, TypeInfo};
 pub use header::{Header, HeaderError};
-pub use json::{Item, JsonError, RawDescriptor, parse as parse_descriptor};
+pub use json::{DescriptorItem, JsonError, RawDescriptor, parse as parse_descriptor};
 pub use locate::Site;
-pub use overlay::{Overlay, OverlayError, bundled_names};
+pub use overlay::{Overlay, OverlayError};
 pub use runtime::{Description, Options, RuntimeError, open_runtimes};
 pub use support::{CONTRACTS, Contract, is_known, refusal};

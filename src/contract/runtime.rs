@@ -6,14 +6,15 @@ use std::sync::Arc;
 use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin};
+use super::gc_image;
 use super::header::{self, Header, HeaderError, Part};
-use super::json::{Item, RawValue};
+use super::json::{DescriptorItem, RawValue};
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
 use crate::dump::DumpFile;
-use crate::memory::{FileSearch, Memory, hex};
+use crate::memory::{FileSearch, Image, Memory, hex};
 use crate::model::{LayoutSource, OriginKind, VersionSource};
 
 /// Options of the caller.
@@ -42,6 +43,8 @@ pub struct Description {
     pub overlay: Option<String>,
     /// The GC variables, if the GC layouts were synthesized.
     pub gc_dac_vars: Option<GcDacVars>,
+    /// The image that contains the GC: the runtime's, or that of a standalone GC (`libclrgc`).
+    pub gc_image: Option<Image>,
     /// Version: `10.0.12`, or only `10.0`.
     pub version: Option<String>,
     /// Source of the version.
@@ -73,6 +76,17 @@ pub enum RuntimeError {
         index: usize,
         /// Number of readable runtimes.
         have: usize,
+    },
+    /// What leads to the runtime cannot be read, and the dump lacks a part of what it announces.
+    #[error(
+        "no .NET runtime can be read because the dump is cut off: {missing} bytes of the memory that it announces are missing; copy \
+         it again, or write a new one"
+    )]
+    Cut {
+        /// Bytes that are missing.
+        missing: u64,
+        /// What could not be read, as it would be for a whole dump.
+        why: Box<RuntimeError>,
     },
     /// A NativeAOT program of .NET 8 to 10.
     #[error(
@@ -188,6 +202,7 @@ impl Opener<'_> {
         {
             self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
         }
+        let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor);
         let (version, version_source) = self.version(&vm).map_or((None, None), |(v, s)| (Some(v), Some(s)));
         let mut site = self.site.clone();
         site.dac_table = vm.table.or(site.dac_table);
@@ -200,6 +215,7 @@ impl Opener<'_> {
             gc,
             overlay: vm.overlay.map(|o| o.section.name),
             gc_dac_vars: vars.filter(|_| gc == LayoutSource::Synthesised),
+            gc_image,
             version,
             version_source,
             checks: vm.checks,
@@ -400,7 +416,10 @@ impl Opener<'_> {
         }
         // For runtimes whose descriptor omits these; unchanged since .NET 8.
         if let Some(mut common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {
-            common.raw.types.retain(|(name, _)| !d.types.contains_key(name) && !d.unusable.contains_key(&Item::Type(name.clone())));
+            common
+                .raw
+                .types
+                .retain(|(name, _)| !d.types.contains_key(name) && !d.unusable.contains_key(&DescriptorItem::Type(name.clone())));
             if !common.raw.types.is_empty() {
                 let (kind, name) = (OriginKind::Overlay, format!("overlay {}", common.section.name));
                 let origin = d.add_origin(Origin { kind, name, address: None, version: common.raw.version });

@@ -78,6 +78,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         pid: notes.pid,
         process_name: notes.process_name,
         time: None,
+        started: None,
         file_bytes: file.len(),
         captured_bytes,
         mapped_bytes: Some(mapped_bytes),

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::elf_notes::signal_name;
 use super::fields::Fields;
-use super::minidump_info::{Strings, modules, process_id, thread_names};
+use super::minidump_info::{Strings, modules, process, thread_names};
 use super::minidump_memory::{memory_lists, memory_regions};
 use super::registers::{ARM, ARM64, named};
 use super::{Bytes, Container, Crash, DumpError, DumpFacts, DumpFile, OsThread, Trimmed};
@@ -110,7 +110,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         thread.name = names.get(&thread.id).cloned();
     }
     let crash = exception(&mut reading, os);
-    let pid = process_id(&mut reading);
+    let (pid, started) = process(&mut reading);
     let trimmed = reading.stream(stream::TRIM, "trim marker").and_then(|s| s.u32(0)).map(|f| Trimmed { redacted: f & 1 != 0 });
 
     let facts = DumpFacts {
@@ -124,6 +124,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         // Minidumps record no command line; the executable is the first module.
         process_name: modules.first().map(|m| m.file_name().to_owned()).filter(|n| !n.is_empty()),
         time: file.u32(20).filter(|t| *t != 0).map(u64::from),
+        started,
         file_bytes: file.len(),
         captured_bytes: memory.ranges.iter().fold(0u64, |sum, r| sum.saturating_add(r.len)),
         mapped_bytes,

@@ -111,10 +111,11 @@ pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> 
     names
 }
 
-/// The process id, if the MiscInfo stream declares one.
-pub(super) fn process_id(reading: &mut Reading<'_>) -> Option<u32> {
+/// The process id and when it was started, in seconds since 1970, where the MiscInfo stream declares them.
+pub(super) fn process(reading: &mut Reading<'_>) -> (Option<u32>, Option<u64>) {
     const HAS_PROCESS_ID: u32 = 1;
-    let misc = reading.stream(stream::MISC, "misc info")?;
-    let flags = misc.u32(4)?;
-    misc.u32(8).filter(|_| flags & HAS_PROCESS_ID != 0)
+    const HAS_PROCESS_TIMES: u32 = 2;
+    let Some(misc) = reading.stream(stream::MISC, "misc info") else { return (None, None) };
+    let declared = |flag: u32, offset: u64| misc.u32(offset).filter(|_| misc.u32(4).is_some_and(|flags| flags & flag != 0));
+    (declared(HAS_PROCESS_ID, 8), declared(HAS_PROCESS_TIMES, 12).filter(|t| *t != 0).map(u64::from))
 }

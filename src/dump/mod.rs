@@ -42,7 +42,7 @@ pub use open::{OpenOptions, open, open_bytes};
 pub use sniff::FileKind;
 pub(crate) use sniff::sniff;
 pub(crate) use stacks::ThreadStacks;
-pub use write::{Layout, RedactRegisters, WriteError, lay_out};
+pub use write::{Layout, Ranges, RedactRegisters, WriteError, lay_out};
 
 use crate::base::{Addr, AddrRange, Arch, Os, Shape, file_name};
 pub use crate::model::{Compression, Container};
@@ -91,6 +91,8 @@ pub struct DumpFacts {
     pub process_name: Option<String>,
     /// When the dump was written, in seconds since 1970. Minidumps only.
     pub time: Option<u64>,
+    /// When the process was started, in seconds since 1970. Minidumps only.
+    pub started: Option<u64>,
     /// Size of the (decompressed) dump file in bytes.
     pub file_bytes: u64,
     /// Captured memory in bytes.

@@ -64,6 +64,16 @@ pub enum FileKind {
 }
 
 impl FileKind {
+    /// Whether gcdump opens such files.
+    pub(crate) fn is_dump(self) -> bool {
+        matches!(self, FileKind::ElfCore | FileKind::Minidump)
+    }
+
+    /// Whether gcdump decompresses such files, and opens what is in them.
+    pub(crate) fn is_compressed(self) -> bool {
+        matches!(self, FileKind::Zstd | FileKind::Gzip)
+    }
+
     /// A predicate to follow the file's name: what it is, and what to do about it.
     pub(crate) fn describe(self) -> &'static str {
         match self {

@@ -55,8 +55,8 @@ impl Facts {
         let through = |name: &str| d.pointer(name).ok().filter(|a| !a.is_null());
         let background = is("background");
         let total = d.number("TotalGenerationCount").unwrap_or(5).min(limits.generations);
-        let heap_count =
-            if server { through("NumHeaps").and_then(|a| memory.i32(a).ok()).and_then(|n| u64::try_from(n).ok()) } else { Some(1) };
+        let reported = through("NumHeaps").filter(|_| server).and_then(|a| memory.i32(a).ok());
+        let heap_count = if server { reported.and_then(|n| u64::try_from(n).ok()) } else { Some(1) };
         let structures_valid = through("StructureInvalidCount").and_then(|a| memory.i32(a).ok()).map(|n| n == 0);
         let mut facts = Facts {
             server,
@@ -75,7 +75,7 @@ impl Facts {
             identifiers,
         };
         if server {
-            facts.heaps = heaps(memory, d, notes, limits, heap_count)?;
+            facts.heaps = heaps(memory, d, notes, limits, reported)?;
         }
         if structures_valid == Some(false) {
             notes.add(
@@ -116,34 +116,59 @@ impl Facts {
     }
 }
 
-fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, count: Option<u64>) -> Result<Vec<HeapId>, ContractError> {
+/// Null entries of the heap list that have notes of their own; more share one.
+const FEW_HEAPS: usize = 8;
+
+/// The heaps of server GC, of which the runtime reports `count`.
+fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, count: Option<i32>) -> Result<Vec<HeapId>, ContractError> {
     let variable = d.pointer("Heaps")?;
-    let Some(count) = count else {
-        notes.add(NoteKind::Missing, d.pointer("NumHeaps").ok(), "the GC heap count is not in the dump");
+    let reported_at = d.pointer("NumHeaps").ok();
+    let Some(reported) = count else {
+        notes.add(NoteKind::Missing, reported_at, "the GC heap count is not in the dump");
         return Ok(Vec::new());
     };
-    if count > limits.gc_heaps {
-        notes.add(NoteKind::LimitHit, None, format!("the GC reports {count} heaps; only the first {} are read", limits.gc_heaps));
-    }
-    let mut out = Vec::new();
+    let Some(count) = u64::try_from(reported).ok().filter(|n| *n > 0) else {
+        notes.add(NoteKind::Invalid, reported_at, format!("the GC reports {reported} heaps"));
+        return Ok(Vec::new());
+    };
     let array = match memory.ptr(variable) {
         Ok(a) => a,
         Err(e) => {
             notes.add(NoteKind::Missing, e.address, format!("GC heap list: {e}"));
-            return Ok(out);
+            return Ok(Vec::new());
         }
     };
+    // An impossible count says nothing about where the list ends: it is read as far as it leads to heaps.
+    let possible = count <= limits.gc_heaps;
+    if !possible {
+        let what = format!(
+            "the GC reports {count} heaps; only the first {} are read, and none after the first that is null or not in the dump",
+            limits.gc_heaps
+        );
+        notes.add(NoteKind::LimitHit, reported_at, what);
+    }
+    let (mut out, mut null) = (Vec::new(), Vec::new());
     for index in 0..count.min(limits.gc_heaps) {
-        match memory.ptr(array.element(index, memory.ptr_bytes())) {
-            Ok(a) if a.is_null() => {
-                notes.add(NoteKind::Invalid, array.element(index, memory.ptr_bytes()), format!("GC heap {index}: null address"));
-            }
+        let at = array.element(index, memory.ptr_bytes());
+        match memory.ptr(at) {
+            Ok(a) if !possible && !memory.has(a) => break,
+            Ok(a) if a.is_null() => null.push((index, at)),
             Ok(a) => out.push(HeapId { index, address: Some(a) }),
             Err(e) => {
                 notes.add(NoteKind::Missing, e.address, format!("the GC heap list ends before heap {index}: {e}"));
                 break;
             }
         }
+    }
+    if null.len() > FEW_HEAPS {
+        let first = null.first().copied().unwrap_or_default();
+        notes.add(
+            NoteKind::Invalid,
+            first.1,
+            format!("{} of {count} GC heaps have a null address, the first is heap {}", null.len(), first.0),
+        );
+    } else {
+        null.iter().for_each(|(index, at)| notes.add(NoteKind::Invalid, *at, format!("GC heap {index}: null address")));
     }
     Ok(out)
 }

@@ -8,9 +8,9 @@ use std::collections::HashSet;
 
 use super::layouts::HandleLayouts;
 use super::{Gc, Reading};
-use crate::base::{Addr, AddrRange, NoteKind};
+use crate::base::{Addr, AddrRange, Answer, NoteKind};
 use crate::memory::ReadError;
-use crate::model::{HandleKind, HandleModel, RegionListModel, RegionModel};
+use crate::model::{FeatureSource, HandleKind, HandleModel, RegionListModel, RegionModel};
 
 /// Selects handles.
 #[derive(Clone, Debug, Default)]
@@ -25,16 +25,53 @@ impl HandleFilter {
     }
 }
 
+/// Types that every runtime supports (contract `GC`, `GetSupportedHandleTypes`).
+const ALWAYS: [HandleKind; 6] = [
+    HandleKind::WeakShort,
+    HandleKind::WeakLong,
+    HandleKind::Strong,
+    HandleKind::Pinned,
+    HandleKind::Dependent,
+    HandleKind::WeakInteriorPointer,
+];
+
 impl Gc {
-    /// Handle types of this runtime.
-    pub fn supported_handles(&self) -> Vec<HandleKind> {
+    /// Handle types that the handle tables have room for, used or not.
+    pub fn handle_types(&self) -> Vec<HandleKind> {
         let types = self.handles.as_ref().map_or(0, |h| h.types.saturating_sub(1));
         HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0)).collect()
+    }
+
+    /// Handle types that the runtime supports by its own rule, and where its features are known from.
+    ///
+    /// Ref-counted handles need COM, ComWrappers or Objective-C, cross references the Java bridge (contract `GC`,
+    /// `GetSupportedHandleTypes`). .NET 11 publishes the features that are on, and no others (contract `FeatureFlags`). Up to
+    /// .NET 10 only `FeatureCOMInterop` is published; ComWrappers are part of every build for Windows and Unix, the Java bridge
+    /// of none but Android's (`clrfeatures.cmake`).
+    pub fn supported_handles(&self) -> Answer<(Vec<HandleKind>, FeatureSource)> {
+        let d = self.descriptor.scope();
+        let on = |names: &[&str]| names.iter().any(|name| d.number(name).is_ok_and(|n| n != 0));
+        let later = ["FeatureComWrappers", "FeatureObjCMarshal", "FeatureJavaMarshal"];
+        let published = d.contract("FeatureFlags").is_some() || later.iter().any(|name| d.number(name).is_ok());
+        let (ref_counted, cross_reference, source) = if published {
+            let ref_counted = on(&["FeatureCOMInterop", "FeatureComWrappers", "FeatureObjCMarshal"]);
+            (ref_counted, on(&["FeatureJavaMarshal"]), FeatureSource::Descriptor)
+        } else {
+            (true, false, FeatureSource::Version)
+        };
+        let supported = |kind: &HandleKind| match kind {
+            HandleKind::RefCounted => ref_counted,
+            HandleKind::CrossReference => cross_reference,
+            kind => ALWAYS.contains(kind),
+        };
+        let kinds = self.handle_types().into_iter().filter(supported).collect();
+        Answer::new((kinds, source), d.losses())
     }
 }
 
 impl Reading<'_> {
-    /// Calls `visit` for every selected handle, in table order. Returns the number of tables.
+    /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read: their
+    /// method tables are left to the caller.
     pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
         self.notes.extend(&self.handle_losses);
         let Some(layouts) = &self.handles else {
@@ -51,17 +88,10 @@ impl Reading<'_> {
                 }
             }
         }
+        if tables == 0 && self.notes.notes().complete() {
+            self.notes.add(NoteKind::Missing, layouts.map_at, "no handle table found");
+        }
         tables
-    }
-
-    /// Reads the path to the handles, but not the handles: (tables, readable segments). Adds a note for anything missing.
-    pub(super) fn probe_handles(&self) -> (usize, usize) {
-        self.notes.extend(&self.handle_losses);
-        let Some(l) = &self.handles else { return (0, 0) };
-        let tables = self.handle_tables(l);
-        let segments: Vec<Addr> = tables.iter().flat_map(|t| self.handle_segments(l, *t)).collect();
-        let readable = segments.iter().filter(|s| self.needed("handle table segment", self.memory.u8(s.plus(l.segment.tail))).is_some());
-        (tables.len(), readable.count())
     }
 
     /// Every handle table of every bucket.
@@ -148,7 +178,7 @@ impl Reading<'_> {
         let table = |offset: u64, len: usize| self.memory.bytes(segment.plus(offset), u64::try_from(len).unwrap_or(0));
         let next = table(l.segment.allocation, blocks)?;
         let user_data = table(l.segment.user_data, blocks)?;
-        let kinds = self.supported_handles();
+        let kinds = self.handle_types();
         let tails = table(l.segment.tail, kinds.len())?;
         let invalid = |block: u8| u64::from(block) == l.block_invalid;
         for (kind, tail) in kinds.iter().zip(tails.iter()) {
@@ -217,7 +247,9 @@ impl Reading<'_> {
                 kind,
                 object,
                 object_type: None,
-                method_table: self.method_table(object),
+                method_table: None,
+                strong: kind.keeps_alive(),
+                ref_count: None,
                 secondary,
                 secondary_type: None,
             });
@@ -240,6 +272,7 @@ impl Reading<'_> {
             address: s,
             range: AddrRange::new(s, s.plus(l.segment_bytes)),
             bytes: l.segment_bytes,
+            segment: None,
         };
         segments.map(region).collect()
     }

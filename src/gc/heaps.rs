@@ -3,54 +3,50 @@
 use super::layouts::Place;
 use super::{HeapId, Reading, names};
 use crate::base::{Addr, NoteKind};
-use crate::clr::threads::Thread;
+use crate::clr::threads::{AllocContext, Thread};
 use crate::model::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
 
 impl Reading<'_> {
-    /// Every allocation context: per thread, per generation, and the global one. Empty ones omitted.
+    /// Every allocation context that holds memory or has counted any: per thread and per generation. The global one always,
+    /// where it is in the dump.
     pub(super) fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
-        let mut out: Vec<AllocContextModel> = threads
-            .iter()
-            .filter_map(|t| t.context.map(|c| (t, c)))
-            .filter(|(_, c)| !c.pointer.is_null())
-            .map(|(t, c)| AllocContextModel {
-                owner: ContextOwner::Thread,
-                owner_id: t.id.map(u64::from),
-                heap: None,
-                pointer: c.pointer,
-                limit: c.limit,
-                allocated_bytes: c.bytes,
-                allocated_bytes_uoh: c.bytes_uoh,
-            })
-            .collect();
-        let mut add = |owner: ContextOwner, owner_id, heap, context: Option<(Addr, Addr)>| {
-            if let Some((pointer, limit)) = context.filter(|c| !c.0.is_null()) {
-                out.push(AllocContextModel { owner, owner_id, heap, pointer, limit, allocated_bytes: None, allocated_bytes_uoh: None });
-            }
+        let row = |owner, owner_id, heap, c: AllocContext| AllocContextModel {
+            owner,
+            owner_id,
+            heap,
+            pointer: c.pointer,
+            limit: c.limit,
+            allocated_bytes: c.bytes,
+            allocated_bytes_uoh: c.bytes_uoh,
         };
+        // Every collection empties the contexts; the totals remain.
+        let used = |c: &AllocContext| !c.pointer.is_null() || [c.bytes, c.bytes_uoh].into_iter().flatten().any(|n| n != 0);
+        let of_threads = threads.iter().filter_map(|t| Some((t.id.map(u64::from), t.context.filter(used)?)));
+        let mut out: Vec<AllocContextModel> = of_threads.map(|(id, c)| row(ContextOwner::Thread, id, None, c)).collect();
         for heap in &self.facts.heaps {
             for generation in 0..self.facts.total_generations {
-                add(ContextOwner::Generation, Some(generation), Some(heap.index), self.generation_context(*heap, generation));
+                let context = self.generation_context(*heap, generation).filter(used);
+                out.extend(context.map(|c| row(ContextOwner::Generation, Some(generation), Some(heap.index), c)));
             }
         }
-        add(ContextOwner::Global, None, None, self.global_context());
+        out.extend(self.global_context().map(|c| row(ContextOwner::Global, None, None, c)));
         out
     }
 
-    fn generation_context(&self, heap: HeapId, generation: u64) -> Option<(Addr, Addr)> {
+    fn generation_context(&self, heap: HeapId, generation: u64) -> Option<AllocContext> {
         let at = self.generation_entry(heap, generation)?.plus(self.generation.context?);
         self.context_at(at)
     }
 
     /// The process-wide context used during startup; nested in the VM's own structure since .NET 10.
-    fn global_context(&self) -> Option<(Addr, Addr)> {
+    fn global_context(&self) -> Option<AllocContext> {
         let at = self.descriptor.pointer("GlobalAllocContext").ok().filter(|a| !a.is_null())?;
         let inner = self.descriptor.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
         self.context_at(at.plus(inner))
     }
 
-    fn context_at(&self, at: Addr) -> Option<(Addr, Addr)> {
-        self.context.as_ref()?.read(&self.memory, at).map(|c| (c.pointer, c.limit))
+    fn context_at(&self, at: Addr) -> Option<AllocContext> {
+        self.context.as_ref()?.read(&self.memory, at)
     }
 
     pub(super) fn detail(&self, heap: HeapId) -> HeapDetail {
@@ -89,6 +85,7 @@ impl Reading<'_> {
                 names::MECHANISM_BITS,
                 "mechanism bits",
             ),
+            budgets: None,
         }
     }
 
@@ -100,8 +97,10 @@ impl Reading<'_> {
             generation,
             start_segment: ptr(self.generation.start_segment),
             allocation_start: self.generation.allocation_start.and_then(ptr),
-            context_pointer: context.map(|c| c.0),
-            context_limit: context.map(|c| c.1),
+            context_pointer: context.map(|c| c.pointer),
+            context_limit: context.map(|c| c.limit),
+            allocated_bytes: context.and_then(|c| c.bytes),
+            allocated_bytes_uoh: context.and_then(|c| c.bytes_uoh),
         }
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::walk::{Object, ObjectType, SegmentIndex, Visitor, Walker, min_object_size};
-use crate::base::{Addr, Answer, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type, len64, total};
+use crate::base::{Addr, Answer, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type};
 use crate::model::{SegmentModel, WalkModel};
 
 index_type! {
@@ -101,10 +101,6 @@ impl Visitor for StartsVisitor {
             Starts::List(list) => list.push(object.address.0),
         }
     }
-}
-
-fn vec_bytes<T>(v: &Vec<T>) -> u64 {
-    len64(v.capacity().saturating_mul(size_of::<T>()))
 }
 
 impl Part {
@@ -216,11 +212,6 @@ impl ObjectStarts {
         Indices::up_to(self.len)
     }
 
-    /// Whether the heap has no objects.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// Whether an object starts at `address`. `hint` caches the last segment between calls: references tend to target the
     /// same few segments.
     #[inline]
@@ -304,14 +295,6 @@ impl ObjectStarts {
         let part = self.part_of(address)?;
         let n = part.rank(address.0, self.shift).checked_sub(1)?;
         Some((part.id(n)?, Addr(part.select(n, self.shift)?)))
-    }
-
-    /// Memory used by the index, in bytes.
-    pub fn memory_bytes(&self) -> u64 {
-        total(self.parts.iter().map(|p| match &p.starts {
-            Starts::Bits { words, before } => total([vec_bytes(words), vec_bytes(before)]),
-            Starts::List(list) => vec_bytes(list),
-        }))
     }
 }
 

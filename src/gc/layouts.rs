@@ -81,6 +81,111 @@ layout! {
     }
 }
 
+layout! {
+    /// What the GC keeps of a generation to decide when to collect it (`dynamic_data`, gcpriv.h).
+    pub(super) struct DynamicLayout : "GCDynamicData" {
+        budget_left: req "NewAllocation",
+        budget: req "DesiredAllocation",
+        size_before: req "BeginDataSize",
+        survived: req "SurvivedSize",
+        pinned_survived: req "PinnedSurvivedSize",
+        size_after: req "CurrentSize",
+        collection_count: req "CollectionCount",
+        promoted: req "PromotedSize",
+        fragmentation: req "Fragmentation",
+        gc_clock: req "GcClock",
+        elapsed: req "GcElapsedTime",
+        static_data: req "StaticData",
+    }
+}
+
+layout! {
+    /// Settings of the current or last collection (`gc_mechanisms`, gcpriv.h).
+    pub(super) struct MechanismsLayout : "GCMechanisms" {
+        index: req "GcIndex",
+        condemned: req "CondemnedGeneration",
+        promotion: req "Promotion",
+        compaction: req "Compaction",
+        loh_compaction: req "LohCompaction",
+        concurrent: req "Concurrent",
+        demotion: req "Demotion",
+        elevation_reduced: req "ElevationReduced",
+        // Read only to tell the settings from something else.
+        heap_expansion: req "HeapExpansion",
+        card_bundles: req "CardBundles",
+        lock_elevation: req "ShouldLockElevation",
+        minimal: req "MinimalGc",
+        found_finalizers: req "FoundFinalizers",
+        background: req "Background",
+        reason: req "Reason",
+        pause_mode: req "PauseMode",
+        entry_load: req "EntryMemoryLoad",
+        entry_available: req "EntryAvailablePhysicalMem",
+        exit_load: req "ExitMemoryLoad",
+    }
+}
+
+layout! {
+    /// Figures of a finished collection (`last_recorded_gc_info`, gcpriv.h).
+    pub(super) struct RecordLayout : "GCRecord" {
+        index: req "Index",
+        committed: req "TotalCommitted",
+        promoted: req "Promoted",
+        pinned: req "PinnedObjects",
+        finalization: req "FinalizePromotedObjects",
+        pauses: req "PauseDurations",
+        pause_percentage: req "PausePercentage",
+        generations: req "Generations",
+        heap_size: req "HeapSize",
+        fragmentation: req "Fragmentation",
+        memory_load: req "MemoryLoad",
+        condemned: req "CondemnedGeneration",
+        compaction: req "Compaction",
+        concurrent: req "Concurrent",
+    }
+}
+
+layout! {
+    /// A generation of a [`RecordLayout`] (`recorded_generation_info`, gcpriv.h).
+    pub(super) struct RecordedGenerationLayout : "GCRecordedGeneration" {
+        size_before: req "SizeBefore",
+        fragmentation_before: req "FragmentationBefore",
+        size_after: req "SizeAfter",
+        fragmentation_after: req "FragmentationAfter",
+    }
+}
+
+/// Layouts of what the GC keeps of its collections.
+pub(super) struct RecordLayouts {
+    pub(super) dynamic: DynamicLayout,
+    pub(super) dynamic_size: u64,
+    pub(super) static_size: u64,
+    pub(super) mechanisms: MechanismsLayout,
+    pub(super) mechanisms_size: u64,
+    pub(super) record: RecordLayout,
+    pub(super) record_size: u64,
+    pub(super) pauses: u64,
+    pub(super) recorded: RecordedGenerationLayout,
+    pub(super) recorded_size: u64,
+}
+
+impl RecordLayouts {
+    pub(super) fn bind(d: &Descriptor) -> Result<RecordLayouts, ContractError> {
+        Ok(RecordLayouts {
+            dynamic: DynamicLayout::bind(d)?,
+            dynamic_size: d.size_of("GCDynamicData")?,
+            static_size: d.size_of("GCStaticData")?,
+            mechanisms: MechanismsLayout::bind(d)?,
+            mechanisms_size: d.size_of("GCMechanisms")?,
+            record: RecordLayout::bind(d)?,
+            record_size: d.size_of("GCRecord")?,
+            pauses: d.number("GCRecordPauses")?.min(2),
+            recorded: RecordedGenerationLayout::bind(d)?,
+            recorded_size: d.size_of("GCRecordedGeneration")?,
+        })
+    }
+}
+
 /// Layouts and constants of handle tables.
 pub(super) struct HandleLayouts {
     pub(super) map_at: Addr,

@@ -5,6 +5,7 @@
 
 mod audit;
 mod cards;
+mod collections;
 mod facts;
 mod finalizers;
 mod handles;
@@ -15,27 +16,30 @@ mod names;
 mod oom;
 mod regions;
 mod segments;
+mod side_tables;
 mod sweep;
 mod walk;
 
 pub use audit::{HeapClaims, ListEnd, SegmentList};
 pub use cards::Cards;
+pub use collections::Collections;
 pub use facts::Facts;
 pub use finalizers::{FinalizerEntry, FinalizerQueue};
 pub use handles::HandleFilter;
 pub use index::{ObjectId, ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
+pub use side_tables::{SideTable, SideTablePlace};
 pub use sweep::Sweep;
 pub(crate) use walk::min_object_size;
 pub use walk::{GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker};
 
-use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes};
+use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind, Notes};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 use crate::model::{AllocContextModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel};
-use layouts::{GenerationLayout, HandleLayouts, Places, SegmentLayout};
+use layouts::{GenerationLayout, HandleLayouts, Places, RecordLayouts, SegmentLayout};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -54,6 +58,9 @@ pub struct Gc {
     handles: Option<HandleLayouts>,
     /// What `handles` lacks because the descriptor has it in a form that cannot be used.
     handle_losses: Notes,
+    records: Option<RecordLayouts>,
+    /// What `records` lacks for the same reason.
+    record_losses: Notes,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
@@ -92,7 +99,7 @@ impl Gc {
         let notes = Collector::new();
         let facts = Facts::read(memory, &d, &notes, limits)?;
         // Only answers about handles and single items lose something by what these lack.
-        let of_handles = descriptor.scope();
+        let (of_handles, of_records) = (descriptor.scope(), descriptor.scope());
         let gc = Gc {
             memory: Arc::clone(memory),
             descriptor: Arc::clone(descriptor),
@@ -103,6 +110,8 @@ impl Gc {
             generation_size: d.size_of("Generation")?,
             context: ContextLayout::bind(&d).ok(),
             handles: HandleLayouts::bind(&of_handles).ok(),
+            records: RecordLayouts::bind(&of_records).ok(),
+            record_losses: of_records.losses(),
             handle_losses: of_handles.losses(),
             objects: Objects::bind(memory, &d),
             facts,
@@ -131,14 +140,10 @@ impl Gc {
         self.read(|r| r.regions())
     }
 
-    /// Calls `visit` for every selected handle, in table order. Returns the number of tables.
+    /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read: their
+    /// method tables are left to the caller.
     pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
         self.read(|r| r.walk_handles(filter, visit))
-    }
-
-    /// Reads the path to the handles, but not the handles: (tables, readable segments).
-    pub fn probe_handles(&self) -> Answer<(usize, usize)> {
-        self.read(|r| r.probe_handles())
     }
 
     /// The finalization queue of every heap.
@@ -151,9 +156,10 @@ impl Gc {
         self.read(|r| r.oom())
     }
 
-    /// Every allocation context: per thread, per generation, and the global one. Empty ones omitted.
-    pub fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
-        self.read(|r| r.contexts(threads)).data
+    /// Every allocation context that holds memory or has counted any: per thread, per generation; the global one always, where it
+    /// is in the dump.
+    pub fn contexts(&self, threads: &[Thread]) -> Answer<Vec<AllocContextModel>> {
+        self.read(|r| r.contexts(threads))
     }
 
     /// Everything else the GC publishes about a heap (`GetHeapData`).
@@ -189,12 +195,37 @@ impl Deref for Reading<'_> {
     }
 }
 
+/// Damaged heaps that have notes of their own; more share one.
+const FEW_HEAPS: usize = 8;
+
 impl Reading<'_> {
     /// Notes the items of `places` that the descriptor has in a form that cannot be used; of all for `None`.
     fn note_unusable(&self, places: Option<&[&str]>) {
         for e in self.places.unusable(places) {
             self.notes.add(NoteKind::Invalid, None, e.to_string());
         }
+    }
+
+    /// Reads `what` of each heap. A wrong number of heaps makes thousands of them, all damaged: a few tell as much.
+    fn each_heap<T>(&self, what: &str, mut read: impl FnMut(&Reading<'_>, HeapId) -> T) -> Vec<T> {
+        let (mut damaged, mut further) = (0usize, 0usize);
+        let mut one = |heap: &HeapId| {
+            let reading = Reading { gc: self.gc, descriptor: Arc::clone(&self.descriptor), notes: Collector::new() };
+            let data = read(&reading, *heap);
+            let notes = reading.notes.into_notes();
+            if notes.complete() || damaged < FEW_HEAPS {
+                damaged = damaged.saturating_add(usize::from(!notes.complete()));
+                self.notes.extend(&notes);
+            } else {
+                further.bump();
+            }
+            data
+        };
+        let out = self.facts.heaps.iter().map(&mut one).collect();
+        if further > 0 {
+            self.notes.add(NoteKind::Invalid, None, format!("the {what} of {further} further heaps cannot be read whole either"));
+        }
+        out
     }
 
     /// A required value; adds a note if it is absent.

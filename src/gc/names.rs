@@ -1,7 +1,7 @@
 //! Names of GC enums and flags, with their sources in the runtime.
 
 use crate::base::flag_names;
-use crate::model::{FailedCall, OomReason};
+use crate::model::{FailedCall, GcLatencyMode, GcReason, OomReason};
 
 /// Segment and region flags (`heap_segment_flags_…`, gcpriv.h).
 const SEGMENT_FLAGS: &[(u64, &str)] = &[
@@ -20,6 +20,12 @@ const SEGMENT_FLAGS: &[(u64, &str)] = &[
 
 /// Flag of frozen segments.
 pub(super) const READONLY: u64 = 0x1;
+
+/// Flag of segments of the large object heap.
+pub(super) const LOH: u64 = 0x8;
+
+/// Flag of segments of the pinned object heap.
+pub(super) const POH: u64 = 0x200;
 
 /// Names of the flags set in `flags`; unknown bits as `0x…`.
 pub fn segment_flags(flags: u64) -> Vec<String> {
@@ -51,6 +57,43 @@ pub(super) fn failed_call(fgm: i32) -> (FailedCall, Option<&'static str>) {
         5 => (FailedCall::CommitTable, Some("could not commit internal GC data structures")),
         n => (FailedCall::Unknown(n), Some("unknown memory call failed")),
     }
+}
+
+/// Why a collection was started (`gc_reason`, gc.h); `None` for numbers that no release has.
+pub(super) fn gc_reason(reason: u32) -> Option<GcReason> {
+    Some(match reason {
+        0 => GcReason::AllocSoh,
+        1 => GcReason::Induced,
+        2 => GcReason::LowMemory,
+        3 => GcReason::Empty,
+        4 => GcReason::AllocLoh,
+        5 => GcReason::OutOfSpaceSoh,
+        6 => GcReason::OutOfSpaceLoh,
+        7 => GcReason::InducedNotForced,
+        8 => GcReason::Stress,
+        9 => GcReason::LowMemoryBlocking,
+        10 => GcReason::InducedCompacting,
+        11 => GcReason::LowMemoryHost,
+        12 => GcReason::ProvisionalFull,
+        13 => GcReason::LowMemoryHostBlocking,
+        14 => GcReason::BackgroundTuningSoh,
+        15 => GcReason::BackgroundTuningLoh,
+        16 => GcReason::BackgroundStepping,
+        17 => GcReason::InducedAggressive,
+        _ => return None,
+    })
+}
+
+/// Latency mode (`gc_pause_mode`, gcpriv.h); `None` for numbers that no release has.
+pub(super) fn latency_mode(mode: u32) -> Option<GcLatencyMode> {
+    Some(match mode {
+        0 => GcLatencyMode::Batch,
+        1 => GcLatencyMode::Interactive,
+        2 => GcLatencyMode::LowLatency,
+        3 => GcLatencyMode::SustainedLowLatency,
+        4 => GcLatencyMode::NoGc,
+        _ => return None,
+    })
 }
 
 /// Interesting data points, named as in SOS (`dumpgcdata`, strike.cpp).

@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 
 use super::layouts::{CardTableInfoLayout, Place};
-use super::{HeapId, Reading};
+use super::{HeapId, Reading, names};
 use crate::base::{Addr, AddrRange, NoteKind, PAGE};
-use crate::model::{RegionListModel, RegionModel, RegionSize};
+use crate::model::{RegionFields, RegionListModel, RegionModel, RegionSize};
 
 /// Size classes of free regions, in list order (`free_region_kind`, gcpriv.h).
 const SIZE_CLASSES: [RegionSize; 3] = [RegionSize::Basic, RegionSize::Large, RegionSize::Huge];
@@ -76,17 +76,23 @@ impl Reading<'_> {
                 self.notes.add(NoteKind::LimitHit, address, format!("the {what} has a cycle or exceeds its limit"));
                 return;
             }
-            let field = |offset: u64| self.needed(&what, self.memory.ptr(address.plus(offset)));
-            let (Some(mem), Some(committed), Some(next)) =
-                (field(self.segment.mem), field(self.segment.committed), field(self.segment.next))
-            else {
-                return;
-            };
-            if !mem.is_null() {
-                let range = AddrRange::new(mem.align_down(PAGE), committed);
-                out.push(RegionModel { list, heap: heap.map(|h| h.index), size_class: class, address, range, bytes: range.len() });
+            let Some(raw) = self.needed(&what, self.raw_segment(address)) else { return };
+            if !raw.mem.is_null() {
+                let range = AddrRange::new(raw.mem.align_down(PAGE), raw.committed);
+                let segment = RegionFields {
+                    start: raw.mem,
+                    allocated: raw.allocated,
+                    committed: raw.committed,
+                    reserved: raw.reserved,
+                    used: raw.used,
+                    next: raw.next,
+                    flags: names::segment_flags(raw.flags),
+                    flags_value: raw.flags,
+                };
+                let (heap, bytes) = (heap.map(|h| h.index), range.len());
+                out.push(RegionModel { list, heap, size_class: class, address, range, bytes, segment: Some(segment) });
             }
-            address = next;
+            address = raw.next;
         }
     }
 
@@ -113,6 +119,7 @@ impl Reading<'_> {
                     address: at,
                     range: AddrRange::new(at, at.plus(size)),
                     bytes: size,
+                    segment: None,
                 });
             }
             let Some(next) = self.needed("bookkeeping", self.memory.ptr(at.plus(layout.next))) else { return };

@@ -128,9 +128,4 @@ impl Components {
         }
         builder.finish()
     }
-
-    /// Memory held, in bytes.
-    pub fn bytes(&self) -> u64 {
-        (self.of.capacity() * size_of::<u32>()) as u64
-    }
 }

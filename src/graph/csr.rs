@@ -73,11 +73,6 @@ impl Rows {
         len32(self.offsets.len()).saturating_sub(1)
     }
 
-    /// Whether there are no rows.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// The items of a row; empty for a row that does not exist.
     #[inline(always)]
     pub fn row(&self, row: u32) -> &[u32] {
@@ -99,11 +94,6 @@ impl Rows {
     pub(super) fn item(&self, place: u32) -> u32 {
         at(&self.items, place)
     }
-
-    /// Memory held, in bytes.
-    pub fn bytes(&self) -> u64 {
-        ((self.offsets.capacity() + self.items.capacity()) * size_of::<u32>()) as u64
-    }
 }
 
 /// A directed graph over the nodes `0..nodes()`. Self loops and parallel edges are allowed; every target is a node.
@@ -114,6 +104,7 @@ pub struct Csr {
 
 impl Csr {
     /// A graph from edges `(source, target)` in any order; edges of one source keep their order.
+    #[cfg(test)]
     pub fn from_edges(nodes: u32, edges: &[(u32, u32)]) -> Result<Self, GraphError> {
         check_nodes(nodes as usize)?;
         check_edges(edges.len())?;
@@ -149,11 +140,6 @@ impl Csr {
     /// The number of edges.
     pub fn edges(&self) -> u32 {
         len32(self.rows.items.len())
-    }
-
-    /// Memory held, in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.rows.bytes()
     }
 }
 

@@ -211,11 +211,6 @@ impl Dominators {
         }
     }
 
-    /// The number of nodes that a root reaches.
-    pub fn reachable(&self) -> u32 {
-        len32(self.order.len()) - 1
-    }
-
     /// Whether a root reaches the node.
     pub fn is_reachable(&self, node: u32) -> bool {
         self.position_of(node).is_some()
@@ -235,14 +230,15 @@ impl Dominators {
         self.position_of(node).map_or(0, |position| at(&self.end, position) - position)
     }
 
-    /// Every reachable node in preorder of the dominator tree: a node comes right before all that it dominates.
-    pub fn preorder(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
-        self.order.iter().copied().skip(1)
-    }
-
     /// The dominators of a node from the immediate one upward, without the node and without the virtual root.
     pub fn chain(&self, node: u32) -> Chain<'_> {
         Chain { tree: self, position: self.position_of(node).map_or(0, |position| at(&self.idom, position)) }
+    }
+
+    /// The nodes that `node` dominates, itself first, in preorder; none for an unreachable node.
+    pub fn dominated(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let own = self.position_of(node).and_then(|p| self.order.get(p as usize..at(&self.end, p) as usize));
+        own.unwrap_or_default().iter().copied()
     }
 
     /// The nodes whose immediate dominator is `node`.
@@ -282,22 +278,6 @@ impl Dominators {
         sums
     }
 
-    /// The sum of `retained` over the members that no other member dominates, so that nothing counts twice.
-    /// It is what goes away when each member goes away on its own, and at most what goes away with all together.
-    /// O(n) at worst; subtrees of members are skipped whole.
-    pub fn retained_of_set(&self, member: impl Fn(u32) -> bool, retained: &[u64]) -> u64 {
-        let (mut position, mut sum) = (1, 0u64);
-        while let Some(node) = self.order.get(position as usize).copied() {
-            if member(node) {
-                sum = sum.saturating_add(retained.get(node as usize).copied().unwrap_or(0));
-                position = at(&self.end, position);
-            } else {
-                position += 1;
-            }
-        }
-        sum
-    }
-
     /// [`Self::retained_of_set`] for every group at once: for each group the sum of `retained` over its members that
     /// no other member of the same group dominates. Nodes in group `groups` or above count nowhere.
     ///
@@ -316,12 +296,6 @@ impl Dominators {
             }
         }
         sums
-    }
-
-    /// Memory held, in bytes.
-    pub fn bytes(&self) -> u64 {
-        let words = self.position.capacity() + self.order.capacity() + self.end.capacity() + self.idom.capacity();
-        (words * size_of::<u32>()) as u64
     }
 
     fn position_of(&self, node: u32) -> Option<u32> {

@@ -17,7 +17,7 @@ pub use bits::{BitIter, BitSet};
 pub use components::Components;
 pub use csr::{Csr, CsrBuilder, GraphError, MAX_NODES, Rows};
 pub use dominators::{Chain, Children, Dominators, Idom};
-pub use search::{Bfs, Closure, closure, nearest_root, paths_to_roots, reach, reachable};
+pub use search::{Bfs, Closure, Rank, closure, paths_to_roots, reach, reachable};
 
 /// "No such index" in an array of indices; never a node, see [`MAX_NODES`].
 const NONE: u32 = u32::MAX;

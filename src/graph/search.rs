@@ -1,5 +1,7 @@
 //! Breadth-first search: shortest paths from and to roots, and what can be reached at all.
 
+use std::collections::BTreeMap;
+
 use super::{BitSet, Csr, NONE, ROOT, at, put};
 
 /// A breadth-first search from several sources: for each node reached, the node before it on a shortest path.
@@ -11,28 +13,49 @@ pub struct Bfs {
 }
 
 impl Bfs {
-    /// Searches everything that the sources reach. Sources may repeat; indices out of range are ignored.
-    /// O(n + m) time; 4 bytes per node and two levels of the search.
-    pub fn run(graph: &Csr, sources: &[u32]) -> Self {
-        Self::until(graph, sources, |_, _| true)
-    }
-
     /// Searches until `meet` says false. It sees each node once, nearest first, sources included, and the search so
     /// far, which already knows that node's path.
-    pub fn until(graph: &Csr, sources: &[u32], mut meet: impl FnMut(&Self, u32) -> bool) -> Self {
+    pub fn until(graph: &Csr, sources: &[u32], meet: impl FnMut(&Self, u32) -> bool) -> Self {
+        Self::in_turn(graph, &[sources], meet)
+    }
+
+    /// Searches everything that the first group of sources reaches, then what only the second reaches, and so on, until
+    /// `meet` says false. The path to a node is a shortest one from the first group that reaches it; of equally long ones, it
+    /// is the path from the earliest source of the group.
+    pub fn in_turn(graph: &Csr, groups: &[impl AsRef<[u32]>], mut meet: impl FnMut(&Self, u32) -> bool) -> Self {
+        let mut search = Self { before: vec![0; graph.nodes() as usize] };
+        let (mut level, mut next) = (Vec::new(), Vec::new());
+        for sources in groups {
+            for source in sources.as_ref().iter().copied() {
+                if search.reach(source, ROOT, &mut level) && !meet(&search, source) {
+                    return search;
+                }
+            }
+            while !level.is_empty() {
+                for node in level.drain(..) {
+                    for target in graph.successors(node).iter().copied() {
+                        if search.reach(target, node, &mut next) && !meet(&search, target) {
+                            return search;
+                        }
+                    }
+                }
+                std::mem::swap(&mut level, &mut next);
+            }
+        }
+        search
+    }
+
+    /// Searches level by level, until `meet` says false: it sees all nodes of one distance at once.
+    fn by_level(graph: &Csr, sources: &[u32], mut meet: impl FnMut(&[u32]) -> bool) -> Self {
         let mut search = Self { before: vec![0; graph.nodes() as usize] };
         let (mut level, mut next) = (Vec::new(), Vec::new());
         for source in sources.iter().copied() {
-            if search.reach(source, ROOT, &mut level) && !meet(&search, source) {
-                return search;
-            }
+            search.reach(source, ROOT, &mut level);
         }
-        while !level.is_empty() {
+        while !level.is_empty() && meet(&level) {
             for node in level.drain(..) {
                 for target in graph.successors(node).iter().copied() {
-                    if search.reach(target, node, &mut next) && !meet(&search, target) {
-                        return search;
-                    }
+                    search.reach(target, node, &mut next);
                 }
             }
             std::mem::swap(&mut level, &mut next);
@@ -70,52 +93,41 @@ impl Bfs {
         std::iter::successors(Some(node).filter(|n| self.reached(*n)), |n| self.parent(*n))
     }
 
-    /// The number of edges from the nearest source; `None` when not reached. O(distance).
-    pub fn distance(&self, node: u32) -> Option<u32> {
-        self.trail(node).zip(0u32..).last().map(|(_, steps)| steps)
-    }
-
     /// A shortest path from a source to the node, both included; empty when not reached.
     pub fn path_to(&self, node: u32) -> Vec<u32> {
         let mut path: Vec<u32> = self.trail(node).collect();
         path.reverse();
         path
     }
-
-    /// Memory held, in bytes.
-    pub fn bytes(&self) -> u64 {
-        (self.before.capacity() * size_of::<u32>()) as u64
-    }
 }
 
-/// Shortest paths from roots to `target`, each from another root, nearest root first, at most `limit`.
+/// How good a root is as an explanation: its class, of which 0 is the best, and its order among roots of its class and
+/// distance.
+pub type Rank = (u8, u8);
+
+/// Shortest paths from roots to `target`, each from another root, at most `limit`: the better class first, in a class the
+/// nearest root, at one distance in the order of ranks, then of nodes.
 ///
 /// Searches backwards, in the `reversed` graph, and goes on through roots, so a path may begin at one root and pass
 /// another. Each node is visited once, so a path may join the ones before it. A path is written from the root to the target.
-pub fn paths_to_roots(reversed: &Csr, target: u32, is_root: impl Fn(u32) -> bool, limit: usize) -> Vec<Vec<u32>> {
-    let mut paths = Vec::new();
-    if limit > 0 {
-        Bfs::until(reversed, &[target], |search, node| {
-            if is_root(node) {
-                paths.push(search.trail(node).collect());
-            }
-            paths.len() < limit
-        });
+pub fn paths_to_roots(reversed: &Csr, target: u32, rank: impl Fn(u32) -> Option<Rank>, limit: usize) -> Vec<Vec<u32>> {
+    if limit == 0 {
+        return Vec::new();
     }
-    paths
-}
-
-/// A shortest path, from the root on, between any root and any of the targets; `None` when no root reaches any.
-/// Searches backwards, in the `reversed` graph.
-pub fn nearest_root(reversed: &Csr, targets: &[u32], is_root: impl Fn(u32) -> bool) -> Option<Vec<u32>> {
-    let mut path = None;
-    Bfs::until(reversed, targets, |search, node| {
-        if is_root(node) {
-            path = Some(search.trail(node).collect());
+    // By class: nearest first.
+    let mut met: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
+    let search = Bfs::by_level(reversed, &[target], |level| {
+        let mut here: Vec<(Rank, u32)> = level.iter().filter_map(|node| Some((rank(*node)?, *node))).collect();
+        here.sort_unstable();
+        for ((class, _), node) in here {
+            let of_class = met.entry(class).or_default();
+            if of_class.len() < limit {
+                of_class.push(node);
+            }
         }
-        path.is_none()
+        met.get(&0).is_none_or(|best| best.len() < limit)
     });
-    path
+    met.into_values().flatten().take(limit).map(|node| search.trail(node).collect()).collect()
 }
 
 /// Every node that the roots reach, themselves included. One bit per node and two levels of the search.

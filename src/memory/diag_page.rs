@@ -21,13 +21,22 @@ const WIDE: [u64; 2] = [0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000];
 const NARROW: [u64; 1] = [0x7fff_1000];
 const SIGNATURE: &[u8] = b"DIAGINFOHEADER\0\0";
 
-/// Reads the page. Its presence proves that createdump wrote the dump.
-pub(crate) fn diag_page(memory: &Memory) -> Option<DiagPage> {
+fn places(memory: &Memory) -> impl Iterator<Item = Addr> {
     let places: &[u64] = match memory.shape().ptr {
         PtrSize::Eight => &WIDE,
         PtrSize::Four => &NARROW,
     };
-    let at = places.iter().copied().map(Addr).find(|a| memory.slice(*a, 16).is_some_and(|b| b == SIGNATURE))?;
+    places.iter().copied().map(Addr)
+}
+
+/// Whether the page lies at `start`. A dump that announces memory there was written by createdump, even if it is cut off before it.
+pub(crate) fn is_diag_page(memory: &Memory, start: Addr) -> bool {
+    places(memory).any(|place| place == start)
+}
+
+/// Reads the page. Its presence proves that createdump wrote the dump.
+pub(crate) fn diag_page(memory: &Memory) -> Option<DiagPage> {
+    let at = places(memory).find(|a| memory.slice(*a, 16).is_some_and(|b| b == SIGNATURE))?;
     let version = memory.i32(at.plus(16)).ok()?;
     let address = |offset: u64| memory.u64(at.plus(offset)).ok().map(Addr).filter(|a| !a.is_null());
     Some(DiagPage { exception_record: address(24), runtime_base: address(32).filter(|_| version >= 2) })

@@ -3,6 +3,7 @@
 //! Source of the layouts: System V ABI, and the GNU hash section as glibc and lld write it.
 
 use super::image::{Export, Image, ImageFormat};
+use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
 use crate::base::{Addr, AddrRange, PtrSize, Shape};
 
@@ -14,11 +15,19 @@ const MAX_NOTES: usize = 64;
 const MAX_DYNAMIC: u64 = 512;
 /// Cap on the length of a hash chain.
 const MAX_CHAIN: u64 = 100_000;
+/// Cap on the buckets of a hash table, when all are read. libcoreclr has 16, large C++ libraries some ten thousand.
+const MAX_BUCKETS: u64 = 1 << 20;
+/// Cap on exported symbols. libcoreclr has about 40.
+const MAX_SYMBOLS: u64 = 1 << 20;
 
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_NOTE: u32 = 4;
+const PF_X: u32 = 1;
 const PF_W: u32 = 2;
+const PF_R: u32 = 4;
+/// Symbols of thread-local variables: their values are no addresses.
+const STT_TLS: u8 = 6;
 const NT_GNU_BUILD_ID: u32 = 3;
 const DT_STRTAB: u64 = 5;
 const DT_SYMTAB: u64 = 6;
@@ -31,6 +40,8 @@ struct Segment {
     flags: u32,
     vaddr: u64,
     mem_size: u64,
+    /// Bytes that come from the file. Trimmed dumps may lack it.
+    file_size: Option<u64>,
 }
 
 pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
@@ -76,12 +87,14 @@ fn segments(memory: &Memory, base: Addr) -> Result<Vec<Segment>, ReadError> {
                     flags: memory.u32(at.plus(24))?,
                     vaddr: u64::from(memory.u32(at.plus(8))?),
                     mem_size: u64::from(memory.u32(at.plus(20))?),
+                    file_size: memory.u32(at.plus(16)).ok().map(u64::from),
                 },
                 PtrSize::Eight => Segment {
                     kind: memory.u32(at)?,
                     flags: memory.u32(at.plus(4))?,
                     vaddr: memory.u64(at.plus(16))?,
                     mem_size: memory.u64(at.plus(40))?,
+                    file_size: memory.u64(at.plus(32)).ok(),
                 },
             })
         })
@@ -105,6 +118,36 @@ fn build_id(memory: &Memory, notes: AddrRange) -> Option<Vec<u8>> {
         at = desc.plus(desc_len.next_multiple_of(4));
     }
     None
+}
+
+/// The loaded segments of an image, named by their permissions.
+pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
+    let mut out = Vec::new();
+    for s in segments(memory, image.base).unwrap_or_default().into_iter().filter(|s| s.kind == PT_LOAD) {
+        let start = Addr(image.bias.wrapping_add(s.vaddr));
+        let (file_end, end) = (start.plus(s.file_size.unwrap_or(s.mem_size).min(s.mem_size)), start.plus(s.mem_size));
+        let name = [(PF_R, 'r'), (PF_W, 'w'), (PF_X, 'x')].map(|(bit, c)| if s.flags & bit != 0 { c } else { '-' });
+        out.push(Section { name: name.iter().collect(), range: AddrRange::new(start, file_end) });
+        out.push(Section { name: "bss".into(), range: AddrRange::new(file_end, end) });
+    }
+    out
+}
+
+/// Tells `nearest` every exported symbol. Returns whether a part of them is not in the dump.
+pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest) -> bool {
+    if image.exports.is_none() {
+        return false;
+    }
+    let Some((tables, symbols)) = Tables::read(image, memory).and_then(|t| t.exported(memory).map(|s| (t, s))) else { return true };
+    let mut incomplete = false;
+    for index in symbols {
+        match tables.defined(memory, index) {
+            Some(Some((value, name))) => nearest.meet(Addr(image.bias.wrapping_add(value)), name),
+            Some(None) => {}
+            None => incomplete = true,
+        }
+    }
+    incomplete
 }
 
 /// The *(tag, value)* entries of the dynamic section, up to its terminator or the first absent entry.
@@ -162,15 +205,50 @@ impl Tables {
         self.symbols.element(index, size)
     }
 
-    fn find(&self, memory: &Memory, name: &str) -> Option<u64> {
+    /// Value and address of the name of a symbol; `Some(None)` for one that is not defined here, `None` where it is absent.
+    fn defined(&self, memory: &Memory, index: u64) -> Option<Option<(u64, Addr)>> {
+        let at = self.symbol(memory.shape(), index);
+        let name = self.strings.plus(u64::from(memory.u32(at).ok()?));
+        let (value, info, section) = match memory.shape().ptr {
+            PtrSize::Four => (u64::from(memory.u32(at.plus(4)).ok()?), memory.u8(at.plus(12)).ok()?, memory.u16(at.plus(14)).ok()?),
+            PtrSize::Eight => (memory.u64(at.plus(8)).ok()?, memory.u8(at.plus(4)).ok()?, memory.u16(at.plus(6)).ok()?),
+        };
+        Some((section != 0 && info & 0xf != STT_TLS).then_some((value, name)))
+    }
+
+    /// Indices of the symbols that the hash table lists; `None` where a part of it is absent.
+    fn exported(&self, memory: &Memory) -> Option<std::ops::Range<u64>> {
+        let (buckets, first, bucket_table) = self.buckets(memory)?;
+        let mut last = 0;
+        for i in 0..buckets.min(MAX_BUCKETS) {
+            last = last.max(u64::from(memory.u32(bucket_table.element(i, 4)).ok()?));
+        }
+        if last < first {
+            return Some(first..first);
+        }
+        // The chain of the last bucket ends with the last symbol.
+        let chains = bucket_table.element(buckets, 4);
+        for _ in 0..MAX_CHAIN {
+            let end = memory.u32(chains.element(last.checked_sub(first)?, 4)).ok()? & 1 == 1;
+            last = last.checked_add(1)?;
+            if end {
+                return Some(first..last.min(first.saturating_add(MAX_SYMBOLS)));
+            }
+        }
+        None
+    }
+
+    /// Number of buckets, the first symbol in the hash table, and where the buckets begin.
+    fn buckets(&self, memory: &Memory) -> Option<(u64, u64, Addr)> {
         let buckets = u64::from(memory.u32(self.hash).ok()?);
         let first_symbol = u64::from(memory.u32(self.hash.plus(4)).ok()?);
         let bloom_words = u64::from(memory.u32(self.hash.plus(8)).ok()?);
-        if buckets == 0 {
-            return None;
-        }
         // The Bloom filter is skipped: it only saves time, and its page may be absent.
-        let bucket_table = self.hash.plus(16).element(bloom_words, memory.ptr_bytes());
+        (buckets != 0).then(|| (buckets, first_symbol, self.hash.plus(16).element(bloom_words, memory.ptr_bytes())))
+    }
+
+    fn find(&self, memory: &Memory, name: &str) -> Option<u64> {
+        let (buckets, first_symbol, bucket_table) = self.buckets(memory)?;
         let chains = bucket_table.element(buckets, 4);
         let wanted = gnu_hash(name);
         let mut index = u64::from(memory.u32(bucket_table.element(u64::from(wanted) % buckets, 4)).ok()?);

@@ -34,6 +34,13 @@ pub struct FileSearch {
 }
 
 impl FileSearch {
+    /// Whether `folder` holds a file with the name of the module recorded as `path`.
+    pub(crate) fn is_in(&self, folder: &Path, path: &str) -> bool {
+        let name = file_name(path);
+        let file = |name: &str| !name.is_empty() && folder.join(name).is_file();
+        file(name) || file(&name.to_ascii_lowercase())
+    }
+
     /// Candidate files for the module recorded as `path`, best first. Regular files only: a dump may name a device or a
     /// pipe, and opening one could block.
     pub(crate) fn candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {

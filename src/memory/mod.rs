@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `mod`, `window`, `text` | reads of bytes, integers, words and text |
 //! | `image`, `elf_image`, `pe_image`, `pe` | executable images and their exports |
+//! | `symbols` | section and nearest export of an address |
 //! | `files` | pages supplied by matching module files |
 //! | `record` | what was read, for `trim` |
 //! | `diag_page` | createdump's diagnostics page |
@@ -17,14 +18,16 @@ mod image;
 mod pe;
 mod pe_image;
 mod record;
+mod symbols;
 mod text;
 mod window;
 
-pub(crate) use diag_page::diag_page;
+pub(crate) use diag_page::{diag_page, is_diag_page};
 pub use files::FileSearch;
 pub(crate) use files::{Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};
 pub(crate) use pe::PeHeaders;
+pub use symbols::{NearestExport, Section};
 pub(crate) use window::Window;
 
 use std::borrow::Cow;
@@ -330,7 +333,7 @@ impl Memory {
     }
 
     /// The parts of `range` that the dump itself captured, in address order.
-    pub fn from_dump(&self, range: AddrRange) -> impl Iterator<Item = AddrRange> {
+    pub fn in_dump(&self, range: AddrRange) -> impl Iterator<Item = AddrRange> {
         let first = self.pieces.partition_point(|p| p.end <= range.start.0);
         let cut = move |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter(|p| p.source == 0).map(cut)

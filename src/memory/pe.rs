@@ -47,6 +47,8 @@ pub(crate) struct Directory {
 /// A section header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Section {
+    /// Its name, padded with NUL; all NUL where it is absent.
+    pub(super) name: [u8; 8],
     pub(super) rva: u32,
     /// Size in memory in bytes.
     pub(super) virtual_size: u32,
@@ -94,7 +96,11 @@ impl PeHeaders {
             let header = table.checked_add(index.checked_mul(SECTION_BYTES)?)?;
             let field = |offset: u64| u32_at(header.checked_add(offset)?);
             let known = |offset: u64| field(offset).unwrap_or(0);
-            Some(Section { virtual_size: known(8), rva: field(12)?, raw_size: known(16), raw: known(20), flags: known(36) })
+            let mut name = [0; 8];
+            for (pair, offset) in name.chunks_exact_mut(2).zip((0u64..).step_by(2)) {
+                pair.copy_from_slice(&header.checked_add(offset).and_then(&u16_at).unwrap_or(0).to_le_bytes());
+            }
+            Some(Section { name, virtual_size: known(8), rva: field(12)?, raw_size: known(16), raw: known(20), flags: known(36) })
         };
         let count = u16_at(at(6)?)?.min(MAX_SECTIONS);
         Some(PeHeaders {

@@ -2,6 +2,7 @@
 
 use super::image::{Export, Image, ImageFormat};
 use super::pe::{Directory, PeHeaders};
+use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
 use crate::base::{Addr, AddrRange};
 
@@ -20,8 +21,12 @@ fn le32(memory: &Memory, at: Addr) -> Result<u64, ReadError> {
     Ok(b.iter().rev().fold(0, |n, b| (n << 8) | u64::from(*b)))
 }
 
+fn headers(memory: &Memory, base: Addr) -> Option<PeHeaders> {
+    PeHeaders::read(|at| le16(memory, base.plus(at)).ok().and_then(|n| u16::try_from(n).ok()))
+}
+
 pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
-    let headers = PeHeaders::read(|at| le16(memory, base.plus(at)).ok().and_then(|n| u16::try_from(n).ok()))?;
+    let headers = headers(memory, base)?;
     let range = |rva: u32, size: u32| {
         let start = base.plus(u64::from(rva));
         AddrRange::new(start, start.plus(u64::from(size)))
@@ -36,6 +41,39 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
         bias: base.0,
         exports: headers.exports.map(|d| range(d.rva, d.size)),
     })
+}
+
+/// The sections of an image that have names.
+pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
+    let named = |s: &super::pe::Section| {
+        let name: String = s.name.iter().take_while(|b| **b != 0).map(|b| char::from(*b)).collect();
+        let start = image.base.plus(u64::from(s.rva));
+        (!name.is_empty()).then(|| Section { name, range: AddrRange::new(start, start.plus(u64::from(s.virtual_size))) })
+    };
+    headers(memory, image.base).iter().flat_map(|h| &h.sections).filter_map(named).collect()
+}
+
+/// Tells `nearest` every named export. Returns whether a part of them is not in the dump.
+pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest) -> bool {
+    let Some(directory) = image.exports else { return false };
+    let field = |offset: u64| le32(memory, directory.start.plus(offset)).ok();
+    let at = |offset: u64| field(offset).map(|rva| image.base.plus(rva));
+    let (Some(names), Some(functions), Some(name_table), Some(ordinals)) = (field(24), at(28), at(32), at(36)) else { return true };
+    let mut incomplete = names > MAX_NAMES;
+    for i in 0..names.min(MAX_NAMES) {
+        let read = || {
+            let ordinal = le16(memory, ordinals.element(i, 2))?;
+            let function = le32(memory, functions.element(ordinal, 4))?;
+            Ok::<_, ReadError>((image.base.plus(function), image.base.plus(le32(memory, name_table.element(i, 4))?)))
+        };
+        match read() {
+            // Of a forwarded export, the "function" is the name of another library's, in the export directory.
+            Ok((function, name)) if !directory.contains(function) => nearest.meet(function, name),
+            Ok(_) => {}
+            Err(_) => incomplete = true,
+        }
+    }
+    incomplete
 }
 
 pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Export> {

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use super::root::RootCoverageModel;
+use super::root::{RootCoverageModel, Stacks};
 use crate::base::{Addr, named_enum};
 
 named_enum! {
@@ -35,6 +35,8 @@ pub struct BridgeReport {
     pub classes: Vec<BridgeClass>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
 }
 
 /// A strongly connected component with bridged objects.

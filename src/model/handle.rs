@@ -3,32 +3,32 @@ use serde::Serialize;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// Type of a GC handle (`HNDTYPE_…`, gcinterface.h).
+    /// Type of a GC handle (`HNDTYPE_…`, gcinterface.h), in the order of the runtime's numbers, which are aliases.
     pub enum HandleKind {
         /// Weak; cleared when the object becomes ready for finalization.
-        WeakShort = "weak-short" | "WeakShort",
+        WeakShort = "weak-short" | "WeakShort" | "0",
         /// Weak; cleared when the object is reclaimed (tracks resurrection).
-        WeakLong = "weak-long" | "WeakLong",
+        WeakLong = "weak-long" | "WeakLong" | "1",
         /// Keeps its object alive.
-        Strong = "strong",
+        Strong = "strong" | "2",
         /// Keeps its object alive and pinned.
-        Pinned = "pinned",
+        Pinned = "pinned" | "3",
         /// Unused.
-        Variable = "variable",
+        Variable = "variable" | "4",
         /// Strong while its COM or ComWrappers reference count is nonzero.
-        RefCounted = "ref-counted" | "RefCounted",
+        RefCounted = "ref-counted" | "RefCounted" | "5",
         /// Keeps the secondary object alive as long as the primary one is.
-        Dependent = "dependent",
+        Dependent = "dependent" | "6",
         /// Pinned for overlapped I/O; not used since .NET 8.
-        AsyncPinned = "async-pinned" | "AsyncPinned",
+        AsyncPinned = "async-pinned" | "AsyncPinned" | "7",
         /// Measures the size of what it holds; not used since .NET 9.
-        SizedRef = "sized-ref" | "SizedRef",
+        SizedRef = "sized-ref" | "SizedRef" | "8",
         /// Weak, to a native COM object; not used since .NET 8.
-        WeakNativeCom = "weak-native-com" | "WeakNativeCom" | "WeakWinRT",
+        WeakNativeCom = "weak-native-com" | "WeakNativeCom" | "WeakWinRT" | "9",
         /// Weak, with the address of an interior pointer as secondary value (collectible statics).
-        WeakInteriorPointer = "weak-interior-pointer" | "WeakInteriorPointer",
+        WeakInteriorPointer = "weak-interior-pointer" | "WeakInteriorPointer" | "10",
         /// Used by the Java bridge, with the native context as secondary value.
-        CrossReference = "cross-reference" | "CrossReference",
+        CrossReference = "cross-reference" | "CrossReference" | "11",
     }
 }
 
@@ -36,6 +36,15 @@ impl HandleKind {
     /// Whether handles of this type carry a secondary value.
     pub const fn has_secondary(self) -> bool {
         matches!(self, HandleKind::Dependent | HandleKind::WeakInteriorPointer | HandleKind::CrossReference)
+    }
+
+    /// Whether handles of this type keep their objects alive; `None` where the handle alone does not tell.
+    pub const fn keeps_alive(self) -> Option<bool> {
+        match self {
+            HandleKind::Strong | HandleKind::Pinned | HandleKind::AsyncPinned | HandleKind::SizedRef => Some(true),
+            HandleKind::RefCounted | HandleKind::CrossReference | HandleKind::Variable => None,
+            _ => Some(false),
+        }
     }
 }
 
@@ -53,11 +62,26 @@ pub struct HandleModel {
     pub object_type: Option<String>,
     /// Method table of the object; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
+    /// Whether the handle keeps its object alive. Ref-counted handles: whether their count does; `null` where it cannot be read.
+    /// `null` for cross references, which the Java bridge decides.
+    pub strong: Option<bool>,
+    /// Ref-counted handles: COM references to the object's wrapper; `null` where they cannot be read, and for all others.
+    pub ref_count: Option<u64>,
     /// Dependent handles: the dependent object. Weak interior pointers: the address of the pointer. Cross references: the
     /// native context. `null` for all others.
     pub secondary: Option<Addr>,
     /// Dependent handles: type name of the dependent object; `null` if there is none or it is unknown.
     pub secondary_type: Option<String>,
+}
+
+named_enum! {
+    /// Where the features of a runtime are known from.
+    pub enum FeatureSource {
+        /// The descriptor publishes them (`Feature…`).
+        Descriptor = "descriptor",
+        /// By version: what all builds of this version have.
+        Version = "version",
+    }
 }
 
 named_enum! {
@@ -99,8 +123,13 @@ pub struct HandlesReport {
     pub total: u64,
     /// Number of handles by type.
     pub counts: Vec<HandleStat>,
-    /// Handle types of this runtime.
+    /// Handle types that the runtime supports, whether it has such handles or not.
     pub supported: Vec<HandleKind>,
+    /// Where the features that decide this are known from.
+    pub supported_by: FeatureSource,
+    /// Number of listed ref-counted handles whose reference count cannot be read: whether these keep their objects alive is
+    /// unknown. `null` with `--stat` and `--by`.
+    pub ref_counts_unknown: Option<u64>,
     /// Number of handle tables walked: one per processor with server GC.
     pub tables: u64,
     /// The handles, in table order; `null` with `--stat` and `--by`.
@@ -123,5 +152,7 @@ mod tests {
         for kind in HandleKind::ALL {
             assert_eq!(kind.name().replace('-', "").parse(), Ok(kind));
         }
+        // Or the runtime's numbers.
+        assert!(HandleKind::ALL.into_iter().enumerate().all(|(number, kind)| number.to_string().parse() == Ok(kind)));
     }
 }

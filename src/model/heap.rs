@@ -1,16 +1,20 @@
 use serde::Serialize;
 
+use super::collections::{CollectionsModel, GenerationBudget};
 use super::segment::{Generation, SegmentPart};
 use crate::base::{Addr, named_enum};
 
 /// `heap`: the heaps by generation.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct HeapReport {
-    /// The heaps.
+    /// The heaps; with `--heap`, that one.
     pub heaps: Vec<HeapModel>,
-    /// Totals of all heaps.
+    /// Totals of these heaps.
     pub totals: HeapTotals,
-    /// Allocation contexts: ranges of the youngest generation reserved for a thread and not yet filled with objects.
+    /// With `--detail`: what the GC keeps of its collections; `null` if its records were not found.
+    pub collections: Option<CollectionsModel>,
+    /// Allocation contexts: ranges of the youngest generation reserved for a thread and not yet filled with objects. Those that
+    /// hold nothing and have counted nothing are omitted, except the global one, which is missing only where the dump lacks it.
     pub allocation_contexts: Vec<AllocContextModel>,
 }
 
@@ -82,13 +86,13 @@ pub struct AllocContextModel {
     pub owner_id: Option<u64>,
     /// Heap index, for the context of a generation.
     pub heap: Option<u64>,
-    /// Next free byte.
+    /// Next free byte; `0x0` if the owner has no range: every collection takes it away.
     pub pointer: Addr,
     /// End of the range; followed by unformatted space for one minimum-size object.
     pub limit: Addr,
-    /// Bytes its owner has allocated in the SOH.
+    /// Bytes handed to its owner in the SOH so far, those up to `limit` included; `null` if not published by the runtime.
     pub allocated_bytes: Option<u64>,
-    /// Bytes its owner has allocated in LOH and POH.
+    /// Bytes its owner has allocated in LOH and POH so far; `null` if not published by the runtime.
     pub allocated_bytes_uoh: Option<u64>,
 }
 
@@ -140,6 +144,8 @@ pub struct HeapDetail {
     pub expand_mechanisms: Option<Vec<NamedCount>>,
     /// Mechanism bits, one word per bit.
     pub interesting_mechanism_bits: Option<Vec<NamedCount>>,
+    /// Budget and last collection of each generation; `null` if the GC's records were not found.
+    pub budgets: Option<Vec<GenerationBudget>>,
 }
 
 /// An entry of the generation table.
@@ -155,6 +161,10 @@ pub struct GenerationTableEntry {
     pub context_pointer: Option<Addr>,
     /// Allocation context of the generation: end.
     pub context_limit: Option<Addr>,
+    /// Allocation context of the generation: bytes handed out in the SOH so far.
+    pub allocated_bytes: Option<u64>,
+    /// Allocation context of the generation: bytes handed out in LOH and POH so far.
+    pub allocated_bytes_uoh: Option<u64>,
 }
 
 /// The finalization queue of a heap.

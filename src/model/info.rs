@@ -74,12 +74,22 @@ named_enum! {
 named_enum! {
     /// Whether a command can be answered.
     pub enum AnswerKind {
-        /// Fully.
+        /// Fully: the command ends with exit code 0.
         Full = "full",
-        /// Partially.
+        /// Partially: exit code 5.
         Partial = "partial",
-        /// Not at all.
+        /// Not at all: exit code 4, or 5 with an empty answer.
         No = "no",
+    }
+}
+
+named_enum! {
+    /// How it is known what a command can answer.
+    pub enum AnswerBasis {
+        /// The command's own answer was made.
+        Answered = "answered",
+        /// Large heaps: what a walk needs was read, and the objects are in the dump or not. Damage to objects shows only in a walk.
+        Bound = "bound",
     }
 }
 
@@ -187,6 +197,8 @@ pub struct AnswerModel {
     pub answer: AnswerKind,
     /// Why not fully.
     pub reason: Option<String>,
+    /// How it is known.
+    pub basis: AnswerBasis,
 }
 
 named_enum! {
@@ -252,6 +264,8 @@ pub struct GcModel {
     pub structures_valid: Option<bool>,
     /// Whether a collection was in progress: structures invalid, or a background collection marking or planning.
     pub gc_in_progress: Option<bool>,
+    /// What the GC keeps of its collections; `null` if its records were not found.
+    pub collections: Option<crate::model::CollectionsModel>,
     /// Global mechanism counts (GC builds with `GC_CONFIG_DRIVEN` only).
     pub global_mechanisms: Option<Vec<crate::model::NamedCount>>,
 }

@@ -4,7 +4,9 @@
 //! open-ended: later runtimes may add some.
 
 mod bridge;
+mod collections;
 mod contracts;
+mod diff;
 mod envelope;
 mod exception;
 mod finalizer;
@@ -26,15 +28,22 @@ mod strings;
 mod sum;
 mod survival;
 mod thread;
+mod track;
 mod trim;
 mod types;
 mod verify;
 mod walk;
 
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
+pub use collections::{
+    CollectionKind, CollectionsModel, GcLatencyMode, GcReason, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration,
+};
 pub use contracts::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
     UnusableModel,
+};
+pub use diff::{
+    ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
 };
 pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
@@ -44,15 +53,15 @@ pub use finalizer::{
 pub use fragmentation::{
     FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighbourModel, PinnedTypeModel,
 };
-pub use handle::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
+pub use handle::{FeatureSource, HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
     AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
     HeapTotals, NamedCount,
 };
 pub use info::{
-    AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource, ModuleFileModel,
-    RuntimeBrief, VersionSource,
+    AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource,
+    ModuleFileModel, RuntimeBrief, VersionSource,
 };
 pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
@@ -60,10 +69,10 @@ pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use place::{NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use retained::{
     BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
-    RetainedType, Stacks, Suspect, SuspectKind, TreeRow,
+    RetainedType, Suspect, SuspectKind, TreeRow,
 };
-pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport};
-pub use segment::{Generation, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
+pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
+pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};
 pub use strings::{StringModel, StringSort, StringTotals, StringsReport};
@@ -73,7 +82,8 @@ pub use survival::{
     WhatifComponent, WhatifReport, WhatifWeak,
 };
 pub use thread::{GcMode, ThreadModel, ThreadsReport};
+pub use track::{Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
-pub use types::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypesReport};
+pub use types::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals};
 pub use walk::{CoverageModel, GapKind, WalkGap, WalkModel};

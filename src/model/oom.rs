@@ -49,7 +49,7 @@ pub struct OomReport {
     pub heaps: Vec<OomModel>,
 }
 
-/// What a heap recorded when an allocation failed.
+/// What a heap recorded when an allocation failed. `null`: not published by the runtime.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct OomModel {
     /// The heap.
@@ -59,19 +59,19 @@ pub struct OomModel {
     /// Size requested by the allocator, in bytes: the program's request rounded up, plus 32 on the LOH (measured).
     pub alloc_size: u64,
     /// End of reserved memory at the time; mostly zero.
-    pub reserved: Addr,
+    pub reserved: Option<Addr>,
     /// End of allocated memory at the time; mostly zero.
-    pub allocated: Addr,
+    pub allocated: Option<Addr>,
     /// Index of the last collection.
-    pub gc_index: u64,
+    pub gc_index: Option<u64>,
     /// Which memory call failed.
-    pub fgm: FailedCall,
+    pub fgm: Option<FailedCall>,
     /// Size passed to that call, in bytes.
-    pub size: u64,
+    pub size: Option<u64>,
     /// Commit space left, in MB; 0 if not queried by the GC.
-    pub available_pagefile_mb: u64,
+    pub available_pagefile_mb: Option<u64>,
     /// Whether the allocation was on the LOH. .NET 8 to 10 leave it false even then (measured).
-    pub loh: bool,
+    pub loh: Option<bool>,
     /// Description.
     pub text: String,
 }

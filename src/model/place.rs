@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use super::handle::HandleKind;
 use super::object_list::ObjectBrief;
 use super::segment::Generation;
 use super::walk::GapKind;
@@ -18,10 +19,30 @@ named_enum! {
         Gap = "gap",
         /// Unused memory after the last object of a segment.
         SegmentUnused = "segment-unused",
-        /// Other GC memory: free regions, card tables, handle tables.
+        /// A static field, or a thread static.
+        Static = "static",
+        /// A `heap_segment`, the structure of a segment or region.
+        Segment = "segment",
+        /// A `gc_heap`, the structure of a heap of server GC.
+        GcHeap = "gc-heap",
+        /// A GC handle.
+        Handle = "handle",
+        /// An entry of a finalization queue.
+        FinalizationQueue = "finalization-queue",
+        /// A word of a card table.
+        CardTable = "card-table",
+        /// A word of a mark array.
+        MarkArray = "mark-array",
+        /// Other GC memory: free regions, bookkeeping, handle tables.
         Gc = "gc",
+        /// A `Thread` of the runtime.
+        Thread = "thread",
         /// A method table.
         MethodTable = "method-table",
+        /// An `EEClass`.
+        Class = "class",
+        /// A `Module` of the runtime.
+        RuntimeModule = "runtime-module",
         /// A module's image.
         Module = "module",
         /// The stack of a thread.
@@ -78,18 +99,37 @@ pub struct WhereReport {
     pub captured: bool,
     /// The object or free space containing the address.
     pub object: Option<ObjectBrief>,
-    /// Offset of the address within the object, in bytes.
+    /// Offset of the address within the object, structure or module, in bytes.
     pub offset: Option<u64>,
     /// The heap segment.
     pub segment: Option<SegmentPlace>,
-    /// The enclosing range: context, module, stack, or mapping.
+    /// The enclosing range: context, structure, table, module, stack, or mapping.
     pub range: Option<AddrRange>,
-    /// Name of the module, type, or kind of GC memory.
+    /// Name of the module, type, static field, or kind of GC memory.
     pub name: Option<String>,
-    /// Managed thread id, for stacks.
+    /// Managed thread id, for stacks, `Thread`s and thread statics.
     pub managed_id: Option<u32>,
-    /// OS thread id, for stacks.
+    /// OS thread id, for stacks, `Thread`s and thread statics.
     pub os_id: Option<u32>,
+    /// The object that the handle, static field or finalization queue refers to.
+    pub target: Option<Addr>,
+    /// Name of its type; `null` if the object is not in the dump.
+    pub target_type: Option<String>,
+    /// Type of the handle.
+    pub handle_type: Option<HandleKind>,
+    /// Addresses of the heap that the word of a card table or mark array stands for.
+    pub covers: Option<AddrRange>,
+    /// Of a method table: the `Module` of the runtime that defines the type.
+    pub module: Option<Addr>,
+    /// Of a method table: the `EEClass` of the type.
+    pub class: Option<Addr>,
+    /// Section of the module. ELF modules, whose section names are not loaded, have the permissions of the segment, such as
+    /// `rw-`, or `bss`.
+    pub section: Option<String>,
+    /// The module's last export at or below the address: of the same section, if there is one.
+    pub symbol: Option<String>,
+    /// Offset of the address from that export, in bytes.
+    pub symbol_offset: Option<u64>,
 }
 
 /// A location in the heap.

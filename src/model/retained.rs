@@ -1,21 +1,7 @@
 use serde::Serialize;
 
-use super::root::{RootCoverageModel, RootModel};
+use super::root::{RootCoverageModel, RootModel, Stacks};
 use crate::base::{Addr, named_enum};
-
-named_enum! {
-    /// Whether stack values and registers count as roots.
-    #[derive(Default)]
-    pub enum Stacks {
-        /// Only where nothing else holds the object: a stale stack word must not mask the real holder.
-        #[default]
-        Fallback = "fallback",
-        /// Like any other root.
-        All = "all",
-        /// Never.
-        None = "none",
-    }
-}
 
 named_enum! {
     /// Kinds of suspects.
@@ -167,7 +153,7 @@ pub struct RetainedReport {
     pub totals: ReachTotals,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
-    /// Whether stack values and registers count as roots.
+    /// Which stack and register values count as roots.
     pub stacks: Stacks,
 }
 
@@ -186,6 +172,8 @@ pub struct ObjSizeReport {
     pub reachable: bool,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
 }
 
 /// A step of a path.
@@ -236,10 +224,12 @@ pub struct PathsReport {
     pub targets: u64,
     /// Number of reachable ones.
     pub reachable: u64,
-    /// Shortest paths, up to the requested number per object.
+    /// Shortest paths, up to the requested number per object: first from exact roots, then from stacks, then from weak handles.
     pub paths: Vec<PathModel>,
     /// With `--type`: the shortest paths merged by type.
     pub tree: Option<Vec<PathNode>>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
 }

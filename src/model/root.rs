@@ -34,6 +34,13 @@ named_enum! {
     }
 }
 
+impl RootKind {
+    /// Whether roots of this kind are values of stacks and registers.
+    pub const fn is_of_stacks(self) -> bool {
+        matches!(self, RootKind::Stack | RootKind::Register)
+    }
+}
+
 named_enum! {
     /// Coverage of a kind of root.
     pub enum CoverageKind {
@@ -61,6 +68,19 @@ named_enum! {
         RefCounted = "ref-counted",
         /// A word that points to an object; may be stale.
         Conservative = "conservative",
+    }
+}
+
+named_enum! {
+    /// Which values of stacks and registers count as roots. Exact roots (handles, statics, finalization queues) come first
+    /// everywhere: a stack value counts only for what no exact root holds, since a stale one must not mask the real holder.
+    #[derive(Default)]
+    pub enum Stacks {
+        /// Every value that points to an object; some may be stale.
+        #[default]
+        Conservative = "conservative" | "fallback" | "all",
+        /// None.
+        None = "none",
     }
 }
 
@@ -148,6 +168,8 @@ pub struct RootsReport {
     pub roots: Option<Vec<RootModel>>,
     /// With `--stat`: by object type, most frequent first.
     pub types: Option<Vec<RootType>>,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
     /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
     /// Dependent handles, which are not roots themselves. `null` with `--stat`, or if not requested.

@@ -35,10 +35,14 @@ pub struct SegmentModel {
     pub start: Addr,
     /// End of the objects; for the current allocation segment, the current end of allocation.
     pub allocated: Addr,
+    /// End of the objects as stored in the `heap_segment`: behind the current end in the segment that is allocated from.
+    pub stored_allocated: Addr,
     /// End of the committed memory.
     pub committed: Addr,
     /// End of the reserved memory.
     pub reserved: Addr,
+    /// The next segment on its list; `0x0` at the end.
+    pub next: Addr,
     /// Highest address ever used; not the end of the objects.
     pub used: Option<Addr>,
     /// Objects at or above this address were allocated during the background collection; meaningless for frozen segments.
@@ -75,9 +79,9 @@ pub struct SegmentPart {
 /// `segments`: segments or regions of the heap.
 #[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
 pub struct SegmentsReport {
-    /// Segments, ordered by heap and generation.
+    /// Segments, ordered by heap and generation; with `--at`, the one at that address.
     pub segments: Vec<SegmentModel>,
-    /// With `--free`: GC memory outside the segments in use.
+    /// With `--free`: GC memory outside the segments in use. With `--at`: what of it lies at that address, if no segment does.
     pub regions: Option<Vec<RegionModel>>,
 }
 
@@ -108,6 +112,29 @@ pub struct RegionModel {
     pub range: AddrRange,
     /// Its size in bytes.
     pub bytes: u64,
+    /// The fields of its `heap_segment`; `null` for memory that is no segment (bookkeeping, handle tables).
+    pub segment: Option<RegionFields>,
+}
+
+/// The `heap_segment` of a region or segment that is not in use.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct RegionFields {
+    /// Start of the space for objects.
+    pub start: Addr,
+    /// End of the objects when it was freed.
+    pub allocated: Addr,
+    /// End of the committed memory.
+    pub committed: Addr,
+    /// End of the reserved memory.
+    pub reserved: Addr,
+    /// Highest address ever used.
+    pub used: Option<Addr>,
+    /// The next one on its list; `0x0` at the end.
+    pub next: Addr,
+    /// Names of the flags that are set.
+    pub flags: Vec<String>,
+    /// Raw flags.
+    pub flags_value: u64,
 }
 
 named_enum! {

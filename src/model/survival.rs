@@ -1,8 +1,7 @@
 use serde::Serialize;
 
 use super::handle::HandleKind;
-use super::retained::Stacks;
-use super::root::RootCoverageModel;
+use super::root::{RootCoverageModel, Stacks};
 use super::segment::Generation;
 use super::sum::Sum;
 use crate::base::{Addr, named_enum};
@@ -56,6 +55,8 @@ pub struct WhatifReport {
     pub weak_cleared: u64,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
 }
 
 /// A strongly connected component that changes state.
@@ -127,7 +128,7 @@ pub struct UnreachableReport {
     /// Coverage of each kind of root. If one is incomplete, some of the listed objects may be reachable; if one is
     /// conservative, more objects may be unreachable.
     pub coverage: Vec<RootCoverageModel>,
-    /// Whether stack values and registers counted as roots: `all` or `none`.
+    /// Which stack and register values count as roots.
     pub stacks: Stacks,
 }
 
@@ -195,6 +196,8 @@ pub struct CollectReport {
     pub generations: Vec<CollectGeneration>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
 }
 
 /// A collected generation.

@@ -84,6 +84,10 @@ pub struct TypeLayout {
     pub generic: Generics,
     /// Names of the base types, nearest first.
     pub bases: Vec<String>,
+    /// The base type; `null` for `System.Object` and interfaces.
+    pub parent: Option<TypeRef>,
+    /// Type arguments of a generic instance, and the element type of an array; empty for others, and if they cannot be read.
+    pub arguments: Vec<TypeRef>,
     /// Number of interfaces it implements.
     pub interfaces: Option<u16>,
     /// Base size in bytes: header included, elements excluded.
@@ -102,6 +106,15 @@ pub struct TypeLayout {
     pub statics: Vec<StaticModel>,
     /// Offsets of the references in an object, in bytes from its start, including those in nested structures.
     pub references: Vec<u64>,
+}
+
+/// A type that another one is made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct TypeRef {
+    /// Full name.
+    pub name: String,
+    /// Its method table; `null` for pointers, function pointers and type variables, which have none.
+    pub method_table: Option<Addr>,
 }
 
 /// A field of a layout.

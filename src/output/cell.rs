@@ -18,6 +18,10 @@ pub enum Cell<'a> {
     Id(u64),
     /// A fraction, 0 to 1.
     Share(f64),
+    /// What a number gained or lost.
+    Change(i64),
+    /// What a number gained or lost, as a fraction of it.
+    Growth(f64),
     /// Text, possibly from the dump.
     Text(Cow<'a, str>),
     /// Unknown or not applicable.
@@ -32,6 +36,9 @@ impl Cell<'_> {
             Cell::Bytes(n) | Cell::Count(n) => count(*n).into(),
             Cell::Id(n) => n.to_string().into(),
             Cell::Share(s) => format!("{:.1} %", s * 100.0).into(),
+            Cell::Change(0) => "0".into(),
+            Cell::Change(n) => format!("{}{}", if *n < 0 { '-' } else { '+' }, count(n.unsigned_abs())).into(),
+            Cell::Growth(g) => format!("{:+.1} %", g * 100.0).into(),
             Cell::Text(t) => Cow::Borrowed(t),
             Cell::None => "-".into(),
         }

@@ -30,10 +30,10 @@ pub enum Readers {
 }
 
 /// Properties of a column.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Column {
     /// Name as in CSV; upper-cased in tables.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// Alignment.
     pub align: Align,
     /// Width in tables too long to measure.
@@ -67,7 +67,7 @@ const NUMBER_WIDTH: u16 = 14;
 
 impl<'r, T> Columns<'r, T> {
     fn add(mut self, name: &'static str, align: Align, width: u16, cell: Accessor<'r, T>) -> Columns<'r, T> {
-        self.columns.push(Column { name, align, width, readers: Readers::All });
+        self.columns.push(Column { name: name.into(), align, width, readers: Readers::All });
         self.cells.push(cell);
         self
     }
@@ -106,6 +106,16 @@ impl<'r, T> Columns<'r, T> {
         self.number(name, Cell::Share, move |row| Some(value(row)))
     }
 
+    /// Adds a column of changes.
+    pub fn change<V: Into<Option<i64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+        self.number(name, Cell::Change, move |row| value(row).into())
+    }
+
+    /// Adds a column of changes as fractions.
+    pub fn growth(self, name: &'static str, value: impl Fn(&T) -> Option<f64> + Send + Sync + 'r) -> Columns<'r, T> {
+        self.number(name, Cell::Growth, value)
+    }
+
     /// Adds a column of text borrowed from the rows, typically at most `width` characters.
     pub fn text(self, name: &'static str, width: u16, value: impl for<'a> Fn(&'a T) -> &'a str + Send + Sync + 'r) -> Columns<'r, T> {
         self.add(name, Align::Left, width, Box::new(move |row| Cell::Text(Cow::Borrowed(value(row)))))
@@ -142,6 +152,12 @@ impl<'r, T> Columns<'r, T> {
     #[must_use]
     pub fn width(self, width: u16) -> Columns<'r, T> {
         self.last(|c| c.width = width)
+    }
+
+    /// Appends a number to the name of the last column, for columns that there are several of.
+    #[must_use]
+    pub fn numbered(self, number: usize) -> Columns<'r, T> {
+        self.last(|c| c.name = format!("{}_{number}", c.name).into())
     }
 
     /// Right-aligns the last column.

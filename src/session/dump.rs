@@ -1,4 +1,4 @@
-//! A dump, opened all the way to its runtimes.
+//! An opened dump: its file, memory and runtimes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,43 +9,46 @@ use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
 use crate::dump::{self, DumpError, DumpFile};
 use crate::memory::{FileSearch, Memory};
 
-/// How to open a dump.
+/// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
     /// Descriptor overlays for runtimes that gcdump does not know, tried before the bundled ones.
+    #[doc(hidden)]
     pub overlays: Vec<Overlay>,
     /// Where module files may be looked for.
+    #[doc(hidden)]
     pub search: FileSearch,
-    /// Caps on what is read, and on memory.
+    /// Limits on reads and memory.
     pub limits: Limits,
-    /// Told about work that takes long: decompression, walks.
+    /// Progress reporting of long operations: decompression, walks.
     pub progress: Option<Arc<dyn Progress>>,
     /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
+    #[doc(hidden)]
     pub record: bool,
 }
 
 impl OpenOptions {
-    /// The defaults: no files beside the dump are looked for.
+    /// The defaults: no files besides the dump are searched.
     pub fn new() -> OpenOptions {
         OpenOptions::default()
     }
 
-    /// Also looks for module files in this folder, by name: they give types names, and fill in code and metadata that the dump
-    /// lacks. Only files that match the dump are used.
+    /// Searches this folder for module files, by name: they supply code and metadata missing from the dump, and with it type
+    /// names. Only files that match the dump are used.
     #[must_use]
     pub fn modules(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
         self.search.modules.push(folder.into());
         self
     }
 
-    /// Caps on what is read, and on memory.
+    /// Limits on reads and memory.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> OpenOptions {
         self.limits = limits;
         self
     }
 
-    /// Told about work that takes long.
+    /// Progress reporting of long operations.
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> OpenOptions {
         self.progress = Some(progress);
@@ -55,13 +58,13 @@ impl OpenOptions {
     /// Opens the dump at `path` with these options.
     ///
     /// # Errors
-    /// As [`Dump::open`].
+    /// See [`Dump::open`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Dump, Error> {
         Dump::open(path, self)
     }
 }
 
-/// What all parts of one opened dump share.
+/// State shared by all parts of an opened dump.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) file: DumpFile,
@@ -86,11 +89,11 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Opens the dump at `path`: an ELF core or a Windows minidump, also compressed with zstd or gzip. A process without a
-    /// readable runtime is no error here, only for [`Dump::runtime`].
+    /// Opens the dump at `path`: an ELF core or a Windows minidump, optionally compressed with zstd or gzip. Does not require a
+    /// readable runtime; [`Dump::runtime`] does.
     ///
     /// # Errors
-    /// [`Error::Dump`] where the file is no dump or cannot be read.
+    /// [`Error::Dump`] if the file is not a dump or cannot be read.
     pub fn open(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Dump, Error> {
         Dump::try_open(path.as_ref(), options).map_err(Error::Dump)
     }
@@ -102,19 +105,21 @@ impl Dump {
     }
 
     /// Finds the runtimes in a dump whose container is parsed already.
+    #[doc(hidden)]
     pub fn of(file: DumpFile, options: &OpenOptions) -> Dump {
         let notes = Collector::new();
         if file.facts.truncated_bytes > 0 {
-            let what = format!("the dump is cut off: {} bytes of the memory that it announces are missing", file.facts.truncated_bytes);
+            let what = format!("the dump is cut off: {} bytes of memory listed in its header are missing", file.facts.truncated_bytes);
             notes.add(NoteKind::TruncatedDump, None, what);
         }
         for oddity in &file.facts.oddities {
             notes.add(NoteKind::UnreadableStream, None, oddity.clone());
         }
         let shape = file.facts.shape.unwrap_or_else(|| {
-            notes.add(NoteKind::UnreadableStream, None, "the dump does not say its architecture; read as 64-bit little endian");
+            notes.add(NoteKind::UnreadableStream, None, "the dump does not name its architecture; assuming 64-bit little endian");
             Shape::LE64
         });
+        note_unused_folders(&options.search, &file, &notes);
         let mut memory = Memory::new(&file, shape);
         if options.record {
             memory.start_recording();
@@ -130,52 +135,73 @@ impl Dump {
             search: options.search.clone(),
             progress: options.progress.clone().unwrap_or_else(|| Arc::new(Silent)),
         });
+        // Advice on what a whole dump lacks would mislead.
+        let missing = process.file.facts.truncated_bytes;
+        let found = found.map_err(|why| if missing > 0 { RuntimeError::Cut { missing, why: Box::new(why) } } else { why });
         let runtimes = found.map(|list| list.into_iter().map(|d| Runtime::new(Arc::clone(&process), d)).collect());
         Dump { process, runtimes: Arc::new(runtimes) }
     }
 
-    /// The runtime of the process; the first, where it has several.
+    /// The runtime of the process, or the first of several.
     ///
     /// # Errors
-    /// [`RuntimeError`] where it has none that can be read.
+    /// [`RuntimeError`] if there is no readable runtime.
     pub fn runtime(&self) -> Result<Runtime, RuntimeError> {
         self.runtime_at(0)
     }
 
-    /// The runtime at `index`, counted from 0.
+    /// The runtime at `index`, from 0.
     ///
     /// # Errors
-    /// [`RuntimeError`] where there is none.
+    /// [`RuntimeError`] if there is none.
     pub fn runtime_at(&self, index: usize) -> Result<Runtime, RuntimeError> {
         let list = self.runtimes()?;
         list.get(index).cloned().ok_or(RuntimeError::NoSuchRuntime { index, have: list.len() })
     }
 
-    /// Every runtime of the process; never an empty list.
+    /// All runtimes of the process; never empty.
     ///
     /// # Errors
-    /// [`RuntimeError`] where it has none that can be read.
+    /// [`RuntimeError`] if there is no readable runtime.
     pub fn runtimes(&self) -> Result<&[Runtime], RuntimeError> {
         self.runtimes.as_ref().as_ref().map(Vec::as_slice).map_err(Clone::clone)
     }
 
     /// The file as its container describes it: modules, OS threads, crash, facts.
+    #[doc(hidden)]
     pub fn file(&self) -> &DumpFile {
         &self.process.file
     }
 
     /// The process's memory, topped up from matching module files.
+    #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
         &self.process.memory
     }
 
-    /// What went less than perfectly while the dump was opened. Part of every answer about it.
+    /// Notes of opening the dump. Part of every answer about it.
     pub fn notes(&self) -> &Notes {
         &self.process.notes
     }
 
-    /// Caps in force.
+    /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.process.limits
+    }
+}
+
+/// Notes folders given with `--modules` that hold no file named like a module of the process.
+fn note_unused_folders(search: &FileSearch, file: &DumpFile, notes: &Collector) {
+    for folder in &search.modules {
+        if file.modules.iter().any(|m| search.is_in(folder, &m.path)) {
+            continue;
+        }
+        let what = format!(
+            "{} holds no file named like one of the {} modules of the process: --modules takes the folder with the files itself, and does \
+             not search those in it",
+            folder.display(),
+            file.modules.len()
+        );
+        notes.add(NoteKind::ModuleMismatch, None, what);
     }
 }

@@ -1,20 +1,20 @@
-//! References between objects: the graph's algorithms in terms of objects. The one place where object ids become nodes.
+//! References between objects: graph algorithms in terms of object ids. Only this file converts object ids to graph nodes.
 
 use crate::base::{Index, Indices};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, closure, paths_to_roots, reach};
+use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, Rank, closure, paths_to_roots, reach};
 
 /// A set of objects, one bit each.
 #[derive(Clone, Debug)]
 pub struct ObjectSet(BitSet);
 
 impl ObjectSet {
-    /// An empty set of the objects of a heap that has `objects`.
+    /// An empty set for a heap with this many objects.
     pub fn new(objects: u32) -> ObjectSet {
         ObjectSet(BitSet::new(objects))
     }
 
-    /// Adds an object; whether it is new.
+    /// Adds an object. Returns whether it was absent.
     #[inline]
     pub fn insert(&mut self, id: ObjectId) -> bool {
         self.0.set(id.as_u32())
@@ -31,7 +31,7 @@ impl ObjectSet {
         self.0.iter().map(ObjectId::from_u32)
     }
 
-    /// The objects that are no members, ascending.
+    /// The other objects, ascending.
     pub fn others(&self) -> impl Iterator<Item = ObjectId> {
         Indices::up_to(self.0.bound()).filter(|id| !self.contains(*id))
     }
@@ -66,7 +66,7 @@ fn ids(nodes: impl IntoIterator<Item = u32>) -> Vec<ObjectId> {
 }
 
 impl Edges {
-    /// The graph, by nodes: an object's id is its node.
+    /// The graph: an object's id is its node.
     pub fn csr(&self) -> &Csr {
         &self.csr
     }
@@ -81,53 +81,53 @@ impl Edges {
         self.csr.edges()
     }
 
-    /// The objects that an object refers to; one that it refers to twice comes twice.
+    /// The objects an object refers to, once per reference.
     pub fn successors(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.csr.successors(id.as_u32()).iter().copied().map(ObjectId::from_u32)
     }
 
-    /// An empty set of these objects.
+    /// An empty set of objects.
     pub fn no_objects(&self) -> ObjectSet {
         ObjectSet::new(self.objects())
     }
 
-    /// All that `starts` reach, themselves included.
+    /// All objects reachable from `starts`, including themselves.
     pub fn reachable(&self, starts: impl IntoIterator<Item = ObjectId>) -> ObjectSet {
         self.reach(starts, |_, _| true)
     }
 
-    /// All that `starts` reach along the references that `open` lets through, themselves included.
+    /// All objects reachable from `starts` along references accepted by `open`, including themselves.
     pub fn reach(&self, starts: impl IntoIterator<Item = ObjectId>, open: impl Fn(ObjectId, ObjectId) -> bool) -> ObjectSet {
         let starts = starts.into_iter().map(Index::as_u32);
         ObjectSet(reach(&self.csr, starts, |from, to| open(ObjectId::from_u32(from), ObjectId::from_u32(to))))
     }
 
-    /// All that an object reaches, itself included, counted and summed.
+    /// The closure of an object, including itself: count and bytes.
     pub fn closure(&self, id: ObjectId, size: impl Fn(ObjectId) -> u64) -> Closure {
         closure(&self.csr, &[id.as_u32()], |node| size(ObjectId::from_u32(node)))
     }
 
-    /// A breadth-first search of all that `starts` reach.
-    pub fn search(&self, starts: &[ObjectId]) -> Search {
-        self.search_until(starts, |_| true)
+    /// A breadth-first search of all that the first group of `starts` reaches, then of what only the second reaches, and so
+    /// on, until `meet` says false. It sees each object once, starts included. Paths are shortest ones from the first group
+    /// that reaches an object; of equally long ones, from its earliest start.
+    pub fn search_in_turn(&self, starts: &[Vec<ObjectId>], mut meet: impl FnMut(ObjectId) -> bool) -> Search {
+        let groups: Vec<Vec<u32>> = starts.iter().map(|ids| nodes(ids)).collect();
+        Search(Bfs::in_turn(&self.csr, &groups, |_, node| meet(ObjectId::from_u32(node))))
     }
 
-    /// A breadth-first search until `meet` says false. It sees each object once, nearest first, starts included.
-    pub fn search_until(&self, starts: &[ObjectId], mut meet: impl FnMut(ObjectId) -> bool) -> Search {
-        Search(Bfs::until(&self.csr, &nodes(starts), |_, node| meet(ObjectId::from_u32(node))))
-    }
-
-    /// The references backwards.
+    /// The reversed references.
     pub fn reversed(&self) -> Edges {
         self.csr.reversed().into()
     }
 
-    /// Of references backwards: shortest paths from roots to `target`, each from another root, nearest first, at most `limit`.
-    pub fn paths_to_roots(&self, target: ObjectId, roots: &ObjectSet, limit: usize) -> Vec<Vec<ObjectId>> {
-        paths_to_roots(&self.csr, target.as_u32(), |node| roots.0.test(node), limit).into_iter().map(ids).collect()
+    /// Of references backwards: shortest paths from roots to `target`, each from another root, in the order of
+    /// [`paths_to_roots`], at most `limit`.
+    pub fn paths_to_roots(&self, target: ObjectId, rank: impl Fn(ObjectId) -> Option<Rank>, limit: usize) -> Vec<Vec<ObjectId>> {
+        let paths = paths_to_roots(&self.csr, target.as_u32(), |node| rank(ObjectId::from_u32(node)), limit);
+        paths.into_iter().map(ids).collect()
     }
 
-    /// Strongly connected components of the objects that `include` picks.
+    /// Strongly connected components of the objects accepted by `include`.
     pub fn components(&self, include: impl Fn(ObjectId) -> bool) -> Components {
         Components::compute_where(&self.csr, |node| include(ObjectId::from_u32(node)))
     }
@@ -138,29 +138,24 @@ impl Edges {
         let retained = tree.retained(|node| size(ObjectId::from_u32(node)));
         DominatorTree { tree, retained }
     }
-
-    /// Bytes of memory that it takes.
-    pub fn bytes(&self) -> u64 {
-        self.csr.bytes()
-    }
 }
 
-/// A breadth-first search that is done.
+/// Result of a breadth-first search.
 #[derive(Debug)]
 pub struct Search(Bfs);
 
 impl Search {
-    /// Whether the search came to the object.
+    /// Whether the search reached the object.
     pub fn reached(&self, id: ObjectId) -> bool {
         self.0.reached(id.as_u32())
     }
 
-    /// The object before this one on a shortest path; `None` for starts and for what was not reached.
+    /// The object before this one on a shortest path; `None` for starts and unreached objects.
     pub fn parent(&self, id: ObjectId) -> Option<ObjectId> {
         self.0.parent(id.as_u32()).map(ObjectId::from_u32)
     }
 
-    /// A shortest path from a start to the object, both included; empty where it was not reached.
+    /// A shortest path from a start to the object, both included; empty if it was not reached.
     pub fn path_to(&self, id: ObjectId) -> Vec<ObjectId> {
         ids(self.0.path_to(id.as_u32()))
     }
@@ -175,23 +170,23 @@ pub struct DominatorTree {
 }
 
 impl DominatorTree {
-    /// Bytes that an object retains; 0 for one that no root reaches.
+    /// Retained size of an object in bytes; 0 if it is unreachable.
     pub fn retained(&self, id: ObjectId) -> u64 {
         self.retained.get(id.index()).copied().unwrap_or(0)
     }
 
-    /// Bytes that all objects of each type retain together, by type, for `types` types.
+    /// Bytes jointly retained by all objects of each of `types` types.
     pub fn retained_by_type(&self, type_of: impl Fn(ObjectId) -> Option<TypeIndex>, types: usize) -> Vec<u64> {
         let group = |node: u32| type_of(ObjectId::from_u32(node)).map_or(u32::MAX, Index::as_u32);
         self.tree.retained_by_group(group, u32::try_from(types).unwrap_or(u32::MAX), &self.retained)
     }
 
-    /// Whether a root reaches the object.
+    /// Whether the object is reachable from a root.
     pub fn is_reachable(&self, id: ObjectId) -> bool {
         self.tree.is_reachable(id.as_u32())
     }
 
-    /// The object's immediate dominator; `None` where no object dominates it.
+    /// The immediate dominator; `None` if no object dominates it.
     pub fn dominator(&self, id: ObjectId) -> Option<ObjectId> {
         match self.tree.idom(id.as_u32()) {
             Idom::Node(above) => Some(ObjectId::from_u32(above)),
@@ -199,22 +194,32 @@ impl DominatorTree {
         }
     }
 
-    /// Whether every path from a root to `id` passes `above`.
+    /// Whether every path from a root to `id` goes through `above`.
     pub fn dominates(&self, above: ObjectId, id: ObjectId) -> bool {
         self.tree.dominates(above.as_u32(), id.as_u32())
     }
 
-    /// Number of objects that the object dominates, itself included.
+    /// Number of objects dominated by the object, including itself.
     pub fn subtree(&self, id: ObjectId) -> u64 {
         self.tree.subtree(id.as_u32()).into()
     }
 
-    /// The dominators above an object, nearest first.
+    /// The dominators of an object, nearest first.
     pub fn chain(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.tree.chain(id.as_u32()).map(ObjectId::from_u32)
     }
 
-    /// The objects that `id` dominates immediately, of the tree's top for `None`, the one that retains most first.
+    /// The objects that `id` dominates, itself included.
+    pub fn dominated(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        self.tree.dominated(id.as_u32()).map(ObjectId::from_u32)
+    }
+
+    /// The objects immediately dominated by `id`, or by no object for `None`, in no particular order.
+    pub fn below(&self, id: Option<ObjectId>) -> impl Iterator<Item = ObjectId> {
+        id.map_or_else(|| self.tree.top(), |id| self.tree.children(id.as_u32())).map(ObjectId::from_u32)
+    }
+
+    /// The objects immediately dominated by `id`, or by no object for `None`; largest retained size first.
     pub fn children(&self, id: Option<ObjectId>) -> Vec<ObjectId> {
         ids(self.tree.children_sorted(id.map(Index::as_u32), &self.retained))
     }

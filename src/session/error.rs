@@ -1,4 +1,4 @@
-//! Why a question has no answer.
+//! Errors of the session and the analyses.
 
 use super::{MemoryLimit, ValueError};
 use crate::base::Addr;
@@ -6,35 +6,38 @@ use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::graph::GraphError;
 
-/// Why a question has no answer. What an answer merely lacks is in its [`Notes`](crate::base::Notes) instead.
+/// Why there is no answer. Data merely missing from an answer is in its [`Notes`](crate::base::Notes).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file is no dump, or cannot be read.
+    /// The file is not a dump, or cannot be read.
     #[error(transparent)]
     Dump(#[from] DumpError),
-    /// The dump has no runtime that can be read.
+    /// The dump has no readable runtime.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// The runtime does not describe what the question needs.
+    /// The runtime does not describe required structures.
     #[error(transparent)]
     Contract(#[from] ContractError),
-    /// The heap has more objects or references than can be indexed.
+    /// The heap has too many objects or references to index.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// The answer would take more memory than [`Limits::max_memory`](crate::base::Limits::max_memory) allows.
+    /// The answer would exceed [`Limits::max_memory`](crate::base::Limits::max_memory).
     #[error(transparent)]
     Memory(#[from] MemoryLimit),
-    /// No object starts at, or lies around, the address.
+    /// There is no object at or around the address.
     #[error("there is no object at {0}; `gcdump where {0}` says what is there")]
     NoObject(Addr),
-    /// An object or a value is not what it was read as, or is not in the dump.
+    /// An object or value has another type than requested, or is not in the dump.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// The dump holds nothing of what was asked for.
+    /// The dump does not contain the requested item.
     #[error("{0}")]
     Nothing(String),
-    /// The question makes no sense for this runtime or this dump.
+    /// The dumps are not of one process, or not in the order in which they were taken.
+    #[error("{0}")]
+    Unrelated(String),
+    /// The query is invalid for this runtime or dump.
     #[error("{0}")]
     Query(String),
 }

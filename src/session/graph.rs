@@ -1,7 +1,7 @@
 //! The heap as a graph: references between objects, and which objects are rooted.
 //!
 //! A dependent handle is an edge from its key to its value: the value lives as long as the key.
-//! An object whose type can be unloaded has an edge to its loader allocator, which keeps the type and its statics.
+//! An object of a collectible type has an edge to its loader allocator, which keeps the type and its statics alive.
 
 use std::sync::Arc;
 
@@ -16,42 +16,38 @@ use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIn
 use crate::graph::{CsrBuilder, GraphError};
 use crate::model::{Generation, SegmentModel};
 
-/// The graph would take more memory than allowed.
+/// The graph would exceed the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{objects} objects need about {needed} bytes of memory, {allowed} are allowed (--max-memory)")]
 pub struct MemoryLimit {
-    /// Objects of the heap.
+    /// Number of objects.
     pub objects: u32,
-    /// Bytes of memory that the graph and what is made of it would take.
+    /// Estimated memory of the graph and derived data, in bytes.
     pub needed: u64,
-    /// Bytes allowed.
+    /// The limit in bytes.
     pub allowed: u64,
 }
 
-/// Bytes of memory for each object, dominator tree and retained sizes included: measured 50 on a heap with 1.1 references
-/// per object, with room for three references.
+/// Estimated bytes per object, including dominator tree and retained sizes: 50 measured on a heap with 1.1 references per
+/// object; sized for three references.
 const BYTES_PER_OBJECT: u64 = 64;
 
 /// The heap of one runtime as a graph.
 pub struct HeapGraph {
-    /// Where objects begin: their ids.
+    /// Object starts, which define the ids.
     pub index: Arc<ObjectStarts>,
     /// References between the objects.
     pub edges: Edges,
     /// The types.
     pub types: IndexVec<TypeIndex, Arc<ObjectType>>,
-    /// The roots, weak ones and those of no object among them where they were asked for.
+    /// The roots, including those without an object and, if requested, weak ones.
     pub roots: Roots,
-    /// The rooted objects, ascending, each once; weak roots left out.
-    pub rooted: Vec<ObjectId>,
-    /// The objects on frozen segments, ascending: no collection frees them, rooted or not.
+    /// The objects in frozen segments, ascending: never freed, even if not rooted.
     pub frozen: Vec<ObjectId>,
-    /// References that lead to no object: a sign of damage, or of a collection in progress.
-    pub dangling: u64,
-    /// Modules that names of its roots were taken from.
+    /// Modules that supplied names of roots.
     modules: Vec<Arc<Module>>,
     type_of: IndexVec<ObjectId, TypeIndex>,
-    /// `u32::MAX` for sizes that take more than 32 bits.
+    /// `u32::MAX` for sizes beyond 32 bits.
     size_of: IndexVec<ObjectId, u32>,
     large: FxHashMap<ObjectId, u64>,
 }
@@ -71,19 +67,19 @@ struct Part {
     failed: Option<GraphError>,
 }
 
-/// What is not in the objects themselves.
+/// Edges that are not references stored in objects.
 #[derive(Default)]
 struct Extra {
     /// By source.
     edges: FxHashMap<ObjectId, Vec<ObjectId>>,
-    /// By method table of a type that can be unloaded.
+    /// By method table of a collectible type.
     allocators: FxHashMap<Addr, ObjectId>,
 }
 
 struct Builder<'g> {
     index: &'g ObjectStarts,
     extra: &'g Extra,
-    /// Ids of the segment's objects that are still to come.
+    /// Ids of the segment's remaining objects.
     ids: Indices<ObjectId>,
     parts: Vec<(SegmentIndex, Part)>,
     dangling: u64,
@@ -129,11 +125,11 @@ impl Visitor for Builder<'_> {
 }
 
 impl HeapGraph {
-    /// Builds the graph of `heap`, with weak handles among its roots or without.
+    /// Builds the graph of `heap`, with or without weak handles among its roots.
     ///
     /// # Errors
-    /// [`Error::Graph`] where there are more objects or references than can be indexed, [`Error::Memory`] where they would take
-    /// more memory than allowed.
+    /// [`Error::Graph`] if there are too many objects or references to index, [`Error::Memory`] if the graph would exceed the
+    /// memory limit.
     pub(super) fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
         let notes = crate::base::Collector::new();
         let index = notes.with(heap.starts());
@@ -142,7 +138,7 @@ impl HeapGraph {
             return Err(MemoryLimit { objects: index.len(), needed, allowed }.into());
         }
         let namer = heap.namer();
-        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { kinds: Vec::new(), weak }));
+        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, ..RootOptions::default() }));
         let extra = extra(heap, &namer, index, &roots);
         let walked = heap.walker().walk_once(heap.progress(), || Builder {
             index,
@@ -154,7 +150,7 @@ impl HeapGraph {
         note_walks(heap.walker(), &walked.segments, &notes);
         let dangling = total(walked.visitors.iter().map(|v| v.dangling));
         if dangling > 0 {
-            notes.add(NoteKind::Invalid, None, format!("{dangling} references lead to no object and are left out"));
+            notes.add(NoteKind::Invalid, None, format!("{dangling} references do not point to an object and are ignored"));
         }
         let mut parts: Vec<(SegmentIndex, Part)> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
         parts.sort_by_key(|(segment, _)| *segment);
@@ -164,17 +160,15 @@ impl HeapGraph {
         let mut graph = HeapGraph {
             edges: CsrBuilder::default().finish()?.into(),
             types: heap.walker().types().list(),
-            rooted: rooted(index, &roots, |r| !r.flags.has(RootFlags::WEAK)),
             frozen: frozen(heap, index),
             roots,
-            dangling,
             type_of: IndexVec::with_capacity(objects),
             size_of: IndexVec::with_capacity(objects),
             large: FxHashMap::default(),
             modules: namer.modules(),
             index: Arc::clone(index),
         };
-        // Each part goes away as soon as it is taken over: two whole graphs at once would be too much.
+        // Parts are dropped as they are merged: two complete graphs at once would take too much memory.
         for (_, part) in parts {
             if let Some(e) = part.failed {
                 return Err(e.into());
@@ -188,16 +182,20 @@ impl HeapGraph {
         Ok(notes.finish(graph))
     }
 
-    /// A namer for an answer about this graph: it accounts for the modules that the graph was built with.
+    /// Creates a namer for an answer about this graph; it accounts for the modules used to build the graph.
     pub(crate) fn namer(&self, heap: &Heap) -> Namer {
         let namer = heap.namer();
         namer.include(&self.modules);
         namer
     }
 
-    /// Sorted ids of the objects held by roots that match `counts`.
+    /// Sorted ids of the objects held by roots for which `counts` is true.
     pub fn rooted_by(&self, counts: impl Fn(&Root) -> bool) -> Vec<ObjectId> {
-        rooted(&self.index, &self.roots, counts)
+        let picked = self.roots.roots.iter().filter(|r| counts(r));
+        let mut ids: Vec<ObjectId> = picked.filter_map(|r| self.index.id_of(r.object)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
     }
 
     /// Number of objects.
@@ -210,12 +208,7 @@ impl HeapGraph {
         self.index.ids()
     }
 
-    /// Whether there is no object.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Bytes of an object as SOS and ClrMD count them; 0 for an id that no object has.
+    /// Size of an object in bytes, as counted by SOS and ClrMD; 0 for an invalid id.
     pub fn size(&self, id: ObjectId) -> u64 {
         match self.size_of.get(id) {
             Some(&u32::MAX) => self.large.get(&id).copied().unwrap_or(u64::from(u32::MAX)),
@@ -234,7 +227,7 @@ impl HeapGraph {
         self.types.get(self.type_index(id)?).map(Arc::as_ref)
     }
 
-    /// Where an object lies; null for an id that no object has.
+    /// Address of an object; null for an invalid id.
     pub fn address(&self, id: ObjectId) -> Addr {
         self.index.address_of(id).unwrap_or(Addr::NULL)
     }
@@ -244,13 +237,13 @@ impl HeapGraph {
         self.kind(id).map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table))
     }
 
-    /// Which types `patterns` mean.
+    /// Which types match `patterns`.
     pub fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern]) -> IndexVec<TypeIndex, bool> {
         let wanted = |t: &Arc<ObjectType>| patterns.iter().any(|p| p.matches(t.method_table, || namer.name_or_address(t.method_table)));
         self.types.iter().map(|t| !t.is_free && wanted(t)).collect()
     }
 
-    /// The objects of the types that `patterns` mean, ascending.
+    /// The objects of types that match `patterns`, ascending.
     pub fn of_types(&self, namer: &Namer, patterns: &[TypePattern]) -> Vec<ObjectId> {
         let wanted = self.wanted_types(namer, patterns);
         self.ids().filter(|id| self.is_of(*id, &wanted)).collect()
@@ -261,32 +254,18 @@ impl HeapGraph {
         self.type_index(id).and_then(|t| wanted.get(t)).copied().unwrap_or(false)
     }
 
-    /// The roots that hold an object, weak ones left out unless asked for.
+    /// The roots that hold an object, without weak ones unless requested.
     pub fn roots_of(&self, id: ObjectId, weak: bool) -> impl Iterator<Item = &Root> {
         let address = self.address(id);
         self.roots.roots.iter().filter(move |r| r.object == address && (weak || !r.flags.has(RootFlags::WEAK)))
     }
-
-    /// Bytes of memory that the graph takes.
-    pub fn bytes(&self) -> u64 {
-        total([self.edges.bytes(), self.type_of.bytes(), self.size_of.bytes(), self.index.memory_bytes()])
-    }
 }
 
-/// The objects that no collection frees.
+/// The objects in frozen segments.
 fn frozen(heap: &Heap, index: &ObjectStarts) -> Vec<ObjectId> {
     let frozen = heap.walker().segments_enumerated().filter(|(_, s)| s.generation == Generation::Frozen);
     let mut ids: Vec<ObjectId> = frozen.filter_map(|(i, _)| index.of_segment(i)).flatten().collect();
     ids.sort_unstable();
-    ids
-}
-
-/// Sorted ids of the objects held by roots that match `counts`.
-fn rooted(index: &ObjectStarts, roots: &Roots, counts: impl Fn(&Root) -> bool) -> Vec<ObjectId> {
-    let picked = roots.roots.iter().filter(|r| counts(r));
-    let mut ids: Vec<ObjectId> = picked.filter_map(|r| index.id_of(r.object)).collect();
-    ids.sort_unstable();
-    ids.dedup();
     ids
 }
 

@@ -1,4 +1,4 @@
-//! The GC heap of one runtime: the walk, object starts, roots and graph, each made at first use.
+//! The GC heap of one runtime: walker, object starts, roots and graph, each built on first use.
 
 use std::sync::{Arc, OnceLock};
 
@@ -9,7 +9,7 @@ use crate::gc::{Gc, ObjectStarts, Walker};
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, Stacks};
 
-/// What the heap is made of.
+/// Parts of the heap.
 #[derive(Debug)]
 pub(super) struct Parts {
     gc: Arc<Answer<Gc>>,
@@ -17,12 +17,12 @@ pub(super) struct Parts {
     starts: OnceLock<Answer<Arc<ObjectStarts>>>,
     graph: OnceLock<Answer<HeapGraph>>,
     graph_with_weak: OnceLock<Answer<HeapGraph>>,
-    /// By what stacks count for, in the order of [`Stacks::ALL`].
+    /// One per treatment of stack values, in the order of [`Stacks::ALL`].
     dominators: [OnceLock<DominatorTree>; Stacks::ALL.len()],
 }
 
 impl Parts {
-    /// Prepares the walk. Without a readable thread list it finds its way by itself.
+    /// Prepares the walker. It also works without a readable thread list.
     pub(super) fn open(runtime: &Runtime) -> Result<Parts, ContractError> {
         let gc = Arc::clone(runtime.gc()?);
         let mut walker = Walker::new(&gc, runtime.threads_if_any())?;
@@ -49,7 +49,7 @@ impl Heap {
         Heap { inner: Arc::new(Inner { runtime, parts }) }
     }
 
-    /// Whether both are the same heap of the same opened dump.
+    /// Whether both are handles to the same heap of the same opened dump.
     pub(super) fn is(&self, other: &Heap) -> bool {
         Arc::ptr_eq(&self.inner.parts, &other.inner.parts)
     }
@@ -60,11 +60,12 @@ impl Heap {
     }
 
     /// The process's memory.
+    #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
         self.inner.runtime.memory()
     }
 
-    /// Caps in force.
+    /// The limits in force.
     pub fn limits(&self) -> &Limits {
         self.inner.runtime.limits()
     }
@@ -74,6 +75,7 @@ impl Heap {
     }
 
     /// The GC's structures.
+    #[doc(hidden)]
     pub fn gc(&self) -> &Gc {
         &self.inner.parts.gc
     }
@@ -83,17 +85,17 @@ impl Heap {
         self.inner.parts.walker.segments()
     }
 
-    /// The generation that `address` lies in; `None` outside of the heap.
+    /// The generation at `address`; `None` outside the heap.
     pub fn generation_of(&self, address: Addr) -> Option<Generation> {
         self.inner.parts.walker.generation_of(address)
     }
 
-    /// The walk.
+    /// The walker.
     pub(crate) fn walker(&self) -> &Walker {
         &self.inner.parts.walker
     }
 
-    /// Begins an answer about the heap: its notes start with those of opening the dump, the GC and the segments.
+    /// Begins an answer about the heap, with the notes of opening the dump, the GC and the segments.
     pub(crate) fn begin(&self) -> Collector {
         let notes = self.inner.runtime.begin();
         notes.extend(&self.inner.parts.gc.notes);
@@ -101,12 +103,12 @@ impl Heap {
         notes
     }
 
-    /// A namer for one answer.
+    /// Creates a namer for one answer.
     pub(crate) fn namer(&self) -> Namer {
         self.inner.runtime.namer()
     }
 
-    /// Where objects start: found by one walk, kept.
+    /// The object starts, found by one walk and cached.
     pub(crate) fn starts(&self) -> &Answer<Arc<ObjectStarts>> {
         self.inner.parts.starts.get_or_init(|| {
             let notes = Collector::new();
@@ -117,7 +119,7 @@ impl Heap {
         })
     }
 
-    /// The heap as a graph, with weak handles among its roots or without. Built once.
+    /// The heap as a graph, with or without weak handles among its roots. Built once.
     ///
     /// # Errors
     /// [`Error::Graph`] or [`Error::Memory`].
@@ -130,10 +132,10 @@ impl Heap {
         Ok(cell.get_or_init(|| graph))
     }
 
-    /// What each object retains; stacks count as roots as `stacks` says. Computed once for each.
+    /// Retained sizes, with stack values as roots according to `stacks`. Computed once per setting.
     ///
     /// # Errors
-    /// As [`Heap::graph`].
+    /// See [`Heap::graph`].
     pub(crate) fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error> {
         let graph = &self.graph(false)?.data;
         let place = Stacks::ALL.iter().zip(&self.inner.parts.dominators).find(|(s, _)| **s == stacks);

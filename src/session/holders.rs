@@ -1,42 +1,149 @@
-//! Which objects are rooted, and the roots of one, best first.
+//! Rooted objects, and the roots of one object by relevance. The one place that says what [`Stacks`] means.
+
+use rustc_hash::FxHashMap;
 
 use super::roots::{Root, RootFlags};
-use super::{HeapGraph, Namer};
+use super::{HeapGraph, Namer, ObjectSet};
+use crate::base::Notes;
 use crate::gc::{Gc, ObjectId};
-use crate::model::{RootKind, RootModel, Stacks};
+use crate::graph::Rank;
+use crate::model::{CoverageKind, RootCoverageModel, RootKind, RootModel, Stacks};
 
-impl HeapGraph {
-    /// Sorted ids of the rooted objects, as `stacks` says, and of the frozen ones: these live whoever holds them, so nothing
-    /// retains them.
-    pub fn starts(&self, stacks: Stacks) -> Vec<ObjectId> {
-        let and_frozen = |mut ids: Vec<ObjectId>| {
-            ids.extend(&self.frozen);
-            ids.sort_unstable();
-            ids.dedup();
-            ids
-        };
-        if stacks == Stacks::All {
-            return and_frozen(self.rooted.clone());
+/// Classes of roots, best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// Keeps its object alive for certain.
+    Exact,
+    /// A value of a stack or register, maybe a stale one.
+    Conservative,
+    /// Keeps nothing alive.
+    Weak,
+}
+
+impl Class {
+    /// Every class, in order.
+    const ALL: [Class; 3] = [Class::Exact, Class::Conservative, Class::Weak];
+}
+
+impl Root {
+    /// Whether it keeps its object alive.
+    pub fn counts(&self, stacks: Stacks) -> bool {
+        match self.class() {
+            Class::Exact => true,
+            Class::Conservative => stacks == Stacks::Conservative,
+            Class::Weak => false,
         }
-        let ids =
-            |conservative: bool| self.rooted_by(|r| !r.flags.has(RootFlags::WEAK) && r.flags.has(RootFlags::CONSERVATIVE) == conservative);
-        let mut precise = and_frozen(ids(false));
-        if stacks == Stacks::Fallback {
-            let reached = self.edges.reachable(precise.iter().copied());
-            precise.extend(ids(true).into_iter().filter(|id| !reached.contains(*id)));
-            precise.sort_unstable();
-        }
-        precise
     }
 
-    /// The roots of an object, for display: precise and named ones first, at most `most`.
-    pub fn root_models(&self, gc: &Gc, namer: &Namer, id: ObjectId, weak: bool, most: usize) -> Vec<RootModel> {
-        let mut roots: Vec<&Root> = self.roots_of(id, weak).collect();
-        // A static field says more than the handle of the array that it lies in, and any of them more than a stack word.
-        let rank = |r: &&Root| (r.flags.has(RootFlags::WEAK), r.flags.has(RootFlags::CONSERVATIVE), !is_named(r.kind));
-        roots.sort_by_key(rank);
+    fn class(&self) -> Class {
+        if self.flags.has(RootFlags::WEAK) {
+            Class::Weak
+        } else if self.flags.has(RootFlags::CONSERVATIVE) {
+            Class::Conservative
+        } else {
+            Class::Exact
+        }
+    }
+
+    /// Class, and order in the class: a static field says more than the handle of the array that it lies in.
+    fn rank(&self) -> Rank {
+        let order = match self.kind {
+            RootKind::Static => 0,
+            RootKind::ThreadStatic => 1,
+            kind => RootKind::ALL.iter().zip(2u8..).find(|(k, _)| **k == kind).map_or(u8::MAX, |(_, n)| n),
+        };
+        (self.class() as u8, order)
+    }
+}
+
+/// The rooted objects, each with the rank of its best root.
+pub(crate) struct Holders {
+    ranks: FxHashMap<ObjectId, Rank>,
+}
+
+impl Holders {
+    /// The rank of an object's best root; `None` for one without roots.
+    pub(crate) fn rank(&self, id: ObjectId) -> Option<Rank> {
+        self.ranks.get(&id).copied()
+    }
+
+    /// The objects by class of their best root, best class first; in a class by rank, then by address.
+    pub(crate) fn groups(&self) -> [Vec<ObjectId>; Class::ALL.len()] {
+        let mut sorted: Vec<(Rank, ObjectId)> = self.ranks.iter().map(|(id, rank)| (*rank, *id)).collect();
+        sorted.sort_unstable();
+        Class::ALL.map(|class| sorted.iter().filter(|((c, _), _)| *c == class as u8).map(|(_, id)| *id).collect())
+    }
+}
+
+impl HeapGraph {
+    /// The objects that something keeps alive: reached from roots, or frozen.
+    pub fn live(&self, stacks: Stacks) -> ObjectSet {
+        self.edges.reachable(self.rooted(stacks).into_iter().chain(self.frozen.iter().copied()))
+    }
+
+    /// The rooted objects, ascending, each once; weak roots left out.
+    pub fn rooted(&self, stacks: Stacks) -> Vec<ObjectId> {
+        self.rooted_by(|r| r.counts(stacks))
+    }
+
+    /// Where dominance starts: the objects of exact roots, and those of stack values that nothing else holds; ascending. Frozen
+    /// objects live whoever holds them, so nothing retains them: they are starts as well.
+    pub fn starts(&self, stacks: Stacks) -> Vec<ObjectId> {
+        let mut starts = self.rooted(Stacks::None);
+        starts.extend(&self.frozen);
+        if stacks != Stacks::None {
+            let reached = self.edges.reachable(starts.iter().copied());
+            starts.extend(self.rooted(stacks).into_iter().filter(|id| !reached.contains(*id)));
+        }
+        starts.sort_unstable();
+        starts.dedup();
+        starts
+    }
+
+    /// The rooted objects with the ranks of their roots; with `weak`, those of weak handles too.
+    pub(crate) fn holders(&self, stacks: Stacks, weak: bool) -> Holders {
+        let mut ranks: FxHashMap<ObjectId, Rank> = FxHashMap::default();
+        for root in self.roots.roots.iter().filter(|r| r.counts(stacks) || weak && r.class() == Class::Weak) {
+            let Some(id) = self.index.id_of(root.object) else { continue };
+            let rank = root.rank();
+            ranks.entry(id).and_modify(|best| *best = rank.min(*best)).or_insert(rank);
+        }
+        Holders { ranks }
+    }
+
+    /// How completely the dump shows each kind of root. Kinds that `stacks` leaves out are unavailable.
+    pub fn coverage(&self, stacks: Stacks) -> Vec<RootCoverageModel> {
+        let mut coverage = self.roots.coverage.clone();
+        for c in coverage.iter_mut().filter(|c| stacks == Stacks::None && c.kind.is_of_stacks()) {
+            (c.coverage, c.reason) = (CoverageKind::Unavailable, Some("left out by --stacks none".into()));
+        }
+        coverage
+    }
+
+    /// What could not be read of the roots that only some answers use: stacks, where these count.
+    pub(crate) fn root_notes(&self, stacks: Stacks) -> Option<&Notes> {
+        (stacks != Stacks::None).then_some(&self.roots.stack_notes)
+    }
+
+    /// The roots of an object, for display, at most `most`: exact and named ones first.
+    pub fn root_models(&self, gc: &Gc, namer: &Namer, id: ObjectId, (stacks, weak): (Stacks, bool), most: usize) -> Vec<RootModel> {
+        let mut roots: Vec<&Root> = self.roots_of(id, weak).filter(|r| r.counts(stacks) || r.class() == Class::Weak).collect();
+        roots.sort_by_key(|r| r.rank());
         roots.truncate(most);
         roots.into_iter().map(|r| self.root_model(gc, namer, r)).collect()
+    }
+
+    /// The rooted objects, each with what says most about its roots: see [`Roots::group`](super::roots::Roots::group).
+    pub fn root_groups(&self) -> FxHashMap<ObjectId, String> {
+        let mut best: FxHashMap<ObjectId, &Root> = FxHashMap::default();
+        for root in self.roots.roots.iter().filter(|r| r.class() != Class::Weak) {
+            let Some(id) = self.index.id_of(root.object) else { continue };
+            let known = best.entry(id).or_insert(root);
+            if root.rank() < known.rank() {
+                *known = root;
+            }
+        }
+        best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
     }
 
     fn root_model(&self, gc: &Gc, namer: &Namer, root: &Root) -> RootModel {
@@ -52,8 +159,4 @@ impl HeapGraph {
             thread: self.roots.thread_of(root).and_then(|t| t.managed_id),
         }
     }
-}
-
-fn is_named(kind: RootKind) -> bool {
-    matches!(kind, RootKind::Static | RootKind::ThreadStatic)
 }

@@ -1,8 +1,8 @@
-//! The session: one opened dump, and everything that is bound or built once for it.
+//! The session: one opened dump, and everything bound or built once for it.
 //!
-//! | room | what it holds |
+//! | type | represents |
 //! | --- | --- |
-//! | [`Dump`] | the file, its memory, modules and OS threads, limits; the way in |
+//! | [`Dump`] | the file, its memory, modules, OS threads and limits; the entry point |
 //! | [`Runtime`] | one .NET runtime: its description, GC, managed threads, types |
 //! | [`Heap`] | the GC heap: segments, the walk, object starts, roots, the graph |
 //! | [`Object`] | an object of the heap: its type, fields, elements, text, references |
@@ -10,9 +10,9 @@
 //! | [`Type`] | a loaded type: name, bases, fields, static fields |
 //! | [`Namer`] | names of types and fields for one answer |
 //!
-//! `Dump`, `Runtime`, `Heap`, `Object`, `Value` and `Type` are handles: cheap to clone, `Send + Sync`, without lifetimes. What they bind or build lazily
-//! is made once and shared. Each part is an [`Answer`](crate::base::Answer) with notes of its own, and an answer made of
-//! parts carries the notes of exactly those: asked twice, it says the same twice.
+//! `Dump`, `Runtime`, `Heap`, `Object`, `Value` and `Type` are handles: cheap to clone, `Send + Sync`, without lifetimes.
+//! Lazily bound or built parts are shared. Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer
+//! carries the notes of exactly the parts it uses, so repeated queries return the same notes.
 
 mod dump;
 mod edges;

@@ -1,4 +1,4 @@
-//! Type names for answers: made once per method table, and never a reason for an answer to fail.
+//! Type and field names for answers: computed once per method table, and never a reason to fail.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,19 +12,18 @@ use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
 use crate::clr::type_names::{NameQuality, TypeNames};
 use crate::contract::ContractError;
-use crate::gc::Object;
 use crate::memory::Memory;
 
-/// How deep structures lie in each other.
+/// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
 
 /// Fields by type and offset.
 type Paths = FxHashMap<(Addr, u64), Option<Arc<str>>>;
 
-/// Names types and fields for one answer, and keeps account of the modules that it took names from.
+/// Names types and fields for one answer, and records the modules that supplied names.
 ///
-/// Readers and opened metadata are the runtime's, bound once; what an answer says about missing names is about the modules
-/// that it named itself.
+/// Readers and metadata belong to the runtime and are shared; notes about missing names cover only the modules used by this
+/// answer.
 #[derive(Debug)]
 pub struct Namer {
     names: Option<Arc<TypeNames>>,
@@ -37,12 +36,12 @@ pub struct Namer {
     types_used: AtomicBool,
     paths: Mutex<Paths>,
     memory: Arc<Memory>,
-    /// Modules that the graph was built with, where the answer is about it.
+    /// Modules used to build the graph, for answers about it.
     more: Mutex<Vec<Arc<Module>>>,
 }
 
 impl Namer {
-    /// A namer for one answer about `runtime`; one that names nothing where its descriptor lacks what names need.
+    /// Creates a namer for one answer about `runtime`; it names nothing if the descriptor lacks the layouts.
     pub(crate) fn new(runtime: &Runtime) -> Namer {
         let memory = runtime.memory();
         let names = runtime.type_names().map(|names| Arc::new(names.for_answer()));
@@ -61,7 +60,7 @@ impl Namer {
         }
     }
 
-    /// The names of types; `None` where the descriptor lacks what they need.
+    /// The type names; `None` if the descriptor lacks the layouts.
     pub fn names(&self) -> Option<&Arc<TypeNames>> {
         self.names.as_ref()
     }
@@ -74,18 +73,18 @@ impl Namer {
     /// The types with their fields.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks what they need.
+    /// [`ContractError`] if the descriptor lacks the layouts.
     pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
         self.types_used.store(true, Ordering::Relaxed);
         self.types.as_ref().map_err(Clone::clone)
     }
 
-    /// The offsets of fields, where the descriptor has what they need.
+    /// The field layouts, if described.
     pub fn fields(&self) -> Option<&Fields> {
         self.types().ok().map(|t| t.fields())
     }
 
-    /// Modules that names were taken from, in order of address.
+    /// Modules that supplied names, by address.
     pub(crate) fn modules(&self) -> Vec<Arc<Module>> {
         let mut all = self.names.as_ref().map(|n| n.modules().seen()).unwrap_or_default();
         all.extend(self.more.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned());
@@ -94,33 +93,29 @@ impl Namer {
         all
     }
 
-    /// Accounts for modules that a part of the answer was built with.
+    /// Adds modules used by a part of the answer.
     pub(crate) fn include(&self, modules: &[Arc<Module>]) {
         self.more.lock().unwrap_or_else(PoisonError::into_inner).extend(modules.iter().cloned());
     }
 
-    /// The name of the type with this method table, as SOS and ClrMD print it, or `Module!0x02000123` without metadata.
+    /// The name of the type with this method table, as printed by SOS and ClrMD, or `Module!0x02000123` without metadata.
     pub fn name(&self, method_table: Addr) -> Option<String> {
         let name = self.names.as_ref()?.name(method_table);
         (name.quality != NameQuality::Unknown).then(|| name.name.clone())
     }
 
-    /// The name of the type, or its method table's address where nothing else is known: never nothing.
+    /// The name of the type, or its method table address if unknown.
     pub fn name_or_address(&self, method_table: Addr) -> String {
         self.name(method_table).unwrap_or_else(|| method_table.to_string())
     }
 
-    /// File name of the module that defines the type; of arrays, the element's.
+    /// File name of the module that defines the type; for arrays, the element type.
     pub fn module(&self, method_table: Addr) -> Option<String> {
         self.names.as_ref()?.name(method_table).module.clone()
     }
 
-    /// The field that lies at `offset` of `object`: `_items`, `[3]` in an array, `[3].key` in an array of structures.
-    pub fn field_at(&self, object: &Object<'_>, offset: u64) -> Option<String> {
-        self.path_at(object.ty.method_table, offset)
-    }
-
-    /// The field that lies at `offset` of an object of the type at `method_table`: see [`Namer::field_at`].
+    /// The field that lies at `offset` of an object of the type at `method_table`: `_items`, `[3]` in an
+    /// array, `[3].key` in an array of structures.
     pub fn path_at(&self, method_table: Addr, offset: u64) -> Option<String> {
         let tables = self.names.as_ref()?.method_tables();
         let info = tables.read(method_table).ok()?;
@@ -128,12 +123,12 @@ impl Namer {
             return self.path(method_table, offset).map(|p| p.to_string());
         }
         let word = self.memory.ptr_bytes();
-        // The base size counts the header word before the object and everything up to the first element.
+        // The base size covers the header word before the object and everything up to the first element.
         let within = offset.checked_sub(u64::from(info.base_size).checked_sub(word)?)?;
         let stride = u64::from(info.component_size);
         let (index, inner) = (within.checked_div(stride)?, within.checked_rem(stride)?);
         let element = tables.element_type(method_table).ok()?;
-        // Offsets of a structure's fields count from its box.
+        // Field offsets of a structure are relative to its box.
         match self.path(element, inner.checked_add(word)?) {
             Some(path) if tables.read(element).is_ok_and(|e| e.category == Category::ValueType) => Some(format!("[{index}].{path}")),
             _ => Some(format!("[{index}]")),
@@ -153,7 +148,7 @@ impl Namer {
         let types = self.types().ok()?;
         let fields = types.instance_fields(mt)?;
         let mut instance = fields.iter().filter(|f| f.storage == Storage::Instance);
-        // Structures may overlap in unions; the last field that begins at or before the place holds it.
+        // Fields may overlap in unions: take the last one that begins at or before the offset.
         if let Some(exact) = instance.clone().find(|f| f.offset == offset && !f.is_structure()) {
             return Some(exact.name.clone());
         }
@@ -166,7 +161,7 @@ impl Namer {
         Some(rest.map_or_else(|| outer.name.clone(), |rest| format!("{}.{rest}", outer.name)))
     }
 
-    /// The text of the string field `field` of the object at `object`, whose type is at `method_table`.
+    /// The text of the string field `field` of the object at `object` with this method table.
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
         const LONGEST: u32 = 1024;
         let types = self.types().ok()?;
@@ -175,7 +170,7 @@ impl Namer {
         types.strings().until_nul(text, LONGEST)
     }
 
-    /// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
+    /// Notes names taken from unproven files, and names missing for lack of metadata.
     pub(crate) fn note(&self, notes: &Collector) {
         notes.extend(&self.name_losses);
         if let Some(why) = &self.nameless {
@@ -190,7 +185,7 @@ impl Namer {
         }
     }
 
-    /// `answer`, with the notes about names: for rows that are named while they are printed.
+    /// `answer` with the notes about names, for rows named during printing.
     pub fn noted<T>(&self, answer: Answer<T>) -> Answer<T> {
         let notes = Collector::new();
         let data = notes.take(answer);
@@ -199,20 +194,20 @@ impl Namer {
     }
 }
 
-/// Notes where names came from files that the dump cannot vouch for, and where there was nothing to take them from.
+/// Notes names taken from unproven files, and names missing for lack of metadata.
 fn note_modules(modules: &[Arc<Module>], notes: &Collector) {
     let mut nameless = Vec::new();
     for module in modules {
         let name = module.simple_name().unwrap_or("a module").to_string();
         match &module.origin {
             MetadataOrigin::UnverifiedFile(path) => {
-                let what = format!("names of {name} come from {}: the dump holds nothing that proves that file", path.display());
+                let what = format!("names of {name} come from {}: the dump cannot prove that the file matches", path.display());
                 notes.add(NoteKind::ModuleMismatch, None, what);
             }
             MetadataOrigin::None => {
-                // The file is at hand, and still there are no names: that needs a reason.
+                // The file exists but supplies no names: give the reason.
                 if let Some((path, why)) = module.rejected.first() {
-                    notes.add(NoteKind::ModuleMismatch, None, format!("{} gives no names of {name}: {why}", path.display()));
+                    notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for names of {name}: {why}", path.display()));
                 }
                 nameless.push(name);
             }
@@ -223,7 +218,7 @@ fn note_modules(modules: &[Arc<Module>], notes: &Collector) {
         let (shown, rest) = nameless.split_at_checked(5).unwrap_or((&nameless, &[]));
         let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
         let what = format!(
-            "types of {}{more} have no names: their metadata is not in the dump; --modules DIR with the application's files gives them names",
+            "types of {}{more} have no names: their metadata is not in the dump; --modules DIR with the application's files supplies them",
             shown.join(", ")
         );
         notes.add(NoteKind::NoMetadata, None, what);

@@ -10,7 +10,7 @@ use crate::clr::values::{ArrayShape, Place};
 use crate::gc::ObjectType;
 use crate::model::Generation;
 
-/// An object of the heap: where it lies, and its type.
+/// An object of the heap: its address and type.
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
@@ -34,7 +34,7 @@ impl fmt::Debug for Object {
     }
 }
 
-/// The same place of the same heap.
+/// Equal if at the same address in the same heap.
 impl PartialEq for Object {
     fn eq(&self, other: &Object) -> bool {
         self.address == other.address && self.heap.is(&other.heap)
@@ -43,36 +43,35 @@ impl PartialEq for Object {
 
 impl Eq for Object {}
 
-/// A reference that an object holds.
+/// A reference stored in an object.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// Bytes from the start of the object that holds it.
+    /// Offset in bytes from the start of the referring object.
     pub offset: u64,
-    /// The field that holds it: `_items`, `[3]` in an array, `[3].key` in an array of structures; `None` where fields are not
-    /// described.
+    /// The field: `_items`, `[3]` in an array, `[3].key` in an array of structures; `None` if unknown.
     pub field: Option<String>,
-    /// Where it leads. `None` where the dump has no object there: damage, or a reference into the middle of one.
+    /// The target. `None` if there is no object: corruption, or an interior pointer.
     pub object: Option<Object>,
-    /// The address that it holds.
+    /// The address stored.
     pub address: Addr,
 }
 
 impl Heap {
     /// The object that starts at `address`.
     ///
-    /// What lies there must look like an object; that one starts there is not proven. [`Heap::object_around`] proves it with a
-    /// walk, and also takes addresses inside of objects.
+    /// Only checks for a plausible object. [`Heap::object_around`] proves with a walk that one starts there, and also accepts
+    /// interior addresses.
     ///
     /// # Errors
-    /// [`Error::NoObject`] where there is none, or where free space is.
+    /// [`Error::NoObject`] if there is none, or free space.
     pub fn object(&self, address: Addr) -> Result<Object, Error> {
         self.object_if_any(address).ok_or(Error::NoObject(address))
     }
 
-    /// The object that starts at `address`, or around it. The first call walks the heap once to find where objects start.
+    /// The object at or around `address`. The first call walks the heap to find object starts.
     ///
     /// # Errors
-    /// [`Error::NoObject`] where there is none.
+    /// [`Error::NoObject`] if there is none.
     pub fn object_around(&self, address: Addr) -> Result<Object, Error> {
         let (_, start) = self.starts().data.containing(self.walker(), address).ok_or(Error::NoObject(address))?;
         self.object(start)
@@ -89,17 +88,17 @@ impl Heap {
 }
 
 impl Object {
-    /// Where it starts: the address of its method table pointer, as references to it hold it.
+    /// Its address, that of the method table pointer.
     pub fn address(&self) -> Addr {
         self.address
     }
 
-    /// Bytes that it takes, as SOS and ClrMD count them: header word included, not rounded up to the heap's alignment.
+    /// Its size in bytes as counted by SOS and ClrMD: header word included, not rounded up to the heap alignment.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// The heap that it lies in.
+    /// Its heap.
     pub fn heap(&self) -> &Heap {
         &self.heap
     }
@@ -114,13 +113,13 @@ impl Object {
         Type::new(&self.heap, self.ty.method_table)
     }
 
-    /// Full name of its type, as SOS and ClrMD print it; `Module!0x02000012` without metadata, the method table's address
-    /// where nothing is known.
+    /// Full name of its type as printed by SOS and ClrMD; `Module!0x02000012` without metadata, the method table address if
+    /// unknown.
     pub fn type_name(&self) -> String {
         self.heap.type_name(self.ty.method_table)
     }
 
-    /// Its generation; `None` outside of all segments.
+    /// Its generation; `None` outside all segments.
     pub fn generation(&self) -> Option<Generation> {
         self.heap.generation_of(self.address)
     }
@@ -135,8 +134,8 @@ impl Object {
         self.ty.is_string
     }
 
-    /// Elements of an array in all dimensions, UTF-16 units of a string; `None` for other objects, and where the length is not
-    /// in the dump.
+    /// Total elements of an array, or UTF-16 code units of a string; `None` for other objects, or if the length is not in the
+    /// dump.
     pub fn length(&self) -> Option<u64> {
         if self.ty.component_size == 0 {
             return None;
@@ -145,12 +144,12 @@ impl Object {
         memory.u32(self.address.plus(memory.ptr_bytes())).ok().map(u64::from)
     }
 
-    /// The instance field `name`: `_total`. Where a type hides a field of its base, its own. A property of C# that has its field made
-    /// by the compiler is found by the property's name: `Total` for `<Total>k__BackingField`.
+    /// The instance field `name`, such as `_total`. A field of the type itself hides base fields of the same name. The backing
+    /// field of a C# auto-property is also found by the property name: `Total` for `<Total>k__BackingField`.
     ///
     /// # Errors
-    /// [`Error::Value`]: [`ValueError::NoField`], or [`ValueError::NoLayout`] where the dump lacks what describes the fields;
-    /// [`Error::Contract`] where the runtime does not describe fields at all.
+    /// [`Error::Value`]: [`ValueError::NoField`], or [`ValueError::NoLayout`] if the layout is not in the dump;
+    /// [`Error::Contract`] if the runtime does not describe fields.
     pub fn field(&self, name: &str) -> Result<Value, Error> {
         Value::field_of(&self.heap, self.ty.method_table, self.address, name)
     }
@@ -158,7 +157,7 @@ impl Object {
     /// All instance fields, inherited ones first. Arrays and strings have none.
     ///
     /// # Errors
-    /// As [`Object::field`].
+    /// See [`Object::field`].
     pub fn fields(&self) -> Result<Vec<Value>, Error> {
         if self.ty.is_array || self.ty.is_string {
             return Ok(Vec::new());
@@ -166,10 +165,10 @@ impl Object {
         Value::fields_of(&self.heap, self.ty.method_table, self.address)
     }
 
-    /// The value in a box: of a boxed structure, enum or primitive.
+    /// The boxed value, of a boxed structure, enum or primitive.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] where it is no box.
+    /// [`ValueError::WrongType`] if it is not a boxed value.
     pub fn boxed(&self) -> Result<Value, Error> {
         let readers = self.heap.runtime().readers()?;
         let info = readers.types().names().method_tables().read(self.ty.method_table);
@@ -178,10 +177,10 @@ impl Object {
         Ok(Value::new(&self.heap, place, What::Boxed { of: self.ty.method_table }))
     }
 
-    /// The text of a string, all of it. Halves of surrogate pairs that stand alone become U+FFFD.
+    /// The full text of a string. Lone surrogates become U+FFFD.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] where it is no string, [`ValueError::Absent`] where its text is not all in the dump.
+    /// [`ValueError::WrongType`] if it is not a string, [`ValueError::Absent`] if part of the text is not in the dump.
     pub fn string(&self) -> Result<String, Error> {
         if !self.ty.is_string {
             return Err(self.not("System.String").into());
@@ -191,11 +190,11 @@ impl Object {
         Ok(text.ok_or_else(absent)?.0)
     }
 
-    /// Element number `index` of an array, counted from 0 over all dimensions, the last one running fastest.
+    /// The element at `index` of an array, from 0, in row-major order across all dimensions.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] where it is no array, [`ValueError::NoElement`] behind its end, [`ValueError::NoLayout`] where
-    /// the dump lacks what describes the elements.
+    /// [`ValueError::WrongType`] if it is not an array, [`ValueError::NoElement`] beyond its end, [`ValueError::NoLayout`] if the
+    /// element layout is not in the dump.
     pub fn element(&self, index: u64) -> Result<Value, Error> {
         let (shape, place) = self.shape()?;
         if index >= shape.length {
@@ -207,7 +206,7 @@ impl Object {
     /// The elements of an array, in order.
     ///
     /// # Errors
-    /// As [`Object::element`].
+    /// See [`Object::element`].
     pub fn elements(&self) -> Result<impl DoubleEndedIterator<Item = Value> + Send + use<>, Error> {
         let (shape, place) = self.shape()?;
         let array = self.clone();
@@ -231,7 +230,7 @@ impl Object {
         Ok((Arc::new(shape), place))
     }
 
-    /// The references that it holds, in the order of their offsets; null ones are left out.
+    /// Its non-null references, by offset.
     pub fn references(&self) -> Vec<Reference> {
         let generation = self.generation().unwrap_or(Generation::Gen0);
         let mut found = Vec::new();
@@ -247,13 +246,13 @@ impl Object {
         found.into_iter().map(reference).collect()
     }
 
-    /// The objects of the heap that hold a reference to this one, by a walk of the heap: see [`Heap::objects`].
+    /// The objects that refer to this one, found by walking the heap: see [`Heap::objects`].
     pub fn referrers(&self) -> impl Iterator<Item = Object> + use<> {
         let target = self.address;
         self.heap.objects().filter(move |o| o.refers_to(target))
     }
 
-    /// Whether one of its references leads to `address`.
+    /// Whether one of its references points to `address`.
     pub fn refers_to(&self, address: Addr) -> bool {
         let mut found = false;
         let generation = self.generation().unwrap_or(Generation::Gen0);

@@ -1,4 +1,4 @@
-//! The objects of a heap, one after the other.
+//! Iterators over the objects of a heap.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -11,20 +11,20 @@ use crate::base::{Addr, Collector, IndexVec, Indices, Notes, glob};
 use crate::gc::{ObjectType, SegmentIndex, TypeIndex};
 use crate::model::SegmentModel;
 
-/// Objects of the first batch: whoever wants a few only does not wait for many.
+/// Size of the first batch: small, so that `take(n)` starts quickly.
 const FIRST_BATCH: usize = 64;
-/// Objects of the largest batch.
+/// Size of the largest batch.
 const FULL_BATCH: usize = 1 << 12;
 
-/// Iterates over the objects of a heap, or of one segment, in the order of heaps, generations and addresses. Free space is
-/// left out.
+/// Iterates over the objects of a heap or one segment, ordered by heap, generation and address, without free space.
 ///
-/// It walks as it goes: dropped early, the rest of the heap is not read. What it could not walk is in [`Objects::notes`].
+/// The walk is lazy: if dropped early, the rest of the heap is not read. [`Objects::notes`] reports what could not be
+/// walked.
 pub struct Objects {
     heap: Heap,
-    /// Segments to come.
+    /// Remaining segments.
     segments: Indices<SegmentIndex>,
-    /// The segment that is being walked, and where to go on.
+    /// The current segment, and where to resume.
     at: Option<(SegmentIndex, Option<Addr>)>,
     batch: std::vec::IntoIter<Object>,
     size: usize,
@@ -33,7 +33,7 @@ pub struct Objects {
     notes: Collector,
 }
 
-/// The types met so far; `None` within for those that are not wanted.
+/// The types seen so far; `None` for unwanted ones.
 type Wanted = IndexVec<TypeIndex, Option<Option<Arc<ObjectType>>>>;
 
 impl fmt::Debug for Objects {
@@ -43,14 +43,14 @@ impl fmt::Debug for Objects {
 }
 
 impl Heap {
-    /// The objects of the heap, in the order of heaps, generations and addresses.
+    /// The objects of the heap, ordered by heap, generation and address.
     ///
-    /// Walks as it goes; `take(10)` reads no more than ten objects need. For all cores see [`Heap::par_objects`].
+    /// The walk is lazy: `take(10)` reads little more than ten objects. For a parallel walk see [`Heap::par_objects`].
     pub fn objects(&self) -> Objects {
         self.objects_within(self.walker().segment_indices(), None)
     }
 
-    /// The objects of one of [`Heap::segments`], in the order of addresses; none where it is no segment of this heap.
+    /// The objects of one of [`Heap::segments`], by address; none if it is not a segment of this heap.
     ///
     /// ```
     /// use rayon::prelude::*;
@@ -66,17 +66,17 @@ impl Heap {
         self.objects_within(found.map_or_else(|| Indices::up_to(0), |(i, _)| Indices::new(i, 1)), None)
     }
 
-    /// The objects whose type's full name matches `pattern`, in which `*` matches any text and `?` one character:
+    /// The objects of types with a full name that matches `pattern`, where `*` matches any text and `?` one character:
     /// `Lab.Order`, `System.Collections.Generic.Dictionary<*>`.
     ///
     /// # Errors
-    /// [`Error::Contract`] where the runtime does not describe what names of types need.
+    /// [`Error::Contract`] if the runtime lacks the layouts that type names need.
     pub fn objects_of(&self, pattern: &str) -> Result<Objects, Error> {
         self.runtime().type_names()?;
         Ok(self.objects_within(self.walker().segment_indices(), Some(pattern.into())))
     }
 
-    /// The objects of the heap in parallel, segment by segment, in rayon's current pool.
+    /// The objects of the heap, walked in parallel by segment in rayon's current pool.
     pub fn par_objects(&self) -> impl ParallelIterator<Item = Object> {
         self.segments().par_iter().flat_map_iter(|s| self.objects_in(s))
     }
@@ -96,7 +96,7 @@ impl Heap {
 }
 
 impl Objects {
-    /// What the walk so far could not read: objects may be missing. Used up, of all that it was to walk.
+    /// What the walk could not read so far; objects may be missing. Complete once the iterator is exhausted.
     pub fn notes(&self) -> Notes {
         let notes = Collector::new();
         notes.extend(&self.notes.notes());
@@ -106,7 +106,7 @@ impl Objects {
         notes.into_notes()
     }
 
-    /// Walks until the batch is full, or to the end of the segment.
+    /// Walks until the batch is full or the segment ends.
     fn fill(&mut self) -> Option<()> {
         let (index, from) = match self.at.take() {
             Some(at) => at,
@@ -135,7 +135,7 @@ impl Objects {
     }
 }
 
-/// The type, where its objects are wanted. Asked once per type: a name costs a look into metadata.
+/// The type, if its objects are wanted. Called once per type: names are read from metadata.
 fn wanted(heap: &Heap, types: &mut Wanted, pattern: Option<&str>, ty: &ObjectType) -> Option<Arc<ObjectType>> {
     let decide = || {
         let named = !ty.is_free && pattern.is_none_or(|p| glob(p, &heap.type_name(ty.method_table)));

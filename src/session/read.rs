@@ -22,23 +22,22 @@ const NINT: u8 = 0x18;
 const NUINT: u8 = 0x19;
 const FUNCTION: u8 = 0x1b;
 
-/// What a [`Value`] can be read as.
+/// A type that a [`Value`] can be read as.
 ///
 /// | Rust | .NET |
 /// | --- | --- |
 /// | `bool` | `Boolean` |
-/// | `char` | `Char` that is no half of a surrogate pair |
-/// | `u8`, `u16`, `u32`, `u64` | `Byte`, `UInt16` or `Char`, `UInt32`, `UInt64`, and enums made of them |
-/// | `i8`, `i16`, `i32`, `i64` | `SByte`, `Int16`, `Int32`, `Int64`, and enums made of them |
+/// | `char` | `Char`, unless it is a surrogate |
+/// | `u8`, `u16`, `u32`, `u64` | `Byte`, `UInt16` or `Char`, `UInt32`, `UInt64`, and enums based on them |
+/// | `i8`, `i16`, `i32`, `i64` | `SByte`, `Int16`, `Int32`, `Int64`, and enums based on them |
 /// | `i128` | any integer: those above, `Char`, `nint`, `nuint` |
 /// | `f32`, `f64` | `Single`, `Double` |
-/// | [`Addr`] | `nint`, `nuint`, pointers; of references the address alone |
-/// | [`Object`] | a reference that is not null |
-/// | [`String`] | a reference to a string that is not null |
+/// | [`Addr`] | `nint`, `nuint`, pointers; the address of a reference |
+/// | [`Object`] | a non-null reference |
+/// | [`String`] | a non-null reference to a string |
 /// | `Option<T>` | a reference or a `Nullable<T>` that may be null |
 ///
-/// Widths must match: a field read with the wrong one is a mistake about the type, not a conversion. Implement it for your own
-/// structures:
+/// Widths must match: there are no implicit conversions. Implement it for your own structures:
 ///
 /// ```
 /// use gcdump::{Error, FromValue, Value};
@@ -61,7 +60,7 @@ pub trait FromValue: Sized {
     /// Reads `value`.
     ///
     /// # Errors
-    /// [`Error::Value`] where it is of another type or not in the dump.
+    /// [`Error::Value`] if it has another type or is not in the dump.
     fn from_value(value: &Value) -> Result<Self, Error>;
 }
 

@@ -1,4 +1,4 @@
-//! What the handles of the library read with.
+//! Readers shared by the handles of the library.
 
 use super::{Namer, Runtime};
 use crate::clr::fields::Types;
@@ -6,8 +6,8 @@ use crate::clr::statics::Statics;
 use crate::clr::values::{ValueLimits, Values};
 use crate::contract::ContractError;
 
-/// Readers of types, values and static fields, bound once for a runtime. An answer has a [`Namer`] of its own, which says
-/// what is missing from that answer; handles share this one.
+/// Readers of types, values and static fields, bound once per runtime and shared by all handles. Answers use their own
+/// [`Namer`], which reports what is missing from that answer.
 #[derive(Debug)]
 pub(super) struct Readers {
     pub(super) namer: Namer,

@@ -1,4 +1,4 @@
-//! One .NET runtime of the process, its parts bound at first use.
+//! One .NET runtime of the process; its parts are bound on first use.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +12,7 @@ use crate::clr::threads::{Thread, Threads};
 use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Description, Descriptor};
 use crate::dump::DumpFile;
-use crate::gc::Gc;
+use crate::gc::{Collections, Gc};
 use crate::memory::{FileSearch, Memory};
 
 type Bound<T> = OnceLock<Result<T, ContractError>>;
@@ -26,7 +26,6 @@ struct Inner {
     gc: Bound<Arc<Answer<Gc>>>,
     threads: Bound<Answer<Vec<Thread>>>,
     names: OnceLock<Named>,
-    types: Bound<Arc<Types>>,
     heap: Bound<Arc<Parts>>,
     readers: Bound<Readers>,
 }
@@ -40,46 +39,50 @@ pub struct Runtime {
 impl Runtime {
     pub(super) fn new(process: Arc<Process>, description: Description) -> Runtime {
         let (gc, threads, heap) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (names, types, readers) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, types, heap, readers }) }
+        let (names, readers) = (OnceLock::new(), OnceLock::new());
+        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, heap, readers }) }
     }
 
     /// What is known about the runtime: version, module, where its layouts come from, the descriptor.
+    #[doc(hidden)]
     pub fn description(&self) -> &Description {
         &self.inner.description
     }
 
     /// Types, fields, globals and contracts of the runtime.
+    #[doc(hidden)]
     pub fn descriptor(&self) -> &Arc<Descriptor> {
         &self.inner.description.descriptor
     }
 
     /// The process's memory.
+    #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
         &self.inner.process.memory
     }
 
     /// The dump file.
+    #[doc(hidden)]
     pub fn file(&self) -> &DumpFile {
         &self.inner.process.file
     }
 
-    /// Caps in force.
+    /// The limits in force.
     pub fn limits(&self) -> &Arc<Limits> {
         &self.inner.process.limits
     }
 
-    /// Where module files may be looked for.
+    /// Where to search for module files.
     pub(crate) fn search(&self) -> &FileSearch {
         &self.inner.process.search
     }
 
-    /// Told about work that takes long.
+    /// Progress reporting of long operations.
     pub(crate) fn progress(&self) -> &dyn Progress {
         &*self.inner.process.progress
     }
 
-    /// Begins an answer about this runtime: its notes start with those of opening the dump.
+    /// Begins an answer about this runtime, with the notes of opening the dump.
     pub(crate) fn begin(&self) -> Collector {
         let notes = Collector::new();
         notes.extend(&self.inner.process.notes);
@@ -90,19 +93,26 @@ impl Runtime {
     ///
     /// # Errors
     /// [`ContractError`] where the runtime does not advertise the GC contract in a version that is read, or lacks a part of it.
+    #[doc(hidden)]
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
         bound(&self.inner.gc, || Gc::bind(self.memory(), self.descriptor(), self.limits()).map(Arc::new))
     }
 
-    /// The managed threads, in the order of the runtime's list. Where the list breaks, those before the break.
+    /// What the GC keeps of its collections. `None` where its records were not found; `notes` tells if the dump lacks them.
+    pub(crate) fn collections(&self, notes: &Collector) -> Option<Collections> {
+        let image = self.description().gc_image.as_ref()?;
+        notes.take(self.gc().ok()?.collections(image))
+    }
+
+    /// The managed threads, in the order of the runtime's list, up to the first broken link.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks the thread list.
+    /// [`ContractError`] if the descriptor lacks the thread list.
     pub fn threads(&self) -> Result<&Answer<Vec<Thread>>, ContractError> {
         bound(&self.inner.threads, || Ok(self.thread_reader()?.list()))
     }
 
-    /// The managed threads, for answers that are answers without them: none where the list cannot be read.
+    /// The managed threads, for answers that do not depend on them: none if the list cannot be read.
     pub(crate) fn threads_if_any(&self) -> &[Thread] {
         self.threads().map_or(&[], |list| list.data.as_slice())
     }
@@ -122,12 +132,12 @@ impl Runtime {
     /// Reader of the thread list.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks it.
+    /// [`ContractError`] if the descriptor lacks it.
     pub(crate) fn thread_reader(&self) -> Result<Threads, ContractError> {
         Threads::bind(self.memory(), self.descriptor(), self.limits())
     }
 
-    /// Names of types, bound once: the cache of modules behind it serves every [`Namer`].
+    /// Type names, bound once: every [`Namer`] shares its module cache.
     pub(crate) fn type_names(&self) -> Result<&Arc<TypeNames>, ContractError> {
         self.named().0.as_ref().map_err(Clone::clone)
     }
@@ -149,23 +159,20 @@ impl Runtime {
     ///
     /// # Errors
     /// [`ContractError`] where the descriptor lacks what they need.
+    #[doc(hidden)]
     pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
-        let bind = || {
-            let names = Arc::clone(self.type_names()?);
-            Types::new(self.memory(), self.descriptor(), names, self.limits()).map(Arc::new)
-        };
-        bound(&self.inner.types, bind)
+        self.readers()?.namer.types()
     }
 
-    /// A namer for one answer.
+    /// Creates a namer for one answer.
     pub(crate) fn namer(&self) -> Namer {
         Namer::new(self)
     }
 
-    /// What objects, values and types are read with, bound once.
+    /// The readers of objects, values and types, bound once.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks what types and fields need.
+    /// [`ContractError`] if the descriptor lacks the layouts of types and fields.
     pub(super) fn readers(&self) -> Result<&Readers, ContractError> {
         bound(&self.inner.readers, || Readers::bind(self))
     }
@@ -173,7 +180,7 @@ impl Runtime {
     /// The GC heap.
     ///
     /// # Errors
-    /// [`Error::Contract`] where the descriptor lacks what the heap's structures or the sizes of objects need.
+    /// [`Error::Contract`] if the descriptor lacks the layouts of heap structures or objects.
     pub fn heap(&self) -> Result<Heap, Error> {
         let parts = bound(&self.inner.heap, || Parts::open(self).map(Arc::new))?;
         Ok(Heap::new(self.clone(), Arc::clone(parts)))

@@ -1,4 +1,4 @@
-//! Reads static fields, with their values.
+//! Reads static fields with their values.
 
 use rustc_hash::FxHashSet;
 
@@ -11,14 +11,14 @@ use crate::clr::threads::Thread;
 use crate::clr::values::Values;
 use crate::model::{FieldValue, StaticModel, StaticThread, StaticsReport, ValueKind};
 
-/// What is wanted.
+/// Arguments of `statics`.
 #[derive(Clone, Debug, Default)]
 pub struct StaticsQuery {
-    /// Pattern of the declaring type's name.
+    /// Pattern for the name of the declaring type.
     pub pattern: Option<String>,
-    /// Whether thread statics are wanted, and nothing else.
+    /// Read thread statics instead of ordinary ones.
     pub thread_statics: bool,
-    /// Whether fields without memory are listed, not only counted, and those that lie in module images.
+    /// List uninitialized fields instead of only counting them, and initial values in module images (RVA fields).
     pub everything: bool,
 }
 
@@ -33,12 +33,12 @@ pub struct StaticsReader<'t> {
 }
 
 impl<'t> StaticsReader<'t> {
-    /// A reader over what the caller has bound.
+    /// Creates a reader from parts bound by the caller.
     pub fn new(types: &'t Types, values: &'t Values, statics: &'t Statics, threads: &'t [Thread]) -> Self {
         StaticsReader { types, values, statics, threads }
     }
 
-    /// The static fields of all loaded types and of `more` (types that the caller has met, of heap objects for instance).
+    /// The static fields of all loaded types and of `more`, such as types of heap objects.
     pub fn all(&self, more: &[Addr], options: &StaticsQuery) -> StaticsReport {
         let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new() };
         let mut seen = FxHashSet::default();
@@ -47,11 +47,11 @@ impl<'t> StaticsReader<'t> {
             let wanted = |f: &&Field| match f.storage {
                 Storage::ThreadStatic => options.thread_statics,
                 Storage::Static => !options.thread_statics,
-                // Nearly all of them are the initial values of arrays, under names that are hashes.
+                // Nearly all are array initializers named by hash.
                 Storage::Rva => !options.thread_statics && options.everything,
                 Storage::Instance => false,
             };
-            // Names cost more than fields: most types have no statics.
+            // Check fields before names, which are expensive: most types have no statics.
             let Some(fields) = self.fields(*mt) else { continue };
             if !fields.iter().any(|f| wanted(&f)) {
                 continue;
@@ -79,12 +79,12 @@ impl<'t> StaticsReader<'t> {
         report
     }
 
-    /// The static fields of one type; thread statics once for each thread.
+    /// The static fields of one type; thread statics once per thread.
     pub fn of_type(&self, mt: Addr) -> Vec<StaticModel> {
         self.fields(mt).iter().flat_map(|list| list.iter()).flat_map(|f| self.models(mt, f)).collect()
     }
 
-    /// The static fields of a type that can have values: a generic type without arguments has none.
+    /// The static fields of a type that can have values; open generic types have none.
     fn fields(&self, mt: Addr) -> Option<std::sync::Arc<Vec<Field>>> {
         let info = self.types.names().method_tables().read(mt).ok()?;
         (info.generics != Generics::Definition && !info.is_array).then(|| self.types.static_fields(mt))?

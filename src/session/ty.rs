@@ -13,10 +13,10 @@ use crate::clr::threads::Thread;
 use crate::clr::values::{Place, Values};
 use crate::model::Storage;
 
-/// Base types of one type: damage can chain them without end.
+/// Maximum base types: corruption can create cycles.
 const MAX_BASES: usize = 256;
 
-/// A type that the runtime has loaded. Generic types are loaded once for each set of arguments.
+/// A loaded type. Generic types are loaded once per set of arguments.
 ///
 /// ```
 /// let runtime = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?;
@@ -37,7 +37,7 @@ impl fmt::Debug for Type {
     }
 }
 
-/// The same method table of the same heap.
+/// Equal if they have the same method table in the same heap.
 impl PartialEq for Type {
     fn eq(&self, other: &Type) -> bool {
         self.method_table == other.method_table && self.heap.is(&other.heap)
@@ -47,11 +47,11 @@ impl PartialEq for Type {
 impl Eq for Type {}
 
 impl Runtime {
-    /// The loaded types whose full name matches `pattern`, in which `*` matches any text and `?` one character; in the order of
-    /// modules, generic instances last.
+    /// The loaded types with a full name that matches `pattern`, where `*` matches any text and `?` one character; by module,
+    /// generic instances last.
     ///
     /// # Errors
-    /// [`Error::Contract`] where the runtime does not describe types.
+    /// [`Error::Contract`] if the runtime does not describe types.
     pub fn types_of(&self, pattern: &str) -> Result<Vec<Type>, Error> {
         let heap = self.heap()?;
         let types = self.readers()?.types();
@@ -59,11 +59,11 @@ impl Runtime {
         Ok(all.filter(|mt| glob(pattern, &types.names().name(*mt).name)).map(|mt| Type::new(&heap, mt)).collect())
     }
 
-    /// The loaded type with this full name: `Lab.Order`, `System.Collections.Generic.List<System.Int32>`. The first, where several
-    /// modules have one.
+    /// The loaded type with this full name: `Lab.Order`, `System.Collections.Generic.List<System.Int32>`. The first if several
+    /// modules define one.
     ///
     /// # Errors
-    /// [`Error::Nothing`] where none is loaded, [`Error::Contract`] as for [`Runtime::types_of`].
+    /// [`Error::Nothing`] if none is loaded, [`Error::Contract`] as for [`Runtime::types_of`].
     pub fn type_named(&self, name: &str) -> Result<Type, Error> {
         let heap = self.heap()?;
         let types = self.readers()?.types();
@@ -75,7 +75,7 @@ impl Runtime {
     /// The static fields of the type with this full name: see [`Type::static_fields`].
     ///
     /// # Errors
-    /// As [`Runtime::type_named`] and [`Type::static_fields`].
+    /// See [`Runtime::type_named`] and [`Type::static_fields`].
     pub fn statics_of(&self, type_name: &str) -> Result<Vec<Value>, Error> {
         self.type_named(type_name)?.static_fields()
     }
@@ -83,7 +83,7 @@ impl Runtime {
     /// The static field `field` of the type with this full name: see [`Type::static_field`].
     ///
     /// # Errors
-    /// As [`Runtime::type_named`] and [`Type::static_field`].
+    /// See [`Runtime::type_named`] and [`Type::static_field`].
     pub fn static_field(&self, type_name: &str, field: &str) -> Result<Value, Error> {
         self.type_named(type_name)?.static_field(field)
     }
@@ -99,12 +99,12 @@ impl Type {
         self.method_table
     }
 
-    /// Its full name, as SOS and ClrMD print it.
+    /// Its full name as printed by SOS and ClrMD.
     pub fn name(&self) -> String {
         self.heap.type_name(self.method_table)
     }
 
-    /// File name of the module that defines it; of arrays, of the one that defines the element.
+    /// File name of the module that defines it; for arrays, the element type.
     pub fn module(&self) -> Option<String> {
         self.heap.runtime().readers().ok()?.namer.module(self.method_table)
     }
@@ -113,7 +113,7 @@ impl Type {
         self.heap.walker().tables().read(self.method_table).ok()
     }
 
-    /// Its base type; `None` for `System.Object`, for interfaces, and where the method table is not in the dump.
+    /// Its base type; `None` for `System.Object`, interfaces, or if the method table is not in the dump.
     pub fn base(&self) -> Option<Type> {
         let parent = self.info()?.parent;
         (!parent.is_null() && self.heap.walker().tables().is_valid(parent) == Ok(true)).then(|| Type::new(&self.heap, parent))
@@ -124,7 +124,7 @@ impl Type {
         std::iter::successors(self.base(), Type::base).take(MAX_BASES)
     }
 
-    /// Whether it is the type with this full name, or derived from it. Interfaces are not looked at.
+    /// Whether it is the type with this full name or derives from it. Interfaces are not considered.
     pub fn is_a(&self, name: &str) -> bool {
         self.name() == name || self.bases().any(|b| b.name() == name)
     }
@@ -139,15 +139,15 @@ impl Type {
         self.info().is_some_and(|i| i.is_string)
     }
 
-    /// Whether its objects are finalized.
+    /// Whether it has a finalizer.
     pub fn has_finalizer(&self) -> bool {
         self.info().is_some_and(|i| i.has_finalizer)
     }
 
-    /// Its instance fields with their offsets from the start of an object, inherited ones first.
+    /// Its instance fields with offsets from the start of an object, inherited ones first.
     ///
     /// # Errors
-    /// [`ValueError::NoLayout`] where the dump lacks what describes them, [`Error::Contract`] where the runtime does.
+    /// [`ValueError::NoLayout`] if the layout is not in the dump, [`Error::Contract`] if the runtime does not describe fields.
     pub fn fields(&self) -> Result<Arc<Vec<Field>>, Error> {
         let list = self.heap.runtime().readers()?.types().instance_fields(self.method_table);
         Ok(list.ok_or_else(|| self.no_layout())?)
@@ -159,11 +159,11 @@ impl Type {
         self.heap.objects().filter(move |o| o.method_table() == mt)
     }
 
-    /// The static fields that it declares itself, constants and thread statics left out. Those without memory yet are left out
-    /// as well; [`Type::static_field`] says why.
+    /// Its own static fields, without constants, thread statics, and uninitialized fields; [`Type::static_field`] tells why one
+    /// is missing.
     ///
     /// # Errors
-    /// As [`Type::fields`].
+    /// See [`Type::fields`].
     pub fn static_fields(&self) -> Result<Vec<Value>, Error> {
         let list = self.own_statics()?;
         let fields = list.iter().enumerate().filter(|(_, f)| matches!(f.storage, Storage::Static | Storage::Rva));
@@ -174,11 +174,11 @@ impl Type {
         Ok(placed.collect())
     }
 
-    /// The static field `name` that it declares itself.
+    /// Its own static field `name`.
     ///
     /// # Errors
-    /// [`ValueError::NoField`]; [`ValueError::NotInitialised`] before the class is; [`ValueError::NoPlace`] where the dump lacks what
-    /// says where it lies; as [`Type::fields`]. For thread statics [`Type::thread_static`].
+    /// [`ValueError::NoField`]; [`ValueError::NotInitialised`] if the class is uninitialized; [`ValueError::NoPlace`] if its
+    /// location is not in the dump; also see [`Type::fields`]. For thread statics use [`Type::thread_static`].
     pub fn static_field(&self, name: &str) -> Result<Value, Error> {
         self.static_at(name, None)
     }
@@ -186,7 +186,7 @@ impl Type {
     /// The value of the `[ThreadStatic]` field `name` for `thread`, one of [`Runtime::threads`].
     ///
     /// # Errors
-    /// As [`Type::static_field`].
+    /// See [`Type::static_field`].
     pub fn thread_static(&self, name: &str, thread: &Thread) -> Result<Value, Error> {
         self.static_at(name, Some(thread))
     }
@@ -224,7 +224,7 @@ impl Type {
     }
 
     fn value(&self, list: &Arc<Vec<Field>>, index: usize, field: &Field, address: Addr) -> Value {
-        // The offsets of statics count from the base of their kind; the place is known already.
+        // Offsets of statics are relative to the base of their kind; the address is already known.
         let place = Place { address, ..Values::place(field, address) };
         Value::new(&self.heap, place, What::Field { of: self.method_table, list: Arc::clone(list), index })
     }

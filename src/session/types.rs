@@ -1,19 +1,19 @@
-//! Types by name, and the types that are loaded.
+//! Type patterns, and the list of loaded types.
 
 use crate::base::{Addr, glob};
 use crate::clr::fields::Types;
 
-/// A type, as a person names it.
+/// A type, as named by users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypePattern {
     /// By its method table.
     MethodTable(Addr),
-    /// By its name, in which `*` and `?` may stand for something else.
+    /// By its name, with `*` and `?` as wildcards.
     Name(String),
 }
 
 impl TypePattern {
-    /// Whether it means the type with this method table. `name` makes the type's name, where that is needed.
+    /// Whether it matches the type with this method table. `name` supplies the name of the type if needed.
     pub fn matches(&self, method_table: Addr, name: impl FnOnce() -> String) -> bool {
         match self {
             TypePattern::MethodTable(mt) => *mt == method_table,
@@ -22,8 +22,8 @@ impl TypePattern {
     }
 }
 
-/// Method tables of all loaded types: those of every module by token, then the generic instances. Generic types without
-/// arguments are among them.
+/// Method tables of all loaded types: those of every module by token, including open generic types, then the generic
+/// instances.
 pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
     let tables = types.names().method_tables();
     let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! A value: of a field, of a static field, of an array's element, in a box.
+//! Values: fields, static fields, array elements, boxed values.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::clr::values::{ArrayShape, Place, Values};
 use crate::memory::ReadError;
 use crate::model::{FieldValue, Storage};
 
-/// How a value was reached.
+/// Origin of a value.
 #[derive(Clone)]
 pub(super) enum What {
     /// Field `index` of `list`, the fields of the type at `of`.
@@ -30,7 +30,7 @@ pub(super) enum What {
     },
 }
 
-/// A value of the process: where it lies and what type it has. Nothing is read before it is asked for.
+/// A value in the process: its address and type. Read lazily.
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
@@ -56,8 +56,8 @@ impl fmt::Debug for Value {
     }
 }
 
-/// The position of the field that `name` means: the last of that name, which hides those of base types; or the field that
-/// the C# compiler made for the property of that name.
+/// The index of the field `name`: the last of that name, which hides those of base types, or the backing field of a C#
+/// auto-property.
 pub(super) fn position(list: &[Field], name: &str) -> Option<usize> {
     let made_for = |field: &str| field.strip_prefix('<').and_then(|f| f.strip_suffix(">k__BackingField")) == Some(name);
     list.iter().rposition(|f| f.name == name).or_else(|| list.iter().rposition(|f| made_for(&f.name)))
@@ -68,7 +68,7 @@ impl Value {
         Value { heap: heap.clone(), place, what }
     }
 
-    /// The instance field `name` of what has the type at `mt` and starts at `start`: an object, or a structure's data less one
+    /// The instance field `name` of the type at `mt`. `start`: address of the object, or of a structure's data less one
     /// pointer.
     pub(super) fn field_of(heap: &Heap, mt: Addr, start: Addr, name: &str) -> Result<Value, Error> {
         let list = instance_fields(heap, mt)?;
@@ -89,12 +89,12 @@ impl Value {
         Ok(list.iter().enumerate().map(value).collect())
     }
 
-    /// The heap that references lead into.
+    /// The heap that references point into.
     pub fn heap(&self) -> &Heap {
         &self.heap
     }
 
-    /// Where it lies: its first byte.
+    /// Its address.
     pub fn address(&self) -> Addr {
         self.place.address
     }
@@ -106,7 +106,7 @@ impl Value {
         }
     }
 
-    /// Name of the field; of an element its index, `[3]` or `[1,2]`; `value` in a box.
+    /// Name of the field; index of an element, `[3]` or `[1,2]`; `value` if boxed.
     pub fn name(&self) -> String {
         match &self.what {
             What::Field { .. } => self.described().map(|f| f.name.clone()).unwrap_or_default(),
@@ -115,7 +115,7 @@ impl Value {
         }
     }
 
-    /// Full name of its declared type: of a reference, the object's own type may be derived from it.
+    /// Full name of its declared type; a referenced object may have a derived type.
     pub fn type_name(&self) -> String {
         match &self.what {
             What::Field { .. } => self.described().map(|f| f.type_name.clone()).unwrap_or_default(),
@@ -124,14 +124,14 @@ impl Value {
         }
     }
 
-    /// Bytes of an instance field from the start of its object or, in a structure, from one pointer before the structure's data;
-    /// `None` for other values.
+    /// Offset in bytes of an instance field, from the start of its object or, in a structure, from one pointer before the
+    /// structure's data; `None` for other values.
     pub fn offset(&self) -> Option<u64> {
         self.described().filter(|f| f.storage == Storage::Instance).map(|f| f.offset)
     }
 
-    /// `CorElementType` (ECMA-335 II.23.1.16) as the runtime keeps it: `0x12` for references, `0x11` for structures, for enums what they
-    /// are made of.
+    /// `CorElementType` (ECMA-335 II.23.1.16) as stored by the runtime: `0x12` for references, `0x11` for structures, the
+    /// underlying type for enums.
     pub fn element_type(&self) -> u8 {
         self.place.element
     }
@@ -141,7 +141,7 @@ impl Value {
         self.place.method_table
     }
 
-    /// Whether it is a reference to an object, or null.
+    /// Whether it is an object reference, possibly null.
     pub fn is_reference(&self) -> bool {
         is_reference(self.place.element)
     }
@@ -151,7 +151,7 @@ impl Value {
         self.place.element == VALUE_TYPE
     }
 
-    /// How it was reached, for messages: `field "_total" of Lab.Order`.
+    /// Its description, for messages: `field "_total" of Lab.Order`.
     pub fn label(&self) -> String {
         match &self.what {
             What::Field { of, .. } => {
@@ -164,7 +164,7 @@ impl Value {
         }
     }
 
-    /// Reads it as a `T`: see [`FromValue`] for what each type takes.
+    /// Reads it as a `T`: see [`FromValue`] for the supported types.
     ///
     /// # Errors
     /// [`Error::Value`]: [`ValueError::WrongType`], [`ValueError::Absent`], [`ValueError::Null`].
@@ -172,12 +172,12 @@ impl Value {
         T::from_value(self)
     }
 
-    /// The object that it refers to. Null is an error here, so that paths through objects read as in C#; where null is to be
-    /// expected, `read::<Option<Object>>()` returns `None` for it.
+    /// The referenced object. Null is an error, so that paths through objects read as in C#; `read::<Option<Object>>()` returns
+    /// `None` instead.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] where it is no reference, [`ValueError::Null`], [`ValueError::NoObject`] where the dump has no
-    /// object there, [`ValueError::Absent`].
+    /// [`ValueError::WrongType`] if it is not a reference, [`ValueError::Null`], [`ValueError::NoObject`] if there is no object,
+    /// [`ValueError::Absent`].
     pub fn object(&self) -> Result<Object, Error> {
         if !self.is_reference() {
             return Err(self.not("a reference").into());
@@ -190,10 +190,10 @@ impl Value {
         Ok(found.ok_or_else(|| ValueError::NoObject { what: self.label(), address })?)
     }
 
-    /// A field of the structure, or of the object that it refers to: `order.field("_customer")?.field("_name")?`.
+    /// A field of the structure or referenced object: `order.field("_customer")?.field("_name")?`.
     ///
     /// # Errors
-    /// As [`Object::field`] and [`Value::object`]; [`ValueError::WrongType`] where it is neither.
+    /// See [`Object::field`] and [`Value::object`]; [`ValueError::WrongType`] if it is neither.
     pub fn field(&self, name: &str) -> Result<Value, Error> {
         if self.is_reference() {
             return self.object()?.field(name);
@@ -202,10 +202,10 @@ impl Value {
         Value::field_of(&self.heap, mt, start, name)
     }
 
-    /// The fields of the structure, or of the object that it refers to.
+    /// The fields of the structure or referenced object.
     ///
     /// # Errors
-    /// As [`Value::field`].
+    /// See [`Value::field`].
     pub fn fields(&self) -> Result<Vec<Value>, Error> {
         if self.is_reference() {
             return self.object()?.fields();
@@ -214,8 +214,7 @@ impl Value {
         Value::fields_of(&self.heap, mt, start)
     }
 
-    /// Type of the structure, and what the offsets of its fields count from: one pointer before its data, where a box of it
-    /// would start.
+    /// Type of the structure, and the base of its field offsets: one pointer before its data, as in a box.
     fn structure(&self) -> Result<(Addr, Addr), Error> {
         if !self.is_structure() {
             return Err(self.not("a structure").into());
@@ -225,15 +224,15 @@ impl Value {
         Ok(found.ok_or_else(|| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?)
     }
 
-    /// The value for people, as `gcdump object` shows it: `"text"`, `12345.6789`, `Blue (7)`, `{X=1, Y=2}`, `<not in the dump>`.
+    /// The value as text, as shown by `gcdump object`: `"text"`, `12345.6789`, `Blue (7)`, `{X=1, Y=2}`, `<not in the dump>`.
     pub fn text(&self) -> String {
         self.to_model().map_or_else(|e| format!("<{e}>"), |m| m.text)
     }
 
-    /// The value as the answers in JSON have it, structures with their fields.
+    /// The value as in JSON answers, with the fields of structures.
     ///
     /// # Errors
-    /// [`Error::Contract`] where the runtime does not describe fields, [`ValueError::NoLayout`] where the dump lacks what does.
+    /// [`Error::Contract`] if the runtime does not describe fields, [`ValueError::NoLayout`] if the layout is not in the dump.
     pub fn to_model(&self) -> Result<FieldValue, Error> {
         let values = &self.heap.runtime().readers()?.values;
         let found = match &self.what {
@@ -249,28 +248,28 @@ impl Value {
         Ok(found.ok_or_else(|| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?)
     }
 
-    /// The pointer that lies here.
+    /// The pointer stored here.
     pub(super) fn pointer(&self) -> Result<Addr, Error> {
         self.absent(self.heap.memory().ptr(self.place.address))
     }
 
-    /// What was read; a failure says what of.
+    /// Adds the value to a read error.
     pub(super) fn absent<T>(&self, read: Result<T, ReadError>) -> Result<T, Error> {
         Ok(read.map_err(|e| ValueError::Absent { what: self.label(), address: e.address, bytes: e.len })?)
     }
 
-    /// Says what it is, and not.
+    /// The error for a value that is not of the type `wanted`.
     pub(super) fn not(&self, wanted: &'static str) -> ValueError {
         let declared = self.type_name();
-        // Of enums also what they are made of.
+        // For enums, include the underlying type.
         let type_name = match Primitive::of(self.place.element).map(Primitive::name) {
-            Some(made_of) if made_of != declared && !self.is_reference() => format!("{declared} ({made_of})"),
+            Some(underlying) if underlying != declared && !self.is_reference() => format!("{declared} ({underlying})"),
             _ => declared,
         };
         ValueError::WrongType { what: self.label(), type_name, wanted }
     }
 
-    /// The value of a `Nullable<T>`, `None` for null; the value itself where it is of another type.
+    /// The value of a `Nullable<T>`, `None` for null; the value itself if it has another type.
     pub(super) fn unless_null(&self) -> Result<Option<Value>, Error> {
         if self.is_reference() {
             return Ok((!self.pointer()?.is_null()).then(|| self.clone()));
@@ -292,7 +291,7 @@ fn instance_fields(heap: &Heap, mt: Addr) -> Result<Arc<Vec<Field>>, Error> {
 }
 
 impl Heap {
-    /// The name of the type, or its method table's address where nothing else is known.
+    /// The name of the type, or its method table address if unknown.
     pub(super) fn type_name(&self, method_table: Addr) -> String {
         self.runtime().readers().map_or_else(|_| method_table.to_string(), |r| r.namer.name_or_address(method_table))
     }

@@ -1,15 +1,15 @@
-//! Why an object or a value cannot be read as asked. The messages say what is there instead.
+//! Errors of typed reads. The messages describe what was found instead.
 
 use std::fmt;
 
 use crate::base::Addr;
 
-/// Names of fields that an error lists.
+/// Maximum field names listed in an error.
 const MAX_LISTED: usize = 20;
 
-/// Why an object or a value cannot be read as asked.
+/// Why an object or value cannot be read as requested.
 ///
-/// `what` is how the value was reached: `field "_total" of Lab.Order`, `element [3] of System.Int32[]`.
+/// `what` describes the value: `field "_total" of Lab.Order`, `element [3] of System.Int32[]`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
@@ -18,19 +18,19 @@ pub enum ValueError {
     NoField {
         /// The type.
         type_name: String,
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The fields that it has, inherited ones first.
+        /// Its fields, inherited ones first.
         have: Vec<String>,
     },
-    /// The value is of another type than it was read as.
+    /// The value has another type than requested.
     #[error("{what} is {type_name}, not {wanted}")]
     WrongType {
         /// The value.
         what: String,
         /// Its type.
         type_name: String,
-        /// What it was read as.
+        /// The requested type.
         wanted: &'static str,
     },
     /// The value was read as an object and is null.
@@ -44,25 +44,25 @@ pub enum ValueError {
     Absent {
         /// The value.
         what: String,
-        /// Where it lies in the process.
+        /// Its address.
         address: Addr,
-        /// Bytes that were to be read.
+        /// Number of bytes requested.
         bytes: u64,
     },
-    /// The value refers to something that is no object, or whose type is not in the dump.
+    /// The value does not refer to an object, or the object's type is not in the dump.
     #[error("{what} refers to {address}, where the dump has no object")]
     NoObject {
         /// The value.
         what: String,
-        /// What it refers to.
+        /// The address it refers to.
         address: Addr,
     },
-    /// What the type looks like is not in the dump.
+    /// The layout of the type is not in the dump.
     #[error("the {part} of {type_name} are not in the dump")]
     NoLayout {
         /// The type.
         type_name: String,
-        /// What of it: `fields`, `elements`.
+        /// The part of the layout: `fields`, `elements`.
         part: &'static str,
     },
     /// An array has fewer elements.
@@ -70,19 +70,19 @@ pub enum ValueError {
     NoElement {
         /// Type of the array.
         type_name: String,
-        /// The number asked for, counted from 0 over all dimensions.
+        /// The requested index, from 0 across all dimensions.
         index: u64,
-        /// The elements that it has.
+        /// Its number of elements.
         length: u64,
     },
-    /// A static field has no memory yet: its class has not been initialised, or its thread has not touched it.
+    /// The static field has no memory yet: its class is uninitialized, or the thread has never accessed it.
     #[error("{what} is not initialised")]
     NotInitialised {
         /// The static field.
         what: String,
     },
-    /// Where a static field lies cannot be told from the dump.
-    #[error("where {what} lies is not in the dump")]
+    /// The location of the static field is not in the dump.
+    #[error("the location of {what} is not in the dump")]
     NoPlace {
         /// The static field.
         what: String,

@@ -1,10 +1,10 @@
-//! What walks say about the segments that they went through.
+//! Notes and coverage of heap walks.
 
 use crate::base::{Collector, Count, NoteKind, share};
 use crate::gc::{SegmentIndex, Walker};
 use crate::model::{CoverageModel, GapKind, WalkModel};
 
-/// Notes where walks met something else than objects.
+/// Notes ranges without objects, and walks that ended early.
 pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], notes: &Collector) {
     for (i, walk) in walks {
         let Some(segment) = heap.segment(*i) else { continue };
@@ -23,7 +23,7 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
     }
 }
 
-/// How much of what the walked segments had allocated was walked.
+/// How much of the allocated memory of the walked segments was walked.
 pub(crate) fn coverage(heap: &Walker, walks: &[(SegmentIndex, WalkModel)]) -> CoverageModel {
     let mut c = CoverageModel::default();
     for (i, walk) in walks {

@@ -1,22 +1,21 @@
-//! Dumps that lack what others have: the runtime's read-only pages, its export tables, its descriptor. What can still be
-//! answered is answered exactly, and what cannot is said.
+//! Dumps without the runtime's read-only pages, export tables or descriptor: answers are exact, or report what is missing.
 
 use std::path::Path;
 
 use crate::common::known_dumps;
 use gcdump::Dump;
-use gcdump::base::{Addr, AddrRange};
-use gcdump::contract::RuntimeError;
-use gcdump::dump::{self, CapturedRange, DumpFile, OpenOptions};
-use gcdump::gc::HandleFilter;
-use gcdump::memory::Image;
+use gcdump::internals::base::{Addr, AddrRange};
+use gcdump::internals::contract::RuntimeError;
+use gcdump::internals::dump::{self, CapturedRange, DumpFile, OpenOptions};
+use gcdump::internals::gc::HandleFilter;
+use gcdump::internals::memory::Image;
 use gcdump::model::LayoutSource;
 
 fn open(path: &Path) -> DumpFile {
     dump::open(path, &OpenOptions::default()).unwrap()
 }
 
-/// Takes `gone` out of the captured memory.
+/// Removes `gone` from the captured memory.
 fn without(dump: &mut DumpFile, gone: &[AddrRange]) {
     for hole in gone {
         let mut left = Vec::new();
@@ -33,7 +32,7 @@ fn without(dump: &mut DumpFile, gone: &[AddrRange]) {
     }
 }
 
-/// Everything of the runtime's image but its writable parts; `headers` keeps the first page.
+/// The read-only parts of the runtime's image; `headers` excludes the first page.
 fn read_only_parts(process: &Dump, headers: bool) -> Vec<AddrRange> {
     let image = process.runtime().unwrap().description().site.image.clone().unwrap();
     let mut at = image.base.plus(if headers { 4096 } else { 0 });
@@ -70,7 +69,7 @@ fn the_gc_is_read_without_the_runtimes_read_only_pages() {
         without(&mut dump, &read_only_parts(&whole, true));
         let process = Dump::of(dump, &gcdump::OpenOptions::default());
         let runtime = process.runtime().unwrap_or_else(|e| panic!("{}: {e}", known.name));
-        // No export directory, no g_dacTable, no JSON: GcDacVars is found by its content.
+        // No export directory, g_dacTable or JSON: GcDacVars is found by content.
         assert_eq!(runtime.description().gc, LayoutSource::Synthesised, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
@@ -89,7 +88,7 @@ fn a_linux_heap_dump_needs_no_export_tables() {
         without(&mut dump, &read_only_parts(&whole, true));
         let process = Dump::of(dump, &gcdump::OpenOptions::default());
         let runtime = process.runtime().unwrap_or_else(|e| panic!("{}: {e}", known.name));
-        // As in a kernel core: GcDacVars by content, and g_dacTable from it. The overlay is confirmed by its checks.
+        // As in a kernel core: GcDacVars by content, and g_dacTable from it. The self-checks validate the overlay.
         assert_eq!(
             (runtime.description().vm, runtime.description().gc),
             (LayoutSource::Overlay, LayoutSource::Synthesised),
@@ -117,18 +116,18 @@ fn a_runtime_without_its_first_page_is_named() {
 }
 
 #[test]
-fn the_image_says_its_own_extent() {
+fn the_extent_of_the_image_is_read_from_its_headers() {
     let (dumps, _) = known_dumps(|r| r["name"] == "net10-wks-basics-heap");
     let Some(known) = dumps.first() else { return println!("skipped: net10-wks-basics-heap is not unpacked") };
     let process = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
     let image = Image::at(process.memory(), process.runtime().unwrap().description().base().unwrap()).unwrap();
-    // `.bss` lies behind what NT_FILE lists: GcDacVars is there.
+    // GcDacVars is in `.bss`, beyond what NT_FILE lists.
     let vars = process.runtime().unwrap().description().gc_dac_vars.unwrap().address;
     let module = process.runtime().unwrap().description().site.module.clone().unwrap();
     assert!(image.range.contains(vars) && vars > module.base.plus(module.size));
 }
 
-/// A runtime that every overlay is disproved for, or that is older than all of them, is refused with what was found.
+/// A runtime that no overlay fits, or older than all of them, is refused with what was found.
 #[test]
 fn an_unsupported_runtime_is_refused_with_what_was_found() {
     let (dumps, _) = known_dumps(|r| r["name"] == "net8-wks-basics-heap");
@@ -136,7 +135,7 @@ fn an_unsupported_runtime_is_refused_with_what_was_found() {
     let mut dump = open(&known.path);
     let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
     let runtime = whole.runtime().unwrap();
-    // The well-known method tables are what tells the releases apart: overwritten, no overlay holds any more.
+    // The well-known method tables distinguish the releases: if overwritten, no overlay fits.
     let table = runtime.description().site.dac_table.unwrap().address;
     let mut bytes = dump.bytes.to_vec();
     let range = dump.ranges.iter().find(|r| r.start <= table && table.0 < r.start.0 + r.len).unwrap();
@@ -145,19 +144,19 @@ fn an_unsupported_runtime_is_refused_with_what_was_found() {
     for entry in 40..58 {
         bytes[at + entry * 8..at + entry * 8 + 8].copy_from_slice(&own);
     }
-    dump.bytes = std::sync::Arc::new(gcdump::dump::Bytes::Owned(bytes));
+    dump.bytes = std::sync::Arc::new(gcdump::internals::dump::Bytes::Owned(bytes));
     let process = Dump::of(dump, &gcdump::OpenOptions::default());
     let Err(RuntimeError::Unsupported { path, details }) = process.runtime() else { panic!("{:?}", process.runtime()) };
     assert!(path.ends_with("libcoreclr.so") && details.contains("build id") && details.contains("157 entries"), "{details}");
     for release in ["net8.0", "net9.0", "net10.0"] {
         assert!(details.contains(release), "{details}");
     }
-    // The same by its version alone.
+    // The same by version alone.
     let mut dump = open(&known.path);
     for m in &mut dump.modules {
         m.path = m.path.replace("/app/net8/", "/usr/share/dotnet/shared/Microsoft.NETCore.App/7.0.20/");
     }
-    dump.facts.arch = gcdump::base::Arch::Arm64;
+    dump.facts.arch = gcdump::internals::base::Arch::Arm64;
     let process = Dump::of(dump, &gcdump::OpenOptions::default());
     let Err(RuntimeError::Unsupported { details, .. }) = process.runtime() else { panic!("{:?}", process.runtime()) };
     assert!(details.contains("7.0.20"), "{details}");

@@ -1,4 +1,4 @@
-//! `bridge`, `whatif`, `unreachable` and `simulate` on real dumps, against what the programs noted.
+//! `bridge`, `whatif`, `unreachable` and `simulate` on real dumps, compared with the programs' own records.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ fn addresses(v: &Value) -> BTreeSet<&str> {
 }
 
 #[test]
-fn components_of_peers_are_the_rings_that_the_program_made() {
+fn components_of_peers_are_the_cycles_made_by_the_program() {
     let Some(dump) = dump("net10-wks-bridge-heap") else { return };
     let truth = dump.truth.as_ref().unwrap();
     let (exit, answer) = ask(&dump.path, &["bridge", "--bridged", "Lab.Peer", "--all"]);
@@ -41,22 +41,22 @@ fn components_of_peers_are_the_rings_that_the_program_made() {
     let sccs: Vec<BTreeSet<&str>> = rows(&data["sccs"]).iter().map(|s| texts(rows(&s["objects"]), "address")).collect();
     let alone: BTreeSet<&str> = [truth["alone"].as_str().unwrap()].into();
     assert_eq!(sccs, [addresses(&truth["ring_a"]), addresses(&truth["ring_b"]), alone]);
-    // a → b → alone, and nothing from a to alone: that way leads through b.
+    // a → b → alone, without a → alone: that path goes through b.
     assert_eq!(data["xrefs"], json!([{ "src": 0, "dst": 1 }, { "src": 1, "dst": 2 }]));
     assert!(rows(&data["sccs"]).iter().all(|s| s["alive"] == true));
-    // Lists between the peers belong to the rings.
+    // Lists between the peers belong to the cycles.
     assert!(n(&data["sccs"][0]["members"]) > 3);
 
-    // All of them are held by handles and lists: none is dead.
+    // All are held by handles and lists: none is dead.
     let (_, answer) = ask(&dump.path, &["bridge", "--bridged", "Lab.Peer"]);
     assert_eq!(answer["data"]["sccs"], json!([]));
-    // Not looked into, every peer is for itself.
+    // If opaque, every peer is its own component.
     let (_, answer) = ask(&dump.path, &["bridge", "--bridged", "Lab.Peer", "--all", "--opaque", "Lab.*"]);
     assert_eq!((rows(&answer["data"]["sccs"]).len(), rows(&answer["data"]["xrefs"]).len()), (9, 0));
     assert_eq!(answer["data"]["classes"][0]["kind"], "opaque-bridge");
     let same = ["bridge", "--bridged", "Lab.Peer", "--all", "--opaque", "Lab.*", "--transparent", "Lab.Peer*"];
     assert_eq!(ask(&dump.path, &same).1["data"]["sccs"], data["sccs"]);
-    // The lists are what the references run through.
+    // The references go through the lists.
     let lists = ["bridge", "--bridged", "Lab.Peer", "--all", "--opaque", "System.Collections.Generic.List<*"];
     assert_eq!(rows(&ask(&dump.path, &lists).1["data"]["sccs"]).len(), 9);
 
@@ -68,11 +68,11 @@ fn components_of_peers_are_the_rings_that_the_program_made() {
 }
 
 #[test]
-fn without_what_holds_it_an_object_dies_and_its_weak_handle_is_cleared() {
+fn without_its_roots_an_object_is_freed_and_its_weak_handle_cleared() {
     let Some(dump) = dump("net10-wks-roots-heap") else { return };
     let truth = dump.truth.as_ref().unwrap();
-    // The temporary slot of the unoptimised frame still holds the dog that the program meant to be held weakly only: it
-    // survived the program's own collections. Without every root of it, it is gone, and so is its weak handle.
+    // A temporary slot of the unoptimised frame still holds the dog that should only be held weakly: it survived the
+    // program's own collections. Without all of its roots it is freed, and its weak handle cleared.
     let (_, weak) = ask(&dump.path, &["roots", "--kind", "weak", "--type", "Lab.Dog"]);
     let weak = &rows(&weak["data"]["roots"])[0];
     let (_, roots) = ask(&dump.path, &["roots", "--type", "Lab.Dog"]);
@@ -90,7 +90,7 @@ fn without_what_holds_it_an_object_dies_and_its_weak_handle_is_cleared() {
     let (_, strict) = ask(&dump.path, &["unreachable", "--objects", "--stacks", "none"]);
     let dog = rows(&strict["data"]["objects"]).iter().find(|o| o["address"] == weak["object"]).unwrap();
     assert_eq!(dog["class"], "weak-only");
-    // What nothing holds but a weak handle lives when it is taken for alive.
+    // An object held only by a weak handle survives if assumed to be rooted.
     let (_, garbage) = ask(&dump.path, &["unreachable", "--objects"]);
     let lost = rows(&garbage["data"]["objects"]).iter().find(|o| o["class"] == "weak-only").unwrap();
     let address = lost["address"].as_str().unwrap();
@@ -99,14 +99,14 @@ fn without_what_holds_it_an_object_dies_and_its_weak_handle_is_cleared() {
     assert!(n(&data["survivors"]["count"]) > 0 && n(&data["freed"]["count"]) == 0);
     let row = rows(&data["weak_handles"]).iter().find(|w| w["object"] == address).unwrap();
     assert_eq!((&row["survives"], &row["reached_now"]), (&json!(true), &json!(false)));
-    // A root gone whose objects others hold changes nothing; no handle is no answer.
+    // Removing one of several roots changes nothing; an invalid handle is an error.
     let handle = truth["handle"].as_str().unwrap();
     assert_eq!(ask(&dump.path, &["whatif", "--dead", handle]).0, Exit::Ok);
     let path = dump.path.to_str().unwrap();
     assert_eq!(run(&["whatif", "--dead", "0x10", path]).exit, Exit::Negative);
     assert_eq!(run(&["whatif", "--alive", "0x10", path]).exit, Exit::Negative);
     assert_eq!(run(&["whatif", path]).exit, Exit::Usage);
-    // Everything that the program noted as held is reached.
+    // Everything recorded as held is reachable.
     let garbage = texts(rows(&garbage["data"]["objects"]), "address");
     for key in ["static_deep", "stack", "via_stack", "via_handle", "dependent", "thread_static"] {
         assert!(!garbage.contains(truth[key].as_str().unwrap()), "{key}");
@@ -114,7 +114,7 @@ fn without_what_holds_it_an_object_dies_and_its_weak_handle_is_cleared() {
 }
 
 #[test]
-fn sums_of_garbage_and_of_collections_add_up() {
+fn totals_of_garbage_and_of_collections_add_up() {
     let (dumps, _) = known_dumps(|row| {
         matches!(row["kind"].as_str(), Some("heap")) && row["name"].as_str().is_some_and(|n| n.contains("seg") || n.contains("wks"))
     });
@@ -151,7 +151,7 @@ fn sums_of_garbage_and_of_collections_add_up() {
                     assert_eq!(rows(&c["generations"]).iter().map(|g| n(&g[part][key])).sum::<u64>(), n(&c[part][key]), "{what} {part}");
                 }
             }
-            // An older collection frees at least as much.
+            // A collection of an older generation frees at least as much.
             assert!(n(&c["freed"]["count"]) + n(&c["resurrected"]["count"]) >= before, "{what}");
             before = n(&c["freed"]["count"]) + n(&c["resurrected"]["count"]);
             if generation == "2" {

@@ -1,4 +1,4 @@
-//! The command line as a person and a script meet it: what is printed where, and how it ends.
+//! The command line: output streams, messages and exit codes.
 
 use crate::common;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::common::{own_dump, run};
 
 use gcdump::cli::Exit;
 
-/// The dump by the relative path that the README uses. Tests run in the package's folder.
+/// The dump, by the relative path used in the README. Tests run in the package folder.
 const DUMP: &str = "dumps/net10-wks-basics-heap.dmp.zst";
 
 macro_rules! shows {
@@ -57,15 +57,15 @@ fn help_is_on_stdout_and_names_every_command() {
     assert!(ran.err.contains("Usage"));
 }
 
-/// The help text in docs/cli.md is the program's.
+/// The help text in docs/cli.md is up to date.
 #[test]
-fn the_manual_holds_the_help_text() {
+fn the_manual_contains_the_help_text() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
     let old = fs::read_to_string(&path).unwrap();
     let mut help = run(&["--help"]).out;
     for command in gcdump::cli::COMMANDS {
         let text = run(&[command.name, "--help"]).out;
-        // The options that every command has are shown once.
+        // Global options are shown once.
         let own = text.split("Options of every command:").next().unwrap().trim_end();
         help.push_str(&format!("\n$ gcdump {} --help\n{own}\n", command.name));
     }
@@ -79,7 +79,7 @@ fn the_manual_holds_the_help_text() {
     }
 }
 
-/// (file name, content, part of the message)
+/// File name, content, part of the message.
 const NO_DUMPS: &[(&str, &[u8], &str)] = &[
     ("empty.dmp", b"", "is empty"),
     ("notes.dmp", b"just some text\nof two lines\n", "text"),
@@ -92,7 +92,7 @@ const NO_DUMPS: &[(&str, &[u8], &str)] = &[
 ];
 
 #[test]
-fn what_is_no_dump_is_named() {
+fn other_files_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     for (name, content, message) in NO_DUMPS {
         let path = folder.path().join(name);
@@ -133,7 +133,7 @@ fn wrong_usage_is_exit_code_2() {
 }
 
 #[test]
-fn a_handle_type_that_the_runtime_lacks_is_wrong_usage() {
+fn a_handle_type_unknown_to_the_runtime_is_a_usage_error() {
     let (dumps, _) = common::known_dumps(|r| r["name"] == "net9-wks-basics-heap");
     let Some(dump) = dumps.first() else { return println!("skipped: net9-wks-basics-heap is not unpacked") };
     let ran = run(&["handles", "--type", "cross-reference", dump.path.to_str().unwrap()]);
@@ -142,7 +142,7 @@ fn a_handle_type_that_the_runtime_lacks_is_wrong_usage() {
 }
 
 #[test]
-fn what_a_mini_dump_lacks_is_named_and_the_exit_code_says_partial() {
+fn a_mini_dump_gives_a_partial_answer_that_names_what_is_missing() {
     let (dumps, _) = common::known_dumps(|r| r["kind"] == "mini" || r["kind"] == "triage");
     for dump in &dumps {
         for command in ["info", "handles"] {
@@ -163,7 +163,7 @@ fn strict_makes_any_warning_count() {
     let folder = tempfile::tempdir().unwrap();
     let whole = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
     let cut = folder.path().join("cut.dmp");
-    // The last range of the dump is lost; the heap is not in it.
+    // The last range of the dump is lost; it is not part of the heap.
     fs::write(&cut, &whole[..whole.len() - 4096]).unwrap();
     let plain = run(&["oom", "--no-local-files", cut.to_str().unwrap()]);
     assert_eq!(plain.exit, Exit::Ok, "{}", plain.err);
@@ -227,7 +227,7 @@ fn a_closed_pipe_is_success() {
 }
 
 #[test]
-fn the_first_object_is_there_at_once() {
+fn the_first_object_is_printed_at_once() {
     for format in ["json", "ndjson", "csv", "table"] {
         let dump = own_dump();
         let mut child = binary()
@@ -249,7 +249,7 @@ fn the_first_object_is_there_at_once() {
 }
 
 #[test]
-fn the_dump_may_be_left_out() {
+fn the_dump_may_be_omitted() {
     let folder = tempfile::tempdir().unwrap();
     let none = binary().arg("heap").current_dir(folder.path()).output().unwrap();
     assert_eq!(none.status.code(), Some(2));
@@ -277,7 +277,7 @@ fn an_answer_can_go_to_a_file() {
     assert_eq!(answer["command"], "heap");
     let ran = run(&["heap", "-o", "/does/not/exist/x", DUMP]);
     assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
-    // An answer that cannot be had does not cost the one that is there, and leaves nothing behind.
+    // A failed command neither overwrites the previous answer nor leaves a file behind.
     let ran = run(&["object", "0x1", "-o", path.to_str().unwrap(), DUMP]);
     assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
     let late = ["heap", "--timeout", "1ms", "-o", path.to_str().unwrap(), DUMP];
@@ -285,7 +285,7 @@ fn an_answer_can_go_to_a_file() {
     assert_eq!(late.status.code(), Some(6));
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&fs::read(&path).unwrap()).unwrap(), answer);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    // Devices are written to as they are.
+    // Devices are written in place.
     let ran = run(&["heap", "-o", "/dev/null", DUMP]);
     assert_eq!((ran.exit, ran.err.as_str()), (Exit::Ok, ""));
     assert!(!Path::new("/dev/null").is_file());
@@ -298,12 +298,12 @@ fn an_answer_can_go_to_a_file() {
 }
 
 #[test]
-fn a_timeout_ends_politely() {
+fn a_timeout_is_reported() {
     let gcdump = |args: &[&str]| {
         let mut c = Command::new(env!("CARGO_BIN_EXE_gcdump"));
         c.args(args).args(["--no-local-files"]).arg(own_dump()).output().unwrap()
     };
-    // 65 MB when decompressed, which alone takes longer than this.
+    // Decompressing 65 MB alone takes longer than this.
     let large = own_dump().with_file_name("corpus/net10-svr-oom-heap.dmp.zst");
     let mut cut = Command::new(env!("CARGO_BIN_EXE_gcdump"));
     let cut = cut.args(["objects", "--json", "--no-local-files", "--timeout", "1ms"]).arg(large).output().unwrap();
@@ -314,4 +314,99 @@ fn a_timeout_ends_politely() {
     assert_eq!(whole.status.code(), Some(0), "{}", String::from_utf8_lossy(&whole.stderr));
     assert!(serde_json::from_slice::<serde_json::Value>(&whole.stdout).is_ok());
     assert_eq!(gcdump(&["heap", "--timeout", "5 parsecs"]).status.code(), Some(2));
+}
+
+#[test]
+fn an_unwritable_file_is_named_as_it_was_given() {
+    let ran = run(&["heap", "-o", "/nonexistent/x", DUMP]);
+    assert_eq!(ran.exit, Exit::Usage);
+    assert!(ran.err.contains("/nonexistent/x") && !ran.err.contains(".gcdump-"), "{}", ran.err);
+}
+
+#[test]
+fn a_type_names_what_it_is_made_from_with_addresses() {
+    let layout = |name: &str| run(&["type", name, "--json", "--no-local-files", DUMP]).json()["data"]["layout"].take();
+    let rows = run(&["stat", "--json", "--no-local-files", DUMP]).json();
+    let rows = rows["data"]["types"].as_array().unwrap();
+    let array = rows.iter().find(|t| t["type"] == "System.Object[]").unwrap()["method_table"].as_str().unwrap();
+    let array = layout(array);
+    let [element] = array["arguments"].as_array().unwrap().as_slice() else { panic!("{array}") };
+    let dictionary = layout("System.Collections.Generic.Dictionary<System.String, System.Object>");
+    let arguments: Vec<(&str, &str)> = dictionary["arguments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| (a["name"].as_str().unwrap(), a["method_table"].as_str().unwrap()))
+        .collect();
+    let [string, object] = ["System.String", "System.Object"].map(|n| layout(n)["method_table"].as_str().unwrap().to_string());
+    assert_eq!(arguments, [("System.String", string.as_str()), ("System.Object", object.as_str())]);
+    assert_eq!(dictionary["parent"], serde_json::json!({ "name": "System.Object", "method_table": object }));
+    assert_eq!((&element["name"], &element["method_table"]), (&"System.Object".into(), &object.as_str().into()));
+    assert_eq!(layout("System.Object")["parent"], serde_json::Value::Null);
+    let shown = run(&["type", "System.Collections.Generic.Dictionary<System.String, System.Object>", "--no-local-files", DUMP]).out;
+    assert!(shown.contains(&format!("{string} System.String")) && shown.contains(&format!("{object} System.Object")), "{shown}");
+}
+
+#[test]
+fn an_object_without_its_fields() {
+    let string = run(&["objects", "--type", "System.Object[]", "--json", "--no-local-files", DUMP]).json();
+    let array = string["data"]["objects"][0]["address"].as_str().unwrap().to_string();
+    for form in [&["object", "--no-fields"][..], &["dumpobj", "-nofields"]] {
+        let ran = run(&[form, &[array.as_str(), "--json", "--no-local-files", DUMP]].concat());
+        let data = &ran.json()["data"];
+        assert_eq!((ran.exit, &data["elements"], &data["truncated"]), (Exit::Ok, &serde_json::json!([]), &serde_json::json!([])));
+        assert!(data["length"].as_u64().is_some());
+    }
+}
+
+#[test]
+fn totals_of_garbage_align_with_its_classes() {
+    let out = run(&["unreachable", "--no-local-files", DUMP]).out;
+    let column = |name: &str| out.lines().find(|l| l.starts_with(name)).map(|l| l.find(" object").unwrap_or(0)).unwrap();
+    let value = |name: &str| {
+        let line = out.lines().find(|l| l.starts_with(name)).unwrap();
+        line.len() - line[name.len()..].trim_start().len()
+    };
+    assert!(column("total") > 0);
+    assert_eq!(value("total"), value("reachable"), "{out}");
+    let classes: Vec<&str> = out.lines().filter(|l| l.contains(" object") && !l.starts_with("roots")).collect();
+    let starts: Vec<usize> = classes.iter().filter_map(|l| l.find("  ").map(|i| i + l[i..].len() - l[i..].trim_start().len())).collect();
+    assert!(starts.len() > 2 && starts.windows(2).all(|w| w[0] == w[1]), "{out}");
+}
+
+#[test]
+fn csv_names_who_holds() {
+    let rows = |args: &[&str]| -> Vec<std::collections::BTreeMap<String, String>> {
+        let ran = run(&[args, &["--format", "csv", "--no-local-files", DUMP]].concat());
+        let mut lines = ran.out.lines();
+        let names: Vec<String> = lines.next().unwrap().split(',').map(ToString::to_string).collect();
+        // The texts compared here hold no commas.
+        lines.map(|l| names.iter().cloned().zip(l.split(',').map(ToString::to_string)).collect()).collect()
+    };
+    let suspects = rows(&["retained", "--suspects", "--threshold", "1"]);
+    assert!(suspects.iter().any(|s| !s["root_kind"].is_empty() && !s["root_address"].is_empty()), "{suspects:?}");
+    let held = suspects.iter().find(|s| !s["root_kind"].is_empty()).unwrap();
+    let path = run(&["path", &held["address"], "--json", "--no-local-files", DUMP]).json();
+    let root = &path["data"]["paths"][0]["roots"][0];
+    let steps = rows(&["path", &held["address"]]);
+    let first = &steps[0];
+    assert_eq!(
+        (first["root_kind"].as_str(), first["root_address"].as_str()),
+        (root["kind"].as_str().unwrap(), root["address"].as_str().unwrap())
+    );
+}
+
+#[test]
+fn a_folder_without_modules_is_pointed_out() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("bin")).unwrap();
+    let parent = folder.path().to_str().unwrap();
+    let ran = run(&["stat", "--json", "--no-local-files", "--modules", parent, DUMP]);
+    let warnings = ran.json()["warnings"].clone();
+    let said = |w: &serde_json::Value| w["kind"] == "module-mismatch" && w["message"].as_str().unwrap().contains(parent);
+    assert!(ran.exit == Exit::Ok && warnings.as_array().unwrap().iter().any(said), "{warnings}");
+    // A folder with a file of that name is not.
+    fs::write(folder.path().join("System.Private.CoreLib.dll"), "").unwrap();
+    let warnings = run(&["stat", "--json", "--no-local-files", "--modules", parent, DUMP]).json()["warnings"].clone();
+    assert!(!warnings.as_array().unwrap().iter().any(said), "{warnings}");
 }

@@ -1,5 +1,5 @@
-//! The corpus: every dump of the repository gives the answers that lie beside it, and holds no text of the machine that made
-//! it. `dumps/corpus/README.md` says where dumps and answers come from; `dumps/corpus/make --answers` makes the answers anew.
+//! The corpus: every dump of the repository gives the expected answers, and contains no text about the machine that made it.
+//! See `dumps/corpus/README.md` for the origin of dumps and answers; `dumps/corpus/make --answers` updates the answers.
 mod text;
 
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::common::{own_dump, run};
 use serde_json::{Value, json};
 
-/// What `info` says about the file and not about the process, in the dumps and in the full ones that the answers are from.
+/// Fields of `info` that describe the file, not the process: they differ between the full dumps and the small ones.
 const OF_THE_FILE: [&str; 5] = [
     // Trimmed copies are smaller.
     "file_bytes",
     "captured_bytes",
-    // Said to be trimmed; a full dump becomes one with the heap.
+    // Mentions trimming; a full dump becomes a heap dump.
     "kind",
     "kind_evidence",
-    // Names the file, and commands by the kind of dump.
+    // Names the file, and a command chosen by the kind of dump.
     "next",
 ];
 
@@ -32,7 +32,7 @@ fn name(path: &Path) -> String {
 }
 
 /// Every dump of the repository.
-fn dumps() -> Vec<PathBuf> {
+pub fn dumps() -> Vec<PathBuf> {
     let mut found = vec![own_dump()];
     for entry in fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
@@ -44,7 +44,7 @@ fn dumps() -> Vec<PathBuf> {
     found
 }
 
-/// Does `work` with each of `items`, as many at a time as there are processors, and returns what it returns, in order.
+/// Maps `work` over `items` on all processors; results in order.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
@@ -64,7 +64,7 @@ fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> 
     done.into_iter().map(|(_, r)| r).collect()
 }
 
-/// Up to eight places where two answers differ.
+/// Up to eight differences between two answers.
 fn differences(at: &str, expected: &Value, found: &Value, out: &mut Vec<String>) {
     if out.len() >= 8 || expected == found {
         return;
@@ -85,13 +85,13 @@ fn differences(at: &str, expected: &Value, found: &Value, out: &mut Vec<String>)
     }
 }
 
-/// Asks `dump` what it must answer. Returns the number of answers, and what was wrong.
+/// Checks the answers of `dump`. Returns the number of answers, and the differences.
 fn check(dump: &Path) -> (usize, Vec<String>) {
     let name = name(dump);
     let answers = folder().join("answers").join(format!("{name}.json.zst"));
-    let Ok(file) = File::open(&answers) else { return (0, vec![format!("{name}: no answers; dumps/corpus/make --answers {name}")]) };
+    let Ok(file) = File::open(&answers) else { return (0, vec![format!("{name}: no answers; run dumps/corpus/make --answers {name}")]) };
     let expected: BTreeMap<String, Value> = serde_json::from_slice(&zstd::decode_all(file).unwrap()).unwrap();
-    // Decompressed once, not with every command. The first one reads it as it is.
+    // Decompressed once instead of per command. Only `info` reads the compressed file.
     let unpacked = tempfile::NamedTempFile::new().unwrap();
     zstd::stream::copy_decode(File::open(dump).unwrap(), unpacked.as_file()).unwrap();
     let mut wrong = Vec::new();
@@ -135,14 +135,14 @@ fn every_answer_has_its_dump_and_all_fit_into_25_megabytes() {
         let entry = entry.unwrap();
         let file = entry.file_name().into_string().unwrap();
         let of = file.strip_suffix(".json.zst").unwrap_or(&file).to_string();
-        assert!(names.contains(&of), "{file}: there is no such dump");
+        assert!(names.contains(&of), "{file}: no such dump");
         bytes += entry.metadata().unwrap().len();
     }
     println!("{} dumps, {bytes} bytes with their answers", names.len());
     assert!(bytes <= 25_000_000, "{bytes}");
 }
 
-/// `GCDUMP_SCAN_DUMP` names a further dump to look through.
+/// `GCDUMP_SCAN_DUMP` names an additional dump to scan.
 #[test]
 fn no_dump_holds_text_of_the_machine_that_made_it() {
     let mut dumps = dumps();

@@ -1,4 +1,4 @@
-//! gcdump on damaged dumps of four kinds of machines: no panic, no hang, an honest exit code.
+//! Corrupt synthetic dumps of four architectures: no panic, no hang, and a correct exit code.
 
 use crate::common::{self, commands};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use crate::support::{Shape, Spec, Target};
 use gcdump::Dump;
 use gcdump::analysis::{ContractsQuery, HeapQuery, contracts, heap, info, threads};
-use gcdump::dump::{Bytes, OpenOptions, open_bytes};
-use gcdump::gc::HandleFilter;
+use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
+use gcdump::internals::gc::HandleFilter;
 
-/// Forms of commands beside the examples of the registry.
+/// Command lines besides the examples of the registry.
 const MORE: &[&[&str]] = &[
     &["heap", "--detail"],
     &["segments", "--free"],
@@ -48,14 +48,14 @@ fn read_all(bytes: Vec<u8>) -> bool {
     serde_json::to_string(&contracts(&runtime, &ContractsQuery::default()).data).unwrap();
     drop(threads(&runtime));
     if let Ok(gc) = runtime.gc() {
-        serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true }).unwrap().data).unwrap();
+        serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true, heap: None }).unwrap().data).unwrap();
         serde_json::to_string(&(&*gc.segments(), &*gc.regions(), &*gc.oom())).unwrap();
         drop(gc.walk_handles(&HandleFilter::default(), |_| {}));
     }
     true
 }
 
-/// Runs one command on the copy, as a user would, in one of the formats.
+/// Runs one command on the copy, in one of the formats.
 fn run_one(bytes: &[u8], n: usize) {
     let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
@@ -64,9 +64,9 @@ fn run_one(bytes: &[u8], n: usize) {
     let path = file.path().to_str().unwrap();
     let out = format!("{path}.out");
     let mut args = commands::filled(form, |word| match word {
-        "DUMP" => Some(path.into()),
+        dump if commands::is_dump(dump) => Some(path.into()),
         "OUT" => Some(out.clone()),
-        // What lies there is not known before the dump is read.
+        // Addresses are unknown before the dump is read.
         "ADDR" | "HANDLE" => Some(format!("{:#x}", 0x1000 * n)),
         _ => None,
     });
@@ -80,7 +80,7 @@ fn run_one(bytes: &[u8], n: usize) {
     assert!(!ran.err.is_empty() || !ran.out.is_empty(), "{args:?} said nothing");
 }
 
-/// Does `work`; a panic or a hang is told with what led to it.
+/// Runs `work`; reports a panic or hang with its cause.
 fn survives(what: &str, work: impl FnOnce()) {
     let started = Instant::now();
     assert!(catch_unwind(AssertUnwindSafe(work)).is_ok(), "gcdump panicked on: {what}");
@@ -91,7 +91,7 @@ fn survives(what: &str, work: impl FnOnce()) {
 type Container = (&'static str, fn(&Target) -> Vec<u8>);
 const CONTAINERS: [Container; 2] = [("core", Target::to_elf_core), ("minidump", Target::to_minidump)];
 
-/// Calls `test` for each kind of machine and each container, two at a time.
+/// Calls `test` for each architecture and container, two at a time.
 fn everywhere(test: impl Fn(&Target, &Container, &str) + Sync) {
     let test = &test;
     for shapes in Shape::ALL.chunks(2) {
@@ -114,7 +114,7 @@ fn cut_off_anywhere() {
     everywhere(|target, (_, make), name| {
         let whole = make(target);
         for n in 0..common::cases(70, 200) {
-            // Half of the points lie in the first 4 KiB, where the container's own structures are.
+            // Half of the cuts are in the first 4 KiB, in the container's own structures.
             let at = if n < 100 { n * 4096 / 100 } else { (n - 100) * whole.len() / 100 };
             survives(&format!("{name}, cut at {at}"), || {
                 read_all(whole[..at].to_vec());
@@ -126,7 +126,7 @@ fn cut_off_anywhere() {
 
 #[test]
 fn bytes_flipped_anywhere() {
-    // Copies per container and flipped bytes per copy: in full 8 × 625 × 4 = 20 000.
+    // Copies per container and flipped bytes per copy: 8 × 625 × 4 = 20 000 in the full run.
     let copies = common::cases(100, 625);
     const FLIPS: usize = 4;
     everywhere(|target, (_, make), name| {
@@ -153,7 +153,7 @@ fn bytes_flipped_anywhere() {
                 found += usize::from(read_all(copy));
             });
         }
-        // Most damage does not hide the runtime; else the test would test nothing.
+        // Most corruption must leave the runtime readable, or the test would check nothing.
         assert!(found * 4 > copies, "{name}: {found} of {copies}");
     });
 }
@@ -167,7 +167,7 @@ fn words_of_live_structures_replaced() {
         for n in 0..common::cases(80, 250) {
             let mut copy = target.clone();
             for _ in 0..3 {
-                // Pointers that lead somewhere else, cycles, ends of the address space.
+                // Pointers to other structures, cycles, ends of the address space.
                 let (start, range) = copy.memory.ranges.iter().nth(rng.below(ranges.len() - 1)).map(|(a, r)| (*a, r.bytes.len())).unwrap();
                 let p = copy.memory.shape.ptr;
                 let at = start + rng.below(range / p as usize) as u64 * p;
@@ -196,7 +196,7 @@ fn words_of_live_structures_replaced() {
 fn every_range_left_out() {
     everywhere(|target, (_, make), name| {
         for (n, (start, len)) in target.ranges().into_iter().enumerate() {
-            // The whole range, and each quarter of a page of it.
+            // The whole range, and each quarter page of it.
             let parts = (0..len.div_ceil(0x400)).map(|i| (start + i * 0x400, 0x400));
             for (from, bytes) in std::iter::once((start, len)).chain(parts) {
                 let cut = target.without(from, bytes);

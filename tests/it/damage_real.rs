@@ -1,4 +1,4 @@
-//! Damage to a real dump: cut off anywhere, bytes flipped where they hurt. Never a panic, a hang, or an invented answer.
+//! A real dump truncated anywhere, and with flipped bytes: no panic, no hang, and an answer or a message.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -26,7 +26,7 @@ fn survive(path: &Path, command: &[&str], what: &str) {
     let ran = catch_unwind(AssertUnwindSafe(|| run(&args))).unwrap_or_else(|_| panic!("{command:?} panicked: {what}"));
     assert!(started.elapsed() < Duration::from_secs(10), "{command:?} took {:?}: {what}", started.elapsed());
     assert!([0, 1, 3, 4, 5].contains(&ran.exit.code()), "{command:?} ended with {:?}: {what}: {}", ran.exit, ran.err);
-    // An answer or a message, never both missing.
+    // An answer or a message.
     assert!(!ran.out.is_empty() || !ran.err.is_empty(), "{command:?} said nothing: {what}");
 }
 
@@ -43,10 +43,10 @@ fn a_real_dump_cut_off_at_200_points() {
     let (_folder, path, len) = copy();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     for i in 0..200u64 {
-        // From the end to the very beginning; the last ones fall into the headers.
+        // From the end to the start; the last cuts are in the headers.
         let at = if i < 150 { len - len / 151 * (i + 1) } else { (200 - i) * 300 };
         file.set_len(at).unwrap();
-        // Each command at every length, or each length with one command.
+        // Every command at every length, or one command per length.
         let n = cases(1, COMMANDS.len());
         for command in COMMANDS.iter().cycle().skip(i as usize % COMMANDS.len()).take(n) {
             survive(&path, command, &format!("cut at {at} of {len}"));
@@ -66,7 +66,7 @@ fn a_real_dump_with_flipped_bytes() {
         seed
     };
     for round in 0..cases(100, 400) as u64 {
-        // Fifty bytes a round: half of them in headers and notes, half anywhere; restored afterwards.
+        // Fifty bytes per round, half of them in headers and notes; restored afterwards.
         let mut undo = Vec::new();
         for i in 0..50u64 {
             let at = if i % 2 == 0 { random() % (len / 200) } else { random() % len };
@@ -81,4 +81,26 @@ fn a_real_dump_with_flipped_bytes() {
             file.write_all_at(old, *at).unwrap();
         }
     }
+}
+
+#[test]
+fn a_cut_dump_is_said_to_be_cut_and_by_whom_it_was_written() {
+    let (_folder, path, len) = copy();
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    let path = path.to_str().unwrap();
+    // createdump writes the page that tells its dumps from others last.
+    file.set_len(len - 0x1000).unwrap();
+    let ran = run(&["info", "--json", "--no-local-files", path]);
+    let data = &ran.json()["data"];
+    assert_eq!(data["writer"], "createdump", "{data}");
+    assert!(data["kind_evidence"].as_str().unwrap().contains("cut off") && data["truncated_bytes"].as_u64() > Some(0), "{data}");
+    // Nothing of the runtime is left: that it would be in a file beside the dump is no help.
+    file.set_len(len / 8).unwrap();
+    for command in ["stat", "threads", "heap"] {
+        let ran = run(&[command, "--no-local-files", path]);
+        assert_eq!(ran.exit.code(), 4, "{command}");
+        assert!(ran.err.contains("cut off") && !ran.err.contains("--modules"), "{command}: {}", ran.err);
+    }
+    let data = run(&["info", "--json", "--no-local-files", path]).json()["data"].take();
+    assert_eq!((data["writer"].as_str(), data["kind"].as_str()), (Some("createdump"), Some("unknown")), "{data}");
 }

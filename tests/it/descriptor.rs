@@ -17,7 +17,7 @@ use crate::common::{self, cases};
 use asked::{Asked, Outcome};
 use gcdump::Dump;
 use gcdump::analysis::{ContractsQuery, ExceptionsQuery, RootsQuery, contracts, exceptions, roots};
-use gcdump::contract::{Item, Overlay, RawDescriptor, parse_descriptor};
+use gcdump::internals::contract::{DescriptorItem, Overlay, RawDescriptor, parse_descriptor};
 use gcdump::model::{CoverageKind, HeapExceptionModel, RootKind};
 use process::Process;
 use text::{Change, Text};
@@ -30,7 +30,7 @@ struct Content {
     globals: BTreeMap<String, String>,
     contracts: BTreeMap<String, String>,
     children: BTreeMap<String, u64>,
-    unusable: BTreeSet<Item>,
+    unusable: BTreeSet<DescriptorItem>,
 }
 
 fn content(raw: &RawDescriptor) -> Content {
@@ -46,17 +46,17 @@ fn content(raw: &RawDescriptor) -> Content {
 }
 
 impl Content {
-    fn without(&self, item: &Item) -> Content {
+    fn without(&self, item: &DescriptorItem) -> Content {
         let mut rest = self.clone();
         match item {
-            Item::Type(t) => {
+            DescriptorItem::Type(t) => {
                 rest.sizes.remove(t);
                 rest.fields.retain(|(of, _), _| of != t);
             }
-            Item::Size(t) => rest.sizes.insert(t.clone(), None).map_or((), drop),
-            Item::Field(t, f) => drop(rest.fields.remove(&(t.clone(), f.clone()))),
-            Item::Global(g) => drop(rest.globals.remove(g)),
-            Item::Contract(c) => drop(rest.contracts.remove(c)),
+            DescriptorItem::Size(t) => rest.sizes.insert(t.clone(), None).map_or((), drop),
+            DescriptorItem::Field(t, f) => drop(rest.fields.remove(&(t.clone(), f.clone()))),
+            DescriptorItem::Global(g) => drop(rest.globals.remove(g)),
+            DescriptorItem::Contract(c) => drop(rest.contracts.remove(c)),
         }
         rest
     }
@@ -86,8 +86,12 @@ fn a_change_to_one_item_leaves_all_others() {
                 }
                 if let Some(added) = change.added(&item) {
                     assert_ne!(found, expected, "{item}: {change:?} added nothing");
-                    let found = if matches!(item, Item::Size(_)) { found } else { found.without(&added) };
-                    let found = if let Item::Size(t) = &item { found.without(&Item::Field(t.clone(), text::ADDED.into())) } else { found };
+                    let found = if matches!(item, DescriptorItem::Size(_)) { found } else { found.without(&added) };
+                    let found = if let DescriptorItem::Size(t) = &item {
+                        found.without(&DescriptorItem::Field(t.clone(), text::ADDED.into()))
+                    } else {
+                        found
+                    };
                     assert_eq!(found, expected, "{item}: {change:?}");
                 } else {
                     assert_eq!(found, expected, "{item}: {change:?}");
@@ -102,14 +106,14 @@ fn a_change_to_one_item_leaves_all_others() {
 const KINDS: [Change; 2] = [Change::Remove, Change::Value("-8")];
 
 /// The change of that kind to this item.
-fn of_kind<'c>(kind: &'c Change, item: &Item) -> &'c Change {
+fn of_kind<'c>(kind: &'c Change, item: &DescriptorItem) -> &'c Change {
     match (kind, item) {
-        (Change::Remove, _) | (_, Item::Size(_) | Item::Field(..)) => kind,
+        (Change::Remove, _) | (_, DescriptorItem::Size(_) | DescriptorItem::Field(..)) => kind,
         _ => &Change::Value("null"),
     }
 }
 
-fn change_all<'c>(text: &mut Text, items: &[Item], change: impl Fn(&Item) -> &'c Change) {
+fn change_all<'c>(text: &mut Text, items: &[DescriptorItem], change: impl Fn(&DescriptorItem) -> &'c Change) {
     for item in items {
         if text.has(item) {
             text.change(item, change(item));
@@ -121,7 +125,7 @@ type Row = BTreeMap<&'static str, Outcome>;
 type Table = BTreeMap<(String, usize), Row>;
 
 /// What the commands answer where `item` is changed, as far as it is something else.
-fn row(process: &Process, whole: &Asked, item: &Item, kind: usize) -> Row {
+fn row(process: &Process, whole: &Asked, item: &DescriptorItem, kind: usize) -> Row {
     let change = of_kind(&KINDS[kind], item);
     let asked = process.asked(|text| {
         if text.has(item) {
@@ -131,7 +135,7 @@ fn row(process: &Process, whole: &Asked, item: &Item, kind: usize) -> Row {
     whole.differences(&asked)
 }
 
-fn rows(process: &Process, whole: &Asked, wanted: &[(Item, usize)]) -> Table {
+fn rows(process: &Process, whole: &Asked, wanted: &[(DescriptorItem, usize)]) -> Table {
     let next = AtomicUsize::new(0);
     let work = || {
         let mut out = Table::new();
@@ -170,10 +174,10 @@ fn print(table: &Table) -> String {
 }
 
 /// The name by which readers ask for an item. Fields of `gc_heap` are globals with workstation GC.
-fn name(item: &Item) -> &str {
+fn name(item: &DescriptorItem) -> &str {
     match item {
-        Item::Type(name) | Item::Size(name) | Item::Field(_, name) | Item::Contract(name) => name,
-        Item::Global(name) => name.strip_prefix("GCHeap").unwrap_or(name),
+        DescriptorItem::Type(name) | DescriptorItem::Size(name) | DescriptorItem::Field(_, name) | DescriptorItem::Contract(name) => name,
+        DescriptorItem::Global(name) => name.strip_prefix("GCHeap").unwrap_or(name),
     }
 }
 
@@ -201,19 +205,21 @@ fn commands_need_what_the_table_says_and_nothing_else() {
     let process = Process::open();
     let whole = process.asked(|_| ());
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/descriptor/needs.txt");
-    let items: Vec<Item> = process.texts().flat_map(|t| t.items()).collect::<BTreeSet<_>>().into_iter().collect();
-    let both = |items: &[Item]| -> Vec<(Item, usize)> { items.iter().flat_map(|i| [(i.clone(), 0), (i.clone(), 1)]).collect() };
+    let items: Vec<DescriptorItem> = process.texts().flat_map(|t| t.items()).collect::<BTreeSet<_>>().into_iter().collect();
+    let both = |items: &[DescriptorItem]| -> Vec<(DescriptorItem, usize)> {
+        items.iter().flat_map(|i| [(i.clone(), 0), (i.clone(), 1)]).collect()
+    };
     if std::env::var_os("GCDUMP_BLESS").is_some() {
         let named = named();
-        let candidates: Vec<Item> = items.iter().filter(|i| named.contains(name(i))).cloned().collect();
+        let candidates: Vec<DescriptorItem> = items.iter().filter(|i| named.contains(name(i))).cloned().collect();
         std::fs::write(&path, print(&rows(&process, &whole, &both(&candidates)))).unwrap();
     }
     let table = std::fs::read_to_string(path).unwrap();
     let lines: BTreeMap<&str, &str> = table.lines().filter(|l| !l.starts_with('#')).map(|l| l.split_once(": ").unwrap()).collect();
-    let needed = |item: &Item| KIND_NAMES.iter().any(|kind| lines.contains_key(format!("{item}, {kind}").as_str()));
+    let needed = |item: &DescriptorItem| KIND_NAMES.iter().any(|kind| lines.contains_key(format!("{item}, {kind}").as_str()));
 
     // All that nobody needs at once.
-    let (some, none): (Vec<Item>, Vec<Item>) = items.iter().cloned().partition(needed);
+    let (some, none): (Vec<DescriptorItem>, Vec<DescriptorItem>) = items.iter().cloned().partition(needed);
     assert!(some.len() > 100 && none.len() > 200, "{} {}", some.len(), none.len());
     // A type may hold fields that are needed although its size is not.
     for kind in [&KINDS[0], &KINDS[1], &Change::Value("{\"a\":[1]}"), &Change::Value("true")] {
@@ -233,7 +239,7 @@ fn commands_need_what_the_table_says_and_nothing_else() {
     assert!(silent.is_empty(), "{silent:#?}");
 
     // One by one.
-    let wanted: Vec<(Item, usize)> = both(&some).into_iter().step_by(cases(13, 1)).collect();
+    let wanted: Vec<(DescriptorItem, usize)> = both(&some).into_iter().step_by(cases(13, 1)).collect();
     let found = print(&rows(&process, &whole, &wanted));
     let found: BTreeMap<&str, &str> = found.lines().filter(|l| !l.starts_with('#')).map(|l| l.split_once(": ").unwrap()).collect();
     for (item, kind) in &wanted {
@@ -285,7 +291,7 @@ fn memory_outside_of_the_heap_is_said_to_be_missing_where_it_is_advertised() {
     // The variable of slot 3, the list of threads, is not null.
     for global in ["[[3],\"pointer\"]", "[[9999],\"pointer\"]", "null"] {
         let dump = process.dump(|text| {
-            if text.has(&Item::Contract("Thread".into())) {
+            if text.has(&DescriptorItem::Contract("Thread".into())) {
                 text.add("contracts", "ExternalMemoryHandles", "\"c1\"");
                 text.add("globals", "ExternalMemoryHandles", global);
             }
@@ -299,11 +305,11 @@ fn memory_outside_of_the_heap_is_said_to_be_missing_where_it_is_advertised() {
 fn contracts_tell_what_no_command_needs_from_what_is_missing() {
     let process = Process::open();
     let dump = process.dump(|text| {
-        if text.has(&Item::Contract("Thread".into())) {
+        if text.has(&DescriptorItem::Contract("Thread".into())) {
             text.add("contracts", "SomethingNew", "\"c1\"");
-            text.change(&Item::Contract("Exception".into()), &Change::Remove);
-            text.change(&Item::Contract("Loader".into()), &Change::Value("{}"));
-            text.change(&Item::Field("Thread".into(), "State".into()), &Change::Value("-8"));
+            text.change(&DescriptorItem::Contract("Exception".into()), &Change::Remove);
+            text.change(&DescriptorItem::Contract("Loader".into()), &Change::Value("{}"));
+            text.change(&DescriptorItem::Field("Thread".into(), "State".into()), &Change::Value("-8"));
         }
     });
     let report = contracts(&dump.runtime().unwrap(), &ContractsQuery { checks_only: true }).data;

@@ -1,4 +1,4 @@
-//! Documents that are cited exist: every `*.md` named in sources, tests and documents, every relative link, every anchor.
+//! Citations resolve: every `*.md` named in sources, tests and documents, every relative link, every anchor.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ fn documents() -> Vec<PathBuf> {
     out
 }
 
-/// The anchor that GitHub gives to a heading.
+/// The anchor GitHub generates for a heading.
 fn anchor(heading: &str) -> String {
     let kept = heading.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
@@ -52,7 +52,7 @@ fn broken(target: &str, bases: &[&Path]) -> Option<String> {
     Some(format!("{path} has no heading #{fragment}"))
 }
 
-/// Names of Markdown documents in `text`, with their anchors. Addresses on the web are not meant.
+/// Names of Markdown documents in `text`, with their anchors, without URLs.
 fn citations(text: &str) -> impl Iterator<Item = &str> {
     let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '#' | ':' | '*');
     let words = text.split(move |c| !part(c)).map(|w| w.trim_end_matches(['.', ':', '-', '#']));
@@ -81,7 +81,7 @@ fn cited_documents_are_in_the_repository() {
             seen += 1;
             wrong.extend(broken(target, &[&root, &root.join("docs"), file.parent().unwrap()]).map(|why| format!("{name}: {why}")));
         }
-        // Sections of documents are cited by their anchors: a number goes stale, and often its document is missing.
+        // Sections must be cited by anchor: numbers go stale.
         wrong.extend(text.lines().filter(|l| l.contains('§')).map(|l| format!("{name}: section without a document: {}", l.trim())));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
@@ -107,11 +107,11 @@ fn relative_links_resolve() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The places that `docs/architecture.md` tells people to touch exist. What is planned stands behind its last but one heading.
+/// The paths in `docs/architecture.md` exist, except those of planned extensions.
 #[test]
-fn places_of_the_architecture_exist() {
+fn paths_of_the_architecture_exist() {
     let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let built = text.split("## Rooms for what comes").next().unwrap();
+    let built = text.split("## Planned extensions").next().unwrap();
     let mut checked = 0;
     for word in built.split('`').skip(1).step_by(2).filter(|w| w.starts_with("src/") || w.starts_with("tests/") || w.starts_with("docs/")) {
         for word in word.split(", ").filter(|w| !w.contains("NAME") && !w.contains(' ')) {

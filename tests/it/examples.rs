@@ -1,13 +1,13 @@
-//! Every command of the registry shows examples in its help; each of them works as it stands there.
+//! Every command shows examples in its help, and each example works.
 
 use std::collections::BTreeMap;
 
-use crate::common::commands::{examples, filled};
+use crate::common::commands::{examples, filled, is_dump};
 use crate::common::{ask, own_dump, run};
 use gcdump::cli::{COMMANDS, Exit};
 use serde_json::Value;
 
-/// What the blanks of examples stand for in the dump of the repository.
+/// Values for the placeholders of examples, from the dump of the repository.
 struct Blanks {
     folder: tempfile::TempDir,
     object: String,
@@ -27,12 +27,13 @@ impl Blanks {
         }
     }
 
-    /// Runs an example; `OUT` is a new file each time.
+    /// Runs an example, with a new file for `OUT`.
     fn run(&self, example: &[String], more: &[&str]) -> crate::common::Ran {
         let out = self.folder.path().join("out.dmp");
         let _ = std::fs::remove_file(&out);
         let mut args = filled(example, |word| match word {
             "DUMP" => Some(own_dump().to_str().unwrap().into()),
+            "BEFORE" | "AFTER" => Some(leak(&word.to_lowercase())),
             "OUT" => Some(out.to_str().unwrap().into()),
             "ADDR" => Some(self.object.clone()),
             "HANDLE" => Some(self.handle.clone()),
@@ -44,13 +45,18 @@ impl Blanks {
     }
 }
 
+/// A dump of the pair in the repository that is compared: one process, `before` and `after` it leaked.
+fn leak(which: &str) -> String {
+    format!("{}/dumps/corpus/net10-wks-leak-heap.{which}.dmp.zst", env!("CARGO_MANIFEST_DIR"))
+}
+
 #[test]
 fn every_command_has_examples_that_work() {
     let blanks = Blanks::new();
     let mut seen = BTreeMap::new();
     for (entry, example) in examples() {
         assert_eq!(example[0], entry.name, "{example:?}");
-        assert!(example.iter().any(|w| w == "DUMP"), "{example:?} says where the dump stands");
+        assert!(example.iter().any(|w| is_dump(w)), "{example:?} says where the dump stands");
         let ran = blanks.run(&example, &[]);
         assert!(matches!(ran.exit, Exit::Ok | Exit::Negative | Exit::Partial), "{example:?}: {:?} {}", ran.exit, ran.err);
         assert!(!ran.out.trim().is_empty(), "{example:?}: nothing printed: {}", ran.err);
@@ -78,7 +84,7 @@ fn every_format_of_an_example_can_be_read() {
 
         let ran = blanks.run(&example, &["--format", "csv"]);
         assert_eq!(ran.exit, json.exit, "{example:?}");
-        // The reader refuses rows of another length than the first.
+        // The reader rejects rows of unequal length.
         let rows = csv::Reader::from_reader(ran.out.as_bytes()).into_records().map(|r| r.unwrap_or_else(|e| panic!("{example:?}: {e}")));
         let _ = rows.count();
         assert!(!ran.out.is_empty(), "{example:?}: no columns");
@@ -86,14 +92,14 @@ fn every_format_of_an_example_can_be_read() {
 }
 
 #[test]
-fn the_help_of_a_command_shows_its_examples_and_what_sos_calls_it() {
+fn the_help_of_a_command_shows_its_examples_and_sos_names() {
     let overview = run(&["--help"]).out;
     for entry in COMMANDS {
         assert!(overview.lines().any(|l| l.trim_start().starts_with(entry.name)), "{} is not in --help", entry.name);
         assert!(overview.contains(entry.group.title()));
         let help = run(&[entry.name, "--help"]);
         assert_eq!((help.exit, help.err.as_str()), (Exit::Ok, ""), "{}", entry.name);
-        // Long lines are broken.
+        // Long lines are wrapped.
         let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
         let shown = plain(&help.out);
         for example in entry.examples {

@@ -1,6 +1,6 @@
-//! Exceptions, their stack traces and the names of methods against ClrMD's, over every dump at hand.
+//! Exceptions, stack traces and method names, compared with ClrMD for every available dump.
 //!
-//! `GCDUMP_TEST_EXTRA` may name a folder with further dumps: `NAME.dmp`, `NAME.clrmd.json`, `NAME.truth.json`.
+//! `GCDUMP_TEST_EXTRA` may name a folder with additional dumps: `NAME.dmp`, `NAME.clrmd.json`, `NAME.truth.json`.
 
 use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use crate::common::{Answered, answered, ask};
 use gcdump::Dump;
 use gcdump::analysis::threads;
-use gcdump::base::{Addr, AddrRange, Os, Shape};
-use gcdump::clr::exceptions::Exceptions;
-use gcdump::clr::fields::Fields;
-use gcdump::clr::methods::Methods;
-use gcdump::clr::type_names::{NameQuality, TypeNames};
-use gcdump::dump::{Bytes, OpenOptions, open, open_bytes};
-use gcdump::memory::Memory;
+use gcdump::internals::base::{Addr, AddrRange, Os, Shape};
+use gcdump::internals::clr::exceptions::Exceptions;
+use gcdump::internals::clr::fields::Fields;
+use gcdump::internals::clr::methods::Methods;
+use gcdump::internals::clr::type_names::{NameQuality, TypeNames};
+use gcdump::internals::dump::{Bytes, OpenOptions, open, open_bytes};
+use gcdump::internals::memory::Memory;
 use serde_json::{Value, json};
 
 fn file_name(v: &Value) -> Value {
@@ -27,8 +27,8 @@ fn address(v: &Value) -> Addr {
     Addr(u64::from_str_radix(v.as_str().unwrap().trim_start_matches("0x"), 16).unwrap())
 }
 
-/// ClrMD hands through the runtime's form of generic types, `` List`1[[System.Int32, System.Private.CoreLib]] `` for types
-/// and `` List`1<Int32> `` for parameters. Ours is `List<System.Int32>` and `List<Int32>`.
+/// ClrMD uses the runtime's form of generic types, `` List`1[[System.Int32, System.Private.CoreLib]] `` for types and
+/// `` List`1<Int32> `` for parameters; gcdump prints `List<System.Int32>` and `List<Int32>`.
 fn in_our_form(text: &str) -> String {
     let mut out = String::new();
     let mut depth = 0;
@@ -68,8 +68,8 @@ fn in_our_form(text: &str) -> String {
     out
 }
 
-/// Where a type is nested in a generic one, ClrMD prints all arguments behind the inner name: ``A`1+B<X, Y>``. Ours stand
-/// with the type that has them: `A<X>+B<Y>`.
+/// For types nested in generic ones, ClrMD prints all arguments after the inner name: ``A`1+B<X, Y>``. gcdump prints them
+/// with the type that declares them: `A<X>+B<Y>`.
 fn distributed(text: &str) -> String {
     let Some((outer, rest)) = text.split_once('`') else { return text.into() };
     let Some((arity, inner)) = rest.split_once('+') else { return text.into() };
@@ -84,13 +84,13 @@ fn distributed(text: &str) -> String {
     format!("{outer}<{}>+{inner}<{}", &rest[..at], rest[at + 1..].trim_start())
 }
 
-/// ClrMD names the parameters of a stub without namespaces and outer types, and the module that the stub was made for.
+/// ClrMD names the parameters of a stub without namespaces and enclosing types, and the module it was made for.
 fn is_stub(name: &str) -> Option<&str> {
     name.starts_with("ILStubClass.").then(|| name.split('(').next().unwrap())
 }
 
 #[test]
-fn the_form_of_the_runtime_becomes_ours() {
+fn runtime_names_are_converted() {
     assert_eq!(distributed("A`1+B<C<D, E>, F>.M(G<H>)"), "A<C<D, E>>+B<F>.M(G<H>)");
     assert_eq!(distributed("A<B>.M()"), "A<B>.M()");
     assert_eq!(in_our_form("A.B(System.Span`1<Byte>, Int32)"), "A.B(System.Span<Byte>, Int32)");
@@ -99,7 +99,7 @@ fn the_form_of_the_runtime_becomes_ours() {
     assert_eq!(in_our_form("P+<>c.<Main>b__1()"), "P+<>c.<Main>b__1()");
 }
 
-/// What both know of an exception.
+/// The properties of an exception that both report.
 fn theirs(e: &Value) -> Value {
     if e.is_null() {
         return Value::Null;
@@ -120,7 +120,7 @@ fn ours(e: &Value) -> Value {
     json!([e["address"], e["type"], e["message"], e["hresult"], stack.collect::<Vec<_>>(), ours(&e["inner"])])
 }
 
-/// Without metadata ClrMD has no name for the exception's type, and reads its HResult from the wrong place.
+/// Without metadata, ClrMD has no name for the exception's type, and reads its HResult at a wrong offset.
 fn as_far_as(mut own: Value, theirs: &Value) -> Value {
     if theirs[1].is_null() && own[1].as_str().is_some_and(|name| name.contains("!0x")) {
         (own[1], own[3]) = (Value::Null, theirs[3].clone());
@@ -159,7 +159,7 @@ fn exceptions_of_threads_are_those_of_clrmd() {
     println!("{exceptions} exceptions, {frames} frames equal");
 }
 
-/// Every method that ClrMD names on any stack, and what we call it.
+/// Every method named by ClrMD on any stack.
 #[test]
 fn names_of_methods_are_those_of_clrmd() {
     let mut distinct = BTreeSet::new();
@@ -184,7 +184,7 @@ fn names_of_methods_are_those_of_clrmd() {
             let own = methods.name(&names, md).map(|m| (m.name, m.module.map_or(Value::Null, Value::from), m.quality));
             let same = own.as_ref().is_some_and(|(name, module, quality)| {
                 let stub = is_stub(name).is_some_and(|own| is_stub(&wanted.0) == Some(own));
-                // A module made at run time has no file, and then ClrMD has no name for it.
+                // An emitted module has no file, so ClrMD has no name for it.
                 let module = *module == wanted.1 || wanted.1.is_null();
                 stub || (*quality == NameQuality::Exact && *name == wanted.0 && module)
             });
@@ -201,10 +201,20 @@ fn names_of_methods_are_those_of_clrmd() {
     assert!(bad.is_empty());
 }
 
-/// Instances of generic methods lie in chunks of their own, one each; methods made at run time in some of theirs.
-#[test]
-fn generic_and_dynamic_methods_have_names() {
-    let mut samples: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+/// A dump with methods on its stacks.
+struct WithMethods<'d> {
+    name: &'d str,
+    memory: &'d Arc<Memory>,
+    names: &'d TypeNames,
+    methods: &'d Methods,
+    /// Size of the header of a MethodDescChunk.
+    header: u64,
+    /// MethodDescs of the frames.
+    known: Vec<Addr>,
+}
+
+/// Calls `check` for every dump in which ClrMD finds methods on stacks.
+fn for_each_with_methods(mut check: impl FnMut(WithMethods<'_>)) {
     for Answered { name, path, clrmd, .. } in answered().into_iter().filter(|a| a.name.ends_with("heap") || a.name.starts_with("win")) {
         let frames =
             clrmd["threads"]["threads"].as_array().into_iter().flatten().flat_map(|t| t["frames"].as_array().into_iter().flatten());
@@ -218,9 +228,18 @@ fn generic_and_dynamic_methods_have_names() {
         let names = TypeNames::new(memory, d, process.file().facts.os, None, process.limits()).unwrap();
         let methods = Methods::bind(memory, d, process.limits()).unwrap();
         let header = d.size_of("MethodDescChunk").unwrap();
+        check(WithMethods { name: &name, memory, names: &names, methods: &methods, header, known });
+    }
+}
+
+/// Instances of generic methods have chunks of their own, one each; dynamic methods share some.
+#[test]
+fn generic_and_dynamic_methods_have_names() {
+    let mut samples: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for_each_with_methods(|WithMethods { name, memory, names, methods, header, known }| {
         let (mut seen, mut generic, mut weak, mut dynamic) = (BTreeSet::new(), 0, Vec::new(), 0);
         for near in known {
-            // Those made at run time lie anywhere.
+            // Dynamic methods can be anywhere.
             let around = if name.contains("dynamic") { u64::MAX } else { 0x20000 };
             let range = AddrRange::new(Addr(near.0.saturating_sub(around)), near.plus(around));
             if seen.len() > 10_000_000 {
@@ -243,7 +262,7 @@ fn generic_and_dynamic_methods_have_names() {
                     if !next_fits || !(3..=6).contains(&size) && kind == 5 || size < count {
                         continue;
                     }
-                    match (kind, methods.name(&names, md)) {
+                    match (kind, methods.name(names, md)) {
                         (5, Some(m)) if count == 0 => {
                             if m.quality == NameQuality::Exact && m.token.is_some() {
                                 generic += usize::from(m.name.contains(">("));
@@ -266,7 +285,7 @@ fn generic_and_dynamic_methods_have_names() {
         // `new DynamicMethod("dyn", typeof(int), new[] { typeof(int) })`
         assert!(!name.contains("dynamic") || samples.values().flatten().any(|n| n == "DynamicClass.dyn(Int32)"), "{name}");
         println!("{name}: {generic} generic, {} weak {:?}, {dynamic} dynamic", weak.len(), weak.first());
-    }
+    });
     let all: BTreeSet<&String> = samples.values().flatten().collect();
     println!("{} names", all.len());
     if !samples.is_empty() {
@@ -279,22 +298,10 @@ fn generic_and_dynamic_methods_have_names() {
     }
 }
 
-/// Every MethodDesc that lies in the chunks around those of stacks: its token must be one of its type's.
+/// The token of every MethodDesc in the chunks near those of stacks must belong to its type.
 #[test]
 fn every_method_belongs_to_its_type() {
-    for Answered { name, path, clrmd, .. } in answered().into_iter().filter(|a| a.name.ends_with("heap") || a.name.starts_with("win")) {
-        let frames =
-            clrmd["threads"]["threads"].as_array().into_iter().flatten().flat_map(|t| t["frames"].as_array().into_iter().flatten());
-        let known: Vec<Addr> = frames.filter(|f| f["method"].is_string()).map(|f| address(&f["md"])).filter(|a| !a.is_null()).collect();
-        if known.is_empty() {
-            continue;
-        }
-        let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
-        let (memory, runtime) = (process.memory(), process.runtime().unwrap());
-        let d = runtime.descriptor();
-        let names = TypeNames::new(memory, d, process.file().facts.os, None, process.limits()).unwrap();
-        let methods = Methods::bind(memory, d, process.limits()).unwrap();
-        let header = d.size_of("MethodDescChunk").unwrap();
+    for_each_with_methods(|WithMethods { name, memory, names, methods, header, known }| {
         let (mut chunks, mut right, mut wrong, mut seen) = (0, 0, Vec::new(), BTreeSet::new());
         for near in known {
             let range = AddrRange::new(Addr(near.0.saturating_sub(0x10000)), near.plus(0x10000));
@@ -306,7 +313,7 @@ fn every_method_belongs_to_its_type() {
                     continue;
                 }
                 let (Ok(size), Ok(count)) = (memory.u8(chunk.plus(16)), memory.u8(chunk.plus(17))) else { continue };
-                // A chunk: as many methods as it says have their own place in the byte that tells it, and the first is at 0.
+                // In a chunk, as many methods as its count have their own index in the chunk index byte; the first is 0.
                 let places = (0..=u64::from(size)).filter(|i| memory.u8(chunk.plus(header + i * 8 + 2)) == Ok(*i as u8) && *i > 0);
                 let next = memory.ptr(chunk.plus(8)).unwrap_or_default();
                 let next_fits = next.is_null() || memory.ptr(next) == Ok(mt);
@@ -328,7 +335,7 @@ fn every_method_belongs_to_its_type() {
                 let own: BTreeSet<u32> = metadata.methods_of(names.method_tables().rid(&info).unwrap()).into_iter().collect();
                 for place in places {
                     let md = chunk.plus(header + place * 8);
-                    match methods.name(&names, md) {
+                    match methods.name(names, md) {
                         Some(m) if m.token.is_none() => {}
                         Some(m) if m.declaring_type == mt && own.contains(&(m.token.unwrap() & 0xff_ffff)) => right += 1,
                         other => wrong.push(format!("{md}: {other:?}")),
@@ -338,9 +345,9 @@ fn every_method_belongs_to_its_type() {
         }
         println!("{name}: {chunks} chunks, {right} methods belong to their type, {} do not", wrong.len());
         wrong.iter().take(3).for_each(|w| println!("    {w}"));
-        // What looks like a chunk need not be one.
+        // Some apparent chunks are not.
         assert!(right > 20 && wrong.len() * 100 <= right, "{name}");
-    }
+    });
 }
 
 #[test]
@@ -365,7 +372,7 @@ fn the_exceptions_of_the_heap_are_those_that_clrmd_counts() {
         assert_eq!(own, wanted, "{name}");
         let groups = answer["data"]["groups"].as_array().unwrap();
         assert_eq!(groups.iter().map(|g| g["count"].as_u64().unwrap()).sum::<u64>(), list.len() as u64, "{name}");
-        // Each thread's exception is in the list, with its thread.
+        // The exception of each thread is listed with its thread.
         for t in clrmd["threads"]["threads"].as_array().into_iter().flatten().filter(|t| !t["exception"].is_null()) {
             let found = list.iter().find(|e| e["address"] == t["exception"]["address"]).unwrap();
             assert_eq!((&found["thread"], &found["thread_role"]), (&t["managed_id"], &"in-flight".into()), "{name}");
@@ -387,7 +394,7 @@ fn damaged_exceptions_never_panic_or_hang() {
 fn damage(path: &Path, clrmd: &Value) {
     let plain = std::fs::read(path).unwrap();
     let dump = open(path, &OpenOptions::default()).unwrap();
-    // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
+    // The descriptor of the intact dump: self-checks would reject the overlay in a corrupt one.
     let sound = Dump::of(dump.clone(), &gcdump::OpenOptions::default());
     let (memory, runtime) = (sound.memory(), sound.runtime().unwrap());
     let descriptor = runtime.descriptor();
@@ -399,16 +406,7 @@ fn damage(path: &Path, clrmd: &Value) {
     }
     let methods: Vec<Addr> = thrown["stack"].as_array().unwrap().iter().map(|f| address(&f["md"])).collect();
     hot.extend(&methods);
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut random = move |n: usize| {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
-    };
-    let place = |a: Addr| {
-        dump.ranges.iter().find(|r| r.start <= a && a.0 + 8 <= r.start.0 + r.len).map(|r| (r.offset + (a.0 - r.start.0)) as usize)
-    };
+    let mut random = common::random();
     let mut read = 0;
     for _ in 0..150 {
         let mut bytes = plain.clone();
@@ -419,13 +417,13 @@ fn damage(path: &Path, clrmd: &Value) {
                 1 => u64::MAX,
                 _ => hot[random(hot.len())].0,
             };
-            if let Some(at) = place(at) {
+            if let Some(at) = common::file_offset(&dump, at) {
                 bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
             }
         }
         let damaged = open_bytes(Bytes::Owned(bytes), path, &OpenOptions::default()).unwrap();
         let memory = Arc::new(Memory::new(&damaged, Shape::LE64));
-        let limits = gcdump::base::Limits::default();
+        let limits = gcdump::internals::base::Limits::default();
         let names = TypeNames::new(&memory, descriptor, Os::Linux, None, &limits).unwrap();
         let (reader, namer) = (Exceptions::bind(&memory, descriptor).unwrap(), Methods::bind(&memory, descriptor, &limits).unwrap());
         let fields = Fields::bind(&memory, descriptor).ok();
@@ -441,12 +439,11 @@ fn damage(path: &Path, clrmd: &Value) {
             }
         }
     }
-    println!("{read} exceptions read in spite of it");
+    println!("{read} exceptions still read");
 }
 
-/// Inner exceptions that lead round in a circle end.
 #[test]
-fn a_circle_of_inner_exceptions_ends() {
+fn a_cycle_of_inner_exceptions_ends() {
     let Some(Answered { path, clrmd, .. }) = answered().into_iter().find(|c| c.name == "net9-wks-crash-mini") else { return };
     let mut bytes = std::fs::read(&path).unwrap();
     let dump = open(&path, &OpenOptions::default()).unwrap();
@@ -454,9 +451,8 @@ fn a_circle_of_inner_exceptions_ends() {
     let (outer, inner) = (address(&thrown["address"]), address(&thrown["inner"]["address"]));
     let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
     let at = inner.plus(process.runtime().unwrap().descriptor().offset("Exception", "_innerException").unwrap());
-    let r = dump.ranges.iter().find(|r| r.start <= at && at.0 + 8 <= r.start.0 + r.len).unwrap();
-    let place = (r.offset + (at.0 - r.start.0)) as usize;
-    bytes[place..place + 8].copy_from_slice(&outer.0.to_le_bytes());
+    let offset = common::file_offset(&dump, at).unwrap();
+    bytes[offset..offset + 8].copy_from_slice(&outer.0.to_le_bytes());
     let damaged = open_bytes(Bytes::Owned(bytes), &path, &OpenOptions::default()).unwrap();
     let process = Dump::of(damaged, &gcdump::OpenOptions::default());
     let runtime = process.runtime().unwrap();

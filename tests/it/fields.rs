@@ -1,26 +1,26 @@
-//! Fields, elements and statics against what the dumped programs wrote down about themselves, and against ClrMD.
+//! Fields, elements and statics, compared with the programs' own records and with ClrMD.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::common::{Known, known_dumps};
+use crate::common::{self, Known, known_dumps};
 use gcdump::analysis::{ObjectQuery, object};
-use gcdump::base::{Addr, Answer, Limits};
-use gcdump::clr::fields::Types;
-use gcdump::clr::method_table::Generics;
-use gcdump::clr::statics::Statics;
-use gcdump::clr::threads::Threads;
-use gcdump::clr::type_names::TypeNames;
-use gcdump::clr::values::{ValueLimits, Values};
-use gcdump::contract::Descriptor;
-use gcdump::dump::{self, Bytes, OpenOptions};
-use gcdump::memory::{FileSearch, Memory};
+use gcdump::internals::base::{Addr, Answer, Limits};
+use gcdump::internals::clr::fields::Types;
+use gcdump::internals::clr::method_table::Generics;
+use gcdump::internals::clr::statics::Statics;
+use gcdump::internals::clr::threads::Threads;
+use gcdump::internals::clr::type_names::TypeNames;
+use gcdump::internals::clr::values::{ValueLimits, Values};
+use gcdump::internals::contract::Descriptor;
+use gcdump::internals::dump::{self, Bytes, OpenOptions};
+use gcdump::internals::memory::{FileSearch, Memory};
+use gcdump::internals::session::{StaticsQuery, StaticsReader};
 use gcdump::model::{FieldValue, ObjectReport, StaticModel, StaticsReport, ValueKind};
-use gcdump::session::{StaticsQuery, StaticsReader};
 use gcdump::{Dump, Runtime};
 use serde_json::{Value, json};
 
-/// Everything that is bound to the runtime of one dump.
+/// The readers bound to one dump.
 struct Bound {
     runtime: Runtime,
     types: Arc<Types>,
@@ -82,7 +82,7 @@ fn same(list: &[FieldValue], name: &str, kind: ValueKind, value: Value, type_nam
 }
 
 #[test]
-fn everything_has_the_values_that_the_program_gave_it() {
+fn fields_have_the_values_assigned_by_the_program() {
     use ValueKind as K;
     let list = cases(|row| row["scenario"] == "basics" && !matches!(row["kind"].as_str(), Some("mini" | "triage")));
     let mut done = 0;
@@ -188,7 +188,7 @@ fn arrays(b: &Bound, f: &[FieldValue], samples: &Value) {
     let jagged = elements("Jagged");
     let second = b.object(jagged.elements[1].object.unwrap());
     assert_eq!(second.elements.iter().map(|e| e.value.clone()).collect::<Vec<_>>(), [json!(2), json!(3)]);
-    let part = object(&b.runtime.heap().unwrap(), &ObjectQuery { address: numbers.address, start: 2, count: 3 }).unwrap();
+    let part = object(&b.runtime.heap().unwrap(), &ObjectQuery { start: 2, count: 3, ..ObjectQuery::at(numbers.address) }).unwrap();
     assert_eq!(part.elements.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["[2]", "[3]", "[4]"]);
     assert_eq!(part.truncated, [gcdump::model::CutShort::Elements]);
 }
@@ -218,7 +218,7 @@ fn by_name(report: &StaticsReport) -> BTreeMap<(String, String, Option<u32>), &S
 }
 
 #[test]
-fn statics_of_the_probe_are_where_it_saw_them() {
+fn statics_of_the_probe_are_at_the_addresses_it_recorded() {
     for known in cases(|row| row["name"].as_str().unwrap().contains("probe")) {
         let truth = known.truth.clone().unwrap();
         with_dump(&known, |b| {
@@ -230,8 +230,8 @@ fn statics_of_the_probe_are_where_it_saw_them() {
                 compared += 1;
             };
             let of = |t: &str, f: &str| &ours[&(format!("Probe.{t}"), f.to_string(), None)].field;
-            // The copy of the types in the collectible context has the same names: the last one of a name is taken by the
-            // map, so the two are told apart by their values below.
+            // The copy of the types in the collectible context has the same names, so the map keeps one of each; the values below
+            // distinguish them.
             let places = &truth["statics"];
             for f in ["I", "Lg", "By", "D", "S", "O", "St", "Dt"] {
                 check(f, of("Statics", f).address, &places[f]);
@@ -338,25 +338,25 @@ fn probe_fields(b: &Bound, address: Addr) {
     assert_eq!(field(f, "S").declaring_type.as_deref(), Some("Probe.Fields"));
 }
 
-/// Static fields as ClrMD lists them: method table and name, address.
+/// Static fields listed by ClrMD: method table and name, address.
 fn theirs(list: &Value) -> BTreeSet<(Addr, String, Option<u64>, Addr)> {
     let rows = list.as_array().unwrap().iter();
     rows.map(|s| (hex(&s["mt"]), s["field"].as_str().unwrap().to_string(), s["managed_thread"].as_u64(), hex(&s["address"]))).collect()
 }
 
-/// Why ClrMD's address of a static is not ours, where that is its fault or a difference of meaning.
+/// Why ClrMD's address of a static differs, if due to a bug of ClrMD or a difference in meaning.
 fn fault(b: &Bound, runtime: &str, mt: Addr, thread_static: bool, ours: Option<&StaticModel>, theirs: Addr) -> Option<&'static str> {
     let info = b.types.names().method_tables().read(mt).unwrap();
-    // A generic type without arguments has no statics.
+    // An open generic type has no statics.
     if info.generics == Generics::Definition {
         return Some("generic type without arguments");
     }
-    // ClrMD gives the slot of a structure whose box has not been made.
+    // ClrMD returns the slot of a structure not yet boxed.
     if ours.is_none() && b.runtime.memory().ptr(theirs) == Ok(Addr::NULL) {
         return Some("no box");
     }
-    // ClrMD looks for the thread statics of generic instances of .NET 8 where those of ordinary types lie, and finds what is
-    // there: ours holds an object of the very type of the field.
+    // ClrMD looks for thread statics of generic instances of .NET 8 among those of ordinary types, and reads other data; the
+    // object found by gcdump has exactly the type of the field.
     let right = |f: &FieldValue| f.kind == ValueKind::Object && f.object_type.as_deref() == Some(f.type_name.as_str());
     let generic = runtime.contains('8') && thread_static && info.generics == Generics::Instance;
     (generic && ours.is_some_and(|s| right(&s.field))).then_some("thread static of a generic instance")
@@ -365,7 +365,7 @@ fn fault(b: &Bound, runtime: &str, mt: Addr, thread_static: bool, ours: Option<&
 #[test]
 fn statics_are_those_of_clrmd() {
     let mut failures = Vec::new();
-    // Without metadata, which gcore and kernel dumps lack, ClrMD lists none.
+    // Without metadata (gcore and kernel dumps), ClrMD lists none.
     for known in cases(|row| !matches!(row["kind"].as_str(), Some("gcore" | "kernel"))) {
         let Some(answer) = known.clrmd.as_ref().map(|c| &c["statics"]).filter(|s| s["statics"].is_array()) else { continue };
         with_dump(&known, |b| {
@@ -375,7 +375,7 @@ fn statics_are_those_of_clrmd() {
                 let theirs = theirs(&answer[if thread_statics { "thread_statics" } else { "statics" }]);
                 let more: Vec<Addr> = theirs.iter().map(|t| t.0).collect();
                 let report = b.all(&more, thread_statics);
-                // ClrMD gives the slot of a structure, we what is in the box.
+                // ClrMD returns the slot of a structure, gcdump the data in the box.
                 let memory = &b.runtime.memory();
                 let ours: BTreeMap<_, _> = report
                     .statics
@@ -401,14 +401,14 @@ fn statics_are_those_of_clrmd() {
                         bad.push(format!("{mt} {} {name} {thread:?}: theirs {address}, ours {have:?}", b.types.names().name(*mt).name));
                     }
                 }
-                // What ClrMD leaves out, of types that it lists something of.
+                // Fields omitted by ClrMD, of types that it lists.
                 let listed: BTreeSet<_> = theirs.iter().map(|t| (t.0, t.2)).collect();
                 let extra: Vec<_> =
                     ours.iter().filter(|((mt, _, t), _)| listed.contains(&(*mt, *t))).filter(|(k, _)| !matched.contains(*k)).collect();
                 let surplus = extra.iter().map(|(_, s)| format!("only here: {:?} {}", s.field.declaring_type, s.field.name));
                 bad.extend(surplus);
-                // Types that ClrMD lists nothing of: it knows generic instances from the heap only, no function pointers, and no
-                // fields that have a value although their class has not been initialised (`String.Empty`).
+                // Types omitted by ClrMD: it finds generic instances only on the heap, no function pointers, and no fields with
+                // a value in uninitialized classes (`String.Empty`).
                 let unknown =
                     ours.values().filter(|s| !listed.contains(&(s.method_table, s.thread.and_then(|t| t.managed_id).map(u64::from))));
                 let unexplained = unknown.filter(|s| {
@@ -436,7 +436,7 @@ fn statics_are_those_of_clrmd() {
 }
 
 #[test]
-fn damaged_memory_never_panics() {
+fn corrupt_memory_never_panics() {
     for known in cases(|row| matches!(row["name"].as_str(), Some("net9-wks-crash-mini" | "net10-wks-basics-heap" | "net8-wks-basics-heap")))
     {
         let plain = std::fs::read(&known.path).unwrap();
@@ -447,17 +447,7 @@ fn damaged_memory_never_panics() {
         let mut found: Vec<Addr> = types.modules().iter().flat_map(|m| types.loader().type_defs(*m)).map(|(_, mt)| mt).collect();
         found.extend(types.instances());
         found.retain(|mt| types.names().method_tables().is_valid(*mt) == Ok(true));
-        let place = |a: Addr| {
-            let inside = |r: &&dump::CapturedRange| r.start <= a && a.0 + 8 <= r.start.0 + r.len;
-            process.file().ranges.iter().find(inside).map(|r| (r.offset + (a.0 - r.start.0)) as usize)
-        };
-        let mut state = 0x9e37_79b9_7f4a_7c15u64;
-        let mut random = move |n: usize| {
-            state ^= state >> 12;
-            state ^= state << 25;
-            state ^= state >> 27;
-            (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
-        };
+        let mut random = common::random();
         let samples: Vec<Addr> = known
             .truth
             .iter()
@@ -482,13 +472,13 @@ fn damaged_memory_never_panics() {
                     2 => u64::MAX - random(64) as u64,
                     _ => target.0,
                 };
-                if let Some(at) = place(target.element(random(12) as u64, 8)) {
+                if let Some(at) = common::file_offset(process.file(), target.element(random(12) as u64, 8)) {
                     bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
                 }
             }
             let damaged = dump::open_bytes(Bytes::Owned(bytes), &known.path, &OpenOptions::default()).unwrap();
-            // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
-            let memory = Arc::new(Memory::new(&damaged, gcdump::base::Shape::LE64));
+            // The descriptor of the intact dump: self-checks would reject the overlay in a corrupt one.
+            let memory = Arc::new(Memory::new(&damaged, gcdump::internals::base::Shape::LE64));
             let limits = Limits::default();
             let names = Arc::new(TypeNames::new(&memory, descriptor, damaged.facts.os, None, &limits).unwrap());
             let types = Arc::new(Types::new(&memory, descriptor, names, &limits).unwrap());
@@ -505,7 +495,7 @@ fn damaged_memory_never_panics() {
     }
 }
 
-/// Everything that can be read of an object.
+/// Reads all parts of an object.
 fn read_object(values: &Values, at: Addr) {
     let Some(mt) = values.method_table(at) else { return };
     let Ok(info) = values.types().names().method_tables().read(mt) else { return };

@@ -1,4 +1,4 @@
-//! The floors of the house: a file may use only its own floor and those below it.
+//! The floors: a file may use only its own floor and those below it.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ fn rust_files(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// Every floor that a line mentions: `crate::gc::Gc`, `use crate::{base, gc}`.
+/// Every floor mentioned in a line: `crate::gc::Gc`, `use crate::{base, gc}`.
 fn mentioned(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     for rest in text.split("crate::").skip(1) {
@@ -76,7 +76,7 @@ fn imports_go_down_the_floors() {
     assert!(wrong.is_empty(), "upward imports:\n{}", wrong.join("\n"));
 }
 
-/// Graph algorithms know nothing of dumps, models or the .NET runtime.
+/// Graph algorithms are independent of dumps, models and the .NET runtime.
 #[test]
 fn the_graph_is_pure() {
     let mut files = Vec::new();
@@ -89,13 +89,13 @@ fn the_graph_is_pure() {
 }
 
 #[test]
-fn an_upward_import_is_seen() {
+fn upward_imports_are_detected() {
     assert_eq!(upward("memory", "use crate::gc::Gc;"), ["gc"]);
     assert_eq!(upward("clr", "use crate::{base::Addr, cli, memory};"), ["cli"]);
     assert!(upward("gc", "use crate::clr::threads; // crate::x\n// crate::cli").is_empty());
 }
 
-/// `unsafe` stays in the one file that maps memory, and only the command line prints or ends the process.
+/// `unsafe` is confined to the file that maps memory, and only the command line prints or ends the process.
 #[test]
 fn unsafe_code_stays_in_the_mapping() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -107,12 +107,12 @@ fn unsafe_code_stays_in_the_mapping() {
         files.iter().filter(hit).map(|f| f.strip_prefix(&src).unwrap().to_str().unwrap().to_string()).collect()
     };
     assert_eq!(holds("unsafe {"), ["dump/bytes.rs"]);
-    // Only `main` ends the process: when Ctrl-C is pressed.
+    // Only `main` ends the process, on Ctrl-C.
     assert_eq!(holds("process::exit"), ["main.rs"]);
     assert!(holds("anyhow::").iter().all(|f| f.starts_with("cli/")), "{:?}", holds("anyhow::"));
 }
 
-/// Files near 600 lines are due for a split.
+/// Files near 600 lines should be split.
 #[test]
 fn files_stay_readable() {
     let mut files = Vec::new();

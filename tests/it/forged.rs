@@ -1,13 +1,13 @@
-//! Dumps that show the same bytes of their file at many addresses: what is looked at stays within the length of the file.
+//! Dumps that map the same bytes of their file to many addresses: reads are bounded by the length of the file.
 
 use crate::common::{number, walker};
 use crate::support::{Shape, Spec, Target};
 use gcdump::Dump;
 use gcdump::analysis::{RootsQuery, roots};
-use gcdump::base::{Addr, AddrRange, NoteKind, Silent};
-use gcdump::dump::{self, Bytes, CapturedRange, DumpFile, OpenOptions, Register};
+use gcdump::internals::base::{Addr, AddrRange, NoteKind, Silent};
+use gcdump::internals::dump::{self, Bytes, CapturedRange, DumpFile, OpenOptions, Register};
+use gcdump::internals::session::roots::RootOptions;
 use gcdump::model::{CoverageKind, RootKind};
-use gcdump::session::roots::RootOptions;
 
 fn open(target: &Target) -> DumpFile {
     dump::open_bytes(Bytes::Owned(target.to_elf_core()), "forged.dmp".as_ref(), &OpenOptions::default()).unwrap()
@@ -17,7 +17,7 @@ fn whole(dump: &DumpFile) -> u64 {
     dump.bytes.len() as u64
 }
 
-/// Shows the whole file `times` times behind `at`. Returns where that ends.
+/// Maps the whole file `times` times, from `at` on. Returns the end.
 fn repeat(dump: &mut DumpFile, at: u64, times: u64) -> u64 {
     let len = whole(dump);
     dump.ranges.extend((0..times).map(|i| CapturedRange { start: Addr(at + i * len), len, offset: 0 }));
@@ -28,7 +28,7 @@ fn repeat(dump: &mut DumpFile, at: u64, times: u64) -> u64 {
 fn a_segment_with_more_bytes_than_the_file_is_not_walked() {
     for shape in Shape::ALL {
         let mut target = Spec::standard(shape).build();
-        // No objects lie behind the last segment that has some.
+        // There are no objects after the last nonempty segment.
         let segments = target.expected()["segments"].as_array().unwrap().clone();
         let full = segments.iter().filter(|s| s["allocated_bytes"] != 0);
         let last = full.max_by_key(|s| number(&s["start"])).unwrap();
@@ -64,7 +64,7 @@ fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
         let free = dump.ranges.iter().map(|r| r.start.0 + r.len).max().unwrap().next_multiple_of(0x1000);
         let end = repeat(&mut dump, free, 2);
         let (count, len) = (dump.threads.len(), whole(&dump));
-        // All threads have the same stack, which is almost as long as the file.
+        // All threads share a stack almost as long as the file.
         for thread in &mut dump.threads {
             thread.registers = vec![Register { name: "r0", value: 0 }];
             thread.stack_pointer = Some(Addr(free + 0x1000));
@@ -73,7 +73,7 @@ fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
         assert!(count > 2, "{shape:?}");
         let process = Dump::of(dump, &gcdump::OpenOptions::default());
         let runtime = process.runtime().unwrap();
-        let query = RootsQuery { options: RootOptions { kinds: vec![RootKind::Stack], weak: false }, ..RootsQuery::default() };
+        let query = RootsQuery { options: RootOptions { kinds: vec![RootKind::Stack], ..RootOptions::default() }, ..RootsQuery::default() };
         let roots = roots(&runtime.heap().unwrap(), &query).unwrap();
         let notes: Vec<_> = roots.notes.iter().collect();
         let told = notes.iter().find(|n| n.kind == NoteKind::Invalid && n.message.contains("more bytes than the dump"));

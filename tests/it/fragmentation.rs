@@ -1,4 +1,4 @@
-//! `fragmentation` against ClrMD's answers, the truth and gcdump's other answers, on every shared dump.
+//! `fragmentation`, compared with ClrMD, the programs' own records and other commands, on every shared dump.
 
 use crate::common::{ask, known_dumps, own_unpacked, shared};
 use serde_json::Value;
@@ -35,7 +35,7 @@ fn free_space_is_that_of_clrmd() {
     assert!(exact > 0);
 }
 
-/// Every way of cutting the free space gives the same sums.
+/// Every grouping of the free space gives the same totals.
 fn sums_add_up(name: &str, data: &Value) {
     let t = &data["totals"];
     for list in ["generations", "segments"] {
@@ -54,12 +54,12 @@ fn sums_add_up(name: &str, data: &Value) {
     let pinned = rows(data, "pinned");
     assert_eq!(pinned.iter().map(|r| n(r, "count")).sum::<u64>(), n(t, "pinned_objects"), "{name}");
     assert!(n(t, "pinned_objects") <= n(t, "pinned_handles"), "{name}");
-    // What lies in front of pinned objects is free space, and each block in front of at most one object.
+    // Only free space is counted before pinned objects, and each block before at most one object.
     assert!(pinned.iter().map(|r| n(r, "free_bytes_before")).sum::<u64>() <= n(t, "free_bytes"), "{name}");
 }
 
 #[test]
-fn pinned_objects_are_those_that_the_program_pinned() {
+fn pinned_objects_are_those_pinned_by_the_program() {
     let Some(_) = shared() else { return println!("skipped: no shared dumps") };
     let (dumps, _) = known_dumps(|row| row["scenario"] == "fragmented");
     for dump in &dumps {
@@ -82,7 +82,7 @@ fn pinned_objects_are_those_that_the_program_pinned() {
 }
 
 #[test]
-fn neighbours_are_those_of_near_and_threads_make_no_difference() {
+fn neighbours_match_near_for_any_number_of_threads() {
     let dump = own_unpacked();
     let data = |args: &[&str]| ask(&dump, &[&["fragmentation", "--segments"], args].concat()).1["data"].clone();
     let all = data(&["--top", "0"]);

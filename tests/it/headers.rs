@@ -1,13 +1,13 @@
-//! Object headers: locks, hash codes and sync blocks, against what the dumped programs noted and against ClrMD.
+//! Object headers: locks, hash codes and sync blocks, compared with the programs' own records and with ClrMD.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::common::{Answered, answered};
+use crate::common::{self, Answered, answered};
 use gcdump::Dump;
-use gcdump::base::{Addr, Limits};
-use gcdump::clr::header::Headers;
-use gcdump::dump::{Bytes, OpenOptions, open_bytes};
+use gcdump::internals::base::{Addr, Limits};
+use gcdump::internals::clr::header::Headers;
+use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::model::{HeaderModel, HeaderState};
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ fn thin(h: &HeaderModel, owner: Option<u32>, recursion: u32) {
 }
 
 #[test]
-fn locks_and_hash_codes_are_what_the_program_noted() {
+fn locks_and_hash_codes_match_the_programs_records() {
     let mut seen = Vec::new();
     for case in answered().into_iter().filter(|c| c.name.contains("locks") || c.name.contains("probe")) {
         let Some(truth) = &case.truth else { continue };
@@ -60,7 +60,7 @@ fn locks_and_hash_codes_are_what_the_program_noted() {
                 // Contended: held by the main thread, one thread waits.
                 let block = locks[3].sync_block.clone().unwrap();
                 assert_eq!((block.owner_managed_id, block.waiters), (main, Some(1)), "{block:?}");
-                // Left again by Monitor.Wait.
+                // Released by Monitor.Wait.
                 let block = locks[4].sync_block.clone().unwrap();
                 assert_eq!((block.held, block.owner_managed_id, locks[4].recursion), (Some(false), None, None), "{block:?}");
                 assert_eq!(locks[5].state, HeaderState::None);
@@ -85,11 +85,11 @@ fn sync_blocks_are_those_of_clrmd() {
         let heap = ["heap", "full", "after", "before", "gcore"].iter().any(|k| case.name.ends_with(k));
         with_headers(&case, |headers| {
             let own = headers.sync_blocks();
-            // Small dumps have some of the table, or the table and no locks.
+            // Small dumps contain part of the table, or the table without locks.
             if !heap && own.as_ref().is_none_or(|own| own.iter().all(|b| b.held.is_none())) {
                 return;
             }
-            // ClrMD does not show the waiters of a lock that nobody holds rightly (1000), nor an owner of none.
+            // ClrMD shows wrong waiters (1000) for a lock without owner, and no owner.
             let own: Vec<String> = own
                 .unwrap()
                 .iter()
@@ -135,21 +135,17 @@ fn damaged_headers_never_panic() {
     let variables = ["SyncTableEntries", "SyncBlockCache"].map(|n| descriptor.pointer(n).unwrap());
     let mut hot = variables.to_vec();
     hot.extend(variables.iter().filter_map(|v| process.memory().ptr(*v).ok()));
-    let place = |a: Addr| {
-        let found = process.file().ranges.iter().find(|r| r.start <= a && a.0 + 8 <= r.start.0 + r.len);
-        found.map(|r| (r.offset + (a.0 - r.start.0)) as usize)
-    };
     for _ in 0..60 {
         let mut bytes = plain.clone();
         for _ in 0..8 {
             let at = hot[random() as usize % hot.len()].element(random() % 24, 8);
             let word = if random() % 2 == 0 { random() << 20 } else { hot[random() as usize % hot.len()].0 };
-            if let Some(at) = place(at) {
+            if let Some(at) = common::file_offset(process.file(), at) {
                 bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
             }
         }
         let damaged = open_bytes(Bytes::Owned(bytes), &case.path, &OpenOptions::default()).unwrap();
-        let memory = Arc::new(gcdump::memory::Memory::new(&damaged, gcdump::base::Shape::LE64));
+        let memory = Arc::new(gcdump::internals::memory::Memory::new(&damaged, gcdump::internals::base::Shape::LE64));
         let limits = Limits { sync_blocks: 10_000, ..Limits::default() };
         let headers = Headers::bind(&memory, descriptor, &limits).unwrap();
         drop(headers.sync_blocks());

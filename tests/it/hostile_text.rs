@@ -1,4 +1,4 @@
-//! Names and texts in a dump that try to move the cursor, reorder a line, or break a format.
+//! Names and text in a dump that would move the cursor, reorder a line, or break a format.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use crate::common::{Ran, commands, number, own_dump, run};
 use gcdump::Dump;
 use gcdump::cli::{self, Streams};
-use gcdump::dump::{self, OpenOptions};
+use gcdump::internals::dump::{self, OpenOptions};
 use memchr::memmem;
 
-/// As many bytes as `Cache`: a cursor move, and what separates and quotes in CSV.
+/// As long as `Cache`: a cursor movement, and CSV separators and quotes.
 const CACHE: &str = "C\u{1b}\"\n,";
-/// As many bytes as `Entry`: the rest of the line would run backwards.
+/// As long as `Entry`: would reverse the rest of the line.
 const ENTRY: &str = "E\u{202e}y";
 
 fn replace(bytes: &mut [u8], old: &[u8], new: &[u8]) -> usize {
@@ -25,7 +25,7 @@ fn units(text: &[u16]) -> Vec<u8> {
     text.iter().flat_map(|u| u.to_le_bytes()).collect()
 }
 
-/// The dump of the repository with names of types (their ends, which metadata shares), a path of a module and strings replaced.
+/// The dump of the repository with replaced type names (suffixes, which metadata shares), a module path and strings.
 fn hostile() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hostile.dmp");
@@ -34,7 +34,7 @@ fn hostile() -> (tempfile::TempDir, PathBuf) {
     assert!(replace(&mut bytes, b"Entry\0", format!("{ENTRY}\0").as_bytes()) > 0);
     assert!(replace(&mut bytes, b"/app/net10/libcoreclr.so", b"/a\x1bp/net10/libcoreclr.so") > 0);
     fs::write(&path, &bytes).unwrap();
-    // The string that is there most often gets half of a surrogate pair as well.
+    // The most frequent string also gets a lone surrogate.
     let ran = run(&["strings", "--json", "--top", "0", "--no-local-files", path.to_str().unwrap()]).json();
     let known = |s: &serde_json::Value| s["value"].as_str().filter(|t| t.is_ascii() && t.len() >= 8).map(ToString::to_string);
     let text = ran["data"]["strings"].as_array().unwrap().iter().find_map(known).expect("a string to replace");
@@ -43,7 +43,7 @@ fn hostile() -> (tempfile::TempDir, PathBuf) {
     new[..7].copy_from_slice(&[0x1b, 0x9b, 0x202e, u16::from(b'"'), u16::from(b','), u16::from(b'\n'), 0xd800]);
     assert!(replace(&mut bytes, &units(&old), &units(&new)) > 0, "{text}");
     fs::write(&path, &bytes).unwrap();
-    // An exception has it for its message.
+    // It is the message of an exception.
     let listed = |command: &str| run(&[command, "--json", "--no-local-files", path.to_str().unwrap()]).json()["data"].clone();
     let strings = listed("strings");
     let string = strings["strings"].as_array().unwrap().iter().find(|s| s["value"].as_str().unwrap().starts_with("\u{1b}\u{9b}\u{202e}"));
@@ -69,7 +69,7 @@ fn moves(c: char) -> bool {
     c != '\n' && (c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{61c}'))
 }
 
-/// Forms of commands beside the examples of the registry.
+/// Command lines besides the examples of the registry.
 const MORE: &[&[&str]] = &[
     &["heap", "--detail"],
     &["stat", "--by", "assembly"],
@@ -101,7 +101,7 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
     let copy = folder.path().join("copy.dmp");
     for form in commands::forms(MORE) {
         let args = commands::filled(&form, |word| match word {
-            "DUMP" => Some(path.into()),
+            dump if commands::is_dump(dump) => Some(path.into()),
             "ADDR" => Some(object.clone()),
             "HANDLE" => Some(handle.clone()),
             "OUT" => Some(copy.to_str().unwrap().into()),
@@ -122,7 +122,7 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
         }
         on_screen += usize::from(shown.out.contains("\\u{1b}") || shown.out.contains("\\u{202e}"));
         if command.contains(&"--dot") {
-            // A piped graph has to stay one: no line of it comes from a name.
+            // A piped graph must stay valid: names must not add lines.
             let dot = run(&with_path(&[]));
             assert!(!dot.out.contains(moves) && dot.out.lines().all(|l| l.matches('"').count() % 2 == l.matches("\\\"").count() % 2));
             continue;
@@ -141,7 +141,7 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
         let ran = run(&with_path(&["--format", "csv"]));
         let mut reader = csv::Reader::from_reader(ran.out.as_bytes());
         for row in reader.records() {
-            // The reader refuses rows of another length: a comma or a line break that got out of its cell.
+            // The reader rejects rows of unequal length, from unquoted commas or line breaks.
             let row = row.unwrap_or_else(|e| panic!("{command:?}: {e}"));
             in_csv += usize::from(row.iter().any(|c| c.contains(CACHE) || c.contains(ENTRY)));
         }

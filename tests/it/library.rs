@@ -1,4 +1,4 @@
-//! The library as its users hold it: typed reads, errors, iterators, threads; and the examples.
+//! The library: typed reads, errors, iterators, threads; and the examples.
 
 use std::path::{Path, PathBuf};
 
@@ -29,13 +29,13 @@ fn first(heap: &Heap, pattern: &str) -> Object {
     heap.objects_of(pattern).unwrap().next().unwrap()
 }
 
-/// The message of the error that `result` must be.
+/// The message of the expected error.
 fn message<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     result.unwrap_err().to_string()
 }
 
 #[test]
-fn handles_go_anywhere() {
+fn handles_are_send_and_sync() {
     fn goes_anywhere<T: Send + Sync + Clone + 'static>() {}
     goes_anywhere::<Dump>();
     goes_anywhere::<Runtime>();
@@ -46,7 +46,7 @@ fn handles_go_anywhere() {
     assert_eq!(size_of::<Object>(), 32);
 }
 
-/// Everything that `object --json` says about an object is what the handle says.
+/// `object --json` and the handle agree about an object.
 fn same_as_json(path: &Path, object: &Object) {
     let (_, envelope) = ask(path, &["object", &object.address().to_string()]);
     let said = &envelope["data"];
@@ -62,7 +62,7 @@ fn same_as_json(path: &Path, object: &Object) {
     assert_eq!(said["fields"].as_array().unwrap().len(), fields.len(), "{at}");
     for (json, value) in said["fields"].as_array().unwrap().iter().zip(&fields) {
         same_value(json, value, &at);
-        // By name: the last of that name hides the others.
+        // By name: the last field of a name hides the others.
         let found = object.field(&value.name()).unwrap();
         assert!(found.offset() == value.offset() || fields.iter().filter(|f| f.name() == value.name()).count() > 1, "{at}");
     }
@@ -112,7 +112,7 @@ fn same_value(json: &Json, value: &Value, at: &str) {
 }
 
 #[test]
-fn values_are_what_the_command_says() {
+fn values_match_the_object_command() {
     for path in [own_dump(), corpus("net8-wks-basics-heap"), corpus("net9-wks-basics-heap"), corpus("win-net10-wks-basics-heap")] {
         let heap = heap(&path);
         for pattern in
@@ -127,7 +127,7 @@ fn values_are_what_the_command_says() {
 }
 
 #[test]
-fn errors_say_what_is_there() {
+fn errors_describe_what_was_found() {
     let heap = heap(&own_dump());
     let all = first(&heap, "Lab.Everything");
     let field = |name: &str| all.field(name).unwrap();
@@ -156,7 +156,7 @@ fn errors_say_what_is_there() {
 
 #[test]
 fn absent_memory_has_an_address() {
-    // A mini dump: types and the places of static fields are known, the heap is not there.
+    // A mini dump: types and locations of static fields are known, but the heap is missing.
     let heap = heap(&corpus("net10-wks-basics-mini"));
     let program = heap.runtime().type_named("Lab.Program").unwrap();
     let n = program.static_field("n").unwrap();
@@ -215,7 +215,7 @@ fn iterators_stop_and_run_in_parallel() {
 }
 
 #[test]
-fn retained_sizes_are_those_of_the_command() {
+fn retained_sizes_match_the_command() {
     let path = own_dump();
     let heap = heap(&path);
     let (_, answer) = ask(&path, &["retained", "--top", "5"]);

@@ -1,13 +1,13 @@
-//! Every linked list of the runtime bent into a circle: the answer is partial, says where, and keeps what was read before.
+//! A cycle in every linked list of the runtime: the answer is partial, names the address, and keeps everything read before.
 
 use crate::common;
 use crate::common::number;
 use crate::support::{Shape, Spec, Target};
 use gcdump::Dump;
-use gcdump::base::{Addr, Limits};
 use gcdump::cli::Exit;
-use gcdump::clr::loader::Loader;
-use gcdump::dump::{self, Bytes, OpenOptions};
+use gcdump::internals::base::{Addr, Limits};
+use gcdump::internals::clr::loader::Loader;
+use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use serde_json::Value;
 
 fn ask(target: &Target, command: &[&str]) -> (Exit, Value) {
@@ -16,7 +16,7 @@ fn ask(target: &Target, command: &[&str]) -> (Exit, Value) {
     common::ask(file.path(), command)
 }
 
-/// The word in `from..end` that leads into the `reach` bytes behind `to`: where it is, and how far behind `to` it leads.
+/// The word in `from..end` that points into the `reach` bytes from `to` on: its address, and its target's offset from `to`.
 fn link(target: &Target, from: u64, end: u64, to: u64, reach: u64) -> Option<(u64, u64)> {
     let p = target.memory.shape.ptr;
     (0..(end - from) / p).map(|i| from + i * p).find_map(|at| {
@@ -25,16 +25,16 @@ fn link(target: &Target, from: u64, end: u64, to: u64, reach: u64) -> Option<(u6
     })
 }
 
-/// Bends the link between two rows of a list so that it leads back to the first of them, and asks.
+/// Redirects each link of a list to an earlier element, and runs the command. Returns the number of links found.
 fn bent(target: &Target, rows: &[Value], reach: u64, command: &[&str], list: &str) -> usize {
     let mut found = 0;
     let addresses: Vec<u64> = rows.iter().map(|r| number(&r["address"])).collect();
-    // None is larger than the room between the two that lie closest.
+    // No structure is larger than the smallest distance between two.
     let mut sorted = addresses.clone();
     sorted.sort_unstable();
     let size = sorted.windows(2).map(|w| w[1] - w[0]).min().unwrap().min(0x100);
-    let rings = rows.iter().any(|r| r["list"] == "handle-table");
-    for (i, from) in addresses.iter().enumerate().skip(usize::from(rings)) {
+    let circular = rows.iter().any(|r| r["list"] == "handle-table");
+    for (i, from) in addresses.iter().enumerate().skip(usize::from(circular)) {
         let end = from + size;
         for to in addresses.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, a)| a) {
             let Some((at, offset)) = link(target, *from, end, *to, reach.min(size)) else { continue };
@@ -43,10 +43,10 @@ fn bent(target: &Target, rows: &[Value], reach: u64, command: &[&str], list: &st
             let (exit, answer) = ask(&copy, command);
             assert_eq!(exit, Exit::Partial, "{list}: {at:#x}: {}", answer["warnings"]);
             let warnings = answer["warnings"].as_array().unwrap();
-            let circle = warnings.iter().find(|w| w["kind"] == "limit-hit").unwrap_or_else(|| panic!("{list}: {warnings:?}"));
-            assert!(circle["address"].is_string(), "{list}: {circle}");
+            let cycle = warnings.iter().find(|w| w["kind"] == "limit-hit").unwrap_or_else(|| panic!("{list}: {warnings:?}"));
+            assert!(cycle["address"].is_string(), "{list}: {cycle}");
             let kept = answer["data"][list].as_array().unwrap();
-            assert!(kept.iter().any(|r| number(&r["address"]) == *from), "{list}: {from:#x} was read before the circle");
+            assert!(kept.iter().any(|r| number(&r["address"]) == *from), "{list}: {from:#x} was read before the cycle");
             assert_eq!(answer["data"]["complete"], false, "{list}");
             found += 1;
             break;
@@ -56,7 +56,7 @@ fn bent(target: &Target, rows: &[Value], reach: u64, command: &[&str], list: &st
 }
 
 #[test]
-fn a_circle_in_every_list_is_told() {
+fn a_cycle_in_every_list_is_reported() {
     for shape in Shape::ALL {
         let target = Spec { server: Some(2), ..Spec::standard(shape) }.build();
         let rows = |command: &[&str], list: &str| ask(&target, command).1["data"][list].as_array().unwrap().clone();
@@ -67,11 +67,11 @@ fn a_circle_in_every_list_is_told() {
         let free = rows(&["segments", "--free"], "regions");
         let of = |list: &str| free.iter().filter(|r| r["list"] == list).cloned().collect::<Vec<Value>>();
         let tables = of("handle-table");
-        // The end of these leads to the beginning: only one of the others that leads back to itself is wrong.
+        // This list is circular: only a link that skips the first element is wrong.
         let wrong = bent(&target, &tables, 1, &["segments", "--free"], "regions");
         assert_eq!(wrong, 1, "{shape:?}");
         assert!(bent(&target, &of("free"), 1, &["segments", "--free"], "regions") >= 2, "{shape:?}");
-        // A card table that is no longer used stands between the two, and is not listed: the link of the first leads there.
+        // The first is linked to the second through an unused card table, which is not listed.
         let first = number(&of("bookkeeping")[0]["address"]);
         let next =
             (0..0x50 / shape.ptr).map(|i| first + i * shape.ptr).find(|at| target.memory.word(*at).is_some_and(|w| w > first - 0x1000));
@@ -83,7 +83,7 @@ fn a_circle_in_every_list_is_told() {
     }
 }
 
-/// Changes one word of `target` after having looked at the process that it shows.
+/// A copy of `target` changed with access to the process.
 fn changed(target: &Target, change: impl Fn(&Dump, &mut Target)) -> Target {
     let dump = dump::open_bytes(Bytes::Owned(target.to_elf_core()), "whole.dmp".as_ref(), &OpenOptions::default()).unwrap();
     let mut copy = target.clone();
@@ -91,16 +91,16 @@ fn changed(target: &Target, change: impl Fn(&Dump, &mut Target)) -> Target {
     copy
 }
 
-/// The warning about a circle among those of an answer that is partial because of it.
-fn told<'a>((exit, answer): &'a (Exit, Value), what: &str) -> &'a str {
+/// The address in the warning about a cycle, in an answer that must be partial.
+fn cycle_address<'a>((exit, answer): &'a (Exit, Value), what: &str) -> &'a str {
     assert_eq!(*exit, Exit::Partial, "{what}: {}", answer["warnings"]);
     let warnings = answer["warnings"].as_array().unwrap();
-    let circle = warnings.iter().find(|w| w["kind"] == "limit-hit" && w["message"].as_str().unwrap().contains(what));
-    circle.unwrap_or_else(|| panic!("{what}: {warnings:?}"))["address"].as_str().unwrap()
+    let cycle = warnings.iter().find(|w| w["kind"] == "limit-hit" && w["message"].as_str().unwrap().contains(what));
+    cycle.unwrap_or_else(|| panic!("{what}: {warnings:?}"))["address"].as_str().unwrap()
 }
 
 #[test]
-fn circles_of_handle_table_maps_and_of_exceptions_in_flight_are_told() {
+fn cycles_of_handle_table_maps_and_exceptions_in_flight_are_reported() {
     for shape in Shape::ALL {
         let target = Spec::standard(shape).build();
         let whole = ask(&target, &["handles"]).1;
@@ -112,7 +112,7 @@ fn circles_of_handle_table_maps_and_of_exceptions_in_flight_are_told() {
             copy.memory.p(second.0 + next, first.0);
         });
         let ran = ask(&maps, &["handles"]);
-        told(&ran, "handle table maps");
+        cycle_address(&ran, "handle table maps");
         assert_eq!(ran.1["data"]["handles"], whole["data"]["handles"], "{shape:?}");
 
         let threads = ask(&target, &["threads"]).1["data"]["threads"].clone();
@@ -125,19 +125,15 @@ fn circles_of_handle_table_maps_and_of_exceptions_in_flight_are_told() {
             copy.memory.p(tracker.0 + d.offset("ExceptionInfo", "PreviousNestedInfo").unwrap(), tracker.0);
         });
         let ran = ask(&exceptions, &["threads"]);
-        told(&ran, "exceptions in flight");
+        cycle_address(&ran, "exceptions in flight");
         assert_eq!(ran.1["data"]["threads"], threads, "{shape:?}");
     }
 }
 
 #[test]
-fn circles_of_the_loader_are_told() {
+fn cycles_of_the_loader_are_reported() {
     let bytes = zstd::decode_all(std::fs::File::open(common::own_dump()).unwrap()).unwrap();
     let whole = dump::open_bytes(Bytes::Owned(bytes.clone()), "whole.dmp".as_ref(), &OpenOptions::default()).unwrap();
-    let offset = |at: Addr| {
-        let range = whole.ranges.iter().find(|r| r.start <= at && at.0 + 8 <= r.start.0 + r.len).unwrap();
-        (range.offset + (at.0 - range.start.0)) as usize
-    };
     let process = Dump::of(whole.clone(), &gcdump::OpenOptions::default());
     let runtime = process.runtime().unwrap();
     let (m, d) = (process.memory(), runtime.descriptor());
@@ -146,8 +142,8 @@ fn circles_of_the_loader_are_told() {
     let with = |changes: &[(Addr, u64, usize)], command: &[&str]| {
         let mut copy = bytes.clone();
         for (at, value, len) in changes {
-            let place = offset(*at);
-            copy[place..place + len].copy_from_slice(&value.to_le_bytes()[..*len]);
+            let offset = common::file_offset(&whole, *at).unwrap();
+            copy[offset..offset + len].copy_from_slice(&value.to_le_bytes()[..*len]);
         }
         std::fs::write(file.path(), &copy).unwrap();
         common::ask(file.path(), command)
@@ -158,10 +154,10 @@ fn circles_of_the_loader_are_told() {
 
     let list = m.ptr(d.pointer("AppDomain").unwrap()).unwrap().plus(of("AppDomain", "DomainAssemblyList"));
     let first = list.plus(of("ArrayListBase", "FirstBlock"));
-    // More assemblies than there are, so that the list goes on.
+    // A larger count, so that the list continues.
     let more = (list.plus(of("ArrayListBase", "Count")), 100_000, 4);
     let ran = with(&[more, (first.plus(of("ArrayListBlock", "Next")), first.0, 8)], &types);
-    assert_eq!(told(&ran, "list of assemblies"), first.to_string());
+    assert_eq!(cycle_address(&ran, "assembly list"), first.to_string());
     assert_eq!(ran.1["data"]["types"], expected["data"]["types"]);
 
     let modules: Vec<Addr> = Loader::bind(m, d, &Limits::default()).unwrap().modules();
@@ -176,9 +172,9 @@ fn circles_of_the_loader_are_told() {
     };
     let (entry, second) = modules.iter().find_map(chain).unwrap();
     let ran = with(&[(second.plus(of("EETypeHashTable", "VolatileEntryNextEntry")), entry.0, 8)], &types);
-    assert_eq!(told(&ran, "generic instances"), entry.to_string());
+    assert_eq!(cycle_address(&ran, "instance table"), entry.to_string());
 
     let map = modules.last().unwrap().plus(of("Module", "TypeDefToMethodTableMap"));
     let ran = with(&[(map.plus(of("ModuleLookupMap", "Next")), map.0, 8)], &types);
-    told(&ran, "table of a module's types");
+    cycle_address(&ran, "type table of a module");
 }

@@ -1,6 +1,6 @@
-//! The integration tests, one program: `cargo test --test it`, `cargo test --test it verify::` for one module.
+//! The integration tests, in a single binary: `cargo test --test it`, or `cargo test --test it verify::` for one module.
 //!
-//! Tests run beside each other in this process: none sets a variable, the current folder or rayon's global pool.
+//! Tests run in parallel in one process: none may set environment variables, the current folder or rayon's global pool.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -20,19 +20,24 @@ mod common;
 mod support;
 
 mod absent_pages;
+mod api;
 mod bridge;
 mod cli;
 mod corpus;
 mod damage;
 mod damage_real;
 mod descriptor;
+mod diff;
 mod docs;
+mod exact_roots;
 mod examples;
 mod exceptions;
 mod fields;
 mod floors;
 mod forged;
 mod fragmentation;
+mod gc_figures;
+mod handles;
 mod headers;
 mod hostile_text;
 mod library;
@@ -41,6 +46,8 @@ mod manifest;
 mod mutation;
 mod overlays;
 mod perf;
+mod places;
+mod promises;
 mod repeated;
 mod retained;
 mod roots;
@@ -48,10 +55,11 @@ mod schema;
 mod stat;
 mod strings;
 mod synthetic;
+mod track;
 mod trim;
 mod type_names;
 mod verify;
 
-/// Counts for the campaign of `mutation`, each thread for itself.
+/// Counts allocations per thread, for `mutation`.
 #[global_allocator]
 static ALLOCATOR: mutation::Counting = mutation::Counting;

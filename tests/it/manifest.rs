@@ -1,5 +1,5 @@
-//! Every dump of the shared manifest against the answers packed beside it: ClrMD's, the workload program's own truth,
-//! and what the 11-shaped dumps say a contract reader must find. A dump added later is checked without new code.
+//! Every dump of the shared manifest, compared with ClrMD, the program's own records, and the expectations for the 11-shaped
+//! dumps. New dumps are checked without new code.
 
 mod truth;
 
@@ -11,7 +11,7 @@ use gcdump::cli::Exit;
 use serde_json::Value;
 use truth::{expected, truths};
 
-/// What one cell of the matrix said.
+/// Adds the outcome of a cell of the matrix.
 #[derive(Debug, Default)]
 struct Findings {
     cells: BTreeMap<&'static str, String>,
@@ -28,7 +28,7 @@ impl Findings {
         self.wrong.push(format!("{cell}: {what}"));
     }
 
-    /// Compares two maps keyed by address; every difference is wrong.
+    /// Compares two maps keyed by address; every difference is a failure.
     fn same(&mut self, cell: &'static str, ours: &BTreeMap<String, String>, theirs: &BTreeMap<String, String>) {
         let differences: Vec<String> = ours
             .keys()
@@ -89,8 +89,7 @@ fn every_shared_dump_is_exact() {
 
 const COMMANDS: [&str; 6] = ["heap", "segments", "objects", "handles", "oom", "threads"];
 
-/// Writes what every dump answered into `docs/coverage.md`, between its markers, or fails where that is outdated.
-/// `GCDUMP_BLESS=1` rewrites it.
+/// Fails if the generated part of `docs/coverage.md` is outdated; `GCDUMP_BLESS=1` rewrites it.
 fn coverage_document(dumps: &[Known], matrix: &[String]) {
     type Answers<'a> = BTreeMap<&'a str, BTreeMap<String, usize>>;
     let mut kinds: BTreeMap<(String, String), Answers<'_>> = BTreeMap::new();
@@ -147,7 +146,7 @@ fn coverage_document(dumps: &[Known], matrix: &[String]) {
     }
 }
 
-/// The reason without what differs from dump to dump.
+/// The reason without details that differ between dumps.
 fn without_numbers(reason: &str) -> String {
     let mut out = String::new();
     for word in reason.split(' ') {
@@ -187,8 +186,8 @@ fn check(dump: &Known) -> Findings {
     f
 }
 
-/// A runtime that is declared unsupported: every command says so, with the exit code for it. Where the dump lacks the
-/// headers of the program's image, there is no telling what it is.
+/// An unsupported runtime: every command must refuse it with the right exit code. Without the headers of the program's
+/// image, it cannot be identified.
 fn refused(dump: &Known, word: &str, f: &mut Findings) {
     let path = dump.path.to_str().unwrap();
     let mut why = BTreeSet::new();
@@ -212,7 +211,7 @@ fn info(dump: &Known, f: &mut Findings) {
         "kernel" => "kernel-core",
         other => other,
     };
-    // The lab's writer of Windows dumps sets no flag that tells a heap dump; its content does.
+    // The lab's writer of Windows dumps sets no flag for heap dumps; the kind follows from the content.
     if data["kind"] != kind {
         f.wrong("info", format!("kind is {}, not {kind} ({})", data["kind"], data["kind_evidence"]));
         return;
@@ -237,7 +236,7 @@ fn info(dump: &Known, f: &mut Findings) {
 fn segments(dump: &Known, clrmd: &Value, f: &mut Findings) {
     let theirs = &clrmd["heap"]["heaps"];
     if theirs.is_null() {
-        // ClrMD has no answer at all for kernel cores.
+        // ClrMD has no answer for kernel cores.
         let (exit, ours) = ask(&dump.path, &["segments"]);
         let n = list(&ours["data"]["segments"]).len();
         if exit == Exit::Ok && n > 0 {
@@ -283,7 +282,7 @@ fn segments(dump: &Known, clrmd: &Value, f: &mut Findings) {
     totals(dump, clrmd, f);
 }
 
-/// Every walk ends exactly at its segment's end, and meets as many objects as ClrMD's.
+/// Every walk ends exactly at the segment end, with as many objects as ClrMD's.
 fn walk(dump: &Known, clrmd: &Value, f: &mut Findings) {
     let (exit, ours) = ask(&dump.path, &["segments", "--walk"]);
     let segments = list(&ours["data"]["segments"]);
@@ -344,8 +343,8 @@ fn totals(dump: &Known, clrmd: &Value, f: &mut Findings) {
     f.same("heap", &sums, &expected);
 }
 
-/// Everything that ClrMD prints about a heap's structures. It shows -1 for the mark array and the saved sweep segment in
-/// every dump, so these two are not compared.
+/// The heap details printed by ClrMD, except the mark array and the saved sweep segment, which it prints as -1 for every
+/// dump.
 fn heap_detail(dump: &Known, clrmd: &Value, f: &mut Findings) {
     let theirs = list(&clrmd["heap"]["heaps"]);
     if theirs.is_empty() {
@@ -421,7 +420,7 @@ fn handles(dump: &Known, clrmd: &Value, f: &mut Findings) {
         f.note("handles", format!("{} (no ClrMD answer)", rows.len()));
         return;
     }
-    // gcore dumps hold no metadata; the names of the others are in the dump itself.
+    // gcore dumps contain no metadata; all others contain the names.
     let metadata = dump.kind != "gcore";
     let keys: &[&str] = if metadata {
         &["type", "object", "method_table", "secondary", "object_type"]
@@ -432,7 +431,7 @@ fn handles(dump: &Known, clrmd: &Value, f: &mut Findings) {
     let mut expected = BTreeMap::new();
     for h in list(theirs) {
         let kind = handle_kind(h["kind"].as_str().unwrap());
-        // ClrMD gives no secondary value for these two; ours is checked against the truth of the probe and bridge dumps.
+        // ClrMD has no secondary value for these two; gcdump's is compared with the records of the probe and bridge programs.
         let secondary = if kind == "weak-interior-pointer" || kind == "cross-reference" {
             own_secondary(rows, &h["address"])
         } else if kind == "dependent" {
@@ -445,8 +444,8 @@ fn handles(dump: &Known, clrmd: &Value, f: &mut Findings) {
         expected.insert(text(&h["address"]), row);
     }
     // ClrMD walks one table per *heap*; with server GC there is one per processor, so it misses handles (fixed in .NET 11,
-    // dotnet/runtime #124872). Every handle that only we have must lie in a table beyond those, so only server GC may differ,
-    // and only by having more.
+    // dotnet/runtime #124872). Additional handles must be in the other tables, so only server GC may differ, and only by
+    // having more.
     let only_ours: Vec<String> = own.keys().filter(|k| !expected.contains_key(*k)).cloned().collect();
     let server = ours["runtime"].is_object() && ["svr", "datas", "segsvr"].contains(&dump.gc.as_str());
     let mut extra = 0;
@@ -521,7 +520,7 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
         let os = t["os_id"].as_u64().unwrap_or(0);
         let exception =
             if t["exception"]["current"] == true { fields_plain(&t["exception"], &["address", "type"]) } else { "null null".into() };
-        // Without metadata ClrMD says nothing where we give the token.
+        // Without metadata, ClrMD has no name; gcdump prints the token.
         let unnamed = nameless(&t["exception"]["address"]) && text(&t["exception"]["type"]).contains("!0x");
         let exception = if unnamed { format!("{} null", text(&t["exception"]["address"])) } else { exception };
         let context = |key: &str| if t[key].is_null() { "0x0".to_string() } else { text(&t[key]) };
@@ -554,7 +553,7 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
     f.same("threads", &own, &expected);
     let rows = list(&ours["data"]["threads"]);
     if dump.scenario == "crash" {
-        // The thread that crashed is the one whose exception ClrMD shows.
+        // The crashed thread is the one for which ClrMD shows an exception.
         let crashed: Vec<&Value> = rows.iter().filter(|t| t["crashed"] == true).collect();
         let theirs = theirs.iter().find(|t| !t["exception"].is_null()).map(|t| (text(&t["os_id"]), text(&t["exception"]["address"])));
         let own = crashed.first().map(|t| (text(&t["os_id"]), text(&t["exception"]["address"])));

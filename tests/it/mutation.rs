@@ -1,22 +1,21 @@
-//! Damage of every kind to small dumps, and every command on each of them: no panic, no hang, no memory beyond a bound.
+//! Runs every command on mutated small dumps: no panic, no hang, bounded memory.
 //!
-//! The damage is made from a number, so that any case can be repeated. Each run of the tests does some hundred cases, `.ci/run` some thousand; the
-//! whole campaign is one command:
+//! Mutations derive from a case number, so that any case can be repeated. The tests run some hundred cases, `.ci/run` some
+//! thousand; the full campaign is one command:
 //!
 //! ```sh
 //! export GCDUMP_MUTATIONS=185000 GCDUMP_REAL_MUTATIONS=15000 GCDUMP_TRUNCATIONS=4450
 //! CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true cargo test --release --test it mutation:: -- --nocapture
 //! ```
 //!
-//! 200 000 mutations, and 5 006 truncations because every eighth is also one of a real dump: 54 minutes on 2 cores.
+//! 200 000 mutations, and 5 006 truncations, of which every eighth also applies to a real dump: 54 minutes on 2 cores.
 //!
-//! `GCDUMP_MUTATION_FROM=1000` leaves the first cases out, `GCDUMP_MUTATION_CASE=s123` repeats one: `s` of a synthetic dump, `r`
-//! of a real one, `t` and `u` their truncations. A case that ends the whole process is named in the file that the campaign
-//! prints at its start.
+//! `GCDUMP_MUTATION_FROM=1000` skips the first cases, `GCDUMP_MUTATION_CASE=s123` repeats one: `s` for synthetic dumps, `r` for
+//! real ones, `t` and `u` for their truncations. A case that aborts the process is recorded in the file printed at the start.
 
 mod allocations;
-mod base;
-mod damage;
+pub mod base;
+pub mod damage;
 
 use crate::common;
 use std::collections::HashMap;
@@ -34,15 +33,15 @@ use base::{Base, Rng};
 use gcdump::cli::{self, Cli, Streams};
 use serde_json::Value;
 
-/// Most bytes that a command may have allocated at a time. The dumps are mapped files and do not count.
+/// Maximum bytes a command may have allocated at a time, without the mapped dump.
 const MOST_MEMORY: u64 = 160 << 20;
-/// Longest time for one command.
+/// Maximum time per command.
 const MOST_TIME: Duration = Duration::from_secs(10);
 const WORKERS: usize = 2;
 
 const FORMATS: [&str; 4] = ["table", "json", "csv", "ndjson"];
 
-/// What happened in all cases together.
+/// Totals of all cases.
 #[derive(Default)]
 struct Totals {
     dumps: AtomicU64,
@@ -50,9 +49,9 @@ struct Totals {
     answered: AtomicU64,
     partial: AtomicU64,
     refused: AtomicU64,
-    /// What the command that allocated most had at a time, in bytes.
+    /// Peak allocation of a command, in bytes.
     memory: AtomicU64,
-    /// How long the slowest command took, in microseconds, and which one it was.
+    /// Duration of the slowest command in microseconds, and the command.
     slowest: Mutex<(u64, String)>,
 }
 
@@ -75,11 +74,11 @@ impl Totals {
     }
 }
 
-/// What a worker is doing, for the one who watches.
+/// Current case of a worker, for the watchdog.
 #[derive(Default)]
 struct Watched {
     case: Mutex<(String, Option<Instant>)>,
-    /// Parsed command lines: parsing takes longer than most answers about a small dump.
+    /// Parsed command lines: parsing takes longer than most commands on a small dump.
     parsed: Mutex<HashMap<Vec<String>, Arc<Cli>>>,
 }
 
@@ -155,7 +154,7 @@ fn all_commands(base: &Base, path: &str, number: u64, totals: &Totals, watched: 
     totals.dumps.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Does the cases `0..count` of `bases`, shared among the workers, each with a file of its own for every base.
+/// Runs the cases `0..count` of `bases` on all workers, each with its own file per base.
 fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &File) -> Vec<damage::Undo> + Sync) {
     let only = std::env::var("GCDUMP_MUTATION_CASE").ok().and_then(|n| n.trim_start_matches(char::is_alphabetic).parse().ok());
     let first = wanted("GCDUMP_MUTATION_FROM", 0).min(count);
@@ -189,7 +188,7 @@ fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &F
                     }
                 };
                 scope.spawn(move || {
-                    // A pool of its own: walks then stay on this thread, and the other worker's do not wait for them.
+                    // A separate pool keeps walks on this thread, so that workers do not wait for each other.
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
                     if let Err(e) = catch_unwind(AssertUnwindSafe(|| pool.install(work))) {
                         next.store(to, Ordering::Relaxed);
@@ -220,7 +219,7 @@ fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &F
     }
     let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
     assert_eq!(n(&totals.commands), (to - from) * base::COMMANDS.len() as u64);
-    // Damage that always hides the runtime would test nothing.
+    // Mutations that always hide the runtime would test nothing.
     assert!(only.is_some() || what.starts_with("truncations") || n(&totals.answered) + n(&totals.partial) > n(&totals.refused) * 2);
 }
 
@@ -228,17 +227,17 @@ fn wanted(variable: &str, default: usize) -> u64 {
     std::env::var(variable).map_or(default as u64, |n| n.parse().unwrap())
 }
 
-/// `GCDUMP_MUTATION_CASE` names no case, or one of this kind.
+/// Whether `GCDUMP_MUTATION_CASE` is unset, or names a case of this kind.
 fn wants(kind: &str) -> bool {
     std::env::var("GCDUMP_MUTATION_CASE").map_or(true, |case| case.is_empty() || case.starts_with(kind))
 }
 
-/// One campaign after the other: each has as many workers as there are tests at a time.
+/// Campaigns run in sequence: each uses as many workers as there are parallel tests.
 #[test]
-fn every_command_survives_every_damage() {
+fn every_command_survives_every_mutation() {
     let (small, real) = (base::synthetic(), base::real());
     let mutations = wanted("GCDUMP_MUTATIONS", common::cases(100, 1_000));
-    // A real dump takes five times as long; there types have names, fields and statics.
+    // Real dumps take five times as long, but have type names, fields and statics.
     let of_real = wanted("GCDUMP_REAL_MUTATIONS", common::cases(16, 120));
     let truncations = wanted("GCDUMP_TRUNCATIONS", common::cases(64, 400));
     if wants("s") && mutations > 0 {

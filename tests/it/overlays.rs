@@ -1,4 +1,4 @@
-//! Overlays against real dumps: one that fits is used, one that does not is refused with the check that failed.
+//! Overlays on real dumps: a matching one is used, any other is rejected with the failed check.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn the_right_overlay_passes_and_is_named() {
 }
 
 #[test]
-fn the_overlay_of_another_release_is_refused_and_the_answer_unchanged() {
+fn the_overlay_of_another_release_is_rejected_without_effect() {
     let dump = own_unpacked();
     let dump = dump.to_str().unwrap();
     for wrong in ["net9.0-linux-x64", "net8.0-linux-x64", "net10.0-win-x64"] {
@@ -41,8 +41,8 @@ fn the_overlay_of_another_release_is_refused_and_the_answer_unchanged() {
     }
 }
 
-/// Damage to any offset that a check looks at is detected, not believed. The dump of the repository is trimmed, so that a wrong
-/// offset may lead to memory that it lacks: then the check says so. In the full dump it fails.
+/// A wrong offset is detected if a check uses it. The dump of the repository is trimmed, so a wrong offset may point to
+/// missing memory, which the check reports; with the full dump it fails.
 #[test]
 fn a_damaged_overlay_is_detected() {
     let (full, _) = known_dumps(|row| row["name"] == "net10-wks-basics-heap");

@@ -1,4 +1,4 @@
-//! Speed. `info` and `heap` must not depend on the size of the dump; the walk is raced against ClrMD where the lab is at hand:
+//! Speed. `info` and `heap` must not depend on the size of the dump; the walk is compared with ClrMD if the lab is available:
 //! `cargo test --release --test it perf:: -- --ignored --nocapture` (makes a dump of 0.9 GB in the lab's folder, 20 s).
 
 use crate::common;
@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use gcdump::Dump;
-use gcdump::base::Silent;
-use gcdump::gc::{Object, Visitor};
+use gcdump::internals::base::Silent;
+use gcdump::internals::gc::{Object, Visitor};
 
-/// The bar for a dump of 1 GB.
+/// The limit for a dump of 1 GB.
 const BAR: Duration = Duration::from_millis(50);
 
 #[test]
@@ -21,7 +21,7 @@ fn info_and_heap_take_no_longer_on_a_large_dump() {
     }
     for dump in dumps {
         for command in ["info", "heap"] {
-            // The best of several, of many where other tests and processes of the machine are in the way.
+            // The best of several runs; of many if other processes interfere.
             let mut best = Duration::MAX;
             for i in 0..200 {
                 best = best.min(timed(&[command], &dump.path));
@@ -73,7 +73,7 @@ impl Visitor for Count {
     }
 }
 
-/// Memory of this process that is not mapped from a file, in MB.
+/// Private memory of this process (not mapped from files), in MB.
 fn own_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|l| l.starts_with("RssAnon:")).unwrap_or("0");
@@ -85,7 +85,7 @@ fn own_memory() -> u64 {
 fn the_walk_against_clrmd() {
     let Some(lab) = common::lab() else { return println!("skipped: no lab (GCDUMP_TEST_LAB)") };
     let dump = big(&lab);
-    // The whole process and ClrMD's walk in turn, on the same machine in the same minute.
+    // The whole process and ClrMD's walk alternate on the same machine.
     let oracle = || {
         let run = Command::new(lab.join("net10/clrmd-oracle"))
             .arg(&dump)

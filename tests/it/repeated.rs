@@ -1,4 +1,4 @@
-//! An answer does not depend on what was asked before it: data and notes are those of a dump that was opened for it alone.
+//! Answers do not depend on earlier queries: data and notes are the same as with a freshly opened dump.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use gcdump::analysis::{
     self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, PathsQuery, RetainedQuery, RootsQuery,
     SegmentsQuery, Selection, StatQuery, StringsQuery, UnreachableQuery, VerifyQuery,
 };
-use gcdump::base::{Addr, Answer, Note};
+use gcdump::internals::base::{Addr, Answer, Note};
+use gcdump::internals::session::{StaticsQuery, TypePattern};
 use gcdump::model::StringSort;
-use gcdump::session::{StaticsQuery, TypePattern};
 use gcdump::{Dump, Error, Heap, OpenOptions};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -26,13 +26,13 @@ fn on_heap<T: Serialize>(dump: &Dump, question: impl FnOnce(&Heap) -> Result<Ans
     said(dump.runtime().unwrap().heap().and_then(|heap| question(&heap)))
 }
 
-/// Questions that share parts of the session: the GC, the threads, names, the walk, object starts, both graphs.
+/// Queries that share parts of the session: GC, threads, names, walk, object starts, both graphs.
 type Question = (&'static str, fn(&Dump) -> Value);
 
 const QUESTIONS: &[Question] = &[
     ("info", |d| said(Ok(analysis::info(d, 0)))),
-    ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true }))),
-    ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true }))),
+    ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true, heap: None }))),
+    ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true, at: None }))),
     ("handles", |d| said(analysis::handles(&d.runtime().unwrap(), &HandlesQuery::default()))),
     ("threads", |d| said(analysis::threads(&d.runtime().unwrap()))),
     ("statics", |d| said(analysis::statics(&d.runtime().unwrap(), &StaticsQuery::default()))),
@@ -61,7 +61,7 @@ fn open(path: &Path) -> Dump {
 }
 
 #[test]
-fn asked_twice_it_says_the_same_twice() {
+fn repeated_queries_give_the_same_answers() {
     let corpus = |name: &str| own_dump().with_file_name(format!("corpus/{name}.dmp.zst"));
     let partial = ["net10-wks-basics-mini", "net10-wks-basics-triage", "net8-wks-crash-mini", "net10-wks-wait-kernel"];
     for path in [vec![own_dump(), corpus("net10-svr-basics-heap")], partial.map(corpus).to_vec()].concat() {
@@ -79,10 +79,10 @@ fn asked_twice_it_says_the_same_twice() {
     }
 }
 
-/// Rows of a streamed list are named on the threads of the pool: what has no name is known once the last one is made. Here the
-/// pool is busy while the list is walked.
+/// Rows of a streamed list are named on pool threads, so missing names are only known after the last row. Here the pool is
+/// busy during the walk.
 #[test]
-fn a_streamed_list_tells_of_every_name_that_it_lacks() {
+fn a_streamed_list_reports_every_missing_name() {
     let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-wait-gcore.dmp.zst");
     let list = || run(&["objects", "--refs", "--json", "--no-local-files", dump.to_str().unwrap()]).json();
     let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(list);

@@ -1,4 +1,4 @@
-//! Paths and retained sizes against what the programs noted about themselves, on the shared dumps.
+//! Paths and retained sizes, compared with the programs' own records, on the shared dumps.
 
 use crate::common;
 use crate::common::{Known, ask, known_dumps, shared};
@@ -19,7 +19,7 @@ fn truth<'d>(dump: &'d Known, key: &str) -> &'d Value {
 }
 
 #[test]
-fn the_cache_is_the_suspect_and_the_shared_index_is_not_counted_to_it() {
+fn the_cache_is_the_suspect_without_the_shared_index() {
     if shared().is_none() {
         return println!("skipped: no shared dumps");
     }
@@ -32,7 +32,7 @@ fn the_cache_is_the_suspect_and_the_shared_index_is_not_counted_to_it() {
         let cache = suspects.iter().find(|s| s["address"] == *truth(&dump, "cache")).unwrap_or_else(|| panic!("{}: {answer}", dump.name));
         let retained = cache["retained"].as_u64().unwrap();
         let only = truth(&dump, "value_bytes_only_in_cache").as_u64().unwrap();
-        // Values, 24 bytes of header for each, an entry of 40 bytes each, the table; not the index of 50,000 bytes.
+        // Values with 24 bytes of header each, entries of 40 bytes each, and the table; not the index of 50,000 bytes.
         let entries = 1900 * (24 + 40);
         assert!(retained > only + entries && retained < only + entries + 150_000, "{}: {retained}", dump.name);
         assert!(
@@ -42,7 +42,7 @@ fn the_cache_is_the_suspect_and_the_shared_index_is_not_counted_to_it() {
         assert_eq!(cache["below"][0]["type"], "Lab.Program+Entry");
         assert_eq!(cache["below"][0]["count"], 1900);
 
-        // One object: the shared index is dominated by nobody but a root, and leads to its table.
+        // One object: the shared index has no dominator, and refers to its table.
         let index = truth(&dump, "shared").as_str().unwrap();
         let (_, one) = ask(&dump.path, &["retained", "--object", index]);
         assert_eq!(one["data"]["object"]["chain"].as_array().map(Vec::len), Some(0), "{one}");
@@ -54,10 +54,10 @@ fn the_cache_is_the_suspect_and_the_shared_index_is_not_counted_to_it() {
     }
 }
 
-/// Kinds of the roots, fields on the way, labels of the roots.
+/// Root kinds, fields on the path, root labels.
 type Path = (Vec<String>, Vec<String>, String);
 
-/// Kinds of the roots at the start of the paths to an object, and the fields on the way.
+/// The paths to an object: root kinds and fields.
 fn paths(dump: &Known, object: &str, more: &[&str]) -> Vec<Path> {
     let mut args = vec!["path", object, dump.path.to_str().unwrap(), "--json", "--no-local-files"];
     args.extend(more);
@@ -99,7 +99,7 @@ fn every_kind_of_root_is_found_by_its_path() {
         );
         let found = of("thread_static");
         assert!(has(&found, "thread-static", &[], "Lab.Everything.ThreadOne"), "{name}: {found:?}");
-        // The value of a dependent handle: the last edge is no field.
+        // The value of a dependent handle: the last edge is not a field.
         let found = of("dependent");
         assert!(found.iter().any(|(_, f, _)| f.last().is_some_and(String::is_empty)), "{name}: {found:?}");
     }
@@ -111,7 +111,7 @@ fn collectible_types_keep_their_loader_alive() {
         return println!("skipped: no shared dumps");
     }
     for dump in scenario("dynamic") {
-        // Everything that an emitted type needs hangs on its objects: the loader allocator is among what they lead to.
+        // The loader allocator, which keeps an emitted type alive, is reachable from its objects.
         let widget = truth(&dump, "widget0").as_str().unwrap();
         let (exit, answer) = ask(&dump.path, &["path", "--type", "System.Reflection.LoaderAllocator", "--paths", "50"]);
         assert_eq!(exit, Exit::Ok, "{}", dump.name);
@@ -122,14 +122,14 @@ fn collectible_types_keep_their_loader_alive() {
 }
 
 #[test]
-fn sums_and_trees_agree() {
+fn totals_and_trees_agree() {
     let dump = common::own_unpacked();
     let (_, all) = ask(&dump, &["retained", "--top", "0"]);
     let data = &all["data"];
     let n = |v: &Value| v.as_u64().unwrap();
     let objects = data["objects"].as_array().unwrap();
     assert_eq!(objects.len() as u64, n(&data["totals"]["reachable_objects"]));
-    // What nobody else dominates makes up everything that is reachable.
+    // The top of the tree adds up to all reachable objects.
     let tops: u64 = objects.iter().filter(|o| o["dominator"].is_null()).map(|o| n(&o["retained"])).sum();
     assert_eq!(tops, n(&data["totals"]["reachable_bytes"]));
     for t in data["types"].as_array().unwrap() {

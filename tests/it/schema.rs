@@ -1,5 +1,5 @@
-//! The JSON contract: the schemas in `docs/schema` are those of the code, every answer fits its schema, and the other
-//! machine formats say the same. `GCDUMP_BLESS=1` rewrites the schema files.
+//! The JSON contract: the schemas in `docs/schema` are up to date, every answer matches its schema, and NDJSON and CSV agree
+//! with it. `GCDUMP_BLESS=1` rewrites the schema files.
 
 use crate::common;
 use std::collections::BTreeMap;
@@ -8,15 +8,15 @@ use std::sync::LazyLock;
 
 use crate::common::{ask, each, known_dumps, own_unpacked, run};
 use gcdump::cli::{COMMANDS, Entry, Exit, command_line};
-use gcdump::output::SCHEMA;
+use gcdump::internals::output::SCHEMA;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-/// Objects of the dump in the repository: one with fields of every kind, and a string. Other dumps have no object there.
+/// Objects in the dump of the repository: one with fields of every kind, and a string. Other dumps have none there.
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";
 
-/// Forms of commands, with the columns and records that each has. What `examples` runs of every command is checked as well.
+/// Command lines to check, in addition to those run by `examples`.
 const ASKED: &[&[&str]] = &[
     &["info"],
     &["heap"],
@@ -102,7 +102,7 @@ fn problems(validator: &Validator, answer: &Value) -> Vec<String> {
     validator.iter_errors(answer).take(5).map(|e| format!("{}: {e}", e.instance_path())).collect()
 }
 
-/// Fails where `answer` is none that the schema of `command` allows.
+/// Fails if `answer` does not match the schema of `command`.
 pub fn assert_fits(command: &str, answer: &Value) {
     static VALIDATORS: LazyLock<BTreeMap<&'static str, Validator>> = LazyLock::new(validators);
     assert_eq!(problems(&VALIDATORS[command], answer), Vec::<String>::new(), "{command}");
@@ -142,13 +142,13 @@ fn the_schemas_are_strict_where_the_contract_is() {
     assert!(refuses(&|a| a["command"] = "oom".into()));
     assert!(refuses(&|a| a["runtime"]["base"] = 4096.into()));
     assert!(refuses(&|a| a["data"]["totals"]["allocated"] = "1 MB".into()));
-    // A field that may be null must still be there.
+    // Nullable fields are still required.
     assert!(refuses(&|a| drop(a.as_object_mut().unwrap().remove("runtime"))));
     assert!(refuses(&|a| drop(a["data"]["heaps"][0].as_object_mut().unwrap().remove("address"))));
 }
 
 #[test]
-fn every_answer_about_the_own_dump_fits() {
+fn every_answer_for_the_own_dump_matches() {
     let validators = validators();
     for asked in ASKED {
         let (exit, answer) = ask(&own_unpacked(), asked);
@@ -160,7 +160,7 @@ fn every_answer_about_the_own_dump_fits() {
 }
 
 #[test]
-fn every_answer_about_the_shared_dumps_fits() {
+fn every_answer_for_the_shared_dumps_matches() {
     let validators = validators();
     let (dumps, lacking) = known_dumps(|_| true);
     let found = each(&dumps, |dump| {
@@ -170,7 +170,7 @@ fn every_answer_about_the_shared_dumps_fits() {
             args.extend(["--json", "--no-local-files", dump.path.to_str().unwrap()]);
             let ran = run(&args);
             if ran.out.is_empty() {
-                // Some commands have nothing to work with in some dumps. They must say why.
+                // Some commands fail for some dumps, and must say why.
                 let nothing_there = matches!(asked[0], "object" | "verify" | "near" | "retained" | "objsize" | "path" | "whatif")
                     && ran.exit == Exit::Negative;
                 assert!(
@@ -186,9 +186,9 @@ fn every_answer_about_the_shared_dumps_fits() {
             answers += 1;
             wrong.extend(problems(&validators[asked[0]], &answer).into_iter().map(|p| format!("{} {asked:?}: {p}", dump.name)));
             let complete = answer["data"]["complete"] == true;
-            // 1 says that nothing fits, or is there.
+            // 1: no match.
             let answered = ran.exit == Exit::Ok || matches!(asked[0], "type" | "stat" | "strings" | "where") && ran.exit == Exit::Negative;
-            // `info` also says 5 where another command could not answer in full.
+            // `info` also exits with 5 if another command could not answer in full.
             let fits = if asked[0] == "info" { complete || ran.exit != Exit::Ok } else { complete == answered };
             if !fits {
                 wrong.push(format!("{} {asked:?}: complete is {complete}, exit {:?}", dump.name, ran.exit));
@@ -207,7 +207,7 @@ fn every_answer_about_the_shared_dumps_fits() {
 }
 
 #[test]
-fn the_answer_of_trim_fits() {
+fn the_answer_of_trim_matches() {
     let dir = tempfile::tempdir().unwrap();
     let (dump, out) = (own_unpacked(), dir.path().join("copy.dmp"));
     for more in [&["--json"][..], &["--json", "--force", "--redact"]] {
@@ -234,7 +234,7 @@ fn core_without_a_runtime() -> Vec<u8> {
 }
 
 #[test]
-fn a_dump_without_a_runtime_fits() {
+fn a_dump_without_a_runtime_matches() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("native.core");
     std::fs::write(&path, core_without_a_runtime()).unwrap();
@@ -255,7 +255,7 @@ fn list(v: &Value) -> Vec<Value> {
     v.as_array().cloned().unwrap_or_default()
 }
 
-/// `rows` as NDJSON has them: with their kind, and with `more`.
+/// `rows` as NDJSON records of this kind, with the fields of `more`.
 fn records(kind: &str, rows: impl IntoIterator<Item = Value>, more: &Value) -> Vec<Value> {
     let with = |mut row: Value| {
         row["record"] = kind.into();
@@ -389,7 +389,7 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
     }
 }
 
-/// Names of the CSV columns. Scripts read them: they may grow at the end, never change.
+/// Names of the CSV columns. Part of the contract: columns may only be appended.
 fn csv_columns(asked: &[&str]) -> &'static str {
     match asked {
         ["info"] => "fact,value",
@@ -399,7 +399,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
             "heap,generation,address,objects,bytes,free_objects,free_bytes,context_bytes,in_allocation,not_walked,end"
         }
         ["segments", _] => "list,heap,size_class,start,end,bytes",
-        ["handles"] => "address,type,object,method_table,secondary,object_type,secondary_type",
+        ["handles"] => "address,type,object,method_table,secondary,object_type,secondary_type,strong,ref_count",
         ["handles", "--by", "object-type"] => "object_type,count",
         ["roots"] => "kind,address,object,type,flags,label,thread,method_table",
         ["roots", _] => "count,objects,method_table,type",
@@ -418,12 +418,14 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["objects", "--refs"] => "address,method_table,size,generation,type,refs",
         ["objects", ..] => "address,method_table,size,generation,type",
         ["object", _] => "offset,name,type,address,kind,text,declaring_type",
-        ["retained", "--suspects", ..] => "kind,address,count,retained,share,type",
+        ["retained", "--suspects", ..] => {
+            "kind,address,count,retained,share,type,root_kind,root_address,root,accumulation,accumulation_type"
+        }
         ["retained", "--tree"] => "depth,address,size,retained,share,type",
         ["retained", ..] => "address,size,retained,share,dominated,type",
         ["objsize", _] => "address,size,retained,closure_bytes,closure_objects,shared_bytes,type",
-        ["path", ..] => "path,step,address,size,field,type",
-        ["where", _] => "address,kind,object,offset,segment,heap,generation,text",
+        ["path", ..] => "path,step,address,size,field,type,root_kind,root_address,root",
+        ["where", _] => "address,kind,object,offset,segment,heap,generation,text,name,target,target_type",
         ["near", _] => "here,address,size,method_table,type",
         ["statics", ..] => "declaring_type,name,type,storage,thread,address,kind,text",
         ["type", "Lab.*"] => "method_table,name,module,token",
@@ -439,7 +441,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
     }
 }
 
-/// Rows that CSV has for the JSON answer; unknown for `info`, whose facts are put together for people.
+/// Number of CSV rows for the JSON answer; unknown for `info`, which lists facts.
 fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
     let n = |v: &Value| list(v).len();
     Some(match asked {
@@ -487,7 +489,7 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
     })
 }
 
-/// Rows of the first table of a page: the lines behind the headings, up to an empty line.
+/// Number of rows in the first table of a page: the lines after the header, up to an empty line.
 fn table_rows(page: &str, first_heading: &str) -> usize {
     let headings = |l: &&str| l.trim_start().starts_with(first_heading);
     page.lines().skip_while(|l| !headings(l)).skip(1).take_while(|l| !l.is_empty()).count()
@@ -543,23 +545,23 @@ fn other_formats(path: &Path, asked: &[&str]) {
         ["object", EVERYTHING] => ("OFFSET", 0),
         ["statics", ..] => ("DECLARING TYPE", 0),
         ["type", "Lab.*"] if document["data"]["layout"].is_null() => ("METHOD TABLE", 0),
-        // One type fits: people see its layout.
+        // If one type matches, the table format shows its layout.
         ["type", "Lab.*"] => return,
         ["type", _] => ("OFFSET", 0),
         _ => return,
     };
-    // Parts of the ephemeral segment stand between the table and the empty line.
+    // Parts of the ephemeral segment are listed between the table and the empty line.
     let parts = ran.out.lines().filter(|l| asked[0] == "segments" && asked.last() != Some(&"--free") && l.contains(" inside 0x")).count();
     let expected = expected.filter(|n| *n > 0).map_or(0, |n| n + extra + parts);
     assert_eq!(table_rows(&ran.out, heading), expected, "{what}: {}", ran.out);
 }
 
 #[test]
-fn all_formats_say_the_same() {
+fn all_formats_agree() {
     for asked in ASKED {
         other_formats(&own_unpacked(), asked);
     }
-    // One of each kind is enough here: several heaps, an ephemeral segment, a dump with holes.
+    // One of each kind: several heaps, an ephemeral segment, a dump with gaps.
     let wanted = ["net10-svr-basics-heap", "net9-seg-basics-heap", "net10-wks-basics-triage", "net10-wks-oom-heap"];
     let (dumps, lacking) = known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n)));
     for dump in &dumps {

@@ -1,12 +1,12 @@
-//! `stat` and the references of the walk against ClrMD's answers and the truth, on every shared dump.
+//! `stat` and the references of the walk, compared with ClrMD and the programs' own records, on every shared dump.
 
 use crate::common;
 use std::collections::BTreeMap;
 
 use crate::common::{Known, ask, known_dumps, shared};
 use gcdump::Dump;
-use gcdump::base::Silent;
-use gcdump::gc::{GcDesc, Object, Visitor};
+use gcdump::internals::base::Silent;
+use gcdump::internals::gc::{GcDesc, Object, Visitor};
 use serde_json::Value;
 
 type Types = BTreeMap<String, (String, u64, u64)>;
@@ -19,8 +19,8 @@ fn types(rows: &Value, mt: &str, name: &str, bytes: &str) -> Types {
     rows.as_array().unwrap().iter().map(row).collect()
 }
 
-/// The two kinds of names that ClrMD gets wrong (see `tests/it/type_names.rs`): pointers to functions, and generic arguments
-/// that it prints as reflection does.
+/// The two kinds of names that ClrMD gets wrong (see `tests/it/type_names.rs`): function pointers, and generic arguments in
+/// reflection syntax.
 fn clrmd_cannot_name(name: &str) -> bool {
     name.is_empty() || name.contains("[[")
 }
@@ -37,7 +37,7 @@ fn types_counts_and_bytes_are_those_of_clrmd() {
         let data = &ours["data"];
         sums_add_up(&dump.name, data);
         let (ours, theirs) = (types(&data["types"], "method_table", "type", "bytes"), types(&theirs["types_table"], "mt", "name", "size"));
-        // Mini dumps hold a few pages of the heap: ClrMD stops at the first hole, gcdump goes on behind it.
+        // Mini dumps contain few heap pages: ClrMD stops at the first gap, gcdump continues after it.
         let whole = matches!(dump.kind.as_str(), "heap" | "full" | "gcore" | "kernel");
         for (mt, (name, count, bytes)) in &theirs {
             let Some((our_name, our_count, our_bytes)) = ours.get(mt) else { panic!("{}: {name} is missing", dump.name) };
@@ -57,7 +57,7 @@ fn types_counts_and_bytes_are_those_of_clrmd() {
     println!("{exact} dumps exact, {more} mini dumps with at least what ClrMD finds");
 }
 
-/// Types add up to what was walked, and that to what was allocated, for every segment and every way of grouping.
+/// Types add up to the walked bytes, and these to the allocated ones, for every segment and grouping.
 fn sums_add_up(name: &str, data: &Value) {
     let n = |v: &Value, k: &str| v[k].as_u64().unwrap();
     let (totals, c) = (&data["totals"], &data["coverage"]);
@@ -82,7 +82,7 @@ fn truth(dump: &Known, ours: &Types) {
 }
 
 #[test]
-fn every_grouping_and_any_number_of_threads_gives_the_same_sums() {
+fn totals_are_the_same_for_every_grouping_and_thread_count() {
     let dump = common::own_unpacked();
     let (_, by_type) = ask(&dump, &["stat"]);
     let totals = &by_type["data"]["totals"];
@@ -122,7 +122,7 @@ fn splitmix64(x: u64) -> u64 {
 impl Visitor for Edges {
     fn object(&mut self, object: &Object<'_>) {
         self.objects += 1;
-        // ClrMD counts objects of types that can be unloaded as well: they refer to their loader.
+        // ClrMD includes the reference of collectible objects to their loader allocator.
         self.with_pointers += u64::from(object.ty.gc_desc != GcDesc::None || object.ty.is_collectible);
         let from = object.address.0.wrapping_mul(31);
         object.references(|_, target| {
@@ -160,7 +160,7 @@ fn references_are_those_of_clrmd() {
     assert!(checked > 0);
 }
 
-/// The kernel's cores hold no metadata: the application's folder gives the names, and changes nothing else.
+/// Kernel cores contain no metadata: the application's folder supplies names and changes nothing else.
 #[test]
 fn modules_name_the_types_of_a_kernel_core_and_change_no_figure() {
     let Some(shared) = shared() else { return println!("skipped: no shared dumps") };
@@ -176,7 +176,7 @@ fn modules_name_the_types_of_a_kernel_core_and_change_no_figure() {
         assert!(names(&without).iter().any(|n| n.contains("!0x02")), "{}", dump.name);
         assert!(names(&with).iter().all(|n| !n.contains("!0x02")), "{}", dump.name);
         assert!(names(&with).iter().any(|n| n == "Lab.Node"), "{}", dump.name);
-        // Everything but the names, and the order of rows with equal bytes.
+        // Everything except names, and the order of rows of equal size.
         let figures = |answer: &Value| {
             let mut rows = types(&answer["data"]["types"], "method_table", "type", "bytes");
             rows.values_mut().for_each(|row| row.0.clear());

@@ -1,8 +1,8 @@
-//! `strings` against ClrMD's answers and the truth, on every shared dump.
+//! `strings`, compared with ClrMD and the programs' own records, on every shared dump.
 
 use std::collections::BTreeSet;
 
-use crate::common::{ask, known_dumps, own_unpacked, shared};
+use crate::common::{self, ask, known_dumps, own_unpacked, shared};
 use gcdump::cli::Exit;
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ fn strings_are_those_of_clrmd() {
         let (_, ours) = ask(&dump.path, &["strings"]);
         let data = &ours["data"];
         sums_add_up(&dump.name, data);
-        // Mini dumps hold a few pages of the heap: ClrMD stops at the first hole, gcdump goes on behind it.
+        // Mini dumps contain few heap pages: ClrMD stops at the first gap, gcdump continues after it.
         let whole = matches!(dump.kind.as_str(), "heap" | "full" | "gcore" | "kernel");
         for key in ["strings", "bytes", "distinct", "duplicate_groups", "wasted_bytes"] {
             let (our, their) = (n(&data["totals"], key), n(theirs, key));
@@ -34,7 +34,7 @@ fn strings_are_those_of_clrmd() {
         exact += 1;
         let known: BTreeSet<(u64, u64, u64, &str)> =
             rows(data).iter().map(|s| (n(s, "count"), n(s, "bytes"), n(s, "length"), s["value"].as_str().unwrap())).collect();
-        // Longer ones may be cut.
+        // Longer ones may be truncated.
         for top in theirs["top"].as_array().unwrap().iter().filter(|t| n(t, "length") < 60 && n(t, "count") > 1) {
             let value = top["value"].as_str().unwrap();
             // Paths were shortened in the stored answers.
@@ -53,7 +53,7 @@ fn rows(data: &Value) -> &Vec<Value> {
     data["strings"].as_array().unwrap()
 }
 
-/// The rows are those with duplicates: their sums are the totals.
+/// The rows are those with duplicates, and add up to the totals.
 fn sums_add_up(name: &str, data: &Value) {
     let (rows, t) = (rows(data), &data["totals"]);
     let sum = |key: &str| rows.iter().map(|s| n(s, key)).sum::<u64>();
@@ -65,7 +65,7 @@ fn sums_add_up(name: &str, data: &Value) {
 }
 
 #[test]
-fn duplicates_are_those_that_the_program_made() {
+fn duplicates_are_those_made_by_the_program() {
     let Some(_) = shared() else { return println!("skipped: no shared dumps") };
     let (dumps, _) = known_dumps(|row| row["scenario"] == "inspect");
     for dump in &dumps {
@@ -74,14 +74,14 @@ fn duplicates_are_those_that_the_program_made() {
         let (_, answer) = ask(&dump.path, &["strings", "--like", text]);
         let rows = rows(&answer["data"]);
         assert_eq!((rows.len(), rows[0]["value"].as_str()), (1, Some(text)), "{}", dump.name);
-        // The literal that the others were made of is one more.
+        // One more for the original literal.
         assert_eq!(n(&rows[0], "count"), n(truth, "duplicates") + 1, "{}", dump.name);
     }
     println!("{} dumps", dumps.len());
 }
 
 #[test]
-fn options_pick_sort_and_cut() {
+fn options_filter_sort_and_limit() {
     let dump = own_unpacked();
     let data = |args: &[&str]| ask(&dump, &[&["strings"], args].concat()).1["data"].clone();
     let all = data(&["--min-count", "1"]);
@@ -91,7 +91,7 @@ fn options_pick_sort_and_cut() {
         let sorted = data(&["--min-count", "1", "--sort", sort]);
         assert!(rows(&sorted).iter().map(|s| n(s, key)).is_sorted_by(|a, b| a >= b), "{sort}");
         assert_eq!(sorted["totals"], all["totals"]);
-        // A cut list is the beginning of the whole one.
+        // A limited list is a prefix of the full one.
         let cut = data(&["--min-count", "1", "--sort", sort, "--top", "7"]);
         assert_eq!(rows(&cut)[..], rows(&sorted)[..7], "{sort}");
         assert_eq!((n(&cut, "shown"), &cut["rows"]), (7, &all["rows"]));
@@ -108,11 +108,26 @@ fn options_pick_sort_and_cut() {
     assert_eq!(rows(&like).len(), fit);
     assert_eq!(n(&like["totals"], "distinct"), u64::try_from(fit).unwrap());
     assert_eq!(ask(&dump, &["strings", "--like", "no string is like this"]).0, Exit::Negative);
-    // Generations add up, and threads make no difference.
+    // Generations add up, for any number of threads.
     let of = |g: &str| n(&data(&["--generation", g])["totals"], "strings");
     assert_eq!(["gen0", "gen1", "gen2", "loh", "poh", "frozen"].into_iter().map(of).sum::<u64>(), n(&all["totals"], "strings"));
     for threads in [1, 2, 7] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         assert_eq!(pool.install(|| data(&["--min-count", "1"])), all, "{threads} threads");
     }
+}
+
+#[test]
+fn overwritten_contents_are_not_passed_off_as_duplicates() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("redacted.dmp");
+    let (from, to) = (common::own_dump(), copy.to_str().unwrap());
+    let ran = common::run(&["trim", "--redact", from.to_str().unwrap(), to, "--no-local-files"]);
+    assert_eq!(ran.exit, Exit::Ok, "{}", ran.err);
+    let (exit, answer) = ask(&copy, &["strings"]);
+    let warning = &answer["warnings"][0];
+    assert_eq!((exit, &answer["data"]["complete"]), (Exit::Partial, &Value::Bool(false)), "{warning}");
+    assert!(answer["warnings"].to_string().contains("--redact"), "{warning}");
+    // Nothing was overwritten in a copy that was only trimmed.
+    assert_eq!(ask(&from, &["strings"]).0, Exit::Ok);
 }

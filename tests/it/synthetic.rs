@@ -1,4 +1,4 @@
-//! gcdump on fake processes of four kinds of machines, in both containers.
+//! Synthetic processes of four architectures, in both containers.
 
 use crate::common;
 use crate::support::{GcPart, Hostile, Shape, Spec, Target};
@@ -28,7 +28,7 @@ fn sorted(mut list: Vec<Value>) -> Vec<Value> {
 const REASONS: [&str; 7] = ["none", "budget", "cant-commit", "cant-reserve", "loh", "low-mem", "unproductive-full-gc"];
 const CALLS: [&str; 6] = ["none", "reserve-segment", "commit-segment-beginning", "commit-ephemeral-segment", "grow-table", "commit-table"];
 
-/// Every command's answer, in the form of [`Target::expected`], and the `data` of each.
+/// The answers of all commands, in the form of [`Target::expected`], and the `data` of each.
 fn answers(bytes: &[u8], exit: Exit) -> (Value, Vec<Value>) {
     let mut data = Vec::new();
     let mut get = |command: &[&str]| {
@@ -46,13 +46,17 @@ fn answers(bytes: &[u8], exit: Exit) -> (Value, Vec<Value>) {
     let threads = get(&["threads"]);
     let contracts = get(&["contracts"]);
     assert_eq!(plain["segments"], segments["segments"]);
-    // The builder fills every segment exactly, but for the allocation contexts.
+    if let Some(region) = segments["regions"].as_array().unwrap().iter().find(|r| r["segment"].is_object()) {
+        let one = get(&["segments", "--at", region["address"].as_str().unwrap()]);
+        assert_eq!((&one["segments"], &one["regions"]), (&json!([]), &json!([region])));
+    }
+    // The builder fills every segment exactly, except for the allocation contexts.
     for s in get(&["segments", "--walk"])["segments"].as_array().unwrap() {
         let n = |key: &str| s["walk"][key].as_u64().unwrap();
         assert_eq!(s["walk"]["complete"], true, "{s}");
         assert_eq!(n("bytes") + n("context_bytes"), s["allocated_bytes"].as_u64().unwrap(), "{s}");
     }
-    // Every object that the builder made, and as many of each type.
+    // Every object of the builder, and the right number of each type.
     let objects: Vec<Value> = get(&["objects"])["objects"].as_array().unwrap().iter().filter(|o| o["type"] != "Free").cloned().collect();
     let stat = get(&["stat"]);
     for t in stat["types"].as_array().unwrap().iter().filter(|t| t["free"] == false) {
@@ -129,12 +133,12 @@ fn answers(bytes: &[u8], exit: Exit) -> (Value, Vec<Value>) {
         "threads": threads["threads"].as_array().unwrap().iter().map(thread).collect::<Vec<_>>(),
         "heaps": heap_rows.collect::<Vec<_>>(),
         "objects": objects,
-        "free": sorted(rows(&segments["regions"], &["list", "heap", "size_class", "address", "range", "bytes"])),
+        "free": sorted(rows(&segments["regions"], &["list", "heap", "size_class", "address", "range", "bytes", "segment"])),
     });
     (found, data)
 }
 
-/// What differs between the two containers by nature.
+/// Removes inherent differences between the containers.
 fn without_container(mut data: Vec<Value>) -> Vec<Value> {
     let info = data[0].as_object_mut().unwrap();
     for key in
@@ -176,7 +180,7 @@ fn check(spec: &Spec, exit: Exit) {
 }
 
 #[test]
-fn every_machine_with_every_collector() {
+fn every_architecture_with_every_collector() {
     for shape in Shape::ALL {
         for server in [None, Some(1), Some(3)] {
             for regions in [true, false] {
@@ -187,8 +191,8 @@ fn every_machine_with_every_collector() {
 }
 
 #[test]
-fn the_fake_process_is_what_it_should_be() {
-    // The comparison would be worth nothing on empty lists.
+fn the_synthetic_process_is_not_trivial() {
+    // Comparing empty lists would prove nothing.
     for shape in Shape::ALL {
         let target = Spec { server: Some(3), ..Spec::standard(shape) }.build();
         let expected = target.expected();
@@ -197,7 +201,7 @@ fn the_fake_process_is_what_it_should_be() {
         assert_eq!((count("handles"), expected["handle_tables"].as_u64()), (28 + 2 + 2, Some(4)));
         assert!(count("free") > 15 && count("objects") > 60);
         assert!(target.to_elf_core().len() < 200 << 10 && target.to_minidump().len() < 200 << 10);
-        // The image at the same place, all other memory the same.
+        // Same image address, same memory otherwise.
         assert_eq!(target.ranges().len(), target.memory.ranges.len() + 1);
     }
 }
@@ -216,7 +220,7 @@ fn every_way_to_write_a_descriptor() {
 }
 
 #[test]
-fn without_an_export_the_magic_bytes_lead_to_the_root() {
+fn without_an_export_the_root_is_found_by_its_magic() {
     for shape in Shape::ALL {
         let spec = Spec { export: false, ..Spec::standard(shape) };
         check(&spec, Exit::Ok);
@@ -235,7 +239,7 @@ fn kinds(all: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_collection_in_progress_is_said_at_once() {
+fn a_collection_in_progress_is_reported() {
     for shape in Shape::ALL {
         for server in [None, Some(2)] {
             let spec = Spec { gc_in_progress: true, server, ..Spec::standard(shape) };
@@ -310,12 +314,12 @@ fn hostile_descriptors_end_with_a_clear_message() {
 }
 
 #[test]
-fn what_is_not_captured_makes_the_answer_partial() {
+fn missing_memory_makes_the_answer_partial() {
     for shape in Shape::ALL {
         let target = Spec { server: Some(2), ..Spec::standard(shape) }.build();
         let expected = target.expected();
         let number = |v: &Value| u64::from_str_radix(&v.as_str().unwrap()[2..], 16).unwrap();
-        // A segment's objects: its row stays, without captured bytes.
+        // The objects of a segment: its row remains, without captured bytes.
         let first = &expected["segments"][0];
         let start = number(&first["start"]);
         let cut = target.without(start, number(&first["allocated"]) - start);

@@ -1,4 +1,4 @@
-//! `trim`: copies that are small, answer the same, and with `--redact` hold no text of the program.
+//! `trim`: copies are small and give the same answers; with `--redact` they contain no text of the program.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 use crate::common::{each, known_dumps, own_unpacked, run, shared, unpacked, walker};
 use crate::support::{Shape, Spec};
 use gcdump::Dump;
-use gcdump::base::{Addr, AddrRange, Silent};
 use gcdump::cli::Exit;
-use gcdump::dump::{Bytes, OpenOptions, lay_out, open_bytes};
+use gcdump::internals::base::{Addr, AddrRange, Silent};
+use gcdump::internals::dump::{Bytes, OpenOptions, lay_out, open_bytes};
 use memchr::memmem;
 use serde_json::{Value, json};
 
 /// Fields that describe the file itself and not the process: of the envelope's `dump` and of `info`.
 const OF_THE_FILE: [&str; 8] = ["path", "compression", "file_bytes", "captured_bytes", "ranges", "kind", "kind_evidence", "next"];
 
-/// What every dump is asked, and what of it has no strings, elements or numbers of arrays in its answer.
+/// The commands to compare, and whether their answers are free of strings and array elements.
 const ASKED: &[(&[&str], bool)] = &[
     (&["info"], true),
     (&["heap", "--detail"], true),
@@ -46,7 +46,7 @@ const ASKED: &[(&[&str], bool)] = &[
     (&["statics", "--thread-statics"], false),
 ];
 
-/// The answer without what describes the file.
+/// The answer without fields that describe the file.
 fn asked(dump: &Path, command: &[&str]) -> (Exit, Value) {
     let mut args = command.to_vec();
     args.extend(["--json", "--no-local-files", dump.to_str().unwrap()]);
@@ -71,7 +71,7 @@ fn trim(from: &Path, to: &Path, more: &[&str]) -> Value {
     ran.json()["data"].clone()
 }
 
-/// Objects to ask about: some from the whole heap, the same ones each time.
+/// A deterministic sample of objects from the whole heap.
 fn some_objects(dump: &Path) -> Vec<String> {
     let (_, answer) = asked(dump, &["objects"]);
     let list = answer["data"]["objects"].as_array().cloned().unwrap_or_default();
@@ -79,13 +79,13 @@ fn some_objects(dump: &Path) -> Vec<String> {
     list.iter().step_by(step).map(|o| o["address"].as_str().unwrap().to_string()).collect()
 }
 
-/// Asks everything of both. Returns the number of answers.
+/// Compares all answers of both. Returns their number.
 fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) -> usize {
     let mut count = 0;
     let mut compare = |command: &[&str]| {
         let (mut expected, found) = (asked(dump, command), asked(copy, command));
         if redacted && command[0] == "info" {
-            // The arguments of the command line are gone.
+            // The command line arguments are removed.
             let (before, after) = (expected.1["data"]["process_name"].clone(), found.1["data"]["process_name"].clone());
             assert!(before == after || !after.as_str().unwrap_or_default().contains(' '), "{name}: {before} {after}");
             expected.1["data"]["process_name"] = after;
@@ -107,7 +107,7 @@ fn folder() -> tempfile::TempDir {
 }
 
 #[test]
-fn the_own_dump_answers_the_same_and_is_small() {
+fn the_copy_of_the_own_dump_is_small_and_gives_the_same_answers() {
     let dir = folder();
     let copy = dir.path().join("copy.dmp");
     let report = trim(&own_unpacked(), &copy, &[]);
@@ -116,7 +116,7 @@ fn the_own_dump_answers_the_same_and_is_small() {
     let sum = |key: &str| report["parts"].as_array().unwrap().iter().map(|p| p[key].as_u64().unwrap()).sum::<u64>();
     assert_eq!((report["bytes"].as_u64().unwrap(), report["kept_bytes"].as_u64().unwrap()), (sum("bytes"), sum("kept_bytes")));
     answers_are_the_same("own", &own_unpacked(), &copy, false);
-    // A copy of the copy is the copy, also by way of compression.
+    // A copy of the copy is identical, even via compression.
     let (again, packed) = (dir.path().join("again.dmp"), dir.path().join("packed.dmp.zst"));
     trim(&copy, &packed, &[]);
     assert!(packed.metadata().unwrap().len() < copy.metadata().unwrap().len() / 2);
@@ -126,7 +126,7 @@ fn the_own_dump_answers_the_same_and_is_small() {
 }
 
 #[test]
-fn shared_dumps_of_all_kinds_answer_the_same() {
+fn copies_of_shared_dumps_give_the_same_answers() {
     let Some(_) = shared() else { return println!("skipped: no shared dumps") };
     const NAMES: [&str; 13] = [
         "net10-wks-basics-mini",
@@ -158,7 +158,7 @@ fn shared_dumps_of_all_kinds_answer_the_same() {
 }
 
 #[test]
-fn fake_processes_of_all_shapes_answer_the_same() {
+fn copies_of_synthetic_processes_give_the_same_answers() {
     for shape in Shape::ALL {
         let target = Spec::standard(shape).build();
         for (kind, bytes) in [("core", target.to_elf_core()), ("minidump", target.to_minidump())] {
@@ -179,7 +179,7 @@ fn process(path: &Path) -> Dump {
     Dump::open(path, &gcdump::OpenOptions::default()).unwrap()
 }
 
-/// The distinct contents of at least eight characters of the heap's strings.
+/// The distinct values of at least eight characters of the strings on the heap.
 fn strings_of(process: &Dump) -> BTreeSet<String> {
     let runtime = process.runtime().unwrap();
     let heap = walker(&runtime);
@@ -205,7 +205,7 @@ fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_le_bytes).collect()
 }
 
-/// Where `needle` occurs in the copy: as addresses, or `None` for its headers, notes and lists.
+/// Addresses of `needle` in the copy; `None` for headers, notes and lists.
 fn hits(copy: &Dump, needle: &[u8]) -> Vec<Option<Addr>> {
     let ranges = &copy.file().ranges;
     let address = |offset: usize| {
@@ -239,7 +239,7 @@ fn no_text_of_the_program_is_left_after_redaction() {
         let copy = dir.path().join("copy.dmp");
         let report = trim(path, &copy, &["--redact"]);
         let original = process(path);
-        // What consists of the letter that everything is overwritten with is not told from it.
+        // Values that consist of the replacement letter cannot be distinguished.
         let mut strings = strings_of(&original);
         strings.retain(|s| s.bytes().any(|b| b != b'x'));
         assert!(strings.len() > 50, "{name}: {}", strings.len());
@@ -330,7 +330,7 @@ fn the_dump_is_never_overwritten() {
     assert!(ran.err.contains("--force"), "{}", ran.err);
     trim(&dump, &out, &["--force"]);
     assert_eq!(std::fs::read(&dump).unwrap(), bytes);
-    // A folder, and a place that does not exist, are refused; nothing half-written stays behind.
+    // A folder and a nonexistent path are rejected; no partial file remains.
     assert_eq!(run(&["trim", &text(&dump), &text(dir.path())]).exit, Exit::Usage);
     assert_eq!(run(&["trim", &text(&dump), &text(&dir.path().join("no/where.dmp"))]).exit, Exit::Usage);
     let mut names: Vec<String> = std::fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

@@ -1,24 +1,25 @@
-//! Type names against ClrMD's, over every dump at hand.
+//! Type names, compared with ClrMD for every available dump.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::common;
 use gcdump::Dump;
-use gcdump::base::{Addr, AddrRange, Limits, Shape};
-use gcdump::clr::modules::MetadataOrigin;
-use gcdump::clr::type_names::{NameQuality, TypeNames};
-use gcdump::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open, open_bytes};
-use gcdump::memory::{FileSearch, Memory};
+use gcdump::internals::base::{Addr, AddrRange, Limits, Shape};
+use gcdump::internals::clr::modules::MetadataOrigin;
+use gcdump::internals::clr::type_names::{NameQuality, TypeNames};
+use gcdump::internals::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open, open_bytes};
+use gcdump::internals::memory::{FileSearch, Memory};
 use serde_json::Value;
 
-/// Folder under the user's cache, unless `variable` names another.
+/// Folder in the user's cache, unless `variable` names another.
 fn cached(variable: &str, name: &str) -> PathBuf {
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".cache").join(name);
     std::env::var_os(variable).map_or_else(home, PathBuf::from)
 }
 
-/// The unpacked lab (`../shared/lab/unpack`): it has the framework's files.
+/// The unpacked lab (`../shared/lab/unpack`), which contains the framework files.
 fn lab() -> PathBuf {
     cached("GCDUMP_TEST_LAB", "gcdump-lab")
 }
@@ -58,7 +59,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|n| !n.is_empty()).map(ToString::to_string)
 }
 
-/// What ClrMD says, by method table. The same one may occur in the statistics and among the handles.
+/// ClrMD's types by method table, from the statistics and handles.
 fn wanted(answer: &Value) -> BTreeMap<Addr, Wanted> {
     let mut out: BTreeMap<Addr, Wanted> = BTreeMap::new();
     for t in answer["stat"]["types_table"].as_array().into_iter().flatten() {
@@ -75,11 +76,11 @@ fn wanted(answer: &Value) -> BTreeMap<Addr, Wanted> {
     out
 }
 
-/// Names that ClrMD 4.2 gets wrong, and what the program in question (`lab/src/probe/Program.cs`) created.
+/// Names that ClrMD 4.2 gets wrong, and the corresponding expressions in `lab/src/probe/Program.cs`.
 ///
-/// - `new GenStatics<GenStatics<int[]>[]>()`: ClrMD's parser of DAC names gives up on `[][]` within arguments and hands
-///   through the DAC's own text, `` `1[[…, assembly]] `` included.
-/// - `new delegate*<int, void>[2]`: ClrMD has no name at all. Ours is what `Type.ToString()` prints since .NET 8.
+/// - `new GenStatics<GenStatics<int[]>[]>()`: ClrMD's parser of DAC names fails on `[][]` within arguments and returns the
+///   DAC's text, including `` `1[[…, assembly]] ``.
+/// - `new delegate*<int, void>[2]`: ClrMD has no name. gcdump prints the same as `Type.ToString()` since .NET 8.
 const CLRMD_FAULTS: &[(Option<&str>, &str)] = &[
     (
         Some("Probe.GenStatics`1[[Probe.GenStatics`1[[System.Int32[], System.Private.CoreLib]][], probe]]"),
@@ -88,7 +89,7 @@ const CLRMD_FAULTS: &[(Option<&str>, &str)] = &[
     (None, "System.Void(System.Int32)[]"),
 ];
 
-/// A dump of the manifest that is at hand.
+/// The available dumps of the manifest.
 fn cases() -> Vec<(String, PathBuf, Value)> {
     let Some(dir) = dumps() else { return Vec::new() };
     let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
@@ -101,7 +102,7 @@ fn cases() -> Vec<(String, PathBuf, Value)> {
     entries.filter(|(name, path, _)| path.is_file() && name.contains(&only)).collect()
 }
 
-/// Opens a dump and hands its names to `f`.
+/// Opens a dump and passes its names to `f`.
 fn with_names<T>(path: &Path, search: Option<FileSearch>, f: impl FnOnce(&Memory, &TypeNames) -> T) -> T {
     with_names_of(&open(path, &OpenOptions::default()).unwrap(), search, f)
 }
@@ -113,7 +114,7 @@ fn with_names_of<T>(dump: &DumpFile, search: Option<FileSearch>, f: impl FnOnce(
     f(opened.memory(), &names)
 }
 
-/// Dumps without the modules' metadata: their names are the subject of another test.
+/// Dumps without metadata, covered by another test.
 fn lacks_metadata(name: &str) -> bool {
     name.ends_with("gcore") || name.ends_with("kernel")
 }
@@ -131,7 +132,7 @@ fn names_and_method_tables_are_those_of_clrmd() {
                 let info = names.method_tables().read(*mt).unwrap();
                 assert_eq!(names.method_tables().is_valid(*mt), Ok(true), "{name} {mt}");
                 if let Some((module, token, size, component, pointers)) = &theirs.facts {
-                    // ClrMD counts the module of Free as that of System.Object, and a string's size without its NUL.
+                    // ClrMD attributes Free to the module of System.Object, and omits the NUL from the size of strings.
                     let base = u64::from(info.base_size).saturating_sub(if info.is_string { 2 } else { 0 });
                     let same = (base, u64::from(info.component_size), info.contains_pointers) == (*size, *component, *pointers);
                     let home = info.is_free
@@ -157,7 +158,7 @@ fn names_and_method_tables_are_those_of_clrmd() {
     assert!(failures.is_empty(), "{} differences", failures.len());
 }
 
-/// Names of .NET 10 types by file of the module and token, as ClrMD gave them in other dumps. Generic types and arrays left out.
+/// Names of .NET 10 types by module file and token, as given by ClrMD for other dumps, without generic types and arrays.
 fn names_by_token() -> BTreeMap<(String, u64), String> {
     let mut out = BTreeMap::new();
     for (name, _, entry) in cases() {
@@ -180,12 +181,12 @@ fn lab_files() -> Option<FileSearch> {
 }
 
 #[test]
-fn names_come_from_module_files_where_the_dump_lacks_metadata() {
+fn module_files_supply_names_missing_from_the_dump() {
     let Some(search) = lab_files() else { return println!("skipped: no module files") };
     let known = names_by_token();
     for (name, path, entry) in cases().into_iter().filter(|c| lacks_metadata(&c.0)) {
         let wanted = wanted(&json(&shared().join(entry["clrmd"].as_str().unwrap())));
-        // The lab's own folder first: its lab.dll was built later and must be refused.
+        // The lab's own folder first: its lab.dll is a later build and must be rejected.
         let reversed = FileSearch { modules: search.modules.iter().rev().cloned().collect(), ..search.clone() };
         with_names(&path, Some(reversed), |_, names| {
             let mut compared = 0;
@@ -219,7 +220,7 @@ fn names_come_from_module_files_where_the_dump_lacks_metadata() {
 }
 
 #[test]
-fn files_of_another_version_are_refused() {
+fn files_of_another_version_are_rejected() {
     let net8 = lab().join("net8");
     if !net8.is_dir() {
         return println!("skipped: {} is not there", net8.display());
@@ -230,7 +231,7 @@ fn files_of_another_version_are_refused() {
             let found = scan(memory, names);
             assert!(found.len() > 100, "{name}");
             let named = found.iter().map(|mt| names.name(*mt)).collect::<Vec<_>>();
-            // Modules are seen when a type of theirs is named. Some have their metadata in the dump.
+            // Modules are recorded when one of their types is named. Some have metadata in the dump.
             let seen = names.modules().seen();
             let held = seen.iter().filter(|m| m.metadata.is_some()).collect::<Vec<_>>();
             for module in &held {
@@ -247,7 +248,7 @@ fn files_of_another_version_are_refused() {
     }
 }
 
-/// Takes `range` out of what a dump captured.
+/// Removes `range` from the captured memory.
 fn drop_range(dump: &mut DumpFile, range: AddrRange) {
     let mut kept = Vec::new();
     for r in &dump.ranges {
@@ -273,7 +274,7 @@ fn a_file_is_proven_by_headers_or_by_the_version_id() {
             let mut dump = open(&path, &OpenOptions::default()).unwrap();
             for range in base(&dump) {
                 let first = range.start.plus(4096);
-                // Keep the first page and lose the metadata, or the other way round.
+                // Keep the first page and drop the metadata, or vice versa.
                 drop_range(&mut dump, if headers { AddrRange::new(first, range.end) } else { AddrRange::new(range.start, first) });
             }
             with_names_of(&dump, Some(reversed.clone()), |memory, names| {
@@ -288,36 +289,27 @@ fn a_file_is_proven_by_headers_or_by_the_version_id() {
 }
 
 #[test]
-fn damaged_type_structures_never_panic_or_hang() {
+fn corrupt_type_structures_never_panic_or_hang() {
     let Some((_, path, _)) = cases().into_iter().find(|c| c.0 == "net9-wks-crash-mini") else { return };
     let plain = std::fs::read(&path).unwrap();
     let dump = open(&path, &OpenOptions::default()).unwrap();
     let found = with_names_of(&dump, None, scan);
-    // The descriptor of the sound dump: in the damaged one the overlay's self-checks would refuse.
+    // The descriptor of the intact dump: self-checks would reject the overlay in a corrupt one.
     let runtime = Dump::of(dump.clone(), &gcdump::OpenOptions::default()).runtime().unwrap();
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
-    let mut random = move |n: usize| {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
-    };
-    let place = |a: Addr| {
-        dump.ranges.iter().find(|r| r.start <= a && a.0 + 8 <= r.start.0 + r.len).map(|r| (r.offset + (a.0 - r.start.0)) as usize)
-    };
+    let mut random = common::random();
     let started = std::time::Instant::now();
     let mut qualities = BTreeMap::new();
     for _ in 0..100 {
         let mut bytes = plain.clone();
         for _ in 0..200 {
-            // A word in or near a method table now points to some type, to a type descriptor, or is noise.
+            // Overwrite a word in or near a method table with a method table, a type descriptor, or noise.
             let at = found[random(found.len())].element(random(20) as u64, 8);
             let word = match random(4) {
                 0 => found[random(found.len())].0 | 2,
                 1 => (random(1 << 31) as u64) << random(33),
                 _ => found[random(found.len())].0,
             };
-            if let Some(at) = place(at) {
+            if let Some(at) = common::file_offset(&dump, at) {
                 bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
             }
         }
@@ -333,7 +325,7 @@ fn damaged_type_structures_never_panic_or_hang() {
     println!("{qualities:?} in {:?}", started.elapsed());
 }
 
-/// Every method table that lies around that of `System.String`, found by its round trip.
+/// Every valid method table near that of `System.String`.
 fn scan(memory: &Memory, names: &TypeNames) -> Vec<Addr> {
     const AROUND: u64 = 1 << 20;
     let tables = names.method_tables();
@@ -357,7 +349,7 @@ fn every_method_table_in_loader_memory_has_a_name() {
         }
         with_names(&path, search, |memory, names| {
             let found = scan(memory, names);
-            // Several threads at once, as a heap walk has them.
+            // On several threads, as in a heap walk.
             std::thread::scope(|s| {
                 for part in found.chunks(found.len().div_ceil(4).max(1)) {
                     s.spawn(move || part.iter().for_each(|mt| drop(names.name(*mt))));
@@ -367,15 +359,29 @@ fn every_method_table_in_loader_memory_has_a_name() {
             let other: Vec<_> = named.iter().filter(|n| n.quality != NameQuality::Exact).collect();
             println!("{name}: {} method tables, {} without an exact name", found.len(), other.len());
             other.iter().take(2).for_each(|n| println!("    {n:?}"));
-            // Mini and triage dumps have lost some of the types that others have as arguments.
+            // Mini and triage dumps lack some types used as arguments of others.
             assert!(small || other.is_empty() && found.len() > 500);
             sets.insert(name, named.iter().map(|n| n.name.clone()).collect());
         });
     }
-    // A dump described in .NET 11's form gives the names of the dump that it was made from.
+    // An 11-shaped dump gives the names of the dump it was made from.
     for (name, set) in &sets {
         if let Some(original) = name.strip_prefix("net11shape-").and_then(|n| sets.get(&format!("net10-{n}"))) {
             assert_eq!(set, original, "{name}");
         }
+    }
+}
+
+#[test]
+fn what_the_runtime_itself_knows_has_a_name_without_metadata() {
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-wait-gcore.dmp.zst");
+    let (_, answer) = common::ask(&dump, &["stat"]);
+    let names: Vec<&str> = answer["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap()).collect();
+    // The rest has neither metadata nor a place among the runtime's globals.
+    assert!(names.iter().any(|n| n.contains("!0x02")), "{names:?}");
+    for known in
+        ["System.String", "System.Object", "System.Object[]", "System.String[]", "System.Byte[]", "System.Char[]", "System.Int32[]"]
+    {
+        assert_eq!(names.iter().filter(|n| **n == known).count(), 1, "{known}: {names:?}");
     }
 }

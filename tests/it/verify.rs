@@ -1,15 +1,15 @@
-//! `verify`: nothing on undamaged dumps, and of planted damage exactly what was planted, on a real dump and on fake
-//! processes of four kinds of machines.
+//! `verify`: no findings in intact dumps, and exactly the planted corruption otherwise, in a real dump and in synthetic
+//! processes of four architectures.
 
-mod patient;
+pub mod patient;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::common::{answered, ask, number, run};
 use crate::support::{Shape, Spec};
-use gcdump::base::Addr;
 use gcdump::cli::Exit;
+use gcdump::internals::base::Addr;
 use gcdump::model::FindingId;
 use patient::{Found, Obj, Patient, Write, found, list, objects};
 use serde_json::Value;
@@ -26,10 +26,10 @@ fn nothing_is_found_where_clrmd_finds_nothing() {
             assert_eq!(exit == Exit::Ok, data["complete"] == true, "{}", dump.name);
             clean += 1;
         }
-        // What is checked is all that there is, or it is said.
+        // Everything is checked, or reported as unavailable.
         let objects = data["totals"]["objects"].as_u64().unwrap();
         match theirs["objects"].as_u64() {
-            // In the middle of a moving collection no object can be checked, and that is said.
+            // During a compacting collection no object can be checked, which is reported.
             Some(n) if exit == Exit::Ok && !list(data, "unavailable").iter().any(|u| u["check"] == "objects") => {
                 let free = dump.clrmd["stat"]["types_table"].as_array().into_iter().flatten().filter(|t| t["free"] == true);
                 assert_eq!(objects + free.map(|t| t["count"].as_u64().unwrap()).sum::<u64>(), n, "{}", dump.name);
@@ -56,19 +56,19 @@ fn every_finding_is_explained() {
     }
 }
 
-/// Objects, each followed by another one: what is behind the last one of a stretch is not known here.
+/// Objects directly followed by another one.
 fn followed(all: &[Obj]) -> impl Iterator<Item = (&Obj, &Obj)> {
     all.windows(2).filter(|w| (w[0].at + w[0].size).next_multiple_of(8) == w[1].at).map(|w| (&w[0], &w[1]))
 }
 
 #[test]
-fn a_method_table_that_is_overwritten() {
+fn an_overwritten_method_table() {
     let patient = Patient::real();
     let all = objects(&patient);
     let mut named = 0;
     for (n, o) in all.iter().enumerate().filter(|(n, o)| n % 23 == 0 && o.name != "Free") {
         let garbage = [0x4141_4141_4141_4141, 0, 0x10, o.at, 0xffff_ffff_ffff_fff8][n / 23 % 5];
-        // Nothing but zeros that nobody refers to may as well be an object in allocation.
+        // Unreferenced zeros may be an object in allocation.
         let referred = all.iter().any(|other| other.refs.iter().any(|(_, to)| *to == o.at));
         if garbage == 0 && !referred {
             continue;
@@ -84,7 +84,7 @@ fn a_method_table_that_is_overwritten() {
 }
 
 #[test]
-fn a_length_that_is_wrong() {
+fn a_wrong_length() {
     let patient = Patient::real();
     let all = objects(&patient);
     let (mut huge, mut short, mut long, mut ends, mut blamed) = (0, 0, 0, 0, 0);
@@ -95,7 +95,7 @@ fn a_length_that_is_wrong() {
             patient.names(&format!("huge {o:?}"), &set(o, 0x7fff_fff0), &[(FindingId::ObjectBadSize, o.at)]);
             huge += 1;
         }
-        // A string that ends in the middle of its text, an array of references without its last ones.
+        // A truncated string, and an array without its last references.
         if o.name == "System.String" && length > 16 && n % 31 == 0 {
             patient.names(&format!("short {o:?}"), &set(o, length / 2), &[(FindingId::ObjectBadSize, o.at)]);
             short += 1;
@@ -104,7 +104,7 @@ fn a_length_that_is_wrong() {
             patient.names(&format!("short {o:?}"), &set(o, length / 2), &[(FindingId::ObjectBadSize, o.at)]);
             short += 1;
         }
-        // Any other length that ends some words early: also where the rest is cleared, as an object in allocation is.
+        // Any other length that is a few words short, even if the rest is zero like an object in allocation.
         let element = (o.size - 22) / length.max(1);
         let words = |length: u64| (o.size - (o.length.unwrap_or(0) - length) * element).div_ceil(8);
         if n % 13 == 0 && length > 4 && matches!(o.generation.as_str(), "gen0" | "gen1" | "gen2" | "frozen") {
@@ -114,11 +114,11 @@ fn a_length_that_is_wrong() {
                 assert!(exit == Exit::Negative && found.len() == 1, "{less} of {o:?}: {data:#}");
                 ends += 1;
                 blamed += usize::from(found != exact);
-                // Where bytes that mean nothing could be an object as well, both are named.
+                // If the remaining bytes could be an object, both candidates are named.
                 assert!(found == exact || data["findings"][0]["message"].as_str().unwrap().contains(&Addr(o.at).to_string()), "{data:#}");
             }
         }
-        // So long that it swallows the next one, or a part of it.
+        // So long that it covers the next object, or a part of it.
         let referred = || all.iter().any(|other| other.refs.iter().any(|(_, to)| *to == next.at));
         if n % 37 == 0 && next.name != "Free" && referred() {
             let element = if o.name == "System.String" { 2 } else { (o.size - 24) / length.max(1) };
@@ -147,11 +147,11 @@ fn a_method_table_of_another_type() {
     let (mut planted, mut exact) = (0, 0);
     for (n, (o, _)) in followed(&all).enumerate().filter(|(n, (o, _))| n % 17 == 0 && o.name != "Free") {
         let (table, like) = types[n * 7 % types.len()];
-        // On these heaps zeros behind an object may be another one in allocation.
+        // On these heaps, zeros after an object may be another one in allocation.
         if matches!(o.generation.as_str(), "loh" | "poh") {
             continue;
         }
-        // An object as large as before may be what it says.
+        // A type of the same size is plausible.
         if like.size.div_ceil(8) == o.size.div_ceil(8) {
             continue;
         }
@@ -165,7 +165,7 @@ fn a_method_table_of_another_type() {
 }
 
 #[test]
-fn a_reference_that_leads_elsewhere() {
+fn a_wrong_reference() {
     let patient = Patient::real();
     let all = objects(&patient);
     let free: Vec<&Obj> = all.iter().filter(|o| o.name == "Free").collect();
@@ -204,7 +204,7 @@ fn headers_handles_and_finalizers() {
         patient.names("no such sync block", &[patient.put32(o.at - 4, 0x0800_0123)], &[(FindingId::SyncBlockBadIndex, o.at)]);
         let (exit, found, _) = patient.damaged(&[patient.put32(o.at - 4, 777)]);
         assert_eq!((exit, found), (Exit::Ok, Found::from([("thin-lock-no-thread".into(), o.at)])), "suspicious, not broken");
-        // Locked by a thread that there is, a hash code: nothing wrong.
+        // Locked by an existing thread, or a hash code: no finding.
         patient.names("locked", &[patient.put32(o.at - 4, 1)], &[]);
         patient.names("hashed", &[patient.put32(o.at - 4, 0x0c12_3456)], &[]);
     }
@@ -237,7 +237,7 @@ fn sync_blocks_of_other_objects() {
     let with_block: Vec<Obj> = objects(&patient).into_iter().filter(|o| header(o.at) & 0x0c00_0000 == 0x0800_0000).collect();
     assert!(with_block.len() > 1);
     let (a, b) = (with_block[0].at, with_block[1].at);
-    // Another object's number; none at all.
+    // The index of another object; none at all.
     patient.names("another number", &[patient.put32(a - 4, header(b).into())], &[(FindingId::SyncBlockWrongObject, a)]);
     patient.names("no number", &[patient.put32(a - 4, 0)], &[(FindingId::SyncBlockNotInHeader, a)]);
 }
@@ -264,7 +264,7 @@ fn segments_and_contexts() {
     let writes = [patient.put(committed, number(&above["start"]) + 0x100)];
     patient.names("reserved beyond the next", &writes, &[(FindingId::SegmentOverlap, number(&above["address"]))]);
 
-    // All that segment's memory belongs to the next one as well: it is walked once.
+    // The segment's memory also belongs to the next one: it is walked once.
     let end = number(&above["start"]) + 0x100;
     let fields = ["Allocated", "Committed", "Reserved"].map(|f| patient.put(gen2 + patient.offset("HeapSegment", f), end));
     let whole = patient.ask(&["stat"]).1["totals"]["count"].as_u64().unwrap();
@@ -284,7 +284,7 @@ fn segments_and_contexts() {
     patient.names("pointer", &[patient.put(at, 0x5000)], &[(FindingId::ContextOutsideGen0, 0x5000)]);
 }
 
-/// Where the thread keeps the pointer of its allocation context.
+/// Address of the pointer of the thread's allocation context.
 fn context_of(patient: &Patient, pointer: u64) -> u64 {
     let runtime = patient.process.runtime().unwrap();
     let threads = runtime.threads().unwrap();
@@ -297,11 +297,11 @@ fn context_of(patient: &Patient, pointer: u64) -> u64 {
 }
 
 #[test]
-fn a_card_that_is_clear() {
+fn a_clear_card() {
     let patient = Patient::real();
     let all = objects(&patient);
     let generation: BTreeMap<u64, &str> = all.iter().map(|o| (o.at, o.generation.as_str())).collect();
-    // By card: the places of references from generation 2 to younger ones.
+    // Addresses of references from generation 2 to younger ones, by card.
     let mut cards: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     let mut others = 0;
     for o in &all {
@@ -330,7 +330,7 @@ fn a_card_that_is_clear() {
 }
 
 #[test]
-fn only_what_concerns_an_object() {
+fn findings_of_a_single_object() {
     let patient = Patient::real();
     let all = objects(&patient);
     let holder = all.iter().find(|o| !o.refs.is_empty()).unwrap();
@@ -346,7 +346,7 @@ fn only_what_concerns_an_object() {
         let healthy = all.iter().find(|o| o.refs.is_empty() && o.name != "Free").unwrap();
         let (exit, data) = about(healthy.at);
         assert_eq!((exit, found(&data)), (Exit::Ok, Found::new()));
-        // The most that may be listed are those at the lowest addresses; the sums are over all.
+        // A limited list has the lowest addresses; totals cover everything.
         let (_, data) = patient.ask(&["verify", "--top", "1"]);
         assert_eq!(number(&list(&data, "findings")[0]["address"]), (holder.at + holder.refs[0].0).min(other.at + other.refs[0].0));
         assert_eq!((list(&data, "findings").len(), data["totals"]["errors"].as_u64()), (1, Some(2)));
@@ -362,14 +362,14 @@ fn only_what_concerns_an_object() {
     assert!(nowhere.err.contains("there is no object at 0x10"), "{}", nowhere.err);
 }
 
-/// The fake processes, in both containers.
+/// The synthetic processes, in both containers.
 fn patients(spec: &Spec) -> [(Patient, Value); 2] {
     let target = spec.build();
     [target.to_elf_core(), target.to_minidump()].map(|bytes| (Patient::new(&bytes), target.expected()))
 }
 
 #[test]
-fn fake_processes_of_four_machines() {
+fn synthetic_processes_of_four_architectures() {
     for shape in Shape::ALL {
         for (server, regions) in [(None, true), (Some(2), true), (None, false), (Some(2), false)] {
             for (patient, expected) in patients(&Spec { server, regions, ..Spec::standard(shape) }) {
@@ -380,7 +380,7 @@ fn fake_processes_of_four_machines() {
 }
 
 fn fake(patient: &Patient, expected: &Value, shape: Shape, regions: bool) {
-    // The builder has one weak handle that leads to nothing.
+    // The builder creates one weak handle without a target.
     let healthy: Vec<&str> = patient.healthy.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(healthy, ["handle-bad-object"], "{shape:?}");
     let p = shape.ptr;
@@ -449,7 +449,7 @@ fn dead_objects_of_a_background_sweep() {
             for o in all.iter().filter(|o| !o.refs.is_empty() && !matches!(o.generation.as_str(), "frozen" | "gen1")) {
                 let stale = patient.put(o.at + o.refs[0].0, free);
                 patient.names("alive", std::slice::from_ref(&stale), &[(FindingId::ReferenceToFree, o.at + o.refs[0].0)]);
-                // The mark: 16 bytes a bit on 64-bit targets, 8 on 32-bit ones; of the objects beside it nothing changes.
+                // A mark bit covers 16 bytes on 64-bit targets, 8 on 32-bit ones; adjacent objects do not change.
                 let mark = o.at / (2 * shape.ptr);
                 let marks = number(&patient.ask(&["heap", "--detail"]).1["heaps"][0]["detail"]["mark_array"]);
                 let word = marks + mark / 32 * 4;
@@ -464,7 +464,7 @@ fn dead_objects_of_a_background_sweep() {
 }
 
 #[test]
-fn a_collection_in_progress_is_not_damage() {
+fn a_collection_in_progress_is_not_corruption() {
     for shape in Shape::ALL {
         for (patient, _) in patients(&Spec { gc_in_progress: true, ..Spec::standard(shape) }) {
             let (exit, data) = patient.ask(&["verify"]);
@@ -476,7 +476,7 @@ fn a_collection_in_progress_is_not_damage() {
 }
 
 #[test]
-fn what_is_not_in_the_dump_is_not_damage() {
+fn missing_memory_is_not_corruption() {
     for shape in Shape::ALL {
         let target = Spec::standard(shape).build();
         let expected = target.expected();
@@ -485,14 +485,14 @@ fn what_is_not_in_the_dump_is_not_damage() {
             if end - start < 0x40 {
                 continue;
             }
-            // From the middle on, or all of it.
+            // The second half, or all of it.
             for from in [start, start + (end - start) / 16 * 8] {
                 let cut = target.without(from, end - from);
                 let patient = Patient::new(&cut.to_elf_core());
                 let (exit, data) = patient.ask(&["verify"]);
                 let ids: Vec<String> = found(&data).into_iter().map(|(id, _)| id).collect();
                 assert_eq!((exit, ids), (Exit::Negative, vec!["handle-bad-object".to_string()]), "{shape:?} {segment} {data:#}");
-                // An object that is there but for its end is walked; what it refers to is not known.
+                // An object whose end is missing is walked; its references are unknown.
                 let inside = || list(&data, "unavailable").iter().any(|u| u["check"] == "references");
                 assert!((data["complete"] == false && data["coverage"]["absent_bytes"].as_u64() > Some(0)) || inside(), "{data}");
             }

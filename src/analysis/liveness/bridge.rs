@@ -1,4 +1,4 @@
-//! `bridge`: dead bridged objects as strongly connected components, and the references between these.
+//! `bridge`: dead bridged objects as strongly connected components, and their cross references.
 
 use std::sync::Arc;
 
@@ -7,29 +7,31 @@ use rustc_hash::FxHashMap;
 use super::{OnGraph, condense};
 use crate::base::{Addr, Answer, Count, Index, IndexVec, NoteKind, len64};
 use crate::gc::{HandleFilter, ObjectId, ObjectType, TypeIndex};
-use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, Sum};
-use crate::session::roots::{Origin, Root, RootFlags};
+use crate::model::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref, HandleKind, HandleModel, Stacks, Sum};
+use crate::session::roots::{Origin, Root};
 use crate::session::{Error, Heap, TypePattern};
 
 /// Arguments of `bridge`.
 #[derive(Clone, Debug, Default)]
 pub struct BridgeQuery {
-    /// Types whose objects are bridged, besides the objects that cross-reference handles lead to.
+    /// Types whose objects are bridged, in addition to the targets of cross-reference handles.
     pub bridged: Vec<TypePattern>,
-    /// Types whose objects are not looked into.
+    /// Opaque types: references of their objects are not followed.
     pub opaque: Vec<TypePattern>,
-    /// Exceptions from these.
+    /// Exceptions to [`BridgeQuery::opaque`].
     pub transparent: Vec<TypePattern>,
-    /// Also bridged objects that are alive.
+    /// Include live bridged objects.
     pub all: bool,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
 }
 
-/// What a bridge to another collector would be told about the heap.
+/// Computes the data passed to a bridge to another collector.
 ///
 /// # Errors
-/// [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+/// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
 pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, Error> {
-    let on = OnGraph::open(heap, true)?;
+    let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
     let mut handles: FxHashMap<ObjectId, (Addr, Option<Addr>)> = FxHashMap::default();
     let walked = heap.gc().walk_handles(&HandleFilter { kinds: vec![HandleKind::CrossReference] }, |h: HandleModel| {
@@ -47,12 +49,12 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
     let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
     let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 
-    // What keeps bridged objects alive besides the bridge itself.
+    // Objects kept alive by anything other than the bridge.
     let own = |r: &&Root| {
         let of_bridge = matches!(r.origin, Origin::Handle(HandleKind::CrossReference | HandleKind::RefCounted));
         of_bridge && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
     };
-    let others = graph.roots.roots.iter().filter(|r| !r.flags.has(RootFlags::WEAK) && !own(r));
+    let others = graph.roots.roots.iter().filter(|r| r.counts(query.stacks) && !own(r));
     let starts = others.filter_map(|r| graph.index.id_of(r.object)).chain(graph.frozen.iter().copied());
     let alive = graph.edges.reachable(starts);
     let dead = bridged.iter().filter(|id| !alive.contains(**id)).count();
@@ -105,7 +107,8 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
         sccs: condensed.components.iter().zip(0u32..).map(scc).collect(),
         xrefs: condensed.references.iter().map(|(src, dst)| BridgeXref { src: *src, dst: *dst }).collect(),
         classes,
-        coverage: graph.roots.coverage.clone(),
+        coverage: on.coverage(),
+        stacks: query.stacks,
     };
     Ok(on.finish(report))
 }

@@ -1,33 +1,35 @@
-//! `simulate collect`: what a collection would free now.
+//! `simulate collect`: what a garbage collection would free now.
 
 use std::collections::BTreeMap;
 
 use super::{OnGraph, by_type, collected_by, generation, generations, registered};
 use crate::base::Answer;
 use crate::gc::ObjectId;
-use crate::model::{CollectGeneration, CollectReport, Generation, Sum};
+use crate::model::{CollectGeneration, CollectReport, Generation, Stacks, Sum};
 use crate::session::{Error, Heap};
 
-/// Which collection.
+/// Arguments of `simulate collect`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CollectQuery {
-    /// The oldest generation to collect: 0, 1 or 2; 2 also collects large and pinned objects.
+    /// Oldest generation to collect: 0, 1 or 2; 2 includes LOH and POH.
     pub generation: u8,
-    /// Types to list, 0 for all.
+    /// Maximum types to list, 0 for all.
     pub top: usize,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
 }
 
-/// What a collection would free now. Objects of older generations start the search as roots do, as if every reference of theirs
-/// were known.
+/// Simulates a collection. Objects of older generations count as roots, as if the card table marked every reference they
+/// hold.
 ///
 /// # Errors
-/// [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+/// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
 pub fn collect(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport>, Error> {
-    let on = OnGraph::open(heap, true)?;
+    let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, oldest) = (on.graph, query.generation);
     let of = generations(heap, graph);
     let condemned = |id: ObjectId| collected_by(generation(&of, id)).is_some_and(|g| g <= oldest);
-    let starts = graph.ids().filter(|id| !condemned(*id)).chain(graph.rooted.iter().copied());
+    let starts = graph.ids().filter(|id| !condemned(*id)).chain(graph.rooted(query.stacks));
     let live = graph.edges.reachable(starts);
     let due = registered(&on).into_iter().filter(|id| !live.contains(*id));
     let resurrected = graph.edges.reach(due, |_, to| !live.contains(to));
@@ -69,7 +71,8 @@ pub fn collect(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport
         resurrected: sum(&|_| true, |r| r.resurrected),
         untouched,
         generations: rows.values().cloned().collect(),
-        coverage: graph.roots.coverage.clone(),
+        coverage: on.coverage(),
+        stacks: query.stacks,
     };
     Ok(on.finish(report))
 }

@@ -1,4 +1,5 @@
-//! Strongly connected components of which only those with marked nodes stay: paths through the others become references.
+//! Condensation of a graph to the strongly connected components with marked nodes; paths through other components become
+//! edges.
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -6,25 +7,25 @@ use std::sync::Arc;
 use crate::base::Count;
 use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError, reach};
 
-/// References between components to keep; the rest is dropped.
+/// Maximum references between components; the rest is dropped.
 const MAX_REFERENCES: usize = 1 << 26;
 
-/// Components with marked nodes, and the references between them.
+/// The components with marked nodes, and the references between them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condensed {
     /// Nodes of each component, marked or not, ascending; sources before targets.
     pub components: Vec<Vec<u32>>,
     /// References from one component to another, sorted, each once.
     pub references: Vec<(u32, u32)>,
-    /// Whether references were left out because there are too many.
+    /// Whether references were dropped because of the limit.
     pub cut: bool,
 }
 
-/// The components that `marked` nodes are in, in the graph that is reached from them over nodes with `inside`. Edges of nodes
-/// with `opaque` count for nothing.
+/// Condenses the part of the graph reachable from `marked` nodes through nodes with `inside`. Edges of `opaque` nodes are
+/// ignored.
 ///
 /// # Errors
-/// [`GraphError`], which cannot happen for a part of a graph that could be built.
+/// [`GraphError`], impossible for a subgraph of a graph that was built.
 pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaque: impl Fn(u32) -> bool) -> Result<Condensed, GraphError> {
     let starts = marked.iter().copied().filter(|id| inside(*id));
     let reached = reach(edges, starts, |from, to| !opaque(from) && inside(to));
@@ -37,13 +38,13 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     let members = components.members();
     let order = components.condensation(&part)?;
     let id_of = |node: &u32| ids.get(*node as usize).copied();
-    // Colours: which marked components a component without marks leads to. Most have the same as their only successor.
+    // Colours: the marked components reachable from a component without marks. Most share those of their only successor.
     let mut colours: Vec<Arc<[u32]>> = Vec::new();
     let mut known: FxHashMap<Arc<[u32]>, ()> = FxHashMap::default();
     let (mut kept, mut references): (Vec<u32>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
     let (mut cost, mut cut) = (0usize, false);
     let mut has_mark = BitSet::new(components.count());
-    // Targets come before sources.
+    // Targets precede sources.
     for component in 0..components.count() {
         let mut leads: Vec<u32> = Vec::new();
         let mut last: Option<&Arc<[u32]>> = None;
@@ -89,7 +90,7 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     Ok(Condensed { components, references, cut })
 }
 
-/// The graph of the nodes in `reached`, without edges of `opaque` ones, and which node of `edges` each of them is.
+/// The subgraph of the nodes in `reached`, without edges of `opaque` ones, and the node in `edges` of each.
 fn part(edges: &Csr, reached: &BitSet, opaque: impl Fn(u32) -> bool) -> Result<(Csr, Vec<u32>), GraphError> {
     let ids: Vec<u32> = reached.iter().collect();
     let number = |id: &u32| ids.binary_search(id).ok().and_then(|i| u32::try_from(i).ok());

@@ -1,4 +1,4 @@
-//! Liveness: garbage, what a collection would free, other roots than there are, the bridge to another collector.
+//! Liveness: garbage, simulated collections, hypothetical roots, and the bridge to another collector.
 
 mod bridge;
 mod collect;
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 
 pub use bridge::{BridgeQuery, bridge};
 pub use collect::{CollectQuery, collect};
-pub use condense::{Condensed, condense};
+pub(super) use condense::condense;
 pub use unreachable::{UnreachableQuery, unreachable};
 pub use whatif::{WhatifQuery, whatif};
 
@@ -45,11 +45,11 @@ fn generation(of: &Generations, id: ObjectId) -> Generation {
     of.get(id).copied().unwrap_or(Generation::Ephemeral)
 }
 
-/// Up to which collection objects of a generation are left alone: they are looked at by collections of this generation and
-/// of older ones. `None` for those that no collection looks at.
+/// The youngest collection that examines objects of a generation; older ones do so too. `None` for objects that no
+/// collection examines.
 fn collected_by(generation: Generation) -> Option<u8> {
     match generation {
-        // Where its parts are not known, all of the ephemeral segment counts as young.
+        // With unknown parts, the whole ephemeral segment counts as young.
         Generation::Ephemeral | Generation::Gen0 => Some(0),
         Generation::Gen1 => Some(1),
         Generation::Gen2 | Generation::Loh | Generation::Poh => Some(2),
@@ -57,14 +57,14 @@ fn collected_by(generation: Generation) -> Option<u8> {
     }
 }
 
-/// The objects whose finalizer has not been found due.
+/// Objects registered for finalization and not yet found dead.
 fn registered(on: &OnGraph<'_>) -> Vec<ObjectId> {
     let queues = on.notes.take(on.heap.gc().finalizer_queues());
     let entries = queues.iter().flat_map(|q| &q.entries).filter(|e| e.state == FinalizerState::Registered);
     entries.filter_map(|e| on.graph.index.id_of(e.object)).collect()
 }
 
-/// Counts objects by something and by type.
+/// Counts objects by a key and by type.
 struct ByType<K> {
     rows: FxHashMap<(K, Option<TypeIndex>), Sum>,
 }
@@ -80,7 +80,7 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
         self.rows.entry((key, graph.type_index(id))).or_default().add(graph.size(id));
     }
 
-    /// The most bytes first.
+    /// The rows, largest first.
     fn rows(self, graph: &HeapGraph, namer: &Namer) -> Vec<(K, TypeBytes)> {
         let row = |((key, ty), sum): ((K, Option<TypeIndex>), Sum)| {
             let kind = ty.and_then(|t| graph.types.get(t));
@@ -95,7 +95,7 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
     }
 }
 
-/// The sums over `ids`, by type; `top` types, 0 for all.
+/// Totals of `ids`, by type; `top` types, 0 for all.
 fn by_type(on: &OnGraph<'_>, ids: impl IntoIterator<Item = ObjectId>, top: usize) -> ObjectsByType {
     let graph = on.graph;
     let (mut total, mut types) = (Sum::default(), ByType::default());

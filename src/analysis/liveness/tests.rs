@@ -23,16 +23,16 @@ fn pair(from: u32, to: u32) -> (ObjectId, ObjectId) {
 
 #[test]
 fn rings_are_components_and_what_is_between_is_contracted() {
-    // 0 → 1 → 2 → 0 through plain 1; 2 → 3 → 4 → 5 with 3, 4 plain; 5 alone; 6 plain leads to both 2 and 5.
+    // 0 → 1 → 2 → 0 through plain 1; 2 → 3 → 4 → 5 with 3, 4 plain; 5 alone; plain 6 refers to both 2 and 5.
     let g = graph(7, &[(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (6, 2), (6, 5)]);
     let c = condense(&g, &[0, 2, 5], |_| true, |_| false).unwrap();
     assert_eq!(c.components, [vec![0, 1, 2], vec![5]]);
     assert_eq!(c.references, [(0, 1)]);
     assert!(!c.cut);
-    // Plain 3 is opaque: nothing is seen through it.
+    // Plain 3 is opaque: paths through it do not count.
     let c = condense(&g, &[0, 2, 5], |_| true, |id| id == 3).unwrap();
     assert_eq!((c.components.len(), c.references.as_slice()), (2, [].as_slice()));
-    // Marked 2 is opaque: the ring falls apart, 0 still leads to 2.
+    // Marked 2 is opaque: the cycle breaks, but 0 still reaches 2.
     let c = condense(&g, &[0, 2, 5], |_| true, |id| id == 2).unwrap();
     let at = |id: u32| u32::try_from(c.components.iter().position(|m| m == &[id]).unwrap()).unwrap();
     assert_eq!(c.references, [(at(0), at(2))]);
@@ -46,14 +46,14 @@ fn references_are_not_followed_through_marked_nodes() {
     assert_eq!((c.components, c.references), (vec![vec![0], vec![1], vec![2]], vec![(0, 1), (0, 2), (1, 2)]));
     let g = graph(3, &[(0, 1), (1, 2)]);
     assert_eq!(condense(&g, &[0, 1, 2], |_| true, |_| false).unwrap().references, [(0, 1), (1, 2)]);
-    // What is not inside is not there.
+    // Nodes that are not `inside` are ignored.
     assert_eq!(condense(&g, &[0, 1, 2], |id| id != 1, |_| false).unwrap().references, []);
-    assert_eq!(condense(&g, &[], |_| true, |_| false).unwrap(), super::Condensed::default());
+    assert_eq!(condense(&g, &[], |_| true, |_| false).unwrap(), super::condense::Condensed::default());
 }
 
 #[test]
 fn contracted_references_are_those_of_a_search_from_each_component() {
-    // Pseudo-random graphs against a search that stops at marked components.
+    // Compares pseudo-random graphs with a search that stops at marked components.
     let mut state = 1u64;
     let mut random = |below: u32| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -74,7 +74,7 @@ fn contracted_references_are_those_of_a_search_from_each_component() {
                     assert!(reach(&g, [*a], |_, _| true).test(*b) && reach(&g, [*b], |_, _| true).test(*a));
                 }
             }
-            // Out of a foreign component with marks there is no way on.
+            // Do not continue beyond another component with marks.
             let seen = reach(&g, members.iter().copied(), |from, _| of(from).is_none_or(|c| c == i));
             expected.extend((0..n).filter(|id| seen.test(*id)).filter_map(of).filter(|c| *c != i).map(|to| (i, to)));
         }
@@ -123,7 +123,7 @@ fn garbage_is_of_one_class_each() {
 fn a_dependent_handle_takes_only_its_own_edge() {
     let g = Edges::from(graph(3, &[(0, 1), (0, 2), (0, 2)]));
     assert!(cut_edges(&g, [pair(0, 1)].into_iter()).contains(&pair(0, 1)));
-    // A field refers to it as well.
+    // A field also refers to it.
     assert!(cut_edges(&g, [pair(0, 2)].into_iter()).is_empty());
     assert!(cut_edges(&g, [pair(0, 2), pair(0, 2)].into_iter()).contains(&pair(0, 2)));
 }

@@ -1,4 +1,4 @@
-//! `unreachable`: garbage, and what is still between it and being freed.
+//! `unreachable`: uncollected garbage, and what delays its collection.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use crate::session::{Edges, Error, Heap, ObjectSet};
 /// Arguments of `unreachable`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UnreachableQuery {
-    /// The objects instead of their types.
+    /// List objects instead of types.
     pub objects: bool,
-    /// Rows to list, 0 for all.
+    /// Maximum rows to list, 0 for all.
     pub top: usize,
-    /// Whether stack and register values count as roots.
+    /// Which stack and register values count as roots.
     pub stacks: Stacks,
 }
 
-/// Garbage, sorted: each object that is not `live` is of one class.
+/// Classifies garbage: each object that is not `live` belongs to one class.
 pub(super) struct Garbage<'g> {
     pub(super) live: &'g ObjectSet,
     finalizable: ObjectSet,
     weak: ObjectSet,
-    /// Reached from dead objects of generation 2 and of large and pinned objects; and of generation 1.
+    /// Reachable from dead objects of generation 2, LOH and POH; and from those of generation 1.
     older: [ObjectSet; 2],
 }
 
 impl<'g> Garbage<'g> {
-    /// `level` says which collection looks at an object: 0, 1, 2, `None` for none.
+    /// `level`: the youngest collection that examines an object: 0, 1 or 2; `None` for none.
     pub(super) fn sort(
         edges: &Edges,
         live: &'g ObjectSet,
@@ -59,14 +59,14 @@ impl<'g> Garbage<'g> {
     }
 }
 
-/// Garbage that has not been collected.
+/// Lists uncollected garbage.
 ///
 /// # Errors
-/// [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+/// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
 pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<UnreachableReport>, Error> {
-    let on = OnGraph::open(heap, true)?;
+    let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
-    let live = graph.edges.reachable(graph.starts(query.stacks));
+    let live = graph.live(query.stacks);
     let of = generations(heap, graph);
     let level = |id: ObjectId| collected_by(generation(&of, id));
     let weak = graph.roots.roots.iter().filter(|r| r.flags.has(RootFlags::WEAK));
@@ -120,7 +120,7 @@ pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<Unrea
         types: (!query.objects).then_some(rows),
         objects: query.objects.then_some(objects),
         shown: (all > most).then(|| len64(most)),
-        coverage: graph.roots.coverage.clone(),
+        coverage: on.coverage(),
         stacks: query.stacks,
     };
     Ok(on.finish(report))

@@ -1,33 +1,36 @@
-//! `whatif`: what would live and die if other things were roots.
+//! `whatif`: what would survive or be freed with other roots.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{OnGraph, by_type, registered};
 use crate::base::{Addr, Answer, Count, Index, len64, top_or_all};
 use crate::gc::{HandleFilter, ObjectId};
-use crate::model::{HandleKind, HandleModel, Stacks, Sum, WhatifComponent, WhatifReport, WhatifWeak};
-use crate::session::roots::{Root, RootFlags};
+use crate::model::{HandleKind, HandleModel, RootKind, Stacks, Sum, WhatifComponent, WhatifReport, WhatifWeak};
+use crate::session::roots::Root;
 use crate::session::{Edges, Error, Heap, HeapGraph, Namer, ObjectSet};
 
 /// Arguments of `whatif`.
 #[derive(Clone, Debug, Default)]
 pub struct WhatifQuery {
-    /// Objects to take for alive; any address inside of one will do.
+    /// Objects assumed to be rooted; interior addresses are accepted.
     pub alive: Vec<Addr>,
-    /// Handles, or other places of roots, to take for gone.
+    /// Addresses of roots assumed to be gone: handles, static fields, stack words and others.
     pub dead: Vec<Addr>,
-    /// Types to list of each sum, 0 for all.
+    /// Maximum types to list per total, 0 for all.
     pub top: usize,
-    /// Components to list, 0 for all.
+    /// Maximum components to list, 0 for all.
     pub components: usize,
+    /// Which stack and register values count as roots.
+    pub stacks: Stacks,
 }
 
-/// What would live and die if the roots were changed as `query` says.
+/// Computes what would survive or be freed with the roots changed by `query`.
 ///
 /// # Errors
-/// [`Error::Nothing`] for an address that does not fit; [`Error::Graph`] and [`Error::Memory`] where there is no graph.
+/// [`Error::Nothing`] if an address is not an object or root; [`Error::Graph`] or [`Error::Memory`] if the graph cannot be
+/// built.
 pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, Error> {
-    let on = OnGraph::open(heap, true)?;
+    let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
     let no_object = |a: &Addr| Error::Nothing(format!("no object of the heap is at {a}"));
     let id_of = |a: &Addr| graph.index.containing(heap.walker(), *a).map(|(id, _)| id).ok_or_else(|| no_object(a));
@@ -49,19 +52,14 @@ pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, 
         }
     });
     on.notes.take(walked);
-    let gone: FxHashSet<Addr> = query.dead.iter().copied().collect();
-    for address in &query.dead {
-        if !handles.contains_key(address) && !graph.roots.roots.iter().any(|r| r.address == Some(*address)) {
-            return Err(Error::Nothing(format!("{address} is neither a handle nor another root of the dump")));
-        }
-    }
+    let gone = gone(&on, &query.dead, &handles)?;
     let dependents = handles.values().filter(|h| h.kind == HandleKind::Dependent);
     let pairs = dependents.filter_map(|h| Some((graph.index.id_of(h.object)?, graph.index.id_of(h.secondary?)?)));
-    let cut = cut_edges(&graph.edges, pairs);
+    let cut = cut_edges(&graph.edges, pairs.chain(static_slots(&on, &gone)));
 
     let always = &graph.frozen;
-    let before = graph.edges.reachable(graph.starts(Stacks::All));
-    let stays = |r: &&Root| !r.flags.has(RootFlags::WEAK) && r.address.is_none_or(|a| !gone.contains(&a));
+    let before = graph.live(query.stacks);
+    let stays = |r: &&Root| r.counts(query.stacks) && r.address.is_none_or(|a| !gone.contains(&a));
     let roots = graph.roots.roots.iter().filter(stays).filter_map(|r| graph.index.id_of(r.object));
     let after = graph.edges.reach(roots.chain(always.iter().copied()).chain(added), |from, to| !cut.contains(&(from, to)));
     let due = registered(&on).into_iter().filter(|id| !after.contains(*id));
@@ -95,15 +93,54 @@ pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, 
         weak_handles: rows,
         weak_total: len64(total),
         weak_cleared: cleared,
-        coverage: graph.roots.coverage.clone(),
+        coverage: on.coverage(),
+        stacks: query.stacks,
     };
     Ok(on.finish(report))
+}
+
+/// Where the references are that `dead` means. The address of a static structure, which is boxed, means each of its references.
+fn gone(on: &OnGraph<'_>, dead: &[Addr], handles: &FxHashMap<Addr, HandleModel>) -> Result<FxHashSet<Addr>, Error> {
+    let roots = &on.graph.roots.roots;
+    let mut gone = FxHashSet::default();
+    for address in dead {
+        if handles.contains_key(address) || roots.iter().any(|r| r.address == Some(*address)) {
+            gone.insert(*address);
+            continue;
+        }
+        let boxed = address.minus(on.heap.memory().ptr_bytes()).and_then(|at| on.graph.index.id_of(at));
+        let inside = |at: &Addr| boxed.is_some() && on.around(*at) == boxed;
+        let fields: Vec<Addr> = roots.iter().filter(|r| is_static(r)).filter_map(|r| r.address).filter(inside).collect();
+        if fields.is_empty() {
+            let what = match on.around(*address) {
+                Some(_) => format!("{address} is in an object, not a root; `gcdump path {address}` lists the roots that hold it"),
+                None => format!("{address} is neither a handle nor another root of the dump"),
+            };
+            return Err(Error::Nothing(what));
+        }
+        gone.extend(fields);
+    }
+    Ok(gone)
+}
+
+fn is_static(root: &Root) -> bool {
+    matches!(root.kind, RootKind::Static | RootKind::ThreadStatic)
+}
+
+/// The references of objects that static fields are: static fields lie in arrays and boxes on the heap, which keep what they
+/// refer to alive whether or not the field counts as a root.
+fn static_slots(on: &OnGraph<'_>, gone: &FxHashSet<Addr>) -> Vec<Pair> {
+    let statics = on.graph.roots.roots.iter().filter(|r| is_static(r));
+    // One place may be known by two names.
+    let places: FxHashMap<Addr, Addr> = statics.filter_map(|r| Some((r.address.filter(|a| gone.contains(a))?, r.object))).collect();
+    places.into_iter().filter_map(|(at, object)| Some((on.around(at)?, on.graph.index.id_of(object)?))).collect()
 }
 
 /// A reference: from where to where.
 type Pair = (ObjectId, ObjectId);
 
-/// Which edges go with dependent handles: those between two objects that have no more edges than handles.
+/// Which edges go with dependent handles and static fields, given as the pairs of objects that each connects: those between
+/// two objects that have no more edges than pairs.
 pub(super) fn cut_edges(edges: &Edges, pairs: impl Iterator<Item = Pair>) -> FxHashSet<Pair> {
     let mut count: FxHashMap<Pair, usize> = FxHashMap::default();
     pairs.for_each(|pair| count.entry(pair).or_default().bump());

@@ -1,7 +1,7 @@
-//! Smaller copies of a dump: the parts of its memory that the readers of this program look at.
+//! Smaller copies of a dump, with only the memory that gcdump reads.
 //!
-//! What is kept is found by reading: every question that a command could ask is asked while the memory records what is
-//! read. So a reader that looks at something new needs no change here.
+//! The memory to keep is found by recording: every reader runs while the memory records its reads. New readers need no
+//! change here.
 
 mod readers;
 mod redact;
@@ -11,36 +11,33 @@ use std::io::{self, Write};
 
 use crate::base::ranges::{bytes, intersect, subtract, union};
 use crate::base::{Addr, AddrRange};
-use crate::dump::{Container, Layout, ThreadStacks, WriteError, lay_out};
+use crate::dump::{Layout, Ranges, ThreadStacks, WriteError, lay_out};
 use crate::memory::Memory;
 use crate::model::{RedactionModel, TrimKind, TrimPart};
 use crate::session::Dump;
 use redact::Redaction;
 use sink::Sink;
 
-/// Most ranges of an ELF core: readers that do not know how to count beyond 65 534 exist.
-const MAX_RANGES: usize = 60_000;
-
-/// What the commands read of a dump's memory.
+/// Memory read by the commands.
 #[derive(Clone, Debug, Default)]
 pub struct Reads {
-    /// Read piece by piece.
+    /// Ranges read individually.
     read: Vec<AddrRange>,
-    /// Searched through as a whole.
+    /// Ranges scanned as a whole.
     scanned: Vec<AddrRange>,
-    /// Characters of managed strings; may overlap.
+    /// Ranges of string characters; may overlap.
     texts: Vec<AddrRange>,
 }
 
 impl Reads {
-    /// Asks everything of `dump`, which was opened with [`Options::record`](crate::session::OpenOptions::record).
+    /// Runs every reader on `dump`, which must have been opened with [`Options::record`](crate::session::OpenOptions::record).
     pub fn of(dump: &Dump) -> Reads {
         readers::read_everything(dump);
         let Some(recorder) = dump.memory().recorder() else { return Reads::default() };
         Reads { read: recorder.read(), scanned: union(recorder.scanned(), 0), texts: recorder.texts() }
     }
 
-    /// Both together: what is read with and without the module files at hand.
+    /// Merges two recordings, made with and without module files.
     #[must_use]
     pub fn and(self, other: Reads) -> Reads {
         let both = |a: Vec<AddrRange>, b: Vec<AddrRange>| union(a.into_iter().chain(b).collect(), 0);
@@ -49,7 +46,7 @@ impl Reads {
     }
 }
 
-/// A copy that is about to be written.
+/// A planned copy.
 #[derive(Debug)]
 pub struct Trim<'d> {
     dump: &'d Dump,
@@ -60,24 +57,21 @@ pub struct Trim<'d> {
 
 /// All captured memory of the dump itself.
 fn captured(memory: &Memory) -> Vec<AddrRange> {
-    union(memory.from_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0)
+    union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0)
 }
 
 impl<'d> Trim<'d> {
-    /// Plans a copy of `dump`'s dump that holds what was read.
+    /// Plans a copy of `dump` with the memory that was read.
     ///
     /// # Errors
     /// [`WriteError`].
     pub fn new(dump: &'d Dump, reads: Reads, redact: bool) -> Result<Trim<'d>, WriteError> {
         let captured = captured(dump.memory());
-        let mut gap = match dump.file().facts.container {
-            // About what the entry of one more range takes.
-            Container::ElfCore => 64,
-            Container::Minidump => 16,
-        };
+        let format = Ranges::of(dump.file().facts.container);
+        let mut gap = format.entry_bytes;
         let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).copied().collect();
         let mut ranges = intersect(&union(wanted.clone(), gap), &captured);
-        while ranges.len() > MAX_RANGES && dump.file().facts.container == Container::ElfCore && gap < 1 << 16 {
+        while ranges.len() > format.most && gap < 1 << 16 {
             gap = gap.saturating_mul(2);
             ranges = intersect(&union(wanted.clone(), gap), &captured);
         }
@@ -87,20 +81,20 @@ impl<'d> Trim<'d> {
         Ok(Trim { dump, reads, redact, layout })
     }
 
-    /// Bytes of the new file.
+    /// Size of the new file in bytes.
     pub fn file_bytes(&self) -> u64 {
         self.layout.file_bytes
     }
 
-    /// Stretches of memory in it.
+    /// Number of memory ranges.
     pub fn ranges(&self) -> u64 {
         crate::base::len64(self.layout.ranges.len())
     }
 
-    /// Writes it. With redaction, returns what was overwritten.
+    /// Writes the copy. With redaction, returns what was overwritten.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Write errors.
     pub fn write(&self, mut out: impl Write) -> io::Result<Option<RedactionModel>> {
         out.write_all(&self.layout.head)?;
         let mut sink = Sink::new(out, &self.layout.ranges);
@@ -116,7 +110,7 @@ impl<'d> Trim<'d> {
         Ok(redacted)
     }
 
-    /// Bytes of each kind of memory before and after.
+    /// Bytes by kind of memory, before and after.
     pub fn parts(&self) -> Vec<TrimPart> {
         let dump = self.dump;
         let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
@@ -134,7 +128,7 @@ impl<'d> Trim<'d> {
     }
 }
 
-/// Where memory of each kind lies. What is in several of them counts as the first.
+/// Ranges by kind of memory. Overlaps count as the first kind.
 fn places(dump: &Dump) -> [(TrimKind, Vec<AddrRange>); 3] {
     let mut heap = Vec::new();
     for runtime in dump.runtimes().into_iter().flatten() {
@@ -148,7 +142,7 @@ fn places(dump: &Dump) -> [(TrimKind, Vec<AddrRange>); 3] {
     [(TrimKind::Heap, union(heap, 0)), (TrimKind::Stacks, union(stacks.collect(), 0)), (TrimKind::Images, union(images.collect(), 0))]
 }
 
-/// What counts as an address: a place that was mapped or captured.
+/// Values that count as addresses: those in mapped or captured memory.
 struct Addresses(Vec<AddrRange>);
 
 impl Addresses {

@@ -1,4 +1,4 @@
-//! Asks everything that the commands ask, so that what they read is recorded.
+//! Runs every reader the commands use, to record the memory they read.
 
 use rustc_hash::FxHashMap;
 
@@ -14,10 +14,10 @@ use crate::gc::TypeIndex;
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Runtime, StaticsQuery, loaded_types};
 
-/// Objects of one type that are read field by field: the parts of a type that values lead to are met with the first ones.
+/// Objects read field by field per type: the first ones already reach the type data that values need.
 const OBJECTS_OF_A_TYPE: u32 = 256;
 
-/// Reads everything that any command would read of `dump`.
+/// Reads everything that any command would read from `dump`.
 pub(super) fn read_everything(dump: &Dump) {
     let runtimes = dump.runtimes().unwrap_or_default();
     for index in 0..runtimes.len().max(1) {
@@ -26,7 +26,7 @@ pub(super) fn read_everything(dump: &Dump) {
     runtimes.iter().for_each(read_runtime);
 }
 
-/// What cannot be read now cannot be read from the copy either, and the commands will say so: answers are not looked at.
+/// Ignores the answers: what cannot be read now cannot be read from the copy either, and the commands will report it.
 fn read_runtime(runtime: &Runtime) {
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime);
@@ -40,24 +40,24 @@ fn read_runtime(runtime: &Runtime) {
     }
     let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
     headers.as_ref().and_then(Headers::sync_blocks);
-    let _ = heap(runtime, &HeapQuery { detail: true });
-    let _ = segments(runtime, &SegmentsQuery { free: true, walk: false });
+    let _ = heap(runtime, &HeapQuery { detail: true, heap: None });
+    let _ = segments(runtime, &SegmentsQuery { free: true, walk: false, at: None });
     let _ = oom(runtime);
     let _ = handles(runtime, &HandlesQuery::default());
     let _ = finalizers(runtime, &FinalizersQuery { objects: true, ..FinalizersQuery::default() });
     let Ok(heap) = runtime.heap() else { return };
-    // The header of a segment's first object lies in front of the segment.
+    // The header of a segment's first object precedes the segment.
     for segment in heap.segments() {
         headers.as_ref().and_then(|h| h.read(segment.start));
     }
-    let options = RootOptions { kinds: Vec::new(), weak: true };
+    let options = RootOptions { weak: true, ..RootOptions::default() };
     let _ = roots(&heap, &RootsQuery { options, ..RootsQuery::default() });
     let _ = exceptions(&heap, &ExceptionsQuery::default());
     read_objects(&heap);
     let _ = verify(runtime, &VerifyQuery::default());
 }
 
-/// Objects of every type with their fields, and everything about their types.
+/// Reads objects of every type with their fields, and all type data.
 fn read_objects(heap: &Heap) {
     let namer = heap.namer();
     let mut objects: Vec<Addr> = Vec::new();

@@ -1,8 +1,7 @@
-//! Copies without what the program had written down: strings, arrays of numbers, free memory.
+//! Redacted copies, without user data: strings, numeric arrays, free memory.
 //!
-//! Everything is left out that is not known to be needed. On the heap these are the objects: their headers, method tables,
-//! lengths and fields. Elsewhere it is what was read piece by piece, and of stacks and variables that were searched
-//! through, the addresses.
+//! Only memory known to be needed is copied: on the heap, the headers, method tables, lengths and fields of objects;
+//! elsewhere, ranges read individually, and the addresses in stacks and variables that were scanned.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -22,24 +21,24 @@ use crate::model::{GapKind, RedactionModel, WalkModel};
 use crate::session::roots::{RootOptions, Roots};
 use crate::session::{Dump, Heap, Namer, Runtime};
 
-/// Objects that are looked for from roots where the heap is not whole.
+/// Maximum objects searched from roots if the heap is incomplete.
 const MAX_STRAY: usize = 1 << 20;
-/// How deep structures lie in each other.
+/// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
 
-/// What is done with a stretch of memory.
+/// Treatment of a memory range.
 enum Act {
     /// Copied.
     Copy,
-    /// Copied word by word where it looks like an address.
+    /// Only words that look like addresses are copied.
     Addresses,
-    /// Overwritten with letters.
+    /// Overwritten with a letter.
     Letters,
-    /// A segment: which of the heaps, and which of its segments.
+    /// A segment: index of the heap, and index within the heap.
     Segment(usize, SegmentIndex),
 }
 
-/// Copies without contents.
+/// Writes redacted copies.
 pub(super) struct Redaction<'d> {
     dump: &'d Dump,
     addresses: Addresses,
@@ -61,7 +60,7 @@ impl<'d> Redaction<'d> {
         }
         let segments = union(segments, 0);
         let outside = subtract(&reads.read, &segments);
-        // A damaged pointer leads to what is no string: its length would take structures of the runtime away.
+        // A corrupt pointer may refer to something else: its "length" could blank out runtime structures.
         let strings = reads.texts.iter().copied().filter(|t| heaps.is_empty() || heaps.iter().any(|h| h.is_text(*t)));
         let texts = subtract(&union(strings.collect(), 0), &segments);
         let searched = subtract(&subtract(&reads.scanned, &segments), &outside);
@@ -72,7 +71,7 @@ impl<'d> Redaction<'d> {
         Redaction { dump, addresses: Addresses::of(dump), heaps, acts }
     }
 
-    /// Writes everything into `sink`.
+    /// Writes the copy into `sink`.
     pub(super) fn write<W: Write>(&self, sink: &mut Sink<'_, W>) -> io::Result<RedactionModel> {
         let memory = self.dump.memory();
         let mut counts = RedactionModel::default();
@@ -101,7 +100,7 @@ impl<'d> Redaction<'d> {
     }
 }
 
-/// The letter that stands for every character.
+/// The replacement for every character.
 fn letter(memory: &Memory) -> [u8; 2] {
     match memory.shape().endian {
         Endian::Little => [b'x', 0],
@@ -109,28 +108,28 @@ fn letter(memory: &Memory) -> [u8; 2] {
     }
 }
 
-/// What of the objects of a type is copied.
+/// The parts of a type's objects that are copied.
 enum Keep {
-    /// Everything but these parts, offset and length: room for characters or numbers that is no field of its own.
+    /// Everything except these parts (offset and length): inline buffers for characters or numbers.
     AllBut(Vec<(u64, u64)>),
-    /// Method table and length; letters follow.
+    /// Method table and length; the characters are replaced.
     String,
-    /// Method table and length, of arrays also their dimensions.
+    /// Method table and length, and the dimensions of arrays.
     Head,
-    /// Elements as wide as the first number, each without these parts.
+    /// Elements of the given width, each without these parts.
     Elements(u64, Vec<(u64, u64)>),
 }
 
 struct RedactedHeap {
     heap: Heap,
     namer: Namer,
-    /// Where the characters of a string begin.
+    /// Offset of the first character of a string.
     first_char: u64,
-    /// Bytes of the header in front of an object that mean something.
+    /// Size of the header word before an object, without padding.
     header: u64,
-    /// Byte arrays that are stack traces of exceptions: addresses, no text.
+    /// Byte arrays with the stack traces of exceptions: addresses, no text.
     traces: FxHashSet<Addr>,
-    /// Objects that walks do not reach, where parts of the heap are not in the dump. Sorted.
+    /// Objects not reached by walks because parts of the heap are not in the dump. Sorted.
     strays: Vec<Addr>,
     walks: FxHashMap<SegmentIndex, WalkModel>,
 }
@@ -161,17 +160,17 @@ impl RedactedHeap {
         Some(out)
     }
 
-    /// Whether the characters of a string begin where `range` does.
+    /// Whether `range` starts at the first character of a string.
     fn is_text(&self, range: AddrRange) -> bool {
         range.start.minus(self.first_char).and_then(|at| self.heap.walker().object(at)).is_some_and(|(kind, _)| kind.is_string)
     }
 
-    /// Objects that roots lead to and that no walk meets.
+    /// Objects reachable from roots but not by walks.
     fn strays(&mut self) -> Vec<Addr> {
         let heap = self.heap.clone();
         let (memory, walker) = (heap.memory(), heap.walker());
         let index = &heap.starts().data;
-        let options = RootOptions { kinds: Vec::new(), weak: true };
+        let options = RootOptions { weak: true, ..RootOptions::default() };
         let roots = Roots::collect(&heap, &self.namer, &options).data;
         let mut queue: Vec<Addr> = roots.roots.iter().map(|r| r.object).collect();
         queue.extend(roots.dependents.iter().flat_map(|(a, b)| [*a, *b]));
@@ -199,7 +198,7 @@ impl RedactedHeap {
         strays
     }
 
-    /// Writes the objects of a segment. Everything between them stays zero.
+    /// Writes the objects of a segment. Memory between them stays zero.
     fn write<W: Write>(
         &self,
         index: SegmentIndex,
@@ -250,14 +249,14 @@ impl RedactedHeap {
         Ok(())
     }
 
-    /// The first word of something that is no object: it stays something that is no object.
+    /// Writes the first word of an invalid object such that it stays invalid.
     fn damage<W: Write>(&self, at: Addr, addresses: &Addresses, sink: &mut Sink<'_, W>) -> io::Result<()> {
         let memory = self.heap.memory();
         let Ok(word) = memory.word(at) else { return Ok(()) };
         if word != 0 && !addresses.contains(word) {
             return sink.fill(AddrRange::new(at, at.plus(memory.ptr_bytes())), [0xff; 2]);
         }
-        // A method table, perhaps, with a length that cannot be.
+        // Possibly a method table with an impossible length.
         sink.copy(memory, AddrRange::new(at, at.plus(memory.ptr_bytes()).plus(4)))
     }
 
@@ -277,7 +276,7 @@ impl RedactedHeap {
         if let Some(header) = at.minus(self.header) {
             sink.copy(memory, AddrRange::new(header, at))?;
         }
-        // The size counts the header word, which lies in front.
+        // The size includes the header word, which precedes the object.
         let end = size.saturating_sub(word);
         let head = kind.base_size.saturating_sub(word);
         if kind.is_free {
@@ -291,7 +290,7 @@ impl RedactedHeap {
         match keeps.entry(kind.index).or_insert_with(|| self.keep(kind)) {
             Keep::String => {
                 sink.copy(memory, part(0, self.first_char))?;
-                // Behind the characters is a NUL.
+                // The characters are followed by a NUL.
                 let length = size.saturating_sub(kind.base_size);
                 add(&mut counts.strings, 1);
                 add(&mut counts.string_bytes, length);
@@ -316,7 +315,7 @@ impl RedactedHeap {
         }
     }
 
-    /// Copies the bytes `from` to `to` of the object at `at`, without `holes`, which count from `from`.
+    /// Copies the bytes `from` to `to` of the object at `at`, without `holes`, whose offsets are relative to `from`.
     fn without<W: Write>(&self, at: Addr, from: u64, to: u64, holes: &[(u64, u64)], sink: &mut Sink<'_, W>) -> io::Result<()> {
         let mut next = from;
         for (offset, len) in holes {
@@ -342,7 +341,7 @@ impl RedactedHeap {
         if kind.is_array {
             let element = self.heap.walker().tables().element_type(kind.method_table).ok();
             if let (Some(types), Some(element)) = (types, element.filter(|_| kind.component_size > word)) {
-                // Offsets of a structure's fields count from its box.
+                // Field offsets of a structure are relative to its box.
                 add_holes(types, element, 0, word, 0, &mut holes);
             }
         } else if let Some(types) = types {
@@ -356,8 +355,8 @@ impl RedactedHeap {
     }
 }
 
-/// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures with one field of a plain type that
-/// are longer than it. The fields begin at `before`, less `shift`.
+/// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures larger than their only field, which
+/// is primitive. The fields begin at `before`, less `shift`.
 fn add_holes(types: &Types, mt: Addr, before: u64, shift: u64, depth: u32, out: &mut Vec<(u64, u64)>) {
     let Some(list) = types.instance_fields(mt).filter(|_| depth <= MAX_DEPTH) else { return };
     for field in list.iter().filter(|f| f.storage == Storage::Instance && f.is_structure()) {
@@ -365,7 +364,7 @@ fn add_holes(types: &Types, mt: Addr, before: u64, shift: u64, depth: u32, out: 
         let offset = before.saturating_add(field.offset).saturating_sub(shift);
         let Ok(info) = types.names().method_tables().read(inner) else { continue };
         let word = types.pointer_bytes();
-        // The base size counts the header word and the method table of the box.
+        // The base size includes the header word and the method table of the box.
         let bytes = u64::from(info.base_size).saturating_sub(word.saturating_mul(2));
         let fields = types.instance_fields(inner);
         match fields.as_deref().map(Vec::as_slice) {

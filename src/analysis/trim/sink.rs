@@ -1,4 +1,4 @@
-//! Writes the bytes of ranges one behind the other.
+//! Writes the bytes of ranges in sequence.
 
 use std::io::{self, Write};
 
@@ -9,12 +9,12 @@ use crate::memory::Memory;
 /// Bytes written at a time.
 const STEP: usize = 64 << 10;
 
-/// Takes bytes by address, in rising order, and writes those that lie in the ranges of the new dump. What it is not given is
-/// written as zeros: nothing gets into the file that nobody put there.
+/// Accepts bytes by ascending address and writes those within the ranges of the new dump. Everything else in the ranges is
+/// written as zeros: the file contains only bytes explicitly put there.
 pub(super) struct Sink<'r, W> {
     out: W,
     ranges: std::slice::Iter<'r, CapturedRange>,
-    /// What is left of the range that is being written.
+    /// Remainder of the current range.
     rest: AddrRange,
 }
 
@@ -45,7 +45,7 @@ impl<'r, W: Write> Sink<'r, W> {
         Ok(())
     }
 
-    /// Fills up to `address` with zeros.
+    /// Pads with zeros up to `address`.
     fn advance(&mut self, address: Addr) -> io::Result<()> {
         loop {
             let to = address.min(self.rest.end);
@@ -59,7 +59,7 @@ impl<'r, W: Write> Sink<'r, W> {
         }
     }
 
-    /// Puts `bytes` at `address`. What lies before the last byte put, or in no range, is left out.
+    /// Puts `bytes` at `address`. Bytes before the current position, or outside all ranges, are dropped.
     pub(super) fn put(&mut self, address: Addr, bytes: &[u8]) -> io::Result<()> {
         let (mut at, mut bytes) = (address, bytes);
         while !bytes.is_empty() {
@@ -80,14 +80,14 @@ impl<'r, W: Write> Sink<'r, W> {
         Ok(())
     }
 
-    /// Puts what was captured of `range`.
+    /// Puts the captured part of `range`.
     pub(super) fn copy(&mut self, memory: &Memory, range: AddrRange) -> io::Result<()> {
         memory.stretches(range).try_for_each(|(at, bytes)| self.put(at, bytes))
     }
 
-    /// Puts `unit` again and again into `range`.
+    /// Fills `range` with repetitions of `unit`.
     pub(super) fn fill(&mut self, range: AddrRange, unit: [u8; 2]) -> io::Result<()> {
-        // Most strings are short, and there are millions of them.
+        // There are millions of strings, mostly short.
         let longest = usize::try_from(range.len()).unwrap_or(STEP).min(STEP);
         let block = unit.repeat(longest.div_ceil(2));
         let mut at = range.start;
@@ -99,7 +99,7 @@ impl<'r, W: Write> Sink<'r, W> {
         Ok(())
     }
 
-    /// Writes what is left, as zeros, and hands the writer back.
+    /// Writes the rest as zeros and returns the writer.
     pub(super) fn finish(mut self) -> io::Result<W> {
         self.advance(Addr(u64::MAX))?;
         Ok(self.out)

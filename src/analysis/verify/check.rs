@@ -1,4 +1,4 @@
-//! The second walk: every object's header and references.
+//! The second walk: checks the header and references of every object.
 
 use std::collections::BTreeMap;
 
@@ -12,32 +12,32 @@ use crate::gc::{Cards, GcDesc, Object, SegmentIndex, Sweep, Visitor};
 use crate::memory::Window;
 use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
 
-/// References of an object in front of a gap that wait for what is found out about the gap.
+/// Maximum references of an object before a gap that are held back until the gap is classified.
 const MAX_DOUBTFUL: usize = 64;
-/// Places in front of a bad reference that may be the start of a swallowed object: header words before it are no nulls.
+/// Words before a bad reference at which a swallowed object may start, since non-null header words may precede it.
 const LOOK_AHEAD: u64 = 32;
 
-/// What the objects are checked with.
+/// Shared input of the checks.
 pub(super) struct Tools<'h> {
     pub(super) map: HeapMap<'h>,
     pub(super) headers: Option<Headers>,
-    /// End of the sync table, where it is known.
+    /// End of the sync table, if known.
     pub(super) sync_end: Option<u32>,
-    /// Managed ids, where all threads are known.
+    /// Managed thread ids, if all threads are known.
     pub(super) threads: Option<FxHashSet<u32>>,
     pub(super) cards: Option<Cards>,
     pub(super) sweep: Option<Sweep>,
     pub(super) ages: IndexVec<SegmentIndex, Age>,
 }
 
-/// How old the objects of a segment are.
+/// Age of a segment's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Age {
-    /// 0, 1 or 2: also large and pinned objects are collected with generation 2.
+    /// 0, 1 or 2; LOH and POH are collected with generation 2.
     All(u8),
     /// Several generations in one segment.
     Mixed,
-    /// Objects that no collection asks about.
+    /// Never collected.
     Frozen,
 }
 
@@ -60,36 +60,36 @@ impl Age {
     }
 }
 
-/// The object in front of a gap, as it says itself.
+/// The object before a gap, with its claimed size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     pub(super) address: Addr,
     pub(super) size: u64,
     pub(super) string: bool,
-    /// Whether its size comes from a length.
+    /// Whether its size depends on a length.
     pub(super) sized: bool,
     /// Whether its elements are references.
     pub(super) references: bool,
 }
 
-/// What leads into a gap.
+/// References into a gap.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hits {
     pub(super) count: u64,
-    /// Whether something leads exactly to the gap's start.
+    /// Whether one points exactly to the start of the gap.
     pub(super) exact: bool,
 }
 
-/// What leads where it should not, and is told with the damage that it leads to.
+/// References into corruption, reported with the corruption.
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     pub(super) gaps: FxHashMap<Addr, Hits>,
-    /// Objects whose size is wrong, with how many references lead to the objects inside.
+    /// Objects with a wrong size, and the number of references to objects inside them.
     pub(super) sizes: BTreeMap<Addr, u64>,
 }
 
 impl Folded {
-    /// Puts `target` to what it belongs to. `None` where it is a finding of its own, with the kind that it has as a reference.
+    /// Attributes `target` to known corruption. Otherwise it is a finding of its own, of the returned kind.
     pub(super) fn fold(&mut self, map: &HeapMap<'_>, target: Addr, unknown: &mut u64) -> Option<(FindingId, Option<Addr>)> {
         Some(match map.look(target) {
             Target::Unknown => {
@@ -134,34 +134,34 @@ pub(super) struct Checker<'h> {
     segment: Option<&'h SegmentModel>,
     gaps: Vec<AddrRange>,
     next_gap: usize,
-    /// Up to where the places of the segment's objects are certain.
+    /// End of the part of the segment in which object starts are certain.
     certain: Addr,
     last: Option<Before>,
     hint: SegmentIndex,
     header_window: Window<'h>,
     card_window: Window<'h>,
     mark_window: Window<'h>,
-    /// The objects in front of gaps, by the gap's start.
+    /// The objects before gaps, by start of the gap.
     pub(super) before: FxHashMap<Addr, Before>,
-    /// Bad references of these objects, by the gap's start: where such an object has the method table of another type, they are
-    /// none.
+    /// Bad references of these objects, by start of the gap: not actual references if the object has the method table of another
+    /// type.
     pub(super) doubtful: FxHashMap<Addr, Vec<Found>>,
     pub(super) folded: Folded,
     pub(super) sink: Sink,
     pub(super) totals: VerifyTotals,
-    /// Method tables whose references are not known although they are in the dump, each with its first object.
+    /// Captured method tables with unknown references, each with its first object.
     pub(super) bad_types: BTreeMap<Addr, Addr>,
-    /// Cards and marks that are not in the dump.
+    /// Number of cards and marks missing from the dump.
     pub(super) absent: Absent,
 }
 
-/// What was asked for and is not in the dump.
+/// Data missing from the dump.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Absent {
     pub(super) cards: u64,
     pub(super) marks: u64,
     pub(super) layouts: u64,
-    /// Objects behind memory that is not in the dump.
+    /// Number of objects after memory that is not in the dump.
     pub(super) behind: u64,
 }
 
@@ -193,7 +193,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// The gaps of the segment that end before `address` have the object in front of them that they will ever have.
+    /// Closes the gaps of the segment that end before `address`: the object before them is final.
     fn pass_gaps(&mut self, address: Option<Addr>) {
         while let Some(gap) = self.gaps.get(self.next_gap).filter(|g| address.is_none_or(|a| g.start < a)) {
             if let Some(before) = self.last.filter(|b| b.end(self.tools).is_none_or(|end| end >= gap.start)) {
@@ -203,7 +203,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// The last segment is at its end.
+    /// Ends the last segment.
     pub(super) fn close(&mut self) {
         self.pass_gaps(None);
     }
@@ -231,15 +231,15 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Whether a zero stands behind the last character of a string, as always.
+    /// Whether the string is NUL-terminated.
     fn terminated(&self, object: &Object<'_>) -> bool {
         let word = self.tools.map.heap.memory().ptr_bytes();
-        // The size counts the header word, which lies in front.
+        // The size includes the header word, which precedes the object.
         let last = object.size.checked_sub(word.saturating_add(2)).and_then(|at| object.part(at, 2));
         last.is_none_or(|c| c.iter().all(|b| *b == 0))
     }
 
-    /// A reference that leads to no start of an object. Returns whether the rest of the object can be trusted.
+    /// Handles a reference that does not point to the start of an object. Returns whether the rest of the object can be trusted.
     #[cold]
     fn bad(&mut self, object: &Object<'_>, offset: u64, target: Addr) -> bool {
         let place = object.address.plus(offset);
@@ -248,8 +248,8 @@ impl<'h> Checker<'h> {
             self.folded.size(object.address, 0);
             return false;
         }
-        // With segments a background collection sweeps the young generations at once, and what is dead in them looks alive
-        // until it gets there (1 of 48 dumps of a busy heap).
+        // With segments, a background collection sweeps the young generations at once; until then, dead objects in them look
+        // alive (1 of 48 dumps of a busy heap).
         if id == FindingId::ReferenceToFree && self.unmarked(object.address) {
             one(&mut self.totals.unknown_references);
             return true;
@@ -266,13 +266,13 @@ impl<'h> Checker<'h> {
         true
     }
 
-    /// Whether a background collection is sweeping that did not find the object alive.
+    /// Whether a background sweep is in progress and the object was not marked.
     fn unmarked(&mut self, object: Addr) -> bool {
         let (Some(sweep), Some(segment)) = (&self.tools.sweep, self.segment) else { return false };
         sweep.is_marked(&mut self.mark_window, segment, object) != Some(true)
     }
 
-    /// Whether other objects begin inside of this one, at `offset` or a little behind.
+    /// Whether other objects begin inside this one, at or shortly after `offset`.
     fn ends_early(&self, object: &Object<'_>, offset: u64) -> bool {
         let map = &self.tools.map;
         let word = map.heap.memory().ptr_bytes();
@@ -283,7 +283,7 @@ impl<'h> Checker<'h> {
             .any(|o| map.swallowed(segment, object.address, object.address.plus(o)))
     }
 
-    /// The references of an object of the `age`.
+    /// Checks the references of an object of this `age`.
     fn references(&mut self, object: &Object<'_>, age: Option<u8>) {
         let tools = self.tools;
         let starts = tools.map.starts;
@@ -308,14 +308,14 @@ impl<'h> Checker<'h> {
         });
     }
 
-    /// An older object refers to a younger one.
+    /// Checks the card of a reference from an older object to a younger one.
     fn card(&mut self, object: &Object<'_>, offset: u64, target: Addr, covered: &mut Option<bool>) {
         let (Some(cards), Some(segment)) = (&self.tools.cards, self.segment) else { return };
         let place = object.address.plus(offset);
         let set = match cards.is_set(&mut self.card_window, segment.heap, place) {
             None => return one(&mut self.absent.cards),
             Some(true) => true,
-            // Of a large object any card counts.
+            // For large objects, any card counts.
             Some(false) if matches!(segment.generation, Generation::Loh | Generation::Poh) => *covered.get_or_insert_with(|| {
                 let step = usize::try_from(cards.card_bytes()).unwrap_or(256).max(1);
                 let window = &mut self.card_window;
@@ -336,9 +336,9 @@ impl Before {
     }
 }
 
-/// Bytes from one object to the next, or a few more.
+/// Distance from one object to the next in bytes, possibly a few more.
 fn rounded(size: u64, tools: &Tools<'_>) -> Option<u64> {
-    // Large objects are aligned to 8 bytes on 32-bit targets as well.
+    // Large objects are aligned to 8 bytes even on 32-bit targets.
     size.checked_next_multiple_of(tools.map.heap.memory().ptr_bytes().max(8))
 }
 
@@ -377,7 +377,7 @@ impl Visitor for Checker<'_> {
             match sweep.is_live(&mut self.mark_window, segment, object.address) {
                 Some(true) => {}
                 Some(false) => return one(&mut self.totals.dead_objects),
-                // Whether its references mean anything is not known.
+                // Its references may be meaningless.
                 None => return one(&mut self.absent.marks),
             }
         }

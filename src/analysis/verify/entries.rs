@@ -1,4 +1,4 @@
-//! What leads to objects from outside of the heap: sync blocks, handles, finalization queues.
+//! Checks references from outside the heap: sync blocks, handles, finalization queues.
 
 use super::check::{Folded, Tools};
 use super::sink::{Found, Sink};
@@ -7,7 +7,7 @@ use crate::clr::header::HeaderUse;
 use crate::gc::{Gc, HandleFilter, SegmentIndex};
 use crate::model::{FindingId, HandleKind, VerifyTotals};
 
-/// Checks entries of tables one after the other.
+/// Checks table entries.
 pub(super) struct Entries<'h> {
     pub(super) tools: &'h Tools<'h>,
     pub(super) folded: &'h mut Folded,
@@ -18,16 +18,16 @@ pub(super) struct Entries<'h> {
 
 fn what(id: FindingId) -> &'static str {
     match id {
-        FindingId::ReferenceUnaligned => "which is no multiple of the pointer size",
-        FindingId::ReferenceToMiddle => "which lies inside of an object",
+        FindingId::ReferenceUnaligned => "which is not a multiple of the pointer size",
+        FindingId::ReferenceToMiddle => "which is inside an object",
         FindingId::ReferenceToFree => "which is free space",
         FindingId::ReferenceToUnused => "which is not yet filled with objects",
-        _ => "which lies in no segment of the heap",
+        _ => "which is outside the heap",
     }
 }
 
 impl Entries<'_> {
-    /// The entry at `address` should lead to an object.
+    /// Checks that the entry at `address` points to an object.
     fn entry(&mut self, id: FindingId, address: Addr, target: Addr) -> Option<Found> {
         let map = &self.tools.map;
         if map.starts.is_start(target, &mut self.hint) {
@@ -43,7 +43,7 @@ impl Entries<'_> {
         let walked = gc.walk_handles(&HandleFilter::default(), |h| {
             handles.bump();
             let mut found = vec![self.entry(FindingId::HandleBadObject, h.address, h.object)];
-            // The other secondary values are no objects.
+            // Other secondary values are not objects.
             if let Some(secondary) = h.secondary.filter(|s| h.kind == HandleKind::Dependent && !s.is_null()) {
                 found.push(self.entry(FindingId::HandleBadSecondary, h.address, secondary));
             }
@@ -66,7 +66,7 @@ impl Entries<'_> {
         queues.map(|_| ())
     }
 
-    /// Each sync block's object should know of it. An object whose header has another number was told of already.
+    /// Checks that the header of each sync block's object refers to it. Headers with another index are already reported.
     pub(super) fn sync_blocks(&mut self) {
         let (Some(headers), Some(end)) = (&self.tools.headers, self.tools.sync_end) else { return };
         let memory = self.tools.map.heap.memory();

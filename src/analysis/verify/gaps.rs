@@ -1,8 +1,7 @@
-//! Stretches that hold no object, where objects should be: which object is broken?
+//! Determines the corrupt object of each gap in the heap walk.
 //!
-//! A walk goes from object to object by their sizes. It runs into something that is no object where the object there has
-//! lost its method table, or where the one in front has a wrong length. The types, what leads to the place, and what is
-//! around it say which of the two.
+//! A walk advances by object size. It fails to find an object if the object there lost its method table, or if the previous
+//! one has a wrong length. Types, references to the gap and its surroundings tell which.
 
 use rustc_hash::FxHashMap;
 
@@ -13,20 +12,20 @@ use crate::base::{Addr, AddrRange, Count};
 use crate::gc::{SegmentIndex, min_object_size};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
 
-/// Words in all that are searched for objects inside of others.
+/// Maximum total words searched for objects inside others.
 const SEARCH: u64 = 1 << 23;
 
 enum Verdict {
-    /// An object in allocation: nothing is wrong.
+    /// An object in allocation: not corrupt.
     Fine,
-    /// The object that begins there has a wrong size: a wrong length, or the method table of another type.
+    /// The object at this address has a wrong size: a wrong length, or the method table of another type.
     Size(Addr),
-    /// The object that begins there has no method table. Where nothing leads to it, that may as well be the end of the one in
-    /// front, whose length is wrong.
+    /// The object at this address has no valid method table. Without references to it, it may also be the tail of the previous
+    /// object, whose length is then wrong.
     Table(Option<Addr>),
 }
 
-/// Judges every gap, and tells of every object with a wrong size once.
+/// Classifies every gap, and reports each object with a wrong size once.
 pub(super) fn judge(
     tools: &Tools<'_>,
     before: &FxHashMap<Addr, Before>,
@@ -64,7 +63,7 @@ pub(super) fn judge(
     doubtful.into_values().flatten().for_each(|f| sink.add(f));
     for (object, also) in &folded.sizes {
         let (id, related, detail) = match heap.object(*object) {
-            // Its size comes from the type alone.
+            // Its size depends on the type alone.
             Some((kind, size)) if kind.component_size == 0 => {
                 (FindingId::ObjectBadMethodTable, Some(kind.method_table), Detail::Ends(object.plus(size)))
             }
@@ -78,14 +77,14 @@ pub(super) fn judge(
     }
 }
 
-/// A gap, and what is known around it.
+/// A gap and its surroundings.
 struct Look<'g> {
     segment: &'g SegmentModel,
     gap: &'g WalkGap,
-    /// The object in front of it.
+    /// The object before it.
     before: Option<Before>,
     hits: Hits,
-    /// Whether references of the object in front make no sense.
+    /// Whether the object before it has bad references.
     doubtful: bool,
 }
 
@@ -93,7 +92,7 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     let Look { segment, gap, before, hits, doubtful } = look;
     let heap = tools.map.heap;
     let at = gap.range.start;
-    // An object whose first words are not all in the dump is no damage.
+    // An object whose first words are partly missing from the dump is not corrupt.
     let needed = heap.memory().ptr_bytes().saturating_mul(2);
     if heap.memory().captured(AddrRange::new(at, at.plus(needed))) < needed {
         return Verdict::Fine;
@@ -102,8 +101,8 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
         return Verdict::Size(at);
     }
     if gap.kind == GapKind::InAllocation && !hits.exact {
-        // Large and pinned objects get their memory cleared before their method table. What lies in the youngest generation is
-        // cut off the front of a thread's context, which then begins behind it, or is a context that is not known.
+        // The memory of LOH and POH objects is cleared before the method table is written. In the youngest generation, objects
+        // in allocation precede a thread's allocation context, or the gap is an unknown context.
         let generation = heap.generation_of(at).unwrap_or(segment.generation);
         let large = matches!(generation, Generation::Loh | Generation::Poh);
         if large || generation == Generation::Gen0 && (!tools.map.all_contexts || heap.in_context(gap.range.end)) {
@@ -114,9 +113,9 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     if folded.sizes.contains_key(&before.address) {
         return Verdict::Size(before.address);
     }
-    // What something refers to is where an object begins, and none is smaller than three words.
+    // A referenced address is the start of an object, and none is smaller than three words.
     let smallest = min_object_size(heap.memory());
-    // A cleared gap is the end of an array that is filled with nothing, rather than an object that lost all it had.
+    // A zeroed gap is more likely the tail of an empty array than an object overwritten with zeros.
     let cleared = gap.kind == GapKind::InAllocation;
     let mut ends_wrongly = || {
         gap.bytes < smallest
@@ -130,12 +129,12 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     Verdict::Table((before.sized && !hits.exact).then_some(before.address))
 }
 
-/// Whether the object goes on behind its end: its length is too small.
+/// Whether the object continues beyond its end: its length is too small.
 fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
     let memory = tools.map.heap.memory();
     let word = memory.ptr_bytes();
     if before.string {
-        // A zero stands behind the last character.
+        // Strings are NUL-terminated.
         let last = before.address.plus(before.size).minus(word.saturating_add(2));
         return last.is_some_and(|at| memory.u16(at).is_ok_and(|c| c != 0));
     }
@@ -145,12 +144,12 @@ fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
     tools.map.heap.padded(end) == Some(false)
 }
 
-/// Whether objects begin inside of the object and go on behind its end: its length is too large.
+/// Whether objects begin inside the object and continue beyond its end: its length is too large.
 fn holds_objects(tools: &Tools<'_>, segment: &SegmentModel, before: &Before, gap: AddrRange, left: &mut u64) -> bool {
     let heap = tools.map.heap;
     let word = heap.memory().ptr_bytes();
     let mut at = before.address.plus(min_object_size(heap.memory()));
-    // The last object inside crosses the end, which is why nothing begins there.
+    // The last object inside crosses the end, so none begins there.
     let beyond = gap.start.plus(1);
     while at < gap.start && *left > 0 {
         *left = left.saturating_sub(1);

@@ -1,58 +1,58 @@
-//! What lies at an address that is no start of an object.
+//! Classifies addresses that are not the start of an object.
 
 use crate::base::{Addr, Index};
 use crate::gc::{MAX_GAPS, ObjectStarts, SegmentIndex, Walker};
 use crate::model::{SegmentModel, WalkModel};
 
-/// Objects in a row that prove that a stretch holds objects.
+/// Number of consecutive objects that proves a range to contain objects.
 pub(super) const PROOF: u32 = 16;
 
-/// What a reference, a handle or an entry leads to.
+/// What a reference, handle or entry points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Not in the dump, or in a part of the heap that could not be read.
     Unknown,
-    /// A stretch without objects, where something is damaged: where it begins.
+    /// A corrupt range without objects, by its start.
     Gap(Addr),
-    /// An object inside of another one: the other one's size is wrong.
+    /// An object inside another one, whose size is wrong.
     Swallowed(Addr),
     Unaligned,
     Outside,
-    /// Into the object that begins there.
+    /// Inside the object at this address.
     Middle(Addr),
     Free,
     Unused,
 }
 
-/// The heap as the first walk has found it.
+/// The heap as found by the first walk.
 pub(super) struct HeapMap<'h> {
     pub(super) heap: &'h Walker,
     pub(super) starts: &'h ObjectStarts,
-    /// By segment: all were walked.
+    /// Results by segment; all were walked.
     pub(super) walks: &'h [(SegmentIndex, WalkModel)],
     /// Whether all segments of the process are known.
     pub(super) all_segments: bool,
-    /// Whether all allocation contexts are known, and make sense.
+    /// Whether all allocation contexts are known and valid.
     pub(super) all_contexts: bool,
 }
 
-/// Up to where it is certain where the objects of a segment begin. Behind memory that is not in the dump a walk goes on with
-/// the first thing that looks like an object, and what looks wrong from there on need not be.
+/// End of the part of a segment in which object starts are certain. After memory that is not in the dump, a walk resumes at
+/// the first plausible object, so apparent corruption beyond may be spurious.
 pub(super) fn certain(walk: &WalkModel) -> Addr {
     walk.stopped_at.unwrap_or(Addr(u64::MAX))
 }
 
 impl HeapMap<'_> {
-    /// What the first walk found out about a segment.
+    /// Result of the first walk for a segment.
     pub(super) fn walk(&self, segment: SegmentIndex) -> Option<&WalkModel> {
         self.walks.get(segment.index()).map(|(_, walk)| walk)
     }
 
-    /// What lies at `target`, where no object begins.
+    /// Classifies `target`, which is not the start of an object.
     pub(super) fn look(&self, target: Addr) -> Target {
         let memory = self.heap.memory();
         if !target.is_aligned(memory.ptr_bytes()) {
-            // Also an unaligned one may lead to where nothing is known.
+            // Before the alignment: even an unaligned one may point to unknown memory.
             return if self.heap.segment_of(target).is_none() && !self.all_segments { Target::Unknown } else { Target::Unaligned };
         }
         let Some((index, segment)) = self.heap.segment_of(target) else {
@@ -65,7 +65,7 @@ impl HeapMap<'_> {
         if let Some(gap) = walk.gaps.iter().find(|g| g.range.contains(target)) {
             return Target::Gap(gap.range.start);
         }
-        // What lies in gaps that are not listed is not known.
+        // Gaps that are not listed are unknown.
         if walk.gaps.len() >= MAX_GAPS {
             return Target::Unknown;
         }
@@ -75,13 +75,13 @@ impl HeapMap<'_> {
         if self.heap.in_context(target) { Target::Unused } else { Target::Free }
     }
 
-    /// Whether objects that lie inside of `object` begin at `at`: then its size is wrong.
+    /// Whether objects begin at `at`, inside `object`: then its size is wrong.
     pub(super) fn swallowed(&self, segment: &SegmentModel, object: Addr, at: Addr) -> bool {
         self.heap.object(object).is_some_and(|(_, size)| self.holds_objects(segment, at, object.plus(size)))
     }
 
-    /// Whether objects begin at `at` that lead to `to` or beyond, and there to what the walk knows to be an object: a pointer
-    /// to a method table alone may be anything.
+    /// Whether consecutive objects begin at `at`, extend to `to` or beyond, and end at an object known from the walk: a method
+    /// table pointer alone proves nothing.
     pub(super) fn holds_objects(&self, segment: &SegmentModel, at: Addr, to: Addr) -> bool {
         if self.heap.padded(at) != Some(true) {
             return false;

@@ -1,4 +1,4 @@
-//! Findings in words.
+//! Messages of findings.
 
 use super::sink::{Detail, Found};
 use crate::base::Addr;
@@ -6,7 +6,7 @@ use crate::gc::Walker;
 use crate::model::{FindingId, FindingModel};
 use crate::session::Namer;
 
-/// The finding as it is told.
+/// The finding for the report.
 pub(super) fn model(heap: &Walker, namer: &Namer, found: &Found) -> FindingModel {
     let name = |object: Addr| heap.object(object).map(|(kind, _)| namer.name_or_address(kind.method_table));
     let type_name = found.object.and_then(name);
@@ -41,44 +41,44 @@ fn message(f: &Found, type_name: Option<&str>) -> String {
     let mut text = match f.id {
         FindingId::ObjectBadMethodTable => {
             let why = match f.detail {
-                Detail::Ends(end) => format!("an object of that type would end at {end}, which does not fit what lies there"),
+                Detail::Ends(end) => format!("an object of that type would end at {end}, which does not match what follows"),
                 Detail::Gap(_, Some(before)) => format!("{number} bytes hold no object, or the length of the one at {before} is wrong"),
                 _ => format!("{number} bytes hold no object"),
             };
             format!("{object} has {related} where its method table should be; {why}")
         }
-        FindingId::ObjectBadSize => format!("{object} has a length of {number}, which does not fit what lies behind it"),
-        FindingId::TypeBadReferences => format!("what lies before the method table {at} does not say where {object} holds references"),
-        FindingId::ReferenceUnaligned => reference("which is no multiple of the pointer size"),
-        FindingId::ReferenceOutsideHeap => reference("which lies in no segment of the heap"),
-        FindingId::ReferenceToMiddle => reference(&format!("which lies inside of the object at {}", Addr(number))),
+        FindingId::ObjectBadSize => format!("{object} has a length of {number}, which does not match what follows it"),
+        FindingId::TypeBadReferences => format!("the GCDesc before the method table {at} of {object} is invalid"),
+        FindingId::ReferenceUnaligned => reference("which is not a multiple of the pointer size"),
+        FindingId::ReferenceOutsideHeap => reference("which is outside the heap"),
+        FindingId::ReferenceToMiddle => reference(&format!("which is inside the object at {}", Addr(number))),
         FindingId::ReferenceToFree => reference("which is free space"),
         FindingId::ReferenceToUnused => reference("which is not yet filled with objects"),
-        FindingId::SyncBlockBadIndex => format!("{object} has sync block {number}, and there is none"),
+        FindingId::SyncBlockBadIndex => format!("{object} has sync block {number}, which does not exist"),
         FindingId::SyncBlockWrongObject => format!("{object} has sync block {number}, which belongs to {related}"),
-        FindingId::SyncBlockBadObject => format!("the sync table's entry at {at} leads to {related}, {name}"),
-        FindingId::SyncBlockNotInHeader => format!("sync block {number} belongs to {object}, whose header does not say so"),
-        FindingId::ThinLockNoThread => format!("{object} is locked by managed thread {number}, and there is none"),
-        FindingId::HandleBadObject => format!("the handle {at} leads to {related}, {name}"),
+        FindingId::SyncBlockBadObject => format!("the sync table entry at {at} points to {related}, {name}"),
+        FindingId::SyncBlockNotInHeader => format!("sync block {number} belongs to {object}, whose header does not refer to it"),
+        FindingId::ThinLockNoThread => format!("{object} is locked by managed thread {number}, which does not exist"),
+        FindingId::HandleBadObject => format!("the handle {at} points to {related}, {name}"),
         FindingId::HandleBadSecondary => format!("the secondary value of the dependent handle {at} is {related}, {name}"),
-        FindingId::FinalizerBadObject => format!("the finalization queue's entry at {at} leads to {related}, {name}"),
+        FindingId::FinalizerBadObject => format!("the finalization queue entry at {at} points to {related}, {name}"),
         FindingId::SegmentBadBounds => {
-            format!("the segment at {at} has its ends out of order at {related}; its objects were not looked for")
+            format!("the segment at {at} has bounds out of order at {related}; its objects were not walked")
         }
-        FindingId::SegmentBadLink => format!("the list of segments leads from {at} to {related}: {name}"),
+        FindingId::SegmentBadLink => format!("the segment list links {at} to {related}: {name}"),
         FindingId::SegmentNotListed => format!("heap {number} allocates from the segment at {at}, which is on none of its lists"),
         FindingId::SegmentOverlap => format!("the segment at {at} shares memory with the one at {related}"),
-        FindingId::SegmentWrongHeap => format!("the segment at {at} is on a list of heap {number} but says that it belongs to {related}"),
+        FindingId::SegmentWrongHeap => format!("the segment at {at} is on a list of heap {number} but names {related} as its owner"),
         FindingId::GenerationBadStart => {
-            format!("heap {number}: generations inside of the ephemeral segment at {at} are out of order at {related}")
+            format!("heap {number}: generations inside the ephemeral segment at {at} are out of order at {related}")
         }
-        FindingId::ContextBadBounds => format!("the allocation context at {at} of thread {number} ends at {related}, which cannot be"),
-        FindingId::ContextOutsideGen0 => format!("the allocation context at {at} of thread {number} does not lie in generation 0"),
-        FindingId::ContextOverlap => format!("the allocation context at {at} of thread {number} lies inside of the one at {related}"),
+        FindingId::ContextBadBounds => format!("the allocation context at {at} of thread {number} ends at {related}, which is invalid"),
+        FindingId::ContextOutsideGen0 => format!("the allocation context at {at} of thread {number} is not in generation 0"),
+        FindingId::ContextOverlap => format!("the allocation context at {at} of thread {number} overlaps the one at {related}"),
         FindingId::CardClear => reference("which is younger, and its card is clear"),
     };
     if f.also > 0 {
-        text.push_str(&format!("; {} references or entries lead there", f.also));
+        text.push_str(&format!("; {} more references or entries point there", f.also));
     }
     text
 }

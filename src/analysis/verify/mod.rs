@@ -1,5 +1,5 @@
-//! What is wrong with the heap. One thing that is broken is told once: what else goes wrong because of it is counted with
-//! it. What is not in the dump is not wrong; it is told apart, as coverage.
+//! Heap corruption. Each corruption is reported once, with a count of its consequences. Missing memory is not corruption; it
+//! is reported as coverage.
 
 mod check;
 mod entries;
@@ -26,13 +26,13 @@ use sink::{Found, Sink};
 /// Arguments of `verify`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VerifyQuery {
-    /// Only what concerns the object around this address.
+    /// Only findings about the object around this address.
     pub object: Option<Addr>,
-    /// Findings to list, 0 for all.
+    /// Maximum findings to list, 0 for all.
     pub top: usize,
 }
 
-/// Checks that cannot be made, in the order in which they are told.
+/// Checks that cannot be made, in report order.
 #[derive(Default)]
 struct Unavailable(Vec<UnavailableCheck>);
 
@@ -45,8 +45,8 @@ impl Unavailable {
 /// Checks the heap of `runtime`.
 ///
 /// # Errors
-/// [`Error::NoObject`] where an object is asked for and there is none, [`Error::Contract`] where the descriptor lacks what the
-/// heap's structures or the sizes of objects need.
+/// [`Error::NoObject`] if there is no object at the requested address, [`Error::Contract`] if the descriptor lacks layouts of
+/// heap structures or objects.
 pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
@@ -122,7 +122,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     Ok(notes.finish(VerifyReport { object, findings, summary, totals, unavailable: unavailable.0, coverage }))
 }
 
-/// Notes what was not walked. What is damaged is found.
+/// Notes what was not walked. Corruption is a finding instead.
 fn note_not_walked(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], notes: &Collector) {
     let sound: Vec<(SegmentIndex, WalkModel)> = walks
         .iter()
@@ -135,7 +135,7 @@ fn note_not_walked(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], notes: &C
     note_walks(heap, &sound, notes);
 }
 
-/// Where the second walk puts what it finds.
+/// Collects the results of the second walk.
 struct Findings<'v> {
     sink: &'v mut Sink,
     totals: &'v mut VerifyTotals,
@@ -143,7 +143,7 @@ struct Findings<'v> {
     notes: &'v Collector,
 }
 
-/// What the objects are checked with, and what is missing of it.
+/// The input of the object checks; missing parts are added to `unavailable`.
 fn tools<'h>(
     runtime: &'h Runtime,
     map: HeapMap<'h>,
@@ -176,14 +176,14 @@ fn tools<'h>(
     Ok(Tools { headers, sync_end, threads: known, cards, sweep, ages, map })
 }
 
-/// The second walk, and what depends on it.
+/// Runs the second walk, and the checks that depend on it.
 fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Result<(), Error> {
     let Findings { sink, totals, unavailable, notes } = found;
     let gc = runtime.gc()?;
     let empty = sink.clone();
     let walked = tools.map.heap.walk_once(runtime.progress(), || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
-    // A segment is checked by one thread, so nothing is there twice.
+    // Each segment is checked by one thread, so there are no duplicates.
     let (mut before, mut doubtful) = (FxHashMap::default(), FxHashMap::default());
     let mut absent = Absent::default();
     let mut types = std::collections::BTreeMap::new();
@@ -224,7 +224,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     Ok(())
 }
 
-/// The stretch that belongs to the object around `address`, its header included, and where the object begins.
+/// The range of the object around `address`, including its header, and its start.
 fn extent(
     runtime: &Runtime,
     heap: &Walker,
@@ -236,7 +236,7 @@ fn extent(
     let object = || {
         let (_, start) = starts.containing(heap, address)?;
         let (_, size) = heap.object(start)?;
-        // The size counts the header word, which lies in front.
+        // The size includes the header word, which precedes the object.
         Some((start, start.plus(size.checked_sub(heap.memory().ptr_bytes())?)))
     };
     let (start, end) = gap.or_else(object)?;
@@ -244,7 +244,7 @@ fn extent(
 }
 
 impl VerifyTotals {
-    /// Adds what one thread has counted.
+    /// Adds the counts of one thread.
     fn merge(&mut self, other: &VerifyTotals) {
         self.objects.grow(other.objects);
         self.dead_objects.grow(other.dead_objects);

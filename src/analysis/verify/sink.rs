@@ -1,36 +1,36 @@
-//! Findings on their way into the report: counted all, kept as many as are asked for, those at the lowest addresses.
+//! Collects findings: counts all, and keeps the requested number at the lowest addresses.
 
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::base::{Addr, AddrRange, Count};
 use crate::model::FindingId;
 
-/// Findings of one kind that are kept where all are asked for: more than anybody reads, and some MB.
+/// Maximum findings kept per kind if all are requested: some MB.
 const MAX_KEPT: usize = 1 << 16;
 
-/// A finding before it is put into words. Orders by address.
+/// A finding without its message, ordered by address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Found {
     pub(super) address: Addr,
     pub(super) id: FindingId,
-    /// The object that it is in or about.
+    /// The object concerned.
     pub(super) object: Option<Addr>,
     pub(super) related: Option<Addr>,
-    /// What leads into the same damage.
+    /// Number of other references into the same corruption.
     pub(super) also: u64,
-    /// What only some kinds have: a number, a name.
+    /// Additional data of some kinds: a number, a name.
     pub(super) detail: Detail,
 }
 
-/// What a message says beside the addresses.
+/// Details of a message besides the addresses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Detail {
     None,
     Number(u64),
     Name(&'static str),
-    /// Bytes that hold no object, and the object in front whose length may be wrong instead.
+    /// Size of a gap in bytes, and the object before it whose length may be wrong instead.
     Gap(u64, Option<Addr>),
-    /// Where an object of the type would end.
+    /// End of an object of that type.
     Ends(Addr),
 }
 
@@ -60,14 +60,14 @@ impl Found {
 #[derive(Clone, Debug)]
 pub(super) struct Sink {
     most: usize,
-    /// Only what concerns this stretch: an object, its header included.
+    /// Only findings in this range: an object with its header.
     only: Option<AddrRange>,
     counts: BTreeMap<FindingId, u64>,
     kept: BTreeMap<FindingId, BinaryHeap<Found>>,
 }
 
 impl Sink {
-    /// `top` findings of each kind are kept, 0 for (nearly) all.
+    /// Keeps `top` findings of each kind, 0 for (nearly) all.
     pub(super) fn new(top: usize, only: Option<AddrRange>) -> Sink {
         let most = if top == 0 { MAX_KEPT } else { top };
         Sink { most, only, counts: BTreeMap::new(), kept: BTreeMap::new() }
@@ -105,12 +105,12 @@ impl Sink {
         other.kept.into_values().flatten().for_each(|found| self.keep(found));
     }
 
-    /// How many of each kind were found.
+    /// Number of findings by kind.
     pub(super) fn counts(&self) -> &BTreeMap<FindingId, u64> {
         &self.counts
     }
 
-    /// What was kept: errors first, then by address.
+    /// The findings kept, errors first, then by address.
     pub(super) fn into_kept(self) -> Vec<Found> {
         let mut out: Vec<Found> = self.kept.into_values().flatten().collect();
         out.sort_by(|a, b| (a.id.severity(), a).cmp(&(b.id.severity(), b)));

@@ -1,4 +1,4 @@
-//! Segments, their lists, and allocation contexts.
+//! Checks segments, segment lists, and allocation contexts.
 
 use std::collections::HashSet;
 
@@ -9,15 +9,15 @@ use crate::clr::threads::Thread;
 use crate::gc::{Gc, ListEnd};
 use crate::model::{ContextOwner, FindingId, Generation, SegmentModel, VerifyTotals};
 
-/// What is known of the segments.
+/// The known segments.
 pub(super) struct Structure {
-    /// Segments whose objects can be looked for.
+    /// Segments that can be walked.
     pub(super) usable: HashSet<Addr>,
-    /// Whether these are all that the process had.
+    /// Whether these are all segments of the process.
     pub(super) all: bool,
 }
 
-/// Checks the segments and their lists.
+/// Checks segments and segment lists.
 pub(super) fn segments(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink, totals: &mut VerifyTotals) -> Structure {
     let listed = lists(gc, segments, sink);
     let mut out = Structure { usable: HashSet::new(), all: listed.all };
@@ -52,12 +52,12 @@ pub(super) fn segments(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink, tota
     out
 }
 
-/// Follows the lists.
+/// Follows the segment lists.
 fn lists(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
     let mut out = Structure { usable: HashSet::new(), all: true };
     let lists = gc.segment_lists();
     out.usable.extend(lists.iter().flat_map(|l| l.segments.iter().copied()));
-    // A dump that holds every object holds the structures as well: what is not there was never there.
+    // A dump with every object also contains the structures: an absent one never existed.
     let known = || segments.iter().filter(|s| out.usable.contains(&s.address));
     let whole = known().count() > 0 && known().all(|s| s.captured_bytes == s.allocated_bytes);
     for list in lists {
@@ -70,9 +70,9 @@ fn lists(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
         }
         let place = list.segments.last().copied().unwrap_or(list.link);
         let what = match list.end {
-            ListEnd::Seen => "a segment that is on a list already",
-            ListEnd::TooLong => "more segments than there can be",
-            _ => "something that is no segment",
+            ListEnd::Seen => "a segment that is already on a list",
+            ListEnd::TooLong => "more segments than possible",
+            _ => "not a segment",
         };
         sink.add(Found::new(FindingId::SegmentBadLink, place).related(list.target).name(what));
     }
@@ -80,7 +80,7 @@ fn lists(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
     out
 }
 
-/// What the heaps say about their segments.
+/// Checks what the heaps record about their segments.
 fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
     for claim in gc.heap_claims() {
         let Some(ephemeral) = claim.ephemeral else { continue };
@@ -102,11 +102,11 @@ fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
     }
 }
 
-/// Checks the allocation contexts of the threads and the global one. Those of generations mean something inside of a
-/// collection only.
+/// Checks the allocation contexts of the threads and the global one. Those of generations are valid only during a
+/// collection.
 pub(super) fn contexts(gc: &Gc, threads: &[Thread], segments: &[SegmentModel], all: bool, sink: &mut Sink, totals: &mut VerifyTotals) {
-    let mut contexts = gc.contexts(threads);
-    contexts.retain(|c| c.owner != ContextOwner::Generation);
+    let mut contexts = gc.contexts(threads).data;
+    contexts.retain(|c| c.owner != ContextOwner::Generation && !c.pointer.is_null());
     contexts.sort_by_key(|c| (c.pointer, c.limit));
     let mut before: Option<(Addr, Addr)> = None;
     for c in &contexts {

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::UsageError;
 use super::super::select::type_pattern;
@@ -38,6 +38,9 @@ pub(in crate::cli) struct Bridge {
     dot: bool,
 
     #[command(flatten)]
+    stacks: StacksArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -68,6 +71,7 @@ impl Command for Bridge {
             opaque: self.opaque.clone(),
             transparent: self.transparent.clone(),
             all: self.all,
+            stacks: self.stacks.stacks,
         };
         Ok(bridge(&at.heap()?, &query)?)
     }

@@ -12,8 +12,8 @@ use crate::model::{HandleBy, HandleKind, HandlesReport};
 /// GC handles: type, object, method table, secondary value.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Handles {
-    /// Only handles of this type (repeatable).
-    #[arg(long = "type", value_name = "TYPE", value_enum, ignore_case = true)]
+    /// Only handles of these types, separated by commas, by name or by the runtime's number (repeatable).
+    #[arg(long = "type", value_name = "TYPE", value_enum, ignore_case = true, value_delimiter = ',')]
     kinds: Vec<HandleKind>,
 
     /// Only count handles by type.
@@ -33,7 +33,7 @@ impl Command for Handles {
     const GROUP: Group = Group::Heap;
     const SOS: &'static [&'static str] = &["gchandles"];
     const EXAMPLES: &'static [Example] = &[
-        example("handles --type strong DUMP", "objects held by strong handles"),
+        example("handles --type strong,pinned DUMP", "objects held by strong and pinned handles"),
         example("handles --by object-type DUMP", "handle counts by object type"),
     ];
     type Report = HandlesReport;

@@ -12,9 +12,13 @@ use crate::model::HeapReport;
 /// The heap by generation: segments, allocated, committed and reserved bytes.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Heap {
-    /// Also show everything else the GC publishes about each heap.
+    /// Also show everything else the GC publishes about each heap, and what it keeps of its collections.
     #[arg(long)]
     detail: bool,
+
+    /// Show only the heap of this index (server GC).
+    #[arg(long, value_name = "N")]
+    heap: Option<u64>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -24,8 +28,10 @@ impl Command for Heap {
     const NAME: &'static str = "heap";
     const GROUP: Group = Group::Heap;
     const SOS: &'static [&'static str] = &["eeheap"];
-    const EXAMPLES: &'static [Example] =
-        &[example("heap DUMP", "size of each generation"), example("heap --detail DUMP", "everything the GC publishes")];
+    const EXAMPLES: &'static [Example] = &[
+        example("heap DUMP", "size of each generation"),
+        example("heap --detail --heap 0 DUMP", "everything the GC publishes about its first heap, and its collections"),
+    ];
     type Report = HeapReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
@@ -33,6 +39,6 @@ impl Command for Heap {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<HeapReport>> {
-        Ok(heap(&at.runtime()?, &HeapQuery { detail: self.detail })?)
+        Ok(heap(&at.runtime()?, &HeapQuery { detail: self.detail, heap: self.heap })?)
     }
 }

@@ -2,6 +2,7 @@
 
 pub(super) mod bridge;
 pub(super) mod contracts;
+pub(super) mod diff;
 pub(super) mod exceptions;
 pub(super) mod finalizers;
 pub(super) mod fragmentation;
@@ -23,6 +24,7 @@ pub(super) mod stat;
 pub(super) mod statics;
 pub(super) mod strings;
 pub(super) mod threads;
+pub(super) mod track;
 pub(super) mod trim;
 pub(super) mod types;
 pub(super) mod unreachable;

@@ -25,6 +25,10 @@ pub(in crate::cli) struct Object {
     #[arg(long, value_name = "N", default_value_t = 100)]
     count: u64,
 
+    /// Leave out fields and elements.
+    #[arg(long, conflicts_with_all = ["start", "count"])]
+    no_fields: bool,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -41,6 +45,7 @@ impl Command for Object {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ObjectReport>> {
-        Ok(object(&at.heap()?, &ObjectQuery { address: self.address, start: self.start, count: self.count })?)
+        let query = ObjectQuery { address: self.address, start: self.start, count: self.count, fields: !self.no_fields };
+        Ok(object(&at.heap()?, &query)?)
     }
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::address;
 use crate::analysis::objsize;
@@ -16,6 +16,9 @@ pub(in crate::cli) struct Objsize {
     /// Address of the object, or an interior address.
     #[arg(value_parser = address)]
     address: Addr,
+
+    #[command(flatten)]
+    stacks: StacksArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -32,6 +35,6 @@ impl Command for Objsize {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ObjSizeReport>> {
-        Ok(objsize(&at.heap()?, self.address)?)
+        Ok(objsize(&at.heap()?, self.address, self.stacks.stacks)?)
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
+use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::select::{address, type_pattern};
@@ -38,6 +39,9 @@ pub(in crate::cli) struct Path {
     /// Also show paths from weak handles, which keep nothing alive.
     #[arg(long)]
     weak: bool,
+
+    #[command(flatten)]
+    stacks: StacksArg,
 }
 
 impl Command for Path {
@@ -46,6 +50,7 @@ impl Command for Path {
     const SOS: &'static [&'static str] = &["gcroot"];
     const EXAMPLES: &'static [Example] = &[
         example("path ADDR DUMP", "what keeps this object alive"),
+        example("path --stacks none ADDR DUMP", "without stack values, which may be stale"),
         example("path --type 'Lab.*' DUMP", "what keeps objects of these types alive, merged"),
     ];
     type Report = PathsReport;
@@ -60,6 +65,7 @@ impl Command for Path {
             types: self.types.clone(),
             paths: if self.all_roots { MAX_ROOTS } else { self.paths },
             weak: self.weak,
+            stacks: self.stacks.stacks,
             depth: 12,
             lines: if at.is_table() { at.screen().saturating_mul(2) } else { 1000 },
         };

@@ -3,12 +3,12 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{address, type_pattern};
 use crate::analysis::{RetainedQuery, RetainedView, retained};
 use crate::base::{Addr, Answer};
-use crate::model::{RetainedReport, Stacks};
+use crate::model::RetainedReport;
 use crate::session::TypePattern;
 
 /// Exact retained sizes: by object, by type, as dominator tree, and leak suspects.
@@ -38,13 +38,12 @@ pub(in crate::cli) struct Retained {
     #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
     types: Vec<TypePattern>,
 
-    /// Whether stack values and registers count as roots.
-    #[arg(long, value_enum, ignore_case = true, default_value_t = Stacks::Fallback)]
-    stacks: Stacks,
-
     /// Number of rows to list per table, 0 for all.
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
+
+    #[command(flatten)]
+    stacks: StacksArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -71,7 +70,7 @@ impl Command for Retained {
             (_, _, true) => RetainedView::Suspects(self.threshold.unwrap_or(10.0) / 100.0),
             _ => RetainedView::Top,
         };
-        let query = RetainedQuery { view, types: self.types.clone(), stacks: self.stacks, top: self.top };
+        let query = RetainedQuery { view, types: self.types.clone(), stacks: self.stacks.stacks, top: self.top };
         Ok(retained(&at.heap()?, &query)?)
     }
 }

@@ -3,13 +3,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::exit::Exit;
+use super::super::exit::{Exit, UsageError};
 use super::super::select::type_pattern;
 use crate::analysis::{RootsQuery, roots};
 use crate::base::Answer;
-use crate::model::{RootKind, RootsReport};
+use crate::model::{RootKind, RootsReport, Stacks};
 use crate::session::TypePattern;
 use crate::session::roots::RootOptions;
 
@@ -40,6 +40,9 @@ pub(in crate::cli) struct Roots {
     top: Option<usize>,
 
     #[command(flatten)]
+    stacks: StacksArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -55,7 +58,11 @@ impl Command for Roots {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RootsReport>> {
-        let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak };
+        let stacks = self.stacks.stacks;
+        if stacks == Stacks::None && self.kinds.iter().any(|k| k.is_of_stacks()) {
+            return Err(UsageError("--stacks none leaves out the kinds stack and register".into()).into());
+        }
+        let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak, stacks };
         Ok(roots(&at.heap()?, &RootsQuery { options, types: self.types.clone(), stat: self.stat, top: at.rows(self.top) })?)
     }
 

@@ -5,8 +5,9 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::address;
 use crate::analysis::{SegmentsQuery, segments};
-use crate::base::Answer;
+use crate::base::{Addr, Answer};
 use crate::model::SegmentsReport;
 
 /// Segments or regions of the heap.
@@ -20,6 +21,10 @@ pub(in crate::cli) struct Segments {
     #[arg(long)]
     walk: bool,
 
+    /// Show only the segment or region around this address, or whose `heap_segment` is there.
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    at: Option<Addr>,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -30,6 +35,7 @@ impl Command for Segments {
     const EXAMPLES: &'static [Example] = &[
         example("segments DUMP", "all segments or regions"),
         example("segments --walk --free DUMP", "with object counts, and free regions"),
+        example("segments --at ADDR DUMP", "the segment around an address"),
     ];
     type Report = SegmentsReport;
 
@@ -38,6 +44,6 @@ impl Command for Segments {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<SegmentsReport>> {
-        Ok(segments(&at.runtime()?, &SegmentsQuery { free: self.free, walk: self.walk })?)
+        Ok(segments(&at.runtime()?, &SegmentsQuery { free: self.free, walk: self.walk, at: self.at })?)
     }
 }

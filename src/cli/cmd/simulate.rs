@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use crate::analysis::{CollectQuery, collect};
 use crate::base::Answer;
@@ -28,8 +28,8 @@ impl Command for Simulate {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<CollectReport>> {
-        let What::Collect { generation, top, .. } = &self.what;
-        Ok(collect(&at.heap()?, &CollectQuery { generation: *generation, top: at.rows(*top) })?)
+        let What::Collect { generation, top, stacks, .. } = &self.what;
+        Ok(collect(&at.heap()?, &CollectQuery { generation: *generation, top: at.rows(*top), stacks: stacks.stacks })?)
     }
 }
 
@@ -44,6 +44,8 @@ enum What {
         /// formats].
         #[arg(long, value_name = "N")]
         top: Option<usize>,
+        #[command(flatten)]
+        stacks: StacksArg,
         #[command(flatten)]
         dump: DumpArg,
     },

@@ -1,14 +1,13 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
+use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use crate::analysis::{UnreachableQuery, unreachable};
 use crate::base::Answer;
-use crate::model::{Stacks, UnreachableReport};
+use crate::model::UnreachableReport;
 
 /// Uncollected garbage: objects not reachable from any root, by type, and why they are still there.
 #[derive(Debug, Args)]
@@ -22,10 +21,8 @@ pub(in crate::cli) struct Unreachable {
     #[arg(long, value_name = "N")]
     top: Option<usize>,
 
-    /// Whether stack values and registers count as roots. They may be stale: with none, objects that only they hold are
-    /// listed too.
-    #[arg(long, value_parser = stacks(), ignore_case = true, default_value_t = Stacks::All)]
-    stacks: Stacks,
+    #[command(flatten)]
+    stacks: StacksArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -45,12 +42,7 @@ impl Command for Unreachable {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<UnreachableReport>> {
-        let query = UnreachableQuery { objects: self.objects, top: at.rows(self.top), stacks: self.stacks };
+        let query = UnreachableQuery { objects: self.objects, top: at.rows(self.top), stacks: self.stacks.stacks };
         Ok(unreachable(&at.heap()?, &query)?)
     }
-}
-
-fn stacks() -> impl TypedValueParser<Value = Stacks> {
-    let values = [Stacks::All, Stacks::None].into_iter().filter_map(|s| s.to_possible_value());
-    PossibleValuesParser::new(values).try_map(|name| name.parse())
 }

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::address;
 use crate::analysis::{WhatifQuery, whatif};
@@ -17,7 +17,8 @@ pub(in crate::cli) struct Whatif {
     #[arg(long, value_name = "ADDR", value_parser = address, value_delimiter = ',', required_unless_present = "dead")]
     alive: Vec<Addr>,
 
-    /// Assume this handle, or the root at any other address, is gone (repeatable, comma-separated).
+    /// Assume this root is gone: address of a handle, static field, stack word or any other root, as printed by other commands
+    /// (repeatable, comma-separated).
     #[arg(long, value_name = "HANDLE", value_parser = address, value_delimiter = ',')]
     dead: Vec<Addr>,
 
@@ -25,6 +26,9 @@ pub(in crate::cli) struct Whatif {
     /// other formats].
     #[arg(long, value_name = "N")]
     top: Option<usize>,
+
+    #[command(flatten)]
+    stacks: StacksArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -46,6 +50,7 @@ impl Command for Whatif {
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhatifReport>> {
         let top = at.rows(self.top);
         let components = if at.is_table() { top } else { 0 };
-        Ok(whatif(&at.heap()?, &WhatifQuery { alive: self.alive.clone(), dead: self.dead.clone(), top, components })?)
+        let (alive, dead, stacks) = (self.alive.clone(), self.dead.clone(), self.stacks.stacks);
+        Ok(whatif(&at.heap()?, &WhatifQuery { alive, dead, top, components, stacks })?)
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that is loaded, by what it is: generic instances by their arguments, types by their names.
+//! Index of loaded types: generic instances by arguments, types by name.
 
 use rustc_hash::FxHashMap;
 
@@ -9,21 +9,21 @@ use crate::clr::method_table::{Category, Generics};
 use crate::clr::render::levels;
 use crate::clr::type_names::TypeNames;
 
-/// Instances that the index holds at most.
+/// Maximum instances in the index.
 const MAX_INSTANCES: usize = 1 << 21;
-/// Types by name that are remembered for one module.
+/// Maximum types by name cached per module.
 const MAX_NAMES: u32 = 1 << 20;
 
-/// Generic instances and modules of one process.
+/// Generic instances and modules of a process.
 #[derive(Debug, Default)]
 pub(super) struct Index {
-    /// Modules, in the order in which they were loaded.
+    /// Modules, in load order.
     pub(super) modules: Vec<Addr>,
     /// Method tables by definition and arguments.
     pub(super) instances: FxHashMap<(Definition, Vec<Addr>), Addr>,
-    /// Method tables of arrays by element type and rank; rank 0 for those that start at 0 and have one dimension.
+    /// Method tables of arrays by element type and rank; rank 0 for one-dimensional, zero-based arrays.
     pub(super) arrays: FxHashMap<(Addr, u8), Addr>,
-    /// Every generic instance of the hash tables, in their order.
+    /// Every generic instance, in hash table order.
     pub(super) all: Vec<Addr>,
 }
 
@@ -31,7 +31,7 @@ impl Index {
     pub(super) fn build(names: &TypeNames, loader: &Loader) -> Index {
         let tables = names.method_tables();
         let mut out = Index { modules: loader.modules(), ..Index::default() };
-        // System.Private.CoreLib is in the list of every process seen; a damaged list must not take it away.
+        // System.Private.CoreLib is loaded in every process; keep it even if the list is corrupt.
         let core = tables.object.and_then(|o| tables.module(&tables.read(o).ok()?).ok());
         if let Some(core) = core.filter(|c| !out.modules.contains(c)) {
             out.modules.push(core);

@@ -1,4 +1,4 @@
-//! The fields of one type, with names and types.
+//! A field of a type, with name and type.
 
 use super::{Definition, Storage};
 use crate::base::Addr;
@@ -6,24 +6,24 @@ use crate::base::Addr;
 /// A field of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Method table of the type that declares it: the exact instance of a generic type.
+    /// Method table of the declaring type: the exact instance of a generic type.
     pub declaring: Addr,
-    /// Its name; `field_0x04000012` after its token where the metadata cannot be read.
+    /// Its name; `field_0x04000012`, by token, if the metadata cannot be read.
     pub name: String,
-    /// Its token in the module that declares it.
+    /// Its token in the declaring module.
     pub token: u32,
     /// Kind of storage.
     pub storage: Storage,
-    /// Bytes: of instance fields from the start of the object, of others from the base of their kind.
+    /// Offset in bytes: of instance fields from the start of the object, of others from the base of their kind.
     pub offset: u64,
-    /// `CorElementType` as the runtime has it: every reference is `CLASS` (0x12), an enum is its underlying type.
+    /// `CorElementType` as stored by the runtime: `CLASS` (0x12) for all references, the underlying type for enums.
     pub element: u8,
-    /// Its type, with the generic parameters of the declaring type replaced by its arguments.
+    /// Its type, with generic parameters of the declaring type replaced by the arguments.
     pub type_name: String,
-    /// Method table of its type, for values; `None` for references and where it cannot be found.
+    /// Method table of its type, for values; `None` for references, or if not found.
     pub method_table: Option<Addr>,
     /// Where its type is defined, for values; known for some types without method table.
-    pub definition: Option<Definition>,
+    pub(crate) definition: Option<Definition>,
 }
 
 impl Field {

@@ -1,4 +1,4 @@
-//! Fields: FieldDesc gives the offset, metadata the name and the type.
+//! Fields: offsets from FieldDescs, names and types from metadata.
 //!
 //! Source: contract `RuntimeTypeSystem` (FieldDesc); `docs/internals/types.md#fields`, measured on .NET 8 to 10.
 
@@ -39,38 +39,38 @@ layout! {
     }
 }
 
-/// Row of the field in its metadata.
+/// Row of the field in the metadata.
 const TOKEN_MASK: u32 = 0x00ff_ffff;
 const IS_STATIC: u32 = 0x0100_0000;
 const IS_THREAD_STATIC: u32 = 0x0200_0000;
 const IS_RVA: u32 = 0x0400_0000;
-/// Offset behind the method table pointer, or behind the base of statics.
+/// Offset from the end of the method table pointer, or from the base of statics.
 const OFFSET_MASK: u32 = 0x07ff_ffff;
-/// Where the `CorElementType` begins.
+/// First bit of the `CorElementType`.
 const TYPE_SHIFT: u32 = 27;
-/// A type with more fields of its own is damage: metadata has 24 bits of rows, the runtime counts in 16 bits from .NET 9 on.
+/// Maximum fields declared by a type; more indicate corruption: the runtime counts in 16 bits since .NET 9.
 const MAX_FIELDS: u32 = 65_535;
 
-/// A field descriptor of the runtime, read.
+/// A decoded field descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FieldDesc {
-    /// Row of Field in the metadata of the module that defines the type.
+    /// Row of Field in the metadata of the defining module.
     pub(super) rid: u32,
     pub(super) storage: Storage,
-    /// As the runtime has it: without the method table pointer.
+    /// Offset as stored: without the method table pointer.
     pub(super) offset: u64,
-    /// `CorElementType`; references are `CLASS`, enums are their underlying type.
+    /// `CorElementType`: `CLASS` for references, the underlying type for enums.
     pub(super) element: u8,
 }
 
-/// The descriptors of the fields that a type declares itself.
+/// The descriptors of the fields declared by a type.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OwnFields {
     pub(super) instance: Vec<FieldDesc>,
     pub(super) statics: Vec<FieldDesc>,
 }
 
-/// How an EEClass counts its fields.
+/// Encoding of an EEClass's field counts.
 #[derive(Clone, Debug)]
 enum Counts {
     Net8(Net8),
@@ -97,8 +97,8 @@ impl Fields {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where contract `RuntimeTypeSystem` is not advertised in a version that is read, or the descriptor lacks
-    /// what fields need: .NET 9 and 10 publish no FieldDesc, the overlays add it.
+    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor lacks the
+    /// layouts: .NET 9 and 10 do not publish FieldDesc; the overlays add it.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Fields, ContractError> {
         MethodTables::CONTRACT.require(d)?;
         Ok(Fields {
@@ -110,7 +110,7 @@ impl Fields {
         })
     }
 
-    /// Instance fields of a type, inherited ones included, and static fields of its own.
+    /// Number of instance fields of a type, including inherited ones, and of its own static fields.
     fn counts(&self, class: Addr) -> Option<(u32, u32)> {
         match self.counts.as_ref()? {
             Counts::Net8(net8) => net8.counts(&self.memory, class),
@@ -139,7 +139,7 @@ impl Fields {
         })
     }
 
-    /// The fields that a type declares itself: instance fields first, as the runtime keeps them.
+    /// The fields declared by a type, instance fields first, as stored by the runtime.
     pub(super) fn own(&self, names: &TypeNames, info: &MethodTableInfo) -> Option<OwnFields> {
         let tables = names.method_tables();
         let class = tables.class(info.address).ok()?;
@@ -153,7 +153,7 @@ impl Fields {
             places.map_while(|i| self.desc(list.element(i, self.desc_bytes))).collect::<Vec<_>>()
         };
         let instance = read(list, 0, own);
-        // .NET 8: instances of generic types have a copy of the descriptors of their statics.
+        // .NET 8: generic instances have their own copy of the static field descriptors.
         let statics = match tables.generic_statics(info) {
             Some((list, _)) => read(list, 0, statics),
             None => read(list, own, statics),
@@ -161,7 +161,7 @@ impl Fields {
         Some(OwnFields { instance, statics })
     }
 
-    /// Offset from the start of the object of the field `name` that the type itself declares.
+    /// Offset from the start of the object of the field `name` declared by the type itself.
     pub fn offset(&self, names: &TypeNames, mt: Addr, name: &str) -> Option<u64> {
         let tables = names.method_tables();
         let info = tables.read(mt).ok()?;

@@ -4,11 +4,11 @@ use super::resolve::{Context, Types};
 use crate::clr::metadata::signature::TypeSig;
 use crate::clr::render::{Level, levels, split_arity};
 
-/// How deep types may contain each other.
+/// Maximum nesting of types.
 const MAX_DEPTH: u32 = 32;
-/// Bytes of one name.
+/// Maximum length of a name in bytes.
 const LONGEST: usize = 4096;
-/// Stands for what a limit cut off.
+/// Placeholder for parts cut by a limit.
 const CUT: &str = "…";
 const ROW: u32 = 0x00ff_ffff;
 const TYPE_SPEC: u32 = 0x1b;

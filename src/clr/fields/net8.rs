@@ -1,4 +1,4 @@
-//! Field counts of .NET 8: behind the fixed part of the EEClass, packed or not.
+//! Field counts of .NET 8: after the fixed part of the EEClass, packed or not.
 
 use crate::base::Addr;
 use crate::contract::Descriptor;
@@ -30,9 +30,9 @@ impl Net8 {
         Some(Net8 { class: ClassLayout::bind(d).ok()?, counts: CountsLayout::bind(d).ok()? })
     }
 
-    /// Instance and static fields of the EEClass at `class`.
+    /// Number of instance and static fields of the EEClass at `class`.
     pub(super) fn counts(&self, memory: &Memory, class: Addr) -> Option<(u32, u32)> {
-        // Packed, the counts have as many bits as they need; no class of 738 was.
+        // Packed counts have variable width; none of 738 classes seen was packed.
         if self.class.packed.is_some_and(|at| memory.u8(class.plus(at)).is_ok_and(|p| p != 0)) {
             return None;
         }

@@ -22,7 +22,7 @@ impl Net9 {
         Some(Net9 { class: ClassLayout::bind(d).ok()? })
     }
 
-    /// Instance and static fields of the EEClass at `class`.
+    /// Number of instance and static fields of the EEClass at `class`.
     pub(super) fn counts(&self, memory: &Memory, class: Addr) -> Option<(u32, u32)> {
         let read = |at: u64| memory.u16(class.plus(at)).ok().map(u32::from);
         Some((read(self.class.instance)?, self.class.statics.and_then(read).unwrap_or(0)))

@@ -18,13 +18,13 @@ use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 
-/// Base types of one type.
+/// Maximum base types.
 const MAX_BASES: usize = 256;
-/// Fields of one type, inherited ones included.
+/// Maximum fields of a type, including inherited ones.
 const MAX_FIELDS: usize = 1 << 17;
-/// How deep type references lead to each other: nested types, and types among arguments.
+/// Maximum nesting of type references: enclosing types and arguments.
 const MAX_DEPTH: u32 = 32;
-/// Kept lists of fields.
+/// Maximum cached field lists.
 const MAX_CACHED: usize = 1 << 20;
 const ROW: u32 = 0x00ff_ffff;
 const TABLE: u32 = 0xff00_0000;
@@ -35,16 +35,16 @@ const FIELD: u32 = 0x0400_0000;
 /// `CorElementType` of a structure.
 pub(crate) const VALUE_TYPE: u8 = 0x11;
 
-/// Where a type is defined.
+/// Definition of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Definition {
-    /// The runtime's `Module`.
+    /// Address of the `Module`.
     pub module: Addr,
     /// Row of TypeDef.
     pub rid: u32,
 }
 
-/// What generic parameters mean, and whose tokens a signature holds.
+/// Context of a signature: module of its tokens, and generic arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
     pub(super) module: Addr,
@@ -78,7 +78,7 @@ impl Types {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor lacks what fields need.
+    /// [`ContractError`] if the descriptor lacks the layouts of fields.
     pub fn new(memory: &Arc<Memory>, d: &Descriptor, names: Arc<TypeNames>, limits: &Limits) -> Result<Types, ContractError> {
         Ok(Types {
             memory: Arc::clone(memory),
@@ -95,12 +95,12 @@ impl Types {
         })
     }
 
-    /// Bytes of a pointer.
+    /// Pointer size in bytes.
     pub fn pointer_bytes(&self) -> u64 {
         self.memory.ptr_bytes()
     }
 
-    /// The names of types.
+    /// The type names.
     pub fn names(&self) -> &TypeNames {
         &self.names
     }
@@ -129,12 +129,12 @@ impl Types {
         self.index.get_or_init(|| Index::build(&self.names, &self.loader))
     }
 
-    /// The modules of the process, in the order in which they were loaded.
+    /// The modules of the process, in load order.
     pub fn modules(&self) -> &[Addr] {
         &self.index().modules
     }
 
-    /// Method tables of all generic instances that the process has loaded.
+    /// Method tables of all loaded generic instances.
     pub fn instances(&self) -> &[Addr] {
         &self.index().all
     }
@@ -149,7 +149,7 @@ impl Types {
         tables.module(&tables.read(tables.object?).ok()?).ok()
     }
 
-    /// Where a type is defined; `None` for arrays.
+    /// The definition of a type; `None` for arrays.
     pub fn definition(&self, mt: Addr) -> Option<Definition> {
         let tables = self.names.method_tables();
         let info = tables.read(mt).ok()?;
@@ -157,7 +157,7 @@ impl Types {
         Some(Definition { module: tables.module(&info).ok()?, rid })
     }
 
-    /// Whether this is a type with a `CorElementType` of its own: `System.Int32` and the like.
+    /// Whether the type has its own `CorElementType`: `System.Int32` and the like.
     pub fn is_primitive_definition(&self, definition: Definition) -> bool {
         let is_one = |rid: Option<&u32>| rid == Some(&definition.rid);
         Some(definition.module) == self.core() && {
@@ -166,8 +166,8 @@ impl Types {
         }
     }
 
-    /// `CorElementType` of a field of this type: `CLASS` for references, `VALUETYPE` for structures, the underlying type of an
-    /// enum.
+    /// `CorElementType` of a field of this type: `CLASS` for references, `VALUETYPE` for structures, the underlying type for
+    /// enums.
     pub fn element(&self, info: &MethodTableInfo) -> Option<u8> {
         /// `CLASS`.
         const REFERENCE: u8 = 0x12;
@@ -181,12 +181,12 @@ impl Types {
         self.fields.element_type(tables.class(info.address).ok()?)
     }
 
-    /// The instance fields of the type at `mt`, inherited ones first; `None` where they cannot be read.
+    /// The instance fields of the type at `mt`, inherited ones first; `None` if they cannot be read.
     pub fn instance_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.instance, mt, || self.read_instance_fields(mt))
     }
 
-    /// The static fields that the type at `mt` itself declares, of all kinds of storage. Constants have none and are left out.
+    /// The static fields declared by the type at `mt`, of all kinds of storage. Constants have no storage and are omitted.
     pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.statics, mt, || {
             let info = self.names.method_tables().read(mt).ok()?;
@@ -231,7 +231,7 @@ impl Types {
         Some(out)
     }
 
-    /// Gives descriptors their names and types.
+    /// Adds names and types to descriptors.
     fn complete(&self, info: &MethodTableInfo, own: &[FieldDesc]) -> Option<Vec<Field>> {
         if own.is_empty() {
             return Some(Vec::new());
@@ -269,7 +269,7 @@ impl Types {
         Some(own.iter().map(complete).collect())
     }
 
-    /// Method table of a value type in a signature. References are not looked up: their objects tell the exact type.
+    /// Method table of a value type in a signature. References are not resolved: their objects have the exact type.
     pub(super) fn resolve(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Addr> {
         if depth > MAX_DEPTH {
             return None;
@@ -287,7 +287,7 @@ impl Types {
             TypeSig::Var(n) => return context.arguments.get(usize::try_from(*n).ok()?).copied(),
             TypeSig::Generic { token, arguments, .. } => {
                 let definition = self.token(*token, context, inner)?;
-                // Which reference type it is makes no difference to the layout.
+                // The layout is the same for all reference types.
                 let shared = |a: &TypeSig| if may_share(a) { self.canon() } else { None };
                 let argument = |a: &TypeSig| self.resolve(a, context, inner).or_else(|| shared(a));
                 let arguments = arguments.iter().map(argument).collect::<Option<Vec<_>>>()?;
@@ -306,7 +306,7 @@ impl Types {
         self.index().arrays.get(&(element, rank)).copied()
     }
 
-    /// A generic instance; where the exact one has not been loaded, the one that shares its layout.
+    /// A generic instance, or the one with shared layout if the exact one is not loaded.
     fn instance_of(&self, definition: Definition, arguments: Vec<Addr>) -> Option<Addr> {
         let tables = self.names.method_tables();
         let key = (definition, arguments);
@@ -319,13 +319,13 @@ impl Types {
         self.index().instances.get(&(definition, shared)).copied()
     }
 
-    /// `System.__Canon`, which stands for any reference type in shared instances.
+    /// `System.__Canon`, the placeholder for reference types in shared instances.
     fn canon(&self) -> Option<Addr> {
         let module = self.core()?;
         self.loaded(Definition { module, rid: *self.by_name(module).get("System.__Canon")? })
     }
 
-    /// Where the type of a signature is defined.
+    /// The definition of a type in a signature.
     fn define(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Definition> {
         match sig {
             TypeSig::Primitive(p) => self.primitive(*p),
@@ -344,12 +344,12 @@ impl Types {
         self.loader.type_def(definition.module, definition.rid)
     }
 
-    /// What the runtime itself resolved a TypeRef to.
+    /// A TypeRef as resolved by the runtime.
     fn reference_map(&self, token: u32, context: &Context) -> Option<Addr> {
         (token & TABLE == TYPE_REF).then(|| self.loader.type_ref(context.module, token & ROW))?
     }
 
-    /// Where the type of a token is defined.
+    /// The definition of a type by token.
     pub(super) fn token(&self, token: u32, context: &Context, depth: u32) -> Option<Definition> {
         match token & TABLE {
             TYPE_DEF => Some(Definition { module: context.module, rid: token & ROW }),
@@ -375,8 +375,8 @@ impl Types {
         found
     }
 
-    /// A TypeRef that the runtime has not resolved itself, by name: in the assembly that it names, in CoreLib, elsewhere
-    /// only where one module alone has the name (assemblies that forward types are many).
+    /// Resolves a TypeRef, not yet resolved by the runtime, by name: in its assembly, in CoreLib, or elsewhere if the name is
+    /// unique to one module (many assemblies forward types).
     fn find_by_name(&self, module: Addr, row: u32, depth: u32) -> Option<Definition> {
         let name = self.reference_name(module, row, depth)?;
         let own = self.names.module(module);
@@ -417,7 +417,7 @@ impl Types {
     }
 }
 
-/// Whether a signature means a reference type, whatever the generic arguments are.
+/// Whether a signature is a reference type for any generic arguments.
 fn may_share(sig: &TypeSig) -> bool {
     match sig {
         TypeSig::Primitive(p) => matches!(p, Primitive::String | Primitive::Object),
@@ -427,7 +427,7 @@ fn may_share(sig: &TypeSig) -> bool {
     }
 }
 
-/// Name of the assembly that a TypeRef, or the type around it, refers to.
+/// Name of the assembly referenced by a TypeRef or its enclosing type.
 fn assembly_of(metadata: &crate::clr::metadata::Metadata, row: u32, depth: u32) -> Option<String> {
     let reference = metadata.type_ref(row)?;
     match reference.scope & 3 {

@@ -1,7 +1,7 @@
-//! A reader of ECMA-335 metadata (II.22 to II.24): names of types, fields, methods; the assembly row.
+//! A lazy reader of ECMA-335 metadata (II.22 to II.24): names of types, fields and methods; the assembly row.
 //!
-//! Lazy: opening reads headers only, a name reads its row. Nothing is trusted: any byte may be absent or wrong, and
-//! then there is no answer, never a panic and never an allocation that the blob's own size does not justify.
+//! Opening reads only headers, and a name only its row. The input is untrusted: absent or invalid bytes yield `None`, never
+//! a panic, and allocations are bounded by the size of the blob.
 
 mod rows;
 mod schema;
@@ -22,21 +22,21 @@ use schema::{
     TYPE_REF, Widths,
 };
 
-/// Streams of one blob: there are five or six kinds.
+/// Maximum streams of a blob: there are five or six kinds.
 const MAX_STREAMS: u16 = 32;
-/// Rows that are looked at one by one where a table is not sorted.
+/// Maximum rows scanned in an unsorted table.
 const MAX_SCAN: u32 = 1 << 20;
-/// Bytes of a name. The runtime's own limit is 1 023 for types.
+/// Maximum length of a name in bytes. The runtime's limit for types is 1 023.
 const MAX_NAME: u64 = 4096;
 
-/// Why a blob is no metadata.
+/// Why a blob is not metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
     /// It does not begin with `BSJB`.
     #[error("no metadata: the signature BSJB is missing")]
     Signature,
-    /// Its headers are cut off, absent from the dump, or contradict each other.
-    #[error("the metadata's headers are damaged or not in the dump")]
+    /// Its headers are truncated, absent from the dump, or inconsistent.
+    #[error("the metadata headers are corrupt or not in the dump")]
     Headers,
     /// There is no `#~` or `#-` stream.
     #[error("the metadata has no tables")]
@@ -52,14 +52,14 @@ struct Table {
     sorted: bool,
 }
 
-/// A stretch of the blob.
+/// A range of the blob.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heap {
     at: u64,
     len: u64,
 }
 
-/// Metadata of one module, opened.
+/// Opened metadata of a module.
 #[derive(Clone, Debug)]
 pub struct Metadata {
     source: Source,
@@ -67,9 +67,9 @@ pub struct Metadata {
     guids: Heap,
     blobs: Heap,
     tables: [Table; TABLES],
-    /// Widths of the columns of the tables that are read, by table and column.
+    /// Column widths of the tables read, by table and column.
     columns: [[u8; 9]; TABLES],
-    /// Enclosing type by nested type, made when first asked for, where the table is not sorted.
+    /// Enclosing type by nested type, built on first use if the table is not sorted.
     enclosing: OnceLock<FxHashMap<u32, u32>>,
 }
 
@@ -80,7 +80,7 @@ pub struct TypeDef {
     pub flags: u32,
     /// Namespace; empty for nested types.
     pub namespace: String,
-    /// Name, with `` `n `` behind the names of generic types.
+    /// Name; ends with `` `n `` for generic types.
     pub name: String,
 }
 
@@ -93,7 +93,7 @@ pub struct AssemblyRow {
     pub version: [u16; 4],
 }
 
-/// How many rows some tables have: a fingerprint to compare with what the runtime allocated for the module.
+/// Row counts of some tables: a fingerprint to compare with the tables allocated by the runtime for the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowCounts {
     /// Rows of TypeDef.
@@ -191,13 +191,13 @@ impl Metadata {
         if table.sorted {
             return self.cell(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1);
         }
-        // One scan for all types: one for each would take hours in a hostile blob.
+        // One scan for all types: one per type would take hours for a malicious blob.
         let rows = (1..=table.rows.min(MAX_SCAN)).rev();
         let pair = |row| self.cell(NESTED_CLASS, row, 0).zip(self.cell(NESTED_CLASS, row, 1));
         self.enclosing.get_or_init(|| rows.filter_map(pair).collect()).get(&rid).copied()
     }
 
-    /// Number of generic parameters of type `rid`, those of the enclosing types included.
+    /// Number of generic parameters of type `rid`, including those of the enclosing types.
     pub fn generic_params(&self, rid: u32) -> u32 {
         const MOST: u32 = 65_535;
         let Some(owner) = rid.checked_mul(2) else { return 0 };
@@ -221,12 +221,12 @@ impl Metadata {
         self.name(METHOD_DEF, rid, 3)
     }
 
-    /// Rows of Field that belong to type `rid`.
+    /// Rows of Field of type `rid`.
     pub fn fields_of(&self, rid: u32) -> Vec<u32> {
         self.list(rid, 4, FIELD, FIELD_PTR)
     }
 
-    /// Rows of MethodDef that belong to type `rid`.
+    /// Rows of MethodDef of type `rid`.
     pub fn methods_of(&self, rid: u32) -> Vec<u32> {
         self.list(rid, 5, METHOD_DEF, METHOD_PTR)
     }
@@ -251,19 +251,19 @@ impl Metadata {
         Some(AssemblyRow { name: self.name(ASSEMBLY, 1, 7)?, version })
     }
 
-    /// Name of the module, as its Module row has it: `System.Private.CoreLib.dll`.
+    /// Name of the module, from its Module row: `System.Private.CoreLib.dll`.
     pub fn module_name(&self) -> Option<String> {
         self.name(MODULE, 1, 1)
     }
 
-    /// Where in the blob the module's version id (MVID) lies.
+    /// Offset of the module version id (MVID) in the blob.
     pub fn mvid_offset(&self) -> Option<u64> {
         let index = u64::from(self.cell(MODULE, 1, 2)?);
         let within = index.checked_sub(1)?.checked_mul(16)?;
         (within.checked_add(16)? <= self.guids.len).then_some(self.guids.at.checked_add(within)?)
     }
 
-    /// The module's version id.
+    /// The module version id (MVID).
     pub fn mvid(&self) -> Option<[u8; 16]> {
         self.source.bytes(self.mvid_offset()?, 16)?.first_chunk().copied()
     }
@@ -273,7 +273,7 @@ impl Metadata {
         self.table(TYPE_DEF).rows
     }
 
-    /// How many rows some tables have.
+    /// Row counts of some tables.
     pub fn row_counts(&self) -> RowCounts {
         let rows = |t| self.table(t).rows;
         RowCounts {
@@ -286,7 +286,7 @@ impl Metadata {
     }
 }
 
-/// The streams that matter.
+/// The streams read.
 #[derive(Default)]
 struct Streams {
     strings: Heap,
@@ -310,7 +310,7 @@ impl Streams {
             let name = source.text(at.checked_add(8)?, 32)?;
             let padded = u64::try_from(name.len()).ok()?.checked_add(4)? & !3;
             at = at.checked_add(8)?.checked_add(padded)?;
-            // A stream that runs past the end is cut there: what is left of it can be read.
+            // Truncate streams that extend beyond the end: the rest is still readable.
             let heap = Heap { at: start, len: len.min(source.len().saturating_sub(start)) };
             match name.as_str() {
                 "#Strings" => out.strings = heap,
@@ -339,7 +339,7 @@ fn read_tables(source: &Source, stream: Heap, minimal_delta: bool) -> Option<Tab
             at = at.checked_add(4)?;
         }
     }
-    // Bit 0x40: four bytes of extra data behind the row counts.
+    // Bit 0x40: four bytes of extra data after the row counts.
     if heaps & 0x40 != 0 {
         at = at.checked_add(4)?;
     }
@@ -349,7 +349,7 @@ fn read_tables(source: &Source, stream: Heap, minimal_delta: bool) -> Option<Tab
     for (i, (table, column)) in tables.iter_mut().zip(columns.iter_mut()).enumerate() {
         let width = widths.row(i);
         let rows = widths.rows.get(i).copied()?;
-        // Rows past the end of the stream do not exist, whatever the header says.
+        // Ignore rows beyond the end of the stream.
         let room = end.saturating_sub(at).checked_div(width).unwrap_or(0);
         let there = rows.min(u32::try_from(room).unwrap_or(u32::MAX));
         *table = Table { at, rows: there, width, sorted: sorted >> i & 1 != 0 };

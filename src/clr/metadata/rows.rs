@@ -1,10 +1,10 @@
-//! Rows of the tables that describe members: fields, methods, references to types, constants.
+//! Rows of Field, MethodDef, TypeRef, TypeSpec and Constant.
 
 use super::Metadata;
 use super::schema::{ASSEMBLY_REF, CONSTANT, FIELD, FIELD_RVA, METHOD_DEF, TYPE_DEF, TYPE_REF, TYPE_SPEC};
 use super::signature::{self, MethodSig, TypeSig, compressed};
 
-/// Bytes of one blob. Signatures take a few dozen; constants are as long as the literal.
+/// Maximum blob size in bytes. Signatures take a few dozen; constants as many as the literal.
 const MAX_BLOB: u32 = 1 << 16;
 
 /// A row of the Field table.
@@ -14,7 +14,7 @@ pub struct FieldRow {
     pub flags: u32,
     /// Name.
     pub name: String,
-    /// Type; `None` where the signature cannot be read.
+    /// Type; `None` if the signature cannot be read.
     pub signature: Option<TypeSig>,
 }
 
@@ -25,7 +25,7 @@ pub struct MethodRow {
     pub flags: u32,
     /// Name.
     pub name: String,
-    /// Parameters and result; `None` where the signature cannot be read.
+    /// Parameters and return type; `None` if the signature cannot be read.
     pub signature: Option<MethodSig>,
 }
 
@@ -108,7 +108,7 @@ impl Metadata {
         Some(Constant { kind, bytes: self.blob(self.cell(CONSTANT, row, 2)?)? })
     }
 
-    /// Where in the image the initial value of field `rid` lies.
+    /// RVA of the initial value of field `rid`.
     pub fn field_rva(&self, rid: u32) -> Option<u32> {
         self.cell(FIELD_RVA, self.find(FIELD_RVA, 1, rid)?, 0)
     }

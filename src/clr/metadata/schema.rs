@@ -1,7 +1,7 @@
-//! Shapes of the metadata tables (ECMA-335 II.22, II.24.2.6; the pointer and edit-and-continue tables from the runtime's
-//! `metamodelcolumndefs.h`). All of them are needed: the place of a table follows from the widths of those before it.
+//! Schema of the metadata tables (ECMA-335 II.22, II.24.2.6; the pointer and edit-and-continue tables from the runtime's
+//! `metamodelcolumndefs.h`). All are needed: the offset of a table depends on the sizes of those before it.
 
-/// What a column holds.
+/// Kind of a column.
 #[derive(Clone, Copy)]
 pub(super) enum Column {
     /// A 16-bit number.
@@ -16,15 +16,15 @@ pub(super) enum Column {
     Blob,
     /// A row of one table.
     Row(usize),
-    /// First row of a list in the first table, or in the second one (pointers to rows) where that has rows.
+    /// First row of a list in the first table, or in the second one (pointers to rows) if it has rows.
     List(usize, usize),
-    /// A row of one of several tables; the low bits say of which.
+    /// A coded index: a row of one of several tables, selected by the low bits.
     Coded(u32, &'static [usize]),
 }
 
 use Column::{Blob, Coded, Guid, List, Row, Strings, U16, U32};
 
-/// Number of tables with a known shape.
+/// Number of tables with a known schema.
 pub(super) const TABLES: usize = 0x2d;
 
 pub(super) const MODULE: usize = 0x00;
@@ -145,13 +145,13 @@ pub(super) const SCHEMA: [&[Column]; TABLES] = [
     &[Row(GENERIC_PARAM), TYPE_DEF_OR_REF], // 2c GenericParamConstraint
 ];
 
-/// What decides how wide an index is.
+/// What determines the width of an index.
 pub(super) struct Widths {
     /// Rows of all 64 tables.
     pub rows: [u32; 64],
     /// Bits 0, 1, 2: `#Strings`, `#GUID`, `#Blob` take four bytes.
     pub heaps: u8,
-    /// A `#JTD` stream is there (edit and continue, minimal delta): all indexes take four bytes.
+    /// Whether there is a `#JTD` stream (edit and continue, minimal delta): all indexes take four bytes.
     pub all_large: bool,
 }
 
@@ -164,7 +164,7 @@ impl Widths {
         if large || self.all_large { 4 } else { 2 }
     }
 
-    /// Bytes of a column.
+    /// Width of a column in bytes.
     pub(super) fn column(&self, column: Column) -> u64 {
         match column {
             U16 => 2,
@@ -184,7 +184,7 @@ impl Widths {
         }
     }
 
-    /// Bytes of a row.
+    /// Size of a row in bytes.
     pub(super) fn row(&self, table: usize) -> u64 {
         SCHEMA.get(table).map_or(0, |columns| columns.iter().map(|c| self.column(*c)).fold(0, u64::saturating_add))
     }

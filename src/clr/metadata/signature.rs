@@ -1,15 +1,15 @@
-//! Signatures: the types of fields and of methods' parameters (ECMA-335 II.23.2).
+//! Signatures: types of fields and method parameters (ECMA-335 II.23.2).
 //!
-//! A signature is untrusted input like all else: nesting and counts are bounded by the blob itself and by a depth limit.
+//! Signatures are untrusted: nesting and counts are bounded by the blob and a depth limit.
 
-/// How deep types of a signature may contain each other.
+/// Maximum nesting of types in a signature.
 const MAX_DEPTH: u32 = 32;
-/// Parameters or generic arguments of one signature.
+/// Maximum parameters or generic arguments of a signature.
 const MAX_ITEMS: u32 = 4096;
-/// Dimensions of an array, the runtime's own limit.
+/// Maximum dimensions of an array, as in the runtime.
 const MAX_RANK: u32 = 32;
 
-/// A type that has a letter of its own (`CorElementType`).
+/// A type with its own `CorElementType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Primitive {
     /// `void`.
@@ -100,7 +100,7 @@ impl Primitive {
         }
     }
 
-    /// Bytes of a value on a target with pointers of `pointer` bytes; `None` for references and `void`.
+    /// Size of a value in bytes, given the pointer size; `None` for references and `void`.
     pub fn bytes(self, pointer: u64) -> Option<u64> {
         match self {
             Primitive::Boolean | Primitive::I1 | Primitive::U1 => Some(1),
@@ -114,10 +114,10 @@ impl Primitive {
     }
 }
 
-/// A type in a signature. Tokens are TypeDef, TypeRef or TypeSpec tokens of the module that the signature belongs to.
+/// A type in a signature. Tokens are TypeDef, TypeRef or TypeSpec tokens of the module of the signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeSig {
-    /// A type with a letter of its own.
+    /// A primitive type.
     Primitive(Primitive),
     /// A class or interface.
     Class(u32),
@@ -136,17 +136,17 @@ pub enum TypeSig {
         /// Its arguments.
         arguments: Vec<TypeSig>,
     },
-    /// A one-dimensional array that starts at 0.
+    /// A one-dimensional, zero-based array.
     SzArray(Box<TypeSig>),
     /// Any other array: element and rank.
     Array(Box<TypeSig>, u32),
     /// A pointer.
     Pointer(Box<TypeSig>),
-    /// A managed reference.
+    /// A managed pointer (`ref`).
     ByRef(Box<TypeSig>),
-    /// A pointer to a function.
+    /// A function pointer.
     Function(Box<MethodSig>),
-    /// A method table's address, in signatures that the runtime made itself (`ELEMENT_TYPE_INTERNAL`).
+    /// A method table address, in signatures synthesized by the runtime (`ELEMENT_TYPE_INTERNAL`).
     Internal(u64),
 }
 
@@ -155,15 +155,15 @@ pub enum TypeSig {
 pub struct MethodSig {
     /// Number of generic parameters.
     pub generic_parameters: u32,
-    /// Whether it has a `this` that the parameters do not list.
+    /// Whether it has a `this`, not listed in the parameters.
     pub has_this: bool,
-    /// Type of the result.
+    /// Return type.
     pub result: TypeSig,
     /// Types of the parameters.
     pub parameters: Vec<TypeSig>,
 }
 
-/// Reads the signature of a field: custom modifiers are left out.
+/// Reads the signature of a field, without custom modifiers.
 pub fn field(blob: &[u8]) -> Option<TypeSig> {
     let mut reader = Reader { rest: blob };
     (reader.byte()? & 0x0f == 0x06).then_some(())?;
@@ -256,7 +256,7 @@ impl Reader<'_> {
     fn array(&mut self, depth: u32) -> Option<TypeSig> {
         let element = self.type_sig(depth)?;
         let rank = self.number().filter(|r| *r <= MAX_RANK)?;
-        // Sizes, then lower bounds: neither is part of a name.
+        // Sizes, then lower bounds: not part of the name.
         for _ in 0..2 {
             let count = self.number().filter(|n| *n <= MAX_RANK)?;
             for _ in 0..count {
@@ -270,7 +270,7 @@ impl Reader<'_> {
         if count > MAX_ITEMS {
             return None;
         }
-        // Collected one by one: each takes at least a byte of the blob, so the blob bounds the memory.
+        // Each takes at least a byte of the blob, which bounds the memory.
         (0..count).map(|_| self.type_sig(depth)).collect()
     }
 
@@ -288,7 +288,7 @@ impl Reader<'_> {
     }
 }
 
-/// A compressed number at the start of `bytes`, and how many bytes it takes.
+/// A compressed number at the start of `bytes`, and its length in bytes.
 pub(super) fn compressed(bytes: &[u8]) -> Option<(u32, usize)> {
     let at = |i: usize| bytes.get(i).map(|b| u32::from(*b));
     let first = at(0)?;
@@ -318,7 +318,7 @@ mod tests {
         // static void Main(string[])
         let main = method(&[0, 1, 1, 0x1d, 0x0e]).unwrap();
         assert!(!main.has_this && main.parameters.len() == 1 && main.result == TypeSig::Primitive(Primitive::Void));
-        // int[,] with modifiers in front.
+        // int[,] preceded by modifiers.
         assert_eq!(field(&[6, 0x1f, 5, 0x14, 8, 2, 0, 0]), Some(TypeSig::Array(Box::new(TypeSig::Primitive(Primitive::I4)), 2)));
     }
 

@@ -1,4 +1,4 @@
-//! Where the bytes of a metadata blob come from.
+//! Sources of metadata blobs: target memory or a file.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,43 +7,43 @@ use crate::base::Addr;
 use crate::dump::Bytes;
 use crate::memory::Memory;
 
-/// The bytes of a metadata blob. Any of them may be absent.
+/// A metadata blob. Any byte may be absent.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// In the dump, or in what tops it up. Pages of it may be missing: whatever lies in the others can be read.
+    /// In target memory. Individual pages may be absent.
     Memory {
         /// The address space.
         memory: Arc<Memory>,
-        /// Where the blob starts.
+        /// Start of the blob.
         base: Addr,
-        /// Its bytes.
+        /// Its size in bytes.
         len: u64,
     },
     /// In a file.
     File {
         /// The file.
         bytes: Arc<Bytes>,
-        /// Where the blob starts.
+        /// Start of the blob.
         offset: u64,
-        /// Its bytes.
+        /// Its size in bytes.
         len: u64,
     },
 }
 
 impl Source {
-    /// Bytes of the blob.
+    /// Size of the blob in bytes.
     pub fn len(&self) -> u64 {
         match self {
             Source::Memory { len, .. } | Source::File { len, .. } => *len,
         }
     }
 
-    /// Whether the blob has no bytes.
+    /// Whether the blob is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The `count` bytes at `at`; `None` past the end, or where one of them is absent.
+    /// The `count` bytes at `at`; `None` beyond the end, or if any is absent.
     pub fn bytes(&self, at: u64, count: u64) -> Option<Cow<'_, [u8]>> {
         if at.checked_add(count)? > self.len() {
             return None;
@@ -54,7 +54,7 @@ impl Source {
         }
     }
 
-    /// A little-endian number of at most 8 bytes: metadata is little endian on every machine.
+    /// A little-endian number of at most 8 bytes: metadata is little endian on all targets.
     fn number(&self, at: u64, count: u64) -> Option<u64> {
         Some(self.bytes(at, count)?.iter().rev().fold(0, |n, b| (n << 8) | u64::from(*b)))
     }
@@ -79,7 +79,7 @@ impl Source {
         self.number(at, 8)
     }
 
-    /// The NUL-terminated UTF-8 text at `at`, at most `cap` bytes; `None` where it does not end, or is absent.
+    /// The NUL-terminated UTF-8 text at `at`, at most `cap` bytes; `None` if unterminated or absent.
     pub fn text(&self, at: u64, cap: u64) -> Option<String> {
         const STEP: u64 = 64;
         let mut out: Vec<u8> = Vec::new();
@@ -87,7 +87,7 @@ impl Source {
         while done < cap {
             let from = at.checked_add(done)?;
             let want = STEP.min(cap.saturating_sub(done)).min(self.len().saturating_sub(from));
-            // A step may run into a page that is absent although the text ends before it.
+            // A chunk may extend into an absent page although the text ends before it.
             let chunk = match self.bytes(from, want) {
                 Some(chunk) if !chunk.is_empty() => chunk,
                 _ => self.bytes(from, 1)?,

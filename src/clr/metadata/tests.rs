@@ -1,4 +1,4 @@
-//! Tests of the metadata reader: a blob made by hand, and mutations of it and of a real one.
+//! Tests of the metadata reader: a handmade blob, and mutations of it and of a real one.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -121,7 +121,7 @@ fn every_cut_is_survived() {
     assert_eq!(Metadata::open(source(b"BSJB".to_vec())).unwrap_err(), MetadataError::Headers);
 }
 
-/// Asks for everything that can be asked for.
+/// Reads everything.
 fn visit(blob: &[u8]) {
     let Ok(m) = Metadata::open(source(blob.to_vec())) else { return };
     let most = 40;
@@ -144,7 +144,7 @@ impl Random {
     }
 }
 
-/// The metadata of a real assembly, where one is at hand.
+/// The metadata of a real assembly, if available.
 fn real() -> Option<Vec<u8>> {
     let bytes = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/dumps/modules/net10/lab.dll")).ok()?;
     let file = source(bytes.clone());
@@ -169,7 +169,7 @@ fn mutations_never_panic() {
     let small = small("#~", false);
     let blobs = [Some(small), real()];
     for blob in blobs.into_iter().flatten() {
-        // Headers and tables lie in front; damage there changes more than damage in the heaps.
+        // Headers and tables come first; corruption there has more effect than in the heaps.
         let front = blob.len().min(600);
         let mut copy = blob.clone();
         for round in 0..20_000 {

@@ -1,12 +1,13 @@
-//! Method tables: the runtime's description of a type, which every object points to.
+//! Method tables: the type structure that every object points to.
 //!
-//! Source: contract `RuntimeTypeSystem`. What all releases have is read here; where they differ, `Release` is bound once.
+//! Source: contract `RuntimeTypeSystem`. Parts common to all releases are read here; `Release` covers the differences.
 
 mod net8;
 mod net9;
 
 use std::sync::Arc;
 
+use super::metadata::signature::Primitive;
 use crate::base::Addr;
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -33,7 +34,7 @@ const GENERICS: u32 = 0x30;
 const GENERICS_DEFINITION: u32 = 0x30;
 
 layout! {
-    /// Offsets of `MethodTable` that all versions have.
+    /// Offsets of `MethodTable` common to all versions.
     struct Layout : "MethodTable" {
         flags: req "MTFlags",
         base_size: req "BaseSize",
@@ -47,10 +48,11 @@ layout! {
 layout! {
     struct ClassLayout : "EEClass" {
         method_table: req "MethodTable",
+        element: opt "InternalCorElementType",
     }
 }
 
-/// Where releases differ: the TypeDef row, the modules and the statics of a type.
+/// Release-specific parts: the TypeDef row, the modules and the statics of a type.
 #[derive(Clone, Debug)]
 enum Release {
     Net8(Net8),
@@ -63,7 +65,7 @@ impl Release {
     }
 }
 
-/// What a type is (`enum_flag_Category_…`).
+/// Category of a type (`enum_flag_Category_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {
     /// A class.
@@ -72,40 +74,40 @@ pub enum Category {
     ValueType,
     /// An interface.
     Interface,
-    /// A one-dimensional array that starts at 0.
+    /// A one-dimensional, zero-based array.
     SzArray,
     /// Any other array.
     Array,
 }
 
-/// One method table, read.
+/// A decoded method table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodTableInfo {
-    /// Where it is.
+    /// Its address.
     pub address: Addr,
-    /// `MTFlags` as written.
+    /// Raw `MTFlags`.
     pub flags: u32,
-    /// Bytes of an object without its elements, the header word included.
+    /// Base size in bytes: header word included, elements excluded.
     pub base_size: u32,
-    /// Bytes of an element; 0 for objects of fixed size.
+    /// Component size in bytes; 0 for fixed-size objects.
     pub component_size: u32,
-    /// Whether objects hold references, so that a CGCDesc lies before the method table.
+    /// Whether objects contain references: a CGCDesc precedes the method table.
     pub contains_pointers: bool,
-    /// Whether the type can be unloaded.
+    /// Whether the type is collectible.
     pub is_collectible: bool,
     /// Whether the type has a finalizer.
     pub has_finalizer: bool,
-    /// Kind of type.
+    /// Category of the type.
     pub category: Category,
     /// Whether the type is generic.
     pub generics: Generics,
-    /// Whether this is an array, of either kind.
+    /// Whether this is an array of any kind.
     pub is_array: bool,
     /// Whether this is `System.String`.
     pub is_string: bool,
-    /// Whether this describes free space, not objects.
+    /// Whether this is the method table of free space.
     pub is_free: bool,
-    /// `EEClassOrCanonMT` as written: bit 0 marks a pointer to the canonical method table.
+    /// Raw `EEClassOrCanonMT`: bit 0 marks a pointer to the canonical method table.
     pub class_or_canonical: Addr,
     /// Method table of the base type.
     pub parent: Addr,
@@ -125,16 +127,18 @@ pub struct MethodTables {
     pub free: Option<Addr>,
     /// Method table of `System.Object`.
     pub object: Option<Addr>,
+    /// Method table of `System.Exception`.
+    pub exception: Option<Addr>,
 }
 
 impl MethodTables {
-    /// The contract that is read.
+    /// The contract read.
     pub const CONTRACT: Contract = Contract::needed("RuntimeTypeSystem", &["1"]);
 
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where the contract is not advertised in a version that is read, or the descriptor lacks an offset.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks an offset.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Descriptor) -> Result<MethodTables, ContractError> {
         Self::CONTRACT.require(descriptor)?;
         let layout = Layout::bind(descriptor)?;
@@ -149,13 +153,14 @@ impl MethodTables {
             string: well_known("StringMethodTable"),
             free: well_known("FreeObjectMethodTable"),
             object: well_known("ObjectMethodTable"),
+            exception: well_known("ExceptionMethodTable"),
         })
     }
 
-    /// Reads the method table at `mt`. Says nothing about whether there is one: see [`MethodTables::is_valid`].
+    /// Reads the method table at `mt` without validation; see [`MethodTables::is_valid`].
     ///
     /// # Errors
-    /// [`ReadError`] where a part of it is absent.
+    /// [`ReadError`] if a part of it is absent.
     pub fn read(&self, mt: Addr) -> Result<MethodTableInfo, ReadError> {
         let l = &self.layout;
         let flags = self.memory.u32(mt.plus(l.flags))?;
@@ -187,7 +192,7 @@ impl MethodTables {
         })
     }
 
-    /// The method table that shares its code and its EEClass with `mt`; itself for most types.
+    /// The canonical method table, with which `mt` shares code and EEClass; itself for most types.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -205,22 +210,29 @@ impl MethodTables {
         self.memory.ptr(canonical.plus(self.layout.class))
     }
 
-    /// Whether there is a method table at `mt`: its EEClass points back to its canonical method table.
+    /// The canonical method table of the EEClass at `class`; `None` if there is no EEClass.
+    pub fn of_class(&self, class: Addr) -> Option<Addr> {
+        let aligned = !class.is_null() && class.is_aligned(self.memory.ptr_bytes());
+        let mt = self.memory.ptr(class.plus(self.class.method_table)).ok().filter(|_| aligned)?;
+        (self.is_valid(mt) == Ok(true) && self.class(mt) == Ok(class)).then_some(mt)
+    }
+
+    /// Whether there is a method table at `mt`: its EEClass must point back to the canonical method table.
     ///
     /// # Errors
-    /// [`ReadError`] where what tells is not in the dump.
+    /// [`ReadError`] if the structures to check are not in the dump.
     pub fn is_valid(&self, mt: Addr) -> Result<bool, ReadError> {
         if mt.is_null() || !mt.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
-        // That of free space has no EEClass, and those that the runtime's globals name need no proof: a mini dump holds the
-        // method table of strings but not the class behind it.
+        // The method table of free space has no EEClass, and those in the runtime's globals need no proof: a mini dump contains
+        // the method table of strings but not its EEClass.
         if [self.free, self.string, self.object].contains(&Some(mt)) {
             return Ok(true);
         }
         let canonical = self.canonical(mt)?;
         let class = self.memory.ptr(canonical.plus(self.layout.class))?;
-        // A structure that points to itself again and again is no method table.
+        // A structure full of pointers to itself is not a method table.
         if class.is_null() || class == canonical || !class.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
@@ -243,7 +255,7 @@ impl MethodTables {
         self.memory.ptr(mt.plus(self.layout.per_inst_info))
     }
 
-    /// The module that defines a type. Of an array: the module of its loader, not of its element.
+    /// The module that defines a type; for arrays, the module of the loader, not of the element type.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -265,7 +277,7 @@ impl MethodTables {
         }
     }
 
-    /// .NET 9 and later: the auxiliary data of a type that has statics; the structures of the statics lie before it.
+    /// .NET 9 and later: the auxiliary data of a type with statics, preceded by the structures of the statics.
     pub fn statics_end(&self, mt: Addr) -> Option<Addr> {
         match &self.release {
             Release::Net8(_) => None,
@@ -273,7 +285,7 @@ impl MethodTables {
         }
     }
 
-    /// .NET 8: of a generic instance with statics, its copy of the field descriptors and its index in the tables of statics.
+    /// .NET 8: for a generic instance with statics, its copy of the field descriptors and its index in the tables of statics.
     pub fn generic_statics(&self, info: &MethodTableInfo) -> Option<(Addr, u64)> {
         match &self.release {
             Release::Net8(net8) => net8.generic_statics(&self.memory, info),
@@ -281,8 +293,8 @@ impl MethodTables {
         }
     }
 
-    /// The module whose loader the type belongs to: that of an argument for an instance over a collectible type. .NET 8: its
-    /// tables hold the statics of the type.
+    /// The loader module of the type: for an instance over a collectible type, that of an argument. In .NET 8, its tables
+    /// contain the statics of the type.
     pub fn loader_module(&self, mt: Addr) -> Option<Addr> {
         let at = match &self.release {
             Release::Net8(net8) => net8.loader_module(mt),
@@ -291,7 +303,7 @@ impl MethodTables {
         self.memory.ptr(at).ok().filter(|m| !m.is_null())
     }
 
-    /// How many interfaces a type implements.
+    /// Number of interfaces implemented by a type.
     pub fn interfaces(&self, mt: Addr) -> Option<u16> {
         self.memory.u16(mt.plus(self.layout.interfaces?)).ok()
     }
@@ -301,9 +313,25 @@ impl MethodTables {
         info.flags & CATEGORY == CATEGORY_ENUM
     }
 
-    /// Whether a type is one of the primitives (`enum_flag_Category_TruePrimitive`).
+    /// Whether a type is a primitive (`enum_flag_Category_TruePrimitive`).
     pub fn is_primitive(&self, info: &MethodTableInfo) -> bool {
         info.flags & CATEGORY == CATEGORY_PRIMITIVE
+    }
+
+    /// The name of a type that the runtime itself knows: those of its globals, and the primitives, by their element type. Needs no
+    /// metadata.
+    pub fn known_name(&self, info: &MethodTableInfo) -> Option<&'static str> {
+        let mt = Some(info.address);
+        match mt {
+            _ if mt == self.object => Some("System.Object"),
+            _ if mt == self.string => Some("System.String"),
+            _ if mt == self.exception => Some("System.Exception"),
+            _ if self.is_primitive(info) => {
+                let class = self.class(info.address).ok()?;
+                Primitive::of(self.memory.u8(class.plus(self.class.element?)).ok()?).map(Primitive::name)
+            }
+            _ => None,
+        }
     }
 
     /// Whether a type is `System.Nullable` (`enum_flag_Category_Nullable`).

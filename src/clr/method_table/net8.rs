@@ -1,4 +1,4 @@
-//! Method tables of .NET 8: 16 bits of TypeDef row, 16 bits of flags, and optional pointers, some of them behind the vtable.
+//! Method tables of .NET 8: 16-bit TypeDef row, 16-bit flags, and optional pointers, some of them after the vtable.
 //!
 //! Source: `methodtable.h` of .NET 8; `docs/internals/types.md#net-8-method-tables`.
 
@@ -11,13 +11,13 @@ use crate::model::Generics;
 
 /// In MTFlags: a generic type with static fields.
 pub(super) const GENERIC_STATICS: u32 = 0x4;
-// Bits of the 16-bit flags2, one for each optional pointer.
+// Bits of the 16-bit flags2, one per optional pointer.
 const SLOTS: u16 = 0x1f;
 const SLOT_INTERFACE_MAP: u16 = 0x2;
 const SLOT_MODULE_OVERRIDE: u16 = 0x10;
 /// Virtual methods per chunk of the vtable (`VTABLE_SLOTS_PER_CHUNK`).
 const VTABLE_CHUNK: u64 = 8;
-/// The TypeDef row does not fit 16 bits.
+/// The TypeDef row does not fit in 16 bits.
 const RID_OVERFLOW: u16 = 0xffff;
 
 layout! {
@@ -31,16 +31,16 @@ layout! {
     }
 }
 
-/// What .NET 8 keeps elsewhere than later releases.
+/// Parts specific to .NET 8.
 #[derive(Clone, Debug)]
 pub(super) struct Net8 {
     layout: Layout,
-    /// Bytes of the fixed part of a method table.
+    /// Size of the fixed part of a method table in bytes.
     fixed: u64,
 }
 
 impl Net8 {
-    /// Whether a descriptor is of .NET 8: no later release has a row of 16 bits.
+    /// Whether a descriptor is of .NET 8: only it has 16-bit rows.
     pub(super) fn fits(d: &Descriptor) -> bool {
         d.offset("MethodTable", "TypeDefRidShort").is_ok()
     }
@@ -49,14 +49,14 @@ impl Net8 {
         Ok(Net8 { layout: Layout::bind(d)?, fixed: d.size_of("MethodTable")? })
     }
 
-    /// The module that defines a type. `canonical` finds the method table that the type shares its EEClass with.
+    /// The module that defines a type. `canonical` returns the canonical method table.
     pub(super) fn module(
         &self,
         memory: &Memory,
         info: &MethodTableInfo,
         canonical: impl FnOnce() -> Result<Addr, ReadError>,
     ) -> Result<Addr, ReadError> {
-        // The loader's module is the defining one, except for instances over collectible types.
+        // The loader module is the defining one, except for instances over collectible types.
         if info.generics == Generics::None {
             return memory.ptr(info.address.plus(self.layout.module));
         }
@@ -75,18 +75,18 @@ impl Net8 {
         }
         let optional = self.behind_slots(memory, info.address)?;
         let at = if has_statics(info) { optional.element(2, memory.ptr_bytes()) } else { optional };
-        // Rows have 24 bits; anything above is no row, and finds none.
+        // Rows have 24 bits; higher values match no row.
         Ok(u32::try_from(memory.word(at)?).unwrap_or(u32::MAX))
     }
 
-    /// Of a generic instance with statics: its copy of the field descriptors, and its index in the tables of dynamic statics.
+    /// For a generic instance with statics: its copy of the field descriptors, and its index in the tables of dynamic statics.
     pub(super) fn generic_statics(&self, memory: &Memory, info: &MethodTableInfo) -> Option<(Addr, u64)> {
         has_statics(info).then_some(())?;
         let at = self.behind_slots(memory, info.address).ok()?;
         Some((memory.ptr(at).ok()?, memory.word(at.plus(memory.ptr_bytes())).ok()?))
     }
 
-    /// Where the loader's module is written.
+    /// Address of the loader module pointer.
     pub(super) fn loader_module(&self, mt: Addr) -> Addr {
         mt.plus(self.layout.module)
     }
@@ -97,18 +97,18 @@ impl Net8 {
         Ok(mt.plus(self.fixed).element(chunks, memory.ptr_bytes()))
     }
 
-    /// End of the optional pointers, of which two lie in the fixed part.
+    /// End of the optional pointers, two of which are in the fixed part.
     fn behind_slots(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
         let slots = u64::from((memory.u16(mt.plus(self.layout.flags2))? & SLOTS).count_ones());
         Ok(self.behind_vtable(memory, mt)?.element(slots.saturating_sub(2), memory.ptr_bytes()))
     }
 
-    /// Address of the optional pointer `bit`. The first two lie in the fixed part, the others behind the vtable.
+    /// Address of the optional pointer `bit`. The first two are in the fixed part, the others after the vtable.
     fn slot(&self, memory: &Memory, mt: Addr, flags2: u16, bit: u16) -> Result<Addr, ReadError> {
         let before = flags2 & SLOTS & bit.saturating_sub(1);
         match before.count_ones() {
             0 => Ok(mt.plus(self.layout.slot1)),
-            // The interface map always takes the second place, so whatever comes next takes the first.
+            // The interface map always takes the second slot, so the next pointer takes the first.
             1 if before == SLOT_INTERFACE_MAP => Ok(mt.plus(self.layout.slot1)),
             1 => Ok(mt.plus(self.layout.slot2)),
             n => Ok(self.behind_vtable(memory, mt)?.element(u64::from(n).saturating_sub(2), memory.ptr_bytes())),
@@ -116,7 +116,7 @@ impl Net8 {
     }
 }
 
-/// The low bits of an array's flags are the size of its elements, not flags.
+/// For arrays, the low bits of the flags are the component size.
 fn has_statics(info: &MethodTableInfo) -> bool {
     info.flags & HAS_COMPONENT_SIZE == 0 && info.flags & GENERIC_STATICS != 0
 }

@@ -1,4 +1,4 @@
-//! Method tables of .NET 9 and later: the TypeDef row in 32 bits of flags, the rest in the auxiliary data.
+//! Method tables of .NET 9 and later: TypeDef row in 32-bit flags, everything else in the auxiliary data.
 //!
 //! Source: contract `RuntimeTypeSystem`.
 
@@ -7,7 +7,7 @@ use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 
-/// In flags2: statics lie before the auxiliary data (`enum_flag_HasDynamicStatics`).
+/// In flags2: statics precede the auxiliary data (`enum_flag_HasDynamicStatics`).
 const DYNAMIC_STATICS: u32 = 0x2;
 
 layout! {
@@ -18,11 +18,11 @@ layout! {
     }
 }
 
-/// What .NET 9 and later keep elsewhere than .NET 8.
+/// Parts specific to .NET 9 and later.
 #[derive(Clone, Debug)]
 pub(super) struct Net9 {
     layout: Layout,
-    /// Where the auxiliary data have the loader's module.
+    /// Offset of the loader module in the auxiliary data.
     loader_module: Option<u64>,
 }
 
@@ -39,13 +39,13 @@ impl Net9 {
         Ok(memory.u32(mt.plus(self.layout.flags2))? >> 8)
     }
 
-    /// The auxiliary data of a type that has statics; the structures of the statics lie before it.
+    /// The auxiliary data of a type with statics, preceded by the structures of the statics.
     pub(super) fn statics_end(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
         let flags2 = memory.u32(mt.plus(self.layout.flags2)).ok()?;
         (flags2 & DYNAMIC_STATICS != 0).then(|| self.auxiliary(memory, mt))?
     }
 
-    /// Where the loader's module is written.
+    /// Address of the loader module pointer.
     pub(super) fn loader_module(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
         Some(self.auxiliary(memory, mt)?.plus(self.loader_module?))
     }

@@ -1,4 +1,4 @@
-//! Tests of method tables made by hand: the rare forms of .NET 8 that the dumps at hand do not hold.
+//! Tests with handmade method tables: rare forms of .NET 8 that the available dumps lack.
 
 use std::sync::Arc;
 
@@ -22,6 +22,7 @@ fn memory_of(bytes: Vec<u8>) -> Arc<Memory> {
         pid: None,
         process_name: None,
         time: None,
+        started: None,
         file_bytes: len,
         captured_bytes: len,
         mapped_bytes: None,
@@ -71,7 +72,7 @@ fn net8() -> Descriptor {
     d
 }
 
-/// A method table of .NET 8 with words `words` behind its fixed part.
+/// A method table of .NET 8 with `words` after its fixed part.
 fn table(flags: u32, flags2: u16, rid: u16, virtuals: u16, words: &[u64]) -> Vec<u8> {
     let mut out = flags.to_le_bytes().to_vec();
     out.extend(24u32.to_le_bytes());
@@ -98,14 +99,14 @@ const GENERIC: u32 = 0x10;
 
 #[test]
 fn rows_of_net8_that_do_not_fit_16_bits() {
-    // 4 virtual methods: one chunk. No more pointers than fit the fixed part.
+    // 4 virtual methods: one chunk. All pointers fit in the fixed part.
     assert_eq!(rid_and_module(table(0, 0, 7, 4, &[])).0, 7);
     assert_eq!(rid_and_module(table(0, 3, 0xffff, 4, &[1, 0x101d1])).0, 0x101d1);
-    // 9 virtual methods: two chunks; three pointers, one of which comes behind them.
+    // 9 virtual methods: two chunks; three pointers, one of them after the chunks.
     assert_eq!(rid_and_module(table(0, 7, 0xffff, 9, &[1, 2, 3, 0xffff])).0, 0xffff);
     // A generic type with static fields has two words of statics before the row.
     assert_eq!(rid_and_module(table(GENERIC | GENERIC_STATICS, 7, 0xffff, 9, &[1, 2, 3, 4, 5, 0x101d4])).0, 0x101d4);
-    // The low bits of an array's flags are the size of its elements.
+    // For arrays, the low bits of the flags are the component size.
     assert_eq!(rid_and_module(table(0x800a_0004, 3, 0xffff, 4, &[1, 0])).0, 0);
 }
 
@@ -113,13 +114,13 @@ fn rows_of_net8_that_do_not_fit_16_bits() {
 fn the_module_of_an_instance_over_a_collectible_type_in_net8() {
     let module = |flags, flags2, words: &[u64]| rid_and_module(table(flags, flags2, 7, 4, words)).1;
     assert_eq!(module(GENERIC, 3, &[]), Addr(0xaaaa));
-    // Behind instance info and interface map: the first word behind the vtable.
+    // After instance info and interface map: the first word after the vtable.
     assert_eq!(module(GENERIC, 0x13, &[1, 0xbbbb]), Addr(0xbbbb));
     assert_eq!(module(GENERIC, 0x1f, &[1, 2, 3, 0xbbbb]), Addr(0xbbbb));
-    // Instance info alone leaves the second place free; the interface map alone leaves the first.
+    // Instance info alone leaves the second slot free; the interface map alone the first.
     assert_eq!(module(GENERIC, 0x11, &[]), Addr(0x5102));
     assert_eq!(module(GENERIC, 0x12, &[]), Addr(0x5101));
-    // Only generic types are somebody else's.
+    // Only generic types have another canonical method table.
     assert_eq!(module(0, 0x13, &[1, 0xbbbb]), Addr(0xaaaa));
 }
 

@@ -1,7 +1,7 @@
-//! Modules: from the runtime's `Module` to its name and metadata.
+//! Modules: name and metadata of a `Module` of the runtime.
 //!
-//! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is looked for in the saved blob
-//! of dynamic modules, then in the image in the dump, then in the module's file.
+//! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is searched in the saved blob
+//! of dynamic modules, then in the image in the dump, then in the module file.
 
 mod net8;
 mod net9;
@@ -22,7 +22,7 @@ use crate::memory::{FileSearch, Memory};
 use net8::Net8;
 use net9::Net9;
 
-/// An image is never larger than its 32-bit addresses allow.
+/// Maximum image size: RVAs have 32 bits.
 const MAX_IMAGE: u64 = 1 << 32;
 
 layout! {
@@ -76,40 +76,40 @@ layout! {
     }
 }
 
-/// Where the metadata of a module was read.
+/// Source of a module's metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MetadataOrigin {
     /// The image in the dump.
     Image,
-    /// The blob that the runtime saved of an emitted module.
+    /// The metadata blob saved by the runtime for an emitted module.
     Dynamic,
-    /// A file that is provably the one that the process had loaded.
+    /// A file proven to be the one loaded by the process.
     File(PathBuf),
-    /// A file that the user gave. It fits, but nothing in the dump proves that it is the one.
+    /// A matching file supplied by the user, not proven by the dump.
     UnverifiedFile(PathBuf),
-    /// Nowhere: types of the module have tokens, no names.
+    /// None: types of the module have tokens but no names.
     None,
 }
 
 /// A module of the runtime.
 #[derive(Clone, Debug)]
 pub struct Module {
-    /// The runtime's structure.
+    /// Address of the `Module`.
     pub address: Addr,
-    /// Path of its file, as the process knew it. Empty for emitted modules and in single-file programs.
+    /// Path of its file in the process. Empty for emitted modules and in single-file programs.
     pub path: Option<String>,
-    /// Name for display: file name, or assembly name where there is no file.
+    /// Name for display: file name, or assembly name without a file.
     pub name: Option<String>,
     /// Its metadata.
     pub metadata: Option<Metadata>,
-    /// Where the metadata comes from.
+    /// Source of the metadata.
     pub origin: MetadataOrigin,
-    /// Files that were found but are not the one that the process had loaded, with the reason.
+    /// Files found but rejected as not the one loaded by the process, with the reason.
     pub rejected: Vec<(PathBuf, String)>,
 }
 
 impl Module {
-    /// The name without `.dll` or `.exe`, as debuggers write it before `!`.
+    /// The name without `.dll` or `.exe`, as used before `!` in debuggers.
     pub fn simple_name(&self) -> Option<&str> {
         let name = self.name.as_deref()?;
         let stem = name.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
@@ -124,7 +124,7 @@ struct LoadedImage {
     size: Option<u32>,
 }
 
-/// Where the runtime saves the metadata of emitted modules for debuggers.
+/// Location of the metadata saved for debuggers of emitted modules.
 #[derive(Clone, Debug)]
 enum Saved {
     Net8(Net8),
@@ -139,14 +139,14 @@ impl Saved {
 
 type Cache = Mutex<FxHashMap<Addr, Arc<Module>>>;
 
-/// Finds modules and keeps what it found. Shared between threads.
+/// Finds and caches modules. Shared between threads.
 #[derive(Debug)]
 pub struct Modules {
     reader: Arc<Reader>,
     seen: Cache,
 }
 
-/// Opens modules, each once for the whole session.
+/// Opens modules, each once per session.
 #[derive(Debug)]
 struct Reader {
     memory: Arc<Memory>,
@@ -169,11 +169,11 @@ impl Modules {
     /// not read: "Version 2 retains the read-only and saved-copy behavior of version 1" (contract `EcmaMetadata`).
     pub const METADATA: Contract = Contract::optional("EcmaMetadata", &["1", "2"]);
 
-    /// Binds to a runtime. `search` tells where module files may be taken from; `None` for nowhere. Where the descriptor lacks
-    /// an offset, modules lack what lies there.
+    /// Binds to a runtime. `search`: where to find module files; `None` for nowhere. Offsets missing from the descriptor leave
+    /// the corresponding data absent.
     ///
     /// # Errors
-    /// [`ContractError`] where contract `Loader` is not advertised in a version that is read.
+    /// [`ContractError`] if no supported version of contract `Loader` is advertised.
     pub fn bind(
         memory: &Arc<Memory>,
         descriptor: &Descriptor,
@@ -200,12 +200,12 @@ impl Modules {
         Ok(Modules { reader: Arc::new(reader), seen: Mutex::default() })
     }
 
-    /// The same modules, none of them asked for yet.
+    /// The same modules, with an empty record of use.
     pub fn for_answer(&self) -> Modules {
         Modules { reader: Arc::clone(&self.reader), seen: Mutex::default() }
     }
 
-    /// The module at `address`. Always answers; what cannot be read is absent from the answer.
+    /// The module at `address`. Never fails; unreadable parts are absent.
     pub fn get(&self, address: Addr) -> Arc<Module> {
         let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&address).map(Arc::clone);
         known.unwrap_or_else(|| {
@@ -218,7 +218,7 @@ impl Modules {
         })
     }
 
-    /// Every module that was asked for so far and has a name or metadata, in order of address.
+    /// Every module used so far that has a name or metadata, by address.
     pub fn seen(&self) -> Vec<Arc<Module>> {
         let cache = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen: Vec<_> = cache.values().filter(|m| m.name.is_some() || m.metadata.is_some()).map(Arc::clone).collect();
@@ -226,7 +226,7 @@ impl Modules {
         seen
     }
 
-    /// Where the module's image begins in memory.
+    /// Start of the module's image in memory.
     pub fn image_base(&self, module: Addr) -> Option<Addr> {
         self.reader.image_of(module).map(|i| i.base)
     }
@@ -238,7 +238,7 @@ impl Reader {
         if let Some(module) = known {
             return module;
         }
-        // Not under the lock: this may open files. Two threads may do it twice; the first answer stays.
+        // Without the lock, since this may open files. Two threads may both do it; the first result wins.
         let module = Arc::new(self.read(address));
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.len() >= self.most {
@@ -273,7 +273,7 @@ impl Reader {
         module
     }
 
-    /// The pointer at `offset` of `address`, where it is known, captured and not null.
+    /// The pointer at `offset` of `address`, if described, captured and non-null.
     fn pointer(&self, address: Addr, offset: Option<u64>) -> Option<Addr> {
         self.memory.ptr(address.plus(offset?)).ok().filter(|p| !p.is_null())
     }
@@ -321,10 +321,10 @@ impl Reader {
         }
     }
 
-    /// The blob that the runtime saved of an emitted module.
+    /// The metadata blob saved by the runtime for an emitted module.
     fn saved(&self, module: Addr) -> Option<Metadata> {
         let (base, len) = match self.saved.as_ref()? {
-            // The field lies behind the end of modules that lie in an image.
+            // For modules with an image, the field is beyond the end of the structure.
             Saved::Net8(_) if self.pe_image(module).is_some() => return None,
             Saved::Net8(net8) => net8.blob(&self.memory, module)?,
             Saved::Net9(net9) => net9.blob(&self.memory, module)?,
@@ -340,7 +340,7 @@ impl Reader {
 
     fn search_files(&self, module: &mut Module, image: Option<LoadedImage>) {
         let Some(search) = &self.search else { return };
-        // Single-file programs record no path, only the assembly's name.
+        // Single-file programs record the assembly name but no path.
         let by_name = || module.name.as_ref().map(|n| if n.ends_with(".dll") { n.clone() } else { format!("{n}.dll") });
         let Some(recorded) = module.path.clone().or_else(by_name) else { return };
         for path in search.candidates(&recorded, self.os) {
@@ -355,7 +355,7 @@ impl Reader {
                     return;
                 }
                 Ok(_) => {
-                    let why = "nothing in the dump proves that it is the same file; give its folder with --modules to use it anyway";
+                    let why = "the dump cannot prove that it is the same file; use it anyway with --modules FOLDER";
                     module.rejected.push((path, why.into()));
                 }
                 Err(why) => module.rejected.push((path, why)),
@@ -382,14 +382,14 @@ impl Reader {
         Ok((metadata, proof))
     }
 
-    /// Compares a file with what the dump holds of the image.
+    /// Compares a file with the captured part of the image.
     fn compare(&self, image: LoadedImage, file: &pe::Headers, metadata: &Metadata, place: pe::Place, len: u64) -> Result<Proof, String> {
         let loaded = Source::Memory { memory: Arc::clone(&self.memory), base: image.base, len: MAX_IMAGE };
         if let Some(headers) = pe::Headers::read(&loaded) {
             let same = (headers.timestamp, headers.size_of_image) == (file.timestamp, file.size_of_image);
             return if same { Ok(Proof::Proven) } else { Err("its time stamp and size are not those that the process had loaded".into()) };
         }
-        // Without the first page: the module's version id, if the page that holds it is there, at either of two places.
+        // Without the first page: compare the MVID, if its page is captured, at either of two offsets.
         let mvid = metadata.mvid().zip(metadata.mvid_offset());
         if let Some((wanted, within)) = mvid {
             let places = [place.offset, u64::from(place.rva)].map(|o| o.checked_add(within));
@@ -398,7 +398,7 @@ impl Reader {
                 return Ok(Proof::Proven);
             }
         }
-        // A mapped image has the size of the image, one that lies flat has the size of the file.
+        // A mapped image has the image size, a flat one the file size.
         match image.size {
             Some(size) if size != file.size_of_image && u64::from(size) != len => {
                 Err(format!("it has {len} bytes and takes {} when mapped, the process had loaded one with {size}", file.size_of_image))
@@ -407,14 +407,13 @@ impl Reader {
         }
     }
 
-    /// The runtime allocates a map per table, with one place more than the table has rows (measured: every module, .NET 8
-    /// to 10). Returns the
-    /// first table where the file cannot be the one that the map was made for: name, rows in the process, rows in the file.
+    /// The runtime allocates a map per table, with one entry more than the table has rows (measured: every module, .NET 8 to
+    /// 10). Returns the first table that proves the file to be another one: name, rows in the process, rows in the file.
     fn other_rows(&self, module: Addr, file: RowCounts) -> Option<(&'static str, u32, u32)> {
         let (module_layout, map) = (self.module.as_ref()?, self.map.as_ref()?);
         let places = |offset: Option<u64>| {
             let at = module.plus(offset?);
-            // A map that has grown does not say how many rows there were.
+            // A grown map does not reveal the original number of rows.
             let grown = self.memory.ptr(at.plus(map.next)).ok()? != Addr::NULL;
             self.memory.u32(at.plus(map.count)).ok().filter(|n| !grown && *n != 0)
         };
@@ -432,14 +431,14 @@ impl Reader {
     }
 }
 
-/// Whether anything in the dump proves that a file is the one that was loaded.
+/// Whether the dump proves that a file is the one loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
     Proven,
     None,
 }
 
-/// Whether the user pointed at the file (`--modules`, `--sysroot`), and not the dump.
+/// Whether the file was supplied by the user (`--modules`, `--sysroot`), not named by the dump.
 fn is_given(search: &FileSearch, path: &Path) -> bool {
     search.modules.iter().any(|dir| path.starts_with(dir)) || search.sysroot.as_ref().is_some_and(|root| path.starts_with(root))
 }

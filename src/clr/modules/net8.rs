@@ -1,4 +1,4 @@
-//! Saved metadata of emitted modules in .NET 8: in a class that derives from `Module`, which only they have.
+//! Saved metadata of emitted modules in .NET 8: in `ReflectionModule`, a class derived from `Module`.
 
 use crate::base::Addr;
 use crate::contract::Descriptor;
@@ -29,7 +29,7 @@ impl Net8 {
         Some(Net8 { module: ModuleLayout::bind(d).ok()?, blob: BlobLayout::bind(d).ok()? })
     }
 
-    /// Address and bytes of the metadata of a module without an image.
+    /// Address and size of the metadata of a module without an image.
     pub(super) fn blob(&self, memory: &Memory, module: Addr) -> Option<(Addr, u32)> {
         let blob = memory.ptr(module.plus(self.module.metadata)).ok().filter(|b| !b.is_null())?;
         let buffer = memory.ptr(blob.plus(self.blob.buffer)).ok().filter(|b| !b.is_null())?;

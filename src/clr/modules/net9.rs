@@ -9,7 +9,7 @@ use crate::memory::Memory;
 
 layout! {
     struct ModuleLayout : "Module" {
-        // Null for modules that lie in an image.
+        // Null for modules with an image.
         metadata: req "DynamicMetadata",
     }
 }
@@ -32,7 +32,7 @@ impl Net9 {
         Some(Net9 { module: ModuleLayout::bind(d).ok()?, blob: BlobLayout::bind(d).ok()? })
     }
 
-    /// Address and bytes of the saved metadata of a module.
+    /// Address and size of the saved metadata of a module.
     pub(super) fn blob(&self, memory: &Memory, module: Addr) -> Option<(Addr, u32)> {
         let blob = memory.ptr(module.plus(self.module.metadata)).ok().filter(|b| !b.is_null())?;
         Some((blob.plus(self.blob.data), memory.u32(blob.plus(self.blob.size)).ok()?))

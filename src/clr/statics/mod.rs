@@ -1,10 +1,10 @@
-//! Where the values of static fields lie.
+//! Locations of static fields.
 //!
-//! Source: `docs/internals/types.md#statics`, every rule measured. Structures are boxed: the slot of a static structure holds a
-//! reference to its box.
+//! Source: `docs/internals/types.md#statics`; every rule is measured. Structures are boxed: the slot of a static structure
+//! is a reference to its box.
 //!
-//! A field lies at an offset from the *base* of its kind (references or not, of the process or of a thread). Where bases are
-//! differs between releases: see `Bases`.
+//! The offset of a field is relative to the *base* of its kind (references or not, process or thread). The location of
+//! bases depends on the release: see `Bases`.
 
 mod net8;
 mod net9;
@@ -23,28 +23,28 @@ use crate::memory::Memory;
 use net8::Net8;
 use net9::Net9;
 
-/// Bytes of a box that are looked at.
+/// Maximum bytes of a box examined.
 const MAX_BOX: u64 = 4096;
 /// Row of a metadata token.
 const RID: u32 = 0x00ff_ffff;
-/// The offset of an RVA field that does not fit its 27 bits: metadata has it.
+/// Marks the offset of an RVA field as too large for its 27 bits: it is in the metadata.
 const BIG_RVA: u64 = 0x07ff_ffff;
 
-/// Where a static field's value is.
+/// Location of a static field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaticPlace {
-    /// Here: of a structure, its data in the box.
+    /// Its address; for structures, that of the data in the box.
     At(Addr),
-    /// The class has not been initialised and the field is still zero, or the thread has not touched it.
+    /// The class is uninitialized and the field still zero, or the thread has never accessed it.
     NotInitialised,
-    /// What says where is not in the dump, or its layout is not known.
+    /// Not in the dump, or of unknown layout.
     Unknown,
 }
 
 /// The base of a type's statics.
 #[derive(Clone, Copy, Debug)]
 struct Base {
-    /// Null where there is no memory yet.
+    /// Null if not yet allocated.
     address: Addr,
     /// Whether the class constructor has run.
     initialised: bool,
@@ -54,14 +54,14 @@ impl Base {
     const NONE: Base = Base { address: Addr::NULL, initialised: false };
 }
 
-/// Where a release keeps the bases of statics.
+/// Release-specific location of the bases of statics.
 #[derive(Clone, Debug)]
 enum Bases {
     Net8(Net8),
     Net9(Net9),
 }
 
-/// Finds the values of static fields.
+/// Locates static fields.
 #[derive(Debug)]
 pub struct Statics {
     memory: Arc<Memory>,
@@ -70,9 +70,9 @@ pub struct Statics {
 }
 
 impl Statics {
-    /// Binds to a runtime; where the descriptor lacks a part, its fields are [`StaticPlace::Unknown`].
+    /// Binds to a runtime; fields whose layouts the descriptor lacks are [`StaticPlace::Unknown`].
     pub fn new(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>) -> Statics {
-        // Where the elements of an `Object[]` begin.
+        // Offset of the first element of an `Object[]`.
         let array_data = d.number("PtrArrayOffsetToDataArray").ok().or_else(|| types.objects().array_bytes());
         let threads = Threads::CONTRACT.require(d).is_ok();
         let net8 = || Net8::bind(memory, d, threads, array_data).map(Bases::Net8);
@@ -85,7 +85,7 @@ impl Statics {
         self.bases.is_some()
     }
 
-    /// Where the value of a static field is; for thread statics use [`Statics::of_thread`].
+    /// The location of a static field; for thread statics use [`Statics::of_thread`].
     pub fn place(&self, info: &MethodTableInfo, field: &Field) -> StaticPlace {
         match field.storage {
             Storage::Rva => self.in_image(info, field).map_or(StaticPlace::Unknown, StaticPlace::At),
@@ -100,7 +100,7 @@ impl Statics {
         }
     }
 
-    /// Where the value of a thread static is for the thread at `thread`, a `Thread` of the runtime.
+    /// The location of a thread static for the `Thread` at `thread`.
     pub fn of_thread(&self, thread: Addr, info: &MethodTableInfo, field: &Field) -> StaticPlace {
         if field.storage != Storage::ThreadStatic {
             return StaticPlace::Unknown;
@@ -114,8 +114,8 @@ impl Statics {
         self.behind(base, field)
     }
 
-    /// The array that the runtime itself keeps for the thread statics of the thread at `thread`: where the reference lies, and
-    /// the array. .NET 8 keeps them in strong handles and has none here.
+    /// The array of thread statics of the `Thread` at `thread`: address of the reference, and the array. `None` for .NET 8,
+    /// which uses strong handles instead.
     pub fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         match self.bases.as_ref()? {
             Bases::Net8(_) => None,
@@ -123,7 +123,7 @@ impl Statics {
         }
     }
 
-    /// `base` is null where there is no memory yet, `None` where that cannot be told.
+    /// `base` is null if not yet allocated, `None` if unknown.
     fn behind(&self, base: Option<Addr>, field: &Field) -> StaticPlace {
         let Some(base) = base else { return StaticPlace::Unknown };
         if base.is_null() {
@@ -140,8 +140,7 @@ impl Statics {
         }
     }
 
-    /// Whether nothing has been written to a field yet: a class that has memory but has not been initialised may be in the
-    /// middle of its constructor.
+    /// Whether a field is still zero: an uninitialized class with memory may be running its constructor.
     fn is_zero(&self, at: Addr, field: &Field) -> bool {
         let word = self.memory.ptr_bytes();
         let boxed = || {
@@ -172,7 +171,7 @@ impl Statics {
         let in_metadata = || names.module(address).metadata.as_ref()?.field_rva(field.token & RID);
         let rva = in_desc().or_else(in_metadata)?;
         let mapped = base.plus(rva.into());
-        // Assemblies without native code lie in memory as in their file, where sections are packed.
+        // IL-only assemblies are mapped flat, with packed sections as in the file.
         let image = Source::Memory { memory: Arc::clone(&self.memory), base, len: 1 << 32 };
         let flat = || {
             let headers = pe::Headers::read(&image)?;
@@ -182,13 +181,13 @@ impl Statics {
     }
 }
 
-/// The object behind the handle stored at `at`; null where there is no handle.
+/// The object of the handle stored at `at`; null without a handle.
 fn behind_handle(memory: &Memory, at: Addr) -> Option<Addr> {
     let handle = memory.ptr(at).ok()?;
     if handle.is_null() { Some(Addr::NULL) } else { memory.ptr(handle).ok() }
 }
 
-/// Whether the slot of a field holds a reference: structures are boxed.
+/// Whether the slot of a field is a reference: structures are boxed.
 fn has_reference(field: &Field) -> bool {
     is_reference(field.element) || field.element == VALUE_TYPE
 }

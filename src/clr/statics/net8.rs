@@ -1,6 +1,6 @@
-//! Statics of .NET 8: in tables of the module (`DomainLocalModule`), and of each thread (`ThreadLocalModule`).
+//! Statics of .NET 8: in tables of the module (`DomainLocalModule`) and of each thread (`ThreadLocalModule`).
 //!
-//! Source: `appdomain.hpp`, `threadstatics.h` of .NET 8; every rule measured (`docs/internals/types.md#statics`).
+//! Source: `appdomain.hpp`, `threadstatics.h` of .NET 8; every rule is measured (`docs/internals/types.md#statics`).
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ layout! {
         count: req "DynamicCount",
         gc: req "GCStatics",
         index: req "ModuleIndex",
-        // A byte of flags for each row of TypeDef, from the first.
+        // One flags byte per row of TypeDef.
         flags: opt "DataBlob",
     }
 }
@@ -41,8 +41,8 @@ layout! {
     }
 }
 
-/// Finds the bases of statics. Ordinary types have a fixed place in the tables; generic and collectible ones have an entry
-/// in the *dynamic* part.
+/// Finds the bases of statics. Ordinary types have a fixed offset in the tables; generic and collectible ones an entry in
+/// the *dynamic* part.
 #[derive(Clone, Debug)]
 pub(super) struct Net8 {
     memory: Arc<Memory>,
@@ -51,13 +51,13 @@ pub(super) struct Net8 {
     thread: Option<ThreadLayout>,
     /// `Module.DomainLocalModule`.
     module: u64,
-    /// Where collectible types have their index: `EEClass.OptionalFields`, and the field in these.
+    /// Offsets of the index of collectible types: `EEClass.OptionalFields`, and the field therein.
     optional: Option<(u64, u64)>,
     array_data: Option<u64>,
 }
 
 impl Net8 {
-    /// `threads` tells whether thread statics can be read.
+    /// `threads`: whether thread statics can be read.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net8> {
         let optional = || Some((d.offset("EEClass", "OptionalFields").ok()?, d.offset("EEClassOptionalFields", "ModuleDynamicID").ok()?));
         Some(Net8 {
@@ -71,7 +71,7 @@ impl Net8 {
         })
     }
 
-    /// The base of statics; `gc` for those that hold references.
+    /// The base of statics; `gc` for references.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let module = types.names().method_tables().loader_module(info.address)?;
         let domain = self.memory.ptr(module.plus(self.module)).ok()?;
@@ -90,7 +90,7 @@ impl Net8 {
         }
     }
 
-    /// The base of the thread statics of `thread`; null where there is none yet.
+    /// The base of the thread statics of `thread`; null if not yet allocated.
     pub(super) fn thread_base(&self, types: &Types, thread: Addr, info: &MethodTableInfo, gc: bool) -> Option<Addr> {
         let layout = self.thread.as_ref()?;
         let module = types.names().method_tables().loader_module(info.address)?;
@@ -118,8 +118,8 @@ impl Net8 {
         }
     }
 
-    /// The memory for the statics of a module is there before its classes are initialised. Measured: the flag is that of all
-    /// 204 classes on three dumps, Linux and Windows, of which ClrMD says whether they are.
+    /// Whether a class is initialized; the statics of a module are allocated earlier. Measured: agrees with ClrMD for all 204
+    /// classes on three dumps from Linux and Windows.
     fn is_initialised(&self, types: &Types, domain: Addr, info: &MethodTableInfo) -> bool {
         let read = || {
             let row = u64::from(types.names().method_tables().rid(info).ok()?).checked_sub(1)?;
@@ -142,7 +142,7 @@ impl Net8 {
         Some(Some(u64::from(self.memory.u32(optional.plus(id)).ok()?)))
     }
 
-    /// Entry `id` of a table of {pointer, flags}; null where there is none yet.
+    /// Entry `id` of a table of {pointer, flags}; null if not yet allocated.
     fn entry(&self, owner: Addr, table: u64, count: u64, id: u64) -> Option<Addr> {
         let table = self.memory.ptr(owner.plus(table)).ok()?;
         if table.is_null() || id >= self.memory.word(owner.plus(count)).ok()? {
@@ -152,8 +152,8 @@ impl Net8 {
         self.memory.ptr(table.element(id, stride)).ok()
     }
 
-    /// The base that an entry leads to. That of references comes first, then the primitive ones follow in place; collectible
-    /// types have both in objects that the managed `LoaderAllocator` holds.
+    /// The base in an entry: a pointer to the references, followed by the inline primitive fields; for collectible types, both
+    /// are in objects held by the managed `LoaderAllocator`.
     fn dynamic(&self, types: &Types, info: &MethodTableInfo, module: Addr, entry: Addr, gc: bool, of_thread: bool) -> Option<Addr> {
         if entry.is_null() {
             return Some(Addr::NULL);
@@ -165,7 +165,7 @@ impl Net8 {
                 return Some(Addr::NULL);
             }
             let object = self.collectible_object(types, module, handle)?;
-            // The offsets of primitive fields count from one pointer before the data of the box or array.
+            // Offsets of primitive fields are relative to one pointer before the data of the box or array.
             let data = self.array_data?;
             return Some(object.plus(if gc { data } else { data.checked_sub(word)? }));
         }
@@ -176,13 +176,13 @@ impl Net8 {
         }
     }
 
-    /// The elements of the array behind the handle stored at `at`; null where there is no array.
+    /// The elements of the array of the handle stored at `at`; null without an array.
     fn elements_behind(&self, at: Addr) -> Option<Addr> {
         let object = behind_handle(&self.memory, at)?;
         Some(if object.is_null() { Addr::NULL } else { object.plus(self.array_data?) })
     }
 
-    /// An object held by the managed `LoaderAllocator` of a module, in slot `handle / 2` counted from 1.
+    /// An object held by the managed `LoaderAllocator` of a module, in slot `handle / 2`, from 1.
     fn collectible_object(&self, types: &Types, module: Addr, handle: u64) -> Option<Addr> {
         if handle & 1 != 0 {
             // A handle with bit 0 set points to the reference itself.
@@ -193,7 +193,7 @@ impl Net8 {
         self.memory.ptr(slots.plus(self.array_data?).element(n, self.memory.ptr_bytes())).ok().filter(|o| !o.is_null())
     }
 
-    /// The array of references that the managed `LoaderAllocator` of a collectible module keeps.
+    /// The array of references of the managed `LoaderAllocator` of a collectible module.
     fn allocator_slots(&self, types: &Types, module: Addr) -> Option<Addr> {
         let allocator = types.loader().allocator_object(module)?;
         let mt = types.objects().method_table(allocator)?;

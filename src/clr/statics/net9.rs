@@ -1,6 +1,6 @@
-//! Statics of .NET 9 and later: beside the method table, thread statics through an index into lists of the thread.
+//! Statics of .NET 9 and later: next to the method table; thread statics through an index into lists of the thread.
 //!
-//! Source: contracts `RuntimeTypeSystem` and `Thread` of .NET 10; every rule measured (`docs/internals/types.md#statics`).
+//! Source: contracts `RuntimeTypeSystem` and `Thread` of .NET 10; every rule is measured (`docs/internals/types.md#statics`).
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
 use crate::memory::Memory;
 
-/// Bit of a base pointer: the class constructor has not run to its end.
+/// Bit of a base pointer: the class constructor has not completed.
 const NOT_INITIALISED: u64 = 1;
-/// No place has been given to the thread statics of the type.
+/// The thread statics of the type have no index yet.
 const NO_INDEX: u32 = u32::MAX;
-// Kinds of places of thread statics, the high byte of an index.
+// Storage kinds of thread statics, in the high byte of an index.
 const IN_ARRAY: u32 = 0;
 const COLLECTIBLE: u32 = 1;
 const DIRECT: u32 = 2;
 const INDEX_MASK: u32 = 0x00ff_ffff;
-/// Entries of a thread's list of thread statics that are not in its array yet.
+/// Maximum entries of a thread's list of thread statics not yet in its array.
 const MAX_IN_FLIGHT: u32 = 65_536;
 
 layout! {
@@ -44,7 +44,7 @@ layout! {
         array_count: req "NonCollectibleTlsDataCount",
         collectible: req "CollectibleTlsArrayData",
         collectible_count: req "CollectibleTlsDataCount",
-        // What has not been moved into the array yet; .NET 10 and later publish it.
+        // Entries not yet moved into the array; published by .NET 10 and later.
         in_flight: opt "InFlightData",
     }
 }
@@ -63,7 +63,7 @@ layout! {
     }
 }
 
-/// What thread statics need.
+/// Layouts of thread statics.
 #[derive(Clone, Debug)]
 struct ThreadStatics {
     info: ThreadStaticsLayout,
@@ -71,7 +71,7 @@ struct ThreadStatics {
     thread: Option<ThreadLayout>,
     locals: LocalsLayout,
     in_flight: Option<InFlightLayout>,
-    /// Places at the start of the array that are not used.
+    /// Unused slots at the start of the array.
     skipped: u64,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Net9 {
 }
 
 impl Net9 {
-    /// `threads` tells whether thread statics can be read.
+    /// `threads`: whether thread statics can be read.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net9> {
         Some(Net9 {
             memory: Arc::clone(memory),
@@ -112,7 +112,7 @@ impl Net9 {
         })
     }
 
-    /// The base of statics; `gc` for those that hold references.
+    /// The base of statics; `gc` for references.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Base::NONE) };
         let statics = end.minus(self.statics_bytes)?;
@@ -120,7 +120,7 @@ impl Net9 {
         Some(Base { address: Addr(word & self.mask), initialised: word & NOT_INITIALISED == 0 })
     }
 
-    /// The base of the thread statics of `thread`; null where there is none yet.
+    /// The base of the thread statics of `thread`; null if not yet allocated.
     pub(super) fn thread_base(&self, types: &Types, thread: Addr, info: &MethodTableInfo, gc: bool) -> Option<Addr> {
         let t = self.threads.as_ref()?;
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Addr::NULL) };
@@ -128,7 +128,7 @@ impl Net9 {
         if index == NO_INDEX {
             return Some(Addr::NULL);
         }
-        // Null for threads that are dead or have not started, and for those that never touched a thread static.
+        // Null for dead and unstarted threads, and those that never accessed a thread static.
         let data = self.memory.ptr(thread.plus(t.thread.as_ref()?.locals)).ok()?;
         if data.is_null() {
             return Some(Addr::NULL);
@@ -137,7 +137,7 @@ impl Net9 {
         if base.is_null() { self.in_flight(t, data, index) } else { Some(base) }
     }
 
-    /// The array that the runtime keeps for the thread statics of `thread`: where the reference lies, and the array.
+    /// The array of thread statics of `thread`: address of the reference, and the array.
     pub(super) fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         let t = self.threads.as_ref()?;
         let data = self.memory.ptr(thread.plus(t.thread.as_ref()?.locals)).ok().filter(|d| !d.is_null())?;
@@ -145,7 +145,7 @@ impl Net9 {
         self.memory.ptr(at).ok().filter(|a| !a.is_null()).map(|array| (at, array))
     }
 
-    /// The base that an index leads to; null where there is none.
+    /// The base of an index; null if not yet allocated.
     fn indexed(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
         let (kind, n) = (index >> 24, index & INDEX_MASK);
         let word = self.memory.ptr_bytes();
@@ -171,8 +171,8 @@ impl Net9 {
         }
     }
 
-    /// A thread whose class constructor runs, or ran when the array was made, keeps the object in a list of its own
-    /// (measured: ClrMD finds the same).
+    /// While a class constructor runs, or if it ran when the array was created, the thread keeps the object in a separate list
+    /// (measured: agrees with ClrMD).
     fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
         let (Some(layout), Some(head)) = (&t.in_flight, t.locals.in_flight) else { return Some(Addr::NULL) };
         let mut at = self.memory.ptr(data.plus(head)).ok()?;

@@ -1,4 +1,4 @@
-//! Shapes of arrays: how many elements, how wide, where.
+//! Shapes of arrays: dimensions, element size, address of the first element.
 
 use super::decode::Values;
 use crate::base::Addr;
@@ -7,20 +7,20 @@ use crate::clr::method_table::{Category, MethodTableInfo};
 /// A dimension of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dimension {
-    /// Elements.
+    /// Number of elements.
     pub length: u32,
-    /// Index of the first one.
+    /// Lower bound.
     pub lower_bound: i32,
 }
 
-/// Where the elements of an array lie.
+/// The shape of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArrayShape {
-    /// First element.
+    /// Address of the first element.
     pub data: Addr,
-    /// Bytes of an element.
+    /// Element size in bytes.
     pub element_bytes: u64,
-    /// Elements in all dimensions.
+    /// Total number of elements.
     pub length: u64,
     /// Dimensions; one for simple arrays.
     pub dimensions: Vec<Dimension>,
@@ -45,12 +45,12 @@ impl ArrayShape {
 }
 
 impl Values {
-    /// The shape of the array at `address`. `None` where it is no array, or its lengths are absent or inconsistent.
+    /// The shape of the array at `address`. `None` if it is not an array, or its lengths are absent or inconsistent.
     pub fn array(&self, info: &MethodTableInfo, address: Addr) -> Option<ArrayShape> {
         info.is_array.then_some(())?;
         let word = self.memory.ptr_bytes();
         let length = self.component_count(address)?;
-        // The base size counts the header word before the object and everything up to the first element.
+        // The base size covers the header word before the object and everything up to the first element.
         let data = address.plus(u64::from(info.base_size).checked_sub(word)?);
         let dimensions = match info.category {
             Category::SzArray => vec![Dimension { length, lower_bound: 0 }],
@@ -62,7 +62,7 @@ impl Values {
         Some(ArrayShape { data, element_bytes: u64::from(info.component_size), length: u64::from(length), dimensions, element })
     }
 
-    /// Lengths of all dimensions, then their lower bounds, behind the fixed part of an array object.
+    /// Lengths of all dimensions, then their lower bounds, after the fixed part of an array object.
     fn dimensions(&self, info: &MethodTableInfo, address: Addr) -> Option<Vec<Dimension>> {
         let rank = u64::from(self.types.names().rank(info)?);
         let bounds = address.plus(self.types.objects().array_bytes()?);

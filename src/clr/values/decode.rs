@@ -18,18 +18,18 @@ use crate::model::{FieldValue, ValueKind};
 /// `CorElementType` of a pointer.
 const POINTER: u8 = 0x0f;
 
-/// Where a value lies and what it is.
+/// Address and type of a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// First byte.
+    /// Its address.
     pub address: Addr,
     /// `CorElementType`.
     pub element: u8,
     /// Method table of its type, for values.
     pub method_table: Option<Addr>,
-    /// Where its type is defined, for values.
+    /// Definition of its type, for values.
     pub definition: Option<Definition>,
-    /// Bytes that the value has, where that is known from what lies around it.
+    /// Size in bytes, if known from the surrounding layout.
     pub bytes: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Decoded {
         Decoded { kind, text, truncated: false, object: None, object_type: None, fields: Vec::new() }
     }
 
-    /// One without value.
+    /// A result without value.
     pub(super) fn bare(kind: ValueKind, text: &str) -> Decoded {
         Decoded::new(kind, Text { value: Value::Null, text: text.into() })
     }
@@ -63,7 +63,7 @@ impl Decoded {
     }
 }
 
-/// What remains of the limits while one value is read.
+/// Remaining limits while a value is decoded.
 #[derive(Debug)]
 pub(super) struct Budget {
     depth: u32,
@@ -80,40 +80,33 @@ pub struct Values {
 }
 
 impl Values {
-    /// A reader of values of these types.
+    /// Creates a reader of values of these types.
     pub fn new(types: &Arc<Types>, limits: ValueLimits) -> Values {
         Values { types: Arc::clone(types), memory: Arc::clone(&types.memory), limits, enums: Enums::default() }
     }
 
-    /// The types that values are read with.
+    /// The types.
     pub fn types(&self) -> &Arc<Types> {
         &self.types
     }
 
-    /// The caps in force.
+    /// The limits in force.
     pub fn limits(&self) -> &ValueLimits {
         &self.limits
     }
 
-    /// The number of elements, or characters, that an object of variable size says it has.
+    /// The number of elements or characters of a variable-size object.
     pub fn component_count(&self, address: Addr) -> Option<u32> {
         self.types.objects().component_count(address)
     }
 
-    /// Method table of the object at `address`, where there is one.
+    /// Method table of the object at `address`, if any.
     pub fn method_table(&self, address: Addr) -> Option<Addr> {
         let mt = self.types.objects().method_table(address)?;
         (self.types.names().method_tables().is_valid(mt) == Ok(true)).then_some(mt)
     }
 
-    /// The value of the instance field `field` of what starts at `start`: an object, or `start` so chosen that a
-    /// structure's data lies one pointer behind it.
-    pub fn field(&self, field: &Field, start: Addr) -> FieldValue {
-        let mut budget = self.budget();
-        self.field_within(field, start, 0, None, &mut budget)
-    }
-
-    /// All instance fields of the object at `address`, whose method table is `mt`; `None` where they are not known.
+    /// All instance fields of the object at `address` with method table `mt`; `None` if unknown.
     pub fn fields(&self, mt: Addr, address: Addr) -> Option<Vec<FieldValue>> {
         let list = self.types.instance_fields(mt)?;
         let info = self.types.names().method_tables().read(mt).ok()?;
@@ -121,8 +114,8 @@ impl Values {
         Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, address, 0, end, &mut self.budget())).collect())
     }
 
-    /// The instance field with this number of the type at `mt`; `start` as in [`Values::field`]. Like [`Values::fields`], but
-    /// only one of them.
+    /// The instance field with this number of the type at `mt`; `start` is an object's address, or so chosen that a
+    /// structure's data begins one pointer behind it.
     pub fn nth_field(&self, mt: Addr, index: usize, start: Addr) -> Option<FieldValue> {
         let list = self.types.instance_fields(mt)?;
         let info = self.types.names().method_tables().read(mt).ok()?;
@@ -130,18 +123,18 @@ impl Values {
         Some(self.field_within(list.get(index)?, start, 0, end, &mut self.budget()))
     }
 
-    /// Where the value of a field lies, of what starts at `start`, and what it is.
+    /// Address and type of a field; `start` as in [`Values::field`].
     pub fn place(field: &Field, start: Addr) -> Place {
         place_of(field, start.plus(field.offset), None)
     }
 
-    /// The value at `place`, under a name of the caller's.
+    /// The value at `place`, with the given name.
     pub fn value(&self, name: String, type_name: String, place: &Place) -> FieldValue {
         let decoded = self.decode(place, &mut self.budget());
         finish(name, type_name, None, None, Some(place.address), decoded)
     }
 
-    /// A field of statics whose place cannot be read, or is not there yet.
+    /// A static field with an unknown location, or not yet allocated.
     pub fn nowhere(&self, field: &Field, kind: ValueKind, text: &str) -> FieldValue {
         let declaring = Some(self.types.names().name(field.declaring).name.clone());
         finish(field.name.clone(), field.type_name.clone(), declaring, None, None, Decoded::bare(kind, text))
@@ -166,7 +159,7 @@ impl Values {
         range.map(value).collect()
     }
 
-    /// What the elements of an array are; the address is that of the first.
+    /// Type of an array's elements, with the address of the first.
     pub fn element_place(&self, shape: &ArrayShape) -> Place {
         let plain =
             |element| Place { address: shape.data, element, method_table: None, definition: None, bytes: Some(shape.element_bytes) };
@@ -190,7 +183,7 @@ impl Values {
         Some(self.value("value".into(), self.types.names().name(info.address).name.clone(), &place))
     }
 
-    /// What lies inside the box at `address`; `None` where its type is no structure, enum or primitive.
+    /// Address and type of the boxed value at `address`; `None` if it is not a structure, enum or primitive.
     pub fn box_place(&self, info: &MethodTableInfo, address: Addr) -> Option<Place> {
         (info.category == Category::ValueType && !info.is_string).then_some(())?;
         Some(Place {
@@ -202,7 +195,7 @@ impl Values {
         })
     }
 
-    /// The text of the string object at `address` with the number of its characters; `None` where it is absent.
+    /// The text of the string object at `address` with its length in characters; `None` if absent.
     pub fn string(&self, address: Addr) -> Option<(String, u32)> {
         self.types.strings().text(address, self.limits.string_chars)
     }
@@ -216,7 +209,7 @@ impl Values {
         u64::from(info.base_size).saturating_sub(self.memory.ptr_bytes())
     }
 
-    /// `shift` is what the offsets of structures are less by than those of objects.
+    /// `shift`: what to subtract from offsets in structures, which lack the method table pointer.
     fn field_within(&self, field: &Field, start: Addr, shift: u64, end: Option<u64>, budget: &mut Budget) -> FieldValue {
         let address = start.plus(field.offset);
         let bytes = end.and_then(|e| e.checked_sub(field.offset));
@@ -300,7 +293,7 @@ impl Values {
         let tables = self.types.names().method_tables();
         let is_enum = match place.method_table.and_then(|mt| tables.read(mt).ok()) {
             Some(info) => tables.is_enum(&info),
-            // A structure in the signature that the runtime keeps as a primitive is an enum.
+            // A structure in the signature that the runtime stores as a primitive is an enum.
             None => place.definition.is_some_and(|d| !self.types.is_primitive_definition(d)),
         };
         if is_enum && let (Some(definition), Some(number)) = (place.definition, self.number(element, bits)) {
@@ -346,7 +339,7 @@ impl Values {
         let info = place.method_table.and_then(|mt| tables.read(mt).ok());
         let Some((info, list)) = info.and_then(|i| Some((i, self.types.instance_fields(i.address)?))) else { return self.raw(place) };
         let pointer = self.memory.ptr_bytes();
-        // Offsets count from the start of a box, one pointer before the data.
+        // Offsets are relative to the start of a box, one pointer before the data.
         let start = place.address.minus(pointer)?;
         if tables.is_nullable(&info) {
             return self.nullable(&list, start, budget);
@@ -379,13 +372,13 @@ impl Values {
         Some(out)
     }
 
-    /// Whether a structure has more data than its one field: inline arrays and fixed buffers, of which only the first
-    /// element is a field.
+    /// Whether a structure is larger than its only field: inline arrays and fixed buffers, of which only the first element is
+    /// a field.
     fn is_longer(&self, info: &MethodTableInfo, list: &[Field]) -> bool {
         let [one] = list else { return false };
         let word = self.memory.ptr_bytes();
         let bytes = Primitive::of(one.element).and_then(|p| p.bytes(word)).or(one.is_reference().then_some(word));
-        // Less than a word may be padding.
+        // Less than a word can be padding.
         bytes.is_some_and(|b| self.instance_end(info).saturating_sub(word).saturating_sub(b) >= word)
     }
 
@@ -420,7 +413,7 @@ fn place_of(field: &Field, address: Addr, bytes: Option<u64>) -> Place {
     Place { address, element: field.element, method_table: field.method_table, definition: field.definition, bytes }
 }
 
-/// Where each field ends at the latest: where the next one begins, or the object ends.
+/// Upper bound for the end of each field: the start of the next one, or the end of the object.
 fn ends(list: &[Field], end: u64) -> Vec<Option<u64>> {
     let mut starts: Vec<u64> = list.iter().map(|f| f.offset).collect();
     starts.sort_unstable();

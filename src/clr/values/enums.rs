@@ -9,14 +9,14 @@ use crate::clr::fields::{Definition, Types};
 
 /// `FieldAttributes.Literal`.
 const LITERAL: u32 = 0x40;
-/// Names of one enum that are remembered.
+/// Maximum cached names per enum.
 const MAX_NAMES: usize = 1 << 16;
-/// Names of one combined value.
+/// Maximum names in a combined value.
 const MAX_PARTS: usize = 64;
 
 type Literals = Vec<(u64, String)>;
 
-/// The names of all enums met so far.
+/// The names of all enums seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Enums {
     known: Mutex<FxHashMap<Definition, Arc<Literals>>>,
@@ -32,7 +32,7 @@ impl Enums {
         Arc::clone(self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(definition).or_insert(list))
     }
 
-    /// The name of the value `bits` of an enum of `width` bits; a number where it has none.
+    /// The name of the value `bits` of an enum of `width` bits, or its number if it has none.
     pub(super) fn name(&self, types: &Types, definition: Definition, bits: u64, width: u32, number: &Text) -> Text {
         let literals = self.literals(types, definition);
         match combined(&literals, bits, mask(width)) {
@@ -61,12 +61,12 @@ fn read(types: &Types, definition: Definition) -> Option<Literals> {
     Some(named.collect())
 }
 
-/// The name of `bits`, or the names of flags that together are `bits`, as .NET prints a `[Flags]` enum, but with ` | `.
+/// The name of `bits`, or the names of flags that add up to it, as .NET prints `[Flags]` enums, but with ` | `.
 fn combined(literals: &[(u64, String)], bits: u64, mask: u64) -> Option<String> {
     if let Some((_, name)) = literals.iter().find(|(value, _)| value & mask == bits) {
         return Some(name.clone());
     }
-    // From the largest down, so that names of several flags come before those of one.
+    // In descending order, so that combined flags precede single ones.
     let mut sorted: Vec<(u64, &str)> = literals.iter().map(|(v, n)| (v & mask, n.as_str())).filter(|(v, _)| *v != 0).collect();
     sorted.sort_by_key(|(v, _)| std::cmp::Reverse(*v));
     let (mut left, mut parts) = (bits, Vec::new());

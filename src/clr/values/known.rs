@@ -1,4 +1,4 @@
-//! Structures of CoreLib that read as one value. Their fields are found by name: one that renames them is shown field by field.
+//! CoreLib structures shown as one value. Their fields are found by name; if renamed, the structure is shown by field.
 
 use super::decode::{Decoded, Values};
 use super::plain::{self, Text};
@@ -7,7 +7,7 @@ use crate::clr::fields::Field;
 use crate::model::ValueKind;
 
 impl Values {
-    /// The value of a structure with a readable form of its own. `start` lies one pointer before its data.
+    /// The value of a structure with its own text form. `start` is one pointer before its data.
     pub(super) fn known(&self, name: &str, list: &[Field], start: Addr) -> Option<Decoded> {
         let at = |field: &str| list.iter().find(|f| f.name == field).map(|f| start.plus(f.offset));
         let u64_at = |field: &str| self.memory.u64(at(field)?).ok();
@@ -33,7 +33,7 @@ impl Values {
             }
             "System.Index" => {
                 let n = i32_at("_value")?;
-                // From the end: the complement.
+                // Indices from the end are stored as complement.
                 (ValueKind::Index, Some(Text::same(if n < 0 { format!("^{}", !n) } else { n.to_string() })))
             }
             _ => return None,

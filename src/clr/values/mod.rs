@@ -1,7 +1,6 @@
 //! Values of fields and array elements.
 //!
-//! Offsets of the parts of structures come from the type's own fields, found by name: nothing is known by position. A
-//! value whose layout cannot be found is shown as bytes.
+//! Offsets within structures come from the fields of the type, found by name. Values of unknown layout are shown as bytes.
 
 mod arrays;
 mod decode;
@@ -13,14 +12,14 @@ pub use arrays::{ArrayShape, Dimension};
 pub use decode::{Place, Values};
 pub use plain::Text;
 
-/// Caps of one value; a value that hits one is `truncated`.
+/// Limits per value; a value that exceeds one is `truncated`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueLimits {
-    /// Characters of a string that are shown.
+    /// Characters shown of a string.
     pub string_chars: u32,
-    /// Depth to which structures are expanded.
+    /// Depth of structure expansion.
     pub depth: u32,
-    /// Fields of all structures of one value.
+    /// Total fields of all structures in a value.
     pub fields: u32,
     /// Bytes of a value of unknown layout.
     pub raw_bytes: u64,

@@ -1,13 +1,13 @@
-//! Readable forms of numbers, characters, dates and the like. Pure functions of the bytes.
+//! Text forms of numbers, characters, dates and the like. Pure functions of the bytes.
 
 use std::fmt::Write;
 
 use serde_json::{Number, Value};
 
-/// A value with its text: what a decoder returns.
+/// A decoded value with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Text {
-    /// For scripts.
+    /// Value for JSON.
     pub value: Value,
     /// For display.
     pub text: String,
@@ -24,7 +24,7 @@ const SECONDS_PER_DAY: u64 = 86_400;
 const TICKS_PER_DAY: u64 = TICKS_PER_SECOND * SECONDS_PER_DAY;
 /// `DateTime.MaxValue.Ticks`.
 const MAX_TICKS: u64 = 3_155_378_975_999_999_999;
-/// Scale of a decimal: digits behind the point.
+/// Maximum scale of a decimal: digits after the point.
 const MAX_SCALE: u32 = 28;
 
 /// An integer of the `CorElementType` from its zero-extended bytes.
@@ -59,14 +59,14 @@ pub(super) fn float(value: f64, text: String) -> Text {
     }
 }
 
-/// A `float`: the shortest digits that mean the same number, also in JSON.
+/// A `float`, with the shortest digits that round-trip, also in JSON.
 pub(super) fn single(value: f32) -> Text {
     let text = value.to_string();
     let exact = text.parse().unwrap_or_else(|_| f64::from(value));
     float(exact, text)
 }
 
-/// One UTF-16 unit.
+/// A UTF-16 code unit.
 pub(super) fn character(unit: u16) -> Text {
     match char::from_u32(u32::from(unit)) {
         Some(c) => Text { value: Value::String(c.to_string()), text: format!("'{}'", escape_char(c, '\'')) },
@@ -85,7 +85,7 @@ fn escape_char(c: char, quote: char) -> String {
         '\t' => "\\t".into(),
         '\\' => "\\\\".into(),
         c if c == quote => format!("\\{c}"),
-        // Control characters and those that change the direction of the line.
+        // Control characters, and those that change the text direction.
         c if c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
             format!("\\u{:04x}", u32::from(c))
         }
@@ -93,7 +93,7 @@ fn escape_char(c: char, quote: char) -> String {
     }
 }
 
-/// A string in quotes, with what would disturb a terminal escaped.
+/// A quoted string, escaped for terminals.
 pub(super) fn quoted(text: &str, truncated: bool) -> String {
     let mut out = String::from('"');
     out.extend(text.chars().map(|c| escape_char(c, '"')));
@@ -103,7 +103,7 @@ pub(super) fn quoted(text: &str, truncated: bool) -> String {
 
 /// Year, month and day of a number of days since 0001-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Years from March on, so that the leap day is the last of its year (Howard Hinnant's civil_from_days).
+    // Years start in March, so that the leap day is the last of its year (Howard Hinnant's civil_from_days).
     let z = days.saturating_add(306);
     let era = z / 146_097;
     let day = z % 146_097;
@@ -133,7 +133,7 @@ pub(super) fn iso(ticks: u64) -> Option<String> {
     Some(format!("{year:04}-{month:02}-{day:02}T{}", clock(ticks % TICKS_PER_DAY)))
 }
 
-/// A `DateTime` from its one word: ticks, and in the two high bits the kind (0 unspecified, 1 UTC, 2 and 3 local).
+/// A `DateTime` from its single word: ticks, and the kind in the two high bits (0 unspecified, 1 UTC, 2 and 3 local).
 pub(super) fn date_time(word: u64) -> Option<Text> {
     let iso = iso(word & (u64::MAX >> 2))?;
     Some(match word >> 62 {
@@ -205,7 +205,7 @@ pub(super) fn decimal(flags: u32, high: u32, low: u64) -> Option<Text> {
     Some(Text::same(format!("{sign}{digits}")))
 }
 
-/// Bytes in the order of memory.
+/// Bytes in memory order.
 pub(super) fn hex(bytes: &[u8]) -> Text {
     let mut out = String::with_capacity(bytes.len().saturating_mul(2));
     for b in bytes {

@@ -57,12 +57,12 @@ pub(super) fn strict(text: &str) -> String {
 /// The sections of a descriptor. Of repeated ones, the last counts; unknown ones are skipped.
 #[derive(Default)]
 pub(super) struct File {
-    pub(super) version: Option<Item>,
-    pub(super) baseline: Option<Item>,
-    pub(super) types: Option<Pairs<Pairs<Item>>>,
-    pub(super) globals: Option<Pairs<Item>>,
-    pub(super) contracts: Option<Pairs<Item>>,
-    pub(super) sub_descriptors: Option<Pairs<Item>>,
+    pub(super) version: Option<Value>,
+    pub(super) baseline: Option<Value>,
+    pub(super) types: Option<Pairs<Pairs<Value>>>,
+    pub(super) globals: Option<Pairs<Value>>,
+    pub(super) contracts: Option<Pairs<Value>>,
+    pub(super) sub_descriptors: Option<Pairs<Value>>,
 }
 
 impl<'de> Deserialize<'de> for File {
@@ -166,13 +166,13 @@ impl Scalar {
 
 /// A value in a descriptor: a scalar, or a list of at most two of them, nested at most once; or something else.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Item {
+pub(super) enum Value {
     Scalar(Scalar),
-    List(Vec<Item>),
+    List(Vec<Value>),
     Other,
 }
 
-impl Item {
+impl Value {
     /// The number that it is or spells.
     pub(super) fn number(&self) -> Option<u64> {
         self.literal_number()
@@ -181,39 +181,39 @@ impl Item {
     /// The text, where it was written as a string.
     pub(super) fn text(&self) -> Option<&str> {
         match self {
-            Item::Scalar(Scalar::Text(t)) => Some(t),
+            Value::Scalar(Scalar::Text(t)) => Some(t),
             _ => None,
         }
     }
 
     pub(super) fn literal_number(&self) -> Option<u64> {
         match self {
-            Item::Scalar(s) => s.number(),
-            Item::List(_) | Item::Other => None,
+            Value::Scalar(s) => s.number(),
+            Value::List(_) | Value::Other => None,
         }
     }
 
     /// `[IDX]`
     pub(super) fn slot(&self) -> Option<u64> {
         match self {
-            Item::List(items) => match items.as_slice() {
-                [Item::Scalar(s)] => s.number(),
+            Value::List(items) => match items.as_slice() {
+                [Value::Scalar(s)] => s.number(),
                 _ => None,
             },
-            Item::Scalar(_) | Item::Other => None,
+            Value::Scalar(_) | Value::Other => None,
         }
     }
 
     /// `V`, `[IDX]`, `[V,"type"]`, `[[IDX],"type"]` → the value and its type.
-    pub(super) fn typed(&self) -> Option<(&Item, Option<String>)> {
+    pub(super) fn typed(&self) -> Option<(&Value, Option<String>)> {
         match self {
-            Item::List(items) => match items.as_slice() {
-                [value, Item::Scalar(Scalar::Text(t))] => Some((value, Some(t.clone()))),
-                [Item::Scalar(_)] => Some((self, None)),
+            Value::List(items) => match items.as_slice() {
+                [value, Value::Scalar(Scalar::Text(t))] => Some((value, Some(t.clone()))),
+                [Value::Scalar(_)] => Some((self, None)),
                 _ => None,
             },
-            Item::Scalar(_) => Some((self, None)),
-            Item::Other => None,
+            Value::Scalar(_) => Some((self, None)),
+            Value::Other => None,
         }
     }
 }
@@ -229,56 +229,56 @@ struct ItemVisitor {
 }
 
 impl<'de> Visitor<'de> for ItemVisitor {
-    type Value = Item;
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("any value")
     }
 
-    fn visit_u64<E>(self, v: u64) -> Result<Item, E> {
-        Ok(Item::Scalar(Scalar::Number(v)))
+    fn visit_u64<E>(self, v: u64) -> Result<Value, E> {
+        Ok(Value::Scalar(Scalar::Number(v)))
     }
 
-    fn visit_i64<E>(self, v: i64) -> Result<Item, E> {
-        Ok(Item::Scalar(Scalar::Number(v.cast_unsigned())))
+    fn visit_i64<E>(self, v: i64) -> Result<Value, E> {
+        Ok(Value::Scalar(Scalar::Number(v.cast_unsigned())))
     }
 
-    fn visit_str<E>(self, v: &str) -> Result<Item, E> {
-        Ok(Item::Scalar(Scalar::Text(v.into())))
+    fn visit_str<E>(self, v: &str) -> Result<Value, E> {
+        Ok(Value::Scalar(Scalar::Text(v.into())))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Item, E> {
-        Ok(Item::Other)
+    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
+        Ok(Value::Other)
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Item, E> {
-        Ok(Item::Other)
+    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
+        Ok(Value::Other)
     }
 
-    fn visit_unit<E>(self) -> Result<Item, E> {
-        Ok(Item::Other)
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Other)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Item, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Item::Other)
+        Ok(Value::Other)
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Item, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
         while self.depth < 2 && items.len() < 2 {
             match seq.next_element_seed(ItemSeed { depth: self.depth.saturating_add(1) })? {
                 Some(item) => items.push(item),
-                None => return Ok(Item::List(items)),
+                None => return Ok(Value::List(items)),
             }
         }
         // Two items end a list; where more come, or lists lie deeper, it is something else.
         let more = seq.next_element::<IgnoredAny>()?.is_some();
         rest(&mut seq)?;
         if more || self.depth >= 2 {
-            return Ok(Item::Other);
+            return Ok(Value::Other);
         }
-        Ok(Item::List(items))
+        Ok(Value::List(items))
     }
 }
 
@@ -287,15 +287,15 @@ struct ItemSeed {
 }
 
 impl<'de> DeserializeSeed<'de> for ItemSeed {
-    type Value = Item;
+    type Value = Value;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Item, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(ItemVisitor { depth: self.depth })
     }
 }
 
-impl<'de> Deserialize<'de> for Item {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Item, D::Error> {
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value, D::Error> {
         deserializer.deserialize_any(ItemVisitor { depth: 0 })
     }
 }

@@ -131,6 +131,7 @@ const RUNTIMES: &[&str] = bundled![
 const GC_64: &str = include_str!("data/gc-64.json");
 const GC_32: &str = include_str!("data/gc-32.json");
 const VM_64: &str = include_str!("data/vm-64.json");
+const GC_RECORDS_64: &str = include_str!("data/gc-records-64.json");
 
 /// The bundled runtime overlays for this operating system and architecture, newest first.
 pub fn bundled(os: Os, arch: Arch) -> Vec<Overlay> {
@@ -141,11 +142,6 @@ pub fn bundled(os: Os, arch: Arch) -> Vec<Overlay> {
     };
     let fitting = RUNTIMES.iter().filter(|t| prefix(t));
     fitting.filter_map(|t| Overlay::parse(t.as_bytes(), false).ok()).filter(|o| o.fits(os, arch)).collect()
-}
-
-/// Names of all bundled overlays.
-pub fn bundled_names() -> Vec<String> {
-    RUNTIMES.iter().filter_map(|t| Overlay::parse(t.as_bytes(), false).ok()).map(|o| o.section.name).collect()
 }
 
 /// The layouts of GC structures, unchanged from .NET 8 to 10.
@@ -169,6 +165,15 @@ pub fn vm_layouts(ptr: PtrSize) -> Option<Overlay> {
     }
 }
 
+/// The GC's records of its own collections, which no release publishes; `None` for 32-bit targets, for which they were not
+/// measured. Where they are is told by their contents (`gc::collections`).
+pub fn gc_records(ptr: PtrSize) -> Option<Overlay> {
+    match ptr {
+        PtrSize::Eight => Overlay::parse(GC_RECORDS_64.as_bytes(), false).ok(),
+        PtrSize::Four => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,7 +190,8 @@ mod tests {
             assert_eq!(o.section.pointer_bytes, Some(ptr.bytes()));
             assert_eq!(o.raw.contracts, [("GC".to_string(), "c1".to_string())]);
         }
-        assert_eq!(bundled_names().len(), RUNTIMES.len());
+        assert!(gc_records(PtrSize::Eight).is_some());
+        assert_eq!(RUNTIMES.iter().filter(|t| Overlay::parse(t.as_bytes(), false).is_ok()).count(), RUNTIMES.len());
     }
 
     #[test]

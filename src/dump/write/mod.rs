@@ -33,6 +33,26 @@ pub enum WriteError {
     TooLarge(&'static str),
 }
 
+/// Ranges of memory in a container.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranges {
+    /// Approximate bytes of a range's table entry: a shorter gap costs less than a second range.
+    pub entry_bytes: u64,
+    /// The most ranges that other tools read.
+    pub most: usize,
+}
+
+impl Ranges {
+    /// Those of `container`.
+    pub fn of(container: Container) -> Ranges {
+        match container {
+            // Some readers do not support more than 65,534 program headers (`PN_XNUM`).
+            Container::ElfCore => Ranges { entry_bytes: 64, most: 60_000 },
+            Container::Minidump => Ranges { entry_bytes: 16, most: usize::MAX },
+        }
+    }
+}
+
 /// Lays out a dump with the memory `ranges` of `dump`, which must be sorted and disjoint. With `redact`, the dump is marked
 /// as redacted, and thread names, command line and registers are overwritten.
 ///

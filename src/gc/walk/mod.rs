@@ -174,7 +174,7 @@ impl Walker {
             segments,
             by_address,
             refused,
-            contexts: usable(&gc.contexts(threads)),
+            contexts: usable(&gc.contexts(threads).data),
             unmask: gc.objects.as_ref().map_err(Clone::clone)?.unmask(),
             moving: gc.facts.structures_valid == Some(false),
         };
@@ -387,7 +387,8 @@ fn order(segments: &IndexVec<SegmentIndex, SegmentModel>, memory: &Memory) -> (V
 /// space (confirmed with a thread that filled its context exactly). A *generation* context does not: during a collection it
 /// is {mem, mem}, and skipping it would lose the first object of the region.
 fn usable(contexts: &[AllocContextModel]) -> Vec<Context> {
-    let counts = |c: &&AllocContextModel| c.limit > c.pointer || (c.limit == c.pointer && c.owner == ContextOwner::Thread);
+    let counts =
+        |c: &&AllocContextModel| !c.pointer.is_null() && (c.limit > c.pointer || (c.limit == c.pointer && c.owner == ContextOwner::Thread));
     let mut out: Vec<Context> = contexts.iter().filter(counts).map(|c| Context { pointer: c.pointer, limit: c.limit }).collect();
     out.sort_by_key(|c| (c.pointer, std::cmp::Reverse(c.limit)));
     out.dedup_by_key(|c| c.pointer);

@@ -35,8 +35,6 @@ pub struct ObjectType {
     pub is_array: bool,
     /// Whether the type is collectible: its objects keep its loader allocator alive.
     pub is_collectible: bool,
-    /// Whether the type has a finalizer.
-    pub has_finalizer: bool,
     /// GcDesc of its objects.
     pub gc_desc: GcDesc,
 }
@@ -140,7 +138,6 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
         is_string: info.is_string,
         is_array: info.is_array,
         is_collectible: info.is_collectible,
-        has_finalizer: info.has_finalizer,
         gc_desc,
     })
 }

@@ -36,7 +36,7 @@ impl Writer for Csv {
 
     fn list(&self, out: &mut Out<'_>, heading: &Heading) -> io::Result<()> {
         if out.tables == 0 {
-            let names: Vec<&str> = heading.columns(Readers::Machines).map(|(_, c)| c.name).collect();
+            let names: Vec<&str> = heading.columns(Readers::Machines).map(|(_, c)| &*c.name).collect();
             writeln!(out.to, "{}", names.join(","))?;
         }
         out.tables = out.tables.saturating_add(1);
@@ -52,7 +52,8 @@ impl Writer for Csv {
             match row.cell(i) {
                 Cell::Addr(a) => to.extend_from_slice(a.hex().as_bytes()),
                 Cell::Bytes(n) | Cell::Count(n) | Cell::Id(n) => to.extend_from_slice(itoa::Buffer::new().format(n).as_bytes()),
-                Cell::Share(s) => write!(to, "{s}")?,
+                Cell::Change(n) => to.extend_from_slice(itoa::Buffer::new().format(n).as_bytes()),
+                Cell::Share(s) | Cell::Growth(s) => write!(to, "{s}")?,
                 Cell::Text(text) => field(&text, to),
                 Cell::None => {}
             }

@@ -67,7 +67,7 @@ impl Writer for Table {
 
     fn list(&self, out: &mut Out<'_>, heading: &Heading) -> io::Result<()> {
         let mut text = Vec::new();
-        line(heading, heading.columns(Readers::People).map(|(_, c)| title(c.name).into()), out.terminal, &mut text)?;
+        line(heading, heading.columns(Readers::People).map(|(_, c)| title(&c.name).into()), out.terminal, &mut text)?;
         out.to.write_all(&text)
     }
 
@@ -104,7 +104,7 @@ impl Table {
 fn grid(out: &mut Out<'_>, heading: &Heading, rows: Vec<Vec<String>>) -> io::Result<()> {
     let mut table = comfy_table::Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(heading.columns(Readers::People).map(|(_, c)| title(c.name)));
+    table.set_header(heading.columns(Readers::People).map(|(_, c)| title(&c.name)));
     for row in rows {
         table.add_row(row);
     }

@@ -1,10 +1,10 @@
 use crate::model::{HandleBy, HandleGroup, HandleModel, HandleStat, HandlesReport};
-use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::{count, plural};
 
-/// Tables omit the last column if it would be empty.
-fn handle_columns<'r>(with_secondary_type: bool) -> Columns<'r, HandleModel> {
+/// Tables omit the columns that would be empty.
+fn handle_columns<'r>(with_secondary_type: bool, with_ref_count: bool) -> Columns<'r, HandleModel> {
     columns::<HandleModel>()
         .address("address", |h| h.address)
         .text("type", 21, |h| h.kind.name())
@@ -14,6 +14,10 @@ fn handle_columns<'r>(with_secondary_type: bool) -> Columns<'r, HandleModel> {
         .text_or_none("object_type", 40, |h| h.object_type.as_deref())
         .text_or_none("secondary_type", 40, |h| h.secondary_type.as_deref())
         .only(if with_secondary_type { Readers::All } else { Readers::Machines })
+        .text_or_none("strong", 6, |h| h.strong.map(|strong| if strong { "true" } else { "false" }))
+        .only(Readers::Machines)
+        .count("ref_count", |h| h.ref_count)
+        .only(if with_ref_count { Readers::All } else { Readers::Machines })
 }
 
 fn count_columns<'r>() -> Columns<'r, HandleStat> {
@@ -32,7 +36,8 @@ fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
 impl Report for HandlesReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         if let Some(handles) = &self.handles {
-            let columns = handle_columns(handles.iter().any(|h| h.secondary_type.is_some()));
+            let with = |there: fn(&HandleModel) -> bool| handles.iter().any(there);
+            let columns = handle_columns(with(|h| h.secondary_type.is_some()), with(|h| h.ref_count.is_some()));
             to.table(Table::records("handle", handles, columns).csv(true).shown(!handles.is_empty()));
             to.gap_if(!handles.is_empty());
         } else if let Some(groups) = &self.groups {
@@ -47,5 +52,11 @@ impl Report for HandlesReport {
         let tables = if self.tables == 1 { "1 handle table".into() } else { format!("{} handle tables", self.tables) };
         let handles = if self.total == 1 { "1 handle".into() } else { format!("{} handles", count(self.total)) };
         to.line(format!("{handles} in {tables}"));
+        if let Some(n) = self.ref_counts_unknown.filter(|n| *n > 0) {
+            to.line(format!(
+                "{} without a readable reference count: may or may not keep their objects alive",
+                plural(n, "ref-counted handle")
+            ));
+        }
     }
 }

@@ -1,10 +1,13 @@
 use serde::Serialize;
 
+use super::collections::{counts_line, last_line};
 use crate::base::Addr;
-use crate::model::{AllocContextModel, ContextOwner, GenerationModel, HeapDetail, HeapModel, HeapReport, NamedCount};
+use crate::model::{
+    AllocContextModel, ContextOwner, GenerationBudget, GenerationModel, HeapDetail, HeapModel, HeapReport, NamedCount, RecordedCollection,
+};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{Cell, bytes};
+use crate::output::{Cell, bytes, count};
 
 /// One generation of one heap.
 #[derive(Serialize)]
@@ -43,12 +46,48 @@ fn part_lines(h: &HeapModel) -> impl Iterator<Item = String> {
 
 fn context_line(c: &AllocContextModel) -> String {
     let owner = match (c.owner, c.owner_id, c.heap) {
-        (ContextOwner::Thread, Some(id), _) => format!("thread {id}"),
-        (ContextOwner::Generation, Some(g), Some(heap)) => format!("generation {g} of heap {heap}"),
-        (other, ..) => other.to_string(),
+        (ContextOwner::Thread, Some(id), _) => format!("allocation context of thread {id}"),
+        (ContextOwner::Generation, Some(g), Some(heap)) => format!("allocation context of generation {g} of heap {heap}"),
+        (other, ..) => format!("{other} allocation context"),
     };
     let left = c.limit.since(c.pointer).unwrap_or(0);
-    format!("allocation context of {owner}: {} to {} ({} free)", c.pointer, c.limit, bytes(left))
+    let range = if c.pointer.is_null() { "empty".to_string() } else { format!("{} to {} ({} free)", c.pointer, c.limit, bytes(left)) };
+    let total = |n: Option<u64>, of: &str| n.map_or_else(String::new, |n| format!(", {} allocated in {of}", bytes(n)));
+    let (soh, uoh) = (total(c.allocated_bytes, "SOH"), total(c.allocated_bytes_uoh, "LOH and POH"));
+    format!("{owner}: {range}{soh}{uoh}")
+}
+
+fn budget_columns<'r>() -> Columns<'r, GenerationBudget> {
+    columns::<GenerationBudget>()
+        .text("generation", 10, |b| b.generation.name())
+        .count("collections", |b| b.collections)
+        .count("last_collection", |b| b.last_collection)
+        .count("last_us", |b| b.last_duration_us)
+        .bytes("budget", |b| b.budget)
+        .made("budget_left", 12, |b| format!("{}{}", if b.budget_left < 0 { "-" } else { "" }, count(b.budget_left.unsigned_abs())))
+        .right()
+        .bytes("size_before", |b| b.size_before)
+        .bytes("survived", |b| b.survived)
+        .bytes("pinned_survived", |b| b.pinned_survived)
+        .bytes("promoted", |b| b.promoted)
+        .bytes("size_after", |b| b.size_after)
+        .bytes("fragmentation", |b| b.fragmentation)
+}
+
+fn recorded_columns<'r>() -> Columns<'r, RecordedCollection> {
+    columns::<RecordedCollection>()
+        .count("gc", |r| r.index)
+        .text("kind", 14, |r| r.kind.name())
+        .count("generation", |r| r.generation)
+        .text("mode", 10, |r| if r.compacting { "compacting" } else { "sweeping" })
+        .made("pauses_us", 12, |r| r.pauses_us.iter().map(u64::to_string).collect::<Vec<_>>().join(" + "))
+        .right()
+        .bytes("promoted", |r| r.promoted_bytes)
+        .count("pinned", |r| r.pinned_objects)
+        .count("finalizable", |r| r.finalization_pending)
+        .bytes("heap", |r| r.heap_bytes)
+        .bytes("fragmented", |r| r.fragmented_bytes)
+        .bytes("committed", |r| r.committed_bytes)
 }
 
 impl Report for HeapReport {
@@ -77,6 +116,12 @@ impl Report for HeapReport {
         }
         to.lines(self.heaps.iter().flat_map(part_lines));
         to.lines(self.allocation_contexts.iter().map(context_line));
+        if let Some(c) = &self.collections {
+            to.gap();
+            to.line(format!("Collections: {}", counts_line(c)));
+            to.lines(c.last.iter().map(|l| format!("last: {}", last_line(l))));
+            to.table(Table::new(&c.recorded, recorded_columns()).shown(!c.recorded.is_empty()));
+        }
         for h in &self.heaps {
             if let Some(d) = &h.detail {
                 to.gap();
@@ -85,12 +130,16 @@ impl Report for HeapReport {
                     None => format!("Heap {}", h.index),
                 });
                 to.facts(facts(d));
+                if let Some(budgets) = &d.budgets {
+                    to.table(Table::new(budgets, budget_columns()));
+                }
             }
         }
         let details = self.heaps.iter().filter_map(|h| Some(Detail { heap: h.index, address: h.address, detail: h.detail.as_ref()? }));
         to.table(Table::records("heap-detail", details, columns::<Detail<'r>>()));
         to.records("allocation-context", &self.allocation_contexts);
         to.record("totals", &self.totals);
+        to.records("collections", &self.collections);
     }
 }
 

@@ -1,4 +1,5 @@
-use crate::model::{GcKind, GcLayout, GcModel, InfoReport, LayoutSource};
+use super::collections::{counts_line, last_line, recorded_line};
+use crate::model::{AnswerBasis, AnswerKind, GcKind, GcLayout, GcModel, InfoReport, LayoutSource};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count};
@@ -35,7 +36,8 @@ impl Report for InfoReport {
             to.line("This dump answers:");
             to.lines(self.answers.iter().map(|a| {
                 let reason = a.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
-                format!("  {:<10} {}{reason}", a.command, a.answer)
+                let unwalked = if a.basis == AnswerBasis::Bound && a.answer == AnswerKind::Full { " (not walked)" } else { "" };
+                format!("  {:<10} {}{unwalked}{reason}", a.command, a.answer)
             }));
         }
         if let Some(next) = &self.next {
@@ -98,6 +100,11 @@ impl InfoReport {
                 _ => None,
             };
             fact("gc running", running);
+            if let Some(c) = &gc.collections {
+                fact("collections", Some(counts_line(c)));
+                fact("last gc", c.last.as_ref().map(last_line));
+                fact("last finished", c.recorded.first().map(recorded_line));
+            }
         }
         fact("contracts", (!self.contracts.is_empty()).then(|| self.contracts.join(" ")));
         out

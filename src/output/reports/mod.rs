@@ -1,7 +1,9 @@
 //! Descriptions of the answers.
 
 mod bridge;
+mod collections;
 mod contracts;
+mod diff;
 mod exceptions;
 mod finalizers;
 mod fragmentation;
@@ -20,6 +22,7 @@ mod statics;
 mod strings;
 mod survival;
 mod threads;
+mod track;
 mod trim;
 mod types;
 mod verify;

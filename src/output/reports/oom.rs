@@ -10,10 +10,10 @@ fn oom_columns<'r>() -> Columns<'r, OomModel> {
         .address("reserved", |o| o.reserved)
         .address("allocated", |o| o.allocated)
         .count("gc_index", |o| o.gc_index)
-        .made("fgm", 24, |o| o.fgm.to_string())
+        .made("fgm", 24, |o| o.fgm.map(|f| f.to_string()))
         .bytes("size", |o| o.size)
         .count("available_pagefile_mb", |o| o.available_pagefile_mb)
-        .text("loh", 4, |o| if o.loh { "true" } else { "false" })
+        .text_or_none("loh", 4, |o| o.loh.map(|loh| if loh { "true" } else { "false" }))
 }
 
 impl Report for OomReport {

@@ -13,6 +13,9 @@ fn place_columns<'r>() -> Columns<'r, WhereReport> {
         .count("heap", |p| p.segment.as_ref().map(|s| s.heap))
         .text_or_none("generation", 10, |p| p.segment.as_ref().map(|s| s.generation.name()))
         .text("text", 60, |p| &p.text)
+        .text_or_none("name", 60, |p| p.name.as_deref())
+        .address("target", |p| p.target)
+        .text_or_none("target_type", 60, |p| p.target_type.as_deref())
 }
 
 impl Report for WhereReport {
@@ -23,6 +26,8 @@ impl Report for WhereReport {
         if let Some(range) = self.range {
             to.line(format!("range {} to {}", range.start, range.end));
         }
+        let more = [("module", self.module), ("EEClass", self.class)];
+        to.lines(more.into_iter().filter_map(|(what, at)| Some(format!("{what} {}", at?))));
         if !self.captured {
             to.line("The byte at this address is not in the dump.");
         }

@@ -1,9 +1,9 @@
 use crate::model::{
     CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedObject, RetainedReport, RetainedType,
-    RootCoverageModel, RootModel, Stacks, Suspect, TreeRow,
+    RootCoverageModel, RootModel, Suspect, TreeRow,
 };
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{bytes, count, plural};
 
 fn object_columns<'r>() -> Columns<'r, RetainedObject> {
@@ -46,28 +46,44 @@ fn tree_columns<'r>() -> Columns<'r, TreeRow> {
         })
 }
 
+/// Adds the columns of the best root, for CSV only: tables print roots as lines.
+fn root_columns<'r, T: 'r>(before: Columns<'r, T>, roots: fn(&T) -> &[RootModel]) -> Columns<'r, T> {
+    before
+        .text_or_none("root_kind", 20, move |row| roots(row).first().map(|r| r.kind.name()))
+        .only(Readers::Machines)
+        .address("root_address", move |row| roots(row).first().and_then(|r| r.address))
+        .only(Readers::Machines)
+        .text_or_none("root", 60, move |row| roots(row).first().map(|r| r.label.as_str()))
+        .only(Readers::Machines)
+}
+
 fn suspect_columns<'r>() -> Columns<'r, Suspect> {
-    columns::<Suspect>()
+    let suspects = columns::<Suspect>()
         .text("kind", 6, |s| s.kind.name())
         .address("address", |s| s.address)
         .count("count", |s| s.count)
         .bytes("retained", |s| s.retained)
         .share("share", |s| s.share)
         .width(7)
-        .text("type", 60, |s| &s.type_name)
+        .text("type", 60, |s| &s.type_name);
+    root_columns(suspects, |s| &s.roots)
+        .address("accumulation", |s| s.accumulation.as_ref().map(|o| o.address))
+        .only(Readers::Machines)
+        .text_or_none("accumulation_type", 60, |s| s.accumulation.as_ref().map(|o| o.type_name.as_str()))
+        .only(Readers::Machines)
 }
 
-/// Root coverage: a line of complete kinds, then a line per other kind; conservative kinds share one line.
+/// Root coverage: a line of complete kinds, then a line per other kind; stacks and registers share one.
 pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCoverageModel]) {
     let complete: Vec<&str> = coverage.iter().filter(|c| c.coverage == CoverageKind::Complete).map(|c| c.kind.name()).collect();
     if !complete.is_empty() {
         to.line(format!("roots: complete: {}", complete.join(", ")));
     }
-    let conservative = |c: &RootCoverageModel| c.coverage == CoverageKind::Conservative;
-    if coverage.iter().any(conservative) {
-        to.line("Stacks and registers were scanned conservatively; some roots may be stale");
+    let scanned = |c: &RootCoverageModel| c.kind.is_of_stacks() && c.coverage == CoverageKind::Conservative;
+    if coverage.iter().any(scanned) {
+        to.line("Stacks and registers were scanned conservatively; some roots may be stale (--stacks none leaves them out)");
     }
-    to.lines(coverage.iter().filter(move |c| c.coverage != CoverageKind::Complete && !conservative(c)).map(|c| {
+    to.lines(coverage.iter().filter(move |c| c.coverage != CoverageKind::Complete && !scanned(c)).map(|c| {
         let reason = c.reason.as_ref().map_or_else(String::new, |r| format!(": {r}"));
         format!("roots: {}: {}{reason}", c.coverage.name(), c.kind.name())
     }));
@@ -125,9 +141,6 @@ impl Report for RetainedReport {
             count(t.objects.saturating_sub(t.reachable_objects)),
             bytes(t.bytes.saturating_sub(t.reachable_bytes)),
         ));
-        if self.stacks == Stacks::Fallback {
-            to.line("Stack values count only where nothing else holds the object (--stacks all|none)");
-        }
         root_coverage(to, &self.coverage);
         to.records("coverage", &self.coverage);
         to.record("totals", t);
@@ -183,17 +196,18 @@ fn node_line(n: &PathNode) -> String {
     format!("{}{objects}{}  → {}, {}{example}", indent(n.depth), n.name, plural(n.targets, "object"), bytes(n.bytes))
 }
 
-/// Path index, step index, step.
-type Step<'r> = (u64, u64, &'r PathStep);
+/// Path index, step index, path, step.
+type Step<'r> = (u64, u64, &'r PathModel, &'r PathStep);
 
 fn step_columns<'r>() -> Columns<'r, Step<'r>> {
-    columns::<Step<'r>>()
+    let steps = columns::<Step<'r>>()
         .count("path", |s| s.0)
         .count("step", |s| s.1)
-        .address("address", |s| s.2.address)
-        .bytes("size", |s| s.2.size)
-        .text_or_none("field", 30, |s| s.2.field.as_deref())
-        .text("type", 60, |s| &s.2.type_name)
+        .address("address", |s| s.3.address)
+        .bytes("size", |s| s.3.size)
+        .text_or_none("field", 30, |s| s.3.field.as_deref())
+        .text("type", 60, |s| &s.3.type_name);
+    root_columns(steps, |s| &s.2.roots)
 }
 
 fn path_lines(p: &PathModel) -> impl Iterator<Item = String> {
@@ -203,7 +217,7 @@ fn path_lines(p: &PathModel) -> impl Iterator<Item = String> {
 
 impl Report for PathsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let steps = |(p, n): (&'r PathModel, u64)| p.steps.iter().zip(0u64..).map(move |(s, i)| (n, i, s));
+        let steps = |(p, n): (&'r PathModel, u64)| p.steps.iter().zip(0u64..).map(move |(s, i)| (n, i, p, s));
         to.table(Table::new(self.paths.iter().zip(1u64..).flat_map(steps), step_columns()).csv(true).shown(false));
         if self.targets > 1 || self.reachable == 0 {
             to.line(format!("{} of {} objects are reachable from roots", count(self.reachable), count(self.targets)));

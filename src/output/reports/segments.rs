@@ -10,8 +10,10 @@ fn segment_columns<'r>() -> Columns<'r, SegmentModel> {
         .address("address", |s| s.address)
         .address("start", |s| s.start)
         .address("allocated", |s| s.allocated)
+        .address("stored_allocated", |s| s.stored_allocated)
         .address("committed", |s| s.committed)
         .address("reserved", |s| s.reserved)
+        .address("next", |s| s.next)
         .bytes("allocated_bytes", |s| s.allocated_bytes)
         .bytes("committed_bytes", |s| s.committed_bytes)
         .made("flags", 20, |s| s.flags.join(" "))
@@ -39,16 +41,23 @@ fn region_columns<'r>() -> Columns<'r, RegionModel> {
         .text("list", 14, |r| r.list.name())
         .count("heap", |r| r.heap)
         .text_or_none("size_class", 10, |r| r.size_class.map(|c| c.name()))
+        .address("address", |r| r.address)
         .address("start", |r| r.range.start)
         .address("end", |r| r.range.end)
         .bytes("bytes", |r| r.bytes)
+        .address("allocated", |r| r.segment.as_ref().map(|s| s.allocated))
+        .address("reserved", |r| r.segment.as_ref().map(|s| s.reserved))
+        .address("used", |r| r.segment.as_ref().and_then(|s| s.used))
+        .address("next", |r| r.segment.as_ref().map(|s| s.next))
+        .made("flags", 20, |r| r.segment.as_ref().map(|s| s.flags.join(" ")))
 }
 
 impl Report for SegmentsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let some = !self.segments.is_empty();
         let walked = self.segments.iter().any(|s| s.walk.is_some());
-        if !some {
+        // With `--at`, a region may be the answer.
+        if !some && self.regions.as_ref().is_none_or(Vec::is_empty) {
             to.line("No segment could be read.");
         }
         to.table(Table::records("segment", &self.segments, segment_columns()).csv(!walked && self.regions.is_none()).shown(some));

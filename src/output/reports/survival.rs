@@ -159,8 +159,10 @@ impl Report for UnreachableReport {
             to.gap();
         }
         to.records("class", &self.classes);
-        to.facts(self.classes.iter().map(|c| (c.class.name(), objects(c.count, c.bytes))).collect::<Vec<_>>());
-        to.facts([("total          ", sum(&self.unreachable)), ("reachable      ", sum(&self.reached))]);
+        // One list, so that classes and totals align.
+        let classes = self.classes.iter().map(|c| (c.class.name(), objects(c.count, c.bytes)));
+        let totals = [("total", sum(&self.unreachable)), ("reachable", sum(&self.reached))];
+        to.facts(classes.chain(totals).collect::<Vec<_>>());
         to.record("totals", UnreachableTotals { reached: &self.reached, unreachable: &self.unreachable });
         to.gap();
         root_coverage(to, &self.coverage);

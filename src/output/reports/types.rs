@@ -1,6 +1,6 @@
 use super::statics::static_columns;
 use crate::base::Addr;
-use crate::model::{Generics, LayoutField, TypeBrief, TypeLayout, TypesReport};
+use crate::model::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -32,7 +32,7 @@ fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
         (l.generic == Generics::Definition, "generic definition"),
     ];
     let flags: Vec<&str> = flags.into_iter().filter(|f| f.0).map(|f| f.1).collect();
-    vec![
+    let mut facts = vec![
         ("Name", l.name.clone()),
         ("Category", l.category.to_string()),
         ("Flags", flags.join(", ")),
@@ -41,11 +41,19 @@ fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
         ("Class", some(l.class)),
         ("Module", format!("{} {}", some(l.module_address), l.module.clone().unwrap_or_default())),
         ("Token", l.token.clone().unwrap_or_else(|| "-".into())),
+        ("Parent", l.parent.as_ref().map_or_else(|| "-".into(), type_ref)),
         ("Bases", l.bases.join(" < ")),
         ("Interfaces", l.interfaces.map_or_else(|| "?".into(), |n| n.to_string())),
         ("Base size", l.base_size.to_string()),
         ("Component size", l.component_size.to_string()),
-    ]
+    ];
+    let name = if matches!(l.category, TypeCategory::SzArray | TypeCategory::Array) { "Element type" } else { "Argument" };
+    facts.extend(l.arguments.iter().map(|a| (name, type_ref(a))));
+    facts
+}
+
+fn type_ref(t: &TypeRef) -> String {
+    t.method_table.map_or_else(|| t.name.clone(), |mt| format!("{mt} {}", t.name))
 }
 
 impl Report for TypesReport {

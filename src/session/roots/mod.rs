@@ -1,4 +1,4 @@
-//! Roots: what keeps objects alive from outside the heap, and how completely a dump shows each kind.
+//! GC roots, and how completely the dump contains each kind.
 
 mod stacks;
 mod statics;
@@ -9,7 +9,7 @@ use super::{Heap, Namer, Runtime};
 use crate::base::{Addr, Answer, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
-use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind};
+use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind, Stacks};
 
 /// Properties of a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,11 +22,11 @@ impl RootFlags {
     pub const PINNED: RootFlags = RootFlags(1);
     /// The object is not kept alive.
     pub const WEAK: RootFlags = RootFlags(2);
-    /// The reference leads into the object, not to its start.
+    /// An interior pointer.
     pub const INTERIOR: RootFlags = RootFlags(4);
-    /// It counts only while a reference count, or another collector, says so.
+    /// Counts only while a reference count, or another collector, says so.
     pub const REF_COUNTED: RootFlags = RootFlags(8);
-    /// A word that leads to an object; whether the program still uses it is not known.
+    /// A word that points to an object; may be stale.
     pub const CONSERVATIVE: RootFlags = RootFlags(16);
 
     const NAMES: [(RootFlags, RootFlag); 5] = [
@@ -37,12 +37,12 @@ impl RootFlags {
         (RootFlags::CONSERVATIVE, RootFlag::Conservative),
     ];
 
-    /// Both.
+    /// The union.
     pub const fn with(self, other: RootFlags) -> RootFlags {
         RootFlags(self.0 | other.0)
     }
 
-    /// Whether it has all of `other`.
+    /// Whether all flags of `other` are set.
     pub const fn has(self, other: RootFlags) -> bool {
         self.0 & other.0 == other.0
     }
@@ -63,88 +63,95 @@ index_type! {
     pub struct StaticIndex;
 }
 
-/// Where a root comes from: what its label says.
+/// Origin of a root, used for its label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A handle.
     Handle(HandleKind),
     /// The finalization queue.
     Finalizer(FinalizerState),
-    /// A word of a stack.
+    /// A stack word.
     Stack(ThreadIndex),
     /// A register.
     Register(ThreadIndex, &'static str),
     /// The handle of an exception in flight.
     Exception(ThreadIndex),
-    /// The handle of the last exception that a thread threw.
+    /// The handle of the last exception thrown by a thread.
     LastThrown(ThreadIndex),
-    /// A static field, and the thread of a thread static.
+    /// A static field, with its thread for thread statics.
     Static(StaticIndex, Option<ThreadIndex>),
 }
 
-/// A root: raw addresses, no names.
+/// A root with raw addresses, without names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Root {
-    /// What holds it.
+    /// Its kind.
     pub kind: RootKind,
-    /// Where the reference is stored; `None` for registers.
+    /// Address of the reference; `None` for registers.
     pub address: Option<Addr>,
-    /// The object, its start also where the reference leads inside.
+    /// Start of the object, even for interior pointers.
     pub object: Addr,
     /// Its properties.
     pub flags: RootFlags,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
 }
 
-/// A managed thread that has roots.
+/// A managed thread with roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootThread {
     /// Its managed id.
     pub managed_id: Option<u32>,
-    /// Its id of the operating system.
+    /// Its OS thread id.
     pub os_id: Option<u64>,
 }
 
 /// The roots of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
-    /// In the order of kinds, then of tables, queues, threads and addresses. Weak ones only where they were asked for.
+    /// Ordered by kind, then by table, queue, thread and address. Weak ones only on request.
     pub roots: Vec<Root>,
-    /// How completely this dump shows each kind asked for.
+    /// Coverage of each requested kind.
     pub coverage: Vec<RootCoverageModel>,
-    /// Dependent handles: primary and secondary object, neither of them null. Edges, not roots.
+    /// Dependent handles: primary and secondary object, both non-null. Edges, not roots.
     pub dependents: Vec<(Addr, Addr)>,
     /// The threads.
     pub threads: IndexVec<ThreadIndex, RootThread>,
     /// Names of static fields.
     pub names: IndexVec<StaticIndex, String>,
+    /// What the scan of stacks and registers could not read: notes of the answers that count them as roots.
+    pub stack_notes: Notes,
 }
 
 /// Kinds of roots to collect.
 #[derive(Clone, Debug, Default)]
 pub struct RootOptions {
-    /// Of these kinds; empty for all but weak handles.
+    /// The kinds; empty for all but weak handles.
     pub kinds: Vec<RootKind>,
-    /// Also weak handles.
+    /// Also collect weak handles.
     pub weak: bool,
+    /// Which stack and register values.
+    pub stacks: Stacks,
 }
 
 impl RootOptions {
     /// Whether roots of this kind are wanted.
     pub fn wants(&self, kind: RootKind) -> bool {
+        if kind.is_of_stacks() && self.stacks == Stacks::None {
+            return false;
+        }
         let weak = kind == RootKind::WeakHandle;
         weak && self.weak || self.kinds.contains(&kind) || self.kinds.is_empty() && !weak
     }
 
-    /// Whether objects have to be found by addresses, which takes a walk.
+    /// Whether interior addresses must be resolved, which requires a walk.
     pub fn needs_index(&self) -> bool {
         self.wants(RootKind::Stack) || self.wants(RootKind::Register)
     }
 }
 
 impl Roots {
-    /// What a root is, in words.
+    /// The label of a root.
     pub fn label(&self, root: &Root) -> String {
         let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
@@ -164,7 +171,18 @@ impl Roots {
         }
     }
 
-    /// The thread whose root it is.
+    /// A description of the root that holds for other dumps as well: without addresses, and threads by their managed ids.
+    pub fn group(&self, root: &Root) -> String {
+        let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
+        match root.origin {
+            Origin::Stack(t) => format!("stack of {}", self.thread(t, false)),
+            Origin::Register(t, _) => format!("registers of {}", self.thread(t, false)),
+            Origin::Static(i, Some(_)) => format!("{} of a thread", name(i)),
+            _ => self.label(root),
+        }
+    }
+
+    /// The thread of the root.
     pub fn thread_of(&self, root: &Root) -> Option<RootThread> {
         let (Origin::Stack(t) | Origin::Register(t, _) | Origin::Exception(t) | Origin::LastThrown(t) | Origin::Static(_, Some(t))) =
             root.origin
@@ -190,7 +208,7 @@ impl Roots {
 }
 
 impl Roots {
-    /// Collects the roots of `heap`.
+    /// Collects the roots of `heap`. What is lost of stacks is in [`Roots::stack_notes`], not in the answer's notes.
     pub(crate) fn collect(heap: &Heap, namer: &Namer, options: &RootOptions) -> Answer<Roots> {
         let notes = Collector::new();
         let roots = collect(heap, namer, options, &notes);
@@ -233,7 +251,9 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
         external_memory(runtime, notes, &mut roots);
     }
     if options.needs_index() {
-        stacks::stack_roots(heap, list, options, notes, &mut roots);
+        let of_stacks = Collector::new();
+        stacks::stack_roots(heap, list, options, &of_stacks, &mut roots);
+        roots.stack_notes = of_stacks.into_notes();
     }
     let limits = runtime.limits();
     if roots.roots.len() > limits.roots {
@@ -268,24 +288,24 @@ fn external_memory(runtime: &Runtime, notes: &Collector, roots: &mut Roots) {
     roots.cover(RootKind::ExternalMemory, CoverageKind::Unavailable, Some(why));
 }
 
-/// The threads with their indices in [`Roots::threads`], which lists the same ones.
+/// The threads with their indices in [`Roots::threads`].
 fn enumerated(threads: &[Thread]) -> impl Iterator<Item = (&Thread, ThreadIndex)> {
     threads.iter().zip(Indices::up_to(u32::MAX))
 }
 
-/// The first reason why a part of the roots is missing.
+/// The first reason for missing roots.
 fn first_loss(notes: &Notes) -> Option<String> {
     notes.first_loss().map(|n| n.message.clone())
 }
 
-/// Kind and flags of the roots that handles of a type are; `None` for dependent handles, which are edges.
+/// Kind and flags of the roots for a handle type; `None` for dependent handles, which are edges.
 fn root_of_handle(kind: HandleKind) -> Option<(RootKind, RootFlags)> {
     Some(match kind {
         HandleKind::Strong | HandleKind::Variable => (RootKind::StrongHandle, RootFlags::NONE),
         HandleKind::Pinned => (RootKind::PinnedHandle, RootFlags::PINNED),
         HandleKind::AsyncPinned => (RootKind::AsyncPinnedHandle, RootFlags::PINNED),
         HandleKind::SizedRef => (RootKind::SizedRefHandle, RootFlags::NONE),
-        // Both are strong while somebody outside says so.
+        // Both are strong while an outside owner says so.
         HandleKind::RefCounted | HandleKind::CrossReference => (RootKind::RefCountedHandle, RootFlags::REF_COUNTED),
         HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => {
             (RootKind::WeakHandle, RootFlags::WEAK)
@@ -299,7 +319,7 @@ fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &Roo
     let last: FxHashMap<Addr, ThreadIndex> = indexed().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
     let in_flight: FxHashMap<Addr, ThreadIndex> =
         indexed().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
-    // The exceptions themselves come from the threads: small dumps lack the handle tables.
+    // Exceptions are read from the threads: small dumps lack the handle tables.
     if options.wants(RootKind::Exception) {
         let mut seen = rustc_hash::FxHashSet::default();
         for (thread, i) in indexed() {
@@ -347,7 +367,7 @@ fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &Roo
         trouble = trouble.or_else(|| Some(what.clone()));
         notes.add(NoteKind::LimitHit, None, what);
     }
-    let supported = gc.supported_handles();
+    let supported = gc.handle_types();
     let mut kinds: Vec<RootKind> = Vec::new();
     for (kind, handle) in wanted.iter().filter_map(|h| Some((root_of_handle(*h)?.0, *h))) {
         if !kinds.contains(&kind) && (supported.contains(&handle) || supported.is_empty()) {

@@ -1,7 +1,7 @@
-//! The conservative scan: every word of a stack and every register that leads to an object counts as a root.
+//! The conservative stack scan: every stack word and register that points to an object counts as a root.
 //!
-//! Source: `docs/internals/gc-structures.md#conservative-stack-scan`. It misses nothing that a suspended thread holds on its
-//! stack or in its registers, and it takes stale words for roots.
+//! Source: `docs/internals/gc-structures.md#conservative-stack-scan`. It finds everything a suspended thread holds on its
+//! stack or in its registers, but also stale values.
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots, ThreadIndex, enumerated};
 use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
@@ -12,15 +12,15 @@ use crate::memory::Memory;
 use crate::model::{CoverageKind, RootKind};
 use crate::session::Heap;
 
-/// State flag of a thread that runs on its alternate signal stack: its own stack lies elsewhere.
+/// State flag of a thread that runs on its alternate signal stack instead of its own.
 const ON_ALTERNATE_STACK: u32 = 0x40;
-/// State flags of threads that have no stack (not started yet, or ended).
+/// State flags of threads without a stack (not started, or exited).
 const WITHOUT_STACK: u32 = 0x400 | 0x800;
 
-/// What the scan could not do, counted in threads.
+/// Number of threads per obstacle to the scan.
 #[derive(Default)]
 struct Lacks {
-    /// Threads that have a stack.
+    /// Threads with a stack.
     threads: u64,
     scanned: u64,
     no_registers: u64,
@@ -29,13 +29,13 @@ struct Lacks {
     elsewhere: u64,
 }
 
-/// Adds the objects that stacks and registers of `threads` lead to.
+/// Adds the objects that stacks and registers of `threads` point to.
 pub(super) fn stack_roots(heap: &Heap, threads: &[Thread], options: &RootOptions, notes: &Collector, roots: &mut Roots) {
     let mut lacks = Lacks::default();
     let memory = heap.memory();
     let index = notes.with(heap.starts());
     let stacks = ThreadStacks::new(heap.runtime().file());
-    // ThreadStacks do not share memory: all of them together cannot be longer than the dump, unless it was forged.
+    // Stacks do not overlap: unless the dump is forged, their total size cannot exceed that of the dump.
     let (mut budget, mut forged) = (memory.dump_bytes(), None);
     for (thread, thread_index) in enumerated(threads) {
         let Some(os_id) = thread.os_id.filter(|id| *id != 0) else { continue };
@@ -93,7 +93,7 @@ fn object_at(heap: &Heap, index: &ObjectStarts, address: Addr) -> Option<(Addr, 
     Some((object, RootFlags::CONSERVATIVE.with(interior)))
 }
 
-/// Looks at every word of `range`. Returns whether that is only a part of it.
+/// Scans the words of `range`. Returns whether it was only scanned in part.
 fn scan(heap: &Heap, (thread, thread_index): (&Thread, ThreadIndex), mut range: AddrRange, notes: &Collector, roots: &mut Roots) -> bool {
     let (memory, index, limits) = (heap.memory(), &heap.starts().data, heap.limits());
     let mut cut = false;
@@ -121,7 +121,7 @@ fn stack_of(memory: &Memory, stacks: &ThreadStacks<'_>, thread: &Thread, native:
     let sp = native.stack_pointer?;
     let from = Addr(sp.0.checked_next_multiple_of(memory.ptr_bytes())?);
     let mut end = stacks.of(native)?.end;
-    // The kernel joins neighbouring mappings: what the runtime or the C library knows of the stack's end is closer.
+    // The kernel merges adjacent mappings: the end known to the runtime or the C library is more precise.
     for closer in [thread.stack_base, native.thread_base].into_iter().flatten() {
         if from < closer && closer < end {
             end = closer;

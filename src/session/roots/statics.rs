@@ -7,7 +7,7 @@ use crate::clr::values::{ValueLimits, Values};
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 use crate::session::{Namer, Runtime, StaticsQuery, StaticsReader};
 
-/// Adds a root for every reference in a static field, those in its structures among them.
+/// Adds a root for every reference in a static field, including those in structures.
 pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptions, notes: &Collector, roots: &mut Roots) {
     let threads = runtime.threads_if_any();
     notes.extend(namer.type_losses());
@@ -75,7 +75,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
     }
 }
 
-/// Every reference in a value, with a name for it.
+/// Every reference in a value, with its name.
 fn references(name: &str, value: &FieldValue, out: &mut Vec<(String, Option<Addr>, Addr)>) {
     if let Some(object) = value.object.filter(|o| !o.is_null()) {
         out.push((name.to_string(), value.address, object));

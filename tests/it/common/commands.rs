@@ -1,8 +1,8 @@
-//! The commands of the registry, as tests run them: every example, its blanks filled in.
+//! Command lines for tests: the examples of the registry, with placeholders replaced.
 
 use gcdump::cli::{COMMANDS, Entry};
 
-/// Words of a command line; quotes are taken off.
+/// Words of a command line, without quotes.
 pub fn words(line: &str) -> Vec<String> {
     let (mut out, mut word, mut quoted) = (Vec::new(), None::<String>, false);
     for c in line.chars() {
@@ -20,31 +20,36 @@ pub fn words(line: &str) -> Vec<String> {
     out
 }
 
-/// Every example of every command. `DUMP`, `ADDR`, `HANDLE` and `OUT` are blanks.
+/// Whether a placeholder of examples stands for a dump: one, or several to compare.
+pub fn is_dump(word: &str) -> bool {
+    matches!(word, "DUMP" | "BEFORE" | "AFTER")
+}
+
+/// Every example of every command, with the placeholders `DUMP`, `BEFORE`, `AFTER`, `ADDR`, `HANDLE` and `OUT`.
 pub fn examples() -> impl Iterator<Item = (&'static Entry, Vec<String>)> {
     COMMANDS.iter().flat_map(|entry| entry.examples.iter().map(move |e| (entry, words(e.line))))
 }
 
-/// The examples, and `more` forms of commands. A form that does not say where its dump stands has it at the end.
+/// The examples, and `more` command lines. Without `DUMP`, a command line gets it at the end.
 pub fn forms(more: &[&[&str]]) -> Vec<Vec<String>> {
     let mut out: Vec<Vec<String>> = examples().map(|(_, words)| words).collect();
     out.extend(more.iter().map(|form| form.iter().map(ToString::to_string).collect()));
     for form in &mut out {
         assert!(COMMANDS.iter().any(|c| c.name == form[0]), "{form:?}: no such command");
-        if !form.iter().any(|w| w == "DUMP") {
+        if !form.iter().any(|w| is_dump(w)) {
             form.push("DUMP".into());
         }
     }
     out
 }
 
-/// `form` with its blanks filled in by `fill`.
+/// `form` with placeholders replaced by `fill`.
 pub fn filled(form: &[String], mut fill: impl FnMut(&str) -> Option<String>) -> Vec<String> {
     form.iter().map(|word| fill(word).unwrap_or_else(|| word.clone())).collect()
 }
 
 #[test]
-fn quotes_keep_words_together() {
+fn quoted_words_are_not_split() {
     assert_eq!(words("path --type 'A<B, C>' DUMP"), ["path", "--type", "A<B, C>", "DUMP"]);
     assert_eq!(words("a  '' 'b'c"), ["a", "", "bc"]);
 }

@@ -1,4 +1,4 @@
-//! What the integration tests share: running the program in process, and finding the real dumps.
+//! Shared by the integration tests: running gcdump in process, and finding real dumps.
 
 pub mod commands;
 
@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gcdump::Runtime;
 use gcdump::cli::{self, Exit, Streams};
-use gcdump::gc::Walker;
+use gcdump::internals::base::Addr;
+use gcdump::internals::dump::DumpFile;
+use gcdump::internals::gc::Walker;
 use serde_json::Value;
 
-/// What a run left behind.
+/// Result of a run.
 pub struct Ran {
     pub exit: Exit,
     pub out: String,
@@ -34,8 +36,8 @@ pub fn run<S: AsRef<str>>(args: &[S]) -> Ran {
     Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
-/// Runs a command on a dump and returns its envelope. No module files of this machine take part: answers must not
-/// depend on what happens to be installed.
+/// Runs a command on a dump and returns its envelope. Local module files are excluded: answers must not depend on this
+/// machine.
 pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
     let mut args: Vec<&str> = command.to_vec();
     args.extend(["--json", "--no-local-files"]);
@@ -46,12 +48,12 @@ pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
     (ran.exit, ran.json())
 }
 
-/// The small dump that lies in the repository.
+/// The small dump in the repository.
 pub fn own_dump() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/net10-wks-basics-heap.dmp.zst")
 }
 
-/// The same, unpacked once for all tests: unpacking takes longer than most answers.
+/// The same, unpacked once for all tests: unpacking takes longer than most commands.
 pub fn own_unpacked() -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     let unpack = || {
@@ -65,12 +67,12 @@ pub fn own_unpacked() -> PathBuf {
     PATH.get_or_init(unpack).clone()
 }
 
-/// How many cases to go through: the first number, or the second where `GCDUMP_TEST_FULL` is set, as `.ci/run` does.
+/// Number of cases: `quick`, or `full` if `GCDUMP_TEST_FULL` is set, as in `.ci/run`.
 pub fn cases(quick: usize, full: usize) -> usize {
     if std::env::var_os("GCDUMP_TEST_FULL").is_some() { full } else { quick }
 }
 
-/// Folder with the manifest of the shared dumps, where there is one: `GCDUMP_TEST_SHARED`, else `../shared/dumps`.
+/// Folder with the manifest of the shared dumps, if any: `GCDUMP_TEST_SHARED`, else `../shared/dumps`.
 pub fn shared() -> Option<PathBuf> {
     let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/dumps");
     let path = std::env::var_os("GCDUMP_TEST_SHARED").map_or_else(beside, PathBuf::from);
@@ -90,7 +92,7 @@ pub fn lab() -> Option<PathBuf> {
     lab.join("net10/lab").is_file().then_some(lab)
 }
 
-/// A dump of the manifest with the answers that lie beside it.
+/// A dump of the manifest with its expected answers.
 pub struct Known {
     pub name: String,
     pub path: PathBuf,
@@ -103,21 +105,21 @@ pub struct Known {
     pub expect: Option<Value>,
 }
 
-/// Runtimes of the manifest that gcdump declares unsupported, with a word that its refusal must say. `manifest` checks that
-/// they are refused; every other test leaves them out.
+/// Unsupported runtimes of the manifest, with a word that the error must contain. `manifest` checks that they are refused;
+/// all other tests skip them.
 const UNSUPPORTED: [(&str, &str); 1] = [("aot9", "NativeAOT")];
 
-/// What the refusal of a dump of this runtime must say; none where it is supported.
+/// The word that the error for a dump of this runtime must contain; `None` if it is supported.
 pub fn refusal(runtime: &str) -> Option<&'static str> {
     UNSUPPORTED.iter().find(|u| u.0 == runtime).map(|u| u.1)
 }
 
-/// The dumps of supported runtimes in the manifest that are unpacked, and the names of those that are not.
+/// The unpacked dumps of supported runtimes in the manifest, and the names of those not unpacked.
 pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) {
     every_dump(|row| refusal(row["runtime"].as_str().unwrap()).is_none() && wanted(row))
 }
 
-/// As [`known_dumps`], with those that must be refused.
+/// Like [`known_dumps`], including those that must be refused.
 pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) {
     let (mut have, mut lack) = (Vec::new(), Vec::new());
     let Some(shared) = shared() else { return (have, lack) };
@@ -150,7 +152,7 @@ pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> (Vec<Known>, Vec<String>) 
     (have, lack)
 }
 
-/// Calls `work` for each item, two at a time; the results in the order of the items.
+/// Maps `work` over `items`, two at a time; results in order.
 pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let (next, work) = (&AtomicUsize::new(0), &work);
     let worker = || {
@@ -168,15 +170,15 @@ pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec
     done.into_iter().map(|d| d.1).collect()
 }
 
-/// A dump with ClrMD's answer about it.
+/// A dump with ClrMD's answer.
 pub struct Answered {
     /// Name without `.dmp`.
     pub name: String,
     /// The unpacked dump.
     pub path: PathBuf,
-    /// What ClrMD said.
+    /// ClrMD's answer.
     pub clrmd: Value,
-    /// What the dumped program knew about itself.
+    /// The program's own records.
     pub truth: Option<Value>,
 }
 
@@ -186,8 +188,8 @@ fn json_file(path: &Path) -> Option<Value> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Every unpacked dump with an answer of ClrMD, and those of the folder `GCDUMP_TEST_EXTRA`. `GCDUMP_TEST_ONLY` selects by a
-/// part of the name. Empty, with a remark, where there are none.
+/// Every unpacked dump with a ClrMD answer, and those in the folder `GCDUMP_TEST_EXTRA`. `GCDUMP_TEST_ONLY` selects by part of
+/// the name. Prints a remark if there are none.
 pub fn answered() -> Vec<Answered> {
     let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
     let mut out = Vec::new();
@@ -212,7 +214,7 @@ pub fn answered() -> Vec<Answered> {
         names.iter().for_each(|n| add(n.trim_end_matches(".dmp"), &extra, &extra));
     }
     if out.is_empty() {
-        println!("skipped: no dumps with answers at hand");
+        println!("skipped: no dumps with answers available");
     }
     out
 }
@@ -223,7 +225,24 @@ pub fn walker(runtime: &Runtime) -> Walker {
     Walker::new(runtime.gc().unwrap(), threads).unwrap().data
 }
 
-/// An address as answers print it.
+/// An address in JSON.
 pub fn number(v: &Value) -> u64 {
-    v.as_str().and_then(|s| u64::from_str_radix(s.strip_prefix("0x")?, 16).ok()).unwrap_or_else(|| panic!("{v} is no address"))
+    v.as_str().and_then(|s| u64::from_str_radix(s.strip_prefix("0x")?, 16).ok()).unwrap_or_else(|| panic!("{v} is not an address"))
+}
+
+/// File offset of the word at `at`, if captured.
+pub fn file_offset(dump: &DumpFile, at: Addr) -> Option<usize> {
+    let range = dump.ranges.iter().find(|r| r.start <= at && at.0 + 8 <= r.start.0 + r.len)?;
+    Some((range.offset + (at.0 - range.start.0)) as usize)
+}
+
+/// A deterministic generator (xorshift64*) of numbers below its argument.
+pub fn random() -> impl FnMut(usize) -> usize {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    move |n| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
+    }
 }

@@ -1,20 +1,20 @@
-//! Text in a dump that tells something about the machine that made it: paths, environment, mounts, control groups, hosts.
+//! Finds text in a dump about the machine that made it: paths, environment, mounts, control groups, hosts.
 //!
-//! Everything readable is looked at, in UTF-8 and UTF-16. What the libraries themselves bring along is allowed, each with its
-//! reason; everything else of these kinds is reported.
+//! Scans all printable text in UTF-8 and UTF-16. Text contained in libraries is allowed, with reasons; everything else of
+//! these kinds is reported.
 
 use std::collections::BTreeSet;
 
-/// Shortest text that is looked at.
+/// Minimum length of text to examine.
 const SHORTEST: usize = 5;
-/// Longest context that is shown of a text.
+/// Maximum context shown.
 const SHOWN: usize = 100;
 
-/// What absolute Unix paths may begin with.
+/// Allowed prefixes of absolute Unix paths.
 const UNIX_PATHS: &[&str] = &[
-    // The program that was dumped; the corpus's folder for it on every machine.
+    // The dumped program; its replacement folder in the corpus.
     "/app/",
-    // The C library and its kin, where every Debian has them.
+    // The C library and others, at their standard Debian paths.
     "/usr/lib/x86_64-linux-gnu/",
     "/lib/x86_64-linux-gnu/",
     "/lib64/ld-linux-x86-64.so.2",
@@ -22,9 +22,9 @@ const UNIX_PATHS: &[&str] = &[
     "/etc/localtime",
     "/usr/share/zoneinfo/",
     "/memfd:doublemapper",
-    // Names of what a process asks about itself; what it was told is looked for by `WORDS`.
+    // Files that a process reads about itself; their contents are found by `WORDS`.
     "/proc/self/",
-    // Where Microsoft builds the libraries: names of their symbol files.
+    // Microsoft's build folders: paths of symbol files.
     "/_/src/runtime/artifacts/obj/",
     "/__w/1/s/",
     // The requests of the `http` scenario, to its own server.
@@ -32,16 +32,16 @@ const UNIX_PATHS: &[&str] = &[
     "/post/",
 ];
 
-/// Paths that are constants of the libraries as they are, and not of what lies behind them.
+/// Exact paths that are constants in libraries; paths below them are not allowed.
 const WHOLE_PATHS: &[&str] = &[
     "/app",
     "/proc",
     "/proc/",
     "/proc/self",
-    // Where the dynamic linker searches.
+    // Search paths of the dynamic linker.
     "/lib/x86_64-linux-gnu",
     "/usr/lib/x86_64-linux-gnu",
-    // Where System.Console looks for descriptions of terminals.
+    // Search paths of System.Console for terminfo.
     "/etc/terminfo",
     "/lib/terminfo",
     "/usr/share/terminfo",
@@ -49,18 +49,18 @@ const WHOLE_PATHS: &[&str] = &[
     "/usr/local/share/terminfo",
 ];
 
-/// What Windows paths may begin with.
+/// Allowed prefixes of Windows paths.
 const WINDOWS_PATHS: &[&str] = &[
-    // The program that was dumped.
+    // The dumped program.
     "Z:\\app\\",
     "C:\\app\\",
-    // The system's libraries; Wine's are there as well.
+    // System libraries, including Wine's.
     "C:\\windows\\system32\\",
-    // Where Microsoft builds the libraries: names of their symbol files.
+    // Microsoft's build folders: paths of symbol files.
     "D:\\a\\_work\\1\\s\\",
 ];
 
-/// First folders of the paths that are looked for. Two letters between two slashes are no path.
+/// First folders of paths to find. Two letters between slashes are not a path.
 const UNIX_ROOTS: &[&str] = &[
     "app",
     "bin",
@@ -98,7 +98,7 @@ const UNIX_ROOTS: &[&str] = &[
     "__w",
 ];
 
-/// Environment variables that tell where and how somebody works. `DOTNET_*` say how the dump was made, and stay.
+/// Environment variables about the user or machine. `DOTNET_*` describe how the dump was made and are kept.
 const VARIABLES: &[&str] = &[
     "PATH",
     "HOME",
@@ -136,7 +136,7 @@ const VARIABLES: &[&str] = &[
 ];
 const VARIABLE_PREFIXES: &[&str] = &["LC_", "XDG_", "SSH_", "WINE", "PROCESSOR_", "KUBERNETES_", "GITHUB_", "CI_", "AWS_", "AZURE_"];
 
-/// Words of mount tables, control groups, containers and hosts.
+/// Words in mount tables, control groups, containers and host names.
 const WORDS: &[&str] = &[
     "relatime",
     "noatime",
@@ -164,7 +164,7 @@ const WORDS: &[&str] = &[
     "nameserver ",
 ];
 
-/// Texts of the machine in `dump`, each once.
+/// Distinct text about the machine in `dump`.
 pub fn of_the_machine(dump: &[u8]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -191,7 +191,7 @@ fn printable(byte: u8) -> bool {
     (0x20..0x7f).contains(&byte)
 }
 
-/// Calls `found` with every stretch of printable ASCII in `bytes`, of units of `width` bytes.
+/// Calls `found` with every run of printable ASCII in `bytes`, in units of `width` bytes.
 fn runs(bytes: &[u8], width: usize, mut found: impl FnMut(&[u8])) {
     let text = |unit: &[u8]| printable(unit[0]) && unit[1..].iter().all(|b| *b == 0);
     let mut start = 0;
@@ -246,7 +246,7 @@ fn look_at(text: &str, found: &mut BTreeSet<String>) {
             b'=' => {
                 let start = bytes[..i].iter().rposition(|b| !b.is_ascii_alphanumeric() && *b != b'_').map_or(0, |p| p + 1);
                 let name = &text[start..i];
-                // `charset=utf-8` and its like are no environment; the last unit of an earlier text may stand in front.
+                // `charset=utf-8` and the like are not environment variables; the last unit of an earlier text may precede.
                 if VARIABLES.contains(&name) || VARIABLE_PREFIXES.iter().any(|p| name.strip_prefix(p).is_some_and(|n| !n.is_empty())) {
                     report("environment", start);
                 }
@@ -262,7 +262,7 @@ fn look_at(text: &str, found: &mut BTreeSet<String>) {
     addresses(text, &mut report);
 }
 
-/// Addresses of the network, other than of the machine itself.
+/// Network addresses, except loopback.
 fn addresses(text: &str, report: &mut impl FnMut(&str, usize)) {
     for private in ["10.", "172.", "192.168."] {
         for (at, _) in text.match_indices(private) {
@@ -301,7 +301,7 @@ fn texts_are_found_and_literals_are_not() {
         narrow.extend(text.as_bytes());
         narrow.push(0);
         assert!(!of_the_machine(&narrow).is_empty(), "{text}");
-        // At an odd place as well.
+        // Also at odd offsets.
         for fill in [&b"\x01\x02"[..], b"\x01\x02\x03"] {
             assert!(!of_the_machine(&[fill, &wide(text), &[0, 0]].concat()).is_empty(), "{text} in UTF-16");
         }

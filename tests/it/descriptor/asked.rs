@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use gcdump::analysis::*;
-use gcdump::base::{Addr, Answer, Notes};
+use gcdump::internals::base::{Addr, Answer, Notes};
+use gcdump::internals::session::StaticsQuery;
+use gcdump::internals::session::roots::RootOptions;
 use gcdump::model::{RootKind, Stacks, StatBy};
-use gcdump::session::StaticsQuery;
-use gcdump::session::roots::RootOptions;
 use gcdump::{Dump, Error, Heap, Runtime};
 use serde::Serialize;
 
@@ -70,14 +70,15 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("finalizers", |r, _| tried(finalizers(r, &FinalizersQuery { objects: true, ..FinalizersQuery::default() }))),
     ("fragmentation", |r, _| with_heap(r, |h| tried(fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 0 })))),
     ("handles", |r, _| tried(handles(r, &HandlesQuery::default()))),
-    ("heap", |r, _| tried(heap(r, &HeapQuery { detail: true }))),
+    ("heap", |r, _| tried(heap(r, &HeapQuery { detail: true, ..HeapQuery::default() }))),
     ("near", |r, g| with_heap(r, |h| tried(near(h, &NearQuery { address: g.object, before: 3, after: 3 })))),
-    ("object", |r, g| with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.exception, start: 0, count: 10 })))),
-    ("object-array", |r, g| with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.array, start: 0, count: 10 })))),
-    ("objsize", |r, g| with_heap(r, |h| tried(objsize(h, g.object)))),
+    ("object", |r, g| with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.exception, start: 0, count: 10, fields: true })))),
+    ("object-array", |r, g| with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.array, start: 0, count: 10, fields: true })))),
+    ("objsize", |r, g| with_heap(r, |h| tried(objsize(h, g.object, Stacks::ALL[0])))),
     ("oom", |r, _| tried(oom(r))),
     ("path", |r, g| {
-        let query = PathsQuery { object: Some(g.object), types: vec![], paths: 3, weak: false, depth: 100, lines: 0 };
+        let query =
+            PathsQuery { object: Some(g.object), types: vec![], paths: 3, weak: false, depth: 100, lines: 0, stacks: Stacks::ALL[0] };
         with_heap(r, |h| tried(paths(h, &query)))
     }),
     ("retained", |r, _| {
@@ -87,10 +88,10 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     // Static fields are read by `statics`, and by all that need the graph.
     ("roots", |r, _| {
         let kinds = RootKind::ALL.into_iter().filter(|k| !matches!(k, RootKind::Static | RootKind::ThreadStatic)).collect();
-        let query = RootsQuery { options: RootOptions { kinds, weak: true }, ..RootsQuery::default() };
+        let query = RootsQuery { options: RootOptions { kinds, weak: true, ..RootOptions::default() }, ..RootsQuery::default() };
         with_heap(r, |h| tried(roots(h, &query)))
     }),
-    ("segments", |r, _| tried(segments(r, &SegmentsQuery { free: true, walk: true }))),
+    ("segments", |r, _| tried(segments(r, &SegmentsQuery { free: true, walk: true, ..SegmentsQuery::default() }))),
     ("stat", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery::default())))),
     ("stat-generation", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery { by: StatBy::Generation, ..StatQuery::default() })))),
     ("statics", |r, _| tried(statics(r, &StaticsQuery { pattern: None, thread_statics: true, everything: true }))),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::asked::{Asked, Given};
 use super::text::Text;
-use gcdump::base::Addr;
-use gcdump::contract::Header;
-use gcdump::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open};
+use gcdump::internals::base::Addr;
+use gcdump::internals::contract::Header;
+use gcdump::internals::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open};
 use gcdump::{Dump, Limits};
 
 /// Where the new texts lie: nothing else is there.

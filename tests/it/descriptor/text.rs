@@ -1,6 +1,6 @@
 //! The text of a descriptor: its items, and changes to them.
 
-use gcdump::contract::Item;
+use gcdump::internals::contract::DescriptorItem;
 use serde_json::Value;
 
 /// Name of what a change adds.
@@ -57,12 +57,12 @@ const OF_CONTRACTS: &[Change] =
 
 impl Change {
     /// All changes to such an item.
-    pub fn of(item: &Item) -> &'static [Change] {
+    pub fn of(item: &DescriptorItem) -> &'static [Change] {
         match item {
-            Item::Field(..) | Item::Size(_) => OF_FIELDS,
-            Item::Global(_) => OF_GLOBALS,
-            Item::Type(_) => OF_TYPES,
-            Item::Contract(_) => OF_CONTRACTS,
+            DescriptorItem::Field(..) | DescriptorItem::Size(_) => OF_FIELDS,
+            DescriptorItem::Global(_) => OF_GLOBALS,
+            DescriptorItem::Type(_) => OF_TYPES,
+            DescriptorItem::Contract(_) => OF_CONTRACTS,
         }
     }
 
@@ -77,13 +77,13 @@ impl Change {
     }
 
     /// The item that comes with it.
-    pub fn added(&self, item: &Item) -> Option<Item> {
+    pub fn added(&self, item: &DescriptorItem) -> Option<DescriptorItem> {
         let name = || ADDED.to_string();
         matches!(self, Change::Add | Change::Rename).then(|| match item {
-            Item::Type(_) => Item::Type(name()),
-            Item::Size(t) | Item::Field(t, _) => Item::Field(t.clone(), name()),
-            Item::Global(_) => Item::Global(name()),
-            Item::Contract(_) => Item::Contract(name()),
+            DescriptorItem::Type(_) => DescriptorItem::Type(name()),
+            DescriptorItem::Size(t) | DescriptorItem::Field(t, _) => DescriptorItem::Field(t.clone(), name()),
+            DescriptorItem::Global(_) => DescriptorItem::Global(name()),
+            DescriptorItem::Contract(_) => DescriptorItem::Contract(name()),
         })
     }
 }
@@ -172,28 +172,28 @@ impl Text {
     }
 
     /// Every item.
-    pub fn items(&self) -> Vec<Item> {
+    pub fn items(&self) -> Vec<DescriptorItem> {
         let mut out = Vec::new();
         let types = self.root.get("types");
         for t in keys(types) {
-            out.push(Item::Type(t.clone()));
+            out.push(DescriptorItem::Type(t.clone()));
             for f in keys(types.unwrap().get(t)) {
-                out.push(if f == "!" { Item::Size(t.clone()) } else { Item::Field(t.clone(), f.clone()) });
+                out.push(if f == "!" { DescriptorItem::Size(t.clone()) } else { DescriptorItem::Field(t.clone(), f.clone()) });
             }
         }
-        out.extend(keys(self.root.get("globals")).cloned().map(Item::Global));
-        out.extend(keys(self.root.get("contracts")).cloned().map(Item::Contract));
+        out.extend(keys(self.root.get("globals")).cloned().map(DescriptorItem::Global));
+        out.extend(keys(self.root.get("contracts")).cloned().map(DescriptorItem::Contract));
         out
     }
 
-    pub fn has(&self, item: &Item) -> bool {
+    pub fn has(&self, item: &DescriptorItem) -> bool {
         let section = |section: &str, name: &str| self.root.get(section).and_then(|s| s.get(name));
         match item {
-            Item::Type(t) => section("types", t).is_some(),
-            Item::Size(t) => section("types", t).is_some_and(|t| t.get("!").is_some()),
-            Item::Field(t, f) => section("types", t).is_some_and(|t| t.get(f).is_some()),
-            Item::Global(g) => section("globals", g).is_some(),
-            Item::Contract(c) => section("contracts", c).is_some(),
+            DescriptorItem::Type(t) => section("types", t).is_some(),
+            DescriptorItem::Size(t) => section("types", t).is_some_and(|t| t.get("!").is_some()),
+            DescriptorItem::Field(t, f) => section("types", t).is_some_and(|t| t.get(f).is_some()),
+            DescriptorItem::Global(g) => section("globals", g).is_some(),
+            DescriptorItem::Contract(c) => section("contracts", c).is_some(),
         }
     }
 
@@ -201,15 +201,15 @@ impl Text {
         &mut self.root.entries().iter_mut().find(|e| e.0 == name).unwrap().1
     }
 
-    pub fn change(&mut self, item: &Item, change: &Change) {
+    pub fn change(&mut self, item: &DescriptorItem, change: &Change) {
         let (entries, name) = match item {
-            Item::Type(t) => (self.section("types").entries(), t.as_str()),
-            Item::Size(t) | Item::Field(t, _) => {
+            DescriptorItem::Type(t) => (self.section("types").entries(), t.as_str()),
+            DescriptorItem::Size(t) | DescriptorItem::Field(t, _) => {
                 let fields = &mut self.section("types").entries().iter_mut().find(|e| e.0 == *t).unwrap().1;
-                (fields.entries(), if let Item::Field(_, f) = item { f.as_str() } else { "!" })
+                (fields.entries(), if let DescriptorItem::Field(_, f) = item { f.as_str() } else { "!" })
             }
-            Item::Global(g) => (self.section("globals").entries(), g.as_str()),
-            Item::Contract(c) => (self.section("contracts").entries(), c.as_str()),
+            DescriptorItem::Global(g) => (self.section("globals").entries(), g.as_str()),
+            DescriptorItem::Contract(c) => (self.section("contracts").entries(), c.as_str()),
         };
         let at = entries.iter().position(|e| e.0 == name).unwrap();
         match change {
@@ -229,7 +229,7 @@ impl Text {
                 let value: Value = serde_json::from_str(text).unwrap();
                 // `V`, `[V,"type"]`, `[I]` or `[[I],"type"]`; a contract has a version and no type.
                 let inner = match &value {
-                    _ if matches!(item, Item::Contract(_)) => return,
+                    _ if matches!(item, DescriptorItem::Contract(_)) => return,
                     Value::Array(list) if list.len() == 2 => list[0].clone(),
                     other => other.clone(),
                 };

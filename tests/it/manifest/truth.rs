@@ -1,11 +1,11 @@
-//! What the workload program knew about itself, and what a contract reader must find in the 11-shaped dumps.
+//! Comparison with the workload program's own records, and with the expectations for the 11-shaped dumps.
 
 use serde_json::Value;
 
 use super::{Findings, by_address, fields, list, text};
 use crate::common::{Known, ask};
 
-/// The program states names as reflection spells them, ``Lab.Pair`2[A,B]``; everything else prints `Lab.Pair<A, B>`.
+/// The program records names in reflection syntax, ``Lab.Pair`2[A,B]``; gcdump prints `Lab.Pair<A, B>`.
 fn as_printed(reflection: &str) -> String {
     match (reflection.find('`'), reflection.split_once('[')) {
         (Some(tick), Some((_, arguments))) if reflection.ends_with(']') && !arguments.starts_with(']') => {
@@ -17,6 +17,7 @@ fn as_printed(reflection: &str) -> String {
 }
 
 pub fn truths(dump: &Known, truth: &Value, has_heap: bool, f: &mut Findings) {
+    collections(dump, truth, f);
     if has_heap && !list(&truth["handles"]).is_empty() {
         let (_, ours) = ask(&dump.path, &["handles"]);
         let own = by_address(list(&ours["data"]["handles"]), &["type", "object", "secondary", "object_type"]);
@@ -39,7 +40,7 @@ pub fn truths(dump: &Known, truth: &Value, has_heap: bool, f: &mut Findings) {
     if let Some(request) = truth["oom_last_request"].as_u64() {
         let (_, ours) = ask(&dump.path, &["oom"]);
         let recorded: Vec<&Value> = list(&ours["data"]["heaps"]).iter().filter(|h| h["reason"] != "none").collect();
-        // The recorded size is the request rounded up, with 32 bytes more on the LOH: 3 000 021 elements become 3 000 080.
+        // The recorded size is the request rounded up, plus 32 bytes on the LOH: 3 000 021 elements become 3 000 080.
         let fits = recorded.iter().any(|h| h["alloc_size"].as_u64().is_some_and(|n| n >= request && n <= request + 96));
         let index = recorded.iter().any(|h| h["gc_index"] == truth["gc"]["index"]);
         if recorded.len() == 1 && fits && index {
@@ -47,6 +48,62 @@ pub fn truths(dump: &Known, truth: &Value, has_heap: bool, f: &mut Findings) {
         } else {
             f.wrong("truth", format!("oom of {request} bytes is recorded as {recorded:?}"));
         }
+    }
+}
+
+/// What `GC.CollectionCount` and `GC.GetGCMemoryInfo` returned to the program. Those that tell nothing, or collected between the
+/// truth and the dump, are left out.
+fn collections(dump: &Known, truth: &Value, f: &mut Findings) {
+    let track = if dump.name.ends_with(".before") { &truth["collections_before"] } else { &truth["collections_after"] };
+    let gc = match dump.name.rsplit_once('.') {
+        Some((_, moment)) if truth[format!("gc_{moment}")].is_object() => &truth[format!("gc_{moment}")],
+        _ => &truth["gc"],
+    };
+    let counts = if track.is_array() { track } else { &gc["collections"] };
+    if !counts.is_array() || dump.scenario == "busy" {
+        return;
+    }
+    let (_, heap) = ask(&dump.path, &["heap", "--detail"]);
+    let (_, info) = ask(&dump.path, &["info"]);
+    let ours = &heap["data"]["collections"];
+    let mut differences = Vec::new();
+    let mut compare = |what: &str, own: &Value, their: &Value| {
+        if own != their {
+            differences.push(format!("{what}: {own}, expected {their}"));
+        }
+    };
+    compare("info", &info["data"]["gc"]["collections"], ours);
+    compare("counts", &ours["counts"], counts);
+    for h in list(&heap["data"]["heaps"]).iter().filter(|_| heap["data"]["heaps"][0]["detail"].is_object()) {
+        for (g, n) in list(counts).iter().enumerate() {
+            compare("count of a heap", &h["detail"]["budgets"][g]["collections"], n);
+        }
+    }
+    let newest = &ours["recorded"][0];
+    let collected = gc["index"].as_u64().is_some_and(|n| n > 0);
+    if collected {
+        compare("index", &ours["last"]["index"], &gc["index"]);
+        compare("latency mode", &ours["last"]["latency_mode"], &text(&gc["latency"]).to_lowercase().into());
+        let keys = [
+            ("index", "index"),
+            ("heap_bytes", "heap_size"),
+            ("committed_bytes", "committed"),
+            ("fragmented_bytes", "fragmented"),
+            ("pinned_objects", "pinned"),
+            ("finalization_pending", "finalization_pending"),
+        ];
+        for (own, their) in keys {
+            compare(their, &newest[own], &gc[their]);
+        }
+        for (own, their) in list(&newest["generations"]).iter().zip(list(&gc["generations"])) {
+            compare("size after", &own["size_after"], &their["size_after"]);
+            compare("fragmentation after", &own["fragmentation_after"], &their["fragmentation_after"]);
+        }
+    }
+    if differences.is_empty() {
+        f.note("collections", if collected { "figures exact".into() } else { "counts exact".to_string() });
+    } else {
+        f.wrong("collections", differences.join("; "));
     }
 }
 
@@ -81,7 +138,9 @@ pub fn expected(dump: &Known, expect: &Value, f: &mut Findings) {
         compare("mark_array", &d["mark_array"], &their["mark_array"]);
         compare("card_table", &d["card_table"], &their["card_table"]);
         compare("next_sweep_obj", &d["next_sweep_object"], &their["next_sweep_obj"]);
-        compare("generation_table", &d["generation_table"], &their["generation_table"]);
+        let keys = ["generation", "start_segment", "allocation_start", "context_pointer", "context_limit"];
+        let table = |v: &Value| Value::from(list(&v["generation_table"]).iter().map(|g| fields(g, &keys)).collect::<Vec<_>>());
+        compare("generation_table", &table(d), &table(their));
     }
     compare("heaps", &list(&heap["data"]["heaps"]).len().into(), &list(&expect["heaps"]).len().into());
     let (_, oom) = ask(&dump.path, &["oom"]);

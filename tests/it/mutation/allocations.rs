@@ -1,23 +1,23 @@
-//! An allocator that knows how much a thread has allocated at a time. Per thread, because other tests run beside the
-//! campaign; a command of a campaign stays on its worker's thread, in a rayon pool of one.
+//! An allocator that tracks the peak allocation per thread. Other tests run in parallel with the campaign, whose commands
+//! stay on their worker's thread, in a rayon pool of one.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Bytes that one thread has allocated since [`start`].
+/// Bytes allocated by a thread since [`start`].
 #[derive(Clone, Copy)]
 struct Count {
-    /// Below zero where older memory, or that of another thread, was freed.
+    /// Negative if memory was freed that is older or from another thread.
     live: i64,
     peak: i64,
 }
 
 thread_local! {
-    // Constant and without a destructor: the first use of it allocates nothing.
+    // Constant and without a destructor: first use does not allocate.
     static COUNT: Cell<Count> = const { Cell::new(Count { live: 0, peak: 0 }) };
 }
 
-/// Counts, and leaves the work to the system.
+/// Counts, and delegates to the system allocator.
 pub struct Counting;
 
 fn add(bytes: usize) {
@@ -35,41 +35,41 @@ fn sub(bytes: usize) {
     });
 }
 
-// SAFETY: every call goes to the system's allocator with the arguments that came in.
+// SAFETY: every call is forwarded to the system allocator with unchanged arguments.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         sub(layout.size());
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Old and new may be there at once.
+        // Both blocks may exist at once.
         add(size);
         sub(layout.size());
-        // SAFETY: as the caller promised.
+        // SAFETY: guaranteed by the caller.
         unsafe { System.realloc(at, layout, size) }
     }
 }
 
-/// Counts this thread's allocations from zero.
+/// Resets the counts of this thread.
 pub fn start() {
     COUNT.with(|count| count.set(Count { live: 0, peak: 0 }));
 }
 
-/// Most bytes that this thread had allocated at a time since [`start`].
+/// Peak allocation of this thread since [`start`], in bytes.
 pub fn peak() -> u64 {
     COUNT.with(|count| count.get().peak.max(0) as u64)
 }

@@ -1,11 +1,11 @@
-//! Undamaged dumps, and where in them damage hurts.
+//! Intact dumps, and the file offsets worth mutating.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use gcdump::dump::{self, OpenOptions};
+use gcdump::internals::dump::{self, OpenOptions};
 use serde_json::Value;
 
 use crate::common::{self, commands};
@@ -38,7 +38,7 @@ impl Rng {
     }
 }
 
-/// Further forms of commands than the examples of the registry. `ANY` stands for any address.
+/// Command lines besides the examples of the registry. `ANY` is any address.
 const MORE: &[&[&str]] = &[
     &["heap", "--detail"],
     &["segments", "--free", "--walk"],
@@ -55,7 +55,7 @@ const MORE: &[&[&str]] = &[
     &["finalizers", "--objects"],
     &["path", "ADDR", "--all-roots", "--weak"],
     &["path", "--type", "*"],
-    &["retained", "--tree", "--depth", "20", "--stacks", "all"],
+    &["retained", "--tree", "--depth", "20", "--stacks", "none"],
     &["unreachable", "--objects"],
     &["bridge", "--bridged", "*", "--all"],
     &["bridge", "--all", "--dot"],
@@ -63,37 +63,37 @@ const MORE: &[&[&str]] = &[
     &["simulate", "collect", "--generation", "1"],
 ];
 
-/// Cases until the forms of commands change: each base has had its turn by then.
+/// Cases until the command lines change, so that each base is used with each.
 pub const ROUND: usize = 16;
 
-/// The forms of each command of the registry. A case runs one of each: they take turns.
+/// The command lines of each command. Each case runs one per command, in turn.
 pub static COMMANDS: LazyLock<Vec<Vec<Vec<String>>>> = LazyLock::new(|| {
     let all = commands::forms(MORE);
     gcdump::cli::COMMANDS.iter().map(|c| all.iter().filter(|f| f[0] == c.name).cloned().collect()).collect()
 });
 
-/// A place in the file that answers come from.
+/// Structures in the file that affect answers.
 pub struct Group {
     /// File offsets.
     pub places: Vec<usize>,
-    /// Bytes behind each that belong to it.
+    /// Size of each in bytes.
     pub reach: usize,
 }
 
-/// An undamaged dump.
+/// An intact dump.
 pub struct Base {
     pub name: String,
     pub bytes: Vec<u8>,
     pub shape: Shape,
-    /// Where captured memory lies: address, bytes, file offset.
+    /// Captured memory: address, size, file offset.
     pub ranges: Vec<(u64, u64, usize)>,
-    /// Bytes in front of the memory: the container's own structures.
+    /// Size of the container's own structures, which precede the memory.
     pub head: usize,
-    /// File offsets that each command's answer names, and other structures.
+    /// Structures named in the answers of each command, and others.
     pub groups: Vec<Group>,
-    /// File offsets of words that are pointers.
+    /// File offsets of pointers.
     pub pointers: Vec<usize>,
-    /// Addresses that answers name.
+    /// Addresses named in answers.
     pub addresses: Vec<u64>,
     objects: Vec<u64>,
     handles: Vec<u64>,
@@ -108,15 +108,15 @@ impl Base {
         file
     }
 
-    /// A command with its blanks filled in. The copy that it writes, if any, is beside the dump.
+    /// A command line with placeholders replaced. Output files are next to the dump.
     pub fn command(&self, form: &[String], path: &str, rng: &mut Rng) -> Vec<String> {
         let mut address = |list: &[u64]| {
             let at = rng.pick(list).copied().unwrap_or(0x1000);
-            // One in four leads into the thing.
+            // One in four is an interior address.
             Some(format!("{:#x}", if rng.below(4) == 0 { at.wrapping_add(9) } else { at }))
         };
         commands::filled(form, |word| match word {
-            "DUMP" => Some(path.into()),
+            dump if commands::is_dump(dump) => Some(path.into()),
             "OUT" => Some(format!("{path}.trimmed")),
             "ADDR" => address(&self.objects),
             "HANDLE" => address(&self.handles),
@@ -161,11 +161,11 @@ impl Base {
         base
     }
 
-    /// Takes every address that an answer names.
+    /// Collects every address named in an answer.
     fn harvest(&mut self, path: &Path) {
         let (mut all, mut rng) = (BTreeSet::new(), Rng::new(1));
         let no_json = |f: &&Vec<String>| ["--dot", "--format", "OUT"].iter().any(|w| f.iter().any(|word| word == w));
-        // Those first that others take their addresses from.
+        // Commands that supply addresses for others come first.
         let mut forms: Vec<&Vec<String>> = COMMANDS.iter().flatten().filter(|f| !no_json(f)).collect();
         forms.sort_by_key(|f| f[0] != "objects" && f[0] != "handles");
         for form in forms {
@@ -191,7 +191,7 @@ impl Base {
         }
         self.addresses = all.into_iter().collect();
         let found = |mark: &[u8]| memchr::memmem::find_iter(&self.bytes, mark).collect::<Vec<usize>>();
-        // The header of metadata and the tables behind it; the descriptor's text.
+        // The metadata header and tables; the text of the descriptor.
         self.groups.push(Group { places: found(b"BSJB"), reach: 0x4000 });
         self.groups.push(Group { places: found(b"DNCCDAC\0"), reach: 64 });
         self.groups.push(Group { places: found(b"{\"version\""), reach: 0x3000 });
@@ -231,7 +231,7 @@ fn addresses(value: &Value, out: &mut BTreeSet<u64>) {
 
 type Container = (&'static str, fn(&Target) -> Vec<u8>);
 
-/// Fake processes on four kinds of machines, in both containers.
+/// Synthetic processes of four architectures, in both containers.
 pub fn synthetic() -> Vec<Base> {
     let containers: [Container; 2] = [("core", Target::to_elf_core), ("minidump", Target::to_minidump)];
     let mut out = Vec::new();
@@ -247,7 +247,7 @@ pub fn synthetic() -> Vec<Base> {
     out
 }
 
-/// The dump in the repository, and some of the shared ones where they are.
+/// The dump in the repository, and some of the shared ones if available.
 pub fn real() -> Vec<Base> {
     let shape = Shape { ptr: 8, big: false };
     let own = zstd::decode_all(std::fs::File::open(common::own_dump()).unwrap()).unwrap();

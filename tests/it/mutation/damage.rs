@@ -1,17 +1,17 @@
-//! Damage, made from a number.
+//! Mutations derived from a case number.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use super::base::{Base, Rng};
 
-/// A part of the file as it was before, or the whole file where it was cut off.
+/// Original bytes of a changed part, or of the whole truncated file.
 pub enum Undo {
     At(usize, Vec<u8>),
     Length,
 }
 
-/// Restores the file, the last change first.
+/// Restores the file, in reverse order of changes.
 pub fn undo(file: &File, base: &Base, list: &[Undo]) {
     for change in list.iter().rev() {
         match change {
@@ -28,16 +28,16 @@ struct Harm<'a> {
     undo: Vec<Undo>,
 }
 
-/// Cuts the file off.
+/// Truncates the file.
 pub fn truncate(base: &Base, case: u64, file: &File) -> Vec<Undo> {
     let mut rng = Rng::new(case);
-    // Half of the points lie among the container's own structures.
+    // Half of the cuts are in the container's own structures.
     let span = if case % 32 < 16 { base.head + 64 } else { base.bytes.len() };
     file.set_len(rng.below(span) as u64).unwrap();
     vec![Undo::Length]
 }
 
-/// One to eight changes, small ones most often.
+/// Makes one to eight changes, mostly small ones.
 pub fn mutate(base: &Base, case: u64, file: &File) -> Vec<Undo> {
     let mut harm = Harm { base, file, rng: Rng::new(case), undo: Vec::new() };
     let changes = 1 + (harm.rng.next().trailing_zeros() as usize).min(7);
@@ -78,22 +78,22 @@ impl Harm<'_> {
         self.rng.below(self.base.bytes.len())
     }
 
-    /// A place that answers come from.
+    /// A file offset in a structure that affects answers.
     fn place(&mut self) -> usize {
         self.aligned(1)
     }
 
-    /// The same, at a multiple of `len` bytes behind the start of a thing.
+    /// The same, at a multiple of `len` bytes from the start of a structure.
     fn aligned(&mut self, len: u64) -> usize {
         let group = self.rng.pick(&self.base.groups).unwrap();
         let start = *self.rng.pick(&group.places).unwrap();
-        // What belongs to a thing lies mostly near its start, seldom in front of it.
+        // Most fields are near the start of a structure, few before it.
         let reach = if self.rng.below(3) == 0 { group.reach } else { group.reach.min(64) };
         let at = start + self.rng.below(reach) / len as usize * len as usize;
         if self.rng.below(8) == 0 { at.saturating_sub(64) } else { at }
     }
 
-    /// A number that hurts.
+    /// A value likely to cause trouble.
     fn value(&mut self) -> u64 {
         let small = self.rng.below(64) as u64;
         match self.rng.below(20) {
@@ -133,7 +133,7 @@ impl Harm<'_> {
         self.write(at, &[value]);
     }
 
-    /// A pointer leads to itself, to another thing, into another thing, or nowhere: lists with loops, tails shared by two.
+    /// Redirects a pointer to itself, to or into another structure, or nowhere: cyclic lists, shared tails.
     fn pointer(&mut self) {
         let at = *self.rng.pick(&self.base.pointers).unwrap();
         let own = self.base.ranges.iter().find(|r| r.2 <= at && at < r.2 + r.1 as usize).map_or(0, |r| r.0 + (at - r.2) as u64);
@@ -175,7 +175,7 @@ impl Harm<'_> {
         self.write(at, &bytes);
     }
 
-    /// Ranges of memory that overlap, lie elsewhere, or have another length: their entries in the container's table.
+    /// Changes a range in the container's table: overlapping, moved, or of another length.
     fn range(&mut self) {
         let (start, len, offset) = self.base.ranges[self.rng.below(self.base.ranges.len())];
         let known = [start, len, offset as u64][self.rng.below(3)];
@@ -203,7 +203,7 @@ impl Harm<'_> {
         self.put(at, value, len);
     }
 
-    /// One character of the descriptor's text becomes another one that means something there.
+    /// Replaces a character of the descriptor's text by another one of its syntax.
     fn text(&mut self) {
         let places: Vec<usize> = memchr::memmem::find_iter(&self.base.bytes, b"{\"version\"").collect();
         let Some(start) = self.rng.pick(&places).copied() else { return };

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use super::image::{Image, elf_machine};
 use super::mem::{Range, Shape};
 
-/// What is in the container beside memory.
+/// Container contents besides memory.
 #[derive(Clone, Debug)]
 pub struct Facts {
-    /// Kind of machine.
+    /// Architecture.
     pub shape: Shape,
     /// The runtime's module.
     pub image: Image,
     /// Process id.
     pub pid: u64,
-    /// Ids of the operating system's threads.
+    /// OS thread ids.
     pub threads: Vec<u64>,
 }
 
-/// Where the program itself was loaded; none of it is captured.
+/// Load address of the program, which is not captured.
 fn program(shape: Shape) -> u64 {
     shape.pick(0x5590_0000_0000, 0x0804_8000)
 }
@@ -28,7 +28,7 @@ pub const ELF_PATH: &str = "/usr/share/dotnet/shared/Microsoft.NETCore.App/11.0.
 /// Path of the runtime on Windows.
 pub const PE_PATH: &str = "C:\\dotnet\\shared\\Microsoft.NETCore.App\\11.0.0\\coreclr.dll";
 
-/// The memory as a container stores it: the headers of the module in front.
+/// The memory as stored in a container, starting with the headers of the module.
 fn memory(facts: &Facts, ranges: &BTreeMap<u64, Range>, headers: Vec<u8>, gone: &[(u64, u64)]) -> Vec<(u64, Range)> {
     let mut all = ranges.clone();
     all.insert(facts.image.base, Range { bytes: headers, write: false });

@@ -1,25 +1,25 @@
-//! The first page of the fake runtime's module: an ELF image in cores, a PE image in minidumps. All else of it is the
-//! same in both.
+//! The first page of the synthetic runtime's module: an ELF image in cores, a PE image in minidumps. The rest is the same
+//! in both.
 
 use super::mem::Shape;
 
 /// Name of the exported descriptor.
 pub const EXPORT: &str = "DotNetRuntimeContractDescriptor";
-/// Bytes of the page of headers.
+/// Size of the header page in bytes.
 pub const HEADERS: u64 = 0x1000;
 /// Lowest address in the ELF file.
 const ELF_LOW: u64 = 0x3000;
 
-/// What the image looks like.
+/// Parameters of the image.
 #[derive(Clone, Copy, Debug)]
 pub struct Image {
-    /// Kind of machine.
+    /// Architecture.
     pub shape: Shape,
-    /// Where it is loaded.
+    /// Load address.
     pub base: u64,
     /// Offset and length of the writable part, which is the last.
     pub data: (u64, u64),
-    /// Offset of the exported descriptor; `None` where the export is missing.
+    /// Offset of the exported descriptor; `None` without the export.
     pub export: Option<u64>,
 }
 
@@ -33,7 +33,7 @@ pub fn elf_machine(shape: Shape) -> u64 {
     }
 }
 
-/// The build id of the fake runtime.
+/// The build id of the synthetic runtime.
 pub fn build_id() -> Vec<u8> {
     (0..20).map(|n| 0xa0 + n).collect()
 }
@@ -63,7 +63,7 @@ impl Image {
         for v in [header, entry, 4, 0, 0, 0] {
             out.extend(n(v, 2));
         }
-        // Tables at fixed places of the page.
+        // Tables at fixed offsets in the page.
         let (note_at, dynamic_at, hash_at, symbols_at, strings_at) = (0x200u64, 0x280u64, 0x380u64, 0x500u64, 0x700u64);
         let mut note = [n(4, 4), n(20, 4), n(3, 4)].concat();
         note.extend(b"GNU\0");
@@ -94,7 +94,7 @@ impl Image {
             out.extend_from_slice(bytes);
         };
         place(note_at, &note);
-        // musl leaves the addresses as in the file, glibc relocates them.
+        // musl keeps the addresses of the file, glibc relocates them.
         let address = |at: u64| if wide { ELF_LOW + at } else { self.base + at };
         let mut dynamic = Vec::new();
         for (tag, value) in [(0xeu64, 0x11), (6, address(symbols_at)), (0x6fff_fef5, address(hash_at)), (5, address(strings_at)), (0, 0)] {
@@ -102,7 +102,7 @@ impl Image {
             dynamic.extend(n(value, s.ptr));
         }
         place(dynamic_at, &dynamic);
-        // Symbols sorted by bucket, the first (empty) one outside of the hash table.
+        // Symbols sorted by bucket; the first (empty) one is outside the hash table.
         let buckets = 2u32;
         let mut list = self.symbols();
         list.sort_by_key(|(name, _)| gnu_hash(name) % buckets);
@@ -131,7 +131,7 @@ impl Image {
         out
     }
 
-    /// Bytes from the base to the end.
+    /// Image size in bytes.
     pub fn size(&self) -> u64 {
         self.data.0 + self.data.1
     }
@@ -139,7 +139,7 @@ impl Image {
     /// Time stamp of the PE image.
     pub const TIMESTAMP: u32 = 0x6c0f_fee1;
 
-    /// The headers of the PE image, little endian on every machine.
+    /// The headers of the PE image, little endian on every architecture.
     pub fn pe(&self) -> Vec<u8> {
         let wide = self.shape.ptr == 8;
         let le = Shape { ptr: self.shape.ptr, big: false };
@@ -175,7 +175,7 @@ impl Image {
             put(at + 12, 4, rva);
             put(at + 36, 4, flags);
         }
-        // Names sorted by bytes; functions in another order, so that the ordinals count.
+        // Names sorted by bytes; functions in another order, so that ordinals matter.
         let mut names = self.symbols();
         names.sort_unstable();
         let count = names.len() as u64;

@@ -1,18 +1,18 @@
-//! The memory of the fake process and the layouts of its structures.
+//! Memory and structure layouts of the synthetic process.
 
 use std::collections::BTreeMap;
 
-/// Pointer size and byte order of the fake process.
+/// Pointer size and byte order of the synthetic process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bytes of a pointer: 4 or 8.
+    /// Pointer size in bytes: 4 or 8.
     pub ptr: u64,
     /// Big endian.
     pub big: bool,
 }
 
 impl Shape {
-    /// All four kinds of machines.
+    /// All four architectures.
     pub const ALL: [Shape; 4] =
         [Shape { ptr: 8, big: false }, Shape { ptr: 4, big: false }, Shape { ptr: 8, big: true }, Shape { ptr: 4, big: true }];
 
@@ -22,7 +22,7 @@ impl Shape {
         if self.big { value.to_be_bytes()[8 - len..].to_vec() } else { value.to_le_bytes()[..len].to_vec() }
     }
 
-    /// One address on 64-bit machines, another one on 32-bit machines.
+    /// `wide` on 64-bit targets, `narrow` on 32-bit targets.
     pub fn pick(self, wide: u64, narrow: u64) -> u64 {
         if self.ptr == 8 { wide } else { narrow }
     }
@@ -40,7 +40,7 @@ pub struct Range {
 /// Captured memory by address.
 #[derive(Clone, Debug)]
 pub struct Mem {
-    /// Kind of machine.
+    /// Architecture.
     pub shape: Shape,
     /// Ranges by start.
     pub ranges: BTreeMap<u64, Range>,
@@ -67,7 +67,7 @@ impl Mem {
         self.bytes(at, &bytes);
     }
 
-    /// Reads a pointer; `None` where nothing is captured.
+    /// Reads a pointer; `None` if it is not captured.
     pub fn word(&self, at: u64) -> Option<u64> {
         let (start, range) = self.ranges.range(..=at).next_back()?;
         let from = (at - start) as usize;
@@ -82,18 +82,18 @@ impl Mem {
     }
 }
 
-/// A structure of the fake runtime.
+/// A structure of the synthetic runtime.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// Whether the descriptor gives its size.
+    /// Whether the descriptor contains its size.
     pub sized: bool,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// Name, offset, written type, bytes.
     pub fields: Vec<(String, u64, String, u64)>,
 }
 
-/// All structures. Offsets follow a rule of our own, so that they agree with no real runtime.
+/// All structures. Offsets are generated, and differ from those of every real runtime.
 #[derive(Clone, Debug)]
 pub struct Layouts {
     ptr: u64,
@@ -107,7 +107,7 @@ impl Layouts {
         Layouts { ptr: shape.ptr, types: BTreeMap::new() }
     }
 
-    /// Bytes of a written type: a primitive, a structure (`T`), or an array of either (`T*n`).
+    /// Size of a written type in bytes: a primitive, a structure (`T`), or an array of either (`T*n`).
     fn bytes_of(&self, written: &str) -> u64 {
         if let Some((element, n)) = written.split_once('*') {
             return self.bytes_of(element) * n.parse::<u64>().unwrap();
@@ -122,7 +122,7 @@ impl Layouts {
         }
     }
 
-    /// Adds a structure: padding in front, the fields last to first, a gap after each.
+    /// Adds a structure: leading padding, fields in reverse order, a gap after each.
     pub fn add(&mut self, name: &str, sized: bool, fields: &[(&str, &str)]) {
         let mut at = (2 + name.len() as u64 % 3) * self.ptr;
         let mut out = Vec::new();
@@ -137,18 +137,18 @@ impl Layouts {
         self.types.insert(name.into(), Type { sized, bytes, fields: out });
     }
 
-    /// Adds a structure whose offsets nobody can choose.
+    /// Adds a structure with fixed offsets.
     pub fn fixed(&mut self, name: &str, bytes: u64, sized: bool, fields: &[(&str, u64, &str)]) {
         let fields = fields.iter().map(|(f, at, t)| ((*f).into(), *at, (*t).into(), self.bytes_of(t))).collect();
         self.types.insert(name.into(), Type { sized, bytes, fields });
     }
 
-    /// Bytes of a structure.
+    /// Size of a structure in bytes.
     pub fn size(&self, name: &str) -> u64 {
         self.types[name].bytes
     }
 
-    /// Offset and bytes of a field.
+    /// Offset and size of a field.
     pub fn field(&self, name: &str, field: &str) -> (u64, u64) {
         let found = self.types[name].fields.iter().find(|f| f.0 == field);
         found.map(|f| (f.1, f.3)).unwrap_or_else(|| panic!("no field {name}.{field}"))

@@ -1,5 +1,5 @@
-//! A fake .NET process, built byte by byte from the specification. It uses no layout and no parser of gcdump: offsets
-//! follow a rule of its own and differ from every real runtime, so that a hard-coded one in gcdump is caught.
+//! A synthetic .NET process, built from the specification without layouts or parsers of gcdump. Its offsets are generated and
+//! differ from every real runtime, to detect hard-coded ones in gcdump.
 
 pub mod containers;
 pub mod image;
@@ -12,42 +12,42 @@ use containers::Facts;
 pub use mem::Shape;
 use mem::{Mem, Range};
 
-/// What to do with the GC's part of the descriptor.
+/// State of the GC's part of the descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GcPart {
-    /// It is there.
+    /// Present.
     Normal,
-    /// The variable that leads to it is null: the runtime is starting.
+    /// The pointer to it is null: the runtime is starting.
     NotYet,
-    /// It is there and does not advertise the contract GC.
+    /// Present, without the contract GC.
     NotAdvertised,
-    /// It advertises this version.
+    /// Present, with this contract version.
     Version(String),
 }
 
-/// Harm in the descriptor.
+/// Corruption of the descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hostile {
     /// None.
     No,
-    /// The GC's descriptor has the root as its sub-descriptor, and itself.
+    /// The GC's descriptor has the root and itself as sub-descriptors.
     Cycle,
-    /// The root announces 4 GB of JSON.
+    /// The root claims 4 GB of JSON.
     HugeJson,
-    /// The root announces four billion slots.
+    /// The root claims four billion slots.
     HugeSlots,
-    /// The root's JSON is cut in the middle.
+    /// The root's JSON is truncated.
     CutJson,
 }
 
-/// What to build.
+/// Parameters of the process.
 #[derive(Clone, Debug)]
 pub struct Spec {
-    /// Kind of machine.
+    /// Architecture.
     pub shape: Shape,
-    /// Heaps of server GC; `None` for workstation GC.
+    /// Number of heaps of server GC; `None` for workstation GC.
     pub server: Option<u32>,
-    /// Processors: handle tables per bucket with server GC.
+    /// Number of processors: handle tables per bucket with server GC.
     pub cpus: u32,
     /// Regions; segments otherwise.
     pub regions: bool,
@@ -59,13 +59,15 @@ pub struct Spec {
     pub typed: bool,
     /// Whether the module exports the descriptor.
     pub export: bool,
-    /// A collection is rearranging the heap.
+    /// Whether a collection is rearranging the heap.
     pub gc_in_progress: bool,
-    /// A background collection is sweeping: all objects are marked, no segment is swept.
+    /// Whether a background collection is sweeping: all objects are marked, no segment is swept.
     pub sweeping: bool,
-    /// The GC's part.
+    /// Features that the runtime publishes: names of globals and their values.
+    pub features: &'static [(&'static str, u64)],
+    /// State of the GC's part.
     pub gc: GcPart,
-    /// Harm.
+    /// Corruption of the descriptor.
     pub hostile: Hostile,
 }
 
@@ -83,6 +85,7 @@ impl Spec {
             export: true,
             gc_in_progress: false,
             sweeping: false,
+            features: &[],
             gc: GcPart::Normal,
             hostile: Hostile::No,
         }
@@ -94,7 +97,7 @@ impl Spec {
     }
 }
 
-/// A fake process.
+/// A synthetic process.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Its memory, without the headers of the runtime's module.
@@ -115,19 +118,19 @@ impl Target {
         containers::minidump(&self.facts, &self.memory.ranges, &self.gone)
     }
 
-    /// What gcdump should say.
+    /// The expected answers.
     pub fn expected(&self) -> Value {
         self.expected.clone()
     }
 
-    /// The same process with a range left out of the capture.
+    /// The same process without a captured range.
     pub fn without(&self, start: u64, len: u64) -> Target {
         let mut other = self.clone();
         other.gone.push((start, len));
         other
     }
 
-    /// Captured ranges, the headers of the module included.
+    /// Captured ranges, including the headers of the module.
     pub fn ranges(&self) -> Vec<(u64, u64)> {
         let len = |r: &Range| r.bytes.len() as u64;
         let headers = (self.facts.image.base, image::HEADERS);

@@ -1,4 +1,4 @@
-//! A dump that is damaged and healed again, and what `verify` finds in it.
+//! A dump that is temporarily corrupted, and the findings of `verify`.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -6,9 +6,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use gcdump::Dump;
-use gcdump::base::Addr;
 use gcdump::cli::Exit;
-use gcdump::gc::Gc;
+use gcdump::internals::base::Addr;
+use gcdump::internals::gc::Gc;
 use gcdump::model::{FindingId, Severity};
 use serde_json::Value;
 
@@ -30,17 +30,17 @@ pub fn found(data: &Value) -> Found {
     out
 }
 
-/// A dump that is damaged and healed again.
+/// A dump that is temporarily corrupted.
 pub struct Patient {
     pub _folder: tempfile::TempDir,
     pub path: PathBuf,
     pub file: File,
     pub process: Dump,
-    /// What is found without damage.
+    /// Findings in the intact dump.
     pub healthy: Found,
 }
 
-/// Bytes to be written at an address.
+/// Address and bytes to write.
 pub type Write = (u64, Vec<u8>);
 
 impl Patient {
@@ -55,7 +55,7 @@ impl Patient {
         patient
     }
 
-    /// The dump in the repository, or the one that `GCDUMP_VERIFY_DUMP` names.
+    /// The dump in the repository, or the one named by `GCDUMP_VERIFY_DUMP`.
     pub fn real() -> Patient {
         if let Some(path) = std::env::var_os("GCDUMP_VERIFY_DUMP") {
             return Patient::new(&std::fs::read(path).unwrap());
@@ -85,9 +85,9 @@ impl Patient {
         self.process.runtime().unwrap().descriptor().offset(name, field).unwrap()
     }
 
-    /// `value` as the process had it in memory.
+    /// `value` in the byte order of the process.
     pub fn bytes(&self, value: u64, len: u64) -> Vec<u8> {
-        let big = self.process.memory().shape().endian == gcdump::base::Endian::Big;
+        let big = self.process.memory().shape().endian == gcdump::internals::base::Endian::Big;
         let len = len as usize;
         if big { value.to_be_bytes()[8 - len..].to_vec() } else { value.to_le_bytes()[..len].to_vec() }
     }
@@ -100,7 +100,7 @@ impl Patient {
         (at, self.bytes(value, 4))
     }
 
-    /// Where the byte at `address` lies in the file.
+    /// File offset of the byte at `address`.
     pub fn in_file(&self, address: u64) -> u64 {
         let ranges = &self.process.file().ranges;
         let range = ranges.iter().find(|r| r.start.0 <= address && address - r.start.0 < r.len);
@@ -108,7 +108,7 @@ impl Patient {
         range.offset + (address - range.start.0)
     }
 
-    /// Does something with the dump while it is damaged.
+    /// Runs a closure while the dump is corrupted.
     pub fn with<T>(&self, writes: &[Write], test: impl FnOnce() -> T) -> T {
         let mut undo = Vec::new();
         for (at, bytes) in writes {
@@ -123,17 +123,17 @@ impl Patient {
         out
     }
 
-    /// The findings that the damage brings, and the exit code.
+    /// Exit code and additional findings for a corruption.
     pub fn damaged(&self, writes: &[Write]) -> (Exit, Found, Value) {
         let (exit, data) = self.with(writes, || self.ask(&["verify", "--top", "0"]));
         let all = found(&data);
-        // Where segments are lost, what leads outside of the others is not known to be wrong.
+        // If segments are lost, references outside the others are not known to be wrong.
         let lost: Vec<_> = self.healthy.difference(&all).collect();
         assert!(lost.is_empty() || all.iter().any(|(id, _)| id.starts_with("segment-")), "no longer found: {lost:?}");
         (exit, all.difference(&self.healthy).cloned().collect(), data)
     }
 
-    /// The damage is named exactly and nothing else is.
+    /// Asserts that exactly the expected findings are reported.
     pub fn names(&self, what: &str, writes: &[Write], expected: &[(FindingId, u64)]) -> Value {
         let (exit, found, data) = self.damaged(writes);
         let wanted: Found = expected.iter().map(|(id, at)| (id.name().to_string(), *at)).collect();
@@ -146,7 +146,7 @@ impl Patient {
     }
 }
 
-/// An object as `objects --refs` lists it.
+/// An object listed by `objects --refs`.
 #[derive(Clone, Debug)]
 pub struct Obj {
     pub at: u64,

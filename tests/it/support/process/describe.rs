@@ -1,4 +1,4 @@
-//! Bookkeeping, facts, and the descriptors that lead to everything.
+//! Bookkeeping, GC facts, and the descriptors.
 
 use serde_json::{Map, Value, json};
 
@@ -15,12 +15,12 @@ impl Builder {
             let at = self.native(CARD_INFO);
             self.set(at, "CardTableInfo", "Recount", recount);
             self.set(at, "CardTableInfo", "Size", size);
-            // The pointer leads behind the header of the next one.
+            // The pointer refers to the end of the next header.
             self.set(at, "CardTableInfo", "NextCardTable", if next == 0 { 0 } else { next + CARD_INFO });
             if recount != 0 {
                 let range = json!({"start": hex(at), "end": hex(at + size)});
                 rows.push(
-                    json!({"list": "bookkeeping", "heap": null, "size_class": null, "address": hex(at), "range": range, "bytes": size}),
+                    json!({"list": "bookkeeping", "heap": null, "size_class": null, "address": hex(at), "range": range, "bytes": size, "segment": null}),
                 );
             }
             next = at;
@@ -79,6 +79,9 @@ impl Builder {
             self.gc.push((format!("{name}Length"), Global::Number(len, "uint32")));
         }
         self.vm.push(("RuntimeProductVersionString".into(), Global::Text("11.0.0-synthetic".into())));
+        for (name, value) in self.spec.features {
+            self.vm.push(((*name).into(), Global::Number(*value, "uint8")));
+        }
         self.vm.push(("RecommendedReaderVersion".into(), Global::Number(1, "uint32")));
     }
 

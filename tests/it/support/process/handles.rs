@@ -29,7 +29,7 @@ impl Builder {
             self.mem.p(h, *object);
             let has = matches!(kind, 6 | 10 | 11);
             if *secondary != 0 {
-                // Data blocks belong to the internal type; what is in them must not be listed.
+                // Data blocks have the internal type; their contents must not be listed.
                 let data = 20 + kind - 6;
                 if !rings[12].contains(&data) {
                     rings[12].push(data);
@@ -41,7 +41,7 @@ impl Builder {
             self.handles.push(json!({"address": hex(h), "type": HANDLE_TYPES[usize::from(*kind)], "object": hex(*object),
                 "method_table": mt, "secondary": has.then(|| hex(*secondary))}));
         }
-        // A block in the ring that was never used and so is not captured.
+        // A block in the ring that was never used and thus not captured.
         if blocks > 20 {
             rings[2].push(150);
         }
@@ -89,7 +89,7 @@ impl Builder {
         for slot in 0..slots {
             let segment = match slot {
                 0 => first,
-                // More processors than heaps: a heap's worth of slots is not enough.
+                // More processors than heaps: one slot per heap is not enough.
                 n if n + 1 == slots => self.handle_segment(2 + n, &[(2, 3, 7, o(10), 0), (1, 4, 9, o(11), 0)], 0, 8),
                 n => self.handle_segment(2 + n, &[], 0, 0),
             };
@@ -121,7 +121,7 @@ impl Builder {
         for segment in std::iter::once(first).chain([second]).chain((1..slots).map(|n| first + (2 + n) * 0x10000)) {
             let range = json!({"start": hex(segment), "end": hex(segment + 0x10000)});
             self.free.push(json!({"list": "handle-table", "heap": null, "size_class": null, "address": hex(segment), "range": range,
-                "bytes": 0x10000}));
+                "bytes": 0x10000, "segment": null}));
         }
         let values = first + self.at("TableSegment", "RgValue");
         let handle = |block: u64, place: u64| values + (block * self.per_block() + place) * self.p;
@@ -136,7 +136,7 @@ impl Builder {
         };
         let tracker = self.make("ExceptionInfo");
         self.set(tracker, "ExceptionInfo", "ThrownObject", strong[2]);
-        // Managed id, system id, state, context, exposed object, last thrown, tracker.
+        // Managed id, OS id, state, context, exposed object, last thrown, tracker.
         let list = [
             (1u64, 4001u64, 0x2_0000u64, Some(holes[0]), strong[0], 0, 0),
             (2, 4002, 0x200, Some((0, 0)), 0, strong[1], 0),
@@ -150,7 +150,7 @@ impl Builder {
             let at = addresses[i];
             let next = addresses.get(i + 1).map_or(0, |a| a + link);
             let fields = [("Id", id), ("State", state), ("PreemptiveGCDisabled", id & 1), ("LinkNext", next), ("ExposedObject", exposed)];
-            // The upper half of the system's id is garbage on some systems.
+            // The upper half of the OS id is garbage on some systems.
             for (f, v) in fields.into_iter().chain([("OSId", os_id), ("LastThrownObject", thrown), ("ExceptionTracker", tracker)]) {
                 self.set(at, "Thread", f, v);
             }

@@ -1,4 +1,4 @@
-//! Segments with objects, and what each heap knows.
+//! Segments with objects, and the data of each heap.
 
 use serde_json::{Map, Value, json};
 
@@ -12,7 +12,7 @@ impl Builder {
             [("FreeObject", 3 * p, 0x8000_0001), ("Object", 3 * p, 0), ("String", 2 * p + 6, 0x8000_0002u64), ("", 3 * p, 0x0100_0000)];
         let module = self.native(0x40);
         for (i, (name, base, flags)) in list.into_iter().enumerate() {
-            // Where the references are: one run of one, behind the method table's pointer.
+            // GCDesc: one series of one reference, after the method table pointer.
             let runs = self.native(4 * p);
             let (mt, class) = (self.make("MethodTable"), self.make("EEClass"));
             if name.is_empty() {
@@ -54,7 +54,7 @@ impl Builder {
             };
             let size = size.next_multiple_of(align);
             let (kind, count, size) = if room >= size + rest { (kind, count, size) } else { (0, Some(room - free), room) };
-            // One of the low bits is set now and then, as by a collection.
+            // Low bits are set on some objects, as by a collection.
             let mark = if n % 5 == 4 { 1 } else { 0 };
             let mt = self.tables[kind];
             self.mem.p(at, mt | mark);
@@ -73,7 +73,7 @@ impl Builder {
         assert_eq!(at, end);
     }
 
-    /// A segment with objects. Returns its address. `hole` lies `from` behind the start, with `len` bytes up to the limit.
+    /// A segment with objects. Returns its address. `hole` starts `from` bytes after the start, with `len` bytes up to the limit.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn segment(
         &mut self,
@@ -92,7 +92,7 @@ impl Builder {
         self.mem.map(region, (end - region).next_multiple_of(0x100), true);
         let at = if regions { self.make("HeapSegment") } else { region };
         let (committed, reserved) = (region + 0x1000, region + 0x10000);
-        // Before the first collection, only the heap knows how far the youngest segment is filled.
+        // Before the first collection, only the heap has the end of allocation of the youngest segment.
         let allocated = if ephemeral { mem } else { end };
         let list = [
             ("Allocated", allocated),
@@ -134,18 +134,25 @@ impl Builder {
             let region = self.region_at;
             self.region_at += 0x10000;
             let at = self.make("HeapSegment");
-            self.set(at, "HeapSegment", "Mem", region + 0x30);
-            self.set(at, "HeapSegment", "Committed", region + 0x2000);
+            let fields = [("Mem", 0x30), ("Allocated", 0x40), ("Used", 0x1800), ("Committed", 0x2000), ("Reserved", 0x10000)];
+            for (field, offset) in fields {
+                self.set(at, "HeapSegment", field, region + offset);
+            }
+            self.set(at, "HeapSegment", "Flags", 0x40);
             self.set(at, "HeapSegment", "Next", head);
+            let segment = json!({"start": hex(region + 0x30), "allocated": hex(region + 0x40), "committed": hex(region + 0x2000),
+                "reserved": hex(region + 0x10000), "used": hex(region + 0x1800), "next": hex(head), "flags": ["ma-committed"],
+                "flags_value": 0x40});
             head = at;
             let range = json!({"start": hex(region), "end": hex(region + 0x2000)});
-            rows.push(json!({"list": list, "heap": heap, "size_class": class, "address": hex(at), "range": range, "bytes": 0x2000}));
+            rows.push(json!({"list": list, "heap": heap, "size_class": class, "address": hex(at), "range": range, "bytes": 0x2000,
+                "segment": segment}));
         }
         self.free.extend(rows);
         head
     }
 
-    /// Three lists in a row.
+    /// Three contiguous lists.
     pub(super) fn free_lists(&mut self, at: u64, list: &str, heap: Option<u64>, counts: [u64; 3]) {
         for (i, class) in ["basic", "large", "huge"].into_iter().enumerate() {
             let head = self.free_chain(list, heap, Some(class), counts[i]);
@@ -155,7 +162,7 @@ impl Builder {
         }
     }
 
-    /// All heaps: what is expected of each, and the holes of two threads as (pointer, limit).
+    /// All heaps: the expected answer for each, and the holes of two threads as (pointer, limit).
     pub(super) fn heaps(&mut self) -> (Vec<Value>, [(u64, u64); 2]) {
         let count = self.spec.server.map_or(1, u64::from);
         let regions = self.spec.regions;
@@ -166,7 +173,7 @@ impl Builder {
             let address = if self.spec.server.is_some() { self.make("GCHeap") } else { 0 };
             addresses.push(address);
             let heap = (index, address);
-            // The thread with room left allocates on the first heap, the one without on the last.
+            // The thread with space left allocates on the first heap, the one without on the last.
             let room = if index == 0 { Some(0x40) } else { (index + 1 == count).then_some(0) };
             let mut starts = [0u64; 5];
             let class = |b: &mut Builder, name: &str, flags, bytes| b.segment(heap, name, flags, bytes, false, None);
@@ -207,7 +214,7 @@ impl Builder {
             }
             expected.push(self.heap(heap, starts, allocation_starts, ephemeral, end));
         }
-        // Workstation GC has one heap, whose hole belongs to the first thread; the other one has an empty context.
+        // Workstation GC has one heap, whose hole belongs to the first thread; the other thread has an empty context.
         if self.spec.server.is_some() {
             let list = self.native(self.p * count);
             for (i, a) in addresses.iter().enumerate() {
@@ -221,13 +228,13 @@ impl Builder {
         (expected, holes)
     }
 
-    /// The mark array as it is stored: where the word of address 0 would be.
+    /// The mark array as stored: the address of the word for address 0.
     pub(super) fn marks(&self) -> u64 {
         let low = self.spec.shape.pick(0x7e00_1000_0000, 0x2000_0000);
         self.spec.shape.pick(0x7d00_0000_0000, 0x1000_0000) - low / (64 * self.p) * 4
     }
 
-    /// Where the mark of an object lies: its word, and the bit.
+    /// Address of the word with an object's mark, and the bit.
     pub(super) fn mark_of(&self, object: u64) -> (u64, u64) {
         let mark = object / (2 * self.p);
         (self.marks() + mark / 32 * 4, mark % 32)
@@ -249,7 +256,7 @@ impl Builder {
         let (index, address) = heap;
         let (p, server, regions) = (self.p, self.spec.server.is_some(), self.spec.regions);
         let last = index + 1 == self.spec.server.map_or(1, u64::from);
-        // Where an item lies: inside of the heap's structure, or in a variable of the module.
+        // Address of an item: in the heap structure, or in a variable of the module.
         let place = |b: &mut Builder, name: &str, bytes: u64| {
             if server {
                 return address + b.at("GCHeap", name);
@@ -329,6 +336,10 @@ impl Builder {
             let (pointer, limit) = if g == 3 { (0x1_9000, 0x1_9100) } else { (0, 0) };
             self.set(context, "GCAllocContext", "Pointer", pointer);
             self.set(context, "GCAllocContext", "Limit", limit);
+            let totals = if g == 3 { (0x5_0000 + index, 0x1_0000_0000 + index) } else { (0, 0) };
+            self.set(context, "GCAllocContext", "AllocBytes", totals.0);
+            self.set(context, "GCAllocContext", "AllocBytesLoh", totals.1);
+            (entry["allocated_bytes"], entry["allocated_bytes_uoh"]) = (totals.0.into(), totals.1.into());
             entry["context_pointer"] = hex(pointer);
             entry["context_limit"] = hex(limit);
             entries.push(entry);

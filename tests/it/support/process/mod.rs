@@ -1,4 +1,4 @@
-//! Fills the memory of the fake process.
+//! Fills the memory of the synthetic process.
 
 mod describe;
 mod handles;
@@ -15,7 +15,7 @@ use super::{Spec, Target};
 const DATA: u64 = 0x9000;
 /// Blocks per handle segment. (120 or 240 in real runtimes.)
 const BLOCKS: u64 = 200;
-/// The mark of no block. (0xff in real runtimes.)
+/// Block index that means none. (0xff in real runtimes.)
 const NO_BLOCK: u8 = 0xfe;
 /// Buckets per map. (10 in real runtimes.)
 const BUCKETS: u64 = 7;
@@ -208,7 +208,7 @@ impl IntoPair for (&'static str, &'static str) {
     }
 }
 
-/// Items of a heap that are one pointer.
+/// Pointer-sized items of a heap.
 const HEAP_POINTERS: [&str; 12] = [
     "MarkArray",
     "NextSweepObj",
@@ -235,7 +235,7 @@ pub fn build(spec: &Spec) -> Target {
         p: shape.ptr,
         mem: Mem { shape, ranges: Default::default() },
         lay,
-        // The root descriptor comes behind the GC's, which a scan for the magic bytes meets first.
+        // The root descriptor follows the GC's, which a scan for the magic finds first.
         var_at: base + DATA + 0x100,
         native_at: native,
         native_end: native + 0x8000,

@@ -1,0 +1,77 @@
+//! Which commands a dump can answer: asked of the functions that answer them, so that `info` and the command cannot differ.
+
+use super::{HandlesQuery, HeapQuery, SegmentsQuery, StatQuery};
+use crate::base::{Answer, NoteKind, Notes, total};
+use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel};
+use crate::session::{Error, Runtime};
+
+/// Bytes of objects up to which they are walked. `info` must take no longer on a large heap than on a small one; beyond this,
+/// it checks what the walk needs and that the objects are in the dump, and says so.
+const MAX_WALK: u64 = 8 << 20;
+
+/// What came of asking.
+struct Asked {
+    /// Whether there is anything in the answer.
+    found: bool,
+    notes: Notes,
+    /// Said instead of the first note that makes the answer partial.
+    reason: Option<String>,
+    basis: AnswerBasis,
+}
+
+impl Asked {
+    fn of<T>(answer: Answer<T>, found: impl FnOnce(&T) -> bool) -> Asked {
+        Asked { found: found(&answer.data), notes: answer.notes, reason: None, basis: AnswerBasis::Answered }
+    }
+
+    fn model(command: &str, asked: Result<Asked, Error>) -> AnswerModel {
+        let no = |reason| AnswerModel { command: command.into(), answer: AnswerKind::No, reason, basis: AnswerBasis::Answered };
+        let asked = match asked {
+            Ok(asked) => asked,
+            Err(e) => return no(Some(e.to_string())),
+        };
+        let Some(lost) = asked.notes.first_loss() else {
+            return AnswerModel { answer: AnswerKind::Full, basis: asked.basis, ..no(None) };
+        };
+        let answer = if asked.found { AnswerKind::Partial } else { AnswerKind::No };
+        AnswerModel { answer, basis: asked.basis, ..no(asked.reason.or_else(|| Some(lost.message.clone()))) }
+    }
+}
+
+/// What each command would answer, in the order in which `info` lists them; and the segments, where they could be read whole
+/// or in part.
+pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec<SegmentModel>>>) {
+    let segments = super::segments(runtime, &SegmentsQuery::default());
+    let listed = segments.as_ref().ok().map(|s| Answer::new(s.segments.clone(), s.notes.clone()));
+    let list = [
+        ("heap", super::heap(runtime, &HeapQuery::default()).map(|a| Asked::of(a, |h| h.totals.segments > 0))),
+        ("segments", segments.map(|a| Asked::of(a, |s| !s.segments.is_empty()))),
+        ("objects", objects(runtime)),
+        (
+            "handles",
+            super::handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() }).map(|a| Asked::of(a, |h| h.total > 0)),
+        ),
+        ("oom", super::oom(runtime).map(|a| Asked::of(a, |o| !o.heaps.is_empty()))),
+        ("threads", super::threads(runtime).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
+    ];
+    (list.into_iter().map(|(command, asked)| Asked::model(command, asked)).collect(), listed)
+}
+
+/// Whether the objects can be walked: `stat` where there are few, else what every walk begins with.
+fn objects(runtime: &Runtime) -> Result<Asked, Error> {
+    let heap = runtime.heap()?;
+    let sum = |f: fn(&SegmentModel) -> u64| total(heap.segments().iter().map(f));
+    let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
+    let mut notes = heap.begin().into_notes();
+    let lacking = (captured < allocated).then(|| format!("{captured} of {allocated} object bytes are in the dump"));
+    // A list of segments that breaks off explains more than the bytes that were found on it.
+    let reason = if notes.complete() { lacking.clone() } else { None };
+    if allocated <= MAX_WALK {
+        let answer = super::stat(&heap, &StatQuery::default())?;
+        return Ok(Asked { reason, ..Asked::of(answer, |s| s.totals.count > 0) });
+    }
+    if let Some(lacking) = lacking {
+        notes.add(NoteKind::Missing, None, lacking);
+    }
+    Ok(Asked { found: captured > 0, notes, reason: None, basis: AnswerBasis::Bound })
+}

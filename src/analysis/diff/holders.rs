@@ -1,0 +1,442 @@
+//! What holds the growth: both dominator trees are followed downwards from the same roots, along what grew.
+//!
+//! Objects have no identity across dumps. On each step, the children of what was followed so far are grouped by type and
+//! compared as groups; where one element alone makes up the growth of its group, only that one is followed. Elements are the
+//! same if they are in the same place of their container, and else by the order of their retained sizes.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::{Key, UNKNOWN};
+use crate::base::{Collector, Index, IndexVec, change, glob, growth, thousands, total};
+use crate::gc::{ObjectId, TypeIndex};
+use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
+use crate::session::{DominatorTree, Error, Heap, HeapGraph, Namer};
+
+/// Longest way from a root to a container.
+const MAX_STEPS: usize = 64;
+/// Holders that are listed.
+const MAX_HOLDERS: usize = 50;
+/// Types that are listed for a holder.
+const MAX_GAINED: usize = 5;
+/// A part of the growth is followed, or told of, if it is at least this fraction of what it is a part of.
+const PART: i64 = 5;
+/// Holders of less than this fraction of all growth are left out.
+const WORTH_TELLING: i64 = 100;
+
+/// The dominator tree of one dump.
+pub(super) struct Side<'h> {
+    heap: &'h Heap,
+    graph: &'h HeapGraph,
+    tree: &'h DominatorTree,
+    namer: Namer,
+    types: IndexVec<TypeIndex, Type>,
+    /// Labels of the roots of rooted objects.
+    roots: FxHashMap<ObjectId, String>,
+}
+
+/// A type, as it is matched with those of the other dump.
+struct Type {
+    key: Key,
+    /// Whether it is from outside of the framework.
+    own: bool,
+}
+
+impl<'h> Side<'h> {
+    /// Takes graph and tree of `heap`, building them where nobody has yet.
+    pub(super) fn open(heap: &'h Heap, notes: &Collector) -> Result<Side<'h>, Error> {
+        let graph = notes.with(heap.graph(false)?);
+        let stacks = Stacks::default();
+        graph.root_notes(stacks).into_iter().for_each(|n| notes.extend(n));
+        let tree = heap.dominators(stacks)?;
+        let namer = graph.namer(heap);
+        let named = |mt| match namer.name(mt) {
+            Some(name) => (name, namer.module(mt)),
+            None => (UNKNOWN.into(), None),
+        };
+        let types = graph.types.iter().map(|t| {
+            let key: Key = named(t.method_table);
+            Type { own: key.1.as_deref().is_some_and(|module| !is_framework(module)), key }
+        });
+        let types = types.collect();
+        namer.note(notes);
+        Ok(Side { heap, graph, tree, types, roots: graph.root_groups(), namer })
+    }
+
+    fn type_of(&self, id: ObjectId) -> Option<&Type> {
+        self.types.get(self.graph.type_index(id)?)
+    }
+
+    fn name(&self, id: ObjectId) -> &str {
+        self.type_of(id).map_or(UNKNOWN, |t| t.key.0.as_str())
+    }
+
+    fn retained(&self, ids: &[ObjectId]) -> u64 {
+        total(ids.iter().map(|id| self.tree.retained(*id)))
+    }
+
+    /// What holds an object at the top of the tree.
+    fn label(&self, id: ObjectId) -> String {
+        match self.roots.get(&id) {
+            Some(label) => label.clone(),
+            None if self.graph.frozen.binary_search(&id).is_ok() => "(frozen segments)".into(),
+            None => "(several roots)".into(),
+        }
+    }
+
+    /// The objects by the root that alone keeps them alive.
+    pub(super) fn by_root(&self) -> BTreeMap<String, Sum> {
+        let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
+        for id in self.tree.below(None) {
+            let sum = Sum { count: self.tree.subtree(id), bytes: self.tree.retained(id) };
+            rows.entry(self.label(id)).or_default().merge(sum);
+        }
+        for id in self.graph.ids().filter(|id| !self.tree.is_reachable(*id)) {
+            rows.entry("(unreachable)".into()).or_default().add(self.graph.size(id));
+        }
+        rows
+    }
+
+    /// Bytes that the objects of the types that `pattern` means retain together.
+    pub(super) fn retained_by(&self, pattern: &str) -> u64 {
+        let wanted: IndexVec<TypeIndex, bool> = self.types.iter().map(|t| glob(pattern, &t.key.0)).collect();
+        let group = |id| self.graph.is_of(id, &wanted).then(|| TypeIndex::from_u32(0));
+        total(self.tree.retained_by_type(group, 1))
+    }
+
+    /// Bytes that the objects of each type retain together.
+    pub(super) fn retained_by_type(&self) -> Retained {
+        let mut groups: BTreeMap<&Key, TypeIndex> = BTreeMap::new();
+        let mut keys: IndexVec<TypeIndex, &Key> = IndexVec::new();
+        let mut group_of: IndexVec<TypeIndex, Option<TypeIndex>> = IndexVec::new();
+        for t in self.types.iter() {
+            let group = groups.get(&t.key).copied().or_else(|| keys.push(&t.key));
+            groups.extend(group.map(|g| (&t.key, g)));
+            group_of.push(group);
+        }
+        let of = |id| group_of.get(self.graph.type_index(id)?).copied().flatten();
+        let sums = self.tree.retained_by_type(of, keys.len());
+        let mut out = Retained::default();
+        for ((name, module), sum) in keys.into_iter().zip(sums).filter(|(_, sum)| *sum > 0) {
+            out.0.entry(name.clone()).or_default().push((module.clone(), sum));
+        }
+        out
+    }
+
+    /// The references of an object: offset and target.
+    fn slots(&self, id: ObjectId) -> Vec<(u64, ObjectId)> {
+        let Some(kind) = self.graph.kind(id) else { return Vec::new() };
+        let (address, memory) = (self.graph.address(id), self.heap.memory());
+        let mut out = Vec::new();
+        kind.gc_desc.captured(memory, address, self.graph.size(id), |offset| {
+            let target = memory.ptr(address.plus(offset)).ok().and_then(|at| self.graph.index.id_of(at));
+            out.extend(target.map(|target| (offset, target)));
+        });
+        out
+    }
+
+    /// The field or element at an offset of an object.
+    fn field(&self, id: ObjectId, offset: u64) -> Option<String> {
+        self.namer.path_at(self.graph.kind(id)?.method_table, offset)
+    }
+}
+
+/// Whether a module is one of .NET's own, by the names that are reserved for it.
+fn is_framework(module: &str) -> bool {
+    let name = module.strip_suffix(".dll").unwrap_or(module);
+    let reserved = ["System.", "Microsoft."].iter().any(|prefix| name.starts_with(prefix));
+    reserved || matches!(name, "System" | "mscorlib" | "netstandard" | "WindowsBase" | "PresentationCore" | "PresentationFramework")
+}
+
+/// Retained sizes by name and module.
+#[derive(Default)]
+pub(super) struct Retained(BTreeMap<String, Vec<(Option<String>, u64)>>);
+
+impl Retained {
+    /// That of a type, matched as rows are.
+    pub(super) fn get(&self, name: &str, module: Option<&str>) -> u64 {
+        match self.0.get(name).map(Vec::as_slice) {
+            Some([(_, only)]) => *only,
+            Some(several) => several.iter().find(|(m, _)| m.as_deref() == module).map_or(0, |(_, n)| *n),
+            None => 0,
+        }
+    }
+}
+
+/// Objects of both dumps that are compared with each other.
+#[derive(Clone, Default)]
+struct Pair {
+    before: Vec<ObjectId>,
+    after: Vec<ObjectId>,
+}
+
+/// Children of a type.
+struct Child {
+    type_name: String,
+    field: Option<String>,
+    pair: Pair,
+    change: i64,
+}
+
+/// A place on the way down.
+struct Place {
+    root: String,
+    root_before: u64,
+    root_after: u64,
+    path: Vec<HolderStep>,
+    pair: Pair,
+    change: i64,
+}
+
+struct Both<'s, 'h> {
+    before: &'s Side<'h>,
+    after: &'s Side<'h>,
+    /// Least bytes gained that are followed.
+    floor: i64,
+}
+
+/// The containers that grew from `before` to `after`.
+pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder> {
+    let mut roots: BTreeMap<String, Pair> = BTreeMap::new();
+    for id in before.tree.below(None) {
+        roots.entry(before.label(id)).or_default().before.push(id);
+    }
+    for id in after.tree.below(None) {
+        roots.entry(after.label(id)).or_default().after.push(id);
+    }
+    let place = |(root, pair): (String, Pair)| {
+        let (root_before, root_after) = (before.retained(&pair.before), after.retained(&pair.after));
+        Place { root, root_before, root_after, path: Vec::new(), pair, change: change(root_before, root_after) }
+    };
+    let mut waiting: Vec<Place> = roots.into_iter().map(place).collect();
+    let all = waiting.iter().fold(0i64, |sum, p| sum.saturating_add(p.change.max(0)));
+    let both = Both { before, after, floor: all.checked_div(WORTH_TELLING).unwrap_or(0).max(1) };
+    waiting.retain(|p| p.change >= both.floor);
+    let mut found = Vec::new();
+    while let Some(place) = waiting.pop() {
+        let (further, element) = both.step(&place);
+        if further.is_empty() {
+            found.push(both.holder(place, element));
+        }
+        waiting.extend(further);
+    }
+    let largest = found.iter().map(|h| h.change).max().unwrap_or(0);
+    let first = |h: &GrowingHolder| h.own && h.change.saturating_mul(10) >= largest;
+    found.sort_by(|a, b| (!first(a), Reverse(a.change), &a.text).cmp(&(!first(b), Reverse(b.change), &b.text)));
+    found.truncate(MAX_HOLDERS);
+    found
+}
+
+impl Both<'_, '_> {
+    /// Where to go on from a place; nowhere if objects accumulate there, and then the type that does.
+    fn step(&self, place: &Place) -> (Vec<Place>, Option<String>) {
+        let mut children = self.children(place);
+        let part = |c: &Child| c.change >= self.floor && c.change.saturating_mul(PART) >= place.change;
+        children.retain(part);
+        let above = place.path.last().map(|step| step.type_name.as_str());
+        // More objects of a type, or a list that is linked by its elements.
+        let accumulates = |c: &&Child| c.pair.after.len() > c.pair.before.len().max(1) || above == Some(c.type_name.as_str());
+        let element = children.iter().find(accumulates).map(|c| c.type_name.clone());
+        let followed = children.iter().fold(0i64, |sum, c| sum.saturating_add(c.change));
+        if element.is_some() || followed.saturating_mul(2) < place.change || place.path.len() >= MAX_STEPS {
+            return (Vec::new(), element);
+        }
+        let further = children.into_iter().map(|c| {
+            let address = if let [only] = c.pair.after.as_slice() { Some(self.after.graph.address(*only)) } else { None };
+            let (before, after) = (crate::base::len64(c.pair.before.len()), crate::base::len64(c.pair.after.len()));
+            let step = HolderStep { type_name: c.type_name, field: c.field, address, before, after };
+            let path = place.path.iter().cloned().chain([step]).collect();
+            Place { root: place.root.clone(), path, pair: c.pair, change: c.change, ..*place }
+        });
+        (further.collect(), None)
+    }
+
+    /// The children by type, those that gained most first. Below a root, these are the objects that it holds.
+    fn children(&self, place: &Place) -> Vec<Child> {
+        let mut groups: BTreeMap<&str, Pair> = BTreeMap::new();
+        if place.path.is_empty() {
+            place.pair.before.iter().for_each(|id| groups.entry(self.before.name(*id)).or_default().before.push(*id));
+            place.pair.after.iter().for_each(|id| groups.entry(self.after.name(*id)).or_default().after.push(*id));
+        } else {
+            for id in place.pair.before.iter().flat_map(|id| self.before.tree.below(Some(*id))) {
+                groups.entry(self.before.name(id)).or_default().before.push(id);
+            }
+            for id in place.pair.after.iter().flat_map(|id| self.after.tree.below(Some(*id))) {
+                groups.entry(self.after.name(id)).or_default().after.push(id);
+            }
+        }
+        let slots = if place.path.is_empty() { None } else { self.slots(&place.pair) };
+        let child = |(name, pair): (&str, Pair)| {
+            let gained = change(self.before.retained(&pair.before), self.after.retained(&pair.after));
+            let child = Child { type_name: name.into(), field: None, pair, change: gained };
+            if gained < self.floor { child } else { self.narrowed(child, slots.as_ref()) }
+        };
+        let mut children: Vec<Child> = groups.into_iter().map(child).collect();
+        children.sort_by_key(|c| Reverse(c.change));
+        children
+    }
+
+    /// The references of a single container.
+    fn slots(&self, pair: &Pair) -> Option<Slots> {
+        let ([container], [] | [_]) = (pair.after.as_slice(), pair.before.as_slice()) else { return None };
+        Some(Slots {
+            before: pair.before.first().map(|id| self.before.slots(*id).into_iter().collect()).unwrap_or_default(),
+            after: self.after.slots(*container).into_iter().map(|(offset, id)| (id, offset)).collect(),
+            container: *container,
+        })
+    }
+
+    /// The one object that makes up the growth of a group, if there is one.
+    fn narrowed(&self, group: Child, slots: Option<&Slots>) -> Child {
+        let mut counterpart: FxHashMap<ObjectId, ObjectId> = FxHashMap::default();
+        let mut rest = group.pair.before.clone();
+        if let Some(slots) = slots {
+            let members: rustc_hash::FxHashSet<ObjectId> = group.pair.before.iter().copied().collect();
+            for id in &group.pair.after {
+                let same = slots.after.get(id).and_then(|offset| slots.before.get(offset)).filter(|old| members.contains(old));
+                counterpart.extend(same.map(|old| (*id, *old)));
+            }
+            let taken: rustc_hash::FxHashSet<ObjectId> = counterpart.values().copied().collect();
+            rest.retain(|id| !taken.contains(id));
+        }
+        // What has no place in common: the largest with the largest.
+        rest.sort_by_key(|id| Reverse((self.before.tree.retained(*id), Reverse(*id))));
+        let mut new: Vec<ObjectId> = group.pair.after.iter().copied().filter(|id| !counterpart.contains_key(id)).collect();
+        new.sort_by_key(|id| Reverse((self.after.tree.retained(*id), Reverse(*id))));
+        counterpart.extend(new.into_iter().zip(rest));
+        let gained = |id: &ObjectId| {
+            let old = counterpart.get(id).map_or(0, |old| self.before.tree.retained(*old));
+            change(old, self.after.tree.retained(*id))
+        };
+        let Some((gain, id)) = group.pair.after.iter().map(|id| (gained(id), *id)).max_by_key(|(gain, id)| (*gain, Reverse(*id))) else {
+            return group;
+        };
+        // Four fifths of it.
+        if gain.saturating_mul(PART) < group.change.saturating_mul(PART.saturating_sub(1)) {
+            return group;
+        }
+        let field = slots.and_then(|s| self.after.field(s.container, *s.after.get(&id)?));
+        let before = counterpart.get(&id).copied().into_iter().collect();
+        Child { field, pair: Pair { before, after: vec![id] }, change: gain, ..group }
+    }
+
+    fn holder(&self, place: Place, element: Option<String>) -> GrowingHolder {
+        let (retained_before, retained_after) = (self.before.retained(&place.pair.before), self.after.retained(&place.pair.after));
+        let mut types: BTreeMap<&str, (Sum, Sum, bool)> = BTreeMap::new();
+        for id in place.pair.before.iter().flat_map(|id| self.before.tree.dominated(*id)) {
+            types.entry(self.before.name(id)).or_default().0.add(self.before.graph.size(id));
+        }
+        for id in place.pair.after.iter().flat_map(|id| self.after.tree.dominated(*id)) {
+            let own = self.after.type_of(id).is_some_and(|t| t.own);
+            let entry = types.entry(self.after.name(id)).or_default();
+            entry.1.add(self.after.graph.size(id));
+            entry.2 |= own;
+        }
+        let count_of = |name: &str| types.get(name).map_or(0, |(from, to, _)| change(from.count, to.count));
+        let own = types.iter().any(|(name, (from, to, own))| *own && (to.count > from.count || element.as_deref() == Some(name)));
+        let mut gained: Vec<GainedType> = types
+            .iter()
+            .map(|(name, (from, to, _))| GainedType {
+                type_name: (*name).into(),
+                count: change(from.count, to.count),
+                bytes: change(from.bytes, to.bytes),
+            })
+            .filter(|g| g.bytes > 0)
+            .collect();
+        gained.sort_by_key(|g| Reverse(g.bytes));
+        gained.truncate(MAX_GAINED);
+        let change = place.change;
+        let mut text = way(&place.root, &place.path);
+        let what = element.as_deref().or_else(|| gained.first().map(|g| g.type_name.as_str()));
+        match what.map(|name| (name, count_of(name))).filter(|(_, n)| *n > 0) {
+            Some((name, n)) => text.push_str(&format!(" grew by {} {name}, {} bytes", thousands(n.unsigned_abs()), bytes(change))),
+            None => text.push_str(&format!(" grew by {} bytes", bytes(change))),
+        }
+        GrowingHolder {
+            root: place.root,
+            path: place.path,
+            retained_before,
+            retained_after,
+            change,
+            growth: growth(retained_before, retained_after),
+            root_before: place.root_before,
+            root_after: place.root_after,
+            element,
+            own,
+            gained,
+            text,
+        }
+    }
+}
+
+/// References between a container and what it holds.
+struct Slots {
+    /// By offset in the first dump.
+    before: FxHashMap<u64, ObjectId>,
+    /// Offsets in the last dump.
+    after: FxHashMap<ObjectId, u64>,
+    /// The container in the last dump.
+    container: ObjectId,
+}
+
+fn bytes(n: i64) -> String {
+    thousands(n.unsigned_abs())
+}
+
+/// The way in words: `Lab.Program.theCache → Dictionary<String, Entry> → Entry[]`.
+fn way(root: &str, path: &[HolderStep]) -> String {
+    const FIRST: usize = 4;
+    const LAST: usize = 4;
+    let mut out = root.to_string();
+    let skipped = path.len().saturating_sub(FIRST.saturating_add(LAST));
+    for (i, step) in path.iter().enumerate() {
+        if skipped > 0 && i == FIRST {
+            out.push_str(" → …");
+        }
+        if skipped > 0 && (FIRST..FIRST.saturating_add(skipped)).contains(&i) {
+            continue;
+        }
+        out.push_str(" → ");
+        if let Some(field) = step.field.as_deref().filter(|f| f.starts_with('[')) {
+            out.push_str(&format!("{field} "));
+        }
+        out.push_str(&short(&step.type_name));
+    }
+    out
+}
+
+/// The name of a type without namespaces.
+fn short(name: &str) -> String {
+    let (mut out, mut word) = (String::new(), String::new());
+    for c in name.chars() {
+        if c.is_alphanumeric() || matches!(c, '_' | '`' | '.') {
+            word.push(c);
+            continue;
+        }
+        out.push_str(word.rsplit('.').next().unwrap_or(&word));
+        word.clear();
+        out.push(c);
+    }
+    out.push_str(word.rsplit('.').next().unwrap_or(&word));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_without_namespaces() {
+        assert_eq!(short("System.Collections.Generic.Dictionary<System.String, Lab.A>+Entry[]"), "Dictionary<String, A>+Entry[]");
+        assert_eq!(short("Node"), "Node");
+    }
+
+    #[test]
+    fn modules_of_the_framework() {
+        let own = |module: &str| !is_framework(module);
+        assert!(own("lab.dll") && own("Systematic.dll") && own("MicrosoftLike.dll"));
+        assert!(!own("System.Private.CoreLib.dll") && !own("Microsoft.Extensions.Caching.Memory.dll") && !own("mscorlib.dll"));
+    }
+}

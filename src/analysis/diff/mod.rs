@@ -1,0 +1,333 @@
+//! What changed between dumps, of one process or of several runs: by type, by other groups, in total, and what holds the growth.
+//!
+//! Types are the same if their names and modules are: method tables differ from run to run.
+
+mod holders;
+mod rules;
+mod summary;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::holders::Side;
+use self::rules::{Field, Subject};
+pub use self::rules::{Rule, RuleError};
+use self::summary::Measures;
+use super::select::Selection;
+use super::stat::{StatQuery, stat};
+use crate::base::{Answer, Collector, Notes, change, glob, growth, len64};
+use crate::model::{
+    ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, StatBy, StatReport, StatSort, Sum, Trend,
+    TypeStat,
+};
+use crate::session::{Error, Heap};
+
+/// Most objects of a dump up to which holders are searched for without being asked for: about a second's work.
+const CHEAP_OBJECTS: u64 = 2_000_000;
+/// Holders that are listed without being asked for.
+const FEW_HOLDERS: usize = 3;
+/// Key of types without names, and of those without module or namespace.
+const UNKNOWN: &str = "(unknown)";
+
+/// How to compare.
+#[derive(Clone, Debug, Default)]
+pub struct DiffQuery {
+    /// What the rows stand for.
+    pub by: DiffBy,
+    /// Order of the rows.
+    pub sort: DiffSort,
+    /// Rows to list, 0 for all.
+    pub top: usize,
+    /// Also rows of what did not change.
+    pub all: bool,
+    /// All holders, in heaps of any size; otherwise the largest few, where the search is cheap.
+    pub holders: bool,
+    /// What must not be.
+    pub rules: Vec<Rule>,
+}
+
+/// One dump's part of the answer.
+struct Part<'h> {
+    heap: &'h Heap,
+    /// Path of the dump, in notes.
+    path: String,
+    notes: Collector,
+    types: StatReport,
+    measures: Measures,
+}
+
+/// A group: its name and, of types, the module.
+type Key = (String, Option<String>);
+
+impl<'h> Part<'h> {
+    fn read(heap: &'h Heap) -> Result<Part<'h>, Error> {
+        let notes = Collector::new();
+        let types = notes.take(stat(heap, &StatQuery::default())?);
+        let measures = Measures::read(heap, &types, &notes);
+        Ok(Part { heap, path: heap.runtime().file().facts.path.display().to_string(), notes, types, measures })
+    }
+
+    fn model(&self) -> ComparedDump {
+        let facts = &self.heap.runtime().file().facts;
+        let runtime = self.heap.runtime().description().version.clone();
+        ComparedDump { path: self.path.clone(), process_id: facts.pid, runtime, time: facts.time }
+    }
+
+    fn objects(&self) -> u64 {
+        self.types.totals.count.saturating_sub(self.types.totals.free_count)
+    }
+
+    /// Objects by group.
+    fn groups(&self, by: DiffBy) -> Result<BTreeMap<Key, Sum>, Error> {
+        let mut groups: BTreeMap<Key, Sum> = BTreeMap::new();
+        let by = match by {
+            DiffBy::Type => {
+                for t in self.live_types() {
+                    groups.entry(type_key(t)).or_default().merge(Sum { count: t.count, bytes: t.bytes });
+                }
+                return Ok(groups);
+            }
+            DiffBy::Root => {
+                let side = Side::open(self.heap, &self.notes)?;
+                let rows = side.by_root().into_iter().map(|(label, sum)| ((label, None), sum));
+                return Ok(rows.collect());
+            }
+            DiffBy::Namespace => StatBy::Namespace,
+            DiffBy::Assembly => StatBy::Assembly,
+            DiffBy::Generation => StatBy::Generation,
+        };
+        let query = StatQuery { selection: Selection::default(), by, sort: StatSort::Bytes, top: 0 };
+        for g in self.notes.take(stat(self.heap, &query)?).groups.into_iter().flatten() {
+            let own = Sum { count: g.count.saturating_sub(g.free_count), bytes: g.bytes.saturating_sub(g.free_bytes) };
+            if own.count > 0 {
+                groups.entry((g.key, None)).or_default().merge(own);
+            }
+        }
+        Ok(groups)
+    }
+
+    fn live_types(&self) -> impl Iterator<Item = &TypeStat> {
+        self.types.types.iter().flatten().filter(|t| !t.free)
+    }
+
+    /// The number of the objects that a rule is about.
+    fn subject(&self, rule: &Rule) -> Result<Option<u64>, Error> {
+        Ok(match &rule.subject {
+            Subject::Measure(name) => self.measures.get(name),
+            Subject::Handles(kind) => self.measures.handles(*kind),
+            Subject::Types(pattern, Field::Retained) => Some(Side::open(self.heap, &self.notes)?.retained_by(pattern)),
+            Subject::Types(pattern, field) => {
+                let wanted = self.live_types().filter(|t| glob(pattern, &t.type_name));
+                let sum = Sum::of(wanted.map(|t| Sum { count: t.count, bytes: t.bytes }));
+                let known = self.measures.get("objects").is_some();
+                known.then_some(if *field == Field::Count { sum.count } else { sum.bytes })
+            }
+        })
+    }
+}
+
+/// What makes a type the same one in another dump.
+fn type_key(t: &TypeStat) -> Key {
+    // Without a name there is only the method table's address, which says nothing about another dump.
+    if t.type_name == t.method_table.to_string() { (UNKNOWN.into(), None) } else { (t.type_name.clone(), t.module.clone()) }
+}
+
+/// Compares the heaps of at least two dumps, in the order of time.
+///
+/// # Errors
+/// [`Error::Query`] for fewer than two. As [`retained`](super::retained) where retained sizes are asked for.
+pub fn diff(heaps: &[Heap], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
+    let parts = heaps.iter().map(Part::read).collect::<Result<Vec<Part<'_>>, Error>>()?;
+    let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
+        return Err(Error::Query("two dumps are needed to compare".into()));
+    };
+    let groups = parts.iter().map(|p| p.groups(query.by)).collect::<Result<Vec<_>, Error>>()?;
+    let mut rows = rows(groups);
+    let held = if wants_holders(&parts, query) { holders(first, last, query, &mut rows)? } else { None };
+    let rules = query.rules.iter().map(|rule| Ok(rule.check(first.subject(rule)?, last.subject(rule)?)));
+    let rules = rules.collect::<Result<Vec<DiffRule>, Error>>()?;
+    let everything = rows.len();
+    if !query.all {
+        rows.retain(|r| r.state != DiffState::Same || r.trend == Some(Trend::Varies));
+    }
+    let unchanged = len64(everything.saturating_sub(rows.len()));
+    sort(&mut rows, query.sort);
+    let shown = (query.top > 0 && rows.len() > query.top).then(|| len64(query.top));
+    if shown.is_some() {
+        rows.truncate(query.top);
+    }
+    let report = DiffReport {
+        by: query.by,
+        dumps: parts.iter().map(Part::model).collect(),
+        summary: summary::summary(parts.iter().map(|p| &p.measures)),
+        holders: held,
+        rows,
+        unchanged,
+        shown,
+        rules,
+    };
+    let mut notes = Notes::new();
+    for part in parts {
+        notes.extend(&part.notes.into_notes().about(&part.path));
+    }
+    Ok(Answer::new(report, notes))
+}
+
+fn wants_holders(parts: &[Part<'_>], query: &DiffQuery) -> bool {
+    let retained = query.by == DiffBy::Root || query.rules.iter().any(Rule::needs_retained);
+    query.holders || retained || parts.iter().all(|p| p.objects() <= CHEAP_OBJECTS)
+}
+
+/// The growing holders; retained sizes are added to rows of types. `None` where the graph takes too much memory and nobody
+/// asked for it.
+fn holders(first: &Part<'_>, last: &Part<'_>, query: &DiffQuery, rows: &mut [DiffRow]) -> Result<Option<Vec<GrowingHolder>>, Error> {
+    let sides = Side::open(first.heap, &first.notes).and_then(|a| Ok((a, Side::open(last.heap, &last.notes)?)));
+    let (before, after) = match sides {
+        Ok(sides) => sides,
+        Err(Error::Memory(_) | Error::Graph(_)) if !query.holders => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    if query.by == DiffBy::Type {
+        let (from, to) = (before.retained_by_type(), after.retained_by_type());
+        for row in rows {
+            row.retained_before = Some(from.get(&row.key, row.module.as_deref()));
+            row.retained_after = Some(to.get(&row.key, row.module.as_deref()));
+        }
+    }
+    let mut found = holders::growing(&before, &after);
+    if !query.holders {
+        found.truncate(FEW_HOLDERS);
+    }
+    Ok(Some(found))
+}
+
+/// Joins the groups of all dumps to rows.
+fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
+    let several: BTreeSet<String> = groups.iter().flat_map(names_twice).collect();
+    let dumps = groups.len();
+    let mut joined: BTreeMap<Key, Vec<Sum>> = BTreeMap::new();
+    let mut modules: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for (i, groups) in groups.into_iter().enumerate() {
+        for ((name, module), sum) in groups {
+            // A name that each dump has at most once is one type, also if its assembly was renamed or is not known.
+            let key = if several.contains(&name) {
+                (name, module)
+            } else {
+                let known = modules.entry(name.clone()).or_default();
+                *known = module.or(known.take());
+                (name, None)
+            };
+            if let Some(slot) = joined.entry(key).or_insert_with(|| vec![Sum::default(); dumps]).get_mut(i) {
+                slot.merge(sum);
+            }
+        }
+    }
+    let module = |name: &str, own: Option<String>| own.or_else(|| modules.get(name).cloned().flatten());
+    joined.into_iter().map(|((name, own), series)| row(module(&name, own), name, series)).collect()
+}
+
+/// Names that stand for several groups.
+fn names_twice(groups: &BTreeMap<Key, Sum>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let names: Vec<&String> = groups.keys().map(|(name, _)| name).collect();
+    for pair in names.windows(2) {
+        if let [a, b] = pair
+            && a == b
+        {
+            out.push((*a).clone());
+        }
+    }
+    out
+}
+
+fn row(module: Option<String>, key: String, series: Vec<Sum>) -> DiffRow {
+    let before = series.first().copied().unwrap_or_default();
+    let after = series.last().copied().unwrap_or_default();
+    let state = match (before.count, after.count) {
+        (0, n) if n > 0 => DiffState::New,
+        (n, 0) if n > 0 => DiffState::Gone,
+        _ => match (after.bytes, after.count).cmp(&(before.bytes, before.count)) {
+            std::cmp::Ordering::Greater => DiffState::Grown,
+            std::cmp::Ordering::Less => DiffState::Shrunk,
+            std::cmp::Ordering::Equal => DiffState::Same,
+        },
+    };
+    DiffRow {
+        key,
+        module,
+        state,
+        before,
+        after,
+        count_change: change(before.count, after.count),
+        bytes_change: change(before.bytes, after.bytes),
+        growth: growth(before.bytes, after.bytes),
+        retained_before: None,
+        retained_after: None,
+        trend: trend(&series.iter().map(|s| Some(s.bytes)).collect::<Vec<_>>()),
+        series,
+    }
+}
+
+/// The course of a number, if it is known in more than two dumps.
+fn trend(series: &[Option<u64>]) -> Option<Trend> {
+    let known: Vec<u64> = series.iter().copied().collect::<Option<_>>()?;
+    if known.len() < 3 {
+        return None;
+    }
+    let each = |is: fn(&u64, &u64) -> bool| known.iter().zip(known.iter().skip(1)).all(|(a, b)| is(a, b));
+    Some(match () {
+        () if each(|a, b| a < b) => Trend::Grows,
+        () if each(|a, b| a > b) => Trend::Shrinks,
+        () if each(|a, b| a == b) => Trend::Steady,
+        () => Trend::Varies,
+    })
+}
+
+fn sort(rows: &mut [DiffRow], by: DiffSort) {
+    // Rows come sorted by key, and sorting is stable.
+    match by {
+        DiffSort::Bytes => rows.sort_by_key(|r| Reverse((r.bytes_change, r.count_change))),
+        DiffSort::Count => rows.sort_by_key(|r| Reverse((r.count_change, r.bytes_change))),
+        DiffSort::Name => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str, module: &str) -> Key {
+        (name.into(), Some(module.into()))
+    }
+
+    fn sum(count: u64) -> Sum {
+        Sum { count, bytes: count.saturating_mul(10) }
+    }
+
+    #[test]
+    fn types_are_matched_by_name_and_module_and_by_name_alone_where_that_is_clear() {
+        let before = BTreeMap::from([(key("A", "old"), sum(3)), (key("B", "x"), sum(1)), (key("B", "y"), sum(2)), (key("C", "x"), sum(1))]);
+        let after = BTreeMap::from([(key("A", "new"), sum(5)), (key("B", "x"), sum(1)), (key("D", "x"), sum(9))]);
+        let rows = rows(vec![before, after]);
+        let told: Vec<_> = rows.iter().map(|r| (r.key.as_str(), r.module.as_deref(), r.state, r.count_change)).collect();
+        assert_eq!(
+            told,
+            [
+                ("A", Some("new"), DiffState::Grown, 2),
+                ("B", Some("x"), DiffState::Same, 0),
+                ("B", Some("y"), DiffState::Gone, -2),
+                ("C", Some("x"), DiffState::Gone, -1),
+                ("D", Some("x"), DiffState::New, 9),
+            ]
+        );
+    }
+
+    #[test]
+    fn only_a_step_up_each_time_is_growth() {
+        let t = |list: &[u64]| trend(&list.iter().copied().map(Some).collect::<Vec<_>>());
+        assert_eq!(t(&[1, 2]), None);
+        assert_eq!([t(&[1, 2, 3]), t(&[3, 2, 1]), t(&[2, 2, 2])], [Trend::Grows, Trend::Shrinks, Trend::Steady].map(Some));
+        assert_eq!([t(&[1, 2, 2]), t(&[1, 5, 3])], [Some(Trend::Varies); 2]);
+        assert_eq!(trend(&[Some(1), None, Some(3)]), None);
+    }
+}

@@ -1,0 +1,107 @@
+//! Numbers about the whole process.
+
+use std::collections::BTreeMap;
+
+use super::trend;
+use crate::base::{Collector, Count, NoteKind, change, growth, len64, total};
+use crate::gc::HandleFilter;
+use crate::model::{DiffMeasure, FinalizerState, HandleKind, OomReason, StatReport};
+use crate::session::Heap;
+
+/// The numbers of one dump; those that are absent from it are `None`.
+pub(super) struct Measures {
+    list: Vec<(&'static str, bool, Option<u64>)>,
+    /// `None` where handles could not be read.
+    handles: Option<BTreeMap<HandleKind, u64>>,
+}
+
+impl Measures {
+    /// Reads them; `types` are the objects of the heap.
+    pub(super) fn read(heap: &Heap, types: &StatReport, notes: &Collector) -> Measures {
+        let totals = &types.totals;
+        // Nothing walked of what is there is not a heap without objects.
+        let walked = totals.count > 0 || types.coverage.segments > 0 && types.coverage.complete;
+        let of_walk = |n: u64| walked.then_some(n);
+        let gc = heap.gc();
+
+        let mut kinds: BTreeMap<HandleKind, u64> = BTreeMap::new();
+        let read = gc.walk_handles(&HandleFilter::default(), |h| kinds.entry(h.kind).or_default().bump());
+        let handles = (read.complete() || !kinds.is_empty()).then_some(kinds);
+        notes.take(read);
+
+        let queues = gc.finalizer_queues();
+        let (mut registered, mut ready) = (0u64, 0u64);
+        for entry in queues.iter().flat_map(|q| &q.entries) {
+            if entry.state == FinalizerState::Registered { &mut registered } else { &mut ready }.bump();
+        }
+        let queued = queues.complete() && !queues.is_empty() || registered.max(ready) > 0;
+        notes.take(queues);
+
+        let threads = match heap.runtime().threads() {
+            Ok(list) => {
+                let list = notes.with(list);
+                (!list.is_empty()).then(|| len64(list.len()))
+            }
+            Err(e) => {
+                notes.add(NoteKind::Missing, None, format!("threads: {e}"));
+                None
+            }
+        };
+
+        let oom = notes.take(gc.oom());
+        let failed = (!oom.is_empty()).then(|| len64(oom.iter().filter(|o| o.reason != OomReason::None).count()));
+        let segments = heap.segments();
+        let committed = (!segments.is_empty()).then(|| total(segments.iter().map(|s| s.committed_bytes)));
+        let list = vec![
+            ("bytes", true, of_walk(totals.bytes.saturating_sub(totals.free_bytes))),
+            ("objects", false, of_walk(totals.count.saturating_sub(totals.free_count))),
+            ("fragmented", true, of_walk(totals.free_bytes)),
+            ("committed", true, committed),
+            ("handles", false, handles.as_ref().map(|h| total(h.values().copied()))),
+            ("finalizable", false, queued.then_some(registered)),
+            ("ready", false, queued.then_some(ready)),
+            ("threads", false, threads),
+            ("oom", false, failed),
+        ];
+        Measures { list, handles }
+    }
+
+    /// A number by its name in rules.
+    pub(super) fn get(&self, name: &str) -> Option<u64> {
+        self.list.iter().find(|(n, ..)| *n == name).and_then(|m| m.2)
+    }
+
+    /// Number of handles of a kind.
+    pub(super) fn handles(&self, kind: HandleKind) -> Option<u64> {
+        self.handles.as_ref().map(|h| h.get(&kind).copied().unwrap_or(0))
+    }
+}
+
+/// The numbers of all dumps side by side. Kinds of handles that no dump has are left out.
+pub(super) fn summary<'m>(dumps: impl Iterator<Item = &'m Measures> + Clone) -> Vec<DiffMeasure> {
+    let names = dumps.clone().take(1).flat_map(|m| &m.list);
+    let mut out: Vec<DiffMeasure> =
+        names.map(|(name, bytes, _)| measure((*name).into(), *bytes, dumps.clone().map(|m| m.get(name)))).collect();
+    let kinds = HandleKind::ALL.into_iter().filter(|kind| dumps.clone().any(|m| m.handles(*kind).is_some_and(|n| n > 0)));
+    let kinds: Vec<DiffMeasure> =
+        kinds.map(|kind| measure(format!("handles:{kind}"), false, dumps.clone().map(|m| m.handles(kind)))).collect();
+    let place = out.iter().position(|m| m.name == "handles").map_or(out.len(), |i| i.saturating_add(1));
+    out.splice(place..place, kinds);
+    out
+}
+
+fn measure(name: String, is_bytes: bool, series: impl Iterator<Item = Option<u64>>) -> DiffMeasure {
+    let series: Vec<Option<u64>> = series.collect();
+    let (before, after) = (series.first().copied().flatten(), series.last().copied().flatten());
+    let both = before.zip(after);
+    DiffMeasure {
+        name,
+        is_bytes,
+        before,
+        after,
+        change: both.map(|(from, to)| change(from, to)),
+        growth: both.and_then(|(from, to)| growth(from, to)),
+        trend: trend(&series),
+        series,
+    }
+}

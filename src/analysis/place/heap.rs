@@ -1,0 +1,166 @@
+//! Addresses in segments of the heap: objects, free space, allocation contexts; static fields.
+
+use std::ops::ControlFlow;
+
+use super::super::objects::brief;
+use super::{Finder, arrow};
+use crate::base::{Addr, AddrRange, NoteKind, Silent};
+use crate::clr::method_table::Category;
+use crate::clr::statics::Statics;
+use crate::clr::values::{ValueLimits, Values};
+use crate::model::{FieldValue, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, StaticModel, WhereReport};
+use crate::session::{Heap, Namer, StaticsQuery, StaticsReader};
+
+/// The object or free space that contains `address`, in its header word, fields or elements.
+pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<ObjectBrief> {
+    let (_, segment) = heap.walker().segment_of(address)?;
+    let mut found = None;
+    heap.walker().visit(
+        &Silent,
+        |s| s.address == segment.address,
+        |o| {
+            if o.address > address {
+                return ControlFlow::Break(());
+            }
+            // Alignment padding belongs to the object.
+            if address.since(o.address).is_some_and(|n| n < o.size.next_multiple_of(heap.memory().ptr_bytes())) {
+                found = Some(brief(heap, namer, o));
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        },
+    );
+    found
+}
+
+/// Location of `address` in the heap.
+pub(in crate::analysis) fn heap_place(heap: &Heap, address: Addr) -> Option<SegmentPlace> {
+    heap.walker().segment_of(address).map(|(_, s)| segment_place(s, address))
+}
+
+pub(super) fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
+    let part = segment.parts.iter().find(|p| p.start <= address && address < p.end);
+    SegmentPlace {
+        address: segment.address,
+        heap: segment.heap,
+        generation: part.map_or(segment.generation, |p| p.generation),
+        start: segment.start,
+        allocated: segment.allocated,
+    }
+}
+
+impl Finder<'_> {
+    pub(super) fn in_heap(&self, blank: &WhereReport) -> Option<WhereReport> {
+        let address = blank.address;
+        let inside = |s: &&SegmentModel| s.start <= address && address < s.reserved;
+        let segment = self.heap.segments().iter().find(inside)?;
+        let place = segment_place(segment, address);
+        let report = WhereReport { segment: Some(place.clone()), ..blank.clone() };
+        let home = format!("{} of heap {}, segment {}", place.generation, place.heap, place.address);
+        if address >= segment.allocated {
+            let what = if address < segment.committed { "committed" } else { "reserved" };
+            let range = Some(AddrRange::new(segment.allocated, segment.reserved));
+            let text = format!("{what} memory after the last object of {home}");
+            return Some(WhereReport { kind: PlaceKind::SegmentUnused, text, range, ..report });
+        }
+        if let Some(object) = containing(self.heap, self.namer, address) {
+            let offset = address.since(object.address);
+            let inside = offset.filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n:#x} bytes into "));
+            let free = object.free;
+            let what = if free { "free space" } else { &object.type_name };
+            let text = format!("{inside}{what} at {} ({} bytes), {home}", object.address, object.size);
+            if offset.is_some_and(|n| n > 0)
+                && self.may_hold_statics(&object)
+                && let Some(field) = self.static_at(blank)
+            {
+                let text = format!("{}, {text}", field.text);
+                return Some(WhereReport { text, offset, object: Some(object), segment: Some(place), ..field });
+            }
+            let kind = if free { PlaceKind::Free } else { PlaceKind::Object };
+            return Some(WhereReport { kind, text, offset, object: Some(object), ..report });
+        }
+        let context = self
+            .heap
+            .gc()
+            .contexts(self.heap.runtime().threads_if_any())
+            .data
+            .into_iter()
+            .find(|c| c.pointer <= address && address < c.limit);
+        if let Some(c) = context {
+            let owner = c.owner_id.map_or_else(String::new, |id| format!(" {id}"));
+            let text = format!("allocation context of {}{owner}, {home}", c.owner);
+            return Some(WhereReport {
+                kind: PlaceKind::AllocationContext,
+                text,
+                range: Some(AddrRange::new(c.pointer, c.limit)),
+                ..report
+            });
+        }
+        Some(WhereReport { kind: PlaceKind::Gap, text: format!("between the objects of {home}"), ..report })
+    }
+
+    /// Whether an object may store static fields: references are in arrays of references, structures in boxes. Those of
+    /// collectible types and thread statics of .NET 9 and later can be in arrays of bytes, too.
+    fn may_hold_statics(&self, object: &ObjectBrief) -> bool {
+        let info = self.heap.walker().tables().read(object.method_table);
+        !object.free && info.is_ok_and(|i| i.is_array || i.category == Category::ValueType)
+    }
+
+    /// Static fields outside of the heap: primitive ones, and initial values in images.
+    pub(super) fn static_field(&self, blank: &WhereReport) -> Option<WhereReport> {
+        self.static_at(blank)
+    }
+
+    /// The static field or thread static whose value is at the address.
+    fn static_at(&self, blank: &WhereReport) -> Option<WhereReport> {
+        let runtime = self.heap.runtime();
+        let types = self.namer.types().ok()?;
+        if types.modules().len() < 2 {
+            let what = "the list of loaded modules is not in the dump: static fields of most types are not known";
+            self.notes.add(NoteKind::Missing, None, what);
+        }
+        let values = Values::new(types, ValueLimits::default());
+        let d = runtime.descriptor().scope();
+        let statics = Statics::new(runtime.memory(), &d, types);
+        self.notes.extend(&d.losses());
+        let reader = StaticsReader::new(types, &values, &statics, runtime.threads_if_any());
+        [false, true].into_iter().find_map(|thread_statics| {
+            let report = reader.all(&[], &StaticsQuery { pattern: None, thread_statics, everything: true });
+            report.statics.iter().find_map(|s| self.static_report(blank, s))
+        })
+    }
+
+    fn static_report(&self, blank: &WhereReport, model: &StaticModel) -> Option<WhereReport> {
+        let (path, value) = at(&model.field, blank.address)?;
+        let name = format!("{}{path}", model.field.declaring_type.as_ref().map_or_else(String::new, |t| format!("{t}.")));
+        let of = match &model.thread {
+            Some(t) => format!(" of {}", t.managed_id.map_or_else(|| "a thread".to_string(), |id| format!("thread {id}"))),
+            None => String::new(),
+        };
+        let what = if model.thread.is_some() { "thread static" } else { "static field" };
+        let target = value.object.filter(|o| !o.is_null());
+        let target_type = target.and_then(|o| self.type_of(o));
+        let text = format!("{what} {name}{of}{}", arrow(target, target_type.as_deref()));
+        Some(WhereReport {
+            kind: PlaceKind::Static,
+            text,
+            name: Some(name),
+            target,
+            target_type,
+            managed_id: model.thread.as_ref().and_then(|t| t.managed_id),
+            os_id: model.thread.as_ref().and_then(|t| t.os_id).and_then(|id| u32::try_from(id).ok()),
+            ..blank.clone()
+        })
+    }
+}
+
+/// The field, or field of a structure, that is at `address`, and its name.
+fn at(value: &FieldValue, address: Addr) -> Option<(String, &FieldValue)> {
+    let name = value.name.to_string();
+    if value.address == Some(address) {
+        // The first field of a structure has the address of the structure: a reference says more.
+        let first = value.fields.iter().find_map(|f| at(f, address)).filter(|(_, f)| f.object.is_some());
+        return Some(first.map_or((name.clone(), value), |(path, f)| (format!("{name}.{path}"), f)));
+    }
+    value.fields.iter().find_map(|f| at(f, address)).map(|(path, f)| (format!("{name}.{path}"), f))
+}

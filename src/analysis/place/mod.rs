@@ -1,0 +1,86 @@
+//! `where` and `near`: what is at an address, and around it.
+
+mod heap;
+mod images;
+mod near;
+mod structures;
+
+use heap::segment_place;
+pub(super) use heap::{containing, heap_place};
+pub use near::{NearQuery, near};
+
+use crate::base::{Addr, Answer, Collector};
+use crate::model::{PlaceKind, WhereReport};
+use crate::session::{Error, Heap, Namer};
+
+/// Finds what is at `address`.
+///
+/// # Errors
+/// Never fails today; the signature leaves room.
+pub fn place(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let report = Finder { heap, namer: &namer, notes: &notes }.find(address);
+    namer.note(&notes);
+    Ok(notes.finish(report))
+}
+
+/// Looks up an address in one list after another.
+struct Finder<'h> {
+    heap: &'h Heap,
+    namer: &'h Namer,
+    notes: &'h Collector,
+}
+
+impl Finder<'_> {
+    fn find(&self, address: Addr) -> WhereReport {
+        let blank = WhereReport {
+            address,
+            kind: PlaceKind::Unknown,
+            text: "nothing that the dump knows of".into(),
+            captured: self.heap.memory().has(address),
+            object: None,
+            offset: None,
+            segment: None,
+            range: None,
+            name: None,
+            managed_id: None,
+            os_id: None,
+            target: None,
+            target_type: None,
+            handle_type: None,
+            covers: None,
+            module: None,
+            class: None,
+            section: None,
+            symbol: None,
+            symbol_offset: None,
+        };
+        // Most specific first: structures of the GC are inside larger blocks of its memory, those of the runtime in plain memory.
+        let find = [
+            Self::in_heap,
+            Self::segment_structure,
+            Self::finalizer_queue,
+            Self::in_gc_memory,
+            Self::gc_heap,
+            Self::thread,
+            Self::method_table,
+            Self::class,
+            Self::runtime_module,
+            Self::stack,
+            Self::static_field,
+            Self::module,
+            Self::memory,
+        ];
+        find.into_iter().find_map(|f| f(self, &blank)).unwrap_or(blank)
+    }
+
+    /// Name of the type of the object at an address.
+    fn type_of(&self, object: Addr) -> Option<String> {
+        self.heap.gc().method_table(object).map(|mt| self.namer.name_or_address(mt))
+    }
+}
+
+/// An object in words: ` → Lab.Dog at 0x7f31535a25f8`.
+fn arrow(target: Option<Addr>, type_name: Option<&str>) -> String {
+    target.map_or_else(String::new, |object| format!(" → {} at {object}", type_name.unwrap_or("an object not in the dump")))
+}

@@ -1,0 +1,86 @@
+//! Which of the objects between two neighbours survived, where all that is there afterwards was there before.
+
+/// How the survivors fit into the objects before, as a subsequence.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Fit {
+    /// For each survivor the first and the last object that it can have been.
+    pub(super) bounds: Vec<(usize, usize)>,
+}
+
+/// Fits `news` objects into `olds`, in order: from the left, each as early as it can be, and from the right, as late. `None`
+/// where they do not fit: some of them came from elsewhere.
+pub(super) fn fit(olds: usize, news: usize, can_be: impl Fn(usize, usize) -> bool) -> Option<Fit> {
+    if news > olds {
+        return None;
+    }
+    let mut first = Vec::with_capacity(news);
+    let mut old = 0;
+    for new in 0..news {
+        while old < olds && !can_be(old, new) {
+            old = old.saturating_add(1);
+        }
+        if old == olds {
+            return None;
+        }
+        first.push(old);
+        old = old.saturating_add(1);
+    }
+    // What fits from the left fits from the right.
+    let mut last = Vec::with_capacity(news);
+    let mut end = olds;
+    for new in (0..news).rev() {
+        loop {
+            end = end.checked_sub(1)?;
+            if can_be(end, new) {
+                break;
+            }
+        }
+        last.push(end);
+    }
+    last.reverse();
+    Some(Fit { bounds: first.into_iter().zip(last).collect() })
+}
+
+impl Fit {
+    /// The survivors that can have been one object only: *(old, new)*.
+    pub(super) fn forced(&self) -> impl Iterator<Item = (usize, usize)> {
+        self.bounds.iter().enumerate().filter(|(_, (first, last))| first == last).map(|(new, (old, _))| (*old, new))
+    }
+
+    /// The objects that none of the survivors can have been.
+    pub(super) fn dead(&self, olds: usize) -> Vec<usize> {
+        let mut out = Vec::new();
+        let mut free = 0;
+        for (first, last) in &self.bounds {
+            out.extend(free..*first);
+            free = free.max(last.saturating_add(1));
+        }
+        out.extend(free..olds);
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is forced, and who is dead.
+    type Said = (Vec<(usize, usize)>, Vec<usize>);
+
+    fn of(olds: &str, news: &str) -> Option<Said> {
+        let (o, n): (Vec<char>, Vec<char>) = (olds.chars().collect(), news.chars().collect());
+        let fit = fit(o.len(), n.len(), |i, j| o[i] == n[j])?;
+        Some((fit.forced().collect(), fit.dead(o.len())))
+    }
+
+    #[test]
+    fn only_what_can_be_in_one_way_is_said() {
+        assert_eq!(of("abc", "abc"), Some((vec![(0, 0), (1, 1), (2, 2)], vec![])));
+        assert_eq!(of("abcd", "bd"), Some((vec![(1, 0), (3, 1)], vec![0, 2])));
+        // One of the two died; nobody can know which.
+        assert_eq!(of("xaay", "xay"), Some((vec![(0, 0), (3, 2)], vec![])));
+        assert_eq!(of("ab", "ba"), None);
+        assert_eq!(of("a", "aa"), None);
+        assert_eq!(of("aba", ""), Some((vec![], vec![0, 1, 2])));
+    }
+}

@@ -1,0 +1,82 @@
+//! Rules 8 and 9: large and pinned objects, and what lies where it lay.
+//!
+//! 8. The free places of the large and the pinned heap are given to the next object that fits. The same place is worth something
+//!    only with the same telling contents, or, of a buffer that was partly overwritten, if at least 16 of 64 sampled blocks are the
+//!    same. Else a reused buffer cannot be told from another one: doubtful, until a good holder speaks for it.
+//! 9. An object that is alike at the same address, with nobody to vouch for it, is doubtful: whole regions are given away.
+
+use rayon::prelude::*;
+
+use super::ids::{New, Old};
+use super::pairs::{Fate, Pairs};
+use super::vetoes::{Both, Space};
+use crate::base::{Addr, Count};
+
+/// Blocks that are compared.
+const BLOCKS: u64 = 64;
+/// Blocks that must be the same, and not empty.
+const SAME: u32 = 16;
+/// Bytes of a block.
+const BLOCK: u64 = 64;
+
+/// Rule 8, for what place and rule 3 found: raises it, or leaves it doubtful.
+pub(super) fn large(both: &Both<'_>, pairs: &mut Pairs) {
+    let parts = both.old.parts.iter().filter(|p| matches!(Space::of(p.generation), Space::Large | Space::Pinned));
+    let open = parts.flat_map(|p| p.ids()).filter(|old| !pairs.stands(*old));
+    let candidates: Vec<(Old, New)> = open
+        .filter_map(|old| {
+            let stayed = both.new.id_of(Addr(both.old.at(old))).filter(|new| pairs.from(*new).is_none());
+            Some((old, pairs.to(old).or(stayed)?))
+        })
+        .collect();
+    let graded: Vec<(Old, New, Fate)> = candidates
+        .into_par_iter()
+        .filter(|(old, new)| both.possible(*old, *new))
+        .map(|(old, new)| {
+            let sure = both.telling(old, new) || blocks(both, old, new) >= SAME;
+            (old, new, if sure { Fate::Certain } else { Fate::Doubtful })
+        })
+        .collect();
+    graded.into_iter().for_each(|(old, new, fate)| pairs.join(old, new, fate));
+}
+
+/// Sampled blocks of both objects that are the same and hold more than one byte value.
+fn blocks(both: &Both<'_>, old: Old, new: New) -> u32 {
+    let size = both.old.bytes_of(old);
+    // References change when what they lead to moves.
+    if both.old.type_of(old).is_none_or(|ty| !matches!(ty.gc_desc, crate::gc::GcDesc::None)) || size < BLOCKS.saturating_mul(BLOCK) {
+        return 0;
+    }
+    let step = size.checked_div(BLOCKS).unwrap_or(0);
+    let mut same = 0u32;
+    for block in 0..BLOCKS {
+        let offset = block.saturating_mul(step);
+        let read = |memory: &crate::memory::Memory, at: u64| memory.bytes(Addr(at).plus(offset).plus(BLOCK), BLOCK).map(|b| b.into_owned());
+        if offset.saturating_add(BLOCK).saturating_add(BLOCK) >= size {
+            break;
+        }
+        let before = read(both.old.heap.memory(), both.old.at(old));
+        let after = read(both.new.heap.memory(), both.new.at(new));
+        if let (Ok(before), Ok(after)) = (before, after)
+            && before == after
+            && before.iter().any(|b| Some(b) != before.first())
+        {
+            same.bump();
+        }
+    }
+    same
+}
+
+/// Rule 9.
+pub(super) fn stayed(both: &Both<'_>, pairs: &mut Pairs) {
+    let found: Vec<(Old, New)> = both
+        .old
+        .parts
+        .par_iter()
+        .flat_map_iter(|part| part.ids())
+        .filter(|old| pairs.fate(*old) == Fate::Unknown)
+        .filter_map(|old| Some((old, both.new.id_of(Addr(both.old.at(old)))?)))
+        .filter(|(old, new)| pairs.from(*new).is_none() && both.possible(*old, *new))
+        .collect();
+    found.into_iter().for_each(|(old, new)| pairs.join(old, new, Fate::Doubtful));
+}

@@ -1,0 +1,162 @@
+//! Two dumps of one process: which objects survived, moved, died and were born.
+//!
+//! Dumps carry no object identity: whether two objects are one is concluded, from rules that were measured against programs that
+//! knew (`docs/internals/track.md`). What speaks against a pair ([`vetoes`]) drops it, whatever speaks for it. Evidence is taken in
+//! this order: what cannot move, hash codes, contents ([`witnesses`]), whether neighbours went the same way ([`vote`]), what lies
+//! between two that are known ([`place`]), large objects ([`large`]), who held it ([`holders`]). Each match says how sure it is.
+//!
+//! All of it works on dense arrays by object id, by part of the heap in parallel, and writes its findings down in the order of
+//! ids: the answer does not depend on the number of threads.
+
+mod contents;
+mod fit;
+mod holders;
+mod ids;
+mod large;
+mod pairs;
+mod place;
+mod process;
+mod ranges;
+mod report;
+mod rising;
+mod side;
+mod vetoes;
+mod vote;
+mod witnesses;
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{Addr, Answer, Collector, Name, len64, top_or_all};
+use crate::model::TrackReport;
+use crate::session::{Error, Heap, Namer};
+use ids::{New, Old};
+use pairs::{Fate, Pairs};
+use side::{Side, Traits};
+use vetoes::Both;
+
+/// What is shown of the matches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TrackView {
+    /// Sums by type and by generation.
+    #[default]
+    Types,
+    /// Each match.
+    Objects,
+    /// Ranges of survivors.
+    Ranges,
+}
+
+/// What to show.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TrackQuery {
+    /// Sums, matches or ranges.
+    pub view: TrackView,
+    /// Also list doubtful matches.
+    pub doubtful: bool,
+    /// Types to list, 0 for all; sums always cover everything.
+    pub top: usize,
+}
+
+/// Follows the objects of `before` to `after`, two dumps of one process.
+///
+/// # Errors
+/// [`Error::Unrelated`] where the dumps are not of one process, in this order. [`Error::Contract`] where the runtime does not
+/// describe what objects need. [`Error::Memory`] where the answer would take more memory than allowed.
+pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<TrackReport>, Error> {
+    process::check(before, after)?;
+    let (notes, others) = (before.begin(), after.begin());
+    let namers = (before.namer(), after.namer());
+    let mut old: Side<Old> = Side::read(before, &notes)?;
+    let mut new: Side<New> = Side::read(after, &others)?;
+    let kinds = number(&mut old, &mut new, &namers)?;
+    let (mut old, new) = (old, new);
+    let nothing_moved = process::compactions(before).zip(process::compactions(after)).is_some_and(|(a, b)| a == b && a > 0);
+    let mut pairs = Pairs::new(old.len(), new.len());
+    conclude(&mut old, &new, nothing_moved, &mut pairs);
+    let both = Both { old: &old, new: &new, nothing_moved };
+    let sums = report::count(&both, &pairs, kinds.len());
+    let mut report = TrackReport {
+        totals: sums.totals(),
+        certainty: sums.certainty(),
+        types: None,
+        generations: None,
+        matches: None,
+        moved: None,
+        surviving: None,
+        shown: None,
+    };
+    match query.view {
+        TrackView::Types => {
+            let mut types = sums.types(&kinds);
+            report.shown = (types.len() > top_or_all(query.top)).then_some(len64(query.top));
+            types.truncate(top_or_all(query.top));
+            report.types = Some(types);
+            report.generations = Some(sums.generations());
+        }
+        TrackView::Objects => report.matches = Some(report::matches(&both, &pairs, &kinds, query.doubtful)),
+        TrackView::Ranges => {
+            let (moved, surviving) = ranges::ranges(&both, &pairs);
+            (report.moved, report.surviving) = (Some(moved), Some(surviving));
+        }
+    }
+    Ok(finish(report, notes, others, &namers))
+}
+
+/// The answer, with the notes of both dumps.
+fn finish(report: TrackReport, before: Collector, after: Collector, namers: &(Namer, Namer)) -> Answer<TrackReport> {
+    namers.0.note(&before);
+    namers.1.note(&after);
+    let notes = Collector::new();
+    notes.extend(&before.notes().about("the first dump"));
+    notes.extend(&after.notes().about("the second dump"));
+    notes.finish(report)
+}
+
+/// Applies the rules.
+fn conclude(old: &mut Side<Old>, new: &Side<New>, nothing_moved: bool, pairs: &mut Pairs) {
+    let anchors = {
+        let both = Both { old, new, nothing_moved };
+        witnesses::unmoved(&both, pairs);
+        let mut all = witnesses::hashed(&both, pairs);
+        all.extend(witnesses::telling(&both, pairs));
+        let heard = vote::vote(&both, all);
+        heard.sound.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Certain));
+        heard.near.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Likely));
+        heard.alone.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Doubtful));
+        heard.sound
+    };
+    anchors.iter().for_each(|(o, _)| old.mark(*o, Traits::ANCHOR));
+    drop(anchors);
+    let both = Both { old, new, nothing_moved };
+    place::place(&both, pairs);
+    large::large(&both, pairs);
+    holders::hold(&both, pairs);
+    large::stayed(&both, pairs);
+}
+
+/// Numbers the types of both dumps: a method table with the same name is the same type. Returns them by number.
+fn number(old: &mut Side<Old>, new: &mut Side<New>, namers: &(Namer, Namer)) -> Result<Vec<(Addr, Name)>, Error> {
+    let tables = |types: &mut dyn Iterator<Item = Addr>, namer: &Namer| -> Vec<(Addr, Name)> {
+        let mut list: Vec<(Addr, Name)> = types.map(|mt| (mt, Name::from(namer.name_or_address(mt)))).collect();
+        list.sort();
+        list
+    };
+    let before = tables(&mut old.walker().types().list().iter().filter(|t| !t.is_free).map(|t| t.method_table), &namers.0);
+    let after = tables(&mut new.walker().types().list().iter().filter(|t| !t.is_free).map(|t| t.method_table), &namers.1);
+    let of_before: FxHashMap<Addr, &Name> = before.iter().map(|(mt, name)| (*mt, name)).collect();
+    let common = after.iter().filter(|(mt, _)| of_before.contains_key(mt)).count();
+    let same = after.iter().filter(|(mt, name)| of_before.get(mt) == Some(&name)).count();
+    if same == 0 || same.saturating_mul(2) < common {
+        return Err(Error::Unrelated("the dumps are of two processes: the same method tables are of other types".into()));
+    }
+    let mut kinds = before.clone();
+    kinds.extend(after.iter().cloned());
+    kinds.sort();
+    kinds.dedup();
+    let numbers: FxHashMap<&(Addr, Name), u32> = kinds.iter().zip(0u32..).collect();
+    let of = |list: &[(Addr, Name)]| -> FxHashMap<Addr, u32> { list.iter().filter_map(|t| Some((t.0, *numbers.get(t)?))).collect() };
+    let (b, a) = (of(&before), of(&after));
+    old.number(&b);
+    new.number(&a);
+    Ok(kinds)
+}

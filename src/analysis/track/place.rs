@@ -1,0 +1,267 @@
+//! Rules 5 and 6: what lies between two neighbours that are known.
+//!
+//! A collection keeps the order of what it moves, so all that lies between two anchors afterwards was between them before, and
+//! whoever is not there any more is dead.
+//!
+//! 5. Where both anchors moved by the *same distance*, so did everything between: each object is at that distance, or dead. Where
+//!    they did not, contents that occur once in this window divide it; in what is left, the survivors are a subsequence of those
+//!    before, and a match is made only where there is one way to fit them. A pinned object between them ends the rule,
+//!    unless nothing moved: others may have passed it.
+//! 6. If something that was not there before lies in more than 1 of 50 windows of a part, survivors of younger generations filled
+//!    its free space. Then order excludes nobody: the rule is worth "likely", and only where the contents are the same and
+//!    say something; what was merely fitted is doubtful; and nobody is said to have died.
+//!
+//! The free places among large objects are given to whatever fits, so that the rule alone is never worth more than "doubtful".
+
+use rayon::prelude::*;
+
+use super::fit::fit;
+use super::ids::{New, Old};
+use super::pairs::{Fate, Pairs};
+use super::rising::longest_rising;
+use super::side::{Part, Traits};
+use super::vetoes::{Both, Space};
+use super::witnesses::once_each;
+use crate::base::{Count, Index, Indices};
+use crate::gc::SegmentIndex;
+
+/// Why an object in a window is taken for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    /// It moved as far as its neighbours.
+    Distance,
+    /// Nothing else in the window has its contents.
+    Contents,
+    /// The same, but the contents are small: another object may have come to have them.
+    SmallContents,
+    /// There is no other way to fit the survivors.
+    Fit,
+    /// It lies behind the last anchor of its part, as far away as before.
+    Edge,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Finding {
+    old: Old,
+    new: New,
+    how: How,
+    /// Whether something came from elsewhere in this window.
+    foreign: bool,
+}
+
+/// The windows of a part that lead to one segment.
+#[derive(Default)]
+struct Windows {
+    to: SegmentIndex,
+    count: u64,
+    /// Windows in which something came from elsewhere.
+    foreign: u64,
+    findings: Vec<Finding>,
+    dead: Vec<Old>,
+}
+
+/// More than one of so many windows with something from elsewhere makes a part mixed.
+const MIXED: u64 = 50;
+
+/// Parts that are looked at before their findings are written down.
+const BATCH: usize = 32;
+
+/// Applies the rules to every part.
+pub(super) fn place(both: &Both<'_>, pairs: &mut Pairs) {
+    let parts: Vec<&Part<Old>> = both.old.parts.iter().collect();
+    for batch in parts.chunks(BATCH) {
+        let view = &*pairs;
+        let found: Vec<(Space, Vec<Windows>)> =
+            batch.par_iter().map(|part| (Space::of(part.generation), of_part(both, view, part))).collect();
+        for (space, windows) in found.into_iter().flat_map(|(space, list)| list.into_iter().map(move |w| (space, w))) {
+            let mixed = windows.foreign.saturating_mul(MIXED) > windows.count;
+            for f in windows.findings {
+                let fate = match space {
+                    Space::Small(_) => grade(both, &f, mixed || f.foreign),
+                    _ => Fate::Doubtful,
+                };
+                pairs.join(f.old, f.new, fate);
+            }
+            if !mixed && matches!(space, Space::Small(_)) {
+                windows.dead.into_iter().for_each(|old| pairs.bury(old));
+            }
+        }
+    }
+}
+
+fn grade(both: &Both<'_>, f: &Finding, mixed: bool) -> Fate {
+    // Contents that many share are no evidence of their own.
+    let same = both.same_contents(f.old, f.new) && both.old.traits(f.old).has(Traits::SPEAKING);
+    match (f.how, mixed) {
+        (How::Distance | How::Contents | How::Fit, false) => Fate::Certain,
+        (How::SmallContents, false) => Fate::Likely,
+        (How::Distance | How::Contents, true) if same => Fate::Likely,
+        // Beyond the last anchor, a row of equal objects may have closed ranks.
+        (How::Edge, false) if same => Fate::Likely,
+        _ => Fate::Doubtful,
+    }
+}
+
+fn of_part(both: &Both<'_>, pairs: &Pairs, part: &Part<Old>) -> Vec<Windows> {
+    if !matches!(Space::of(part.generation), Space::Small(_) | Space::Large) {
+        return Vec::new();
+    }
+    let anchors = part.ids().filter(|old| both.old.traits(*old).has(Traits::ANCHOR));
+    let anchors: Vec<(Old, New)> = anchors.filter_map(|old| Some((old, pairs.to(old)?))).collect();
+    let mut out: Vec<Windows> = Vec::new();
+    let segment = |new: New| both.new.part_of(new).map(|(_, p)| p.segment);
+    let into = |out: &mut Vec<Windows>, to: SegmentIndex| -> usize {
+        out.iter().position(|w| w.to == to).unwrap_or_else(|| {
+            out.push(Windows { to, ..Windows::default() });
+            out.len().saturating_sub(1)
+        })
+    };
+    let within = Looking { both, pairs };
+    let mut last: Option<(Old, New)> = None;
+    for anchor in anchors.iter().copied() {
+        let Some(to) = segment(anchor.1) else { continue };
+        let joined = last.filter(|(_, new)| segment(*new) == Some(to) && *new < anchor.1);
+        let at = into(&mut out, to);
+        match (joined, out.get_mut(at)) {
+            (Some(before), Some(windows)) => within.window(before, anchor, windows),
+            (None, Some(windows)) => {
+                within.edge(anchor, windows, |id| id.checked_sub(1));
+                if let Some((before, to)) = last.and_then(|before| Some((before, segment(before.1)?))) {
+                    let at = into(&mut out, to);
+                    out.get_mut(at).into_iter().for_each(|w| within.edge(before, w, |id| id.checked_add(1)));
+                }
+            }
+            _ => {}
+        }
+        last = Some(anchor);
+    }
+    if let Some((last, to)) = last.and_then(|last| Some((last, segment(last.1)?))) {
+        let at = into(&mut out, to);
+        out.get_mut(at).into_iter().for_each(|w| within.edge(last, w, |id| id.checked_add(1)));
+    }
+    out
+}
+
+struct Looking<'b> {
+    both: &'b Both<'b>,
+    pairs: &'b Pairs,
+}
+
+/// The objects between two.
+fn between<I: Index>(from: I, to: I) -> Indices<I> {
+    let first = from.as_u32().saturating_add(1);
+    Indices::new(I::from_u32(first), to.as_u32().saturating_sub(first))
+}
+
+impl Looking<'_> {
+    /// What lies between two anchors.
+    fn window(&self, from: (Old, New), to: (Old, New), out: &mut Windows) {
+        let (olds, news) = (between(from.0, to.0), between(from.1, to.1));
+        if olds.len() == 0 && news.len() == 0 {
+            return out.count.bump();
+        }
+        let (first, last) = (self.both.distance(from.0, from.1), self.both.distance(to.0, to.1));
+        // Where nothing moved, nobody passed a pinned object.
+        let stayed = first == 0 && last == 0;
+        let pinned = Traits::PINNED;
+        if !stayed
+            && (olds.clone().any(|o| self.both.old.traits(o).has(pinned)) || news.clone().any(|n| self.both.new.traits(n).has(pinned)))
+        {
+            return;
+        }
+        out.count.bump();
+        let (found, buried) = (out.findings.len(), out.dead.len());
+        let sound = if first == last { self.same_distance(from, to, out) } else { self.divide(from, to, out) };
+        if !sound {
+            out.foreign.bump();
+            out.dead.truncate(buried);
+            out.findings.iter_mut().skip(found).for_each(|f| f.foreign = true);
+        }
+    }
+
+    /// Both ends moved as far: so did what is between. Whether nothing came from elsewhere.
+    fn same_distance(&self, from: (Old, New), to: (Old, New), out: &mut Windows) -> bool {
+        let both = self.both;
+        let distance = both.distance(from.0, from.1);
+        let mut sound = true;
+        let mut news = between(from.1, to.1).peekable();
+        for old in between(from.0, to.0) {
+            let there = both.old.at(old).wrapping_add(distance);
+            while news.next_if(|new| both.new.at(*new) < there).is_some() {
+                sound = false;
+            }
+            match news.next_if(|new| both.new.at(*new) == there) {
+                Some(new) if both.possible(old, new) => out.findings.push(Finding { old, new, how: How::Distance, foreign: false }),
+                Some(_) => {
+                    sound = false;
+                    out.dead.push(old);
+                }
+                None => out.dead.push(old),
+            }
+        }
+        sound && news.next().is_none()
+    }
+
+    /// Contents that occur once in the window divide it. Whether nothing came from elsewhere.
+    fn divide(&self, from: (Old, New), to: (Old, New), out: &mut Windows) -> bool {
+        let both = self.both;
+        let (olds, news) = (between(from.0, to.0), between(from.1, to.1));
+        let mut before: Vec<(u64, Old)> = olds.filter_map(|o| Some((both.old.key_of(o)?, o))).collect();
+        let mut after: Vec<(u64, New)> = news.filter_map(|n| Some((both.new.key_of(n)?, n))).collect();
+        let mut once = once_each(&mut before, &mut after);
+        once.retain(|(old, new)| both.possible(*old, *new));
+        once.sort_unstable();
+        let places: Vec<u32> = once.iter().map(|(_, new)| new.as_u32()).collect();
+        let rising = longest_rising(&places);
+        // Out of order: they were not together before.
+        let mut sound = rising.len() == once.len();
+        let mut last = from;
+        for (old, new) in rising.into_iter().filter_map(|at| once.get(at).copied()).chain([to]) {
+            sound &= if both.distance(last.0, last.1) == both.distance(old, new) {
+                self.same_distance(last, (old, new), out)
+            } else {
+                self.fit(last, (old, new), out)
+            };
+            if (old, new) != to {
+                let how = if both.old.traits(old).has(Traits::SPEAKING) { How::Contents } else { How::SmallContents };
+                out.findings.push(Finding { old, new, how, foreign: false });
+            }
+            last = (old, new);
+        }
+        sound
+    }
+
+    /// Fits what is left. Whether it fits.
+    fn fit(&self, from: (Old, New), to: (Old, New), out: &mut Windows) -> bool {
+        let (olds, news) = (between(from.0, to.0), between(from.1, to.1));
+        let (count, survivors) = (olds.len(), news.len());
+        let old = |at: usize| nth(from.0, at);
+        let new = |at: usize| nth(from.1, at);
+        let Some(fit) = fit(count, survivors, |o, n| self.both.possible(old(o), new(n))) else { return false };
+        out.findings.extend(fit.forced().map(|(o, n)| Finding { old: old(o), new: new(n), how: How::Fit, foreign: false }));
+        out.dead.extend(fit.dead(count).into_iter().map(old));
+        true
+    }
+
+    /// What lies beside an anchor that has no other one on that side: as long as each is where it would be if nothing changed.
+    fn edge(&self, from: (Old, New), out: &mut Windows, step: impl Fn(u32) -> Option<u32>) {
+        let both = self.both;
+        let distance = both.distance(from.0, from.1);
+        let (part, segment) = (both.old.part_of(from.0).map(|p| p.0), both.new.part_of(from.1).map(|p| p.1.segment));
+        let (mut old, mut new) = from;
+        while let (Some(o), Some(n)) = (step(old.as_u32()), step(new.as_u32())) {
+            (old, new) = (Old::from_u32(o), New::from_u32(n));
+            let together = both.old.part_of(old).map(|p| p.0) == part && both.new.part_of(new).map(|p| p.1.segment) == segment;
+            let taken = self.pairs.to(old).is_some() || self.pairs.from(new).is_some();
+            if !together || taken || both.distance(old, new) != distance || !both.possible(old, new) {
+                break;
+            }
+            out.findings.push(Finding { old, new, how: How::Edge, foreign: false });
+        }
+    }
+}
+
+/// The object `at` places behind the one after `from`.
+fn nth<I: Index>(from: I, at: usize) -> I {
+    I::from_u32(from.as_u32().saturating_add(1).saturating_add(u32::try_from(at).unwrap_or(u32::MAX)))
+}

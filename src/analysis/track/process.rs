@@ -1,0 +1,143 @@
+//! Whether two dumps are of one process, the earlier one first.
+//!
+//! The process id alone proves nothing: in containers every process has the same. What only one process has: the place of its
+//! runtime, thread and heap in the address space, the kernel's random bytes, the time it was started. Where both dumps show one of
+//! these and it differs, they are refused, however alike they are; where they show none, too.
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{Addr, total};
+use crate::model::NamedCount;
+use crate::session::{Error, Heap, Runtime};
+
+/// Type of the auxiliary vector's entry that leads to 16 random bytes (`AT_RANDOM`, elf.h).
+const AT_RANDOM: u64 = 25;
+/// How many random bytes.
+const RANDOM_BYTES: u64 = 16;
+
+/// What is compared: the same in all dumps of a process.
+struct Mark {
+    what: &'static str,
+    /// Whether two processes on one machine hardly have the same.
+    own: bool,
+    before: Option<String>,
+    after: Option<String>,
+}
+
+/// Checks that both dumps are of one process.
+///
+/// # Errors
+/// [`Error::Unrelated`] where they are not, or where nothing shows that they are, or where they are in the wrong order.
+pub(super) fn check(before: &Heap, after: &Heap) -> Result<(), Error> {
+    let refuse = |why: String| Err(Error::Unrelated(why));
+    let (old, new) = (before.runtime(), after.runtime());
+    let marks = marks(before, after);
+    if let Some(m) = marks.iter().find(|m| m.before.is_some() && m.after.is_some() && m.before != m.after) {
+        let (b, a) = (m.before.as_deref().unwrap_or_default(), m.after.as_deref().unwrap_or_default());
+        return refuse(format!("the dumps are of two processes: {} was {b} in the first and {a} in the second", m.what));
+    }
+    if !marks.iter().any(|m| m.own && m.before.is_some() && m.before == m.after) {
+        return refuse("nothing in the dumps shows that they are of one process".into());
+    }
+    if let Some(what) = went_down(before, after).or_else(|| dated(old, new)).or_else(|| allocated_less(old, new)) {
+        return refuse(format!("{what}: the first dump was taken last; name it second"));
+    }
+    Ok(())
+}
+
+fn marks(before: &Heap, after: &Heap) -> Vec<Mark> {
+    let (old, new) = (before.runtime(), after.runtime());
+    let of =
+        |what: &'static str, own: bool, get: &dyn Fn(&Heap) -> Option<String>| Mark { what, own, before: get(before), after: get(after) };
+    let regions = before.gc().facts().regions && after.gc().facts().regions;
+    let mut out = vec![
+        of("the operating system", false, &|h| Some(h.runtime().file().facts.os.to_string())),
+        of("the architecture", false, &|h| Some(h.runtime().file().facts.arch.to_string())),
+        of("the process id", false, &|h| h.runtime().file().facts.pid.map(|p| p.to_string())),
+        of("the start of the process", true, &|h| h.runtime().file().facts.started.map(|t| t.to_string())),
+        of("the build of the runtime", false, &|h| {
+            h.runtime().description().site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(hex)
+        }),
+        of("the address of the runtime", false, &|h| h.runtime().description().site.module.as_ref().map(|m| m.base.to_string())),
+        of("the address of the program", false, &|h| h.runtime().file().modules.first().map(|m| m.base.to_string())),
+        of("the process's random number", true, &|h| random(h.runtime())),
+        of("the finalizer thread", true, &|h| finalizer(h.runtime())),
+    ];
+    // Segments are reserved one by one; all regions lie in one range, which is reserved at the start.
+    if regions {
+        out.push(of("the address range of the heap", true, &|h| {
+            Some(format!("{} to {}", h.gc().facts().lowest?, h.gc().facts().highest?))
+        }));
+    }
+    // A main thread's stack is lower in the next process; entries that one of them lacks say nothing.
+    let auxv = |r: &Runtime| -> FxHashMap<u64, u64> { r.file().auxv.iter().copied().collect() };
+    let (a, b) = (auxv(old), auxv(new));
+    if a.iter().any(|(key, value)| b.get(key).is_some_and(|other| other != value)) {
+        out.push(Mark { what: "the auxiliary vector", own: false, before: Some("one".into()), after: Some("another".into()) });
+    }
+    out
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+/// The random bytes that the kernel gives each program it starts.
+fn random(runtime: &Runtime) -> Option<String> {
+    let at = runtime.file().auxv.iter().find(|(key, _)| *key == AT_RANDOM).map(|(_, at)| Addr(*at))?;
+    let bytes = runtime.memory().bytes(at, RANDOM_BYTES).ok()?;
+    Some(hex(&bytes))
+}
+
+/// The finalizer thread lives as long as the runtime: its structure and its id.
+fn finalizer(runtime: &Runtime) -> Option<String> {
+    let at = runtime.thread_reader().ok()?.finalizer()?;
+    let thread = runtime.threads_if_any().iter().find(|t| t.address == at)?;
+    Some(format!("{at} (os {})", thread.os_id?))
+}
+
+/// A count of collections that is lower in the second dump.
+fn went_down(before: &Heap, after: &Heap) -> Option<String> {
+    let down = |was: u64, is: u64| (is < was).then(|| format!("the count of collections goes down from {was} to {is}"));
+    let (was, is) = (collections(before), collections(after));
+    was.zip(is).and_then(|(was, is)| down(was, is))
+}
+
+/// Sum of the counts that grow with collections; `None` where the runtime publishes none.
+fn collections(heap: &Heap) -> Option<u64> {
+    let gc = heap.gc();
+    let counts = gc.facts().heaps.iter().filter_map(|h| {
+        let detail = gc.detail(*h).data;
+        let sum = |list: Option<Vec<NamedCount>>| list.map(|l| total(l.iter().map(|c| c.count)));
+        Some(sum(detail.compact_reasons)?.saturating_add(sum(detail.interesting_data).unwrap_or(0)))
+    });
+    counts.reduce(u64::saturating_add)
+}
+
+/// Collections that compacted, where the runtime counts them.
+pub(super) fn compactions(heap: &Heap) -> Option<u64> {
+    let gc = heap.gc();
+    let counts = gc.facts().heaps.iter().map(|h| Some(total(gc.detail(*h).data.compact_reasons?.iter().map(|c| c.count))));
+    counts.reduce(|a, b| Some(a?.saturating_add(b?))).flatten()
+}
+
+fn dated(old: &Runtime, new: &Runtime) -> Option<String> {
+    let (was, is) = (old.file().facts.time?, new.file().facts.time?);
+    (is < was).then(|| format!("the time of the dump goes back from {was} to {is}"))
+}
+
+/// A thread that had allocated more before.
+fn allocated_less(old: &Runtime, new: &Runtime) -> Option<String> {
+    let allocated = |r: &Runtime| -> FxHashMap<(Addr, Option<u32>, Option<u64>), u64> {
+        let rows = r.threads_if_any().iter().filter_map(|t| Some(((t.address, t.id, t.os_id), t.context?.bytes?)));
+        rows.collect()
+    };
+    let is = allocated(new);
+    let mut less: Vec<(Addr, u64, u64)> = allocated(old)
+        .into_iter()
+        .filter_map(|(thread, was)| Some((thread.0, was, *is.get(&thread)?)))
+        .filter(|(_, was, is)| is < was)
+        .collect();
+    less.sort_unstable();
+    less.first().map(|(thread, was, is)| format!("what the thread at {thread} allocated goes down from {was} to {is} bytes"))
+}

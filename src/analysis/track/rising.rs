@@ -1,0 +1,37 @@
+//! The longest rising run of a sequence.
+
+/// Positions of a longest strictly rising subsequence, ascending. Of several, the one whose values end lowest.
+pub(super) fn longest_rising(values: &[u32]) -> Vec<usize> {
+    // For each length, the position at which a run of that length ends lowest.
+    let mut ends: Vec<(u32, usize)> = Vec::new();
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(values.len());
+    for (at, value) in values.iter().enumerate() {
+        let length = ends.partition_point(|(end, _)| end < value);
+        before.push(length.checked_sub(1).and_then(|n| ends.get(n)).map(|(_, at)| *at));
+        match ends.get_mut(length) {
+            Some(end) => *end = (*value, at),
+            None => ends.push((*value, at)),
+        }
+    }
+    let mut out = Vec::with_capacity(ends.len());
+    let mut at = ends.last().map(|(_, at)| *at);
+    while let Some(here) = at {
+        out.push(here);
+        at = before.get(here).copied().flatten();
+    }
+    out.reverse();
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_out_of_order_is_left_out() {
+        assert_eq!(longest_rising(&[]), [0usize; 0]);
+        assert_eq!(longest_rising(&[1, 2, 9, 3, 4]), [0, 1, 3, 4]);
+        assert_eq!(longest_rising(&[5, 5, 5]), [2]);
+        assert_eq!(longest_rising(&[9, 1, 8, 2, 7, 3]), [1, 3, 5]);
+    }
+}

@@ -1,0 +1,343 @@
+//! One of the two dumps: what the rules need to know of each object, in dense arrays. A hundred million objects are as many rows,
+//! not as many allocations.
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::contents::{contents, in_order};
+use crate::base::{Addr, AddrRange, Collector, Index, IndexVec, Indices};
+use crate::clr::header::{HeaderUse, Headers};
+use crate::gc::{GcDesc, Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor, Walker};
+use crate::memory::Window;
+use crate::model::{Generation, HandleKind, SegmentModel};
+use crate::session::{Error, Heap, note_walks};
+
+/// What is known about an object, one bit each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Traits(u8);
+
+impl Traits {
+    /// Its contents are telling: see [`contents`](super::contents).
+    pub(super) const TELLING: Traits = Traits(1);
+    /// Its contents tell it from its neighbours.
+    pub(super) const SPEAKING: Traits = Traits(2);
+    /// A handle pins it.
+    pub(super) const PINNED: Traits = Traits(4);
+    /// It has an identity hash code.
+    pub(super) const HASHED: Traits = Traits(8);
+    /// It is a string: its contents never change.
+    pub(super) const STRING: Traits = Traits(16);
+    /// It is matched, and the objects around it went the same way: the windows are cut here.
+    pub(super) const ANCHOR: Traits = Traits(32);
+
+    /// Whether it has all of `other`.
+    #[inline]
+    pub(super) fn has(self, other: Traits) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    fn add(&mut self, other: Traits) {
+        self.0 |= other.0;
+    }
+}
+
+/// Objects of one generation in one segment, in the order of addresses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part<I> {
+    /// The first one.
+    pub(super) first: I,
+    /// How many.
+    pub(super) count: u32,
+    /// The segment.
+    pub(super) segment: SegmentIndex,
+    /// The generation.
+    pub(super) generation: Generation,
+}
+
+impl<I: Index> Part<I> {
+    /// Its objects.
+    pub(super) fn ids(&self) -> Indices<I> {
+        Indices::new(self.first, self.count)
+    }
+}
+
+/// One dump.
+pub(super) struct Side<I> {
+    pub(super) heap: Heap,
+    starts: Arc<ObjectStarts>,
+    pub(super) address: IndexVec<I, u64>,
+    /// The type, by a number that both dumps share.
+    pub(super) kind: IndexVec<I, u32>,
+    /// Bytes; `u32::MAX` for those that take more than 32 bits.
+    pub(super) size: IndexVec<I, u32>,
+    /// Hash of type, size and contents; 0 where they are not in the dump.
+    pub(super) key: IndexVec<I, u64>,
+    traits: IndexVec<I, Traits>,
+    pub(super) parts: Vec<Part<I>>,
+    /// Identity hash codes, by object.
+    hashes: Vec<(I, u32)>,
+    /// The types, by number.
+    types: Vec<Option<Arc<ObjectType>>>,
+}
+
+/// The objects of one segment.
+#[derive(Default)]
+struct Piece {
+    segment: SegmentIndex,
+    address: Vec<u64>,
+    ty: Vec<u32>,
+    size: Vec<u32>,
+    key: Vec<u64>,
+    traits: Vec<Traits>,
+    /// Where each generation begins.
+    parts: Vec<(u32, Generation)>,
+    hashes: Vec<(u32, u32)>,
+}
+
+struct Reader<'s> {
+    starts: &'s ObjectStarts,
+    headers: Option<&'s Headers>,
+    window: Window<'s>,
+    word: u64,
+    descs: IndexVec<TypeIndex, Option<Arc<GcDesc>>>,
+    pieces: Vec<Piece>,
+}
+
+impl Visitor for Reader<'_> {
+    fn segment(&mut self, segment: SegmentIndex, _: &SegmentModel) -> bool {
+        let Some(n) = self.starts.of_segment(segment).map(|ids| ids.len()) else { return false };
+        self.pieces.push(Piece {
+            segment,
+            address: Vec::with_capacity(n),
+            ty: Vec::with_capacity(n),
+            size: Vec::with_capacity(n),
+            key: Vec::with_capacity(n),
+            traits: Vec::with_capacity(n),
+            ..Piece::default()
+        });
+        n > 0
+    }
+
+    fn object(&mut self, object: &Object<'_>) {
+        if object.ty.is_free {
+            return;
+        }
+        let desc = self.descs.slot(object.ty.index).map(|slot| Arc::clone(slot.get_or_insert_with(|| Arc::new(in_order(object.ty)))));
+        let (Some(desc), Some(piece)) = (desc, self.pieces.last_mut()) else { return };
+        let at = u32::try_from(piece.address.len()).unwrap_or(u32::MAX);
+        if piece.parts.last().is_none_or(|(_, generation)| *generation != object.generation) {
+            piece.parts.push((at, object.generation));
+        }
+        let mut traits = Traits::default();
+        let contents = contents(object, &desc, self.word);
+        if contents.is_some_and(|c| c.telling) {
+            traits.add(Traits::TELLING);
+        }
+        if contents.is_some_and(|c| c.speaking) {
+            traits.add(Traits::SPEAKING);
+        }
+        if object.ty.is_string {
+            traits.add(Traits::STRING);
+        }
+        if let Some(hash) = self.hash(object.address) {
+            traits.add(Traits::HASHED);
+            if let Some(piece) = self.pieces.last_mut() {
+                piece.hashes.push((at, hash));
+            }
+        }
+        let Some(piece) = self.pieces.last_mut() else { return };
+        piece.address.push(object.address.0);
+        piece.ty.push(object.ty.index.as_u32());
+        piece.size.push(u32::try_from(object.size).unwrap_or(u32::MAX));
+        piece.key.push(contents.map_or(0, |c| c.key));
+        piece.traits.push(traits);
+    }
+}
+
+impl Reader<'_> {
+    /// The identity hash code of an object, from its header or its sync block.
+    fn hash(&mut self, object: Addr) -> Option<u32> {
+        let headers = self.headers?;
+        let word = self.window.u32(object.minus(headers.before())?)?;
+        match HeaderUse::of(word) {
+            HeaderUse::None | HeaderUse::ThinLock(_) => None,
+            HeaderUse::Hash | HeaderUse::SyncBlock(_) => headers.read(object)?.hash_code,
+        }
+    }
+}
+
+impl<I: Index + Send + Sync> Side<I> {
+    /// Reads the objects of a heap.
+    ///
+    /// # Errors
+    /// [`Error::Contract`] where headers cannot be read.
+    pub(super) fn read(heap: &Heap, notes: &Collector) -> Result<Side<I>, Error> {
+        let starts = Arc::clone(notes.with(heap.starts()));
+        let runtime = heap.runtime();
+        let d = runtime.descriptor().scope();
+        let headers = Headers::bind(heap.memory(), &d, heap.limits()).ok();
+        notes.extend(&d.losses());
+        let walker = heap.walker();
+        let walked = walker.walk_once(heap.progress(), || Reader {
+            starts: &starts,
+            headers: headers.as_ref(),
+            window: Window::new(heap.memory()),
+            word: heap.memory().ptr_bytes(),
+            descs: IndexVec::new(),
+            pieces: Vec::new(),
+        });
+        note_walks(walker, &walked.segments, notes);
+        let mut pieces: Vec<Piece> = walked.visitors.into_iter().flat_map(|v| v.pieces).collect();
+        pieces.sort_by_key(|p| p.segment);
+        let n = starts.ids().len();
+        let mut side = Side {
+            heap: heap.clone(),
+            address: IndexVec::with_capacity(n),
+            kind: IndexVec::with_capacity(n),
+            size: IndexVec::with_capacity(n),
+            key: IndexVec::with_capacity(n),
+            traits: IndexVec::with_capacity(n),
+            parts: Vec::new(),
+            hashes: Vec::new(),
+            types: Vec::new(),
+            starts,
+        };
+        // Each piece goes away as soon as it is taken over.
+        for piece in pieces {
+            side.take(piece);
+        }
+        side.pin(notes);
+        Ok(side)
+    }
+
+    fn take(&mut self, piece: Piece) {
+        let first = u32::try_from(self.address.len()).unwrap_or(u32::MAX);
+        let id = |at: u32| I::from_u32(first.saturating_add(at));
+        let ends = piece.parts.iter().skip(1).map(|p| p.0).chain([u32::try_from(piece.address.len()).unwrap_or(u32::MAX)]);
+        self.parts.extend(piece.parts.iter().zip(ends).map(|((at, generation), end)| Part {
+            first: id(*at),
+            count: end.saturating_sub(*at),
+            segment: piece.segment,
+            generation: *generation,
+        }));
+        self.hashes.extend(piece.hashes.iter().map(|(at, hash)| (id(*at), *hash)));
+        self.address.extend(piece.address);
+        self.kind.extend(piece.ty);
+        self.size.extend(piece.size);
+        self.key.extend(piece.key);
+        self.traits.extend(piece.traits);
+    }
+
+    /// Marks what handles pin.
+    fn pin(&mut self, notes: &Collector) {
+        let filter = crate::gc::HandleFilter { kinds: vec![HandleKind::Pinned, HandleKind::AsyncPinned] };
+        let mut pinned = Vec::new();
+        notes.take(self.heap.gc().walk_handles(&filter, |h| pinned.push(h.object)));
+        let ids: Vec<I> = pinned.into_iter().filter_map(|object| self.id_of(object)).collect();
+        ids.into_iter().for_each(|id| self.mark(id, Traits::PINNED));
+    }
+
+    /// Numbers the types as the other dump does.
+    pub(super) fn number(&mut self, numbers: &FxHashMap<Addr, u32>) {
+        let types = self.walker().types().list();
+        let of: IndexVec<TypeIndex, u32> = types.iter().map(|t| numbers.get(&t.method_table).copied().unwrap_or(u32::MAX)).collect();
+        for ty in types.iter() {
+            let Some(number) = numbers.get(&ty.method_table).and_then(|n| usize::try_from(*n).ok()) else { continue };
+            if self.types.len() <= number {
+                self.types.resize(number.saturating_add(1), None);
+            }
+            self.types.get_mut(number).into_iter().for_each(|slot| *slot = Some(Arc::clone(ty)));
+        }
+        for kind in self.kind.iter_mut() {
+            *kind = of.get(TypeIndex::from_u32(*kind)).copied().unwrap_or(u32::MAX);
+        }
+    }
+
+    /// The type of an object.
+    pub(super) fn type_of(&self, id: I) -> Option<&ObjectType> {
+        self.types.get(usize::try_from(*self.kind.get(id)?).ok()?)?.as_deref()
+    }
+
+    /// The walk.
+    pub(super) fn walker(&self) -> &Walker {
+        self.heap.walker()
+    }
+
+    /// Number of objects.
+    pub(super) fn len(&self) -> u32 {
+        u32::try_from(self.address.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The object at an address.
+    pub(super) fn id_of(&self, address: Addr) -> Option<I> {
+        self.starts.id_of(address).map(|id: ObjectId| I::from_u32(id.as_u32()))
+    }
+
+    /// Where an object lies.
+    #[inline]
+    pub(super) fn at(&self, id: I) -> u64 {
+        self.address.get(id).copied().unwrap_or(0)
+    }
+
+    /// Its key, where its contents are in the dump.
+    #[inline]
+    pub(super) fn key_of(&self, id: I) -> Option<u64> {
+        self.key.get(id).copied().filter(|k| *k != 0)
+    }
+
+    /// What is known about it.
+    #[inline]
+    pub(super) fn traits(&self, id: I) -> Traits {
+        self.traits.get(id).copied().unwrap_or_default()
+    }
+
+    /// Remembers something about it.
+    pub(super) fn mark(&mut self, id: I, what: Traits) {
+        if let Some(traits) = self.traits.get_mut(id) {
+            traits.add(what);
+        }
+    }
+
+    /// Its identity hash code.
+    pub(super) fn hash_of(&self, id: I) -> Option<u32> {
+        if !self.traits(id).has(Traits::HASHED) {
+            return None;
+        }
+        let at = self.hashes.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.hashes.get(at).map(|(_, hash)| *hash)
+    }
+
+    /// All identity hash codes, by object.
+    pub(super) fn hashes(&self) -> &[(I, u32)] {
+        &self.hashes
+    }
+
+    /// The part that an object lies in.
+    #[inline]
+    pub(super) fn part_of(&self, id: I) -> Option<(usize, &Part<I>)> {
+        let at = self.parts.partition_point(|p| p.first <= id).checked_sub(1)?;
+        self.parts.get(at).map(|part| (at, part))
+    }
+
+    /// Gives back the pages between the first and the last of `ids`, by part: they can be read again.
+    pub(super) fn release(&self, ids: impl Iterator<Item = I>) {
+        let mut bounds: Vec<(usize, u64, u64)> = Vec::new();
+        for (part, at) in ids.filter_map(|id| Some((self.part_of(id)?.0, self.at(id)))) {
+            match bounds.last_mut() {
+                Some((last, from, to)) if *last == part => (*from, *to) = ((*from).min(at), (*to).max(at)),
+                _ => bounds.push((part, at, at)),
+            }
+        }
+        bounds.into_iter().for_each(|(_, from, to)| self.heap.memory().release(AddrRange::new(Addr(from), Addr(to))));
+    }
+
+    /// Bytes of an object.
+    pub(super) fn bytes_of(&self, id: I) -> u64 {
+        match self.size.get(id) {
+            Some(&u32::MAX) => self.walker().object(Addr(self.at(id))).map_or(u64::from(u32::MAX), |(_, size)| size),
+            Some(size) => u64::from(*size),
+            None => 0,
+        }
+    }
+}

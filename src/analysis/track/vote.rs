@@ -1,0 +1,140 @@
+//! Rule 4: a witness is heard if most of its neighbours went the same way.
+//!
+//! A collection keeps the order of the objects that it moves out of a generation of a segment. A witness whose neighbours among
+//! the witnesses went to another segment, or passed it, is a copy that took the place of the original. The vote is repeated
+//! without those who lost it; in the end, most must agree, or half of them and the next one as near as before. What is left must be in order: the longest rising run is taken.
+
+use rayon::prelude::*;
+
+use super::ids::{New, Old};
+use super::rising::longest_rising;
+use super::vetoes::Both;
+use super::witnesses::Witness;
+use crate::base::{Count, Index};
+use crate::gc::SegmentIndex;
+
+/// Neighbours that are asked on either side.
+const NEIGHBOURS: usize = 6;
+/// Neighbours that must agree: one could be a copy itself.
+const AT_LEAST: usize = 2;
+
+/// Bytes to the next one that is in order, for one that is not.
+const NEAR: u64 = 4096;
+/// Rounds in which those who are outvoted leave.
+const ROUNDS: usize = 4;
+
+/// What the vote came to.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// In order with their neighbours.
+    pub(super) sound: Vec<(Old, New)>,
+    /// In the neighbourhood of their neighbours: not quite in order, or at the end of a row behind which others went another way.
+    pub(super) near: Vec<(Old, New)>,
+    /// Too few neighbours to tell.
+    pub(super) alone: Vec<(Old, New)>,
+}
+
+/// Holds the vote.
+pub(super) fn vote(both: &Both<'_>, mut witnesses: Vec<Witness>) -> Heard {
+    witnesses.par_sort_unstable();
+    let part = |w: &Witness| both.old.part_of(w.old).map(|(at, _)| at);
+    let wards: Vec<&[Witness]> = witnesses.chunk_by(|a, b| part(a) == part(b)).collect();
+    let heard: Vec<Heard> = wards.par_iter().map(|ward| of_part(both, ward)).collect();
+    let mut all = Heard::default();
+    for h in heard {
+        all.sound.extend(h.sound);
+        all.near.extend(h.near);
+        all.alone.extend(h.alone);
+    }
+    all
+}
+
+/// A witness, and the segment that it went to.
+type Voice = (Witness, SegmentIndex);
+
+fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
+    let segment = |w: &Witness| both.new.part_of(w.new).map(|(_, part)| part.segment);
+    let mut voices: Vec<Voice> = witnesses.iter().filter_map(|w| Some((*w, segment(w)?))).collect();
+    // Whoever has most against him does not count against others.
+    for _ in 0..ROUNDS {
+        let before = voices.len();
+        let polls: Vec<(usize, usize)> = (0..voices.len()).map(|at| poll(&voices, at)).collect();
+        let mut polls = polls.into_iter();
+        voices.retain(|_| polls.next().is_some_and(|(agree, asked)| agree.saturating_mul(2) >= asked));
+        if voices.len() == before {
+            break;
+        }
+    }
+    let mut out = Heard::default();
+    let mut kept: Vec<(SegmentIndex, Old, New)> = Vec::with_capacity(voices.len());
+    for (at, (w, to)) in voices.iter().enumerate() {
+        let (agree, asked) = poll(&voices, at);
+        let tie = agree.saturating_mul(2) == asked;
+        if agree >= AT_LEAST && (agree.saturating_mul(2) > asked || tie && beside(both, &voices, at)) {
+            kept.push((*to, w.old, w.new));
+        } else if tie && agree >= NEIGHBOURS && !w.known && last_of_row(both, &voices, at) {
+            out.near.push((w.old, w.new));
+        } else if agree == asked && !w.known {
+            out.alone.push((w.old, w.new));
+        }
+    }
+    kept.sort_by_key(|k| (k.0, k.1));
+    for run in kept.chunk_by(|a, b| a.0 == b.0) {
+        let places: Vec<u32> = run.iter().map(|(_, _, new)| new.as_u32()).collect();
+        let rising = longest_rising(&places);
+        let at = |place: usize| run.get(place).map_or(0, |(_, _, new)| both.new.at(*new));
+        let mut ahead = rising.iter().copied().peekable();
+        let mut behind = None;
+        for (place, (_, old, new)) in run.iter().enumerate() {
+            if ahead.next_if_eq(&place).is_some() {
+                out.sound.push((*old, *new));
+                behind = Some(place);
+            } else if [behind, ahead.peek().copied()].into_iter().flatten().any(|sound| at(sound).abs_diff(at(place)) <= NEAR) {
+                // A free place a little farther on was filled with it.
+                out.near.push((*old, *new));
+            }
+        }
+    }
+    out
+}
+
+/// How many of the neighbours went the same way, and how many there are.
+fn poll(voices: &[Voice], at: usize) -> (usize, usize) {
+    let Some((w, to)) = voices.get(at) else { return (0, 0) };
+    let from = at.saturating_sub(NEIGHBOURS);
+    let around = voices.get(from..).unwrap_or_default().iter().take(at.saturating_sub(from).saturating_add(NEIGHBOURS).saturating_add(1));
+    let (mut agree, mut asked) = (0usize, 0usize);
+    for (other, theirs) in around.filter(|(other, _)| other.old != w.old) {
+        asked.bump();
+        if together(&(*other, *theirs), &(*w, *to)) {
+            agree.bump();
+        }
+    }
+    (agree, asked)
+}
+
+/// Whether a witness lies no farther from a neighbour that went the same way than before. The last one of a row that was moved
+/// together has as many neighbours for it as against it; so has a copy behind the row, but that lies farther away.
+fn beside(both: &Both<'_>, voices: &[Voice], at: usize) -> bool {
+    let Some((w, to)) = voices.get(at) else { return false };
+    let near = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten().filter_map(|i| voices.get(i));
+    near.filter(|other| together(other, &(*w, *to)))
+        .any(|(other, _)| both.new.at(w.new).abs_diff(both.new.at(other.new)) <= both.old.at(w.old).abs_diff(both.old.at(other.old)))
+}
+
+/// Whether two went the same way.
+fn together((a, to): &Voice, (b, there): &Voice) -> bool {
+    to == there && (a.old < b.old) == (a.new < b.new)
+}
+
+/// Whether a witness is near one neighbour, and the neighbours on its two sides went different ways: a way ends here. Around a copy
+/// they went the same way, and it did not.
+fn last_of_row(both: &Both<'_>, voices: &[Voice], at: usize) -> bool {
+    let (Some(w), Some(left), Some(right)) =
+        (voices.get(at), at.checked_sub(1).and_then(|i| voices.get(i)), at.checked_add(1).and_then(|i| voices.get(i)))
+    else {
+        return false;
+    };
+    let near = |other: &Voice| together(other, w) && both.new.at(w.0.new).abs_diff(both.new.at(other.0.new)) <= NEAR;
+    !together(left, right) && (near(left) || near(right))
+}

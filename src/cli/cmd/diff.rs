@@ -1,0 +1,124 @@
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::{Exit, UsageError};
+use super::super::{Streams, conclude};
+use crate::analysis::{DiffQuery, Rule, diff};
+use crate::base::Answer;
+use crate::model::{DiffBy, DiffReport, DiffSort};
+use crate::output;
+
+/// Lines of the table around its rows: holders, and the summary.
+const AROUND: usize = 16;
+
+/// What changed between dumps, of one process or of several runs: objects and bytes by type, what holds the growth, handles,
+/// threads, committed and free bytes.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Diff {
+    /// Grouping key.
+    #[arg(long, value_enum, ignore_case = true, default_value_t = DiffBy::Type)]
+    by: DiffBy,
+
+    /// Sort order.
+    #[arg(long, value_enum, ignore_case = true, default_value_t = DiffSort::Bytes)]
+    sort: DiffSort,
+
+    /// Number of rows to list, 0 for all; the summary always covers everything [default: a screenful in tables, all in other
+    /// formats].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    /// Also list what did not change.
+    #[arg(long)]
+    all: bool,
+
+    /// List every holder of growth, in heaps of any size. Without it, the three largest, in heaps of up to 2 million objects.
+    #[arg(long)]
+    holders: bool,
+
+    /// Exit with code 1 if this is so in the last dump, or became so since the first (repeatable).
+    ///
+    /// SUBJECT is bytes, objects, handles, handles:KIND, threads, finalizable, ready, committed, fragmented, oom, or
+    /// type:NAME:count|bytes|retained. A comparison (>, >=, <, <=) follows, and a number: 10MB for the number in the last dump, +10MB
+    /// for its growth, 10% for its growth in percent.
+    #[arg(long, value_name = "RULE")]
+    fail_on: Vec<Rule>,
+
+    /// Read such rules from a file, one a line; # begins a comment.
+    #[arg(long, value_name = "FILE")]
+    budget: Option<PathBuf>,
+
+    /// The earlier dump.
+    #[arg(value_name = "BEFORE")]
+    before: PathBuf,
+
+    /// The later dump; several, in order, show the trend.
+    #[arg(value_name = "AFTER", required = true, num_args = 1..)]
+    after: Vec<PathBuf>,
+}
+
+impl Command for Diff {
+    const NAME: &'static str = "diff";
+    const GROUP: Group = Group::Compare;
+    const EXAMPLES: &'static [Example] = &[
+        example("diff BEFORE AFTER", "what holds the growth, and what changed by type"),
+        example("diff --by root BEFORE AFTER", "the same by static field and other roots"),
+        example("diff BEFORE AFTER AFTER", "the trend over several dumps"),
+        example("diff --fail-on 'bytes>10%' --fail-on 'type:Lab.*:count>+1000' BEFORE AFTER", "a check for CI: exit code 1 on growth"),
+    ];
+    type Report = DiffReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(Some(self.before.clone()))
+    }
+
+    fn further(&self) -> &[PathBuf] {
+        &self.after
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<DiffReport>> {
+        let rules = self.rules()?;
+        let heaps = (0..=self.after.len()).map(|i| at.heap_at(i)).collect::<Result<Vec<_>>>()?;
+        let top = self.top.unwrap_or(if at.is_table() { at.screen().saturating_sub(AROUND).max(10) } else { 0 });
+        let query = DiffQuery { by: self.by, sort: self.sort, top, all: self.all, holders: self.holders, rules };
+        Ok(diff(&heaps, &query)?)
+    }
+
+    fn exit(&self, report: &DiffReport, exit: Exit) -> Exit {
+        if report.rules.iter().any(|r| r.failed == Some(true)) { Exit::Negative } else { exit }
+    }
+
+    /// Says on standard error which rules failed, whatever the format.
+    fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
+        let answer = self.answer(at)?;
+        output::emit(&at.head()?, &answer, at.format(), streams.out, streams.out_is_terminal)?;
+        let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
+        for rule in &answer.rules {
+            let word = if rule.failed == Some(true) { "failed" } else { "not checked" };
+            if let Some(reason) = &rule.reason {
+                let text = format!("{word}: {}: {reason}", rule.rule);
+                writeln!(streams.err, "{}", if streams.err_is_terminal { output::sanitize(&text) } else { text.into() })?;
+            }
+        }
+        Ok(exit)
+    }
+}
+
+impl Diff {
+    fn rules(&self) -> Result<Vec<Rule>> {
+        let mut rules = self.fail_on.clone();
+        if let Some(path) = &self.budget {
+            rules.extend(budget(path)?);
+        }
+        Ok(rules)
+    }
+}
+
+fn budget(path: &Path) -> Result<Vec<Rule>> {
+    let text = std::fs::read_to_string(path).with_context(|| UsageError(format!("reading the budget {}", path.display())))?;
+    let rules = Rule::parse_all(&text);
+    rules.map_err(|(line, e)| UsageError(format!("{}:{line}: {e}", path.display())).into())
+}

@@ -1,0 +1,35 @@
+//! The image that contains the GC, and the layouts of what the GC keeps there without publishing it.
+
+use super::descriptor::{Descriptor, Origin};
+use super::overlay;
+use crate::base::Addr;
+use crate::dump::DumpFile;
+use crate::memory::{Image, Memory};
+use crate::model::OriginKind;
+
+/// Variables of the GC that every build publishes; any of them lies in the GC's image.
+const ANCHORS: [&str; 3] = ["MaxGeneration", "StructureInvalidCount", "BookkeepingStart"];
+
+/// Finds the image of the GC: that of the runtime, or of a standalone GC. Adds the layouts of the GC's records to
+/// `descriptor`, except for types that the runtime describes itself.
+pub(super) fn find(dump: &DumpFile, memory: &Memory, runtime: Option<&Image>, descriptor: &mut Descriptor) -> Option<Image> {
+    let anchor = ANCHORS.iter().find_map(|name| descriptor.pointer(name).ok().filter(|a| !a.is_null()))?;
+    let image = match runtime.filter(|i| i.range.contains(anchor)) {
+        Some(image) => image.clone(),
+        None => image_of(dump, memory, anchor)?,
+    };
+    if let Some(mut records) = overlay::gc_records(memory.shape().ptr) {
+        records.raw.types.retain(|(name, _)| !descriptor.types.contains_key(name));
+        records.raw.globals.retain(|(name, _)| !descriptor.globals.contains_key(name));
+        let (kind, name) = (OriginKind::Overlay, format!("overlay {}", records.section.name));
+        let origin = descriptor.add_origin(Origin { kind, name, address: None, version: records.raw.version });
+        descriptor.merge(&records.raw, origin, |_| None);
+    }
+    Some(image)
+}
+
+/// The image of the module around `address`. Modules end at their last file-backed page, images after `.bss`.
+fn image_of(dump: &DumpFile, memory: &Memory, address: Addr) -> Option<Image> {
+    let base = dump.modules.iter().map(|m| m.base).filter(|base| *base <= address).max()?;
+    Image::at(memory, base).filter(|i| i.range.contains(address))
+}

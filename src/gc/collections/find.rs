@@ -1,0 +1,159 @@
+//! Finds the GC's records in the variables of its image and in its heaps.
+//!
+//! * `dynamic_data_table`, one entry per generation: each entry ends with a pointer to the entry of the same generation in
+//!   `static_data_table`, so one stride from each other both in the table and in the image. With server GC it is a part of each
+//!   `gc_heap`, at the same offset in all.
+//! * `last_recorded_gc_info`: sizes and fragmentation of the generations add up to those of the heap, committed memory is a
+//!   number of pages, the index is not above the clock of the condemned generation.
+//! * `settings`: the index is that of the last collection; every other part has a possible value.
+//!
+//! An item that is found more often than the GC has it is not used.
+
+use std::borrow::Cow;
+
+use super::super::layouts::RecordLayouts;
+use super::super::{Gc, HeapId};
+use crate::base::{Addr, AddrRange, Shape};
+use crate::memory::Image;
+
+/// The bytes of a structure.
+pub(super) struct Raw<'m> {
+    bytes: Cow<'m, [u8]>,
+    shape: Shape,
+}
+
+impl Raw<'_> {
+    fn number(&self, offset: u64, len: usize) -> Option<u64> {
+        let bytes = self.bytes.get(usize::try_from(offset).ok()?..)?.get(..len)?;
+        Some(self.shape.number(bytes))
+    }
+
+    /// Size of a pointer-sized integer; sizes of objects are multiples of it.
+    pub(super) fn align(&self) -> u64 {
+        self.shape.ptr.bytes()
+    }
+
+    pub(super) fn word(&self, offset: u64) -> Option<u64> {
+        self.number(offset, usize::try_from(self.align()).ok()?)
+    }
+
+    pub(super) fn u64(&self, offset: u64) -> Option<u64> {
+        self.number(offset, 8)
+    }
+
+    pub(super) fn u32(&self, offset: u64) -> Option<u32> {
+        self.number(offset, 4).and_then(|n| u32::try_from(n).ok())
+    }
+
+    pub(super) fn u8(&self, offset: u64) -> Option<u8> {
+        self.number(offset, 1).and_then(|n| u8::try_from(n).ok())
+    }
+
+    /// A boolean of `len` bytes; `None` if it is neither 0 nor 1.
+    pub(super) fn flag(&self, offset: u64, len: usize) -> Option<bool> {
+        match self.number(offset, len)? {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+}
+
+/// A search through the variables of a GC.
+pub(super) struct Search<'g> {
+    pub(super) gc: &'g Gc,
+    pub(super) layouts: &'g RecordLayouts,
+    pub(super) image: &'g Image,
+}
+
+impl<'g> Search<'g> {
+    /// Index of the oldest small-object generation.
+    pub(super) fn oldest(&self) -> u64 {
+        self.gc.facts.max_generation.unwrap_or(2)
+    }
+
+    /// `len` bytes at `at`, which may turn out to be something else: only [`Search::keep`] says that they were needed.
+    pub(super) fn peek(&self, at: Addr, len: u64) -> Option<Raw<'g>> {
+        let memory = &self.gc.memory;
+        let in_one_piece = memory.contiguous(at).and_then(|b| b.get(..usize::try_from(len).ok()?)).map(Cow::Borrowed);
+        let bytes = in_one_piece.or_else(|| memory.bytes(at, len).ok())?;
+        Some(Raw { bytes, shape: memory.shape() })
+    }
+
+    fn keep(&self, at: Addr, len: u64) {
+        self.gc.memory.touch(AddrRange::new(at, at.plus(len)));
+    }
+
+    /// Every word of the GC's variables.
+    pub(super) fn words(&self) -> impl Iterator<Item = (Addr, u64)> + 'g {
+        let gc = self.gc;
+        self.image.writable.iter().flat_map(|range| words(gc, *range))
+    }
+
+    /// A field of an entry of a dynamic data table.
+    pub(super) fn dynamic(&self, table: &Raw<'_>, generation: u64, field: u64) -> Option<u64> {
+        table.word(generation.checked_mul(self.layouts.dynamic_size)?.checked_add(field)?)
+    }
+
+    /// The dynamic data table of each heap, by its index.
+    pub(super) fn tables(&self) -> Option<Vec<(u64, Raw<'g>)>> {
+        let static_data = self.layouts.dynamic.static_data;
+        let len = self.layouts.dynamic_size.checked_mul(self.gc.facts.total_generations)?;
+        let table = |at: Addr| self.peek(at, len).filter(|raw| self.is_table(raw));
+        let inside = |n: &(Addr, u64)| self.image.range.contains(Addr(n.1));
+        let first = self.gc.facts.heaps.first()?;
+        let Some(heap) = first.address else {
+            let places = self.words().filter(inside).filter_map(|(at, _)| at.minus(static_data));
+            let at = only(places.filter(|at| table(*at).is_some()))?;
+            self.keep(at, len);
+            return Some(vec![(first.index, table(at)?)]);
+        };
+        let size = self.heap_size()?;
+        let heaps = || self.gc.facts.heaps.iter().filter_map(|h| Some((h.index, h.address?)));
+        let places = words(self.gc, AddrRange::new(heap, heap.plus(size))).filter(inside);
+        let offsets = places.filter_map(|(at, _)| at.minus(static_data)?.since(heap));
+        let offset = only(offsets.filter(|offset| heaps().all(|(_, h)| table(h.plus(*offset)).is_some())))?;
+        heaps()
+            .map(|(index, heap)| {
+                self.keep(heap.plus(offset), len);
+                Some((index, table(heap.plus(offset))?))
+            })
+            .collect()
+    }
+
+    /// The least size of a `gc_heap`: up to the last field that the GC publishes.
+    fn heap_size(&self) -> Option<u64> {
+        self.gc.descriptor.type_info("GCHeap").ok()?.fields.values().map(|f| f.offset).max()
+    }
+
+    /// A part of what is searched that is not in the dump.
+    pub(super) fn absent(&self) -> Option<AddrRange> {
+        let heap = |h: &HeapId| Some(AddrRange::new(h.address?, h.address?.plus(self.heap_size()?)));
+        let heaps = self.gc.facts.heaps.iter().filter_map(heap);
+        let mut searched = self.image.writable.iter().copied().chain(heaps);
+        searched.find(|r| self.gc.memory.captured(*r) < r.len())
+    }
+
+    fn is_table(&self, raw: &Raw<'_>) -> bool {
+        let generations = 0..self.gc.facts.total_generations;
+        let of = |g, field| self.dynamic(raw, g, field);
+        let Some(first) = of(0, self.layouts.dynamic.static_data) else { return false };
+        let linked =
+            |g: u64| of(g, self.layouts.dynamic.static_data) == g.checked_mul(self.layouts.static_size).and_then(|n| first.checked_add(n));
+        // A collection of a generation is one of every younger generation.
+        let count = |g| of(g, self.layouts.dynamic.collection_count);
+        let ordered = (0..self.oldest()).all(|g| count(g) >= count(g.saturating_add(1)));
+        first != 0 && generations.clone().all(linked) && ordered && generations.count() > 1
+    }
+}
+
+fn words(gc: &Gc, range: AddrRange) -> impl Iterator<Item = (Addr, u64)> + '_ {
+    let shape = gc.memory.shape();
+    gc.memory.words(range).map(move |(at, bytes)| (at, shape.number(bytes)))
+}
+
+/// The item of `items`, if it is the only one.
+fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    let first = items.next()?;
+    items.next().is_none().then_some(first)
+}

@@ -1,0 +1,240 @@
+//! What the GC keeps of its own collections: counts, settings, figures of the last ones, budgets.
+//!
+//! No release publishes where these are, so they are found by their contents (`find`), with the layouts of the overlay
+//! `gc-records-64`. Source and evidence: `docs/internals/gc-structures.md#collections`.
+
+mod find;
+
+use super::layouts::{MechanismsLayout, RecordLayout, RecordedGenerationLayout};
+use super::segments::kind_of;
+use super::{Gc, names};
+use crate::base::{Answer, Collector, NoteKind, PAGE};
+use crate::memory::Image;
+use crate::model::{CollectionKind, CollectionsModel, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration};
+use find::{Raw, Search};
+
+/// Places that look like one structure. A GC has at most four of a kind, and at most four were found in any dump.
+const MAX_CANDIDATES: usize = 64;
+
+/// What the GC keeps of its collections.
+#[derive(Clone, Debug)]
+pub struct Collections {
+    /// Of the process.
+    pub process: CollectionsModel,
+    /// Of each heap by index: budgets by generation.
+    pub heaps: Vec<(u64, Vec<GenerationBudget>)>,
+}
+
+impl Gc {
+    /// What the GC in `image` keeps of its collections. `None` for a GC whose records have an unknown layout, and where the dump
+    /// lacks them (with a note).
+    pub fn collections(&self, image: &Image) -> Answer<Option<Collections>> {
+        let notes = Collector::new();
+        image.writable.iter().for_each(|range| self.memory.scan(*range));
+        notes.extend(&self.record_losses);
+        let Some(layouts) = &self.records else { return notes.finish(None) };
+        let search = Search { gc: self, layouts, image };
+        let (found, lacking) = search.collections().map_or((None, true), |(found, lacking)| (Some(found), lacking));
+        if let (true, Some(range)) = (lacking, search.absent()) {
+            notes.add(NoteKind::Missing, range.start, "collections: not all of the GC's variables are in the dump");
+        }
+        notes.finish(found)
+    }
+}
+
+impl Search<'_> {
+    /// What was found, and whether something that every GC has was not.
+    fn collections(&self) -> Option<(Collections, bool)> {
+        let tables = self.tables()?;
+        // All heaps are collected together.
+        let (_, first) = tables.first()?;
+        let soh = self.oldest();
+        let of_each = |field| (0..=soh).map(|g| self.dynamic(first, g, field)).collect::<Option<Vec<u64>>>();
+        let (counts, clocks) = (of_each(self.layouts.dynamic.collection_count)?, of_each(self.layouts.dynamic.gc_clock)?);
+        let (last, recorded, lacking) = self.records(&counts, &clocks);
+        let heaps = tables.iter().filter_map(|(heap, table)| Some((*heap, self.budgets(table)?))).collect();
+        Some((Collections { process: CollectionsModel { counts, last, recorded }, heaps }, lacking))
+    }
+
+    fn budgets(&self, table: &Raw<'_>) -> Option<Vec<GenerationBudget>> {
+        let l = &self.layouts.dynamic;
+        let soh = self.oldest();
+        (0..self.gc.facts.total_generations)
+            .map(|g| {
+                let of = |offset| self.dynamic(table, g, offset);
+                Some(GenerationBudget {
+                    generation: kind_of(g, soh)?,
+                    collections: of(l.collection_count)?,
+                    last_collection: if g <= soh { Some(of(l.gc_clock)?) } else { None },
+                    last_duration_us: if g <= soh { Some(of(l.elapsed)?) } else { None },
+                    budget: of(l.budget)?,
+                    budget_left: of(l.budget_left)?.cast_signed(),
+                    size_before: of(l.size_before)?,
+                    survived: of(l.survived)?,
+                    pinned_survived: of(l.pinned_survived)?,
+                    size_after: of(l.size_after)?,
+                    promoted: of(l.promoted)?,
+                    fragmentation: of(l.fragmentation)?,
+                })
+            })
+            .collect()
+    }
+
+    /// The settings and the recorded collections, from one pass over the GC's variables, and whether either was not found.
+    fn records(&self, counts: &[u64], clocks: &[u64]) -> (Option<LastCollection>, Vec<RecordedCollection>, bool) {
+        let newest = counts.first().copied().unwrap_or(0);
+        let (mut settings, mut recorded) = (Vec::new(), Vec::new());
+        if newest == 0 {
+            return (None, recorded, false);
+        }
+        // The index of a collection is set before it is counted.
+        let latest = newest.saturating_add(1);
+        for (at, n) in self.words().filter(|(_, n)| (1..=latest).contains(n)) {
+            if let Some(raw) = self.peek(at, self.layouts.record_size)
+                && let Some(record) = self.record(&raw, clocks)
+            {
+                recorded.push(record);
+            }
+            if n >= newest
+                && let Some(raw) = self.peek(at, self.layouts.mechanisms_size)
+                && let Some(last) = last(&raw, &self.layouts.mechanisms)
+            {
+                settings.push(last);
+            }
+            if recorded.len().max(settings.len()) > MAX_CANDIDATES {
+                return (None, Vec::new(), false);
+            }
+        }
+        // The first collection is recorded when it ends.
+        let lacking = settings.is_empty() || (recorded.is_empty() && newest > 1);
+        // More than the GC has variables for: something else looks like them, and nothing tells which is which.
+        for (kind, most) in [(CollectionKind::Ephemeral, 1), (CollectionKind::FullBlocking, 1), (CollectionKind::Background, 2)] {
+            if recorded.iter().filter(|r| r.kind == kind).count() > most {
+                recorded.retain(|r| r.kind != kind);
+            }
+        }
+        let running = self.gc.facts.state.is_some_and(|s| s < 2);
+        recorded.retain(|r| !(running && r.kind == CollectionKind::Background && clocks.last() == Some(&r.index)));
+        recorded.sort_by_key(|r| std::cmp::Reverse(r.index));
+        let last = the_one(settings, &recorded);
+        (last, recorded, lacking)
+    }
+
+    /// The recorded collection in `raw`, if everything in it agrees.
+    fn record(&self, raw: &Raw<'_>, clocks: &[u64]) -> Option<RecordedCollection> {
+        let l: &RecordLayout = &self.layouts.record;
+        let word = |offset| raw.word(offset);
+        let (index, committed, heap, fragmented) = (word(l.index)?, word(l.committed)?, word(l.heap_size)?, word(l.fragmentation)?);
+        if heap == 0 || heap > committed || fragmented > heap || committed % PAGE != 0 {
+            return None;
+        }
+        let generations = self.recorded_generations(raw)?;
+        let sum = |f: fn(&RecordedGeneration) -> u64| generations.iter().try_fold(0u64, |n, g| n.checked_add(f(g)));
+        let sound = |g: &RecordedGeneration| {
+            let aligned = [g.size_before, g.fragmentation_before, g.size_after, g.fragmentation_after].iter().all(|n| n % raw.align() == 0);
+            aligned && g.fragmentation_after <= g.size_after
+        };
+        if sum(|g| g.size_after) != Some(heap) || sum(|g| g.fragmentation_after) != Some(fragmented) || !generations.iter().all(sound) {
+            return None;
+        }
+        let generation = u64::from(raw.u8(l.condemned)?);
+        let (compacting, concurrent) = (raw.flag(l.compaction, 1)?, raw.flag(l.concurrent, 1)?);
+        // A collection of a generation moves the clock of that generation.
+        let clock = clocks.get(usize::try_from(generation).ok()?)?;
+        let memory_load = u64::from(raw.u32(l.memory_load)?);
+        let percent = f64::from(f32::from_bits(raw.u32(l.pause_percentage)?));
+        if index > *clock || memory_load > 100 || !(0.0..=100.0).contains(&percent) {
+            return None;
+        }
+        let kind = match (generation == self.oldest(), concurrent) {
+            (false, false) => CollectionKind::Ephemeral,
+            (true, false) => CollectionKind::FullBlocking,
+            (true, true) => CollectionKind::Background,
+            (false, true) => return None,
+        };
+        let pauses = if concurrent { self.layouts.pauses } else { 1 };
+        Some(RecordedCollection {
+            kind,
+            index,
+            generation,
+            compacting,
+            pauses_us: (0..pauses).map(|i| word(l.pauses.checked_add(i.checked_mul(raw.align())?)?)).collect::<Option<_>>()?,
+            pause_percent: (percent * 100.0).floor() / 100.0,
+            promoted_bytes: word(l.promoted)?,
+            pinned_objects: word(l.pinned)?,
+            finalization_pending: word(l.finalization)?,
+            heap_bytes: heap,
+            fragmented_bytes: fragmented,
+            committed_bytes: committed,
+            memory_load,
+            generations,
+        })
+    }
+
+    fn recorded_generations(&self, raw: &Raw<'_>) -> Option<Vec<RecordedGeneration>> {
+        let l: &RecordedGenerationLayout = &self.layouts.recorded;
+        let entry = |g: u64| {
+            let at = self.layouts.record.generations.checked_add(g.checked_mul(self.layouts.recorded_size)?)?;
+            let word = |offset: u64| raw.word(at.checked_add(offset)?);
+            Some(RecordedGeneration {
+                generation: kind_of(g, self.oldest())?,
+                size_before: word(l.size_before)?,
+                fragmentation_before: word(l.fragmentation_before)?,
+                size_after: word(l.size_after)?,
+                fragmentation_after: word(l.fragmentation_after)?,
+            })
+        };
+        (0..self.gc.facts.total_generations).map(entry).collect()
+    }
+}
+
+/// The settings among what looks like them. The GC keeps a copy for the background collection, and small numbers are common: what
+/// was recorded of the same collection decides, unless it has not finished.
+fn the_one(mut found: Vec<LastCollection>, recorded: &[RecordedCollection]) -> Option<LastCollection> {
+    let record = |s: &LastCollection| recorded.iter().find(|r| r.index == s.index);
+    // The load after the collection is recorded where it was determined, else that before it; some builds keep neither.
+    let load = |s: &LastCollection| if s.exit_memory_load == 0 { s.entry_memory_load } else { s.exit_memory_load };
+    let agrees = |s: &LastCollection, r: &RecordedCollection| {
+        let same = (s.generation, s.compacting, s.concurrent) == (r.generation, r.compacting, r.kind == CollectionKind::Background);
+        same && [0, r.memory_load].contains(&load(s))
+    };
+    found.retain(|s| record(s).is_none_or(|r| agrees(s, r)));
+    if found.len() > 1 && found.iter().any(|s| record(s).is_some() && load(s) != 0) {
+        found.retain(|s| record(s).is_some() && load(s) != 0);
+    }
+    // The copies differ at most in what is determined at the end.
+    found.sort_by_key(|s| std::cmp::Reverse(s.exit_memory_load));
+    found.dedup_by(|b, a| LastCollection { exit_memory_load: a.exit_memory_load, ..b.clone() } == *a);
+    if found.len() == 1 { found.pop() } else { None }
+}
+
+/// The settings in `raw`, if every part has a possible value.
+fn last(raw: &Raw<'_>, l: &MechanismsLayout) -> Option<LastCollection> {
+    let flag = |offset| raw.flag(offset, 4);
+    let generation = u64::from(raw.u32(l.condemned)?);
+    let (reason, mode) = (raw.u32(l.reason)?, raw.u32(l.pause_mode)?);
+    let (entry, exit) = (u64::from(raw.u32(l.entry_load)?), u64::from(raw.u32(l.exit_load)?));
+    // Windows and Linux know the available memory before every collection; a zero is another variable.
+    let available = raw.u64(l.entry_available)?;
+    let known = names::gc_reason(reason)?;
+    let flags = [l.heap_expansion, l.card_bundles, l.lock_elevation, l.minimal, l.found_finalizers, l.background];
+    flags.into_iter().try_for_each(|offset| flag(offset).map(drop))?;
+    if generation > 2 || entry > 100 || exit > 100 || available == 0 || available >> 56 != 0 {
+        return None;
+    }
+    Some(LastCollection {
+        index: raw.word(l.index)?,
+        generation,
+        reason: known,
+        compacting: flag(l.compaction)?,
+        loh_compacting: flag(l.loh_compaction)?,
+        concurrent: flag(l.concurrent)?,
+        promotion: flag(l.promotion)?,
+        demotion: flag(l.demotion)?,
+        elevation_reduced: flag(l.elevation_reduced)?,
+        latency_mode: names::latency_mode(mode)?,
+        entry_memory_load: entry,
+        entry_available_bytes: available,
+        exit_memory_load: exit,
+    })
+}

@@ -1,0 +1,57 @@
+//! Card tables and mark arrays: which of their words stands for which part of the heap.
+//!
+//! Source: `gcpriv.h`; `docs/internals/gc-structures.md#cards` and `#mark-array`. A bit of the card table covers 32 pointers, one
+//! of the mark array two, 32 bits to a word. Both pointers are biased: they lead to where the word of address 0 would be.
+
+use super::Gc;
+use super::layouts::Place;
+use crate::base::{Addr, AddrRange};
+
+/// Bits per word of a table.
+const WORD_BITS: u64 = 32;
+/// Bytes per word of a table.
+const WORD_BYTES: u64 = 4;
+
+/// A table beside the heap with bits for its addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SideTable {
+    /// Which parts of older generations may hold references to younger ones.
+    Cards,
+    /// Which objects a background collection has marked.
+    Marks,
+}
+
+/// A place in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SideTablePlace {
+    /// The table.
+    pub table: SideTable,
+    /// Its words for the whole reserved range of the heap.
+    pub range: AddrRange,
+    /// Addresses that the word covers; `None` for the biased pointer itself, which need not lie in the table.
+    pub covers: Option<AddrRange>,
+}
+
+impl Gc {
+    /// The card table or mark array that `address` lies in, or is the biased pointer of.
+    pub fn side_table(&self, address: Addr) -> Option<SideTablePlace> {
+        let pointer = self.memory.ptr_bytes();
+        let (lowest, highest) = (self.facts.lowest?, self.facts.highest?);
+        let tables = [(SideTable::Cards, self.places.card_table, 32), (SideTable::Marks, self.places.mark_array, 2)];
+        let find = |(table, place, pointers): (SideTable, Option<Place>, u64)| {
+            let per_word = pointer.saturating_mul(pointers).saturating_mul(WORD_BITS).max(1);
+            self.facts.heaps.iter().find_map(|heap| {
+                let biased = self.memory.ptr(place?.of(heap.address)?).ok().filter(|a| !a.is_null())?;
+                let word = |index: u64| biased.element(index, WORD_BYTES);
+                let range = AddrRange::new(word(lowest.0 / per_word), word(highest.0.div_ceil(per_word)));
+                if !range.contains(address) {
+                    return (address == biased).then_some(SideTablePlace { table, range, covers: None });
+                }
+                let start = Addr(address.since(biased)? / WORD_BYTES).0.checked_mul(per_word)?;
+                let covers = AddrRange::new(Addr(start), Addr(start).plus(per_word));
+                Some(SideTablePlace { table, range, covers: Some(covers) })
+            })
+        };
+        tables.into_iter().find_map(find)
+    }
+}

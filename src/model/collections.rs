@@ -1,0 +1,194 @@
+use serde::Serialize;
+
+use super::segment::Generation;
+use crate::base::named_enum;
+
+named_enum! {
+    /// Why a collection was started (`gc_reason`, gc.h).
+    pub enum GcReason {
+        /// The budget of gen0 was exceeded.
+        AllocSoh = "alloc-soh",
+        /// `GC.Collect`.
+        Induced = "induced",
+        /// The machine was low on memory.
+        LowMemory = "low-memory",
+        /// Not used.
+        Empty = "empty",
+        /// The budget of LOH or POH was exceeded.
+        AllocLoh = "alloc-loh",
+        /// No space for a small object.
+        OutOfSpaceSoh = "out-of-space-soh",
+        /// No space for a large or pinned object.
+        OutOfSpaceLoh = "out-of-space-loh",
+        /// `GC.Collect`, optional.
+        InducedNotForced = "induced-not-forced",
+        /// GC stress.
+        Stress = "stress",
+        /// The machine was low on memory; blocking.
+        LowMemoryBlocking = "low-memory-blocking",
+        /// `GC.Collect`, compacting.
+        InducedCompacting = "induced-compacting",
+        /// The host was low on memory.
+        LowMemoryHost = "low-memory-host",
+        /// A provisional collection became a full one.
+        ProvisionalFull = "provisional-full",
+        /// The host was low on memory; blocking.
+        LowMemoryHostBlocking = "low-memory-host-blocking",
+        /// Tuning of background collections, SOH.
+        BackgroundTuningSoh = "background-tuning-soh",
+        /// Tuning of background collections, LOH.
+        BackgroundTuningLoh = "background-tuning-loh",
+        /// A step of a background collection.
+        BackgroundStepping = "background-stepping",
+        /// `GC.Collect`, aggressive.
+        InducedAggressive = "induced-aggressive",
+    }
+}
+
+named_enum! {
+    /// Latency mode of the GC (`gc_pause_mode`, gcpriv.h; `GCSettings.LatencyMode`).
+    pub enum GcLatencyMode {
+        /// No background collections.
+        Batch = "batch",
+        /// Background collections.
+        Interactive = "interactive",
+        /// Full collections only when memory is low.
+        LowLatency = "low-latency",
+        /// Blocking full collections only when memory is low.
+        SustainedLowLatency = "sustained-low-latency",
+        /// Inside `GC.TryStartNoGCRegion`.
+        NoGc = "no-gc",
+    }
+}
+
+named_enum! {
+    /// Kinds of collections, of which the GC records the last one each.
+    pub enum CollectionKind {
+        /// Of gen0 or gen1.
+        Ephemeral = "ephemeral",
+        /// Of all generations, with the program stopped.
+        FullBlocking = "full-blocking",
+        /// Of all generations, beside the running program.
+        Background = "background",
+    }
+}
+
+/// What the GC keeps of its collections.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct CollectionsModel {
+    /// Number of collections of gen0, gen1, gen2, as `GC.CollectionCount` returns it: a collection of a generation is one of
+    /// every younger generation as well.
+    pub counts: Vec<u64>,
+    /// Settings of the last collection, or of the current one if a collection is in progress; `null` before the first one.
+    pub last: Option<LastCollection>,
+    /// The last finished collection of each kind (of `background`, the last two), newest first: what `GC.GetGCMemoryInfo` returns.
+    pub recorded: Vec<RecordedCollection>,
+}
+
+/// Settings of a collection (`gc_mechanisms`, gcpriv.h).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct LastCollection {
+    /// Its index, counted from 1.
+    pub index: u64,
+    /// The condemned generation: the oldest one collected.
+    pub generation: u64,
+    /// Why it was started.
+    pub reason: GcReason,
+    /// Whether it compacted; it swept otherwise.
+    pub compacting: bool,
+    /// Whether it compacted the LOH.
+    pub loh_compacting: bool,
+    /// Whether it was a background collection.
+    pub concurrent: bool,
+    /// Whether survivors were promoted.
+    pub promotion: bool,
+    /// Whether survivors were demoted.
+    pub demotion: bool,
+    /// Whether gen1 was collected where gen2 was due, after full collections that freed little.
+    pub elevation_reduced: bool,
+    /// Latency mode.
+    pub latency_mode: GcLatencyMode,
+    /// Memory load of the machine before it, in percent.
+    pub entry_memory_load: u64,
+    /// Available physical memory before it, in bytes.
+    pub entry_available_bytes: u64,
+    /// Memory load of the machine after it, in percent; 0 if not determined.
+    pub exit_memory_load: u64,
+}
+
+/// Figures of a finished collection (`last_recorded_gc_info`, gcpriv.h).
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct RecordedCollection {
+    /// Which kind.
+    pub kind: CollectionKind,
+    /// Its index, counted from 1.
+    pub index: u64,
+    /// The condemned generation.
+    pub generation: u64,
+    /// Whether it compacted; it swept otherwise.
+    pub compacting: bool,
+    /// Its pauses in microseconds: one, or two for a background collection.
+    pub pauses_us: Vec<u64>,
+    /// Share of the time since process start that the program was paused, in percent, cut to hundredths.
+    pub pause_percent: f64,
+    /// Bytes promoted.
+    pub promoted_bytes: u64,
+    /// Pinned objects met.
+    pub pinned_objects: u64,
+    /// Objects found ready for finalization.
+    pub finalization_pending: u64,
+    /// Size of all generations after it, in bytes, fragmentation included.
+    pub heap_bytes: u64,
+    /// Fragmentation after it, in bytes.
+    pub fragmented_bytes: u64,
+    /// Committed memory after it, in bytes.
+    pub committed_bytes: u64,
+    /// Memory load of the machine, in percent.
+    pub memory_load: u64,
+    /// By generation: gen0, gen1, gen2, LOH, POH.
+    pub generations: Vec<RecordedGeneration>,
+}
+
+/// A generation before and after a collection, all heaps together. Sizes are in bytes and include fragmentation.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct RecordedGeneration {
+    /// The generation.
+    pub generation: Generation,
+    /// Size before.
+    pub size_before: u64,
+    /// Fragmentation before.
+    pub fragmentation_before: u64,
+    /// Size after.
+    pub size_after: u64,
+    /// Fragmentation after.
+    pub fragmentation_after: u64,
+}
+
+/// What decides when a generation of a heap is collected next, and how it fared (`dynamic_data`, gcpriv.h). Sizes are in bytes.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct GenerationBudget {
+    /// The generation.
+    pub generation: Generation,
+    /// Collections of it.
+    pub collections: u64,
+    /// Index of the last collection of it; `null` for LOH and POH, for which the GC keeps none.
+    pub last_collection: Option<u64>,
+    /// Duration of that collection in microseconds.
+    pub last_duration_us: Option<u64>,
+    /// Allocation budget until the next collection.
+    pub budget: u64,
+    /// What is left of it; negative if exceeded.
+    pub budget_left: i64,
+    /// Objects before the last collection of it.
+    pub size_before: u64,
+    /// Survivors of it.
+    pub survived: u64,
+    /// Survivors in pinned plugs.
+    pub pinned_survived: u64,
+    /// Objects after it.
+    pub size_after: u64,
+    /// Promoted by it.
+    pub promoted: u64,
+    /// Fragmentation after it.
+    pub fragmentation: u64,
+}

@@ -1,0 +1,223 @@
+use serde::Serialize;
+
+use super::sum::Sum;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// Grouping keys of `diff`.
+    #[derive(Default)]
+    pub enum DiffBy {
+        /// Type, by name and assembly.
+        #[default]
+        Type = "type",
+        /// Namespace of the type; for arrays, of the element type.
+        Namespace = "namespace",
+        /// Module of the type; for arrays, of the element type.
+        Assembly = "assembly",
+        /// Generation or segment kind.
+        Generation = "generation",
+        /// Root that alone keeps the objects alive: a static field, or a kind of handle.
+        Root = "root",
+    }
+}
+
+named_enum! {
+    /// Sort order of `diff`.
+    #[derive(Default)]
+    pub enum DiffSort {
+        /// Most bytes gained first.
+        #[default]
+        Bytes = "bytes",
+        /// Most objects gained first.
+        Count = "count",
+        /// By name.
+        Name = "name",
+    }
+}
+
+named_enum! {
+    /// The change of a row from the first dump to the last.
+    pub enum DiffState {
+        /// Not in the first dump.
+        New = "new",
+        /// Not in the last dump.
+        Gone = "gone",
+        /// More bytes, or as many bytes and more objects.
+        Grown = "grown",
+        /// Fewer bytes, or as many bytes and fewer objects.
+        Shrunk = "shrunk",
+        /// As many objects and bytes.
+        Same = "same",
+    }
+}
+
+named_enum! {
+    /// The course of a number through more than two dumps.
+    pub enum Trend {
+        /// More in each dump than in the one before.
+        Grows = "grows",
+        /// Less in each dump than in the one before.
+        Shrinks = "shrinks",
+        /// The same in all dumps.
+        Steady = "steady",
+        /// Anything else.
+        Varies = "varies",
+    }
+}
+
+/// `diff`: what changed from dump to dump.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct DiffReport {
+    /// Grouping key of `rows`.
+    pub by: DiffBy,
+    /// The dumps, in the order of the command line.
+    pub dumps: Vec<ComparedDump>,
+    /// Totals of the process: heap, handles, threads, finalization queue, out-of-memory records.
+    pub summary: Vec<DiffMeasure>,
+    /// What holds the growth, from the first dump to the last. First those that accumulate objects of the application's own
+    /// types, then those that accumulate only objects of framework types; the largest growth first. `null` if not searched for.
+    pub holders: Option<Vec<GrowingHolder>>,
+    /// The groups that changed, most bytes gained first; with `--all`, every group.
+    pub rows: Vec<DiffRow>,
+    /// Number of groups left out of `rows` because nothing changed.
+    pub unchanged: u64,
+    /// Number of rows listed, if cut by `--top`; `null` if complete.
+    pub shown: Option<u64>,
+    /// The rules of `--fail-on` and `--budget`, with their outcome.
+    pub rules: Vec<DiffRule>,
+}
+
+/// A dump that is compared.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct ComparedDump {
+    /// Path as given.
+    pub path: String,
+    /// Process id.
+    pub process_id: Option<u32>,
+    /// Version of its runtime.
+    pub runtime: Option<String>,
+    /// When it was taken, in seconds since 1970.
+    pub time: Option<u64>,
+}
+
+/// A number about the process. `null`: not in the dump.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct DiffMeasure {
+    /// What is measured, as in rules: `bytes`, `objects`, `handles:strong`.
+    pub name: String,
+    /// Whether it counts bytes.
+    pub is_bytes: bool,
+    /// In the first dump.
+    pub before: Option<u64>,
+    /// In the last dump.
+    pub after: Option<u64>,
+    /// From the first dump to the last.
+    pub change: Option<i64>,
+    /// The change as a fraction of `before`; `null` if that is 0.
+    pub growth: Option<f64>,
+    /// In each dump.
+    pub series: Vec<Option<u64>>,
+    /// Its course, if more than two dumps are compared.
+    pub trend: Option<Trend>,
+}
+
+/// A group of objects. Free space is not part of any.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct DiffRow {
+    /// Name of the type, or another key. Types without names are one group, `(unknown)`.
+    pub key: String,
+    /// File name of the type's module, if grouped by type.
+    pub module: Option<String>,
+    /// Its change from the first dump to the last.
+    pub state: DiffState,
+    /// Objects in the first dump.
+    pub before: Sum,
+    /// Objects in the last dump.
+    pub after: Sum,
+    /// Objects gained.
+    pub count_change: i64,
+    /// Bytes gained.
+    pub bytes_change: i64,
+    /// `bytes_change` as a fraction of the bytes before; `null` if these are 0.
+    pub growth: Option<f64>,
+    /// Bytes that the objects of the type retained together in the first dump; `null` if not computed.
+    pub retained_before: Option<u64>,
+    /// Bytes that they retain together in the last dump.
+    pub retained_after: Option<u64>,
+    /// Objects in each dump.
+    pub series: Vec<Sum>,
+    /// Course of the bytes, if more than two dumps are compared.
+    pub trend: Option<Trend>,
+}
+
+/// A container whose retained size grew, and the way to it from a root.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct GrowingHolder {
+    /// The root: a static field, or a kind of handle, stack or queue.
+    pub root: String,
+    /// The objects from the root to the container, each dominated by the one before.
+    pub path: Vec<HolderStep>,
+    /// Bytes that the container retained in the first dump; 0 if it is new.
+    pub retained_before: u64,
+    /// Bytes that it retains in the last dump.
+    pub retained_after: u64,
+    /// Bytes gained.
+    pub change: i64,
+    /// `change` as a fraction of `retained_before`; `null` if that is 0.
+    pub growth: Option<f64>,
+    /// Bytes that everything below the root retained in the first dump.
+    pub root_before: u64,
+    /// Bytes that everything below the root retains in the last dump.
+    pub root_after: u64,
+    /// The type whose objects accumulate in the container; `null` if only objects that were there before have grown.
+    pub element: Option<String>,
+    /// Whether a type outside the framework accumulates.
+    pub own: bool,
+    /// Types of all objects that the container dominates, most bytes gained first; at most 5.
+    pub gained: Vec<GainedType>,
+    /// Description.
+    pub text: String,
+}
+
+/// A step of the way from a root to a container.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct HolderStep {
+    /// Name of the type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Field or element of the step before that refers to it, if a single object grew; `null` for several objects of the type.
+    pub field: Option<String>,
+    /// The object in the last dump, if it is a single one.
+    pub address: Option<Addr>,
+    /// Number of objects in the first dump.
+    pub before: u64,
+    /// Number of objects in the last dump.
+    pub after: u64,
+}
+
+/// Objects of a type that a container dominates.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct GainedType {
+    /// Name of the type.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Objects gained.
+    pub count: i64,
+    /// Bytes gained.
+    pub bytes: i64,
+}
+
+/// A rule of `--fail-on` or `--budget`, and its outcome.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct DiffRule {
+    /// The rule as given.
+    pub rule: String,
+    /// The number that it is about, in the first dump.
+    pub before: Option<u64>,
+    /// The number in the last dump.
+    pub after: Option<u64>,
+    /// Whether its comparison is true, which fails the check; `null` if the number is not in both dumps.
+    pub failed: Option<bool>,
+    /// Why it failed, or why it could not be checked; `null` otherwise.
+    pub reason: Option<String>,
+}

@@ -1,0 +1,42 @@
+//! Lines on the collections of the GC, shared by `heap --detail` and `info`.
+
+use crate::model::{CollectionKind, CollectionsModel, LastCollection, RecordedCollection};
+use crate::output::{bytes, count};
+
+/// `gen0 81, gen1 80, gen2 39`.
+pub(super) fn counts_line(c: &CollectionsModel) -> String {
+    let counts: Vec<String> = c.counts.iter().enumerate().map(|(g, n)| format!("gen{g} {}", count(*n))).collect();
+    counts.join(", ")
+}
+
+/// What the last collection was, and why.
+pub(super) fn last_line(last: &LastCollection) -> String {
+    let mut parts = vec![format!("GC #{} of gen{} ({})", last.index, last.generation, last.reason)];
+    parts.push(if last.compacting { "compacting" } else { "sweeping" }.into());
+    parts.extend(last.concurrent.then(|| "background".to_string()));
+    parts.extend(last.loh_compacting.then(|| "LOH compacted".to_string()));
+    parts.push(if last.promotion { "survivors promoted" } else { "survivors not promoted" }.into());
+    parts.extend(last.elevation_reduced.then(|| "gen1 instead of gen2".to_string()));
+    parts.push(format!("latency mode {}", last.latency_mode));
+    parts.push(format!("memory load {} %", last.entry_memory_load));
+    parts.join(", ")
+}
+
+/// What the newest finished collection did.
+pub(super) fn recorded_line(r: &RecordedCollection) -> String {
+    let pauses: Vec<String> = r.pauses_us.iter().map(|n| format!("{} µs", count(*n))).collect();
+    let kind = match r.kind {
+        CollectionKind::Ephemeral => "",
+        CollectionKind::FullBlocking => ", full",
+        CollectionKind::Background => ", background",
+    };
+    format!(
+        "GC #{}{kind}: paused {} ({} % of the time so far), {} promoted, {} after it, {} of it fragmentation",
+        r.index,
+        pauses.join(" + "),
+        r.pause_percent,
+        bytes(r.promoted_bytes),
+        bytes(r.heap_bytes),
+        bytes(r.fragmented_bytes),
+    )
+}

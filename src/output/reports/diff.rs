@@ -1,0 +1,96 @@
+use super::number;
+use crate::model::{DiffBy, DiffMeasure, DiffReport, DiffRow, Trend};
+use crate::output::count;
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Readers, Table, columns};
+
+/// Columns of the groups. Of two dumps all numbers are shown, of more the bytes in each and their course.
+fn row_columns<'r>(by: DiffBy, dumps: usize) -> Columns<'r, DiffRow> {
+    let two = dumps <= 2;
+    let readers = if two { Readers::All } else { Readers::Machines };
+    let mut all = columns::<DiffRow>()
+        .count("count_before", |r| r.before.count)
+        .only(readers)
+        .count("count_after", |r| r.after.count)
+        .only(readers)
+        .change("count_change", |r| r.count_change)
+        .bytes("bytes_before", |r| r.before.bytes)
+        .only(readers)
+        .bytes("bytes_after", |r| r.after.bytes)
+        .only(readers);
+    for i in 0..if two { 0 } else { dumps } {
+        all = all
+            .count("count", move |r| r.series.get(i).map(|s| s.count))
+            .only(Readers::Machines)
+            .numbered(i.saturating_add(1))
+            .bytes("bytes", move |r| r.series.get(i).map(|s| s.bytes))
+            .numbered(i.saturating_add(1));
+    }
+    let name = match by {
+        DiffBy::Type => "type",
+        DiffBy::Namespace => "namespace",
+        DiffBy::Assembly => "assembly",
+        DiffBy::Generation => "generation",
+        DiffBy::Root => "root",
+    };
+    all.change("bytes_change", |r| r.bytes_change)
+        .growth("growth", |r| r.growth)
+        .text_or_none("trend", 8, |r| r.trend.map(Trend::name))
+        .when(!two)
+        .text("state", 6, |r| r.state.name())
+        .text(name, 60, |r| &r.key)
+        .text_or_none("module", 30, |r| r.module.as_deref())
+        .only(Readers::Machines)
+        .when(by == DiffBy::Type)
+        .bytes("retained_before", |r| r.retained_before)
+        .only(Readers::Machines)
+        .when(by == DiffBy::Type)
+        .bytes("retained_after", |r| r.retained_after)
+        .only(Readers::Machines)
+        .when(by == DiffBy::Type)
+}
+
+fn measure_columns<'r>(dumps: usize) -> Columns<'r, DiffMeasure> {
+    let mut all = columns::<DiffMeasure>().text("measure", 24, |m| &m.name);
+    for i in 0..dumps {
+        let value = move |m: &DiffMeasure| m.series.get(i).copied().flatten();
+        all = match (dumps, i) {
+            (2, 0) => all.count("before", value),
+            (2, _) => all.count("after", value),
+            _ => all.count("dump", value).numbered(i.saturating_add(1)),
+        };
+    }
+    all.change("change", |m| m.change).growth("growth", |m| m.growth).text_or_none("trend", 8, |m| m.trend.map(Trend::name)).when(dumps > 2)
+}
+
+impl Report for DiffReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let dumps = self.dumps.len();
+        to.records("dump", &self.dumps);
+        to.records("holder", self.holders.iter().flatten());
+        match &self.holders {
+            Some(holders) => to.lines(holders.iter().map(|h| h.text.clone())),
+            None => to.line("Holders not searched for in a heap of this size (--holders does)."),
+        }
+        to.gap_if(self.holders.as_ref().is_none_or(|h| !h.is_empty()));
+        if self.rows.is_empty() {
+            to.line(if self.unchanged > 0 { "Nothing changed." } else { "No objects." });
+        }
+        to.table(Table::records("row", &self.rows, row_columns(self.by, dumps)).csv(true).shown(!self.rows.is_empty()));
+        if let Some(shown) = self.shown {
+            to.line(format!("… {} listed, those that gained most first (--top 0 lists all)", count(shown)));
+        }
+        if self.unchanged > 0 && !self.rows.is_empty() {
+            to.line(format!("{} unchanged (--all lists them)", count(self.unchanged)));
+        }
+        to.gap();
+        to.table(Table::records("measure", &self.summary, measure_columns(dumps)));
+        to.records("rule", &self.rules);
+        let failed = self.rules.iter().filter(|r| r.failed == Some(true));
+        to.gap_if(!self.rules.is_empty());
+        if !self.rules.is_empty() {
+            to.line(format!("{} of {} rules failed", failed.clone().count(), number(&self.rules)));
+        }
+        to.lines(failed.filter_map(|r| Some(format!("  {}: {}", r.rule, r.reason.as_deref()?))));
+    }
+}

@@ -1,0 +1,204 @@
+//! Exact roots before words of stacks, `--stacks`, and what dies without a root: on the dumps of the repository.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::common::{ask, run};
+use gcdump::analysis::{
+    BridgeQuery, CollectQuery, PathsQuery, RetainedQuery, RootsQuery, UnreachableQuery, WhatifQuery, bridge, collect, objsize, paths,
+    retained, roots, unreachable, whatif,
+};
+use gcdump::cli::Exit;
+use gcdump::model::{CoverageKind, PathModel, RootKind, RootModel, Stacks};
+use gcdump::{Addr, Heap};
+
+const DUMPS: [&str; 7] = [
+    "net8-wks-basics-heap",
+    "net9-wks-roots-heap",
+    "net10-wks-leak-heap.after",
+    "net10-svr-roots-heap",
+    "net10-seg-basics-heap",
+    "net11shape-wks-threads-heap",
+    "win-net10-wks-roots-full",
+];
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus").join(format!("{name}.dmp.zst"))
+}
+
+fn heap(name: &str) -> Heap {
+    gcdump::open(path_of(name)).unwrap().runtime().unwrap().heap().unwrap()
+}
+
+fn all_roots(heap: &Heap) -> Vec<RootModel> {
+    roots(heap, &RootsQuery::default()).unwrap().data.roots.unwrap()
+}
+
+fn paths_to(heap: &Heap, object: Addr, stacks: Stacks, most: usize) -> Vec<PathModel> {
+    paths(heap, &PathsQuery { stacks, paths: most, ..PathsQuery::to(object) }).unwrap().data.paths
+}
+
+/// Whether a path starts at an exact root.
+fn exact(path: &PathModel) -> bool {
+    !path.roots[0].kind.is_of_stacks()
+}
+
+#[test]
+fn a_stack_word_never_comes_before_an_exact_root() {
+    let (mut held, mut only_by_stacks) = (0, 0);
+    for name in DUMPS {
+        let heap = heap(name);
+        let on_stacks: BTreeSet<Addr> = all_roots(&heap).iter().filter(|r| r.kind.is_of_stacks()).map(|r| r.object).collect();
+        for object in on_stacks.into_iter().take(20) {
+            let without = paths_to(&heap, object, Stacks::None, 3);
+            let with = paths_to(&heap, object, Stacks::Conservative, 3);
+            assert!(without.iter().all(exact), "{name} {object}");
+            assert_eq!(
+                with[..without.len()].iter().map(|p| &p.steps).collect::<Vec<_>>(),
+                without.iter().map(|p| &p.steps).collect::<Vec<_>>()
+            );
+            assert!(with.is_sorted_by_key(|p| (!exact(p), p.steps.len())), "{name} {object}: {with:#?}");
+            // One path is found by another search: it is as good a root at the same distance.
+            let one = &paths_to(&heap, object, Stacks::Conservative, 1)[0];
+            assert_eq!((exact(one), one.steps.len(), one.roots[0].kind), (exact(&with[0]), with[0].steps.len(), with[0].roots[0].kind));
+            if without.is_empty() { only_by_stacks += 1 } else { held += 1 }
+        }
+    }
+    assert!(held > 40 && only_by_stacks > 10, "{held} held exactly, {only_by_stacks} by stacks only");
+}
+
+#[test]
+fn stacks_mean_the_same_to_every_command() {
+    for name in DUMPS {
+        let heap = heap(name);
+        let mut reached = Vec::new();
+        for stacks in Stacks::ALL {
+            let garbage = unreachable(&heap, &UnreachableQuery { stacks, ..UnreachableQuery::default() }).unwrap();
+            let tree = retained(&heap, &RetainedQuery { stacks, ..RetainedQuery::default() }).unwrap();
+            let full = collect(&heap, &CollectQuery { generation: 2, stacks, ..CollectQuery::default() }).unwrap();
+            assert_eq!(tree.totals.reachable_objects, garbage.reached.count, "{name}");
+            assert_eq!(full.survivors.count + full.untouched.count, garbage.reached.count, "{name}");
+            let object = tree.objects.as_ref().unwrap()[0].address;
+            let size = objsize(&heap, object, stacks).unwrap();
+            let found = paths(&heap, &PathsQuery { stacks, ..PathsQuery::to(object) }).unwrap();
+            let query = RootsQuery {
+                options: gcdump::internals::session::roots::RootOptions { stacks, ..Default::default() },
+                ..RootsQuery::default()
+            };
+            let list = roots(&heap, &query).unwrap();
+            let peers = bridge(&heap, &BridgeQuery { stacks, ..BridgeQuery::default() }).unwrap();
+            let other = whatif(&heap, &WhatifQuery { alive: vec![object], stacks, ..WhatifQuery::default() }).unwrap();
+            let said = [tree.stacks, garbage.stacks, full.stacks, size.stacks, found.stacks, list.stacks, peers.stacks, other.stacks];
+            assert_eq!(said, [stacks; 8], "{name}");
+            let counted = |c: &gcdump::model::RootCoverageModel| c.kind.is_of_stacks() && c.coverage != CoverageKind::Unavailable;
+            for coverage in [&tree.coverage, &garbage.coverage, &full.coverage, &size.coverage, &found.coverage, &list.coverage] {
+                assert_eq!(coverage.iter().any(counted), stacks == Stacks::Conservative, "{name}");
+            }
+            assert_eq!(list.roots.as_ref().unwrap().iter().any(|r| r.kind.is_of_stacks()), stacks == Stacks::Conservative, "{name}");
+            reached.push(garbage.reached.count);
+        }
+        let [with, without] = reached[..] else { panic!() };
+        assert!(with > without, "{name}: stacks hold nothing");
+    }
+}
+
+#[test]
+fn sos_switches_of_gcroot_have_their_counterparts() {
+    let dump = path_of("net9-wks-roots-heap");
+    let heap = heap("net9-wks-roots-heap");
+    let list = all_roots(&heap);
+    let object = list.iter().find(|r| r.kind == RootKind::Stack && paths_to(&heap, r.object, Stacks::None, 1).is_empty()).unwrap().object;
+    let (text, file) = (object.to_string(), dump.to_str().unwrap());
+    assert_eq!(run(&["gcroot", &text, file]).exit, Exit::Ok);
+    let sos = run(&["gcroot", "-nostacks", &text, file]);
+    assert_eq!((sos.exit, &sos.out), (Exit::Negative, &run(&["path", "--stacks", "none", &text, file]).out));
+    assert_eq!(run(&["gcroot", "-all", &text, file]).out, run(&["path", "--all-roots", &text, file]).out);
+    assert_eq!(run(&["roots", "--kind", "stack", "--stacks", "none", file]).exit, Exit::Usage);
+}
+
+#[test]
+fn paths_do_not_depend_on_threads() {
+    let dump = path_of("net10-wks-leak-heap.after");
+    let heap = heap("net10-wks-leak-heap.after");
+    for root in all_roots(&heap).iter().filter(|r| r.kind == RootKind::Static).take(3) {
+        let asked =
+            |threads: &str| ask(&dump, &["path", &root.object.to_string(), "--paths", "40", "--threads", threads]).1["data"].clone();
+        assert_eq!(asked("1"), asked("4"));
+    }
+}
+
+#[test]
+fn without_a_static_field_dies_what_only_it_held() {
+    let mut frees = 0;
+    for name in DUMPS {
+        let heap = heap(name);
+        let statics = all_roots(&heap).into_iter().filter(|r| matches!(r.kind, RootKind::Static | RootKind::ThreadStatic));
+        let mut freed_here = 0;
+        for root in statics.filter(|r| r.address.is_some()).step_by(7).take(30) {
+            let query = WhatifQuery { dead: root.address.into_iter().collect(), stacks: Stacks::None, ..WhatifQuery::default() };
+            let freed = whatif(&heap, &query).unwrap_or_else(|e| panic!("{name} {root:?}: {e}")).data.freed.bytes;
+            let own = retained(
+                &heap,
+                &RetainedQuery {
+                    view: gcdump::analysis::RetainedView::Object(root.object),
+                    stacks: Stacks::None,
+                    ..RetainedQuery::default()
+                },
+            );
+            let own = own.unwrap().data.object.unwrap().object.retained;
+            // Something else may hold the object as well: then it stays, with all that it retains.
+            assert!(freed == 0 || freed == own, "{name} {root:?}: {freed} freed of {own}");
+            freed_here += u64::from(freed > 0);
+        }
+        assert!(freed_here > 5, "{name}: {freed_here} static fields free something");
+        frees += freed_here;
+    }
+    println!("{frees} static fields hold something alone");
+}
+
+#[test]
+fn whatif_takes_every_address_that_is_printed_for_a_root() {
+    for name in DUMPS {
+        let heap = heap(name);
+        let mut kinds = BTreeSet::new();
+        for root in all_roots(&heap).iter().filter(|r| r.address.is_some()) {
+            // A few of each kind.
+            if kinds.iter().filter(|(kind, _)| *kind == root.kind).count() < 4 && kinds.insert((root.kind, root.address)) {
+                let query = WhatifQuery { dead: root.address.into_iter().collect(), ..WhatifQuery::default() };
+                let _ = whatif(&heap, &query).unwrap_or_else(|e| panic!("{name} {root:?}: {e}"));
+            }
+        }
+    }
+    // The leak is one static field.
+    let heap = heap("net10-wks-leak-heap.after");
+    let keep = all_roots(&heap).into_iter().find(|r| r.label == "Lab.Program.Keep").unwrap();
+    let query = WhatifQuery { dead: keep.address.into_iter().collect(), stacks: Stacks::None, ..WhatifQuery::default() };
+    let freed = whatif(&heap, &query).unwrap().data.freed;
+    let leaked = freed.types.iter().find(|t| t.type_name == "Lab.Leaky").map(|t| t.count);
+    assert!(leaked > Some(500), "{freed:?}");
+    // Its object is no root.
+    let object = WhatifQuery { dead: vec![keep.object], ..WhatifQuery::default() };
+    assert!(whatif(&heap, &object).unwrap_err().to_string().contains("gcdump path"));
+}
+
+/// `statics` prints a static structure's own address; the structure is boxed, and roots are the references in it.
+#[test]
+fn a_static_structure_can_be_taken_away() {
+    let mut structures = 0;
+    for name in DUMPS {
+        let dump = path_of(name);
+        let heap = heap(name);
+        let (_, answer) = ask(&dump, &["statics"]);
+        let at: BTreeSet<Addr> = all_roots(&heap).iter().filter(|r| r.kind == RootKind::Static).filter_map(|r| r.address).collect();
+        for field in answer["data"]["statics"].as_array().unwrap() {
+            let inside = field["fields"].as_array().into_iter().flatten().filter(|f| f["object"].is_string() && f["address"].is_string());
+            let address = |v: &serde_json::Value| v["address"].as_str().map(|a| Addr(u64::from_str_radix(&a[2..], 16).unwrap()));
+            if inside.filter_map(address).any(|a| at.contains(&a)) {
+                let query = WhatifQuery { dead: vec![address(field).unwrap()], ..WhatifQuery::default() };
+                let _ = whatif(&heap, &query).unwrap_or_else(|e| panic!("{name} {field}: {e}"));
+                structures += 1;
+            }
+        }
+    }
+    assert!(structures > 0);
+}

@@ -1,0 +1,231 @@
+//! What the GC counts and records, and what it does not: allocation totals, collections, failed allocations, segments.
+
+use std::path::{Path, PathBuf};
+
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+use crate::common::{ask, number, own_unpacked, run};
+use crate::verify::patient::{Patient, list};
+
+fn corpus(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"))
+}
+
+fn unpacked(name: &str) -> Vec<u8> {
+    zstd::decode_all(std::fs::File::open(corpus(name)).unwrap()).unwrap()
+}
+
+fn sum<'v>(rows: impl Iterator<Item = &'v Value>, key: &str) -> u64 {
+    rows.map(|r| r[key].as_u64().unwrap_or_else(|| panic!("{key} of {r}"))).sum()
+}
+
+/// Before the first collection nothing has been freed, so that the heap holds whatever the threads have allocated, and beside
+/// it only the blocks that fill up a context.
+#[test]
+fn allocation_totals_are_what_the_heap_holds_before_the_first_collection() {
+    for (name, ended_threads) in [
+        ("net10-svr-threads-heap", false),
+        ("net10-wks-locks-heap", false),
+        ("net10-seg-exactctx-heap", false),
+        ("net8-wks-pool-heap", false),
+        ("net10-wks-pool-heap", false),
+        // Threads that ended took their totals with them.
+        ("net10-wks-http-heap", true),
+    ] {
+        let (_, heap) = ask(&corpus(name), &["heap"]);
+        let contexts = list(&heap["data"], "allocation_contexts");
+        let unused: u64 = contexts.iter().map(|c| number(&c["limit"]) - number(&c["pointer"])).sum();
+        let (soh, uoh) = (sum(contexts.iter(), "allocated_bytes") - unused, sum(contexts.iter(), "allocated_bytes_uoh"));
+        let (_, segments) = ask(&corpus(name), &["segments", "--walk"]);
+        let walked = |wanted: &[&str], key: &str| -> u64 {
+            let of = |s: &&Value| wanted.iter().any(|g| s["generation"] == *g);
+            list(&segments["data"], "segments").iter().filter(of).map(|s| s["walk"][key].as_u64().unwrap()).sum()
+        };
+        let (young, large) = (["gen0", "gen1", "gen2", "ephemeral"], ["loh", "poh"]);
+        assert!(soh <= walked(&young, "bytes") && uoh <= walked(&large, "bytes"), "{name}: {soh} {uoh}");
+        if !ended_threads {
+            assert!(soh >= walked(&young, "bytes") - walked(&young, "free_bytes"), "{name}: {soh}");
+            assert_eq!(uoh, walked(&large, "bytes") - walked(&large, "free_bytes"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_global_context_is_a_row_even_if_it_is_empty() {
+    for name in ["net10-wks-locks-heap", "net9-wks-basics-heap", "net8-wks-pool-heap", "win-net10-wks-basics-full"] {
+        let (_, heap) = ask(&corpus(name), &["heap"]);
+        let rows: Vec<&Value> = list(&heap["data"], "allocation_contexts").iter().filter(|c| c["owner"] == "global").collect();
+        assert_eq!(rows.len(), 1, "{name}");
+        assert_eq!((&rows[0]["pointer"], &rows[0]["limit"]), (&"0x0".into(), &"0x0".into()), "{name}");
+        assert_eq!(rows[0]["allocated_bytes"], 0, "{name}");
+    }
+    // Where it is not in the dump, there is none.
+    let (_, heap) = ask(&corpus("win-net10-wks-basics-mini"), &["heap"]);
+    let contexts = list(&heap["data"], "allocation_contexts");
+    let global = contexts.iter().find(|c| c["owner"] == "global");
+    assert!(global.is_none_or(|c| c["pointer"] == "0x0"), "{contexts:?}");
+}
+
+/// The truth of the lab's program: `GC.CollectionCount`, `GC.GetGCMemoryInfo`.
+#[test]
+fn collections_are_what_the_program_was_told() {
+    let (exit, heap) = ask(&own_unpacked(), &["heap", "--detail"]);
+    assert_eq!(exit, Exit::Ok);
+    let ours = &heap["data"]["collections"];
+    assert_eq!(ours["counts"], serde_json::json!([3, 3, 3]));
+    let last = &ours["last"];
+    assert_eq!((&last["index"], &last["generation"], &last["reason"]), (&3.into(), &2.into(), &"induced".into()));
+    assert_eq!((&last["compacting"], &last["latency_mode"]), (&false.into(), &"interactive".into()));
+    let recorded = list(ours, "recorded");
+    assert_eq!(recorded.len(), 1);
+    let figures = ["heap_bytes", "committed_bytes", "fragmented_bytes", "pinned_objects", "finalization_pending"];
+    assert_eq!(figures.map(|k| recorded[0][k].as_u64().unwrap()), [911_728, 1_396_736, 6_472, 1, 0]);
+    assert_eq!(recorded[0]["kind"], "full-blocking");
+    assert_eq!(recorded[0]["generations"][2]["size_after"], 179_088);
+    let budgets = list(&heap["data"]["heaps"][0]["detail"], "budgets");
+    assert_eq!(budgets.len(), 5);
+    assert_eq!((&budgets[2]["last_collection"], &budgets[3]["last_collection"]), (&3.into(), &Value::Null));
+    let (_, info) = ask(&own_unpacked(), &["info"]);
+    assert_eq!(info["data"]["gc"]["collections"], *ours);
+}
+
+/// Server GC has the budgets in each heap, a standalone GC all of it in another image. A failed allocation records the index of
+/// the last collection, which is another variable.
+#[test]
+fn collections_of_server_and_standalone_gcs() {
+    for (name, counts) in [
+        ("net10-svr-oom-heap", [5, 5, 5]),
+        ("net10-segsvr-basics-heap", [3, 3, 3]),
+        ("net8-seg-basics-heap", [3, 3, 3]),
+        ("net8-svr-handles-heap", [3, 3, 3]),
+        ("net9-segsvr-basics-heap", [3, 3, 3]),
+        ("win-net10-seg-basics-full", [3, 3, 3]),
+        ("win-net10-svr-basics-full", [3, 3, 3]),
+        ("net11shape-svr-handles-heap", [3, 3, 3]),
+        ("net10-svr-threads-heap", [0, 0, 0]),
+    ] {
+        let (exit, heap) = ask(&corpus(name), &["heap", "--detail"]);
+        let ours = &heap["data"]["collections"];
+        assert_eq!((exit, &ours["counts"]), (Exit::Ok, &serde_json::json!(counts)), "{name}");
+        assert_eq!(ours["last"].is_null(), counts[0] == 0, "{name}");
+        for h in list(&heap["data"], "heaps") {
+            assert_eq!(h["detail"]["budgets"][2]["collections"], counts[2], "{name}");
+        }
+    }
+    let (_, oom) = ask(&corpus("net10-svr-oom-heap"), &["oom"]);
+    assert!(list(&oom["data"], "heaps").iter().any(|h| h["gc_index"] == 5));
+    let (_, heap) = ask(&corpus("net10-svr-oom-heap"), &["heap", "--detail"]);
+    let ours = &heap["data"]["collections"];
+    assert_eq!((&ours["last"]["reason"], &ours["last"]["compacting"]), (&"out-of-space-loh".into(), &true.into()));
+    let kinds: Vec<&Value> = list(ours, "recorded").iter().map(|r| &r["kind"]).collect();
+    assert_eq!(kinds, ["full-blocking", "background"]);
+}
+
+#[test]
+fn heap_shows_one_heap() {
+    let path = corpus("net10-svr-basics-heap");
+    let (_, all) = ask(&path, &["heap"]);
+    let (exit, one) = ask(&path, &["heap", "--heap", "1"]);
+    assert_eq!(exit, Exit::Ok);
+    let heaps = list(&one["data"], "heaps");
+    assert_eq!(heaps.len(), 1);
+    assert_eq!(heaps[0], all["data"]["heaps"][1]);
+    assert_eq!(one["data"]["totals"], all["data"]["heaps"][1]["totals"]);
+    let ran = run(&["heap", "--heap", "9", path.to_str().unwrap()]);
+    assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+    assert!(ran.err.contains("there is no heap 9"), "{}", ran.err);
+}
+
+/// Fields of the failure that the runtime does not publish are absent: a failure "after GC 0" is another one.
+#[test]
+fn oom_fields_that_are_not_published_are_absent() {
+    let mut bytes = unpacked("net11shape-wks-basics-full");
+    let published = b"\"OomHistory\":{\"Reason\":0,\"AllocSize\":8,\"Reserved\":16,\"Allocated\":24,\"GcIndex\":32,\"Fgm\":40,\"Size\":48,";
+    let at = memchr::memmem::find(&bytes, published).expect("the descriptor");
+    for name in ["Reserved", "Allocated", "GcIndex", "Fgm", "Size\"", "AvailablePagefileMb", "LohP"] {
+        // Not that of the size in front of it: `AllocSize`.
+        let quoted = format!("\"{name}");
+        let from = at + memchr::memmem::find(&bytes[at..], quoted.as_bytes()).unwrap();
+        bytes[from + 1] = b'_';
+    }
+    let patient = Patient::new(&bytes);
+    let mut reason = 0;
+    patient.gc(|_, dump| {
+        reason = dump.runtime().unwrap().descriptor().pointer("GCHeapOomData").unwrap().0;
+    });
+    patient.with(&[patient.put32(reason, 2), patient.put(reason + 8, 3_000_080)], || {
+        let (exit, oom) = patient.ask(&["oom"]);
+        assert_eq!(exit, Exit::Ok);
+        let heap = &oom["heaps"][0];
+        for key in ["reserved", "allocated", "gc_index", "fgm", "size", "available_pagefile_mb", "loh"] {
+            assert!(heap[key].is_null(), "{key}: {heap}");
+        }
+        assert_eq!(heap["text"], "3,000,080-byte allocation failed: could not commit memory");
+        let ran = run(&["oom", "--format", "csv", patient.path.to_str().unwrap()]);
+        assert!(ran.out.lines().nth(1).is_some_and(|l| l.starts_with("0,cant-commit,3000080,,,,,,,")), "{}", ran.out);
+    });
+}
+
+#[test]
+fn segments_show_what_is_stored() {
+    let patient = Patient::real();
+    let (exit, data) = patient.ask(&["segments"]);
+    assert_eq!(exit, Exit::Ok);
+    let (allocated, next) = (patient.offset("HeapSegment", "Allocated"), patient.offset("HeapSegment", "Next"));
+    let segments = list(&data, "segments");
+    let mut behind = 0;
+    for s in segments {
+        let at = number(&s["address"]);
+        assert_eq!(number(&s["stored_allocated"]), patient.word(at + allocated), "{s}");
+        assert_eq!(number(&s["next"]), patient.word(at + next), "{s}");
+        behind += usize::from(s["stored_allocated"] != s["allocated"]);
+    }
+    // Only the region that is allocated from ends elsewhere.
+    assert_eq!(behind, 1);
+    let text = run(&["segments", patient.path.to_str().unwrap()]).out;
+    assert!(text.contains("STORED ALLOCATED") && text.contains("NEXT"), "{text}");
+}
+
+#[test]
+fn one_segment_by_its_address() {
+    let patient = Patient::real();
+    let (_, data) = patient.ask(&["segments", "--free"]);
+    for s in list(&data, "segments") {
+        let inside = number(&s["start"]) + 8;
+        for at in [number(&s["address"]), inside] {
+            let (exit, one) = patient.ask(&["segments", "--at", &format!("{at:#x}")]);
+            assert_eq!((exit, &one["segments"][0], list(&one, "segments").len()), (Exit::Ok, s, 1), "{at:#x}");
+        }
+    }
+    let ran = run(&["segments", "--at", "0x10", patient.path.to_str().unwrap()]);
+    assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
+}
+
+/// The list of LOH regions goes on in the list of POH regions: the region stays in its generation, and the answer is partial.
+#[test]
+fn a_list_that_runs_into_another_is_said() {
+    let patient = Patient::real();
+    let (_, data) = patient.ask(&["segments"]);
+    let of = |generation: &str| number(&list(&data, "segments").iter().find(|s| s["generation"] == generation).unwrap()["address"]);
+    let (loh, poh, gen1, next) = (of("loh"), of("poh"), of("gen1"), patient.offset("HeapSegment", "Next"));
+    for (from, to, name) in [(loh, poh, "loh"), (poh, loh, "poh"), (gen1, loh, "gen1")] {
+        patient.with(&[patient.put(from + next, to)], || {
+            let (exit, answer) = ask(&patient.path, &["segments"]);
+            assert_eq!(exit, Exit::Partial, "{name}");
+            let warnings = answer["warnings"].to_string();
+            assert!(warnings.contains(&format!("the {name} segment list runs into")), "{warnings}");
+            let found = |v: &Value| {
+                v["segments"].as_array().unwrap().iter().map(|s| (s["address"].clone(), s["generation"].clone())).collect::<Vec<_>>()
+            };
+            assert_eq!(found(&answer["data"]), found(&data), "{name}");
+        });
+    }
+    // A flag alone does not take a region away from the only list that has it.
+    let flags = patient.offset("HeapSegment", "Flags");
+    patient.with(&[patient.put(loh + flags, 0x200)], || {
+        let (exit, answer) = ask(&patient.path, &["segments"]);
+        assert_eq!(exit, Exit::Partial);
+        assert_eq!(list(&answer["data"], "segments").len(), list(&data, "segments").len());
+    });
+}

@@ -1,0 +1,124 @@
+//! Handle types, reference counts, and the list of GC heaps that handles are read through.
+
+use std::io::Write;
+
+use crate::common::{ask, known_dumps, own_dump, run};
+use crate::support::{Shape, Spec, Target};
+use gcdump::Dump;
+use gcdump::cli::Exit;
+use serde_json::{Value, json};
+
+const ALWAYS: [&str; 6] = ["weak-short", "weak-long", "strong", "pinned", "dependent", "weak-interior-pointer"];
+
+fn asked(target: &Target, command: &[&str]) -> (Exit, Value) {
+    let mut file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    file.write_all(&target.to_elf_core()).unwrap();
+    ask(file.path(), command)
+}
+
+/// The types said to be supported, those that all runtimes support left out.
+fn further(answer: &Value) -> Vec<String> {
+    let all: Vec<String> = serde_json::from_value(answer["data"]["supported"].clone()).unwrap();
+    assert!(ALWAYS.iter().all(|t| all.iter().any(|a| a == t)), "{all:?}");
+    all.into_iter().filter(|t| !ALWAYS.contains(&t.as_str())).collect()
+}
+
+/// Published features, the types that these add, and where they are known from.
+type Case = (&'static [(&'static str, u64)], &'static [&'static str], &'static str);
+
+#[test]
+fn supported_types_follow_the_features_of_the_runtime() {
+    let cases: [Case; 6] = [
+        (&[("FeatureComWrappers", 1)], &["ref-counted"], "descriptor"),
+        (&[("FeatureComWrappers", 0), ("FeatureObjCMarshal", 1)], &["ref-counted"], "descriptor"),
+        (&[("FeatureCOMInterop", 0), ("FeatureComWrappers", 0)], &[], "descriptor"),
+        (&[("FeatureJavaMarshal", 1)], &["cross-reference"], "descriptor"),
+        // .NET 9 and 10 publish this one only; ComWrappers are in each of their builds.
+        (&[("FeatureCOMInterop", 0)], &["ref-counted"], "version"),
+        (&[], &["ref-counted"], "version"),
+    ];
+    for shape in Shape::ALL {
+        for (features, expected, by) in cases {
+            let (exit, answer) = asked(&Spec { features, ..Spec::standard(shape) }.build(), &["handles", "--stat"]);
+            assert_eq!(
+                (exit, further(&answer), answer["data"]["supported_by"].as_str()),
+                (Exit::Ok, expected.iter().map(ToString::to_string).collect(), Some(by)),
+                "{features:?}"
+            );
+        }
+    }
+    let (_, answer) = ask(&own_dump(), &["handles", "--stat"]);
+    assert_eq!((further(&answer), &answer["data"]["supported_by"]), (vec!["ref-counted".into()], &json!("version")));
+}
+
+#[test]
+fn types_are_chosen_by_name_by_number_and_in_lists() {
+    let data = |types: &[&str]| {
+        let types: Vec<&str> = types.iter().flat_map(|t| ["--type", t]).collect();
+        ask(&own_dump(), &[&["handles"], types.as_slice()].concat()).1["data"].take()
+    };
+    let both = data(&["strong", "pinned"]);
+    assert!(both["total"].as_u64() > data(&["strong"])["total"].as_u64());
+    for same in [&["strong,pinned"][..], &["2,3"], &["Pinned,2"]] {
+        assert_eq!(data(same), both, "{same:?}");
+    }
+    let dump = own_dump();
+    assert_eq!(run(&["handles", "--type", "12", dump.to_str().unwrap()]).exit, Exit::Usage);
+}
+
+#[test]
+fn reference_counts_are_read_where_they_are_described_and_absent_elsewhere() {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "handles");
+    for dump in dumps {
+        let (_, answer) = ask(&dump.path, &["handles"]);
+        let data = &answer["data"];
+        let list: Vec<&Value> = data["handles"].as_array().unwrap().iter().filter(|h| h["type"] == "ref-counted").collect();
+        let wrapped = dump.truth.as_ref().map_or(0, |t| t["refcounted"].as_u64().unwrap());
+        assert_eq!(list.len() as u64, wrapped, "{}", dump.name);
+        // The program made each wrapper once and released none.
+        let known = dump.runtime.starts_with("net10") || dump.runtime == "win-net10";
+        let expected = if known { [json!(1), json!(true)] } else { [Value::Null, Value::Null] };
+        for handle in list {
+            assert_eq!([&handle["ref_count"], &handle["strong"]], expected.each_ref(), "{}: {handle}", dump.name);
+        }
+        assert_eq!(data["ref_counts_unknown"], json!(if known { 0 } else { wrapped }), "{}", dump.name);
+        for handle in data["handles"].as_array().unwrap().iter().filter(|h| h["type"] != "ref-counted") {
+            let holds = matches!(handle["type"].as_str(), Some("strong" | "pinned"));
+            assert_eq!((&handle["strong"], &handle["ref_count"]), (&json!(holds), &Value::Null), "{}: {handle}", dump.name);
+        }
+    }
+}
+
+/// A server process with `count` as its number of heaps.
+fn with_heaps(shape: Shape, count: u32) -> Target {
+    let mut target = Spec { server: Some(2), ..Spec::standard(shape) }.build();
+    let mut file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    file.write_all(&target.to_elf_core()).unwrap();
+    let dump = Dump::open(file.path(), &gcdump::OpenOptions::default()).unwrap();
+    let at = dump.runtime().unwrap().descriptor().pointer("NumHeaps").unwrap().0;
+    target.memory.put(at, 4, u64::from(count));
+    target
+}
+
+#[test]
+fn an_impossible_number_of_heaps_is_said_once() {
+    for shape in Shape::ALL {
+        let (exit, answer) = asked(&with_heaps(shape, (-3i32).cast_unsigned()), &["heap"]);
+        let first = &answer["warnings"][0];
+        assert_eq!((exit, &first["kind"]), (Exit::Partial, &json!("invalid")), "{first}");
+        assert!(first["message"].as_str().unwrap().contains("-3 heaps"), "{first}");
+
+        let (exit, answer) = asked(&with_heaps(shape, 100_000), &["heap"]);
+        let warnings = answer["warnings"].as_array().unwrap();
+        // What lies behind the list may lead somewhere by chance.
+        let heaps = answer["data"]["heaps"].as_array().unwrap().len();
+        assert!(exit == Exit::Partial && (2..12).contains(&heaps), "{heaps} heaps, {warnings:#?}");
+        assert!(warnings.len() <= 30 && warnings.iter().any(|w| w["message"].as_str().unwrap().contains("100000 heaps")), "{warnings:#?}");
+
+        // A number that a machine could have: those that are not there share a warning.
+        let (exit, answer) = asked(&with_heaps(shape, 500), &["heap"]);
+        let warnings = answer["warnings"].as_array().unwrap();
+        assert_eq!(exit, Exit::Partial);
+        assert!(warnings.len() < 40, "{} warnings, {:#?}", warnings.len(), &warnings[..20]);
+    }
+}

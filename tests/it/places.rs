@@ -1,0 +1,225 @@
+//! `where`: addresses that other commands print are named for what they are. On the dumps of the repository, and on whole ones
+//! where they are at hand.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use crate::common::{known_dumps, walker};
+use gcdump::analysis::{HandlesQuery, RootsQuery, StatQuery, handles, place, roots, stat, statics};
+use gcdump::internals::base::Silent;
+use gcdump::internals::contract::GlobalValue;
+use gcdump::internals::memory::{Image, ImageFormat};
+use gcdump::internals::session::StaticsQuery;
+use gcdump::model::{HandleKind, PlaceKind, RegionListModel, RootKind, Storage, WhereReport};
+use gcdump::{Addr, Heap};
+
+const DUMPS: [&str; 6] = [
+    "net8-wks-basics-heap",
+    "net9-wks-roots-heap",
+    "net10-svr-handles-heap",
+    "net10-seg-basics-heap",
+    "net11shape-wks-threads-heap",
+    "win-net10-wks-basics-full",
+];
+
+fn heaps() -> impl Iterator<Item = (&'static str, Heap)> {
+    let file = |name: &str| -> PathBuf { Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus").join(format!("{name}.dmp.zst")) };
+    DUMPS.into_iter().map(move |name| (name, gcdump::open(file(name)).unwrap().runtime().unwrap().heap().unwrap()))
+}
+
+fn at(heap: &Heap, address: Addr) -> WhereReport {
+    place(heap, address).unwrap().data
+}
+
+#[test]
+fn handles_and_queue_entries() {
+    let (mut seen, mut queued) = (0, 0);
+    for (name, heap) in heaps() {
+        let list = handles(heap.runtime(), &HandlesQuery::default()).unwrap().data.handles.unwrap();
+        for kind in HandleKind::ALL {
+            for h in list.iter().filter(|h| h.kind == kind).take(3) {
+                let found = at(&heap, h.address);
+                assert_eq!((found.kind, found.handle_type, found.target), (PlaceKind::Handle, Some(kind), Some(h.object)), "{name} {h:?}");
+                assert_eq!(found.target_type, h.object_type, "{name} {h:?}");
+                seen += 1;
+            }
+        }
+        let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        for root in all.iter().filter(|r| r.kind == RootKind::FinalizerReady).take(2) {
+            let found = at(&heap, root.address.unwrap());
+            assert_eq!((found.kind, found.target), (PlaceKind::FinalizationQueue, Some(root.object)), "{name} {root:?}");
+            queued += 1;
+        }
+    }
+    println!("{seen} handles, {queued} entries of finalization queues");
+    assert!(seen > 50);
+}
+
+#[test]
+fn static_fields() {
+    let (mut references, mut primitives, mut of_threads) = (0, 0, 0);
+    for (name, heap) in heaps() {
+        let all = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        for root in all.iter().filter(|r| r.kind == RootKind::Static).step_by(9).take(5) {
+            let found = at(&heap, root.address.unwrap());
+            let one_name = all.iter().filter(|r| r.kind == RootKind::Static && r.address == root.address).count() == 1;
+            assert_eq!((found.kind, found.target), (PlaceKind::Static, Some(root.object)), "{name} {root:?}");
+            assert!(!one_name || found.name.as_ref() == Some(&root.label), "{name} {root:?} {found:?}");
+            // It is a part of the array or box, too.
+            assert!(found.object.is_some() && found.segment.is_some(), "{name} {found:?}");
+            references += 1;
+        }
+        let of_thread = all.iter().filter(|r| r.kind == RootKind::ThreadStatic && !r.label.starts_with("thread statics"));
+        for root in of_thread.take(2) {
+            let found = at(&heap, root.address.unwrap());
+            assert_eq!(
+                (found.kind, found.target, found.managed_id),
+                (PlaceKind::Static, Some(root.object), root.thread),
+                "{name} {root:?}"
+            );
+            of_threads += 1;
+        }
+        let list = statics(heap.runtime(), &StaticsQuery::default()).unwrap().data.statics;
+        let plain = list.iter().filter(|s| s.storage == Storage::Static && s.field.object.is_none() && s.field.fields.is_empty());
+        for s in plain.filter(|s| s.field.address.is_some_and(|a| heap.generation_of(a).is_none())).step_by(9).take(4) {
+            let found = at(&heap, s.field.address.unwrap());
+            assert_eq!(found.kind, PlaceKind::Static, "{name} {s:?} {found:?}");
+            assert!(found.name.unwrap().ends_with(&format!(".{}", s.field.name)), "{name} {s:?}");
+            primitives += 1;
+        }
+    }
+    assert!(references > 20 && primitives > 10 && of_threads > 3, "{references}, {primitives}, {of_threads}");
+}
+
+#[test]
+fn structures_of_the_gc() {
+    let (mut free_regions, mut marks, mut server, mut free) = (0, 0, 0, 0);
+    for (name, heap) in heaps() {
+        let gc = heap.gc();
+        for s in heap.segments() {
+            let found = at(&heap, s.address);
+            assert_eq!((found.kind, found.offset), (PlaceKind::Segment, Some(0)), "{name} {} {found:?}", s.address);
+            assert!(found.text.contains(s.generation.name()), "{}", found.text);
+        }
+        let regions = gc.regions().data;
+        let of_lists = regions.iter().filter(|r| !matches!(r.list, RegionListModel::Bookkeeping | RegionListModel::HandleTable));
+        for r in of_lists.take(3) {
+            assert_eq!(at(&heap, r.address).kind, PlaceKind::Segment, "{name} {r:?}");
+            assert_eq!(at(&heap, r.range.start).kind, PlaceKind::Gc, "{name} {r:?}");
+            free_regions += 1;
+        }
+        for id in &gc.facts().heaps {
+            if let Some(address) = id.address {
+                assert_eq!(at(&heap, address).kind, PlaceKind::GcHeap, "{name} {id:?}");
+                server += 1;
+            }
+            let detail = gc.detail(*id).data;
+            let word = heap.memory().ptr_bytes();
+            let tables = [(detail.card_table, PlaceKind::CardTable, 32), (detail.mark_array, PlaceKind::MarkArray, 2)];
+            for (table, kind, pointers) in tables {
+                let Some(table) = table.filter(|t| !t.is_null()) else { continue };
+                for s in heap
+                    .segments()
+                    .iter()
+                    .filter(|s| s.start < gc.facts().highest.unwrap() && s.start >= gc.facts().lowest.unwrap())
+                    .take(2)
+                {
+                    let found = at(&heap, table.element(s.start.0 / (32 * pointers * word), 4));
+                    assert_eq!(found.kind, kind, "{name} {found:?}");
+                    let covers = found.covers.unwrap();
+                    assert!(covers.contains(s.start) && covers.len() == 32 * pointers * word, "{name} {found:?}");
+                    marks += u64::from(kind == PlaceKind::MarkArray);
+                }
+                // The pointer that `heap --detail` prints is biased: it need not lie in the table, but may lie in another one.
+                let found = at(&heap, table);
+                assert!(found.covers.is_some() || found.kind == kind, "{name} {table} {found:?}");
+            }
+        }
+        let mut first = None;
+        walker(heap.runtime()).visit(
+            &Silent,
+            |_| true,
+            |o| {
+                first = o.ty.is_free.then_some(o.address);
+                if o.ty.is_free { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            },
+        );
+        if let Some(address) = first {
+            assert_eq!(at(&heap, address).kind, PlaceKind::Free, "{name} {address}");
+            free += 1;
+        }
+    }
+    assert!(free_regions > 0 && marks > 3 && server > 1 && free > 2, "{free_regions} {marks} {server} {free}");
+}
+
+#[test]
+fn structures_of_the_runtime() {
+    let (mut classes, mut modules) = (0, 0);
+    for (name, heap) in heaps() {
+        for thread in heap.runtime().threads().unwrap().iter() {
+            let found = at(&heap, thread.address);
+            assert_eq!((found.kind, found.managed_id, found.offset), (PlaceKind::Thread, thread.id, Some(0)), "{name} {found:?}");
+        }
+        let types = stat(&heap, &StatQuery::default()).unwrap().data.types.unwrap();
+        for mt in types.iter().take(12).map(|t| t.method_table) {
+            let found = at(&heap, mt);
+            assert_eq!(found.kind, PlaceKind::MethodTable, "{name} {mt} {found:?}");
+            if let Some(class) = found.class {
+                let class = at(&heap, class);
+                // The classes of types that the runtime's globals name are not always in the dump.
+                assert!(class.kind == PlaceKind::Class || !class.captured, "{name} {class:?}");
+                classes += u64::from(class.captured);
+            }
+            if let Some(module) = found.module {
+                let module = at(&heap, module);
+                assert_eq!(module.kind, PlaceKind::RuntimeModule, "{name} {module:?}");
+                assert!(module.name.is_some());
+                modules += 1;
+            }
+        }
+    }
+    assert!(classes > 30 && modules > 30, "{classes} {modules}");
+}
+
+#[test]
+fn globals_of_the_runtime_have_names_and_sections() {
+    let mut named = 0;
+    for (name, heap) in heaps() {
+        let base = heap.runtime().description().base().unwrap();
+        let image = Image::at(heap.memory(), base).unwrap();
+        let globals = &heap.runtime().descriptor().globals;
+        let of_image = globals.iter().filter_map(|(global, info)| match info.value {
+            GlobalValue::Pointer(address) if image.range.contains(address) => Some((global, address)),
+            _ => None,
+        });
+        for (global, address) in of_image.step_by(5).take(6) {
+            let found = at(&heap, address);
+            assert_eq!(found.kind, PlaceKind::Module, "{name} {global} {found:?}");
+            assert!(found.text.contains("the runtime's global "), "{name} {global} {}", found.text);
+            // The copies in the repository lack what no command read when they were made: the names of PE sections.
+            assert!(found.section.is_some() || image.format == ImageFormat::Pe, "{name} {global} {found:?}");
+            named += 1;
+        }
+    }
+    assert!(named > 20, "{named}");
+}
+
+#[test]
+fn exports_are_found_from_the_addresses_behind_them() {
+    let wanted =
+        ["net8-wks-basics-heap", "net10-wks-basics-full", "net10-wks-basics-heap", "win-net10-wks-basics-full", "win-net8-wks-basics-full"];
+    let (dumps, _) = known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n)));
+    for dump in &dumps {
+        let heap = gcdump::open(&dump.path).unwrap().runtime().unwrap().heap().unwrap();
+        let image = Image::at(heap.memory(), heap.runtime().description().base().unwrap()).unwrap();
+        for name in ["g_dacTable", "DotNetRuntimeContractDescriptor"] {
+            let Some(export) = image.export(heap.memory(), name) else { continue };
+            for offset in [0, 4] {
+                let found = at(&heap, export.address.plus(offset));
+                assert_eq!((found.symbol.as_deref(), found.symbol_offset), (Some(name), Some(offset)), "{} {found:?}", dump.name);
+                assert!(found.section.is_some(), "{} {found:?}", dump.name);
+            }
+        }
+    }
+    println!("{} dumps", dumps.len());
+}
