@@ -80,7 +80,8 @@ impl<'g> Search<'g> {
         Some(Raw { bytes, shape: memory.shape() })
     }
 
-    fn keep(&self, at: Addr, len: u64) {
+    /// Marks what was found as read.
+    pub(super) fn keep(&self, at: Addr, len: u64) {
         self.gc.memory.touch(AddrRange::new(at, at.plus(len)));
     }
 

@@ -93,12 +93,14 @@ impl Search<'_> {
             if let Some(raw) = self.peek(at, self.layouts.record_size)
                 && let Some(record) = self.record(&raw, clocks)
             {
+                self.keep(at, self.layouts.record_size);
                 recorded.push(record);
             }
             if n >= newest
                 && let Some(raw) = self.peek(at, self.layouts.mechanisms_size)
                 && let Some(last) = last(&raw, &self.layouts.mechanisms)
             {
+                self.keep(at, self.layouts.mechanisms_size);
                 settings.push(last);
             }
             if recorded.len().max(settings.len()) > MAX_CANDIDATES {
