@@ -4,7 +4,7 @@ use crate::base::Answer;
 use crate::contract::checks::{self, Outcome};
 use crate::contract::{self, Contract, ContractError, Descriptor, GlobalValue};
 use crate::model::{
-    CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel,
+    CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel, UnusableModel,
 };
 use crate::session::Runtime;
 use crate::{clr, gc};
@@ -22,8 +22,13 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
     let origins = d.origins.iter().map(|o| OriginModel { kind: o.kind, name: o.name.clone(), address: o.address, version: o.version });
     let mut names: Vec<&str> = d.contracts.keys().map(String::as_str).collect();
+    names.extend(d.unusable.keys().filter_map(|item| match item {
+        contract::DescriptorItem::Contract(name) => Some(name.as_str()),
+        _ => None,
+    }));
     names.extend(read().filter(|c| c.needed && !d.contracts.contains_key(c.name)).map(|c| c.name));
     names.sort_unstable();
+    names.dedup();
     let types = d.types.iter().map(|(name, t)| {
         let mut fields: Vec<FieldModel> = t
             .fields
@@ -68,6 +73,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
         contracts: names.iter().map(|n| contract(d, n, &origin)).collect(),
         types,
         globals,
+        unusable: d.unusable.iter().map(|(item, why)| UnusableModel { item: item.to_string(), reason: why.clone() }).collect(),
         checks: found,
     })
 }
@@ -79,12 +85,17 @@ fn read() -> impl Iterator<Item = Contract> {
 
 fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> ContractModel {
     let info = d.contracts.get(name);
-    let (support, message) = match read().find(|c| c.name == name).map_or_else(|| Err(contract::refusal(d, name)), |c| c.require(d)) {
+    let reader = read().find(|c| c.name == name);
+    let (support, message) = match reader.map_or_else(|| Err(contract::refusal(d, name)), |c| c.require(d)) {
+        Err(ContractError::UnrecognisedVersion { .. }) if reader.is_none() && !contract::is_known(name) => {
+            (SupportKind::NotNeeded, format!("no command needs {name}"))
+        }
         Ok(()) => (SupportKind::Supported, format!("{name} is read")),
         Err(e) => {
             let kind = match e {
                 ContractError::UnrecognisedVersion { .. } => SupportKind::UnrecognisedVersion,
                 ContractError::Unsupported { .. } => SupportKind::KnownButUnsupported,
+                ContractError::Unusable { .. } => SupportKind::Unusable,
                 _ => SupportKind::NotAdvertised,
             };
             (kind, e.to_string())

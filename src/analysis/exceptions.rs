@@ -18,6 +18,8 @@ use crate::session::{Error, Heap, Namer, Runtime};
 pub struct ExceptionReader<'r> {
     namer: &'r Namer,
     objects: Option<Exceptions>,
+    /// Why exceptions cannot be read.
+    lacking: Option<String>,
     methods: Option<Methods>,
     headers: Option<Objects>,
     limits: &'r Limits,
@@ -27,14 +29,26 @@ pub struct ExceptionReader<'r> {
 impl<'r> ExceptionReader<'r> {
     /// Creates a reader for `runtime`; it reads nothing if the descriptor lacks the layouts.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer, notes: &'r Collector) -> ExceptionReader<'r> {
-        let (memory, d) = (runtime.memory(), runtime.descriptor());
-        ExceptionReader {
+        let (memory, d) = (runtime.memory(), runtime.descriptor().scope());
+        let bound = Exceptions::bind(memory, &d);
+        let lacking = bound.as_ref().err().map(ToString::to_string);
+        let reader = ExceptionReader {
+            lacking,
             namer,
-            objects: Exceptions::bind(memory, d).ok(),
-            methods: Methods::bind(memory, d, runtime.limits()).ok(),
-            headers: Objects::bind(memory, d).ok(),
+            objects: bound.ok(),
+            methods: Methods::bind(memory, &d, runtime.limits()).ok(),
+            headers: Objects::bind(memory, &d).ok(),
             limits: runtime.limits(),
             notes,
+        };
+        notes.extend(&d.losses());
+        reader
+    }
+
+    /// Notes why exceptions cannot be read, if so: for answers that are about nothing else.
+    fn note_lacking(&self) {
+        if let Some(why) = &self.lacking {
+            self.notes.add(NoteKind::Missing, None, format!("exceptions cannot be read: {why}"));
         }
     }
 
@@ -204,6 +218,7 @@ pub struct ExceptionsQuery {
 pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let reader = ExceptionReader::new(runtime, &namer, &notes);
+    reader.note_lacking();
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
     // Without the thread list, only the relation to threads is unknown.
     let report = reader.report(objects.into_iter(), runtime.threads_if_any(), query.stat);

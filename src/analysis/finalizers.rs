@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::roots::ObjectTypes;
-use crate::base::{Addr, Answer, Count, len64, top_or_all, total};
+use crate::base::{Addr, Answer, Count, NoteKind, len64, top_or_all, total};
+use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
 use crate::model::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport, Generation,
@@ -49,6 +50,14 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     let (with_objects, top) = (*with_objects, *top);
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
+    match runtime.thread_reader() {
+        Ok(reader) => notes.extend(reader.losses()),
+        Err(e @ ContractError::Unusable { .. }) => {
+            notes.add(NoteKind::Missing, None, format!("the finalizer's thread cannot be read: {e}"))
+        }
+        // Which thread it is is not the answer.
+        Err(_) => {}
+    }
     let namer = runtime.namer();
     let mut objects = ObjectTypes::new(gc, &namer);
     let mut by_type: FxHashMap<Option<Addr>, States> = FxHashMap::default();

@@ -41,8 +41,10 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut names: FxHashMap<Addr, Option<String>> = FxHashMap::default();
     let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
     let list = !query.stat && query.by.is_none();
-    let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
-    let wrappers = Wrappers::bind(runtime.memory(), runtime.descriptor(), headers);
+    // What reference counts are read with is missed only where there are any.
+    let d = runtime.descriptor().scope();
+    let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
+    let wrappers = Wrappers::bind(runtime.memory(), &d, headers);
     let ref_count = |h: &HandleModel| wrappers.ref_count(h.object, h.method_table?, namer.types().ok()?);
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
     let mut groups: BTreeMap<Option<String>, u64> = BTreeMap::new();
@@ -71,9 +73,12 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         }
     });
     let tables = notes.take(walked);
+    if list && handles.iter().any(|h| h.kind == HandleKind::RefCounted) {
+        notes.extend(&d.losses());
+    }
     let mut groups: Vec<HandleGroup> = groups.into_iter().map(|(key, count)| HandleGroup { key, count }).collect();
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
-    let (supported, supported_by) = gc.supported_handles();
+    let (supported, supported_by) = notes.take(gc.supported_handles());
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
         total: total(counts.values().copied()),

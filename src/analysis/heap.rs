@@ -41,7 +41,8 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
     });
     let heaps = heaps.collect();
     // Without the thread list, only the allocation contexts of threads are unknown.
-    let mut allocation_contexts = gc.contexts(runtime.threads_if_any());
+    notes.extend(&runtime.context_losses());
+    let mut allocation_contexts = notes.take(gc.contexts(runtime.threads_if_any()));
     allocation_contexts.retain(|c| c.heap.is_none_or(wanted));
     let totals = totals(&segments);
     Ok(notes.finish(HeapReport { heaps, totals, collections: collections.map(|c| c.process), allocation_contexts }))

@@ -46,7 +46,9 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         report.elements.clear();
         report.truncated.retain(|part| *part != CutShort::Elements);
     }
-    let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
+    let d = runtime.descriptor().scope();
+    let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
+    notes.extend(&d.losses());
     let report = ObjectReport {
         interior: (report.address != query.address).then_some(query.address),
         segment: heap_place(heap, report.address),

@@ -14,7 +14,12 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;
     let values = Values::new(types, ValueLimits::default());
-    let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
+    let d = runtime.descriptor().scope();
+    let statics = Statics::new(runtime.memory(), &d, types);
+    notes.extend(&d.losses());
+    if query.thread_statics {
+        notes.extend(runtime.thread_reader()?.identity_losses());
+    }
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
     let report = StaticsReader::new(types, &values, &statics, threads).all(&[], query);
     namer.note(&notes);

@@ -2,6 +2,7 @@
 
 use super::ExceptionReader;
 use crate::base::{Addr, Answer, len64};
+use crate::clr::objects::Objects;
 use crate::clr::threads::state_names;
 use crate::dump::ThreadStacks;
 use crate::model::{GcMode, ThreadModel, ThreadsReport};
@@ -13,13 +14,16 @@ use crate::session::{Error, Runtime};
 /// [`Error::Contract`] if the runtime does not describe its threads or the thread list.
 pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
     let notes = runtime.begin();
-    let finalizer = runtime.thread_reader()?.finalizer();
+    let reader = runtime.thread_reader()?;
+    notes.extend(reader.losses());
+    let finalizer = reader.finalizer();
     let threads = notes.with(runtime.threads()?);
     let file = runtime.file();
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
-    // Without a readable GC part only method tables are unknown.
-    let gc = runtime.gc().ok();
-    let method_table = |object: Addr| gc.and_then(|gc| gc.method_table(object));
+    let d = runtime.descriptor().scope();
+    let objects = Objects::bind(runtime.memory(), &d).ok();
+    notes.extend(&d.losses());
+    let method_table = |object: Addr| objects.as_ref()?.method_table(object);
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let exception = |address: Addr, current: bool| exceptions.model(address, current);

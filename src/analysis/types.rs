@@ -20,7 +20,13 @@ pub fn types(runtime: &Runtime, wanted: &str) -> Result<Answer<TypesReport>, Err
     let layout = match found.as_slice() {
         [one] => layout::layout(types, one.method_table).map(|mut layout| {
             let values = Values::new(types, ValueLimits::default());
-            let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
+            let d = runtime.descriptor().scope();
+            let statics = Statics::new(runtime.memory(), &d, types);
+            notes.extend(&d.losses());
+            match runtime.thread_reader() {
+                Ok(reader) => notes.extend(reader.identity_losses()),
+                Err(e) => notes.add(NoteKind::Missing, None, format!("thread statics cannot be read: {e}")),
+            }
             let threads = runtime.threads().map_or(&[][..], |list| notes.with(list).as_slice());
             layout.statics = StaticsReader::new(types, &values, &statics, threads).of_type(one.method_table);
             layout

@@ -47,8 +47,9 @@ layout! {
 
 layout! {
     struct ElementLayout : "StackTraceElement" {
-        ip: req "IP",
-        sp: req "SP",
+        // .NET 11 publishes what overlays describe for its predecessors, in its own spelling and without the stack pointer.
+        ip: req "IP|Ip",
+        sp: opt "SP",
         method: req "MethodDesc",
         flags: opt "Flags",
     }
@@ -59,8 +60,8 @@ layout! {
 pub struct StackFrame {
     /// Instruction pointer as stored: inside the call instruction, except for faults.
     pub ip: Addr,
-    /// Stack pointer.
-    pub sp: Addr,
+    /// Stack pointer; .NET 11 does not publish it.
+    pub sp: Option<Addr>,
     /// Address of the `MethodDesc`.
     pub method: Addr,
     /// Whether this is the last frame of an earlier throw: the exception was captured and rethrown after it.
@@ -237,7 +238,7 @@ impl Exceptions {
             let flags = element.flags.and_then(|o| self.memory.u32(at.plus(o)).ok()).unwrap_or(0);
             Some(StackFrame {
                 ip: self.memory.ptr(at.plus(element.ip)).ok()?,
-                sp: self.memory.ptr(at.plus(element.sp)).ok()?,
+                sp: element.sp.map(|o| self.memory.ptr(at.plus(o))).transpose().ok()?,
                 method: self.memory.ptr(at.plus(element.method)).ok()?,
                 last_of_foreign: flags & LAST_OF_FOREIGN != 0,
             })

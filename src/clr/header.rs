@@ -46,7 +46,8 @@ layout! {
 
 layout! {
     struct CacheLayout : "SyncBlockCache" {
-        first_free: req "FirstFreeIndex",
+        // .NET 11 publishes it under another name.
+        first_free: req "FirstFreeIndex|FreeSyncTableIndex",
     }
 }
 
@@ -102,6 +103,13 @@ pub struct Headers {
     limit: u64,
 }
 
+/// Bytes from the header word to the object. Newer runtimes describe the header as a type, which ends where the object begins.
+fn before(d: &Descriptor) -> Result<u64, ContractError> {
+    let published = d.number("SyncBlockValueToObjectOffset");
+    let described = || d.size_of("ObjectHeader").ok()?.checked_sub(d.offset("ObjectHeader", "SyncBlockValue").ok()?);
+    published.or_else(|e| described().ok_or(e))
+}
+
 impl Headers {
     /// The contract of the sync table, advertised since .NET 11.
     pub const SYNC_BLOCK: Contract = Contract::optional("SyncBlock", &["1"]);
@@ -130,7 +138,7 @@ impl Headers {
         };
         Ok(Headers {
             memory: Arc::clone(memory),
-            before: d.number("SyncBlockValueToObjectOffset")?,
+            before: before(d)?,
             table: table(),
             cache: cache(),
             thread: Threads::CONTRACT.permit(d).and_then(|()| ThreadLayout::bind(d)).ok(),

@@ -82,6 +82,7 @@ layout! {
 pub(super) struct Layouts {
     dictionary: Option<DictionaryLayout>,
     array: Option<ArrayLayout>,
+    array_base: Option<u64>,
     desc: Option<DescLayout>,
     param: Option<ParamLayout>,
     variable: Option<VariableLayout>,
@@ -93,6 +94,7 @@ impl Layouts {
         Layouts {
             dictionary: DictionaryLayout::bind(descriptor).ok(),
             array: ArrayLayout::bind(descriptor).ok(),
+            array_base: descriptor.number("ArrayBaseSize").ok(),
             desc: DescLayout::bind(descriptor).ok(),
             param: ParamLayout::bind(descriptor).ok(),
             variable: VariableLayout::bind(descriptor).ok(),
@@ -102,8 +104,11 @@ impl Layouts {
 
     /// Dimensions of an array.
     pub(super) fn rank(&self, memory: &Memory, tables: &MethodTables, info: &MethodTableInfo) -> Option<u8> {
-        let class = tables.class(info.address).ok()?;
-        let rank = memory.u8(class.plus(self.array.as_ref()?.rank)).ok()?;
+        // Where `ArrayClass` is not published, the base size tells: behind the fixed part, each dimension has a length and a lower
+        // bound of 32 bits (contract `RuntimeTypeSystem`).
+        let of_class = |layout: &ArrayLayout| memory.u8(tables.class(info.address).ok()?.plus(layout.rank)).ok();
+        let of_size = || u8::try_from(u64::from(info.base_size).checked_sub(self.array_base?)? / 8).ok();
+        let rank = self.array.as_ref().map_or_else(of_size, of_class)?;
         (1..=MAX_RANK).contains(&rank).then_some(rank)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use std::collections::HashSet;
 
-use crate::base::{Addr, Answer, Collector, Limits, NoteKind, flag_names};
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, flag_names};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
@@ -17,13 +17,19 @@ layout! {
     struct ThreadLayout : "Thread" {
         link: req "LinkNext",
         id: req "Id",
-        os_id: opt "OSId",
         state: opt "State",
         cooperative: opt "PreemptiveGCDisabled",
         exposed: opt "ExposedObject|GCHandle",
         last_thrown: opt "LastThrownObject",
         tracker: opt "ExceptionTracker",
         stack_base: opt "CachedStackBase",
+    }
+}
+
+layout! {
+    /// What answers about other things say of a thread.
+    struct IdentityLayout : "Thread" {
+        os_id: opt "OSId",
     }
 }
 
@@ -179,12 +185,17 @@ impl ContextPlace {
 pub struct Threads {
     memory: Arc<Memory>,
     thread: ThreadLayout,
+    identity: IdentityLayout,
     store: StoreLayout,
     context: Option<(ContextPlace, ContextLayout)>,
     tracker: Option<TrackerLayout>,
     store_at: Addr,
     finalizer_at: Option<Addr>,
     limit: usize,
+    /// What is lost because the descriptor has it in a form that cannot be used: of the threads, and of their contexts alone.
+    losses: Notes,
+    context_losses: Notes,
+    identity_losses: Notes,
 }
 
 impl Threads {
@@ -195,18 +206,45 @@ impl Threads {
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks the thread list.
-    pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Threads, ContractError> {
-        Self::CONTRACT.require(d)?;
-        Ok(Threads {
+    pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Limits) -> Result<Threads, ContractError> {
+        let (d, of_contexts, of_identity) = (descriptor.scope(), descriptor.scope(), descriptor.scope());
+        Self::CONTRACT.require(&d)?;
+        let mut threads = Threads {
             memory: Arc::clone(memory),
-            thread: ThreadLayout::bind(d)?,
-            store: StoreLayout::bind(d)?,
-            context: ContextPlace::bind(d).zip(ContextLayout::bind(d).ok()),
-            tracker: TrackerLayout::bind(d).ok(),
+            thread: ThreadLayout::bind(&d)?,
+            identity: IdentityLayout::bind(&of_identity)?,
+            store: StoreLayout::bind(&d)?,
+            context: ContextPlace::bind(&of_contexts).zip(ContextLayout::bind(&of_contexts).ok()),
+            tracker: TrackerLayout::bind(&d).ok(),
             store_at: d.pointer("ThreadStore")?,
             finalizer_at: d.pointer("FinalizerThread").ok(),
             limit: limits.threads,
-        })
+            losses: d.losses(),
+            context_losses: of_contexts.losses(),
+            identity_losses: of_identity.losses(),
+        };
+        if threads.context.is_none() && threads.context_losses.is_empty() {
+            let what = "the descriptor does not describe the allocation contexts of threads";
+            threads.context_losses.add(NoteKind::Missing, None, what);
+        }
+        threads.losses.extend(&threads.context_losses);
+        threads.losses.extend(&threads.identity_losses);
+        Ok(threads)
+    }
+
+    /// Notes about what threads lack because of what the descriptor says of them.
+    pub fn losses(&self) -> &Notes {
+        &self.losses
+    }
+
+    /// Notes about the ids of threads that cannot be read because of what the descriptor says of them.
+    pub fn identity_losses(&self) -> &Notes {
+        &self.identity_losses
+    }
+
+    /// Notes about allocation contexts that cannot be read because of what the descriptor says of them.
+    pub fn context_losses(&self) -> &Notes {
+        &self.context_losses
     }
 
     /// The `Thread` of the finalizer thread.
@@ -268,7 +306,7 @@ impl Threads {
             address,
             id: m.u32(address.plus(self.thread.id)).ok(),
             // A size_t; the id itself has 32 bits on every system.
-            os_id: at(self.thread.os_id).and_then(|a| m.word(a).ok()).map(|id| id & 0xffff_ffff),
+            os_id: at(self.identity.os_id).and_then(|a| m.word(a).ok()).map(|id| id & 0xffff_ffff),
             state: at(self.thread.state).and_then(|a| m.u32(a).ok()),
             cooperative: at(self.thread.cooperative).and_then(|a| m.u32(a).ok()).map(|n| n != 0),
             context: self.context_of(address),

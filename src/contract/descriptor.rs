@@ -1,9 +1,10 @@
 //! The merged descriptor: one namespace of types, globals and contracts, each knowing where it came from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::json::{self, RawDescriptor, RawValue};
-use crate::base::Addr;
+use super::json::{self, DescriptorItem, RawDescriptor, RawType, RawValue};
+use crate::base::{Addr, NoteKind, Notes};
 use crate::model::OriginKind;
 
 /// Where a part of the merged descriptor came from.
@@ -105,6 +106,14 @@ pub enum ContractError {
         /// Version as written.
         version: String,
     },
+    /// The item is in the descriptor, but what is written there cannot be used.
+    #[error("the {item} of the descriptor cannot be used: {why}")]
+    Unusable {
+        /// The item: `field Thread.State`.
+        item: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// No such type.
     #[error("the descriptor has no type {name}")]
     NoType {
@@ -144,19 +153,116 @@ pub enum ContractError {
 }
 
 /// The merged descriptor of one runtime.
-#[derive(Clone, Debug, Default)]
+///
+/// Items that cannot be used are set aside. Whoever binds to one of them gets [`ContractError::Unusable`]; a reader that does
+/// without it binds in a [scope](Descriptor::scope) of its own, whose [losses](Descriptor::losses) go with its answers.
+#[derive(Debug, Default)]
 pub struct Descriptor {
     /// Types by name.
-    pub types: BTreeMap<String, TypeInfo>,
+    pub types: Arc<BTreeMap<String, TypeInfo>>,
     /// Globals by name.
-    pub globals: BTreeMap<String, GlobalInfo>,
+    pub globals: Arc<BTreeMap<String, GlobalInfo>>,
     /// Contracts by name.
-    pub contracts: BTreeMap<String, ContractInfo>,
+    pub contracts: Arc<BTreeMap<String, ContractInfo>>,
     /// Sources, in the order in which they were merged.
     pub origins: Vec<Origin>,
+    /// Items that cannot be used, with the reason. They are in none of the maps.
+    pub unusable: BTreeMap<DescriptorItem, String>,
+    /// Items that two sources of the same kind define; the later one is used.
+    disputed: BTreeSet<DescriptorItem>,
+    /// Which of both were asked for.
+    asked: Mutex<BTreeSet<DescriptorItem>>,
+}
+
+impl Clone for Descriptor {
+    /// A copy, of which nothing was asked yet.
+    fn clone(&self) -> Descriptor {
+        Descriptor {
+            types: self.types.clone(),
+            globals: self.globals.clone(),
+            contracts: self.contracts.clone(),
+            origins: self.origins.clone(),
+            unusable: self.unusable.clone(),
+            disputed: self.disputed.clone(),
+            asked: Mutex::default(),
+        }
+    }
 }
 
 impl Descriptor {
+    /// The same descriptor, with a record of its own of the unusable and the disputed items that are asked for.
+    pub fn scope(self: &Arc<Self>) -> Arc<Descriptor> {
+        // Where everything can be used there is nothing to record.
+        if self.unusable.is_empty() && self.disputed.is_empty() { Arc::clone(self) } else { Arc::new(Descriptor::clone(self)) }
+    }
+
+    /// Notes about the unusable and the disputed items that were asked for in this scope.
+    pub fn losses(&self) -> Notes {
+        let mut notes = Notes::new();
+        for item in self.asked.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            match self.usable(item) {
+                Err(e) => notes.add(NoteKind::Invalid, None, e.to_string()),
+                Ok(()) => notes.add(NoteKind::Descriptor, None, format!("two descriptors define the {item}; using the later one")),
+            }
+        }
+        notes
+    }
+
+    /// Records that `item` is asked for, if two sources define it.
+    fn dispute(&self, item: impl FnOnce() -> DescriptorItem) {
+        if self.disputed.is_empty() {
+            return;
+        }
+        let item = item();
+        if self.disputed.contains(&item) {
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(item);
+        }
+    }
+
+    fn usable(&self, item: &DescriptorItem) -> Result<(), ContractError> {
+        match self.unusable.get(item) {
+            Some(why) => Err(ContractError::Unusable { item: item.to_string(), why: why.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Records and reports that `item` cannot be used.
+    fn check(&self, item: impl FnOnce() -> DescriptorItem) -> Result<(), ContractError> {
+        if self.unusable.is_empty() {
+            return Ok(());
+        }
+        let item = item();
+        self.usable(&item).inspect_err(|_| {
+            self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(item);
+        })
+    }
+
+    /// Sets an item aside, with all that weaker sources said about it.
+    fn set_aside(&mut self, item: &DescriptorItem, why: &str) {
+        match item {
+            DescriptorItem::Type(name) => drop(Arc::make_mut(&mut self.types).remove(name)),
+            DescriptorItem::Size(name) => drop(Arc::make_mut(&mut self.types).get_mut(name).map(|t| t.size = None)),
+            DescriptorItem::Field(name, field) => drop(Arc::make_mut(&mut self.types).get_mut(name).and_then(|t| t.fields.remove(field))),
+            DescriptorItem::Global(name) => drop(Arc::make_mut(&mut self.globals).remove(name)),
+            DescriptorItem::Contract(name) => drop(Arc::make_mut(&mut self.contracts).remove(name)),
+        }
+        self.unusable.insert(item.clone(), why.into());
+    }
+
+    /// What a stronger source says of a type takes the place of what was unusable in a weaker one.
+    fn restore(&mut self, name: &str, raw: &RawType) {
+        if self.unusable.is_empty() {
+            return;
+        }
+        self.unusable.remove(&DescriptorItem::Type(name.into()));
+        if raw.size.is_some() {
+            self.unusable.remove(&DescriptorItem::Size(name.into()));
+        }
+        for (field, ..) in &raw.fields {
+            self.unusable.remove(&DescriptorItem::Field(name.into(), field.clone()));
+        }
+    }
+
     /// Adds a source and returns its index.
     pub fn add_origin(&mut self, origin: Origin) -> usize {
         self.origins.push(origin);
@@ -164,16 +270,16 @@ impl Descriptor {
     }
 
     /// Merges `raw`. Whatever is there already is replaced: merge the weakest source first. `slot` resolves a slot of
-    /// `raw`'s own pointer data. Returns the names that another source of the same kind had defined as well.
-    pub fn merge(&mut self, raw: &RawDescriptor, origin: usize, slot: impl Fn(u64) -> Option<Addr>) -> Vec<String> {
+    /// `raw`'s own pointer data. What another source of the same kind defines as well is disputed.
+    pub fn merge(&mut self, raw: &RawDescriptor, origin: usize, slot: impl Fn(u64) -> Option<Addr>) {
         let kind = |o: usize, d: &Descriptor| d.origins.get(o).map(|o| o.kind);
         let own = kind(origin, self);
-        let mut duplicates = Vec::new();
         for (name, raw) in &raw.types {
             if self.types.get(name).is_some_and(|t| kind(t.origin, self) == own) {
-                duplicates.push(format!("type {name}"));
+                self.disputed.insert(DescriptorItem::Type(name.clone()));
             }
-            let info = self.types.entry(name.clone()).or_default();
+            self.restore(name, raw);
+            let info = Arc::make_mut(&mut self.types).entry(name.clone()).or_default();
             info.size = raw.size.or(info.size);
             info.origin = origin;
             for (field, offset, type_name) in &raw.fields {
@@ -188,44 +294,48 @@ impl Descriptor {
             };
             let old = self.globals.get(name);
             if old.is_some_and(|g| kind(g.origin, self) == own) {
-                duplicates.push(format!("global {name}"));
+                self.disputed.insert(DescriptorItem::Global(name.clone()));
             }
             // A slot that cannot be read is no reason to forget what a weaker source knew.
             if matches!(value, GlobalValue::Unreadable { .. }) && old.is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_))) {
                 continue;
             }
-            self.globals.insert(name.clone(), GlobalInfo { value, type_name: raw.type_name.clone(), origin });
+            self.unusable.remove(&DescriptorItem::Global(name.clone()));
+            Arc::make_mut(&mut self.globals).insert(name.clone(), GlobalInfo { value, type_name: raw.type_name.clone(), origin });
         }
         for (name, version) in &raw.contracts {
             if self.contracts.get(name).is_some_and(|c| kind(c.origin, self) == own) {
-                duplicates.push(format!("contract {name}"));
+                self.disputed.insert(DescriptorItem::Contract(name.clone()));
             }
-            self.contracts.insert(name.clone(), ContractInfo { version: version.clone(), origin });
+            self.unusable.remove(&DescriptorItem::Contract(name.clone()));
+            Arc::make_mut(&mut self.contracts).insert(name.clone(), ContractInfo { version: version.clone(), origin });
         }
-        duplicates
+        for (item, why) in &raw.unusable {
+            self.set_aside(item, why);
+        }
     }
 
     /// Sets one pointer global.
     pub fn set_pointer(&mut self, name: &str, address: Addr, origin: usize) {
         let value = GlobalValue::Pointer(address);
-        self.globals.insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
+        Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
     }
 
     /// Sets one number.
     pub fn set_number(&mut self, name: &str, number: u64, origin: usize) {
         let value = GlobalValue::Literal { number: Some(number), text: None };
-        self.globals.insert(name.into(), GlobalInfo { value, type_name: None, origin });
+        Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: None, origin });
     }
 
     /// Sets one text.
     pub fn set_text(&mut self, name: &str, text: &str, origin: usize) {
         let value = GlobalValue::Literal { number: None, text: Some(text.into()) };
-        self.globals.insert(name.into(), GlobalInfo { value, type_name: Some("string".into()), origin });
+        Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("string".into()), origin });
     }
 
     /// Sets the offset of one field.
     pub fn set_field(&mut self, type_name: &str, field: &str, offset: u64, origin: usize) {
-        let info = self.types.entry(type_name.into()).or_default();
+        let info = Arc::make_mut(&mut self.types).entry(type_name.into()).or_default();
         info.origin = origin;
         info.fields.insert(field.into(), FieldInfo { offset, type_name: None, origin });
     }
@@ -233,34 +343,54 @@ impl Descriptor {
     /// The type `name`; aliases separated by `|`, the first that exists counts.
     ///
     /// # Errors
-    /// [`ContractError::NoType`].
+    /// [`ContractError::NoType`], [`ContractError::Unusable`].
     pub fn type_info(&self, name: &str) -> Result<&TypeInfo, ContractError> {
-        let found = name.split('|').find_map(|n| self.types.get(n));
-        found.ok_or_else(|| ContractError::NoType { name: name.into() })
+        self.named_type(name).map(|(_, info)| info)
+    }
+
+    fn named_type(&self, name: &str) -> Result<(&str, &TypeInfo), ContractError> {
+        let found = name.split('|').find_map(|n| self.types.get_key_value(n));
+        if let Some((name, info)) = found {
+            self.dispute(|| DescriptorItem::Type(name.clone()));
+            return Ok((name, info));
+        }
+        name.split('|').try_for_each(|n| self.check(|| DescriptorItem::Type(n.into())))?;
+        Err(ContractError::NoType { name: name.into() })
     }
 
     /// Size of a type in bytes.
     ///
     /// # Errors
-    /// [`ContractError::NoType`], or `NoField` for the size where it is not published.
+    /// [`ContractError::NoType`], `NoField` for the size where it is not published, [`ContractError::Unusable`].
     pub fn size_of(&self, name: &str) -> Result<u64, ContractError> {
-        let size = self.type_info(name)?.size;
-        size.ok_or_else(|| ContractError::NoField { type_name: name.into(), field: "! (size)".into() })
+        let (name, info) = self.named_type(name)?;
+        if let Some(size) = info.size {
+            return Ok(size);
+        }
+        self.check(|| DescriptorItem::Size(name.into()))?;
+        Err(ContractError::NoField { type_name: name.into(), field: "! (size)".into() })
     }
 
     /// Offset of a field in bytes; aliases separated by `|` in both names.
     ///
     /// # Errors
-    /// [`ContractError::NoType`], [`ContractError::NoField`].
+    /// [`ContractError::NoType`], [`ContractError::NoField`], [`ContractError::Unusable`].
     pub fn offset(&self, type_name: &str, field: &str) -> Result<u64, ContractError> {
-        let info = self.type_info(type_name)?;
-        let found = field.split('|').find_map(|f| info.fields.get(f));
-        found.map(|f| f.offset).ok_or_else(|| ContractError::NoField { type_name: type_name.into(), field: field.into() })
+        let (type_name, info) = self.named_type(type_name)?;
+        if let Some(found) = field.split('|').find_map(|f| info.fields.get(f)) {
+            return Ok(found.offset);
+        }
+        field.split('|').try_for_each(|f| self.check(|| DescriptorItem::Field(type_name.into(), f.into())))?;
+        Err(ContractError::NoField { type_name: type_name.into(), field: field.into() })
     }
 
     fn global(&self, name: &str) -> Result<(&str, &GlobalInfo), ContractError> {
-        let found = name.split('|').find_map(|n| self.globals.get_key_value(n));
-        found.map(|(n, g)| (n.as_str(), g)).ok_or_else(|| ContractError::NoGlobal { name: name.into() })
+        if let Some((name, global)) = name.split('|').find_map(|n| self.globals.get_key_value(n)) {
+            self.dispute(|| DescriptorItem::Global(name.clone()));
+            return Ok((name, global));
+        }
+        name.split('|').try_for_each(|n| self.check(|| DescriptorItem::Global(n.into())))?;
+        Err(ContractError::NoGlobal { name: name.into() })
     }
 
     /// A pointer global: the address of a variable or structure of the runtime.
@@ -302,8 +432,19 @@ impl Descriptor {
         }
     }
 
+    /// Whether what is written about a contract can be used.
+    ///
+    /// # Errors
+    /// [`ContractError::Unusable`].
+    pub(super) fn contract_usable(&self, name: &str) -> Result<(), ContractError> {
+        self.dispute(|| DescriptorItem::Contract(name.into()));
+        self.check(|| DescriptorItem::Contract(name.into()))
+    }
+
     /// The normalised version of a contract, where advertised.
     pub fn contract(&self, name: &str) -> Option<String> {
+        // Whether one is advertised may be all that is asked.
+        let _ = self.contract_usable(name);
         self.contracts.get(name).map(|c| json::contract_version(&c.version))
     }
 }

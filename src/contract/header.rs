@@ -139,12 +139,18 @@ pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, notes: &Collector
     Ok(parts)
 }
 
+/// The sub-descriptors that readers need; others are read where they can be.
+const NEEDED: &[&str] = &["GC"];
+
 /// Follows the sub-descriptors of `parts[parent]`, each with its own pointer data.
 pub fn children(memory: &Memory, parent: usize, depth: usize, limits: &Limits, notes: &Collector, parts: &mut Vec<Part>) {
     let Some(part) = parts.get(parent) else { return };
     let (header, subs) = (part.header, part.raw.sub_descriptors.clone());
     for (name, index) in subs {
         let note = |address: Addr, what: String| {
+            if !NEEDED.contains(&name.as_str()) {
+                return;
+            }
             notes.add(NoteKind::Descriptor, address, format!("sub-descriptor {name}: {what}"));
         };
         let Some(variable) = header.slot(memory, index) else {

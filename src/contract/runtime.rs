@@ -8,7 +8,7 @@ use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin};
 use super::gc_image;
 use super::header::{self, Header, HeaderError, Part};
-use super::json::RawValue;
+use super::json::{DescriptorItem, RawValue};
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
 use super::synthesis;
@@ -409,14 +409,17 @@ impl Opener<'_> {
                 let what = format!("unknown baseline {:?}: its contents are unknown", part.raw.baseline);
                 self.notes.add(NoteKind::Descriptor, part.header.address, what);
             }
-            for name in d.merge(&part.raw, origin, |i| part.header.slot(self.memory, i)) {
-                let what = format!("two descriptors define the {name}; using the later one");
-                self.notes.add(NoteKind::Descriptor, part.header.address, what);
+            for what in &part.raw.irregular {
+                self.notes.add(NoteKind::Descriptor, part.header.address, what.clone());
             }
+            d.merge(&part.raw, origin, |i| part.header.slot(self.memory, i));
         }
         // For runtimes whose descriptor omits these; unchanged since .NET 8.
         if let Some(mut common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {
-            common.raw.types.retain(|(name, _)| !d.types.contains_key(name));
+            common
+                .raw
+                .types
+                .retain(|(name, _)| !d.types.contains_key(name) && !d.unusable.contains_key(&DescriptorItem::Type(name.clone())));
             if !common.raw.types.is_empty() {
                 let (kind, name) = (OriginKind::Overlay, format!("overlay {}", common.section.name));
                 let origin = d.add_origin(Origin { kind, name, address: None, version: common.raw.version });

@@ -52,6 +52,9 @@ impl Contract {
 /// Why a contract is not read: for one that no reader reads in the version that is advertised.
 pub fn refusal(descriptor: &Descriptor, contract: &str) -> ContractError {
     let name = contract.to_string();
+    if let Err(e) = descriptor.contract_usable(contract) {
+        return e;
+    }
     let Some(info) = descriptor.contracts.get(contract) else { return ContractError::NotAdvertised { contract: name } };
     let (normalised, version) = (super::json::contract_version(&info.version), info.version.clone());
     if UNSUPPORTED.iter().any(|(known, versions)| *known == contract && versions.contains(&normalised.as_str())) {
@@ -61,12 +64,16 @@ pub fn refusal(descriptor: &Descriptor, contract: &str) -> ContractError {
     }
 }
 
+/// Whether there is a contract of this name among those that no reader reads.
+pub fn is_known(contract: &str) -> bool {
+    UNSUPPORTED.iter().any(|(known, _)| *known == contract)
+}
+
 /// Contracts of this floor. They hold facts about the runtime as a whole, all of them optional; no reader binds to them.
 pub const CONTRACTS: &[Contract] = &[Contract::optional("RuntimeInfo", &["1"]), Contract::optional("FeatureFlags", &["1"])];
 
 /// Contracts of .NET 9 to 11 in versions for which no reader was written.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
-    ("EcmaMetadata", &["2"]),
     ("RuntimeTypeSystem", &["n1"]),
     ("AuxiliarySymbols", &["1"]),
     ("CallingConvention", &["1"]),
@@ -77,6 +84,8 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("DebugInfo", &["1"]),
     ("Debugger", &["1"]),
     ("ExecutionManager", &["1", "2"]),
+    // Memory outside of the heap that holds references: answers about roots say that it is not read.
+    ("ExternalMemoryHandles", &["1"]),
     ("GCInfo", &["1"]),
     ("ManagedTypeSource", &["1"]),
     ("Notifications", &["1"]),
@@ -101,7 +110,7 @@ mod tests {
 
     fn with(contract: &str, version: &str) -> Descriptor {
         let mut d = Descriptor::default();
-        d.contracts.insert(contract.into(), ContractInfo { version: version.into(), origin: 0 });
+        std::sync::Arc::make_mut(&mut d.contracts).insert(contract.into(), ContractInfo { version: version.into(), origin: 0 });
         d
     }
 
@@ -111,8 +120,8 @@ mod tests {
         assert_eq!(GC.require(&with("GC", "1")), Ok(()));
         assert!(matches!(GC.require(&with("X", "1")), Err(ContractError::NotAdvertised { .. })));
         assert!(matches!(GC.require(&with("GC", "c99")), Err(ContractError::UnrecognisedVersion { .. })));
-        let metadata = Contract::optional("EcmaMetadata", &["1"]);
-        assert!(matches!(metadata.require(&with("EcmaMetadata", "c2")), Err(ContractError::Unsupported { .. })));
+        let log = Contract::optional("StressLog", &["1"]);
+        assert!(matches!(log.require(&with("StressLog", "c2")), Err(ContractError::Unsupported { .. })));
         let message = GC.require(&with("GC", "c99")).unwrap_err().to_string();
         assert!(message.contains("c99") && message.contains("newer gcdump"), "{message}");
     }

@@ -5,6 +5,8 @@
 //! and 10.0.12 differ), so they are read from the dump and never bundled. The result is the descriptor that a GC contract `c1`
 //! would publish.
 
+use std::sync::Arc;
+
 use super::dac_table::GcDacVars;
 use super::descriptor::{Descriptor, Origin};
 use super::json::RawDescriptor;
@@ -58,7 +60,7 @@ pub fn synthesise(
     }
     if !server {
         // The field exists only with server GC.
-        if let Some(info) = descriptor.types.get_mut("HeapSegment") {
+        if let Some(info) = Arc::make_mut(&mut descriptor.types).get_mut("HeapSegment") {
             info.fields.remove("Heap");
         }
         if let Some(card_table) = card_table {
@@ -104,7 +106,7 @@ fn publish_vars(
                 _ => memory.word(at),
             }?;
             match name.as_str() {
-                "GenerationSize" => descriptor.types.entry("Generation".into()).or_default().size = Some(number),
+                "GenerationSize" => Arc::make_mut(&mut descriptor.types).entry("Generation".into()).or_default().size = Some(number),
                 "TotalGenerationCount" => {
                     descriptor.set_number(name, number, origin);
                     descriptor.set_number("CFinalizeFillPointersLength", number.saturating_add(2), origin);

@@ -6,7 +6,7 @@
 
 use super::Gc;
 use super::layouts::CardTableInfoLayout;
-use crate::base::Addr;
+use crate::base::{Addr, NoteKind, Notes};
 use crate::memory::Window;
 
 /// Bits per word of the table.
@@ -45,6 +45,18 @@ impl Cards {
 }
 
 impl Gc {
+    /// Notes about what the card tables lack because the descriptor has it in a form that cannot be used.
+    pub fn card_losses(&self) -> Notes {
+        let d = self.descriptor.scope();
+        // Only asked for here: `cards` reads it again.
+        let _ = (CardTableInfoLayout::bind(&d), d.number("CardTableInfoSize"), d.pointer("BookkeepingStart"));
+        let mut notes = d.losses();
+        for e in self.places.unusable(Some(&["card_table"])) {
+            notes.add(NoteKind::Invalid, None, e.to_string());
+        }
+        notes
+    }
+
     /// The card tables.
     ///
     /// # Errors

@@ -36,6 +36,7 @@ pub struct FinalizerQueue {
 impl Reading<'_> {
     /// The finalization queue of every heap. Adds a note for each unreadable part.
     pub(super) fn finalizer_queues(&self) -> Vec<FinalizerQueue> {
+        self.note_unusable(Some(&["finalize_queue"]));
         self.facts.heaps.iter().map(|heap| self.finalizer_queue(*heap)).collect()
     }
 

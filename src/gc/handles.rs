@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use super::layouts::HandleLayouts;
 use super::{Gc, Reading};
-use crate::base::{Addr, AddrRange, NoteKind};
+use crate::base::{Addr, AddrRange, Answer, NoteKind};
 use crate::memory::ReadError;
 use crate::model::{FeatureSource, HandleKind, HandleModel, RegionListModel, RegionModel};
 
@@ -48,8 +48,8 @@ impl Gc {
     /// `GetSupportedHandleTypes`). .NET 11 publishes the features that are on, and no others (contract `FeatureFlags`). Up to
     /// .NET 10 only `FeatureCOMInterop` is published; ComWrappers are part of every build for Windows and Unix, the Java bridge
     /// of none but Android's (`clrfeatures.cmake`).
-    pub fn supported_handles(&self) -> (Vec<HandleKind>, FeatureSource) {
-        let d = &self.descriptor;
+    pub fn supported_handles(&self) -> Answer<(Vec<HandleKind>, FeatureSource)> {
+        let d = self.descriptor.scope();
         let on = |names: &[&str]| names.iter().any(|name| d.number(name).is_ok_and(|n| n != 0));
         let later = ["FeatureComWrappers", "FeatureObjCMarshal", "FeatureJavaMarshal"];
         let published = d.contract("FeatureFlags").is_some() || later.iter().any(|name| d.number(name).is_ok());
@@ -64,7 +64,8 @@ impl Gc {
             HandleKind::CrossReference => cross_reference,
             kind => ALWAYS.contains(kind),
         };
-        (self.handle_types().into_iter().filter(supported).collect(), source)
+        let kinds = self.handle_types().into_iter().filter(supported).collect();
+        Answer::new((kinds, source), d.losses())
     }
 }
 
@@ -72,6 +73,7 @@ impl Reading<'_> {
     /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read: their
     /// method tables are left to the caller.
     pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
+        self.notes.extend(&self.handle_losses);
         let Some(layouts) = &self.handles else {
             self.notes.add(NoteKind::Missing, None, "the descriptor does not describe handle tables");
             return 0;
@@ -256,7 +258,11 @@ impl Reading<'_> {
 
     /// Memory of all handle table segments.
     pub(super) fn handle_memory(&self) -> Vec<RegionModel> {
-        let Some(l) = &self.handles else { return Vec::new() };
+        self.notes.extend(&self.handle_losses);
+        let Some(l) = &self.handles else {
+            self.notes.add(NoteKind::Missing, None, "the descriptor does not describe handle tables");
+            return Vec::new();
+        };
         let tables = self.handle_tables(l);
         let segments = tables.into_iter().flat_map(|t| self.handle_segments(l, t));
         let region = |s: Addr| RegionModel {

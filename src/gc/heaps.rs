@@ -50,6 +50,7 @@ impl Reading<'_> {
     }
 
     pub(super) fn detail(&self, heap: HeapId) -> HeapDetail {
+        self.note_unusable(None);
         let p = &self.places;
         let at = |place: Option<Place>| place.and_then(|p| p.of(heap.address));
         let pointer = |place: Option<Place>, what: &str| {

@@ -242,12 +242,24 @@ macro_rules! places {
     ($($field:ident : $name:literal),* $(,)?) => {
         /// Locations of all per-heap items; `None` if this build lacks the item.
         pub(super) struct Places {
-            $(pub(super) $field: Option<Place>),*
+            $(pub(super) $field: Option<Place>,)*
+            /// Items that the descriptor has, but in a form that cannot be used, by field.
+            unusable: Vec<(&'static str, ContractError)>,
         }
 
         impl Places {
             pub(super) fn bind(d: &Descriptor, server: bool) -> Places {
-                Places { $($field: place(d, server, $name)),* }
+                let mut unusable = Vec::new();
+                $(let $field = place(d, server, $name).unwrap_or_else(|e| {
+                    unusable.push((stringify!($field), e));
+                    None
+                });)*
+                Places { $($field,)* unusable }
+            }
+
+            /// Those of `fields`, or of all, that cannot be used.
+            pub(super) fn unusable<'p>(&'p self, fields: Option<&'p [&str]>) -> impl Iterator<Item = &'p ContractError> {
+                self.unusable.iter().filter(move |(name, _)| fields.is_none_or(|f| f.contains(name))).map(|(_, e)| e)
             }
         }
     };
@@ -280,10 +292,20 @@ places! {
 
 /// Workstation globals are named like the server fields, prefixed with `GCHeap`. `OomData`, the arrays and the generation
 /// table are embedded: the *address* is the item (contract `GC` reads a pointer there, which is wrong in every dump measured).
-fn place(d: &Descriptor, server: bool, names: &str) -> Option<Place> {
-    if server {
-        return d.offset("GCHeap", names).ok().map(Place::Field);
+///
+/// # Errors
+/// [`ContractError::Unusable`].
+fn place(d: &Descriptor, server: bool, names: &str) -> Result<Option<Place>, ContractError> {
+    let found = if server {
+        d.offset("GCHeap", names).map(Place::Field)
+    } else {
+        let globals: Vec<String> = names.split('|').map(|n| format!("GCHeap{n}")).collect();
+        d.pointer(&globals.join("|")).map(Place::Global)
+    };
+    match found {
+        Ok(Place::Global(a)) if a.is_null() => Ok(None),
+        Ok(place) => Ok(Some(place)),
+        Err(e @ ContractError::Unusable { .. }) => Err(e),
+        Err(_) => Ok(None),
     }
-    let found = names.split('|').find_map(|n| d.pointer(&format!("GCHeap{n}")).ok());
-    found.filter(|a| !a.is_null()).map(Place::Global)
 }

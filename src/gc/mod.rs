@@ -33,7 +33,7 @@ pub use sweep::Sweep;
 pub(crate) use walk::min_object_size;
 pub use walk::{GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker};
 
-use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind};
+use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind, Notes};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -56,7 +56,11 @@ pub struct Gc {
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleLayouts>,
+    /// What `handles` lacks because the descriptor has it in a form that cannot be used.
+    handle_losses: Notes,
     records: Option<RecordLayouts>,
+    /// What `records` lacks for the same reason.
+    record_losses: Notes,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
@@ -90,23 +94,30 @@ impl Gc {
     /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor lacks an item required to
     /// read any heap.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Arc<Limits>) -> Result<Answer<Gc>, ContractError> {
-        Self::CONTRACT.require(descriptor)?;
+        let d = descriptor.scope();
+        Self::CONTRACT.require(&d)?;
         let notes = Collector::new();
-        let facts = Facts::read(memory, descriptor, &notes, limits)?;
-        Ok(notes.finish(Gc {
+        let facts = Facts::read(memory, &d, &notes, limits)?;
+        // Only answers about handles and single items lose something by what these lack.
+        let (of_handles, of_records) = (descriptor.scope(), descriptor.scope());
+        let gc = Gc {
             memory: Arc::clone(memory),
             descriptor: Arc::clone(descriptor),
             limits: Arc::clone(limits),
-            places: Places::bind(descriptor, facts.server),
-            segment: SegmentLayout::bind(descriptor)?,
-            generation: GenerationLayout::bind(descriptor)?,
-            generation_size: descriptor.size_of("Generation")?,
-            context: ContextLayout::bind(descriptor).ok(),
-            handles: HandleLayouts::bind(descriptor).ok(),
-            records: RecordLayouts::bind(descriptor).ok(),
-            objects: Objects::bind(memory, descriptor),
+            places: Places::bind(&descriptor.scope(), facts.server),
+            segment: SegmentLayout::bind(&d)?,
+            generation: GenerationLayout::bind(&d)?,
+            generation_size: d.size_of("Generation")?,
+            context: ContextLayout::bind(&d).ok(),
+            handles: HandleLayouts::bind(&of_handles).ok(),
+            records: RecordLayouts::bind(&of_records).ok(),
+            record_losses: of_records.losses(),
+            handle_losses: of_handles.losses(),
+            objects: Objects::bind(memory, &d),
             facts,
-        }))
+        };
+        notes.extend(&d.losses());
+        Ok(notes.finish(gc))
     }
 
     /// Kind and state of the GC.
@@ -147,8 +158,8 @@ impl Gc {
 
     /// Every allocation context that holds memory or has counted any: per thread, per generation; the global one always, where it
     /// is in the dump.
-    pub fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
-        self.read(|r| r.contexts(threads)).data
+    pub fn contexts(&self, threads: &[Thread]) -> Answer<Vec<AllocContextModel>> {
+        self.read(|r| r.contexts(threads))
     }
 
     /// Everything else the GC publishes about a heap (`GetHeapData`).
@@ -162,15 +173,17 @@ impl Gc {
     }
 
     fn read<T>(&self, read: impl FnOnce(&Reading<'_>) -> T) -> Answer<T> {
-        let reading = Reading { gc: self, notes: Collector::new() };
+        let reading = Reading { gc: self, descriptor: self.descriptor.scope(), notes: Collector::new() };
         let data = read(&reading);
+        reading.notes.extend(&reading.descriptor.losses());
         reading.notes.finish(data)
     }
 }
 
-/// One read in progress: the GC and the notes collected so far.
+/// One read in progress: the GC, the descriptor in a scope of its own, and the notes collected so far.
 struct Reading<'g> {
     gc: &'g Gc,
+    descriptor: Arc<Descriptor>,
     notes: Collector,
 }
 
@@ -186,11 +199,18 @@ impl Deref for Reading<'_> {
 const FEW_HEAPS: usize = 8;
 
 impl Reading<'_> {
+    /// Notes the items of `places` that the descriptor has in a form that cannot be used; of all for `None`.
+    fn note_unusable(&self, places: Option<&[&str]>) {
+        for e in self.places.unusable(places) {
+            self.notes.add(NoteKind::Invalid, None, e.to_string());
+        }
+    }
+
     /// Reads `what` of each heap. A wrong number of heaps makes thousands of them, all damaged: a few tell as much.
     fn each_heap<T>(&self, what: &str, mut read: impl FnMut(&Reading<'_>, HeapId) -> T) -> Vec<T> {
         let (mut damaged, mut further) = (0usize, 0usize);
         let mut one = |heap: &HeapId| {
-            let reading = Reading { gc: self.gc, notes: Collector::new() };
+            let reading = Reading { gc: self.gc, descriptor: Arc::clone(&self.descriptor), notes: Collector::new() };
             let data = read(&reading, *heap);
             let notes = reading.notes.into_notes();
             if notes.complete() || damaged < FEW_HEAPS {

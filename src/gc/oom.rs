@@ -10,6 +10,7 @@ impl Reading<'_> {
     /// The failure recorded by each heap.
     pub(super) fn oom(&self) -> Vec<OomModel> {
         let mut heaps = Vec::new();
+        self.note_unusable(Some(&["oom"]));
         match (OomLayout::bind(&self.descriptor), self.places.oom) {
             (Ok(layout), Some(place)) => {
                 let read = self.each_heap("out-of-memory histories", |reading, heap| {

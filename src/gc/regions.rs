@@ -17,6 +17,7 @@ impl Reading<'_> {
     /// All lists in turn.
     pub(super) fn regions(&self) -> Vec<RegionModel> {
         let mut out = Vec::new();
+        self.note_unusable(Some(&["free_regions", "freeable_soh", "freeable_uoh"]));
         let d = &self.descriptor;
         let kinds = d.number("CountFreeRegionKinds").unwrap_or(0).min(16);
         let stride = d.size_of("RegionFreeList").ok();

@@ -66,6 +66,7 @@ impl Reading<'_> {
     /// Every segment of every heap, once, ordered by heap and generation.
     pub(super) fn segments(&self) -> Vec<SegmentModel> {
         let mut seen = HashSet::new();
+        self.note_unusable(Some(&["generation_table", "ephemeral_segment", "alloc_allocated"]));
         let lists = self.each_heap("generation tables", |reading, heap| reading.lists(heap));
         let lists: Vec<List> = lists.into_iter().flatten().collect();
         let out = self.each_heap("segment lists", |reading, heap| {
@@ -91,6 +92,13 @@ impl Reading<'_> {
             let at = place?.of(heap.address)?;
             self.needed(&format!("heap {}: {what}", heap.index), self.memory.ptr(at))
         };
+        // Every runtime has both. Without them nobody knows where the objects of the youngest segment end.
+        for (place, what) in [(self.places.ephemeral_segment, "ephemeral segment"), (self.places.alloc_allocated, "end of allocation")] {
+            if place.is_none() {
+                let what = format!("heap {}: the descriptor does not give the address of its {what}", heap.index);
+                self.notes.add(NoteKind::Missing, None, what);
+            }
+        }
         Youngest {
             ephemeral: pointer(self.places.ephemeral_segment, "ephemeral segment"),
             alloc_allocated: pointer(self.places.alloc_allocated, "end of allocation"),

@@ -37,8 +37,19 @@ pub struct ContractsReport {
     pub types: Vec<TypeModel>,
     /// Globals.
     pub globals: Vec<GlobalModel>,
+    /// Types, fields, globals and contracts that are in the descriptor but cannot be used.
+    pub unusable: Vec<UnusableModel>,
     /// Self-checks of the descriptor against the dump.
     pub checks: Vec<CheckModel>,
+}
+
+/// An item that is in the descriptor but cannot be used.
+#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+pub struct UnusableModel {
+    /// What it is: `field Thread.State`.
+    pub item: String,
+    /// What is wrong with it.
+    pub reason: String,
 }
 
 /// A source of the merged descriptor.
@@ -65,6 +76,10 @@ named_enum! {
         UnrecognisedVersion = "unrecognised-version",
         /// Known version that is not supported.
         KnownButUnsupported = "known-but-unsupported",
+        /// A contract that this gcdump does not know: no command needs it.
+        NotNeeded = "not-needed",
+        /// What the descriptor says of it cannot be used.
+        Unusable = "unusable",
     }
 }
 

@@ -35,8 +35,8 @@ pub struct ExceptionModel {
 pub struct FrameModel {
     /// Instruction pointer as stored in the exception.
     pub ip: Addr,
-    /// Stack pointer.
-    pub sp: Addr,
+    /// Stack pointer; `null` where the runtime does not publish it (.NET 11).
+    pub sp: Option<Addr>,
     /// Method: `Lab.Program.Main(System.String[])`, or `lab!0x06000001` without metadata; `null` if unknown.
     pub method: Option<String>,
     /// Address of the `MethodDesc`.

@@ -23,6 +23,8 @@ named_enum! {
         Static = "static",
         /// A static field of one thread.
         ThreadStatic = "thread-static",
+        /// Memory outside of the heap that the runtime registered as holding references (.NET 11). Not read: only whether there is any.
+        ExternalMemory = "external-memory",
         /// A word on a thread stack that points to an object; may be stale.
         Stack = "stack",
         /// A thread register that points to an object; may be stale.

@@ -1,11 +1,12 @@
 //! Type and field names for answers: computed once per method table, and never a reason to fail.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use super::Runtime;
-use crate::base::{Addr, Answer, Collector, NoteKind};
+use crate::base::{Addr, Answer, Collector, NoteKind, Notes};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
@@ -27,6 +28,12 @@ type Paths = FxHashMap<(Addr, u64), Option<Arc<str>>>;
 pub struct Namer {
     names: Option<Arc<TypeNames>>,
     types: Result<Arc<Types>, ContractError>,
+    /// Why there are no names.
+    nameless: Option<String>,
+    /// What names lack, and what types lack if they are asked for.
+    name_losses: Notes,
+    type_losses: Notes,
+    types_used: AtomicBool,
     paths: Mutex<Paths>,
     memory: Arc<Memory>,
     /// Modules used to build the graph, for answers about it.
@@ -38,8 +45,19 @@ impl Namer {
     pub(crate) fn new(runtime: &Runtime) -> Namer {
         let memory = runtime.memory();
         let names = runtime.type_names().map(|names| Arc::new(names.for_answer()));
-        let types = names.clone().and_then(|names| Types::new(memory, runtime.descriptor(), names, runtime.limits()).map(Arc::new));
-        Namer { names: names.ok(), types, paths: Mutex::default(), memory: Arc::clone(memory), more: Mutex::default() }
+        let scope = runtime.descriptor().scope();
+        let types = names.clone().and_then(|names| Types::new(memory, &scope, names, runtime.limits()).map(Arc::new));
+        Namer {
+            nameless: names.as_ref().err().map(ToString::to_string),
+            names: names.ok(),
+            types,
+            name_losses: runtime.name_losses().clone(),
+            type_losses: scope.losses(),
+            types_used: AtomicBool::new(false),
+            paths: Mutex::default(),
+            memory: Arc::clone(memory),
+            more: Mutex::default(),
+        }
     }
 
     /// The type names; `None` if the descriptor lacks the layouts.
@@ -47,17 +65,23 @@ impl Namer {
         self.names.as_ref()
     }
 
+    /// Notes about what types and fields lack because of the descriptor.
+    pub(crate) fn type_losses(&self) -> &Notes {
+        &self.type_losses
+    }
+
     /// The types with their fields.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor lacks the layouts.
     pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
+        self.types_used.store(true, Ordering::Relaxed);
         self.types.as_ref().map_err(Clone::clone)
     }
 
     /// The field layouts, if described.
     pub fn fields(&self) -> Option<&Fields> {
-        self.types.as_ref().ok().map(|t| t.fields())
+        self.types().ok().map(|t| t.fields())
     }
 
     /// Modules that supplied names, by address.
@@ -121,7 +145,7 @@ impl Namer {
     }
 
     fn find_path(&self, mt: Addr, offset: u64, depth: u32) -> Option<String> {
-        let types = self.types.as_ref().ok()?;
+        let types = self.types().ok()?;
         let fields = types.instance_fields(mt)?;
         let mut instance = fields.iter().filter(|f| f.storage == Storage::Instance);
         // Fields may overlap in unions: take the last one that begins at or before the offset.
@@ -140,7 +164,7 @@ impl Namer {
     /// The text of the string field `field` of the object at `object` with this method table.
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
         const LONGEST: u32 = 1024;
-        let types = self.types.as_ref().ok()?;
+        let types = self.types().ok()?;
         let offset = types.fields().offset(self.names.as_ref()?, method_table, field)?;
         let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
         types.strings().until_nul(text, LONGEST)
@@ -148,6 +172,13 @@ impl Namer {
 
     /// Notes names taken from unproven files, and names missing for lack of metadata.
     pub(crate) fn note(&self, notes: &Collector) {
+        notes.extend(&self.name_losses);
+        if let Some(why) = &self.nameless {
+            notes.add(NoteKind::NoMetadata, None, format!("types have no names: {why}"));
+        }
+        if self.types_used.load(Ordering::Relaxed) {
+            notes.extend(&self.type_losses);
+        }
         note_modules(&self.modules(), notes);
         for (at, what) in self.types.iter().flat_map(|t| t.loader().cycles()) {
             notes.add(NoteKind::LimitHit, at, format!("{what} has a cycle or exceeds its limit"));

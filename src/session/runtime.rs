@@ -6,7 +6,7 @@ use super::dump::Process;
 use super::heap::Parts;
 use super::readers::Readers;
 use super::{Error, Heap, Namer};
-use crate::base::{Answer, Collector, Limits, Progress};
+use crate::base::{Answer, Collector, Limits, NoteKind, Notes, Progress};
 use crate::clr::fields::Types;
 use crate::clr::threads::{Thread, Threads};
 use crate::clr::type_names::TypeNames;
@@ -16,6 +16,8 @@ use crate::gc::{Collections, Gc};
 use crate::memory::{FileSearch, Memory};
 
 type Bound<T> = OnceLock<Result<T, ContractError>>;
+/// The names of types, with what they lack because of the descriptor.
+type Named = (Result<Arc<TypeNames>, ContractError>, Notes);
 
 #[derive(Debug)]
 struct Inner {
@@ -23,7 +25,7 @@ struct Inner {
     description: Description,
     gc: Bound<Arc<Answer<Gc>>>,
     threads: Bound<Answer<Vec<Thread>>>,
-    names: Bound<Arc<TypeNames>>,
+    names: OnceLock<Named>,
     heap: Bound<Arc<Parts>>,
     readers: Bound<Readers>,
 }
@@ -115,6 +117,18 @@ impl Runtime {
         self.threads().map_or(&[], |list| list.data.as_slice())
     }
 
+    /// Notes about allocation contexts of threads that are lost with the thread list or because of the descriptor.
+    pub(crate) fn context_losses(&self) -> Notes {
+        self.thread_reader().map_or_else(
+            |e| {
+                let mut notes = Notes::new();
+                notes.add(NoteKind::Missing, None, format!("the allocation contexts of the threads cannot be read: {e}"));
+                notes
+            },
+            |reader| reader.context_losses().clone(),
+        )
+    }
+
     /// Reader of the thread list.
     ///
     /// # Errors
@@ -125,11 +139,20 @@ impl Runtime {
 
     /// Type names, bound once: every [`Namer`] shares its module cache.
     pub(crate) fn type_names(&self) -> Result<&Arc<TypeNames>, ContractError> {
-        let bind = || {
-            let search = Some(self.search().clone());
-            TypeNames::new(self.memory(), self.descriptor(), self.file().facts.os, search, self.limits()).map(Arc::new)
-        };
-        bound(&self.inner.names, bind)
+        self.named().0.as_ref().map_err(Clone::clone)
+    }
+
+    /// Notes about what names lack because of the descriptor.
+    pub(crate) fn name_losses(&self) -> &Notes {
+        &self.named().1
+    }
+
+    fn named(&self) -> &Named {
+        self.inner.names.get_or_init(|| {
+            let (scope, search) = (self.descriptor().scope(), Some(self.search().clone()));
+            let names = TypeNames::new(self.memory(), &scope, self.file().facts.os, search, self.limits()).map(Arc::new);
+            (names, scope.losses())
+        })
     }
 
     /// Types with their fields.

@@ -37,7 +37,7 @@ impl Bound {
 }
 
 /// The static fields of all types and of `more`.
-fn all(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>, more: &[Addr], thread_statics: bool) -> StaticsReport {
+fn all(memory: &Arc<Memory>, d: &Arc<Descriptor>, types: &Arc<Types>, more: &[Addr], thread_statics: bool) -> StaticsReport {
     let values = Values::new(types, ValueLimits::default());
     let statics = Statics::new(memory, d, types);
     let threads = Threads::bind(memory, d, &Limits::default()).unwrap().list();

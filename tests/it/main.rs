@@ -26,6 +26,7 @@ mod cli;
 mod corpus;
 mod damage;
 mod damage_real;
+mod descriptor;
 mod diff;
 mod docs;
 mod exact_roots;

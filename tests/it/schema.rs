@@ -376,10 +376,15 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
             let last = ["totals", "coverage"].map(|kind| records(kind, [data[kind].clone()], &json!({})));
             [all("finding", "findings"), all("count", "summary"), all("unavailable", "unavailable"), last.concat()].concat()
         }
-        "contracts" => {
-            [all("origin", "origins"), all("contract", "contracts"), all("type", "types"), all("global", "globals"), all("check", "checks")]
-                .concat()
-        }
+        "contracts" => [
+            all("origin", "origins"),
+            all("contract", "contracts"),
+            all("type", "types"),
+            all("unusable", "unusable"),
+            all("global", "globals"),
+            all("check", "checks"),
+        ]
+        .concat(),
         other => panic!("no records known of {other}"),
     }
 }

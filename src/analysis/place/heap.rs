@@ -79,8 +79,13 @@ impl Finder<'_> {
             let kind = if free { PlaceKind::Free } else { PlaceKind::Object };
             return Some(WhereReport { kind, text, offset, object: Some(object), ..report });
         }
-        let context =
-            self.heap.gc().contexts(self.heap.runtime().threads_if_any()).into_iter().find(|c| c.pointer <= address && address < c.limit);
+        let context = self
+            .heap
+            .gc()
+            .contexts(self.heap.runtime().threads_if_any())
+            .data
+            .into_iter()
+            .find(|c| c.pointer <= address && address < c.limit);
         if let Some(c) = context {
             let owner = c.owner_id.map_or_else(String::new, |id| format!(" {id}"));
             let text = format!("allocation context of {}{owner}, {home}", c.owner);
@@ -115,7 +120,9 @@ impl Finder<'_> {
             self.notes.add(NoteKind::Missing, None, what);
         }
         let values = Values::new(types, ValueLimits::default());
-        let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
+        let d = runtime.descriptor().scope();
+        let statics = Statics::new(runtime.memory(), &d, types);
+        self.notes.extend(&d.losses());
         let reader = StaticsReader::new(types, &values, &statics, runtime.threads_if_any());
         [false, true].into_iter().find_map(|thread_statics| {
             let report = reader.all(&[], &StaticsQuery { pattern: None, thread_statics, everything: true });

@@ -78,7 +78,7 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
     if !stopped && next < segment.allocated {
         keep(gap(next, segment.allocated), &mut rows);
     }
-    let contexts = heap.gc().contexts(heap.runtime().threads_if_any());
+    let contexts = heap.gc().contexts(heap.runtime().threads_if_any()).data;
     let mut rows: Vec<NearRow> = rows.into();
     for row in &mut rows {
         let free = row.kind == NearKind::Free;

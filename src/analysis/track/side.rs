@@ -175,7 +175,9 @@ impl<I: Index + Send + Sync> Side<I> {
     pub(super) fn read(heap: &Heap, notes: &Collector) -> Result<Side<I>, Error> {
         let starts = Arc::clone(notes.with(heap.starts()));
         let runtime = heap.runtime();
-        let headers = Headers::bind(heap.memory(), runtime.descriptor(), heap.limits()).ok();
+        let d = runtime.descriptor().scope();
+        let headers = Headers::bind(heap.memory(), &d, heap.limits()).ok();
+        notes.extend(&d.losses());
         let walker = heap.walker();
         let walked = walker.walk_once(heap.progress(), || Reader {
             starts: &starts,

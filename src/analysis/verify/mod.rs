@@ -54,6 +54,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let threads = runtime.threads_if_any();
     let all_threads = runtime.threads().is_ok_and(|list| list.complete());
     let mut heap = notes.take(Walker::new(gc, threads)?);
+    notes.extend(&runtime.context_losses());
     let mut totals = VerifyTotals::default();
     let mut unavailable = Unavailable::default();
     let mut structural = Sink::new(query.top, None);
@@ -101,7 +102,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let bad = [FindingId::ContextBadBounds, FindingId::ContextOutsideGen0, FindingId::ContextOverlap];
         let all_contexts = all_threads && !bad.iter().any(|id| structural.counts().contains_key(id));
         let map = HeapMap { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all, all_contexts };
-        let tools = tools(runtime, map, all_threads, &mut unavailable)?;
+        let tools = tools(runtime, map, all_threads, &mut unavailable, &notes)?;
         let mut found = Findings { sink: &mut sink, totals: &mut totals, unavailable: &mut unavailable, notes: &notes };
         objects(runtime, &tools, &mut found)?;
     }
@@ -143,9 +144,17 @@ struct Findings<'v> {
 }
 
 /// The input of the object checks; missing parts are added to `unavailable`.
-fn tools<'h>(runtime: &'h Runtime, map: HeapMap<'h>, all_threads: bool, unavailable: &mut Unavailable) -> Result<Tools<'h>, Error> {
+fn tools<'h>(
+    runtime: &'h Runtime,
+    map: HeapMap<'h>,
+    all_threads: bool,
+    unavailable: &mut Unavailable,
+    notes: &Collector,
+) -> Result<Tools<'h>, Error> {
     let (gc, threads) = (runtime.gc()?, runtime.threads_if_any());
-    let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
+    let d = runtime.descriptor().scope();
+    let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
+    notes.extend(&d.losses());
     let sync_end = headers.as_ref().and_then(Headers::sync_end);
     if sync_end.is_none() {
         let why = if headers.is_none() {
@@ -160,6 +169,7 @@ fn tools<'h>(runtime: &'h Runtime, map: HeapMap<'h>, all_threads: bool, unavaila
     if known.is_none() {
         unavailable.add(VerifyCheck::ThinLocks, "the managed threads are not all known");
     }
+    notes.extend(&gc.card_losses());
     let cards = gc.cards().map_err(|why| unavailable.add(VerifyCheck::Cards, why)).ok();
     let sweep = gc.sweep().and_then(|s| s.map_err(|why| unavailable.add(VerifyCheck::Sweep, why)).ok());
     let ages = map.heap.segments().iter().map(|s| Age::of(s.generation)).collect();

@@ -105,7 +105,7 @@ fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
 /// Checks the allocation contexts of the threads and the global one. Those of generations are valid only during a
 /// collection.
 pub(super) fn contexts(gc: &Gc, threads: &[Thread], segments: &[SegmentModel], all: bool, sink: &mut Sink, totals: &mut VerifyTotals) {
-    let mut contexts = gc.contexts(threads);
+    let mut contexts = gc.contexts(threads).data;
     contexts.retain(|c| c.owner != ContextOwner::Generation && !c.pointer.is_null());
     contexts.sort_by_key(|c| (c.pointer, c.limit));
     let mut before: Option<(Addr, Addr)> = None;

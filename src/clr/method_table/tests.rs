@@ -64,10 +64,10 @@ fn net8() -> Descriptor {
     for (name, offset) in fields {
         d.set_field("MethodTable", name, offset, 0);
     }
-    d.types.get_mut("MethodTable").unwrap().size = Some(64);
+    Arc::make_mut(&mut d.types).get_mut("MethodTable").unwrap().size = Some(64);
     d.set_field("EEClass", "MethodTable", 16, 0);
     for contract in ["RuntimeTypeSystem", "Object"] {
-        d.contracts.insert(contract.into(), ContractInfo { version: "c1".into(), origin: 0 });
+        Arc::make_mut(&mut d.contracts).insert(contract.into(), ContractInfo { version: "c1".into(), origin: 0 });
     }
     d
 }
@@ -153,8 +153,8 @@ fn categories_of_real_types() {
 fn an_unknown_version_of_the_contract_is_refused_although_the_layout_fits() {
     let memory = memory_of(table(0, 0, 7, 4, &[]));
     let mut d = net8();
-    d.contracts.insert("RuntimeTypeSystem".into(), ContractInfo { version: "c99".into(), origin: 0 });
+    Arc::make_mut(&mut d.contracts).insert("RuntimeTypeSystem".into(), ContractInfo { version: "c99".into(), origin: 0 });
     assert!(matches!(MethodTables::bind(&memory, &d), Err(ContractError::UnrecognisedVersion { .. })));
-    d.contracts.clear();
+    Arc::make_mut(&mut d.contracts).clear();
     assert!(matches!(MethodTables::bind(&memory, &d), Err(ContractError::NotAdvertised { .. })));
 }

@@ -165,8 +165,9 @@ struct Reader {
 }
 
 impl Modules {
-    /// The contract of saved metadata; .NET 8 does not advertise it.
-    pub const METADATA: Contract = Contract::optional("EcmaMetadata", &["1"]);
+    /// The contract of saved metadata; .NET 8 does not advertise it. Version 2 differs in metadata that is being edited, which is
+    /// not read: "Version 2 retains the read-only and saved-copy behavior of version 1" (contract `EcmaMetadata`).
+    pub const METADATA: Contract = Contract::optional("EcmaMetadata", &["1", "2"]);
 
     /// Binds to a runtime. `search`: where to find module files; `None` for nowhere. Offsets missing from the descriptor leave
     /// the corresponding data absent.

@@ -80,6 +80,11 @@ impl Statics {
         Statics { memory: Arc::clone(memory), types: Arc::clone(types), bases }
     }
 
+    /// Whether the descriptor says where static fields are.
+    pub fn is_described(&self) -> bool {
+        self.bases.is_some()
+    }
+
     /// The location of a static field; for thread statics use [`Statics::of_thread`].
     pub fn place(&self, info: &MethodTableInfo, field: &Field) -> StaticPlace {
         match field.storage {

@@ -91,6 +91,11 @@ impl Overlay {
             overlay: Section,
         }
         let raw = json::parse(text)?;
+        // An overlay is written by hand: what cannot be used in it is a mistake, not news.
+        let wrong = raw.unusable.iter().map(|(item, why)| format!("{item}: {why}")).chain(raw.irregular.iter().cloned()).next();
+        if let Some(wrong) = wrong {
+            return Err(JsonError::Malformed(wrong).into());
+        }
         let section: WithSection = serde_json::from_slice(text).map_err(|e| OverlayError::Section(e.to_string()))?;
         Ok(Overlay { section: section.overlay, raw, given })
     }

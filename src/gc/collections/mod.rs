@@ -31,6 +31,7 @@ impl Gc {
     pub fn collections(&self, image: &Image) -> Answer<Option<Collections>> {
         let notes = Collector::new();
         image.writable.iter().for_each(|range| self.memory.scan(*range));
+        notes.extend(&self.record_losses);
         let Some(layouts) = &self.records else { return notes.finish(None) };
         let search = Search { gc: self, layouts, image };
         let (found, lacking) = search.collections().map_or((None, true), |(found, lacking)| (Some(found), lacking));

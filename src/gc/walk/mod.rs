@@ -159,12 +159,13 @@ impl Walker {
     /// # Errors
     /// [`ContractError`] if the descriptor lacks the items needed to size objects.
     pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
-        let Answer { data: segments, notes } = gc.segments();
+        let Answer { data: segments, mut notes } = gc.segments();
+        let d = gc.descriptor.scope();
         let segments: IndexVec<SegmentIndex, SegmentModel> = segments.into();
         let (by_address, refused) = order(&segments, &gc.memory);
         let walker = Walker {
             memory: Arc::clone(&gc.memory),
-            tables: MethodTables::bind(&gc.memory, &gc.descriptor)?,
+            tables: MethodTables::bind(&gc.memory, &d)?,
             holes: segments.iter().any(|s| {
                 let objects = AddrRange::new(s.start, s.allocated);
                 gc.memory.captured(objects) < objects.len()
@@ -173,10 +174,11 @@ impl Walker {
             segments,
             by_address,
             refused,
-            contexts: usable(&gc.contexts(threads)),
+            contexts: usable(&gc.contexts(threads).data),
             unmask: gc.objects.as_ref().map_err(Clone::clone)?.unmask(),
             moving: gc.facts.structures_valid == Some(false),
         };
+        notes.extend(&d.losses());
         Ok(Answer::new(walker, notes))
     }
 

@@ -106,6 +106,12 @@ impl Report for ContractsReport {
         }
         to.lines(self.types.iter().map(type_line));
         to.records("type", &self.types);
+        if !self.unusable.is_empty() {
+            to.gap();
+            to.line("Not usable:");
+        }
+        to.lines(self.unusable.iter().map(|u| format!("  {}: {}", u.item, u.reason)));
+        to.records("unusable", &self.unusable);
         to.gap_if(!self.globals.is_empty());
         to.table(Table::records("global", &self.globals, global_columns()).shown(!self.globals.is_empty()));
         if !self.checks.is_empty() {

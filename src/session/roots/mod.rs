@@ -219,6 +219,10 @@ impl Roots {
 fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
     let (runtime, gc) = (heap.runtime(), heap.gc());
     let threads = runtime.threads().map(|list| notes.with(list)).map_err(|e| e.to_string());
+    match runtime.thread_reader() {
+        Ok(reader) => notes.extend(reader.losses()),
+        Err(e) => notes.add(NoteKind::Missing, None, format!("threads cannot be read: {e}")),
+    }
     let trouble = runtime.threads().ok().and_then(|list| first_loss(&list.notes));
     let list = threads.clone().map_or(&[][..], Vec::as_slice);
     let mut roots = Roots {
@@ -243,6 +247,9 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     if options.wants(RootKind::Static) || options.wants(RootKind::ThreadStatic) {
         statics::static_roots(runtime, namer, options, notes, &mut roots);
     }
+    if options.wants(RootKind::ExternalMemory) {
+        external_memory(runtime, notes, &mut roots);
+    }
     if options.needs_index() {
         let of_stacks = Collector::new();
         stacks::stack_roots(heap, list, options, &of_stacks, &mut roots);
@@ -257,6 +264,28 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     roots.roots.sort_by_key(|r| order(r.kind));
     roots.coverage.sort_by_key(|c| order(c.kind));
     roots
+}
+
+/// Covers memory outside of the heap that holds references, where the runtime can have any (contract `ExternalMemoryHandles`:
+/// the global is the address of the head of a list). Its references are not read, so that the answer is partial unless the list
+/// is empty.
+fn external_memory(runtime: &Runtime, notes: &Collector, roots: &mut Roots) {
+    const NAME: &str = "ExternalMemoryHandles";
+    let d = runtime.descriptor();
+    if !d.contracts.contains_key(NAME) && !d.globals.contains_key(NAME) {
+        return;
+    }
+    let why = match d.pointer(NAME).map(|at| runtime.memory().ptr(at)) {
+        Ok(Ok(head)) if head.is_null() => {
+            roots.cover(RootKind::ExternalMemory, CoverageKind::Complete, None);
+            return;
+        }
+        Ok(Ok(_)) => "the runtime registered memory outside of the heap that holds references, which this gcdump does not read".to_string(),
+        Ok(Err(e)) => format!("memory outside of the heap that holds references: {e}"),
+        Err(e) => format!("memory outside of the heap that holds references: {e}"),
+    };
+    notes.add(NoteKind::Missing, None, why.clone());
+    roots.cover(RootKind::ExternalMemory, CoverageKind::Unavailable, Some(why));
 }
 
 /// The threads with their indices in [`Roots::threads`].

@@ -10,6 +10,7 @@ use crate::session::{Namer, Runtime, StaticsQuery, StaticsReader};
 /// Adds a root for every reference in a static field, including those in structures.
 pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptions, notes: &Collector, roots: &mut Roots) {
     let threads = runtime.threads_if_any();
+    notes.extend(namer.type_losses());
     let types = match namer.types() {
         Ok(types) => types,
         Err(e) => {
@@ -19,9 +20,18 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
             return;
         }
     };
-    let (memory, d) = (runtime.memory(), runtime.descriptor());
+    let (memory, d) = (runtime.memory(), runtime.descriptor().scope());
     let values = Values::new(types, ValueLimits::default());
-    let statics = Statics::new(memory, d, types);
+    let statics = Statics::new(memory, &d, types);
+    notes.extend(&d.losses());
+    if !statics.is_described() {
+        let why = "the descriptor does not describe where static fields are";
+        notes.add(NoteKind::Missing, None, why);
+        for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
+            roots.cover(kind, CoverageKind::Unavailable, Some(why.into()));
+        }
+        return;
+    }
     let reader = StaticsReader::new(types, &values, &statics, threads);
     for (kind, thread_statics) in [(RootKind::Static, false), (RootKind::ThreadStatic, true)] {
         if !options.wants(kind) {

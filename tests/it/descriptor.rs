@@ -1,0 +1,321 @@
+//! A real descriptor, changed in every item: what no reader reads may be anything, and what one reads is missed only by the
+//! commands of the table `descriptor/needs.txt`.
+//!
+//! Each change is made to the text alone, to see that all other items stay as they are. Commands are asked where an item is gone
+//! or cannot be used: all items that no command needs at once, and the others one after the other.
+//! `GCDUMP_BLESS=1 cargo test --test it descriptor::` writes the table anew.
+
+mod asked;
+mod process;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::common::{self, cases};
+use asked::{Asked, Outcome};
+use gcdump::Dump;
+use gcdump::analysis::{ContractsQuery, ExceptionsQuery, RootsQuery, contracts, exceptions, roots};
+use gcdump::internals::contract::{DescriptorItem, Overlay, RawDescriptor, parse_descriptor};
+use gcdump::model::{CoverageKind, HeapExceptionModel, RootKind};
+use process::Process;
+use text::{Change, Text};
+
+/// What is left of a descriptor, in a form that does not depend on the order of its text.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Content {
+    fields: BTreeMap<(String, String), u64>,
+    sizes: BTreeMap<String, Option<u64>>,
+    globals: BTreeMap<String, String>,
+    contracts: BTreeMap<String, String>,
+    children: BTreeMap<String, u64>,
+    unusable: BTreeSet<DescriptorItem>,
+}
+
+fn content(raw: &RawDescriptor) -> Content {
+    let fields = raw.types.iter().flat_map(|(t, raw)| raw.fields.iter().map(move |(f, offset, _)| ((t.clone(), f.clone()), *offset)));
+    Content {
+        fields: fields.collect(),
+        sizes: raw.types.iter().map(|(t, raw)| (t.clone(), raw.size)).collect(),
+        globals: raw.globals.iter().map(|(g, raw)| (g.clone(), format!("{:?}", raw.value))).collect(),
+        contracts: raw.contracts.iter().cloned().collect(),
+        children: raw.sub_descriptors.iter().cloned().collect(),
+        unusable: raw.unusable.iter().map(|u| u.0.clone()).collect(),
+    }
+}
+
+impl Content {
+    fn without(&self, item: &DescriptorItem) -> Content {
+        let mut rest = self.clone();
+        match item {
+            DescriptorItem::Type(t) => {
+                rest.sizes.remove(t);
+                rest.fields.retain(|(of, _), _| of != t);
+            }
+            DescriptorItem::Size(t) => rest.sizes.insert(t.clone(), None).map_or((), drop),
+            DescriptorItem::Field(t, f) => drop(rest.fields.remove(&(t.clone(), f.clone()))),
+            DescriptorItem::Global(g) => drop(rest.globals.remove(g)),
+            DescriptorItem::Contract(c) => drop(rest.contracts.remove(c)),
+        }
+        rest
+    }
+}
+
+#[test]
+fn a_change_to_one_item_leaves_all_others() {
+    let process = Process::open();
+    let mut variants = 0;
+    for text in process.texts() {
+        let whole = content(&parse_descriptor(text.print().as_bytes()).unwrap());
+        assert!(whole.unusable.is_empty());
+        assert_eq!(content(&parse_descriptor(text.print_reversed().as_bytes()).unwrap()), whole);
+        let step = cases(7, 1);
+        for (i, item) in text.items().into_iter().enumerate() {
+            for (j, change) in Change::of(&item).iter().enumerate() {
+                variants += 1;
+                if (i + j) % step != 0 {
+                    continue;
+                }
+                let mut changed = text.clone();
+                changed.change(&item, change);
+                let found = content(&parse_descriptor(changed.print().as_bytes()).unwrap());
+                let mut expected = if change.keeps() { whole.clone() } else { whole.without(&item) };
+                if change.is_unusable() {
+                    expected.unusable.insert(item.clone());
+                }
+                if let Some(added) = change.added(&item) {
+                    assert_ne!(found, expected, "{item}: {change:?} added nothing");
+                    let found = if matches!(item, DescriptorItem::Size(_)) { found } else { found.without(&added) };
+                    let found = if let DescriptorItem::Size(t) = &item {
+                        found.without(&DescriptorItem::Field(t.clone(), text::ADDED.into()))
+                    } else {
+                        found
+                    };
+                    assert_eq!(found, expected, "{item}: {change:?}");
+                } else {
+                    assert_eq!(found, expected, "{item}: {change:?}");
+                }
+            }
+        }
+    }
+    assert!(variants > 5_000, "{variants}");
+}
+
+/// Items of which the commands may be asked one by one: an item is gone, or it cannot be used.
+const KINDS: [Change; 2] = [Change::Remove, Change::Value("-8")];
+
+/// The change of that kind to this item.
+fn of_kind<'c>(kind: &'c Change, item: &DescriptorItem) -> &'c Change {
+    match (kind, item) {
+        (Change::Remove, _) | (_, DescriptorItem::Size(_) | DescriptorItem::Field(..)) => kind,
+        _ => &Change::Value("null"),
+    }
+}
+
+fn change_all<'c>(text: &mut Text, items: &[DescriptorItem], change: impl Fn(&DescriptorItem) -> &'c Change) {
+    for item in items {
+        if text.has(item) {
+            text.change(item, change(item));
+        }
+    }
+}
+
+type Row = BTreeMap<&'static str, Outcome>;
+type Table = BTreeMap<(String, usize), Row>;
+
+/// What the commands answer where `item` is changed, as far as it is something else.
+fn row(process: &Process, whole: &Asked, item: &DescriptorItem, kind: usize) -> Row {
+    let change = of_kind(&KINDS[kind], item);
+    let asked = process.asked(|text| {
+        if text.has(item) {
+            text.change(item, change);
+        }
+    });
+    whole.differences(&asked)
+}
+
+fn rows(process: &Process, whole: &Asked, wanted: &[(DescriptorItem, usize)]) -> Table {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut out = Table::new();
+        while let Some((item, kind)) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let row = row(process, whole, item, *kind);
+            if !row.is_empty() {
+                out.insert((item.to_string(), *kind), row);
+            }
+        }
+        out
+    };
+    std::thread::scope(|scope| {
+        let workers = [scope.spawn(work), scope.spawn(work)];
+        workers.into_iter().flat_map(|w| w.join().unwrap()).collect()
+    })
+}
+
+const KIND_NAMES: [&str; 2] = ["gone", "unusable"];
+
+fn print(table: &Table) -> String {
+    let mut out = String::from(
+        "# Items of a descriptor that commands need, and what becomes of their answers without them: refused, partial, or\n\
+         # changed (complete without what older runtimes do not publish either). Written by tests/it/descriptor.rs.\n",
+    );
+    for ((item, kind), row) in table {
+        let mut by_outcome: BTreeMap<Outcome, Vec<&str>> = BTreeMap::new();
+        row.iter().for_each(|(command, outcome)| by_outcome.entry(*outcome).or_default().push(command));
+        out.push_str(&format!("{item}, {}:", KIND_NAMES[*kind]));
+        for (outcome, commands) in by_outcome {
+            let all = commands.len() == asked::COMMANDS.len();
+            out.push_str(&format!(" {outcome:?}({})", if all { "all".into() } else { commands.join(" ") }));
+        }
+        out.push('\n');
+    }
+    out
+}
+
+/// The name by which readers ask for an item. Fields of `gc_heap` are globals with workstation GC.
+fn name(item: &DescriptorItem) -> &str {
+    match item {
+        DescriptorItem::Type(name) | DescriptorItem::Size(name) | DescriptorItem::Field(_, name) | DescriptorItem::Contract(name) => name,
+        DescriptorItem::Global(name) => name.strip_prefix("GCHeap").unwrap_or(name),
+    }
+}
+
+/// Every name in the sources that some reader may ask for: only these are asked about when the table is written. That the others
+/// are not needed is tested.
+fn named() -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = std::fs::read_to_string(path).unwrap();
+                out.extend(text.split('"').skip(1).step_by(1).flat_map(|l| l.split('|')).map(String::from));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn commands_need_what_the_table_says_and_nothing_else() {
+    let process = Process::open();
+    let whole = process.asked(|_| ());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/descriptor/needs.txt");
+    let items: Vec<DescriptorItem> = process.texts().flat_map(|t| t.items()).collect::<BTreeSet<_>>().into_iter().collect();
+    let both = |items: &[DescriptorItem]| -> Vec<(DescriptorItem, usize)> {
+        items.iter().flat_map(|i| [(i.clone(), 0), (i.clone(), 1)]).collect()
+    };
+    if std::env::var_os("GCDUMP_BLESS").is_some() {
+        let named = named();
+        let candidates: Vec<DescriptorItem> = items.iter().filter(|i| named.contains(name(i))).cloned().collect();
+        std::fs::write(&path, print(&rows(&process, &whole, &both(&candidates)))).unwrap();
+    }
+    let table = std::fs::read_to_string(path).unwrap();
+    let lines: BTreeMap<&str, &str> = table.lines().filter(|l| !l.starts_with('#')).map(|l| l.split_once(": ").unwrap()).collect();
+    let needed = |item: &DescriptorItem| KIND_NAMES.iter().any(|kind| lines.contains_key(format!("{item}, {kind}").as_str()));
+
+    // All that nobody needs at once.
+    let (some, none): (Vec<DescriptorItem>, Vec<DescriptorItem>) = items.iter().cloned().partition(needed);
+    assert!(some.len() > 100 && none.len() > 200, "{} {}", some.len(), none.len());
+    // A type may hold fields that are needed although its size is not.
+    for kind in [&KINDS[0], &KINDS[1], &Change::Value("{\"a\":[1]}"), &Change::Value("true")] {
+        let asked = process.asked(|text| change_all(text, &none, |i| of_kind(kind, i)));
+        assert_eq!(whole.differences(&asked), Row::new(), "{kind:?} of all that is not needed");
+    }
+    // Whatever else a newer runtime may write.
+    let asked = process.asked(|text| change_all(text, &items, |_| &Change::Retype));
+    assert_eq!(whole.differences(&asked), Row::new(), "other types of all fields and globals");
+    let asked = process.asked(Text::reverse);
+    assert_eq!(whole.differences(&asked), Row::new(), "another order");
+    let asked = process.asked(Text::enrich);
+    assert_eq!(whole.differences(&asked), Row::new(), "new items");
+
+    // An item that cannot be used is no secret: whoever needs it says so.
+    let silent: Vec<_> = lines.iter().filter(|(item, outcomes)| item.ends_with("unusable") && outcomes.contains("Changed")).collect();
+    assert!(silent.is_empty(), "{silent:#?}");
+
+    // One by one.
+    let wanted: Vec<(DescriptorItem, usize)> = both(&some).into_iter().step_by(cases(13, 1)).collect();
+    let found = print(&rows(&process, &whole, &wanted));
+    let found: BTreeMap<&str, &str> = found.lines().filter(|l| !l.starts_with('#')).map(|l| l.split_once(": ").unwrap()).collect();
+    for (item, kind) in &wanted {
+        let key = format!("{item}, {}", KIND_NAMES[*kind]);
+        assert_eq!(found.get(key.as_str()), lines.get(key.as_str()), "{key}");
+    }
+}
+
+/// The exceptions of a heap: types and methods of the frames.
+type Frames = Vec<(Option<String>, Vec<Option<String>>)>;
+
+fn frames(dump: &Dump) -> (bool, Frames) {
+    let answer = exceptions(&dump.runtime().unwrap().heap().unwrap(), &ExceptionsQuery::default()).unwrap();
+    let methods = |e: &HeapExceptionModel| e.stack.iter().map(|f| f.method.clone()).collect();
+    (answer.complete(), answer.data.exceptions.unwrap().iter().map(|e| (e.type_name.clone(), methods(e))).collect())
+}
+
+#[test]
+fn stack_traces_are_read_under_the_names_of_net11() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = root.join("dumps/corpus/net10-wks-crash-heap.dmp.zst");
+    let before = frames(&gcdump::OpenOptions::default().open(&path).unwrap());
+    assert!(before.0 && before.1.iter().any(|e| !e.1.is_empty()), "{before:?}");
+    let text = std::fs::read_to_string(root.join("src/contract/overlay/data/net10.0-linux-x64.json")).unwrap();
+    let newer = text.replace(r#""IP": 0, "SP": 8,"#, r#""Ip": 0,"#);
+    assert_ne!(text, newer);
+    let overlays = vec![Overlay::parse(newer.as_bytes(), true).unwrap()];
+    let options = gcdump::OpenOptions { overlays, ..gcdump::OpenOptions::default() };
+    assert_eq!(frames(&options.open(&path).unwrap()).1, before.1);
+    // A descriptor that has no layout of them.
+    let path = common::unpacked().join("net11shape-wks-oom-heap.dmp");
+    if path.is_file() {
+        let (complete, found) = frames(&gcdump::OpenOptions::default().open(&path).unwrap());
+        assert!(complete && found.iter().any(|e| e.1.len() == 1), "{found:?}");
+    }
+}
+
+#[test]
+fn memory_outside_of_the_heap_is_said_to_be_missing_where_it_is_advertised() {
+    let process = Process::open();
+    let kind = RootKind::ExternalMemory;
+    let covered = |dump: &Dump| {
+        let answer = roots(&dump.runtime().unwrap().heap().unwrap(), &RootsQuery::default()).unwrap();
+        let row = answer.coverage.iter().find(|c| c.kind == kind).map(|c| c.coverage);
+        (answer.complete(), row)
+    };
+    let (complete, row) = covered(&process.dump(|_| ()));
+    assert_eq!(row, None);
+    // The variable of slot 3, the list of threads, is not null.
+    for global in ["[[3],\"pointer\"]", "[[9999],\"pointer\"]", "null"] {
+        let dump = process.dump(|text| {
+            if text.has(&DescriptorItem::Contract("Thread".into())) {
+                text.add("contracts", "ExternalMemoryHandles", "\"c1\"");
+                text.add("globals", "ExternalMemoryHandles", global);
+            }
+        });
+        assert_eq!(covered(&dump), (false, Some(CoverageKind::Unavailable)), "{global}");
+    }
+    assert!(complete);
+}
+
+#[test]
+fn contracts_tell_what_no_command_needs_from_what_is_missing() {
+    let process = Process::open();
+    let dump = process.dump(|text| {
+        if text.has(&DescriptorItem::Contract("Thread".into())) {
+            text.add("contracts", "SomethingNew", "\"c1\"");
+            text.change(&DescriptorItem::Contract("Exception".into()), &Change::Remove);
+            text.change(&DescriptorItem::Contract("Loader".into()), &Change::Value("{}"));
+            text.change(&DescriptorItem::Field("Thread".into(), "State".into()), &Change::Value("-8"));
+        }
+    });
+    let report = contracts(&dump.runtime().unwrap(), &ContractsQuery { checks_only: true }).data;
+    let support = |name: &str| report.contracts.iter().find(|c| c.name == name).unwrap().support.name();
+    let names = ["SomethingNew", "Exception", "Loader", "Thread", "StressLog"];
+    assert_eq!(names.map(support), ["not-needed", "not-advertised", "unusable", "supported", "known-but-unsupported"]);
+    let items: Vec<&str> = report.unusable.iter().map(|u| u.item.as_str()).collect();
+    assert_eq!(items, ["field Thread.State", "contract Loader"]);
+}

@@ -1,0 +1,138 @@
+//! What all commands answer about one process.
+
+use std::collections::BTreeMap;
+
+use gcdump::analysis::*;
+use gcdump::internals::base::{Addr, Answer, Notes};
+use gcdump::internals::session::StaticsQuery;
+use gcdump::internals::session::roots::RootOptions;
+use gcdump::model::{RootKind, Stacks, StatBy};
+use gcdump::{Dump, Error, Heap, Runtime};
+use serde::Serialize;
+
+/// Objects that commands are asked about.
+pub struct Given {
+    object: Addr,
+    exception: Addr,
+    array: Addr,
+    /// A method table.
+    table: String,
+}
+
+impl Given {
+    pub fn of(dump: &Dump) -> Given {
+        let heap = dump.runtime().unwrap().heap().unwrap();
+        let roots = roots(&heap, &RootsQuery::default()).unwrap().data.roots.unwrap();
+        let object =
+            |of: &dyn Fn(&str) -> bool| roots.iter().find(|r| r.type_name.as_deref().is_some_and(of)).map_or(roots[0].object, |r| r.object);
+        Given {
+            object: object(&|t| t.contains("Dictionary")),
+            exception: exceptions(&heap, &ExceptionsQuery::default()).unwrap().data.exceptions.unwrap()[0].address,
+            array: object(&|t| t == "System.Object[]"),
+            table: roots[0].method_table.unwrap().to_string(),
+        }
+    }
+}
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// There is none, and a reason.
+    Refused,
+    /// It says that it lacks something.
+    Partial,
+    /// It is another one, and does not say that it lacks anything.
+    Changed,
+}
+
+type Said = Result<(String, Notes), String>;
+
+/// What each command answered.
+pub struct Asked(BTreeMap<&'static str, Said>);
+
+fn said<T: Serialize>(answer: Answer<T>) -> Said {
+    Ok((serde_json::to_string(&answer.data).unwrap(), answer.notes))
+}
+
+fn tried<T: Serialize>(answer: Result<Answer<T>, Error>) -> Said {
+    answer.map_err(|e| e.to_string()).and_then(said)
+}
+
+type Ask = fn(&Runtime, &Given) -> Said;
+
+fn with_heap(runtime: &Runtime, ask: impl FnOnce(&Heap) -> Said) -> Said {
+    ask(&runtime.heap().map_err(|e| e.to_string())?)
+}
+
+/// The commands, in order of name. `info` and `contracts` are about the descriptor itself.
+pub const COMMANDS: &[(&str, Ask)] = &[
+    ("exceptions", |r, _| with_heap(r, |h| tried(exceptions(h, &ExceptionsQuery::default())))),
+    ("finalizers", |r, _| tried(finalizers(r, &FinalizersQuery { objects: true, ..FinalizersQuery::default() }))),
+    ("fragmentation", |r, _| with_heap(r, |h| tried(fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 0 })))),
+    ("handles", |r, _| tried(handles(r, &HandlesQuery::default()))),
+    ("heap", |r, _| tried(heap(r, &HeapQuery { detail: true, ..HeapQuery::default() }))),
+    ("near", |r, g| with_heap(r, |h| tried(near(h, &NearQuery { address: g.object, before: 3, after: 3 })))),
+    ("object", |r, g| with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.exception, start: 0, count: 10, fields: true })))),
+    ("object-array", |r, g| with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.array, start: 0, count: 10, fields: true })))),
+    ("objsize", |r, g| with_heap(r, |h| tried(objsize(h, g.object, Stacks::ALL[0])))),
+    ("oom", |r, _| tried(oom(r))),
+    ("path", |r, g| {
+        let query =
+            PathsQuery { object: Some(g.object), types: vec![], paths: 3, weak: false, depth: 100, lines: 0, stacks: Stacks::ALL[0] };
+        with_heap(r, |h| tried(paths(h, &query)))
+    }),
+    ("retained", |r, _| {
+        let query = RetainedQuery { view: RetainedView::Top, types: vec![], stacks: Stacks::ALL[0], top: 20 };
+        with_heap(r, |h| tried(retained(h, &query)))
+    }),
+    // Static fields are read by `statics`, and by all that need the graph.
+    ("roots", |r, _| {
+        let kinds = RootKind::ALL.into_iter().filter(|k| !matches!(k, RootKind::Static | RootKind::ThreadStatic)).collect();
+        let query = RootsQuery { options: RootOptions { kinds, weak: true, ..RootOptions::default() }, ..RootsQuery::default() };
+        with_heap(r, |h| tried(roots(h, &query)))
+    }),
+    ("segments", |r, _| tried(segments(r, &SegmentsQuery { free: true, walk: true, ..SegmentsQuery::default() }))),
+    ("stat", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery::default())))),
+    ("stat-generation", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery { by: StatBy::Generation, ..StatQuery::default() })))),
+    ("statics", |r, _| tried(statics(r, &StaticsQuery { pattern: None, thread_statics: true, everything: true }))),
+    ("threads", |r, _| tried(threads(r))),
+    ("type", |r, g| tried(types(r, &g.table))),
+    ("unreachable", |r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
+    ("verify", |r, _| tried(verify(r, &VerifyQuery::default()))),
+    ("where", |r, g| with_heap(r, |h| tried(place(h, g.object)))),
+];
+
+impl Asked {
+    pub fn of(dump: &Dump, given: &Given) -> Asked {
+        let runtime = dump.runtime();
+        let ask = |ask: &Ask| match &runtime {
+            Ok(runtime) => ask(runtime, given),
+            Err(e) => Err(e.to_string()),
+        };
+        Asked(COMMANDS.iter().map(|(name, of)| (*name, ask(of))).collect())
+    }
+
+    /// The commands that answer otherwise in `other`.
+    pub fn differences(&self, other: &Asked) -> BTreeMap<&'static str, Outcome> {
+        let compare = |(name, now): (&&'static str, &Said)| {
+            let outcome = match (&self.0[name], now) {
+                (before, now) if same(before, now) => return None,
+                (_, Err(_)) => Outcome::Refused,
+                (Ok((_, before)), Ok((_, now))) if now.iter().any(|n| n.kind.makes_partial() && !before.iter().any(|b| b == n)) => {
+                    Outcome::Partial
+                }
+                _ => Outcome::Changed,
+            };
+            Some((*name, outcome))
+        };
+        other.0.iter().filter_map(compare).collect()
+    }
+}
+
+fn same(a: &Said, b: &Said) -> bool {
+    match (a, b) {
+        (Ok((a, x)), Ok((b, y))) => a == b && x.iter().eq(y.iter()),
+        (Err(a), Err(b)) => a == b,
+        _ => false,
+    }
+}

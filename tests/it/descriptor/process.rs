@@ -1,0 +1,77 @@
+//! A real process whose descriptors can be replaced: of the opened dump, only the header and the JSON change.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::asked::{Asked, Given};
+use super::text::Text;
+use gcdump::internals::base::Addr;
+use gcdump::internals::contract::Header;
+use gcdump::internals::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open};
+use gcdump::{Dump, Limits};
+
+/// Where the new texts lie: nothing else is there.
+const FREE: u64 = 0x0000_1000_0000_0000;
+
+struct Part {
+    /// Where its header is in the file.
+    offset: usize,
+    text: Text,
+}
+
+pub struct Process {
+    file: DumpFile,
+    parts: Vec<Part>,
+    given: Given,
+}
+
+impl Process {
+    /// A dump of the repository with the descriptors of .NET 11: of the runtime, and of the GC.
+    pub fn open() -> Process {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net11shape-wks-threads-heap.dmp.zst");
+        let file = open(&path, &OpenOptions::default()).unwrap();
+        let dump = Dump::of(file.clone(), &gcdump::OpenOptions::default());
+        let runtime = dump.runtime().unwrap();
+        let memory = runtime.memory();
+        let headers = runtime.descriptor().origins.iter().filter_map(|o| Header::read(memory, o.address?, &Limits::default()).ok());
+        let parts: Vec<Part> = headers
+            .map(|header| {
+                let range = file.ranges.iter().find(|r| r.start <= header.address && header.address.0 - r.start.0 < r.len).unwrap();
+                let offset = (range.offset + header.address.0 - range.start.0) as usize;
+                let text = Text::parse(&memory.bytes(header.json, header.json_bytes).unwrap());
+                Part { offset, text }
+            })
+            .collect();
+        assert_eq!(parts.len(), 2);
+        Process { given: Given::of(&dump), file, parts }
+    }
+
+    /// The texts of the descriptors.
+    pub fn texts(&self) -> impl Iterator<Item = &Text> {
+        self.parts.iter().map(|p| &p.text)
+    }
+
+    /// What commands answer where each text is changed by `change`.
+    pub fn asked(&self, change: impl Fn(&mut Text)) -> Asked {
+        Asked::of(&self.dump(change), &self.given)
+    }
+
+    /// The dump where each text is changed by `change`.
+    pub fn dump(&self, change: impl Fn(&mut Text)) -> Dump {
+        let mut file = self.file.clone();
+        let mut bytes = file.bytes.to_vec();
+        let mut at = Addr(FREE);
+        for part in &self.parts {
+            let mut text = part.text.clone();
+            change(&mut text);
+            let text = text.print();
+            bytes[part.offset + 12..][..4].copy_from_slice(&(text.len() as u32).to_le_bytes());
+            bytes[part.offset + 16..][..8].copy_from_slice(&at.0.to_le_bytes());
+            file.ranges.push(CapturedRange { start: at, len: text.len() as u64, offset: bytes.len() as u64 });
+            bytes.extend_from_slice(text.as_bytes());
+            at = at.plus(1 << 20);
+        }
+        file.bytes = Arc::new(Bytes::Owned(bytes));
+        Dump::of(file, &gcdump::OpenOptions::default())
+    }
+}
