@@ -70,7 +70,7 @@ fn a_change_to_one_item_leaves_all_others() {
         let whole = content(&parse_descriptor(text.print().as_bytes()).unwrap());
         assert!(whole.unusable.is_empty());
         assert_eq!(content(&parse_descriptor(text.print_reversed().as_bytes()).unwrap()), whole);
-        let step = cases(7, 1);
+        let step = cases(7, 2);
         for (i, item) in text.items().into_iter().enumerate() {
             for (j, change) in Change::of(&item).iter().enumerate() {
                 variants += 1;
