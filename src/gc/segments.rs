@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{Gc, HeapId, Reading, names};
-use crate::base::{Addr, AddrRange, Count, NoteKind, PAGE};
+use crate::base::{Addr, AddrRange, Collector, Count, NoteKind, Notes, PAGE};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
 
@@ -67,9 +67,16 @@ impl Reading<'_> {
     pub(super) fn segments(&self) -> Vec<SegmentModel> {
         let mut seen = HashSet::new();
         self.note_unusable(Some(&["generation_table", "ephemeral_segment", "alloc_allocated"]));
-        let lists = self.each_heap("generation tables", |reading, heap| reading.lists(heap));
-        let lists: Vec<List> = lists.into_iter().flatten().collect();
+        // All heads first: a list that runs into another one is known by its head.
+        let read = |heap: &HeapId| {
+            let reading = Reading { gc: self.gc, notes: Collector::new() };
+            (reading.lists(*heap), reading.notes.into_notes())
+        };
+        let tables: Vec<(Vec<List>, Notes)> = self.facts.heaps.iter().map(read).collect();
+        let lists: Vec<List> = tables.iter().flat_map(|(lists, _)| lists).copied().collect();
+        let mut noted = tables.iter().map(|(_, notes)| notes);
         let out = self.each_heap("segment lists", |reading, heap| {
+            noted.next().into_iter().for_each(|notes| reading.notes.extend(notes));
             let youngest = reading.youngest(heap);
             let mut own = Vec::new();
             for list in lists.iter().filter(|l| l.heap == heap) {

@@ -281,6 +281,7 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
             );
             out.extend(all("allocation-context", "allocation_contexts"));
             out.extend(records("totals", [data["totals"].clone()], &json!({})));
+            out.extend(records("collections", Some(data["collections"].clone()).filter(Value::is_object), &json!({})));
             out
         }
         "segments" => [all("segment", "segments"), all("region", "regions")].concat(),

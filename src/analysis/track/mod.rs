@@ -146,7 +146,9 @@ fn number(old: &mut Side<Old>, new: &mut Side<New>, namers: &(Namer, Namer)) -> 
     let of_before: FxHashMap<Addr, &Name> = before.iter().map(|(mt, name)| (*mt, name)).collect();
     let common = after.iter().filter(|(mt, _)| of_before.contains_key(mt)).count();
     let same = after.iter().filter(|(mt, name)| of_before.get(mt) == Some(&name)).count();
-    if same == 0 || same.saturating_mul(2) < common {
+    // A dump without a heap has no types, and says nothing either way.
+    let none_in_common = same == 0 && !before.is_empty() && !after.is_empty();
+    if none_in_common || same.saturating_mul(2) < common {
         return Err(Error::Unrelated("the dumps are of two processes: the same method tables are of other types".into()));
     }
     let mut kinds = before.clone();
