@@ -395,11 +395,13 @@ fn csv_columns(asked: &[&str]) -> &'static str {
     match asked {
         ["info"] => "fact,value",
         ["heap", ..] => "heap,generation,segments,allocated,committed,reserved,share",
-        ["segments"] => "heap,generation,address,start,allocated,committed,reserved,allocated_bytes,committed_bytes,flags",
+        ["segments"] => {
+            "heap,generation,address,start,allocated,stored_allocated,committed,reserved,next,allocated_bytes,committed_bytes,flags"
+        }
         ["segments", "--walk"] => {
             "heap,generation,address,objects,bytes,free_objects,free_bytes,context_bytes,in_allocation,not_walked,end"
         }
-        ["segments", _] => "list,heap,size_class,start,end,bytes",
+        ["segments", _] => "list,heap,size_class,address,start,end,bytes,allocated,reserved,used,next,flags",
         ["handles"] => "address,type,object,method_table,secondary,object_type,secondary_type,strong,ref_count",
         ["handles", "--by", "object-type"] => "object_type,count",
         ["roots"] => "kind,address,object,type,flags,label,thread,method_table",
