@@ -29,20 +29,19 @@ pub struct ExceptionReader<'r> {
 impl<'r> ExceptionReader<'r> {
     /// Creates a reader for `runtime`; it reads nothing if the descriptor lacks the layouts.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer, notes: &'r Collector) -> ExceptionReader<'r> {
-        let (memory, d) = (runtime.memory(), runtime.descriptor().scope());
-        let bound = Exceptions::bind(memory, &d);
-        let lacking = bound.as_ref().err().map(ToString::to_string);
-        let reader = ExceptionReader {
-            lacking,
-            namer,
-            objects: bound.ok(),
-            methods: Methods::bind(memory, &d, runtime.limits()).ok(),
-            headers: Objects::bind(memory, &d).ok(),
-            limits: runtime.limits(),
-            notes,
-        };
-        notes.extend(&d.losses());
-        reader
+        let memory = runtime.memory();
+        runtime.scoped(notes, |d| {
+            let bound = Exceptions::bind(memory, d);
+            ExceptionReader {
+                lacking: bound.as_ref().err().map(ToString::to_string),
+                namer,
+                objects: bound.ok(),
+                methods: Methods::bind(memory, d, runtime.limits()).ok(),
+                headers: Objects::bind(memory, d).ok(),
+                limits: runtime.limits(),
+                notes,
+            }
+        })
     }
 
     /// Notes why exceptions cannot be read, if so: for answers that are about nothing else.

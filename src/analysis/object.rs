@@ -2,7 +2,6 @@
 
 use super::place::{containing, heap_place};
 use crate::base::{Addr, Answer, NoteKind, Notes, len64};
-use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::model::{CutShort, DimensionModel, ObjectReport};
 use crate::session::{Error, Heap};
@@ -46,9 +45,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         report.elements.clear();
         report.truncated.retain(|part| *part != CutShort::Elements);
     }
-    let d = runtime.descriptor().scope();
-    let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
-    notes.extend(&d.losses());
+    let headers = runtime.headers(&notes);
     let report = ObjectReport {
         interior: (report.address != query.address).then_some(query.address),
         segment: heap_place(heap, report.address),

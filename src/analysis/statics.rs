@@ -1,8 +1,6 @@
 //! Static fields of all loaded types, with their values.
 
 use crate::base::{Answer, NoteKind};
-use crate::clr::statics::Statics;
-use crate::clr::values::{ValueLimits, Values};
 use crate::model::StaticsReport;
 use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 
@@ -13,15 +11,12 @@ use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;
-    let values = Values::new(types, ValueLimits::default());
-    let d = runtime.descriptor().scope();
-    let statics = Statics::new(runtime.memory(), &d, types);
-    notes.extend(&d.losses());
+    let reader = StaticsReader::bind(runtime, types, &notes);
     if query.thread_statics {
         notes.extend(runtime.thread_reader()?.identity_losses());
     }
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
-    let report = StaticsReader::new(types, &values, &statics, threads).all(&[], query);
+    let report = reader.with_threads(threads).all(&[], query);
     namer.note(&notes);
     if types.modules().len() < 2 {
         notes.add(NoteKind::Missing, None, "the list of loaded modules is not in the dump: types of most modules are missing");

@@ -20,9 +20,7 @@ pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
     let threads = notes.with(runtime.threads()?);
     let file = runtime.file();
     let crashed = file.crash.as_ref().and_then(|c| c.thread);
-    let d = runtime.descriptor().scope();
-    let objects = Objects::bind(runtime.memory(), &d).ok();
-    notes.extend(&d.losses());
+    let objects = runtime.scoped(&notes, |d| Objects::bind(runtime.memory(), d).ok());
     let method_table = |object: Addr| objects.as_ref()?.method_table(object);
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);

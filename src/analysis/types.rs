@@ -3,8 +3,6 @@
 use super::layout;
 use crate::base::{Addr, Answer, NoteKind, glob};
 use crate::clr::fields::Types;
-use crate::clr::statics::Statics;
-use crate::clr::values::{ValueLimits, Values};
 use crate::model::{TypeBrief, TypesReport};
 use crate::session::{Error, Runtime, StaticsReader, loaded_types};
 
@@ -19,16 +17,13 @@ pub fn types(runtime: &Runtime, wanted: &str) -> Result<Answer<TypesReport>, Err
     let found = find(types, wanted);
     let layout = match found.as_slice() {
         [one] => layout::layout(types, one.method_table).map(|mut layout| {
-            let values = Values::new(types, ValueLimits::default());
-            let d = runtime.descriptor().scope();
-            let statics = Statics::new(runtime.memory(), &d, types);
-            notes.extend(&d.losses());
+            let reader = StaticsReader::bind(runtime, types, &notes);
             match runtime.thread_reader() {
-                Ok(reader) => notes.extend(reader.identity_losses()),
+                Ok(list) => notes.extend(list.identity_losses()),
                 Err(e) => notes.add(NoteKind::Missing, None, format!("thread statics cannot be read: {e}")),
             }
             let threads = runtime.threads().map_or(&[][..], |list| notes.with(list).as_slice());
-            layout.statics = StaticsReader::new(types, &values, &statics, threads).of_type(one.method_table);
+            layout.statics = reader.with_threads(threads).of_type(one.method_table);
             layout
         }),
         _ => None,

@@ -8,6 +8,7 @@ use super::readers::Readers;
 use super::{Error, Heap, Namer};
 use crate::base::{Answer, Collector, Limits, NoteKind, Notes, Progress};
 use crate::clr::fields::Types;
+use crate::clr::header::Headers;
 use crate::clr::threads::{Thread, Threads};
 use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Description, Descriptor};
@@ -87,6 +88,19 @@ impl Runtime {
         let notes = Collector::new();
         notes.extend(&self.inner.process.notes);
         notes
+    }
+
+    /// Binds readers in a scope of their own; what they lack because of the descriptor goes to `notes`.
+    pub(crate) fn scoped<T>(&self, notes: &Collector, bind: impl FnOnce(&Arc<Descriptor>) -> T) -> T {
+        let d = self.descriptor().scope();
+        let bound = bind(&d);
+        notes.extend(&d.losses());
+        bound
+    }
+
+    /// Reader of object headers and sync blocks; `None` if the descriptor lacks the layouts.
+    pub(crate) fn headers(&self, notes: &Collector) -> Option<Headers> {
+        self.scoped(notes, |d| Headers::bind(self.memory(), d, self.limits()).ok())
     }
 
     /// The GC's structures.

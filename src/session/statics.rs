@@ -1,14 +1,18 @@
 //! Reads static fields with their values.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashSet;
 
-use super::loaded_types;
-use crate::base::{Addr, Count};
+use super::{Runtime, loaded_types};
+use crate::base::{Addr, Collector, Count, glob};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::Generics;
 use crate::clr::statics::{StaticPlace, Statics};
 use crate::clr::threads::Thread;
-use crate::clr::values::Values;
+use crate::clr::values::{ValueLimits, Values};
+use crate::contract::Descriptor;
+use crate::memory::Memory;
 use crate::model::{FieldValue, StaticModel, StaticThread, StaticsReport, ValueKind};
 
 /// Arguments of `statics`.
@@ -25,24 +29,44 @@ pub struct StaticsQuery {
 /// Reads static fields.
 #[derive(Debug)]
 pub struct StaticsReader<'t> {
-    types: &'t Types,
-    values: &'t Values,
-    statics: &'t Statics,
+    values: Values,
+    statics: Statics,
     /// The managed threads, for thread statics.
     threads: &'t [Thread],
 }
 
 impl<'t> StaticsReader<'t> {
-    /// Creates a reader from parts bound by the caller.
-    pub fn new(types: &'t Types, values: &'t Values, statics: &'t Statics, threads: &'t [Thread]) -> Self {
-        StaticsReader { types, values, statics, threads }
+    /// Binds to `runtime`, whose types are `types`; what the descriptor lacks goes to `notes`. Thread statics have no values before
+    /// [`StaticsReader::with_threads`].
+    pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Self {
+        runtime.scoped(notes, |d| StaticsReader::new(runtime.memory(), d, types))
+    }
+
+    /// Creates a reader of the static fields of `types`.
+    pub fn new(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>) -> Self {
+        StaticsReader { values: Values::new(types, ValueLimits::default()), statics: Statics::new(memory, d, types), threads: &[] }
+    }
+
+    /// Reads thread statics of these threads.
+    #[must_use]
+    pub fn with_threads(self, threads: &'t [Thread]) -> Self {
+        StaticsReader { threads, ..self }
+    }
+
+    /// Where static fields are.
+    pub(crate) fn statics(&self) -> &Statics {
+        &self.statics
+    }
+
+    fn types(&self) -> &Types {
+        self.values.types()
     }
 
     /// The static fields of all loaded types and of `more`, such as types of heap objects.
     pub fn all(&self, more: &[Addr], options: &StaticsQuery) -> StaticsReport {
         let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new() };
         let mut seen = FxHashSet::default();
-        let list = loaded_types(self.types);
+        let list = loaded_types(self.types());
         for mt in list.iter().chain(more).filter(|mt| seen.insert(**mt)) {
             let wanted = |f: &&Field| match f.storage {
                 Storage::ThreadStatic => options.thread_statics,
@@ -57,7 +81,7 @@ impl<'t> StaticsReader<'t> {
                 continue;
             }
             if let Some(pattern) = &options.pattern
-                && !crate::base::glob(pattern, &self.types.names().name(*mt).name)
+                && !glob(pattern, &self.types().names().name(*mt).name)
             {
                 continue;
             }
@@ -85,13 +109,13 @@ impl<'t> StaticsReader<'t> {
     }
 
     /// The static fields of a type that can have values; open generic types have none.
-    fn fields(&self, mt: Addr) -> Option<std::sync::Arc<Vec<Field>>> {
-        let info = self.types.names().method_tables().read(mt).ok()?;
-        (info.generics != Generics::Definition && !info.is_array).then(|| self.types.static_fields(mt))?
+    fn fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
+        let info = self.types().names().method_tables().read(mt).ok()?;
+        (info.generics != Generics::Definition && !info.is_array).then(|| self.types().static_fields(mt))?
     }
 
     fn models(&self, mt: Addr, field: &Field) -> Vec<StaticModel> {
-        let names = self.types.names();
+        let names = self.types().names();
         let Ok(info) = names.method_tables().read(mt) else { return Vec::new() };
         let module = names.name(mt).module.clone();
         let model = |thread: Option<StaticThread>, place: StaticPlace| StaticModel {

@@ -8,7 +8,6 @@ use gcdump::analysis::{ObjectQuery, object};
 use gcdump::internals::base::{Addr, Answer, Limits};
 use gcdump::internals::clr::fields::Types;
 use gcdump::internals::clr::method_table::Generics;
-use gcdump::internals::clr::statics::Statics;
 use gcdump::internals::clr::threads::Threads;
 use gcdump::internals::clr::type_names::TypeNames;
 use gcdump::internals::clr::values::{ValueLimits, Values};
@@ -38,11 +37,9 @@ impl Bound {
 
 /// The static fields of all types and of `more`.
 fn all(memory: &Arc<Memory>, d: &Arc<Descriptor>, types: &Arc<Types>, more: &[Addr], thread_statics: bool) -> StaticsReport {
-    let values = Values::new(types, ValueLimits::default());
-    let statics = Statics::new(memory, d, types);
     let threads = Threads::bind(memory, d, &Limits::default()).unwrap().list();
     let query = StaticsQuery { thread_statics, ..StaticsQuery::default() };
-    StaticsReader::new(types, &values, &statics, &threads).all(more, &query)
+    StaticsReader::new(memory, d, types).with_threads(&threads).all(more, &query)
 }
 
 fn process(dump: dump::DumpFile) -> Dump {

@@ -6,8 +6,6 @@ use super::super::objects::brief;
 use super::{Finder, arrow};
 use crate::base::{Addr, AddrRange, NoteKind, Silent};
 use crate::clr::method_table::Category;
-use crate::clr::statics::Statics;
-use crate::clr::values::{ValueLimits, Values};
 use crate::model::{FieldValue, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, StaticModel, WhereReport};
 use crate::session::{Heap, Namer, StaticsQuery, StaticsReader};
 
@@ -71,7 +69,7 @@ impl Finder<'_> {
             let text = format!("{inside}{what} at {} ({} bytes), {home}", object.address, object.size);
             if offset.is_some_and(|n| n > 0)
                 && self.may_hold_statics(&object)
-                && let Some(field) = self.static_at(blank)
+                && let Some(field) = self.static_field(blank)
             {
                 let text = format!("{}, {text}", field.text);
                 return Some(WhereReport { text, offset, object: Some(object), segment: Some(place), ..field });
@@ -106,24 +104,16 @@ impl Finder<'_> {
         !object.free && info.is_ok_and(|i| i.is_array || i.category == Category::ValueType)
     }
 
-    /// Static fields outside of the heap: primitive ones, and initial values in images.
+    /// The static field or thread static whose value is at the address: in an object that holds such fields, or outside of the
+    /// heap, as primitive ones and initial values in images are.
     pub(super) fn static_field(&self, blank: &WhereReport) -> Option<WhereReport> {
-        self.static_at(blank)
-    }
-
-    /// The static field or thread static whose value is at the address.
-    fn static_at(&self, blank: &WhereReport) -> Option<WhereReport> {
         let runtime = self.heap.runtime();
         let types = self.namer.types().ok()?;
         if types.modules().len() < 2 {
             let what = "the list of loaded modules is not in the dump: static fields of most types are not known";
             self.notes.add(NoteKind::Missing, None, what);
         }
-        let values = Values::new(types, ValueLimits::default());
-        let d = runtime.descriptor().scope();
-        let statics = Statics::new(runtime.memory(), &d, types);
-        self.notes.extend(&d.losses());
-        let reader = StaticsReader::new(types, &values, &statics, runtime.threads_if_any());
+        let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any());
         [false, true].into_iter().find_map(|thread_statics| {
             let report = reader.all(&[], &StaticsQuery { pattern: None, thread_statics, everything: true });
             report.statics.iter().find_map(|s| self.static_report(blank, s))

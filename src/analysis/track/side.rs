@@ -174,10 +174,7 @@ impl<I: Index + Send + Sync> Side<I> {
     /// [`Error::Contract`] where headers cannot be read.
     pub(super) fn read(heap: &Heap, notes: &Collector) -> Result<Side<I>, Error> {
         let starts = Arc::clone(notes.with(heap.starts()));
-        let runtime = heap.runtime();
-        let d = runtime.descriptor().scope();
-        let headers = Headers::bind(heap.memory(), &d, heap.limits()).ok();
-        notes.extend(&d.losses());
+        let headers = heap.runtime().headers(notes);
         let walker = heap.walker();
         let walked = walker.walk_once(heap.progress(), || Reader {
             starts: &starts,

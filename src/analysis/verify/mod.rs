@@ -152,9 +152,7 @@ fn tools<'h>(
     notes: &Collector,
 ) -> Result<Tools<'h>, Error> {
     let (gc, threads) = (runtime.gc()?, runtime.threads_if_any());
-    let d = runtime.descriptor().scope();
-    let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
-    notes.extend(&d.losses());
+    let headers = runtime.headers(notes);
     let sync_end = headers.as_ref().and_then(Headers::sync_end);
     if sync_end.is_none() {
         let why = if headers.is_none() {

@@ -2,8 +2,6 @@
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots, enumerated};
 use crate::base::{Addr, Collector, NoteKind};
-use crate::clr::statics::Statics;
-use crate::clr::values::{ValueLimits, Values};
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 use crate::session::{Namer, Runtime, StaticsQuery, StaticsReader};
 
@@ -20,11 +18,8 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
             return;
         }
     };
-    let (memory, d) = (runtime.memory(), runtime.descriptor().scope());
-    let values = Values::new(types, ValueLimits::default());
-    let statics = Statics::new(memory, &d, types);
-    notes.extend(&d.losses());
-    if !statics.is_described() {
+    let reader = StaticsReader::bind(runtime, types, notes).with_threads(threads);
+    if !reader.statics().is_described() {
         let why = "the descriptor does not describe where static fields are";
         notes.add(NoteKind::Missing, None, why);
         for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
@@ -32,7 +27,6 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         }
         return;
     }
-    let reader = StaticsReader::new(types, &values, &statics, threads);
     for (kind, thread_statics) in [(RootKind::Static, false), (RootKind::ThreadStatic, true)] {
         if !options.wants(kind) {
             continue;
@@ -55,7 +49,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         }
         if thread_statics {
             for (thread, i) in enumerated(threads) {
-                if let Some((address, object)) = statics.thread_array(thread.address) {
+                if let Some((address, object)) = reader.statics().thread_array(thread.address) {
                     let Some(name) = roots.names.push("thread statics".into()) else { return };
                     let origin = Origin::Static(name, Some(i));
                     roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin });
