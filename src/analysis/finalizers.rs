@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::roots::ObjectTypes;
-use crate::base::{Addr, Answer, Count, NoteKind, len64, top_or_all, total};
+use crate::base::{Addr, Answer, Count, NoteKind, cut, total};
 use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
 use crate::model::{
@@ -99,8 +99,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     let mut types: Vec<FinalizerType> = by_type.into_iter().map(row).collect();
     let sum = |t: &FinalizerType| total([t.registered, t.ready, t.critical]);
     types.sort_by(|a, b| sum(b).cmp(&sum(a)).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
-    let shown = (top > 0 && types.len() > top).then(|| len64(top));
-    types.truncate(top_or_all(top));
+    let shown = cut(&mut types, top);
     namer.note(&notes);
     Ok(notes.finish(FinalizersReport {
         registered: all.registered,

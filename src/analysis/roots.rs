@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::base::{Addr, Answer, Count, len64, top_or_all};
+use crate::base::{Addr, Answer, Count, cut, len64};
 use crate::gc::Gc;
 use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootType, RootsReport};
 use crate::session::roots::{Root, RootOptions, Roots};
@@ -105,7 +105,6 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
         shown: None,
         dependents: None,
     };
-    let most = top_or_all(query.top);
     if query.stat {
         let mut types: FxHashMap<Option<Addr>, Tally> = FxHashMap::default();
         for (root, mt) in &picked {
@@ -119,12 +118,11 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
         };
         let mut rows: Vec<RootType> = types.into_iter().map(row).collect();
         rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
-        report.shown = (rows.len() > most).then(|| len64(most));
-        rows.truncate(most);
+        report.shown = cut(&mut rows, query.top);
         report.types = Some(rows);
         return report;
     }
-    report.shown = (picked.len() > most).then(|| len64(most));
+    report.shown = cut(&mut picked, query.top);
     let row = |(root, mt): &(&Root, Option<Addr>)| RootModel {
         kind: root.kind,
         address: root.address,
@@ -135,7 +133,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
         label: roots.label(root),
         thread: roots.thread_of(root).and_then(|t| t.managed_id),
     };
-    report.roots = Some(picked.iter().take(most).map(row).collect());
+    report.roots = Some(picked.iter().map(row).collect());
     if options.kinds.is_empty() && query.types.is_empty() {
         let dependent = |(primary, secondary): &(Addr, Addr)| DependentModel {
             primary: *primary,

@@ -293,7 +293,7 @@ fn named_groups(by_type: &BTreeMap<Addr, (Sum, bool)>, total: u64, name: impl Fn
 }
 
 /// The namespace of a type name; for arrays of the element type, for instances of the generic type.
-fn namespace(name: &str) -> String {
+pub(super) fn namespace(name: &str) -> String {
     let plain = name.split(['<', '[', '+', '*', '&']).next().unwrap_or(name);
     plain.rsplit_once('.').map_or_else(|| "(global)".to_string(), |(namespace, _)| namespace.to_string())
 }

@@ -41,3 +41,11 @@ pub(crate) fn len64(length: usize) -> u64 {
 pub(crate) fn top_or_all(top: usize) -> usize {
     if top == 0 { usize::MAX } else { top }
 }
+
+/// Keeps the first `top` rows, or all for 0. Returns how many are left, if some were dropped: `shown` of a report.
+pub(crate) fn cut<T>(rows: &mut Vec<T>, top: usize) -> Option<u64> {
+    let most = top_or_all(top);
+    let more = rows.len() > most;
+    rows.truncate(most);
+    more.then(|| len64(most))
+}

@@ -22,7 +22,7 @@ pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
 pub use answer::Answer;
 pub(crate) use change::{change, growth};
-pub(crate) use count::{Count, len64, top_or_all, total};
+pub(crate) use count::{Count, cut, len64, top_or_all, total};
 pub(crate) use flags::flag_names;
 pub(crate) use glob::glob;
 pub(crate) use index::index_type;

@@ -7,10 +7,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Key, UNKNOWN};
-use crate::base::{Collector, Index, IndexVec, change, glob, growth, thousands, total};
+use crate::base::{Collector, Index, IndexVec, change, glob, growth, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
 use crate::session::{DominatorTree, Error, Heap, HeapGraph, Namer};
@@ -172,6 +172,14 @@ struct Pair {
     after: Vec<ObjectId>,
 }
 
+/// Groups objects of both dumps by key.
+fn paired<K: Ord>(before: impl IntoIterator<Item = (K, ObjectId)>, after: impl IntoIterator<Item = (K, ObjectId)>) -> BTreeMap<K, Pair> {
+    let mut groups: BTreeMap<K, Pair> = BTreeMap::new();
+    before.into_iter().for_each(|(key, id)| groups.entry(key).or_default().before.push(id));
+    after.into_iter().for_each(|(key, id)| groups.entry(key).or_default().after.push(id));
+    groups
+}
+
 /// Children of a type.
 struct Child {
     type_name: String,
@@ -199,13 +207,7 @@ struct Both<'s, 'h> {
 
 /// The containers that grew from `before` to `after`.
 pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder> {
-    let mut roots: BTreeMap<String, Pair> = BTreeMap::new();
-    for id in before.tree.below(None) {
-        roots.entry(before.label(id)).or_default().before.push(id);
-    }
-    for id in after.tree.below(None) {
-        roots.entry(after.label(id)).or_default().after.push(id);
-    }
+    let roots = paired(before.tree.below(None).map(|id| (before.label(id), id)), after.tree.below(None).map(|id| (after.label(id), id)));
     let place = |(root, pair): (String, Pair)| {
         let (root_before, root_after) = (before.retained(&pair.before), after.retained(&pair.after));
         Place { root, root_before, root_after, path: Vec::new(), pair, change: change(root_before, root_after) }
@@ -229,7 +231,7 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
     found
 }
 
-impl Both<'_, '_> {
+impl<'s, 'h> Both<'s, 'h> {
     /// Where to go on from a place; nowhere if objects accumulate there, and then the type that does.
     fn step(&self, place: &Place) -> (Vec<Place>, Option<String>) {
         let mut children = self.children(place);
@@ -245,7 +247,7 @@ impl Both<'_, '_> {
         }
         let further = children.into_iter().map(|c| {
             let address = if let [only] = c.pair.after.as_slice() { Some(self.after.graph.address(*only)) } else { None };
-            let (before, after) = (crate::base::len64(c.pair.before.len()), crate::base::len64(c.pair.after.len()));
+            let (before, after) = (len64(c.pair.before.len()), len64(c.pair.after.len()));
             let step = HolderStep { type_name: c.type_name, field: c.field, address, before, after };
             let path = place.path.iter().cloned().chain([step]).collect();
             Place { root: place.root.clone(), path, pair: c.pair, change: c.change, ..*place }
@@ -255,19 +257,13 @@ impl Both<'_, '_> {
 
     /// The children by type, those that gained most first. Below a root, these are the objects that it holds.
     fn children(&self, place: &Place) -> Vec<Child> {
-        let mut groups: BTreeMap<&str, Pair> = BTreeMap::new();
-        if place.path.is_empty() {
-            place.pair.before.iter().for_each(|id| groups.entry(self.before.name(*id)).or_default().before.push(*id));
-            place.pair.after.iter().for_each(|id| groups.entry(self.after.name(*id)).or_default().after.push(*id));
-        } else {
-            for id in place.pair.before.iter().flat_map(|id| self.before.tree.below(Some(*id))) {
-                groups.entry(self.before.name(id)).or_default().before.push(id);
-            }
-            for id in place.pair.after.iter().flat_map(|id| self.after.tree.below(Some(*id))) {
-                groups.entry(self.after.name(id)).or_default().after.push(id);
-            }
-        }
-        let slots = if place.path.is_empty() { None } else { self.slots(&place.pair) };
+        let at_root = place.path.is_empty();
+        let named = |side: &'s Side<'h>, ids: &[ObjectId]| -> Vec<(&'s str, ObjectId)> {
+            let ids: Vec<ObjectId> = if at_root { ids.to_vec() } else { ids.iter().flat_map(|id| side.tree.below(Some(*id))).collect() };
+            ids.into_iter().map(|id| (side.name(id), id)).collect()
+        };
+        let groups = paired(named(self.before, &place.pair.before), named(self.after, &place.pair.after));
+        let slots = if at_root { None } else { self.slots(&place.pair) };
         let child = |(name, pair): (&str, Pair)| {
             let gained = change(self.before.retained(&pair.before), self.after.retained(&pair.after));
             let child = Child { type_name: name.into(), field: None, pair, change: gained };
@@ -293,12 +289,12 @@ impl Both<'_, '_> {
         let mut counterpart: FxHashMap<ObjectId, ObjectId> = FxHashMap::default();
         let mut rest = group.pair.before.clone();
         if let Some(slots) = slots {
-            let members: rustc_hash::FxHashSet<ObjectId> = group.pair.before.iter().copied().collect();
+            let members: FxHashSet<ObjectId> = group.pair.before.iter().copied().collect();
             for id in &group.pair.after {
                 let same = slots.after.get(id).and_then(|offset| slots.before.get(offset)).filter(|old| members.contains(old));
                 counterpart.extend(same.map(|old| (*id, *old)));
             }
-            let taken: rustc_hash::FxHashSet<ObjectId> = counterpart.values().copied().collect();
+            let taken: FxHashSet<ObjectId> = counterpart.values().copied().collect();
             rest.retain(|id| !taken.contains(id));
         }
         // What has no place in common: the largest with the largest.
@@ -351,8 +347,8 @@ impl Both<'_, '_> {
         let mut text = way(&place.root, &place.path);
         let what = element.as_deref().or_else(|| gained.first().map(|g| g.type_name.as_str()));
         match what.map(|name| (name, count_of(name))).filter(|(_, n)| *n > 0) {
-            Some((name, n)) => text.push_str(&format!(" grew by {} {name}, {} bytes", thousands(n.unsigned_abs()), bytes(change))),
-            None => text.push_str(&format!(" grew by {} bytes", bytes(change))),
+            Some((name, n)) => text.push_str(&format!(" grew by {} {name}, {} bytes", digits(n), digits(change))),
+            None => text.push_str(&format!(" grew by {} bytes", digits(change))),
         }
         GrowingHolder {
             root: place.root,
@@ -381,7 +377,7 @@ struct Slots {
     container: ObjectId,
 }
 
-fn bytes(n: i64) -> String {
+fn digits(n: i64) -> String {
     thousands(n.unsigned_abs())
 }
 

@@ -13,12 +13,10 @@ use self::holders::Side;
 use self::rules::{Field, Subject};
 pub use self::rules::{Rule, RuleError};
 use self::summary::Measures;
-use super::select::Selection;
-use super::stat::{StatQuery, stat};
-use crate::base::{Answer, Collector, Notes, change, glob, growth, len64};
+use super::stat::{StatQuery, namespace, stat};
+use crate::base::{Answer, Collector, Notes, change, cut, glob, growth, len64};
 use crate::model::{
-    ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, StatBy, StatReport, StatSort, Sum, Trend,
-    TypeStat,
+    ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, StatBy, StatReport, Sum, Trend, TypeStat,
 };
 use crate::session::{Error, Heap};
 
@@ -80,27 +78,27 @@ impl<'h> Part<'h> {
     /// Objects by group.
     fn groups(&self, by: DiffBy) -> Result<BTreeMap<Key, Sum>, Error> {
         let mut groups: BTreeMap<Key, Sum> = BTreeMap::new();
-        let by = match by {
-            DiffBy::Type => {
-                for t in self.live_types() {
-                    groups.entry(type_key(t)).or_default().merge(Sum { count: t.count, bytes: t.bytes });
-                }
-                return Ok(groups);
+        let mut of_types = |key: fn(&TypeStat) -> Key| {
+            for t in self.live_types() {
+                groups.entry(key(t)).or_default().merge(Sum { count: t.count, bytes: t.bytes });
             }
+        };
+        match by {
+            DiffBy::Type => of_types(type_key),
+            DiffBy::Namespace => of_types(|t| (if is_named(t) { namespace(&t.type_name) } else { UNKNOWN.into() }, None)),
+            DiffBy::Assembly => of_types(|t| (t.module.clone().unwrap_or_else(|| UNKNOWN.into()), None)),
             DiffBy::Root => {
                 let side = Side::open(self.heap, &self.notes)?;
-                let rows = side.by_root().into_iter().map(|(label, sum)| ((label, None), sum));
-                return Ok(rows.collect());
+                groups.extend(side.by_root().into_iter().map(|(label, sum)| ((label, None), sum)));
             }
-            DiffBy::Namespace => StatBy::Namespace,
-            DiffBy::Assembly => StatBy::Assembly,
-            DiffBy::Generation => StatBy::Generation,
-        };
-        let query = StatQuery { selection: Selection::default(), by, sort: StatSort::Bytes, top: 0 };
-        for g in self.notes.take(stat(self.heap, &query)?).groups.into_iter().flatten() {
-            let own = Sum { count: g.count.saturating_sub(g.free_count), bytes: g.bytes.saturating_sub(g.free_bytes) };
-            if own.count > 0 {
-                groups.entry((g.key, None)).or_default().merge(own);
+            DiffBy::Generation => {
+                let query = StatQuery { by: StatBy::Generation, ..StatQuery::default() };
+                for g in self.notes.take(stat(self.heap, &query)?).groups.into_iter().flatten() {
+                    let own = Sum { count: g.count.saturating_sub(g.free_count), bytes: g.bytes.saturating_sub(g.free_bytes) };
+                    if own.count > 0 {
+                        groups.entry((g.key, None)).or_default().merge(own);
+                    }
+                }
             }
         }
         Ok(groups)
@@ -128,8 +126,12 @@ impl<'h> Part<'h> {
 
 /// What makes a type the same one in another dump.
 fn type_key(t: &TypeStat) -> Key {
-    // Without a name there is only the method table's address, which says nothing about another dump.
-    if t.type_name == t.method_table.to_string() { (UNKNOWN.into(), None) } else { (t.type_name.clone(), t.module.clone()) }
+    if is_named(t) { (t.type_name.clone(), t.module.clone()) } else { (UNKNOWN.into(), None) }
+}
+
+/// Whether a type has a name. Otherwise there is only the method table's address, which says nothing about another dump.
+fn is_named(t: &TypeStat) -> bool {
+    t.type_name != t.method_table.to_string()
 }
 
 /// Compares the heaps of at least two dumps, in the order of time.
@@ -152,10 +154,7 @@ pub fn diff(heaps: &[Heap], query: &DiffQuery) -> Result<Answer<DiffReport>, Err
     }
     let unchanged = len64(everything.saturating_sub(rows.len()));
     sort(&mut rows, query.sort);
-    let shown = (query.top > 0 && rows.len() > query.top).then(|| len64(query.top));
-    if shown.is_some() {
-        rows.truncate(query.top);
-    }
+    let shown = cut(&mut rows, query.top);
     let report = DiffReport {
         by: query.by,
         dumps: parts.iter().map(Part::model).collect(),
@@ -228,16 +227,9 @@ fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
 
 /// Names that stand for several groups.
 fn names_twice(groups: &BTreeMap<Key, Sum>) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    let names: Vec<&String> = groups.keys().map(|(name, _)| name).collect();
-    for pair in names.windows(2) {
-        if let [a, b] = pair
-            && a == b
-        {
-            out.push((*a).clone());
-        }
-    }
-    out
+    // Sorted by name.
+    let pairs = groups.keys().zip(groups.keys().skip(1));
+    pairs.filter(|(a, b)| a.0 == b.0).map(|(a, _)| a.0.clone()).collect()
 }
 
 fn row(module: Option<String>, key: String, series: Vec<Sum>) -> DiffRow {

@@ -26,7 +26,7 @@ mod witnesses;
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, Answer, Collector, Name, len64, top_or_all};
+use crate::base::{Addr, Answer, Collector, Name, cut};
 use crate::model::TrackReport;
 use crate::session::{Error, Heap, Namer};
 use ids::{New, Old};
@@ -88,8 +88,7 @@ pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<T
     match query.view {
         TrackView::Types => {
             let mut types = sums.types(&kinds);
-            report.shown = (types.len() > top_or_all(query.top)).then_some(len64(query.top));
-            types.truncate(top_or_all(query.top));
+            report.shown = cut(&mut types, query.top);
             report.types = Some(types);
             report.generations = Some(sums.generations());
         }
