@@ -103,11 +103,18 @@ pub(super) trait Command: Args {
         exit
     }
 
+    /// Lines for standard error, whatever the format.
+    fn remarks(&self, _report: &Self::Report) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Runs the query and prints the answer. Overridden by commands that stream their rows.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let answer = self.answer(at)?;
         output::emit(&at.head()?, &answer, at.format(), streams.out, streams.out_is_terminal)?;
-        Ok(self.exit(&answer, conclude(at, &answer.notes, streams)?))
+        let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
+        self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
+        Ok(exit)
     }
 }
 

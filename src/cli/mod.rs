@@ -52,6 +52,12 @@ impl std::fmt::Debug for Streams<'_> {
 }
 
 impl Streams<'_> {
+    /// Writes a line of diagnostics, without control characters if a terminal shows it.
+    fn say(&mut self, line: &str) -> io::Result<()> {
+        let line = if self.err_is_terminal { crate::output::sanitize(line) } else { line.into() };
+        writeln!(self.err, "{line}")
+    }
+
     /// Table rows that fit the screen with the surrounding text; a default if there is no screen.
     fn rows(&self) -> usize {
         const AROUND: usize = 9;
@@ -175,9 +181,7 @@ pub fn out_of_time(cli: &Cli, err: &mut dyn Write) -> Exit {
 }
 
 fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
-    let text = format!("{e:#}");
-    let text = if streams.err_is_terminal { crate::output::sanitize(&text).into_owned() } else { text };
-    let _ = writeln!(streams.err, "gcdump: {text}");
+    let _ = streams.say(&format!("gcdump: {e:#}"));
     exit_of(e)
 }
 
@@ -215,8 +219,7 @@ fn show_notes(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
             k if k.makes_partial() => "missing",
             _ => "warning",
         };
-        let text = if streams.err_is_terminal { crate::output::sanitize(&note.message).into_owned() } else { note.message.clone() };
-        writeln!(streams.err, "{word}: {text}")?;
+        streams.say(&format!("{word}: {}", note.message))?;
     }
     let more = notes.iter().len().saturating_sub(SHOWN);
     if more > 0 {

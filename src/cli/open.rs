@@ -13,7 +13,6 @@ use super::progress::Bar;
 use crate::base::Limits;
 use crate::contract::Overlay;
 use crate::memory::FileSearch;
-use crate::output;
 use crate::session::OpenOptions;
 
 /// The path of the dump and the options to open it with.
@@ -28,8 +27,7 @@ impl Opening {
         let variable = std::env::var_os("GCDUMP_DUMP").map(PathBuf::from);
         let picked = pick(given.as_deref(), variable, Path::new("."))?;
         if let Some(remark) = &picked.remark {
-            let remark = if streams.err_is_terminal { output::sanitize(remark) } else { remark.as_str().into() };
-            writeln!(streams.err, "gcdump: {remark}")?;
+            streams.say(&format!("gcdump: {remark}"))?;
         }
         for dir in config.modules.iter().chain(&config.sysroot) {
             if !dir.is_dir() {

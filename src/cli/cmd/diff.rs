@@ -5,11 +5,9 @@ use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
-use super::super::{Streams, conclude};
 use crate::analysis::{DiffQuery, Rule, diff};
 use crate::base::Answer;
-use crate::model::{DiffBy, DiffReport, DiffSort};
-use crate::output;
+use crate::model::{DiffBy, DiffReport, DiffRule, DiffSort};
 
 /// Lines of the table around its rows: holders, and the summary.
 const AROUND: usize = 16;
@@ -91,19 +89,13 @@ impl Command for Diff {
         if report.rules.iter().any(|r| r.failed == Some(true)) { Exit::Negative } else { exit }
     }
 
-    /// Says on standard error which rules failed, whatever the format.
-    fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
-        let answer = self.answer(at)?;
-        output::emit(&at.head()?, &answer, at.format(), streams.out, streams.out_is_terminal)?;
-        let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
-        for rule in &answer.rules {
+    /// The rules that failed, and those that could not be checked.
+    fn remarks(&self, report: &DiffReport) -> Vec<String> {
+        let remark = |rule: &DiffRule| {
             let word = if rule.failed == Some(true) { "failed" } else { "not checked" };
-            if let Some(reason) = &rule.reason {
-                let text = format!("{word}: {}: {reason}", rule.rule);
-                writeln!(streams.err, "{}", if streams.err_is_terminal { output::sanitize(&text) } else { text.into() })?;
-            }
-        }
-        Ok(exit)
+            rule.reason.as_ref().map(|reason| format!("{word}: {}: {reason}", rule.rule))
+        };
+        report.rules.iter().filter_map(remark).collect()
     }
 }
 
