@@ -190,7 +190,7 @@ fn type_of(name: &str, fields: Vec<(String, Value)>, unusable: &mut Vec<(Descrip
 /// An offset or a size, with the written type.
 fn offset(item: &Value) -> Result<(u64, Option<String>), String> {
     let (value, type_name) = item.typed().ok_or("neither a number nor a number with a type")?;
-    let number = value.literal_number().ok_or("not a number")?;
+    let number = value.number().ok_or("not a number")?;
     match i64::from_ne_bytes(number.to_ne_bytes()) {
         negative @ ..0 => Err(format!("{negative} is negative")),
         _ if number > MAX_OFFSET => Err(format!("{number} is larger than any structure")),

@@ -206,11 +206,16 @@ impl Reading<'_> {
         }
     }
 
+    /// A part of this read, with notes of its own.
+    fn part(&self) -> Reading<'_> {
+        Reading { gc: self.gc, descriptor: Arc::clone(&self.descriptor), notes: Collector::new() }
+    }
+
     /// Reads `what` of each heap. A wrong number of heaps makes thousands of them, all damaged: a few tell as much.
     fn each_heap<T>(&self, what: &str, mut read: impl FnMut(&Reading<'_>, HeapId) -> T) -> Vec<T> {
         let (mut damaged, mut further) = (0usize, 0usize);
         let mut one = |heap: &HeapId| {
-            let reading = Reading { gc: self.gc, descriptor: Arc::clone(&self.descriptor), notes: Collector::new() };
+            let reading = self.part();
             let data = read(&reading, *heap);
             let notes = reading.notes.into_notes();
             if notes.complete() || damaged < FEW_HEAPS {

@@ -4,10 +4,9 @@
 //! (`docs/internals/gc-structures.md#segments-and-regions`).
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use super::{Gc, HeapId, Reading, names};
-use crate::base::{Addr, AddrRange, Collector, Count, NoteKind, Notes, PAGE};
+use crate::base::{Addr, AddrRange, Count, NoteKind, Notes, PAGE};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
 
@@ -70,7 +69,7 @@ impl Reading<'_> {
         self.note_unusable(Some(&["generation_table", "ephemeral_segment", "alloc_allocated"]));
         // All heads first: a list that runs into another one is known by its head.
         let read = |heap: &HeapId| {
-            let reading = Reading { gc: self.gc, descriptor: Arc::clone(&self.descriptor), notes: Collector::new() };
+            let reading = self.part();
             (reading.lists(*heap), reading.notes.into_notes())
         };
         let tables: Vec<(Vec<List>, Notes)> = self.facts.heaps.iter().map(read).collect();

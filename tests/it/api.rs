@@ -154,6 +154,10 @@ impl Api {
         self.lines.insert(line);
     }
 
+    fn function(&mut self, module: &str, signature: &Signature) {
+        self.line(format!("fn {module}::{}", tidy(signature).trim_start_matches("fn ")), signature);
+    }
+
     fn method(&mut self, owner: &str, signature: &Signature, attributes: &[Attribute]) {
         if !is_hidden(attributes) {
             self.line(format!("{owner}::{}", tidy(signature).trim_start_matches("const ").trim_start_matches("fn ")), signature);
@@ -165,7 +169,7 @@ impl Api {
         let [(_, item)] = found.as_slice() else { panic!("{module}::{name}: {} items of that name in {floor}", found.len()) };
         let path = format!("{module}::{name}");
         match item {
-            Item::Fn(f) => return self.line(format!("fn {module}::{}", tidy(&f.sig).trim_start_matches("fn ")), &f.sig),
+            Item::Fn(f) => return self.function(module, &f.sig),
             Item::Struct(s) => {
                 let public = s.fields.iter().filter(|f| is_public(&f.vis) && !is_hidden(&f.attrs)).collect::<Vec<_>>();
                 let fields: Vec<String> = match &s.fields {
@@ -242,7 +246,7 @@ fn the_public_api_is_listed() {
                         api.item(module, &floor, path.last().unwrap());
                     }
                 }
-                Item::Fn(f) if is_public(&f.vis) => api.line(format!("fn {module}::{}", tidy(&f.sig).trim_start_matches("fn ")), &f.sig),
+                Item::Fn(f) if is_public(&f.vis) => api.function(module, &f.sig),
                 Item::Mod(m) if is_public(&m.vis) && !is_hidden(&m.attrs) => {
                     api.lines.insert(format!("mod {module}::{}", m.ident));
                 }

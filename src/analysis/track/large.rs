@@ -11,6 +11,7 @@ use super::ids::{New, Old};
 use super::pairs::{Fate, Pairs};
 use super::vetoes::{Both, Space};
 use crate::base::{Addr, Count};
+use crate::gc::GcDesc;
 
 /// Blocks that are compared.
 const BLOCKS: u64 = 64;
@@ -44,19 +45,19 @@ pub(super) fn large(both: &Both<'_>, pairs: &mut Pairs) {
 fn blocks(both: &Both<'_>, old: Old, new: New) -> u32 {
     let size = both.old.bytes_of(old);
     // References change when what they lead to moves.
-    if both.old.type_of(old).is_none_or(|ty| !matches!(ty.gc_desc, crate::gc::GcDesc::None)) || size < BLOCKS.saturating_mul(BLOCK) {
+    if both.old.type_of(old).is_none_or(|ty| !matches!(ty.gc_desc, GcDesc::None)) || size < BLOCKS.saturating_mul(BLOCK) {
         return 0;
     }
     let step = size.checked_div(BLOCKS).unwrap_or(0);
     let mut same = 0u32;
     for block in 0..BLOCKS {
         let offset = block.saturating_mul(step);
-        let read = |memory: &crate::memory::Memory, at: u64| memory.bytes(Addr(at).plus(offset).plus(BLOCK), BLOCK).map(|b| b.into_owned());
         if offset.saturating_add(BLOCK).saturating_add(BLOCK) >= size {
             break;
         }
-        let before = read(both.old.heap.memory(), both.old.at(old));
-        let after = read(both.new.heap.memory(), both.new.at(new));
+        let sample = |at: u64| Addr(at).plus(offset).plus(BLOCK);
+        let before = both.old.heap.memory().bytes(sample(both.old.at(old)), BLOCK);
+        let after = both.new.heap.memory().bytes(sample(both.new.at(new)), BLOCK);
         if let (Ok(before), Ok(after)) = (before, after)
             && before == after
             && before.iter().any(|b| Some(b) != before.first())

@@ -7,6 +7,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::base::{Addr, total};
+use crate::memory::hex;
 use crate::model::NamedCount;
 use crate::session::{Error, Heap, Runtime};
 
@@ -76,10 +77,6 @@ fn marks(before: &Heap, after: &Heap) -> Vec<Mark> {
         out.push(Mark { what: "the auxiliary vector", own: false, before: Some("one".into()), after: Some("another".into()) });
     }
     out
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 /// The random bytes that the kernel gives each program it starts.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::contents::{contents, in_order};
 use crate::base::{Addr, AddrRange, Collector, Index, IndexVec, Indices};
 use crate::clr::header::{HeaderUse, Headers};
-use crate::gc::{GcDesc, Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor, Walker};
+use crate::gc::{GcDesc, HandleFilter, Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor, Walker};
 use crate::memory::Window;
 use crate::model::{Generation, HandleKind, SegmentModel};
 use crate::session::{Error, Heap, note_walks};
@@ -228,7 +228,7 @@ impl<I: Index + Send + Sync> Side<I> {
 
     /// Marks what handles pin.
     fn pin(&mut self, notes: &Collector) {
-        let filter = crate::gc::HandleFilter { kinds: vec![HandleKind::Pinned, HandleKind::AsyncPinned] };
+        let filter = HandleFilter { kinds: vec![HandleKind::Pinned, HandleKind::AsyncPinned] };
         let mut pinned = Vec::new();
         notes.take(self.heap.gc().walk_handles(&filter, |h| pinned.push(h.object)));
         let ids: Vec<I> = pinned.into_iter().filter_map(|object| self.id_of(object)).collect();

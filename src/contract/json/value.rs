@@ -175,7 +175,10 @@ pub(super) enum Value {
 impl Value {
     /// The number that it is or spells.
     pub(super) fn number(&self) -> Option<u64> {
-        self.literal_number()
+        match self {
+            Value::Scalar(s) => s.number(),
+            Value::List(_) | Value::Other => None,
+        }
     }
 
     /// The text, where it was written as a string.
@@ -183,13 +186,6 @@ impl Value {
         match self {
             Value::Scalar(Scalar::Text(t)) => Some(t),
             _ => None,
-        }
-    }
-
-    pub(super) fn literal_number(&self) -> Option<u64> {
-        match self {
-            Value::Scalar(s) => s.number(),
-            Value::List(_) | Value::Other => None,
         }
     }
 
