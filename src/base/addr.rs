@@ -121,6 +121,7 @@ impl Serialize for Addr {
     }
 }
 
+#[cfg(feature = "cli")]
 impl schemars::JsonSchema for Addr {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Address".into()
@@ -136,7 +137,8 @@ impl schemars::JsonSchema for Addr {
 }
 
 /// A half-open range of addresses: `start` belongs to it, `end` does not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AddrRange {
     /// First address of the range.
     pub start: Addr,

@@ -48,6 +48,7 @@ impl Serialize for Name {
     }
 }
 
+#[cfg(feature = "cli")]
 impl schemars::JsonSchema for Name {
     fn inline_schema() -> bool {
         true

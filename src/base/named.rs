@@ -45,7 +45,8 @@ macro_rules! named_enum {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
         #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
         pub enum $Enum {
             $(
@@ -94,7 +95,8 @@ macro_rules! named_enum {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, schemars::JsonSchema)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+        #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
         pub enum $Enum {
             $(
                 $(#[$about])*
@@ -103,7 +105,7 @@ macro_rules! named_enum {
             )+
             /// A number that this gcdump has no name for: `unknown-77`.
             #[serde(untagged, serialize_with = "crate::base::named::serialize_unknown")]
-            Unknown(#[schemars(schema_with = "crate::base::named::unknown_schema")] $Number),
+            Unknown(#[cfg_attr(feature = "cli", schemars(schema_with = "crate::base::named::unknown_schema"))] $Number),
         }
 
         impl $Enum {
@@ -173,6 +175,7 @@ pub(crate) fn serialize_unknown<S: serde::Serializer>(number: &impl fmt::Display
 }
 
 /// Schema of what [`serialize_unknown`] writes.
+#[cfg(feature = "cli")]
 pub(crate) fn unknown_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "pattern": "^unknown--?[0-9]+$" })
 }
@@ -221,6 +224,7 @@ mod tests {
         assert_eq!(wrong("").suggestion(), None);
     }
 
+    #[cfg(feature = "cli")]
     #[test]
     fn the_schema_says_what_each_name_means() {
         let schema = schemars::schema_for!(Place);

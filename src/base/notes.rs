@@ -46,7 +46,8 @@ impl NoteKind {
 }
 
 /// One thing to tell the user beside the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Note {
     /// What it is about.
     pub kind: NoteKind,

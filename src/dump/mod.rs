@@ -22,8 +22,11 @@ mod error;
 mod fields;
 #[cfg(test)]
 mod hostile_tests;
+#[cfg(feature = "minidump")]
 mod minidump;
+#[cfg(feature = "minidump")]
 mod minidump_info;
+#[cfg(feature = "minidump")]
 mod minidump_memory;
 mod open;
 #[cfg(test)]

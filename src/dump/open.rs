@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::sniff::SNIFF_BYTES;
-use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, minidump, sniff};
+use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, sniff};
 use crate::base::{Limits, Progress};
 
 /// Oddities kept per dump.
@@ -89,7 +89,8 @@ fn kind_of(bytes: &Bytes) -> FileKind {
 fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let mut dump = match kind {
         FileKind::ElfCore => elf_core::read(Arc::new(bytes), path, &options.limits),
-        FileKind::Minidump => minidump::read(Arc::new(bytes), path, &options.limits),
+        #[cfg(feature = "minidump")]
+        FileKind::Minidump => super::minidump::read(Arc::new(bytes), path, &options.limits),
         kind => Err(DumpError::NotADump { path: path.to_owned(), kind }),
     }?;
     // Each broken note or segment adds a sentence; a hostile file has millions.

@@ -78,7 +78,8 @@ impl FileKind {
     pub(crate) fn describe(self) -> &'static str {
         match self {
             FileKind::ElfCore => "is an ELF core dump",
-            FileKind::Minidump => "is a minidump",
+            FileKind::Minidump if cfg!(feature = "minidump") => "is a minidump",
+            FileKind::Minidump => "is a minidump, which this gcdump cannot read: it was built without the feature `minidump`",
             FileKind::Zstd => "is a zstd file",
             FileKind::Gzip => "is a gzip file",
             FileKind::MachoCore => "is a macOS (Mach-O) core, which gcdump does not support yet",

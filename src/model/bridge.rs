@@ -18,7 +18,8 @@ named_enum! {
 }
 
 /// `bridge`: the data passed to a bridge to another collector, in the shape of Mono's `cross_references` callback.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BridgeReport {
     /// Number of bridged objects, live ones included.
     pub bridged: u64,
@@ -40,7 +41,8 @@ pub struct BridgeReport {
 }
 
 /// A strongly connected component with bridged objects.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BridgeScc {
     /// Its index in the list.
     pub index: u32,
@@ -55,7 +57,8 @@ pub struct BridgeScc {
 }
 
 /// A bridged object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BridgeObject {
     /// The object.
     pub address: Addr,
@@ -71,7 +74,8 @@ pub struct BridgeObject {
 }
 
 /// A reference between components.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BridgeXref {
     /// Index of the referring component.
     pub src: u32,
@@ -80,7 +84,8 @@ pub struct BridgeXref {
 }
 
 /// A class treated specially by the bridge.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BridgeClass {
     /// Name of the type.
     #[serde(rename = "type")]

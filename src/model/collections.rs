@@ -74,7 +74,8 @@ named_enum! {
 }
 
 /// What the GC keeps of its collections.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CollectionsModel {
     /// Number of collections of gen0, gen1, gen2, as `GC.CollectionCount` returns it: a collection of a generation is one of
     /// every younger generation as well.
@@ -86,7 +87,8 @@ pub struct CollectionsModel {
 }
 
 /// Settings of a collection (`gc_mechanisms`, gcpriv.h).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LastCollection {
     /// Its index, counted from 1.
     pub index: u64,
@@ -117,7 +119,8 @@ pub struct LastCollection {
 }
 
 /// Figures of a finished collection (`last_recorded_gc_info`, gcpriv.h).
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RecordedCollection {
     /// Which kind.
     pub kind: CollectionKind,
@@ -150,7 +153,8 @@ pub struct RecordedCollection {
 }
 
 /// A generation before and after a collection, all heaps together. Sizes are in bytes and include fragmentation.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RecordedGeneration {
     /// The generation.
     pub generation: Generation,
@@ -165,7 +169,8 @@ pub struct RecordedGeneration {
 }
 
 /// What decides when a generation of a heap is collected next, and how it fared (`dynamic_data`, gcpriv.h). Sizes are in bytes.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GenerationBudget {
     /// The generation.
     pub generation: Generation,

@@ -27,7 +27,8 @@ named_enum! {
 }
 
 /// `contracts`: the data contracts of the runtime, and which of them gcdump supports.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ContractsReport {
     /// Sources, lowest precedence first.
     pub origins: Vec<OriginModel>,
@@ -44,7 +45,8 @@ pub struct ContractsReport {
 }
 
 /// An item that is in the descriptor but cannot be used.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct UnusableModel {
     /// What it is: `field Thread.State`.
     pub item: String,
@@ -53,7 +55,8 @@ pub struct UnusableModel {
 }
 
 /// A source of the merged descriptor.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OriginModel {
     /// Kind of source.
     pub kind: OriginKind,
@@ -84,7 +87,8 @@ named_enum! {
 }
 
 /// A contract.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ContractModel {
     /// Name.
     pub name: String,
@@ -99,7 +103,8 @@ pub struct ContractModel {
 }
 
 /// A type.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeModel {
     /// Name.
     pub name: String,
@@ -110,7 +115,8 @@ pub struct TypeModel {
 }
 
 /// A field.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FieldModel {
     /// Name.
     pub name: String,
@@ -124,7 +130,8 @@ pub struct FieldModel {
 }
 
 /// A global.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GlobalModel {
     /// Name.
     pub name: String,
@@ -146,7 +153,8 @@ pub struct GlobalModel {
 }
 
 /// A self-check.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CheckModel {
     /// Name of the check.
     pub name: String,

@@ -66,7 +66,8 @@ named_enum! {
 }
 
 /// `diff`: what changed from dump to dump.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffReport {
     /// Grouping key of `rows`.
     pub by: DiffBy,
@@ -88,7 +89,8 @@ pub struct DiffReport {
 }
 
 /// A dump that is compared.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ComparedDump {
     /// Path as given.
     pub path: String,
@@ -101,7 +103,8 @@ pub struct ComparedDump {
 }
 
 /// A number about the process. `null`: not in the dump.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffMeasure {
     /// What is measured, as in rules: `bytes`, `objects`, `handles:strong`.
     pub name: String,
@@ -122,7 +125,8 @@ pub struct DiffMeasure {
 }
 
 /// A group of objects. Free space is not part of any.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffRow {
     /// Name of the type, or another key. Types without names are one group, `(unknown)`.
     pub key: String,
@@ -151,7 +155,8 @@ pub struct DiffRow {
 }
 
 /// A container whose retained size grew, and the way to it from a root.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GrowingHolder {
     /// The root: a static field, or a kind of handle, stack or queue.
     pub root: String,
@@ -180,7 +185,8 @@ pub struct GrowingHolder {
 }
 
 /// A step of the way from a root to a container.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HolderStep {
     /// Name of the type.
     #[serde(rename = "type")]
@@ -196,7 +202,8 @@ pub struct HolderStep {
 }
 
 /// Objects of a type that a container dominates.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GainedType {
     /// Name of the type.
     #[serde(rename = "type")]
@@ -208,7 +215,8 @@ pub struct GainedType {
 }
 
 /// A rule of `--fail-on` or `--budget`, and its outcome.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffRule {
     /// The rule as given.
     pub rule: String,

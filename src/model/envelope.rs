@@ -24,7 +24,8 @@ named_enum! {
 }
 
 /// Header of every answer.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Head {
     /// Format version: `gcdump/1`.
     pub schema: String,
@@ -39,7 +40,8 @@ pub struct Head {
 }
 
 /// A JSON answer.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Envelope<T> {
     /// Header.
     #[serde(flatten)]
@@ -51,8 +53,9 @@ pub struct Envelope<T> {
 }
 
 /// An answer and its completeness.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
-#[schemars(inline)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "cli", schemars(inline))]
 pub struct Data<T> {
     /// Whether the answer is complete: no warning reports missing data.
     pub complete: bool,
@@ -62,7 +65,8 @@ pub struct Data<T> {
 }
 
 /// Summary of the dump.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DumpModel {
     /// Path as given.
     pub path: String,
@@ -85,7 +89,8 @@ pub struct DumpModel {
 }
 
 /// Summary of the runtime.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RuntimeModel {
     /// Version: `10.0.12`, or only `10.0` if the dump does not tell.
     pub version: Option<String>,

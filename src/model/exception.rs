@@ -3,7 +3,8 @@ use serde::Serialize;
 use crate::base::Addr;
 
 /// An exception with its stack trace and inner exceptions.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ExceptionModel {
     /// The exception object.
     pub address: Addr,
@@ -31,7 +32,8 @@ pub struct ExceptionModel {
 }
 
 /// A frame of an exception's stack trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FrameModel {
     /// Instruction pointer as stored in the exception.
     pub ip: Addr,
@@ -48,7 +50,8 @@ pub struct FrameModel {
 }
 
 /// `exceptions`: the exception objects on the heap.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ExceptionsReport {
     /// Number of exception objects.
     pub total: u64,
@@ -59,7 +62,8 @@ pub struct ExceptionsReport {
 }
 
 /// Exceptions of equal type and message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ExceptionGroup {
     /// Type name.
     #[serde(rename = "type")]
@@ -75,7 +79,8 @@ pub struct ExceptionGroup {
 }
 
 /// An exception object on the heap.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapExceptionModel {
     /// The object.
     pub address: Addr,

@@ -16,7 +16,8 @@ named_enum! {
 }
 
 /// `finalizers`: the finalization queues of all heaps.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FinalizersReport {
     /// Number of objects registered for finalization and not yet found dead, in all heaps.
     pub registered: u64,
@@ -37,7 +38,8 @@ pub struct FinalizersReport {
 }
 
 /// The finalization queue of one heap.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FinalizerHeap {
     /// Index of the heap.
     pub heap: u64,
@@ -53,7 +55,8 @@ pub struct FinalizerHeap {
 }
 
 /// Registered objects of one generation.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FinalizerGeneration {
     /// The generation.
     pub generation: Generation,
@@ -62,7 +65,8 @@ pub struct FinalizerGeneration {
 }
 
 /// The finalizer thread.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FinalizerThread {
     /// Its managed id.
     pub managed_id: Option<u32>,
@@ -73,7 +77,8 @@ pub struct FinalizerThread {
 }
 
 /// Objects of one type in the queues.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FinalizerType {
     /// Name of the type, or its method table address if unknown; `null` if the objects are not in the dump.
     #[serde(rename = "type")]
@@ -89,7 +94,8 @@ pub struct FinalizerType {
 }
 
 /// An object in a queue.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FinalizerObject {
     /// The object.
     pub object: Addr,

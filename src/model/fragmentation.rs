@@ -5,7 +5,8 @@ use super::walk::CoverageModel;
 use crate::base::Addr;
 
 /// `fragmentation`: free space, and the pinned objects that block compaction.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FragmentationReport {
     /// By generation; with `--heaps` by heap and generation.
     pub generations: Vec<FreeSpaceModel>,
@@ -24,7 +25,8 @@ pub struct FragmentationReport {
 }
 
 /// Free space of a generation or segment.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FreeSpaceModel {
     /// Generation.
     pub generation: Generation,
@@ -48,7 +50,8 @@ pub struct FreeSpaceModel {
 }
 
 /// Free blocks of one size range.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FreeSizeModel {
     /// Lower bound of the size in bytes, a power of two; the exclusive upper bound is twice that.
     pub size_from: u64,
@@ -59,7 +62,8 @@ pub struct FreeSizeModel {
 }
 
 /// A free block.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FreeBlockModel {
     /// Its address.
     pub address: Addr,
@@ -78,7 +82,8 @@ pub struct FreeBlockModel {
 }
 
 /// An object next to a free block.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct NeighbourModel {
     /// The object.
     pub address: Addr,
@@ -88,7 +93,8 @@ pub struct NeighbourModel {
 }
 
 /// Pinned objects of one type.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PinnedTypeModel {
     /// Name of the type.
     #[serde(rename = "type")]
@@ -104,7 +110,8 @@ pub struct PinnedTypeModel {
 }
 
 /// Totals of `fragmentation`.
-#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FragmentationTotals {
     /// Allocated bytes.
     pub allocated_bytes: u64,

@@ -49,7 +49,8 @@ impl HandleKind {
 }
 
 /// A GC handle.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HandleModel {
     /// Address of the handle, that is, the value of a `GCHandle`.
     pub address: Addr,
@@ -97,7 +98,8 @@ named_enum! {
 }
 
 /// Handles of one group.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HandleGroup {
     /// Handle type, object type name (or method table address if unknown), or generation; `null` if the object is not in the
     /// dump or in no segment.
@@ -107,7 +109,8 @@ pub struct HandleGroup {
 }
 
 /// Handles of one type.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HandleStat {
     /// Type of the handles.
     #[serde(rename = "type")]
@@ -117,7 +120,8 @@ pub struct HandleStat {
 }
 
 /// `handles`: the GC handles of all handle tables.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HandlesReport {
     /// Number of handles of the requested types.
     pub total: u64,

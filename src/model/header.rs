@@ -19,7 +19,8 @@ named_enum! {
 }
 
 /// The header word of an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeaderModel {
     /// Its contents.
     pub state: HeaderState,
@@ -36,7 +37,8 @@ pub struct HeaderModel {
 }
 
 /// A sync block: lock and hash code of an object whose header word does not suffice.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SyncBlockModel {
     /// Its index.
     pub index: u32,

@@ -5,7 +5,8 @@ use super::segment::{Generation, SegmentPart};
 use crate::base::{Addr, named_enum};
 
 /// `heap`: the heaps by generation.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapReport {
     /// The heaps; with `--heap`, that one.
     pub heaps: Vec<HeapModel>,
@@ -19,7 +20,8 @@ pub struct HeapReport {
 }
 
 /// A heap.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapModel {
     /// Its index.
     pub index: u64,
@@ -34,7 +36,8 @@ pub struct HeapModel {
 }
 
 /// A generation of a heap.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GenerationModel {
     /// Generation or segment kind.
     pub generation: Generation,
@@ -53,7 +56,8 @@ pub struct GenerationModel {
 }
 
 /// Totals.
-#[derive(Clone, Copy, Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapTotals {
     /// Number of segments or regions.
     pub segments: u64,
@@ -78,7 +82,8 @@ named_enum! {
 }
 
 /// An allocation context: a range reserved for an allocator and not yet filled.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AllocContextModel {
     /// Its owner.
     pub owner: ContextOwner,
@@ -97,7 +102,8 @@ pub struct AllocContextModel {
 }
 
 /// A named count.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct NamedCount {
     /// Name as in SOS.
     pub name: String,
@@ -106,7 +112,8 @@ pub struct NamedCount {
 }
 
 /// Everything returned by `GetHeapData` of the GC contract. `null`: not in this build, or not in the dump.
-#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapDetail {
     /// Mark array of the background collection.
     pub mark_array: Option<Addr>,
@@ -149,7 +156,8 @@ pub struct HeapDetail {
 }
 
 /// An entry of the generation table.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GenerationTableEntry {
     /// Generation index: 0 to 2, 3 = LOH, 4 = POH.
     pub generation: u64,
@@ -168,7 +176,8 @@ pub struct GenerationTableEntry {
 }
 
 /// The finalization queue of a heap.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FinalizeQueueModel {
     /// Address of its `CFinalize`.
     pub address: Addr,

@@ -94,7 +94,8 @@ named_enum! {
 }
 
 /// `info`: what the dump contains, what it can answer, what to run next.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct InfoReport {
     /// Kind of dump.
     pub kind: DumpKind,
@@ -149,7 +150,8 @@ pub struct InfoReport {
 }
 
 /// A runtime of the process.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RuntimeBrief {
     /// Version.
     pub version: Option<String>,
@@ -180,7 +182,8 @@ pub struct RuntimeBrief {
 }
 
 /// A module file used to fill in missing pages.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ModuleFileModel {
     /// Local path of the file.
     pub file: String,
@@ -189,7 +192,8 @@ pub struct ModuleFileModel {
 }
 
 /// Whether a command can be answered.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AnswerModel {
     /// The command.
     pub command: String,
@@ -234,7 +238,8 @@ named_enum! {
 }
 
 /// State of the garbage collector.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GcModel {
     /// Workstation or server.
     pub kind: Option<GcKind>,

@@ -57,7 +57,8 @@ named_enum! {
 }
 
 /// The value of a field or array element.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FieldValue {
     /// Field name without declaring type, or element index: `[3]`, `[1,2]`.
     pub name: String,
@@ -97,7 +98,8 @@ named_enum! {
 }
 
 /// An object with its fields or elements.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectReport {
     /// The object.
     pub address: Addr,
@@ -133,7 +135,8 @@ pub struct ObjectReport {
 }
 
 /// A dimension of an array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DimensionModel {
     /// Number of elements.
     pub length: u32,

@@ -5,7 +5,8 @@ use super::walk::CoverageModel;
 use crate::base::{Addr, Name};
 
 /// Summary of a heap object.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectBrief {
     /// Its address.
     pub address: Addr,
@@ -31,7 +32,8 @@ pub struct ObjectBrief {
 }
 
 /// A reference to another object.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ReferenceModel {
     /// Offset in bytes from the start of the object.
     pub offset: u64,
@@ -42,7 +44,8 @@ pub struct ReferenceModel {
 }
 
 /// `objects`: totals and coverage.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectsTail {
     /// Number of objects listed.
     pub listed: u64,
@@ -55,7 +58,8 @@ pub struct ObjectsTail {
 }
 
 /// `objects`.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectsReport {
     /// The objects in heap order.
     pub objects: Vec<ObjectBrief>,

@@ -41,7 +41,8 @@ named_enum! {
 }
 
 /// `oom`: the last managed out-of-memory of each heap.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OomReport {
     /// Whether any heap recorded one.
     pub any: Option<bool>,
@@ -50,7 +51,8 @@ pub struct OomReport {
 }
 
 /// What a heap recorded when an allocation failed. `null`: not published by the runtime.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OomModel {
     /// The heap.
     pub heap: u64,

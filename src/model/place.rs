@@ -87,7 +87,8 @@ impl From<GapKind> for NearKind {
 }
 
 /// `where`: what is at an address.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WhereReport {
     /// The queried address.
     pub address: Addr,
@@ -133,7 +134,8 @@ pub struct WhereReport {
 }
 
 /// A location in the heap.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SegmentPlace {
     /// Address of the segment.
     pub address: Addr,
@@ -148,7 +150,8 @@ pub struct SegmentPlace {
 }
 
 /// A row of `near`.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct NearRow {
     /// Kind of row.
     pub kind: NearKind,
@@ -166,7 +169,8 @@ pub struct NearRow {
 }
 
 /// `near`: what surrounds a heap address.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct NearReport {
     /// The queried address.
     pub address: Addr,

@@ -14,7 +14,8 @@ named_enum! {
 }
 
 /// An object with its retained size.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RetainedObject {
     /// The object.
     pub address: Addr,
@@ -36,7 +37,8 @@ pub struct RetainedObject {
 }
 
 /// Objects of one type with their joint retained size.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RetainedType {
     /// Name of the type.
     #[serde(rename = "type")]
@@ -54,7 +56,8 @@ pub struct RetainedType {
 }
 
 /// A node of the dominator tree.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TreeRow {
     /// Depth, from 0.
     pub depth: u32,
@@ -66,7 +69,8 @@ pub struct TreeRow {
 }
 
 /// A leak suspect: an object or a type with a large retained size.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Suspect {
     /// Object or type.
     pub kind: SuspectKind,
@@ -94,7 +98,8 @@ pub struct Suspect {
 }
 
 /// Children of one type in the dominator tree.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BelowType {
     /// Name of the type.
     #[serde(rename = "type")]
@@ -106,7 +111,8 @@ pub struct BelowType {
 }
 
 /// `retained --object`: one object in the dominator tree.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RetainedDetail {
     /// The object.
     #[serde(flatten)]
@@ -122,7 +128,8 @@ pub struct RetainedDetail {
 }
 
 /// Totals of the heap.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ReachTotals {
     /// Number of objects, free space excluded.
     pub objects: u64,
@@ -137,7 +144,8 @@ pub struct ReachTotals {
 }
 
 /// `retained`: retained sizes.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RetainedReport {
     /// Objects with the largest retained size; `null` if another view was requested.
     pub objects: Option<Vec<RetainedObject>>,
@@ -158,7 +166,8 @@ pub struct RetainedReport {
 }
 
 /// `objsize`: closure and retained size of an object.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjSizeReport {
     /// The object.
     pub object: RetainedObject,
@@ -177,7 +186,8 @@ pub struct ObjSizeReport {
 }
 
 /// A step of a path.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PathStep {
     /// The object.
     pub address: Addr,
@@ -192,7 +202,8 @@ pub struct PathStep {
 }
 
 /// A path from a root to an object.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PathModel {
     /// The roots that hold the first object, exact ones first.
     pub roots: Vec<RootModel>,
@@ -201,7 +212,8 @@ pub struct PathModel {
 }
 
 /// A node of the merged path tree.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PathNode {
     /// Depth; 0 for the root.
     pub depth: u32,
@@ -218,7 +230,8 @@ pub struct PathNode {
 }
 
 /// `path`: what keeps objects alive.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PathsReport {
     /// Number of target objects.
     pub targets: u64,

@@ -85,7 +85,8 @@ named_enum! {
 }
 
 /// Coverage of a kind of root.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RootCoverageModel {
     /// The kind.
     pub kind: RootKind,
@@ -96,7 +97,8 @@ pub struct RootCoverageModel {
 }
 
 /// A root.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RootModel {
     /// Its kind.
     pub kind: RootKind,
@@ -118,7 +120,8 @@ pub struct RootModel {
 }
 
 /// Roots of one kind.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RootCount {
     /// The kind.
     pub kind: RootKind,
@@ -129,7 +132,8 @@ pub struct RootCount {
 }
 
 /// Roots of objects of one type.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RootType {
     /// Name of the type, or its method table address if unknown; `null` if the objects are not in the dump.
     #[serde(rename = "type")]
@@ -143,7 +147,8 @@ pub struct RootType {
 }
 
 /// A dependent handle: keeps the secondary object alive as long as the primary one is.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DependentModel {
     /// The primary object.
     pub primary: Addr,
@@ -156,7 +161,8 @@ pub struct DependentModel {
 }
 
 /// `roots`: the GC roots.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RootsReport {
     /// Number of roots of the requested kinds and types.
     pub total: u64,

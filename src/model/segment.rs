@@ -23,7 +23,8 @@ named_enum! {
 }
 
 /// A segment or region of the heap.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SegmentModel {
     /// Address of its `heap_segment` structure.
     pub address: Addr,
@@ -66,7 +67,8 @@ pub struct SegmentModel {
 }
 
 /// A generation inside the ephemeral segment.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SegmentPart {
     /// `gen0`, `gen1` or `gen2`.
     pub generation: Generation,
@@ -77,7 +79,8 @@ pub struct SegmentPart {
 }
 
 /// `segments`: segments or regions of the heap.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SegmentsReport {
     /// Segments, ordered by heap and generation; with `--at`, the one at that address.
     pub segments: Vec<SegmentModel>,
@@ -98,7 +101,8 @@ named_enum! {
 }
 
 /// GC memory outside the segments in use.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RegionModel {
     /// Its purpose.
     pub list: RegionListModel,
@@ -117,7 +121,8 @@ pub struct RegionModel {
 }
 
 /// The `heap_segment` of a region or segment that is not in use.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RegionFields {
     /// Start of the space for objects.
     pub start: Addr,

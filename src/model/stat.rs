@@ -41,7 +41,8 @@ named_enum! {
 }
 
 /// `stat`: heap statistics.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StatReport {
     /// Grouping key.
     pub by: StatBy,
@@ -58,7 +59,8 @@ pub struct StatReport {
 }
 
 /// Objects of one type.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeStat {
     /// Name of the type; `Module!0x02000123` without metadata, the method table address if unknown.
     #[serde(rename = "type")]
@@ -78,7 +80,8 @@ pub struct TypeStat {
 }
 
 /// Objects of one group.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GroupStat {
     /// Key of the group: generation, heap index, segment address, module, namespace, or minimum size.
     pub key: String,
@@ -99,7 +102,8 @@ pub struct GroupStat {
 }
 
 /// Totals of `stat`.
-#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StatTotals {
     /// Number of objects, free space included.
     pub count: u64,

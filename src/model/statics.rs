@@ -18,7 +18,8 @@ named_enum! {
 }
 
 /// `statics`: static fields with values.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StaticsReport {
     /// Number of matching types with static fields.
     pub types: u64,
@@ -33,7 +34,8 @@ pub struct StaticsReport {
 }
 
 /// A static field.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StaticModel {
     /// Method table of the declaring type.
     pub method_table: Addr,
@@ -49,7 +51,8 @@ pub struct StaticModel {
 }
 
 /// The thread of a thread static.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StaticThread {
     /// Address of the `Thread`.
     pub address: Addr,

@@ -18,7 +18,8 @@ named_enum! {
 }
 
 /// `strings`: the string objects on the heap by value.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StringsReport {
     /// One row per distinct selected value, in the requested order.
     pub strings: Vec<StringModel>,
@@ -33,7 +34,8 @@ pub struct StringsReport {
 }
 
 /// Strings of equal value.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StringModel {
     /// The value, possibly truncated. Lone surrogates are replaced by U+FFFD.
     pub value: String,
@@ -52,7 +54,8 @@ pub struct StringModel {
 }
 
 /// Totals of `strings`.
-#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StringTotals {
     /// Number of string objects.
     pub strings: u64,

@@ -3,8 +3,9 @@ use serde::Serialize;
 use crate::base::Count;
 
 /// Object count and bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
-#[schemars(rename = "ObjectSum")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "cli", schemars(rename = "ObjectSum"))]
 pub struct Sum {
     /// Number of objects.
     pub count: u64,

@@ -7,7 +7,8 @@ use super::sum::Sum;
 use crate::base::{Addr, named_enum};
 
 /// Objects of one type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeBytes {
     /// Name of the type, or its method table address if unknown.
     #[serde(rename = "type")]
@@ -21,7 +22,8 @@ pub struct TypeBytes {
 }
 
 /// Object count and bytes, in total and by type.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectsByType {
     /// Number of objects.
     pub count: u64,
@@ -32,7 +34,8 @@ pub struct ObjectsByType {
 }
 
 /// `whatif`: what would survive or be freed with other roots.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WhatifReport {
     /// Objects assumed to be rooted.
     pub alive: Vec<Addr>,
@@ -60,7 +63,8 @@ pub struct WhatifReport {
 }
 
 /// A strongly connected component that changes state.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WhatifComponent {
     /// Address of its first object.
     pub address: Addr,
@@ -78,7 +82,8 @@ pub struct WhatifComponent {
 }
 
 /// A weak handle.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WhatifWeak {
     /// The handle.
     pub address: Addr,
@@ -111,7 +116,8 @@ named_enum! {
 }
 
 /// `unreachable`: objects not reachable from any root.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct UnreachableReport {
     /// Reachable objects, including frozen ones.
     pub reached: Sum,
@@ -133,7 +139,8 @@ pub struct UnreachableReport {
 }
 
 /// Garbage of one class.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GarbageTotal {
     /// The class.
     pub class: GarbageClass,
@@ -144,7 +151,8 @@ pub struct GarbageTotal {
 }
 
 /// Garbage of one type and class.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GarbageType {
     /// Name of the type, or its method table address if unknown.
     #[serde(rename = "type")]
@@ -160,7 +168,8 @@ pub struct GarbageType {
 }
 
 /// An unreachable object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GarbageObject {
     /// The object.
     pub address: Addr,
@@ -178,7 +187,8 @@ pub struct GarbageObject {
 }
 
 /// `simulate collect`: what a collection would free now.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CollectReport {
     /// Oldest generation collected: 0, 1 or 2.
     pub generation: u8,
@@ -201,7 +211,8 @@ pub struct CollectReport {
 }
 
 /// A collected generation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CollectGeneration {
     /// Generation or segment kind.
     pub generation: Generation,

@@ -14,7 +14,8 @@ named_enum! {
 }
 
 /// `threads`: managed threads.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ThreadsReport {
     /// Number of OS threads in the dump, managed or not.
     pub os_threads: u64,
@@ -25,7 +26,8 @@ pub struct ThreadsReport {
 }
 
 /// A managed thread.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ThreadModel {
     /// Managed id; `null` if it cannot be read.
     pub managed_id: Option<u32>,

@@ -17,7 +17,8 @@ named_enum! {
 }
 
 /// `track`: which objects survived from one dump of a process to the next.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrackReport {
     /// All objects.
     pub totals: TrackSums,
@@ -39,7 +40,8 @@ pub struct TrackReport {
 }
 
 /// What became of objects. Survivors are the certain and likely ones.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrackSums {
     /// Objects of the first dump.
     pub before: Sum,
@@ -62,7 +64,8 @@ pub struct TrackSums {
 }
 
 /// Matches of one certainty.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CertaintySum {
     /// How sure they are.
     pub certainty: Certainty,
@@ -72,7 +75,8 @@ pub struct CertaintySum {
 }
 
 /// Objects of one type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrackType {
     /// Name of the type.
     #[serde(rename = "type")]
@@ -85,7 +89,8 @@ pub struct TrackType {
 }
 
 /// Survivors that went from one generation to another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GenerationFlow {
     /// Generation or segment kind before.
     pub from: Generation,
@@ -99,7 +104,8 @@ pub struct GenerationFlow {
 }
 
 /// An object of both dumps.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrackMatch {
     /// Its address before.
     pub from: Addr,
@@ -119,7 +125,8 @@ pub struct TrackMatch {
 }
 
 /// Adjacent objects that moved by the same distance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MovedRange {
     /// Address of the first before.
     pub from: Addr,
@@ -134,7 +141,8 @@ pub struct MovedRange {
 }
 
 /// Adjacent objects that survived and stayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SurvivingRange {
     /// Address of the first.
     pub start: Addr,

@@ -3,7 +3,8 @@ use serde::Serialize;
 use crate::base::named_enum;
 
 /// `trim`: contents of the smaller copy of a dump.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrimReport {
     /// Path of the copy.
     pub output: String,
@@ -38,7 +39,8 @@ named_enum! {
 }
 
 /// Memory of one kind.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrimPart {
     /// Kind of memory.
     pub kind: TrimKind,
@@ -49,7 +51,8 @@ pub struct TrimPart {
 }
 
 /// Data overwritten or dropped by `--redact`.
-#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RedactionModel {
     /// Number of strings.
     pub strings: u64,

@@ -38,7 +38,8 @@ named_enum! {
 }
 
 /// `type`: the layout of a type, or the types matching a pattern.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypesReport {
     /// The query.
     pub pattern: String,
@@ -49,7 +50,8 @@ pub struct TypesReport {
 }
 
 /// Summary of a type.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeBrief {
     /// Full name.
     pub name: String,
@@ -62,7 +64,8 @@ pub struct TypeBrief {
 }
 
 /// A type with its layout.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeLayout {
     /// Full name.
     pub name: String,
@@ -109,7 +112,8 @@ pub struct TypeLayout {
 }
 
 /// A type that another one is made from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeRef {
     /// Full name.
     pub name: String,
@@ -118,7 +122,8 @@ pub struct TypeRef {
 }
 
 /// A field of a layout.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LayoutField {
     /// Offset in bytes from the start of the object.
     pub offset: u64,

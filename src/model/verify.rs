@@ -82,7 +82,8 @@ impl FindingId {
 }
 
 /// `verify`: heap corruption.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct VerifyReport {
     /// With `--object`: the object checked.
     pub object: Option<Addr>,
@@ -99,7 +100,8 @@ pub struct VerifyReport {
 }
 
 /// A finding.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FindingModel {
     /// Its kind.
     pub id: FindingId,
@@ -121,7 +123,8 @@ pub struct FindingModel {
 }
 
 /// Findings of one kind.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FindingCount {
     /// Kind.
     pub id: FindingId,
@@ -132,7 +135,8 @@ pub struct FindingCount {
 }
 
 /// Totals of `verify`.
-#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct VerifyTotals {
     /// Number of errors.
     pub errors: u64,
@@ -187,7 +191,8 @@ named_enum! {
 }
 
 /// A check not or only partly made.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct UnavailableCheck {
     /// The check.
     pub check: VerifyCheck,

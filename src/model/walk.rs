@@ -15,7 +15,8 @@ named_enum! {
 }
 
 /// Result of walking one segment.
-#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WalkModel {
     /// Address of the segment.
     pub segment: Addr,
@@ -46,7 +47,8 @@ pub struct WalkModel {
 }
 
 /// A range of a segment without objects.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WalkGap {
     /// Its address.
     pub range: AddrRange,
@@ -57,7 +59,8 @@ pub struct WalkGap {
 }
 
 /// Coverage of a heap walk.
-#[derive(Clone, Debug, Default, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CoverageModel {
     /// Whether every segment was walked to its end without corrupt gaps.
     pub complete: bool,

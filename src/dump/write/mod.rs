@@ -3,6 +3,7 @@
 //! The container format is kept. Only notes and streams that this floor reads are written.
 
 mod elf;
+#[cfg(feature = "minidump")]
 mod minidump;
 
 use super::{CapturedRange, Container, DumpError, DumpFile};
@@ -61,7 +62,10 @@ impl Ranges {
 pub fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
     match dump.facts.container {
         Container::ElfCore => elf::lay_out(dump, ranges, redact),
+        #[cfg(feature = "minidump")]
         Container::Minidump => minidump::lay_out(dump, ranges, redact),
+        #[cfg(not(feature = "minidump"))]
+        Container::Minidump => Err(DumpError::NotADump { path: dump.facts.path.clone(), kind: super::FileKind::Minidump }.into()),
     }
 }
 
