@@ -60,6 +60,10 @@ impl<I: Index> Part<I> {
     pub(super) fn ids(&self) -> Indices<I> {
         Indices::new(self.first, self.count)
     }
+
+    fn has(&self, id: I) -> bool {
+        id.as_u32().checked_sub(self.first.as_u32()).is_some_and(|at| at < self.count)
+    }
 }
 
 /// One dump.
@@ -314,7 +318,7 @@ impl<I: Index + Send + Sync> Side<I> {
     #[inline]
     pub(super) fn part_of(&self, id: I) -> Option<(usize, &Part<I>)> {
         let at = self.parts.partition_point(|p| p.first <= id).checked_sub(1)?;
-        self.parts.get(at).map(|part| (at, part))
+        self.parts.get(at).filter(|part| part.has(id)).map(|part| (at, part))
     }
 
     /// Gives back the pages between the first and the last of `ids`, by part: they can be read again.
