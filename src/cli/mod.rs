@@ -27,7 +27,7 @@ pub use write::remove_unfinished;
 
 use crate::base::{NoteKind, Notes};
 use crate::contract::{ContractError, RuntimeError};
-use crate::session::Error;
+use crate::session::{Dump, Error};
 use exit::UsageError;
 
 /// Output streams of a run.
@@ -95,12 +95,19 @@ impl Cli {
         Ok(Cli { config, command, matches: own.clone() })
     }
 
+    /// Runs it on `dump`, which is open already, in place of the first dump that it names. Prints to `streams`, whatever
+    /// `--output` says.
+    pub fn run_on(&self, dump: &Dump, mut streams: Streams<'_>) -> Exit {
+        let result = (self.command.run)(&self.matches, &self.config, Some(dump), &mut streams);
+        conclusion(result, &mut streams)
+    }
+
     fn run(&self, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         if let Some(threads) = self.config.threads {
             // Fails if the pool already exists, as in tests that run several commands; answers do not depend on it.
             let _ = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
         }
-        (self.command.run)(&self.matches, &self.config, streams)
+        (self.command.run)(&self.matches, &self.config, None, streams)
     }
 }
 
@@ -119,15 +126,20 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
         None => cli.run(&mut streams),
         Some(path) => to_file(cli, &path, &mut streams),
     };
+    conclusion(result, &mut streams)
+}
+
+/// Flushes the answer, reports an error, and returns the exit code.
+fn conclusion(result: anyhow::Result<Exit>, streams: &mut Streams<'_>) -> Exit {
     let flushed = streams.out.flush();
     match result {
         Err(e) if broken_pipe(&e) => Exit::Ok,
         _ if flushed.as_ref().is_err_and(|e| e.kind() == io::ErrorKind::BrokenPipe) => Exit::Ok,
         Ok(exit) => match flushed {
             Ok(()) => exit,
-            Err(e) => fail(&anyhow::Error::new(e).context("writing the answer"), &mut streams),
+            Err(e) => fail(&anyhow::Error::new(e).context("writing the answer"), streams),
         },
-        Err(e) => fail(&e, &mut streams),
+        Err(e) => fail(&e, streams),
     }
 }
 
@@ -193,6 +205,7 @@ fn exit_of(e: &anyhow::Error) -> Exit {
     match e.downcast_ref::<Error>() {
         Some(Error::Query(_) | Error::Memory(_)) => Exit::Usage,
         Some(Error::NoObject(_) | Error::Nothing(_)) => Exit::Negative,
+        Some(Error::Unknown(..)) => Exit::Partial,
         Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,
         _ if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) => Exit::NoRuntime,
         _ => Exit::BadDump,

@@ -18,7 +18,7 @@ type Bits = Box<[AtomicU64; WORDS]>;
 
 /// A record of reads. Thread-safe.
 #[derive(Debug, Default)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     read: RwLock<FxHashMap<u64, Bits>>,
     scanned: Mutex<FxHashSet<(u64, u64)>>,
     texts: Mutex<FxHashSet<(u64, u64)>>,
@@ -56,7 +56,7 @@ impl Recorder {
     }
 
     /// The ranges that were read, rounded to eight bytes, sorted and disjoint.
-    pub(crate) fn read(&self) -> Vec<AddrRange> {
+    pub fn read(&self) -> Vec<AddrRange> {
         let blocks = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let mut indices: Vec<u64> = blocks.keys().copied().collect();
         indices.sort_unstable();
@@ -79,12 +79,12 @@ impl Recorder {
     }
 
     /// The ranges that were scanned as a whole: stacks, image data, heap segments. Sorted; may overlap.
-    pub(crate) fn scanned(&self) -> Vec<AddrRange> {
+    pub fn scanned(&self) -> Vec<AddrRange> {
         sorted(&self.scanned)
     }
 
     /// The ranges that hold characters of managed strings. Sorted; may overlap.
-    pub(crate) fn texts(&self) -> Vec<AddrRange> {
+    pub fn texts(&self) -> Vec<AddrRange> {
         sorted(&self.texts)
     }
 }
@@ -116,7 +116,7 @@ impl Memory {
     }
 
     /// The record, if recording was started.
-    pub(crate) fn recorder(&self) -> Option<&Recorder> {
+    pub fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_deref()
     }
 

@@ -39,6 +39,7 @@ mod fragmentation;
 mod gc_figures;
 mod handles;
 mod headers;
+mod holes;
 mod hostile_text;
 mod library;
 mod loops;

@@ -39,7 +39,7 @@ impl Rng {
 }
 
 /// Command lines besides the examples of the registry. `ANY` is any address.
-const MORE: &[&[&str]] = &[
+pub const MORE: &[&[&str]] = &[
     &["heap", "--detail"],
     &["segments", "--free", "--walk"],
     &["stat", "--by", "assembly"],

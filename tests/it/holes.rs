@@ -1,0 +1,277 @@
+//! Memory that a command reads is taken out of real dumps, a range at a time: the answer stays the same, or it is partial and says so.
+//!
+//! `GCDUMP_HOLES=300 cargo test --release --test it holes:: -- --nocapture` takes 300 ranges out of every dump of the corpus;
+//! `GCDUMP_TEST_ONLY=net8` selects dumps by part of the name, `GCDUMP_HOLE=0x7f00:0x40` takes out that range only.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use gcdump::cli::{self, Cli, Exit, Streams};
+use gcdump::internals::base::{Addr, AddrRange};
+use gcdump::internals::dump::{CapturedRange, DumpFile, OpenOptions as FileOptions};
+use gcdump::internals::session::{Dump, OpenOptions};
+use serde_json::Value;
+
+use crate::common::{self, commands};
+use crate::corpus;
+use crate::mutation::base::{MORE, Rng};
+
+/// Lengths of the ranges that are taken out.
+const LENGTHS: [u64; 6] = [8, 16, 64, 256, 2048, 4096];
+
+/// Facts about the file, which differ although the answer does not.
+const OF_THE_FILE: [&str; 6] = ["captured_bytes", "file_bytes", "truncated_bytes", "captured", "kind_evidence", "next"];
+
+/// A command line, its answer on the whole dump, and what it read for it.
+struct Asked {
+    line: String,
+    cli: Cli,
+    exit: Exit,
+    answer: Value,
+    reads: Vec<AddrRange>,
+}
+
+struct Subject {
+    name: String,
+    path: PathBuf,
+    file: DumpFile,
+    asked: Vec<Asked>,
+    /// Everything that any of them read, as disjoint ranges.
+    reads: Vec<AddrRange>,
+}
+
+fn run_on(cli: &Cli, dump: &Dump) -> (Exit, Value, String) {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let exit = cli.run_on(dump, Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
+    (exit, serde_json::from_slice(&out).unwrap_or_default(), String::from_utf8(err).unwrap())
+}
+
+fn parse(args: &[String]) -> Cli {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let mut streams = Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false };
+    let parsed = cli::parse(std::iter::once("gcdump").chain(args.iter().map(String::as_str)).map(Into::into), &mut streams);
+    parsed.unwrap_or_else(|exit| panic!("{args:?}: {exit:?} {}", String::from_utf8_lossy(&err)))
+}
+
+fn joined(mut ranges: Vec<AddrRange>) -> Vec<AddrRange> {
+    ranges.sort_unstable();
+    let mut out: Vec<AddrRange> = Vec::new();
+    for r in ranges.into_iter().filter(|r| r.start < r.end) {
+        match out.last_mut() {
+            Some(last) if r.start <= last.end => last.end = last.end.max(r.end),
+            _ => out.push(r),
+        }
+    }
+    out
+}
+
+fn touches(ranges: &[AddrRange], hole: AddrRange) -> bool {
+    let i = ranges.partition_point(|r| r.end <= hole.start);
+    ranges.get(i).is_some_and(|r| r.start < hole.end)
+}
+
+fn addresses(answer: &Value, list: &str) -> Vec<String> {
+    let rows = answer["data"][list].as_array().into_iter().flatten();
+    rows.filter_map(|r| r["address"].as_str().map(ToString::to_string)).collect()
+}
+
+impl Subject {
+    fn of(dump: &Path, folder: &Path) -> Option<Subject> {
+        let name = dump.file_name().unwrap().to_str().unwrap().trim_end_matches(".dmp.zst").to_string();
+        let path = folder.join(format!("{name}.dmp"));
+        zstd::stream::copy_decode(File::open(dump).unwrap(), File::create(&path).unwrap()).unwrap();
+        let file = gcdump::internals::dump::open(&path, &FileOptions::default()).unwrap();
+        Dump::of(file.clone(), &OpenOptions::default()).runtime().ok()?;
+        let mut subject = Subject { name, path, file, asked: Vec::new(), reads: Vec::new() };
+        let mut rng = Rng::new(7);
+        let mut known = BTreeMap::<&str, Vec<String>>::new();
+        // Those that tell addresses come first.
+        let mut forms = commands::forms(MORE);
+        forms.retain(|f| !f.iter().any(|w| ["OUT", "--dot", "--format", "trim", "completions"].contains(&w.as_str())));
+        forms.sort_by_key(|f| (f[0] != "objects" && f[0] != "handles", f.len()));
+        for form in &forms {
+            let path = subject.path.to_str().unwrap().to_string();
+            let mut pick = |list: &str| rng.pick(known.get(list)?).cloned();
+            let mut unknown = false;
+            let mut args = commands::filled(form, |word| match word {
+                dump if commands::is_dump(dump) => Some(path.clone()),
+                "ADDR" | "ANY" | "HANDLE" => {
+                    let found = pick(if word == "HANDLE" { "handles" } else { "objects" });
+                    unknown |= found.is_none();
+                    found
+                }
+                _ => None,
+            });
+            if unknown {
+                continue;
+            }
+            let line = form.join(" ");
+            args.extend(["--json", "--no-local-files"].map(String::from));
+            let cli = parse(&args);
+            let dump = Dump::of(subject.file.clone(), &OpenOptions { record: true, ..OpenOptions::default() });
+            let (exit, answer, _) = run_on(&cli, &dump);
+            for list in ["objects", "handles"] {
+                if form[0] == list && !known.contains_key(list) {
+                    known.insert(list, addresses(&answer, list));
+                }
+            }
+            let recorder = dump.memory().recorder().unwrap();
+            let reads = joined(recorder.read().into_iter().chain(recorder.scanned()).collect());
+            subject.asked.push(Asked { line, cli, exit, answer, reads });
+        }
+        let captured = joined(subject.file.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect());
+        let all = joined(subject.asked.iter().flat_map(|a| a.reads.iter().copied()).collect());
+        for r in all {
+            let from = captured.partition_point(|c| c.end <= r.start);
+            let inside = captured.iter().skip(from).take_while(|c| c.start < r.end);
+            subject.reads.extend(inside.map(|c| AddrRange::new(r.start.max(c.start), r.end.min(c.end))));
+        }
+        Some(subject)
+    }
+
+    /// The dump without `hole`.
+    fn without(&self, hole: AddrRange) -> Dump {
+        let mut file = self.file.clone();
+        file.ranges = self
+            .file
+            .ranges
+            .iter()
+            .flat_map(|r| {
+                let end = r.start.plus(r.len);
+                let before = CapturedRange { len: hole.start.0.clamp(r.start.0, end.0) - r.start.0, ..*r };
+                let from = hole.end.0.clamp(r.start.0, end.0);
+                let skip = from - r.start.0;
+                let after = CapturedRange { start: Addr(from), len: end.0 - from, offset: r.offset + skip };
+                if hole.end <= r.start || hole.start >= end { vec![*r] } else { vec![before, after] }
+            })
+            .filter(|r| r.len > 0)
+            .collect();
+        Dump::of(file, &OpenOptions::default())
+    }
+
+    fn hole(&self, rng: &mut Rng) -> AddrRange {
+        let range = rng.pick(&self.reads).copied().unwrap();
+        let words = (range.end.0 - range.start.0).div_ceil(8);
+        let at = range.start.0 / 8 * 8 + 8 * rng.below(words as usize) as u64;
+        let len = *rng.pick(&LENGTHS).unwrap();
+        let start = at / len * len;
+        AddrRange::new(Addr(start), Addr(start + len))
+    }
+
+    /// Complaints about the answers of `dump`, which lacks `what`, each with the place of the first difference.
+    fn check(&self, dump: &Dump, what: &str, asked: impl Fn(&Asked) -> bool) -> (usize, Vec<(String, String)>) {
+        let (mut runs, mut wrong) = (0, Vec::new());
+        for asked in self.asked.iter().filter(|a| asked(a)) {
+            let (exit, answer, err) = run_on(&asked.cli, dump);
+            runs += 1;
+            if let Some(place) = complaint(asked, exit, &answer, &err) {
+                wrong.push((format!("{}: {place}", asked.line), format!("{} {what}", self.name)));
+            }
+        }
+        (runs, wrong)
+    }
+
+    fn check_hole(&self, hole: AddrRange) -> (usize, Vec<(String, String)>) {
+        let what = format!("{:#x}:{:#x}", hole.start.0, hole.end.0 - hole.start.0);
+        self.check(&self.without(hole), &what, |a| touches(&a.reads, hole))
+    }
+
+    /// The same for a file of which only `twelfths` are there.
+    fn check_cut(&self, twelfths: u64) -> (usize, Vec<(String, String)>) {
+        let cut = self.path.with_extension("cut");
+        std::fs::copy(&self.path, &cut).unwrap();
+        let file = File::options().write(true).open(&cut).unwrap();
+        file.set_len(file.metadata().unwrap().len() * twelfths / 12).unwrap();
+        let opened = gcdump::internals::dump::open(&cut, &FileOptions::default());
+        let checked = opened.map(|file| self.check(&Dump::of(file, &OpenOptions::default()), &format!("{twelfths}/12"), |_| true));
+        let _ = std::fs::remove_file(&cut);
+        // A refusal is an answer.
+        checked.unwrap_or_default()
+    }
+}
+
+/// What is wrong with an answer of which memory was taken out.
+fn complaint(asked: &Asked, exit: Exit, answer: &Value, err: &str) -> Option<String> {
+    match exit {
+        // Refusals say what is missing; `info` has an answer without a runtime as well.
+        Exit::NoRuntime | Exit::BadDump if !err.is_empty() || !answer["data"]["runtime_error"].is_null() => return None,
+        Exit::Partial if answer.is_null() && !err.is_empty() => return None,
+        Exit::Partial if answer["data"]["complete"] == false && answer["warnings"] != Value::Array(Vec::new()) => return None,
+        _ => {}
+    }
+    let mut place = difference("", &asked.answer["data"], &answer["data"]);
+    if place.is_none() && exit != asked.exit {
+        place = Some(format!("exit {} instead of {}", exit.code(), asked.exit.code()));
+    }
+    let head = difference("runtime", &asked.answer["runtime"], &answer["runtime"]);
+    place.or(head).map(|p| format!("{p} (exit {})", exit.code()))
+}
+
+fn difference(at: &str, whole: &Value, found: &Value) -> Option<String> {
+    if whole == found {
+        return None;
+    }
+    match (whole, found) {
+        (Value::Object(w), Value::Object(f)) => {
+            let keys = w.keys().chain(f.keys().filter(|k| !w.contains_key(*k)));
+            let null = Value::Null;
+            keys.filter(|k| !OF_THE_FILE.contains(&k.as_str()))
+                .find_map(|k| difference(&format!("{at}.{k}"), w.get(k).unwrap_or(&null), f.get(k).unwrap_or(&null)))
+        }
+        (Value::Array(w), Value::Array(f)) if w.len() == f.len() => w.iter().zip(f).find_map(|(w, f)| difference(&format!("{at}[]"), w, f)),
+        (Value::Array(w), Value::Array(f)) => Some(format!("{at} has {} rows", if f.len() < w.len() { "fewer" } else { "more" })),
+        (_, Value::Null) => Some(format!("{at} is null")),
+        _ => Some(format!("{at} differs")),
+    }
+}
+
+type Wrong = BTreeMap<String, Vec<String>>;
+
+/// Runs `check` on every dump of the corpus, and fails with what is wrong by kind.
+fn campaign(what: &str, check: impl Fn(&Subject) -> Vec<(usize, Vec<(String, String)>)> + Sync) {
+    let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
+    let folder = tempfile::tempdir().unwrap();
+    let dumps: Vec<PathBuf> = corpus::dumps().into_iter().filter(|d| d.to_str().unwrap().contains(&only)).collect();
+    let checked = common::each(&dumps, |dump| {
+        let Some(subject) = Subject::of(dump, folder.path()) else { return Vec::new() };
+        let checked = check(&subject);
+        let _ = std::fs::remove_file(&subject.path);
+        checked
+    });
+    let (cases, runs) = checked.iter().flatten().fold((0, 0), |(cases, runs), (n, _)| (cases + 1, runs + n));
+    println!("{cases} {what} of {} dumps, {runs} commands", dumps.len());
+    let mut wrong = Wrong::new();
+    for (class, case) in checked.into_iter().flatten().flat_map(|(_, wrong)| wrong) {
+        wrong.entry(class).or_default().push(case);
+    }
+    for (class, cases) in &wrong {
+        println!("{:5} {class}   e.g. {}", cases.len(), cases[0]);
+    }
+    assert!(wrong.is_empty(), "{} kinds of answers differ without saying so", wrong.len());
+}
+
+#[test]
+fn an_answer_that_lacks_memory_says_so() {
+    let holes = std::env::var("GCDUMP_HOLES").map_or_else(|_| common::cases(1, 3), |n| n.parse().unwrap());
+    let one = std::env::var("GCDUMP_HOLE").ok().map(|hole| {
+        let (at, len) = hole.split_once(':').unwrap();
+        let number = |s: &str| u64::from_str_radix(s.trim_start_matches("0x"), 16).unwrap();
+        AddrRange::new(Addr(number(at)), Addr(number(at) + number(len)))
+    });
+    campaign("ranges taken out", |subject| {
+        let mut rng = Rng::new(subject.name.bytes().map(u64::from).sum());
+        let picked: Vec<AddrRange> = one.map_or_else(|| (0..holes).map(|_| subject.hole(&mut rng)).collect(), |hole| vec![hole]);
+        picked.into_iter().map(|hole| subject.check_hole(hole)).collect()
+    });
+}
+
+#[test]
+fn an_answer_of_a_dump_that_is_cut_off_says_so() {
+    let cuts = if std::env::var_os("GCDUMP_HOLES").is_some() { 1 } else { common::cases(7, 4) };
+    campaign("cuts", |subject| {
+        // Another one for each dump.
+        let first = 1 + subject.name.bytes().map(usize::from).sum::<usize>() % cuts;
+        (first..12).step_by(cuts).map(|twelfths| subject.check_cut(twelfths as u64)).collect()
+    });
+}
