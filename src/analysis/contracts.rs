@@ -1,6 +1,7 @@
 //! The data contracts of the runtime, with the origin of every item.
 
-use crate::base::Answer;
+use crate::base::missed::tried;
+use crate::base::{Answer, NoteKind};
 use crate::contract::checks::{self, Outcome};
 use crate::contract::{self, Contract, ContractError, Descriptor, GlobalValue};
 use crate::model::{
@@ -18,7 +19,11 @@ pub struct ContractsQuery {
 
 /// Lists the contracts, types, fields and globals of `runtime`, and checks the layouts in use.
 pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsReport> {
-    let d = runtime.descriptor();
+    let (d, memory, notes) = (runtime.descriptor(), runtime.memory(), runtime.begin());
+    if let Err(e @ ContractError::NotAdvertised { .. }) = runtime.gc() {
+        notes.add(NoteKind::Missing, None, e.to_string());
+    }
+    let cut = runtime.file().facts.truncated_bytes > 0;
     let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
     let origins = d.origins.iter().map(|o| OriginModel { kind: o.kind, name: o.name.clone(), address: o.address, version: o.version });
     let mut names: Vec<&str> = d.contracts.keys().map(String::as_str).collect();
@@ -56,7 +61,12 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
             }
             GlobalValue::Pointer(a) => {
                 model.address = Some(*a);
-                model.content = runtime.memory().ptr(*a).ok();
+                // Heap dumps lack the pages of the image that were never written, and those of literals.
+                let content = tried(|| memory.ptr(*a));
+                if let Some(e) = content.err().filter(|e| cut || memory.is_torn(e.address)) {
+                    notes.add(NoteKind::Missing, e.address, format!("content of {name}: {e}"));
+                }
+                model.content = content.ok();
             }
             GlobalValue::Unreadable { slot } => model.missing = Some(format!("slot {slot} is not in the dump")),
         }
@@ -68,7 +78,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     found.extend(runtime.description().refused.iter().map(refused));
     let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =
         if query.checks_only { Default::default() } else { (types.collect(), globals.collect()) };
-    runtime.begin().finish(ContractsReport {
+    notes.finish(ContractsReport {
         origins: origins.collect(),
         contracts: names.iter().map(|n| contract(d, n, &origin)).collect(),
         types,

@@ -220,7 +220,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     reader.note_lacking();
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
     // Without the thread list, only the relation to threads is unknown.
-    let report = reader.report(objects.into_iter(), runtime.threads_if_any(), query.stat);
+    let report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat);
     namer.note(&notes);
     Ok(notes.finish(report))
 }

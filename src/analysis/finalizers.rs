@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::roots::ObjectTypes;
-use crate::base::{Addr, Answer, Count, NoteKind, cut, total};
+use crate::base::{Addr, Answer, Collector, Count, NoteKind, cut, total};
 use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
 use crate::model::{
@@ -101,21 +101,21 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     types.sort_by(|a, b| sum(b).cmp(&sum(a)).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
     let shown = cut(&mut types, top);
     namer.note(&notes);
+    let thread = finalizer_thread(runtime, &notes);
     Ok(notes.finish(FinalizersReport {
         registered: all.registered,
         ready: all.ready,
         critical: all.critical,
         heaps,
-        thread: finalizer_thread(runtime),
+        thread,
         types,
         shown,
         objects: with_objects.then_some(list),
     }))
 }
 
-fn finalizer_thread(runtime: &Runtime) -> Option<FinalizerThread> {
+fn finalizer_thread(runtime: &Runtime, notes: &Collector) -> Option<FinalizerThread> {
     let address = runtime.thread_reader().ok()?.finalizer()?;
-    // A broken thread list does not make the answer about the queues partial.
-    let thread = runtime.threads_if_any().iter().find(|t| t.address == address);
+    let thread = runtime.threads_if_any(notes).iter().find(|t| t.address == address);
     Some(FinalizerThread { managed_id: thread.and_then(|t| t.id), os_id: thread.and_then(|t| t.os_id).filter(|id| *id != 0), address })
 }

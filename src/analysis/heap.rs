@@ -22,7 +22,8 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
     let gc = notes.with(runtime.gc()?);
     let wanted = |heap: u64| query.heap.is_none_or(|h| h == heap);
     if let Some(index) = query.heap.filter(|index| gc.facts().heaps.iter().all(|h| h.index != *index)) {
-        return Err(Error::Query(format!("there is no heap {index}: the heaps are {}", indices(gc.facts().heaps.iter().map(|h| h.index)))));
+        let what = format!("there is no heap {index}: the heaps are {}", indices(gc.facts().heaps.iter().map(|h| h.index)));
+        return Err(Error::Query(what).given(&notes.notes()));
     }
     let mut segments = notes.take(gc.segments());
     let all = totals(&segments);
@@ -42,7 +43,7 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
     let heaps = heaps.collect();
     // Without the thread list, only the allocation contexts of threads are unknown.
     notes.extend(&runtime.context_losses());
-    let mut allocation_contexts = notes.take(gc.contexts(runtime.threads_if_any()));
+    let mut allocation_contexts = notes.take(gc.contexts(runtime.threads_if_any(&notes)));
     allocation_contexts.retain(|c| c.heap.is_none_or(wanted));
     let totals = totals(&segments);
     Ok(notes.finish(HeapReport { heaps, totals, collections: collections.map(|c| c.process), allocation_contexts }))

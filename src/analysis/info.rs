@@ -1,7 +1,7 @@
 //! The kind of a dump, its runtimes, and which commands it can answer.
 
 use super::answers::answers;
-use crate::base::{Answer, Collector, len64, total};
+use crate::base::{Answer, Collector, NoteKind, len64, total};
 use crate::contract::Description;
 use crate::dump::Trimmed;
 use crate::gc::Gc;
@@ -60,6 +60,10 @@ pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
     let f = &dump.file().facts;
     let runtime = dump.runtime_at(index);
     let probe = runtime.as_ref().map(|r| probe(r, &notes)).unwrap_or_default();
+    let lacking: Vec<&str> = probe.answers.iter().filter(|a| a.answer != AnswerKind::Full).map(|a| a.command.as_str()).collect();
+    if !lacking.is_empty() {
+        notes.add(NoteKind::Missing, None, format!("not answered in full: {}", lacking.join(", ")));
+    }
     let (kind, kind_evidence, writer) = kind(dump, runtime.as_ref().ok(), &probe);
     let descriptions: Vec<&Description> = dump.runtimes().unwrap_or_default().iter().map(Runtime::description).collect();
     let crash = dump.file().crash.as_ref();

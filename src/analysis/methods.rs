@@ -78,7 +78,8 @@ impl Object {
     /// [`Error::Graph`] or [`Error::Memory`]; [`Error::NoObject`] if the heap walk does not find the object.
     pub fn retained_size(&self) -> Result<u64, Error> {
         let graph = self.heap().graph(false)?;
-        let id = graph.index.id_of(self.address()).ok_or(Error::NoObject(self.address()))?;
+        let none = || Error::NoObject(self.address()).given(&graph.notes);
+        let id = graph.index.id_of(self.address()).ok_or_else(none)?;
         Ok(self.heap().dominators(Stacks::default())?.retained(id))
     }
 

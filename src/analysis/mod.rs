@@ -47,7 +47,7 @@ pub(crate) use info::head_parts;
 pub use info::info;
 pub use liveness::{BridgeQuery, CollectQuery, UnreachableQuery, WhatifQuery, bridge, collect, unreachable, whatif};
 pub use object::{ObjectQuery, object};
-pub(crate) use objects::{ObjectsQuery, objects};
+pub(crate) use objects::{ObjectBatch, ObjectsQuery, objects};
 pub use oom::oom;
 pub use paths::{PathsQuery, paths};
 pub use place::{NearQuery, near, place};

@@ -37,8 +37,9 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
     let values = Values::new(namer.types()?, ValueLimits::default());
     // Outside all segments, or in a part that could not be walked, an object may still start at the address itself.
-    let address = containing(heap, &namer, query.address).map_or(query.address, |o| o.address);
-    let report = report(&values, &ObjectQuery { address, ..*query }).ok_or(Error::NoObject(query.address))?;
+    let address = containing(heap, &namer, query.address, &notes).map_or(query.address, |o| o.address);
+    let report = report(&values, &ObjectQuery { address, ..*query });
+    let report = report.ok_or_else(|| Error::NoObject(query.address).given(&notes.notes()))?;
     let mut report = notes.take(report);
     if !query.fields {
         report.fields.clear();

@@ -31,7 +31,12 @@ impl<'h> OnGraph<'h> {
 
     /// The object at or around `address`.
     pub(super) fn object(&self, address: Addr) -> Result<ObjectId, Error> {
-        self.around(address).ok_or(Error::NoObject(address))
+        self.around(address).ok_or_else(|| self.none(Error::NoObject(address)))
+    }
+
+    /// `error`, which says that nothing was found; if that is not known, one that says so.
+    pub(super) fn none(&self, error: Error) -> Error {
+        error.given(&self.notes.notes())
     }
 
     /// The object that `address` lies in, if any.

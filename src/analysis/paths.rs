@@ -49,7 +49,8 @@ pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Err
         None => (on.graph.of_types(&on.namer, &query.types), true),
     };
     if targets.is_empty() {
-        return Err(Error::Nothing("no object is of that type".into()));
+        on.namer.note(&on.notes);
+        return Err(on.none(Error::Nothing("no object is of that type".into())));
     }
     let report = Paths { graph: on.graph, heap, namer: &on.namer, query }.report(&targets, merged);
     Ok(on.finish(report))

@@ -8,6 +8,7 @@ mod flags;
 mod glob;
 pub(crate) mod index;
 mod limits;
+pub(crate) mod missed;
 mod name;
 pub(crate) mod named;
 mod notes;

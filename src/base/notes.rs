@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use rustc_hash::FxBuildHasher;
 use serde::Serialize;
 
+use super::missed::{Missed, Scope};
 use super::{Addr, Answer, named_enum};
 
 named_enum! {
@@ -41,7 +42,7 @@ named_enum! {
 impl NoteKind {
     /// Whether a note of this kind means that the answer lacks something that the process had.
     pub fn makes_partial(self) -> bool {
-        matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit)
+        matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::NoMetadata)
     }
 }
 
@@ -121,22 +122,37 @@ impl Notes {
         !self.iter().any(|n| n.kind.makes_partial())
     }
 
+    /// Adds a note on failed reads, unless another one tells what the answer lacks.
+    pub(crate) fn tell(&mut self, missed: &Missed) {
+        let Some((address, len, times)) = missed.first().filter(|_| self.complete()) else { return };
+        let more = if times > 1 { format!(", nor is memory at {} other addresses", times.saturating_sub(1)) } else { String::new() };
+        self.add(NoteKind::Missing, address, format!("{len} bytes at {address}, which the answer needs, are not in the dump{more}"));
+    }
+
     /// The first reason why the answer is partial.
     pub fn first_loss(&self) -> Option<&Note> {
         self.iter().find(|n| n.kind.makes_partial())
     }
 }
 
-/// Collects the notes of one answer while it is read: for readers whose methods take `&self`.
-#[derive(Debug, Default)]
+/// Collects the notes of one answer while it is read: for readers whose methods take `&self`. Reads that fail until it is finished
+/// are told in a note, unless others explain what the answer lacks.
+#[derive(Debug)]
 pub struct Collector {
     notes: Mutex<Notes>,
+    scope: Scope,
+}
+
+impl Default for Collector {
+    fn default() -> Collector {
+        Collector::new()
+    }
 }
 
 impl Collector {
     /// An empty collector.
     pub fn new() -> Collector {
-        Collector::default()
+        Collector { notes: Mutex::default(), scope: Scope::open() }
     }
 
     fn own(&self) -> MutexGuard<'_, Notes> {
@@ -166,12 +182,16 @@ impl Collector {
 
     /// What was collected so far.
     pub fn notes(&self) -> Notes {
-        self.own().clone()
+        let mut notes = self.own().clone();
+        notes.tell(&self.scope.missed());
+        notes
     }
 
     /// What was collected.
     pub fn into_notes(self) -> Notes {
-        self.notes.into_inner().unwrap_or_else(PoisonError::into_inner)
+        let mut notes = self.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
+        notes.tell(&self.scope.missed());
+        notes
     }
 
     /// The answer: `data`, with what was collected.

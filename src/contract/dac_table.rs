@@ -6,7 +6,7 @@
 
 use super::overlay::Overlay;
 use crate::base::{Addr, AddrRange};
-use crate::memory::{Image, Memory};
+use crate::memory::{Image, Memory, ReadError};
 
 /// Limit on entries if the size of the table is unknown; the longest table seen has 170.
 const MAX_ENTRIES: u64 = 512;
@@ -25,10 +25,18 @@ pub struct DacTable {
 impl DacTable {
     /// Address of variable `index`; `None` if the entry is absent or null.
     pub fn entry(&self, memory: &Memory, index: u64) -> Option<Addr> {
+        self.read(memory, index).ok().flatten()
+    }
+
+    /// Address of variable `index`; `None` if there is no such entry, or if it is null.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the entry is not in the dump.
+    pub fn read(&self, memory: &Memory, index: u64) -> Result<Option<Addr>, ReadError> {
         if self.entries.is_some_and(|n| index >= n) {
-            return None;
+            return Ok(None);
         }
-        memory.ptr(self.address.element(index, memory.ptr_bytes())).ok().filter(|a| !a.is_null())
+        memory.ptr(self.address.element(index, memory.ptr_bytes())).map(|a| Some(a).filter(|a| !a.is_null()))
     }
 
     /// Number of entries: from the symbol, else up to the first one outside the image (Windows has no symbol sizes; measured

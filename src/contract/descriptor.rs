@@ -237,6 +237,11 @@ impl Descriptor {
         })
     }
 
+    /// Records that an item that no source has so far cannot be read.
+    pub(super) fn lose(&mut self, item: DescriptorItem, why: &str) {
+        self.unusable.entry(item).or_insert_with(|| why.into());
+    }
+
     /// Sets an item aside, with all that weaker sources said about it.
     fn set_aside(&mut self, item: &DescriptorItem, why: &str) {
         match item {
@@ -300,7 +305,13 @@ impl Descriptor {
             if matches!(value, GlobalValue::Unreadable { .. }) && old.is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_))) {
                 continue;
             }
-            self.unusable.remove(&DescriptorItem::Global(name.clone()));
+            let item = DescriptorItem::Global(name.clone());
+            match &value {
+                GlobalValue::Unreadable { slot } => {
+                    drop(self.unusable.insert(item, format!("slot {slot} of its pointer data is not in the dump")))
+                }
+                _ => drop(self.unusable.remove(&item)),
+            }
             Arc::make_mut(&mut self.globals).insert(name.clone(), GlobalInfo { value, type_name: raw.type_name.clone(), origin });
         }
         for (name, version) in &raw.contracts {
@@ -403,7 +414,10 @@ impl Descriptor {
             GlobalValue::Pointer(a) => Ok(*a),
             GlobalValue::Literal { number: Some(n), .. } => Ok(Addr(*n)),
             GlobalValue::Literal { .. } => Err(ContractError::WrongKind { name: name.into(), wanted: "a pointer" }),
-            GlobalValue::Unreadable { slot } => Err(ContractError::UnreadableGlobal { name: name.into(), slot: *slot }),
+            GlobalValue::Unreadable { slot } => {
+                self.check(|| DescriptorItem::Global(name.into()))?;
+                Err(ContractError::UnreadableGlobal { name: name.into(), slot: *slot })
+            }
         }
     }
 
@@ -415,7 +429,10 @@ impl Descriptor {
         let (name, global) = self.global(name)?;
         match &global.value {
             GlobalValue::Literal { number: Some(n), .. } => Ok(*n),
-            GlobalValue::Unreadable { slot } => Err(ContractError::UnreadableGlobal { name: name.into(), slot: *slot }),
+            GlobalValue::Unreadable { slot } => {
+                self.check(|| DescriptorItem::Global(name.into()))?;
+                Err(ContractError::UnreadableGlobal { name: name.into(), slot: *slot })
+            }
             _ => Err(ContractError::WrongKind { name: name.into(), wanted: "a number" }),
         }
     }

@@ -381,6 +381,9 @@ impl Opener<'_> {
                 version: o.raw.version,
             });
             d.merge(&o.raw, origin, |i| header.and_then(|h| h.slot(self.memory, i)).filter(|a| !a.is_null()));
+            if let (Some(order), None) = (&o.section.dac_table, table) {
+                order.index.keys().for_each(|name| d.lose(DescriptorItem::Global(name.clone()), "g_dacTable was not found"));
+            }
             if let (Some(order), Some(table)) = (&o.section.dac_table, table) {
                 let origin = d.add_origin(Origin {
                     kind: OriginKind::Overlay,
@@ -391,9 +394,11 @@ impl Opener<'_> {
                 let shift = shift(parts, order, self.memory, table);
                 for (name, index) in &order.index {
                     let known = d.globals.get(name).is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_)));
-                    let entry = shift.and_then(|s| index.checked_add_signed(s)).and_then(|i| table.entry(self.memory, i));
-                    if let (false, Some(address)) = (known, entry) {
-                        d.set_pointer(name, address, origin);
+                    let index = shift.and_then(|s| index.checked_add_signed(s));
+                    match index.filter(|_| !known).map(|i| table.read(self.memory, i)) {
+                        Some(Ok(Some(address))) => d.set_pointer(name, address, origin),
+                        Some(Err(e)) => d.lose(DescriptorItem::Global(name.clone()), &format!("entry of g_dacTable: {e}")),
+                        Some(Ok(None)) | None => {}
                     }
                 }
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::dac_table::GcDacVars;
 use super::descriptor::{Descriptor, Origin};
-use super::json::RawDescriptor;
+use super::json::{DescriptorItem, RawDescriptor};
 use super::overlay::Overlay;
 use crate::base::{Addr, Limits};
 use crate::memory::{Memory, ReadError};
@@ -51,12 +51,13 @@ pub fn synthesise(
     let server = pointer("NumHeaps").is_some();
     let mut regions = None;
     if let Some(at) = pointer(GENERATION_OFFSETS) {
-        let offsets = published_offsets(memory, gc, GENERATION_OFFSETS, at);
+        let offsets = published_offsets(descriptor, "Generation", (memory, gc), (GENERATION_OFFSETS, at));
         regions = offsets.iter().find(|o| o.0 == "AllocationStart").map(|o| o.1.is_none());
         set_fields(descriptor, "Generation", &offsets, origin);
     }
     if let Some(at) = pointer(HEAP_OFFSETS) {
-        set_fields(descriptor, "GCHeap", &published_offsets(memory, gc, HEAP_OFFSETS, at), origin);
+        let offsets = published_offsets(descriptor, "GCHeap", (memory, gc), (HEAP_OFFSETS, at));
+        set_fields(descriptor, "GCHeap", &offsets, origin);
     }
     if !server {
         // The field exists only with server GC.
@@ -118,8 +119,13 @@ fn publish_vars(
             }
             continue;
         }
-        // A later runtime's field lies beyond this structure; absent memory there means the field does not exist.
-        let Ok(target) = memory.ptr(at) else { continue };
+        let target = match memory.ptr(at) {
+            Ok(target) => target,
+            Err(e) => {
+                descriptor.lose(DescriptorItem::Global(name.clone()), &e.to_string());
+                continue;
+            }
+        };
         // .NET 8 and 9 end before the adaptation mode (minor version 1, libclrgc 0); on Linux that word is the variable
         // g_gcDacGlobals, which points back here.
         if target.is_null() || target == vars.address {
@@ -149,10 +155,22 @@ fn set_fields(descriptor: &mut Descriptor, type_name: &str, fields: &[(String, O
     }
 }
 
-/// Field offsets that the GC publishes as an array of `int`, -1 for "not in this build". Unreadable ones are left out.
-fn published_offsets(memory: &Memory, gc: &Overlay, array: &str, at: Addr) -> Vec<(String, Option<u64>)> {
-    let read = |f: &RawField| Some((f.0.clone(), u64::try_from(memory.i32(at.plus(f.1)).ok()?).ok()));
-    fields_of(gc, array).iter().filter_map(read).collect()
+/// Offsets of the fields of `type_name` that the GC publishes as an array of `int`, -1 for "not in this build". Unreadable ones are
+/// left out, and recorded.
+fn published_offsets(
+    descriptor: &mut Descriptor,
+    type_name: &str,
+    (memory, gc): (&Memory, &Overlay),
+    (array, at): (&str, Addr),
+) -> Vec<(String, Option<u64>)> {
+    let mut out = Vec::new();
+    for (name, offset, _) in fields_of(gc, array) {
+        match memory.i32(at.plus(*offset)) {
+            Ok(value) => out.push((name.clone(), u64::try_from(value).ok())),
+            Err(e) => descriptor.lose(DescriptorItem::Field(type_name.into(), name.clone()), &e.to_string()),
+        }
+    }
+    out
 }
 
 /// Handle table parameters that the runtime does not publish, probed from the tables.

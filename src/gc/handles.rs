@@ -229,8 +229,14 @@ impl Reading<'_> {
         let first = values.element(u64::from(block).saturating_mul(l.per_block), word);
         for k in 0..l.per_block.min(1024) {
             let address = first.element(k, word);
-            // Segments are committed incrementally: an absent block was never used.
-            let Ok(object) = self.memory.ptr(address) else { continue };
+            // Whoever takes a block into the list of its type has committed it (`handletablecore.cpp`).
+            let object = match self.memory.ptr(address) {
+                Ok(object) => object,
+                Err(e) => {
+                    self.notes.add(NoteKind::Missing, address, format!("handles of type {kind}: {e}"));
+                    continue;
+                }
+            };
             if object.is_null() || object.0 == l.destroyed {
                 continue;
             }

@@ -27,13 +27,15 @@ pub use files::FileSearch;
 pub(crate) use files::{Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};
 pub(crate) use pe::PeHeaders;
+pub use record::Recorder;
 pub use symbols::{NearestExport, Section};
 pub(crate) use window::Window;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::base::{Addr, AddrRange, Shape};
+use crate::base::missed::missed;
+use crate::base::{Addr, AddrRange, PAGE, Shape};
 use crate::dump::{Bytes, DumpFile};
 
 /// A read of memory that was not captured.
@@ -172,23 +174,30 @@ impl Memory {
     /// Fails if any of the bytes is absent.
     pub fn read(&self, address: Addr, buffer: &mut [u8]) -> Result<(), ReadError> {
         let len = u64::try_from(buffer.len()).unwrap_or(u64::MAX);
-        let error = ReadError { address, len };
-        let mut at = address;
-        let mut rest = buffer;
-        while !rest.is_empty() {
-            let have = self.contiguous(at).ok_or(error)?;
-            let n = have.len().min(rest.len());
-            let (now, later) = rest.split_at_mut_checked(n).ok_or(error)?;
-            now.copy_from_slice(have.get(..n).ok_or(error)?);
-            rest = later;
-            at = at.plus(u64::try_from(n).unwrap_or(u64::MAX));
-            if n == 0 {
-                return Err(error);
-            }
-        }
+        self.fill(address, buffer).ok_or_else(|| {
+            missed(address, len);
+            ReadError { address, len }
+        })?;
         // Only successful reads are recorded: absent memory stays absent in a trimmed copy.
         self.record(address, len);
         Ok(())
+    }
+
+    fn fill(&self, address: Addr, buffer: &mut [u8]) -> Option<()> {
+        let mut at = address;
+        let mut rest = buffer;
+        while !rest.is_empty() {
+            let have = self.contiguous(at)?;
+            let n = have.len().min(rest.len());
+            let (now, later) = rest.split_at_mut_checked(n)?;
+            now.copy_from_slice(have.get(..n)?);
+            rest = later;
+            at = at.plus(u64::try_from(n).unwrap_or(u64::MAX));
+            if n == 0 {
+                return None;
+            }
+        }
+        Some(())
     }
 
     /// The `len` bytes at `address`, borrowed unless they span pieces.
@@ -202,6 +211,7 @@ impl Memory {
         let error = ReadError { address, len };
         // Allocate only for captured bytes: a hostile length must not become a hostile allocation.
         if self.captured(AddrRange::new(address, address.plus(len))) < len {
+            missed(address, len);
             return Err(error);
         }
         let mut buffer = vec![0; usize::try_from(len).map_err(|_| error)?];
@@ -288,6 +298,21 @@ impl Memory {
             self.record(address, 1);
         }
         found
+    }
+
+    /// Whether `address` lies in a small gap of the captured memory: there was memory, but the dump lacks it.
+    pub(crate) fn in_gap(&self, address: Addr) -> bool {
+        /// Longer gaps are unused address space.
+        const SMALL: u64 = 1 << 16;
+        let i = self.pieces.partition_point(|p| p.end <= address.0);
+        let before = i.checked_sub(1).and_then(|i| self.pieces.get(i));
+        before.zip(self.pieces.get(i)).is_some_and(|(b, a)| a.start > address.0 && a.start.saturating_sub(b.end) <= SMALL)
+    }
+
+    /// Whether only a part of the page at `address` was captured. No writer does that.
+    pub(crate) fn is_torn(&self, address: Addr) -> bool {
+        let page = AddrRange::new(address.align_down(PAGE), address.align_down(PAGE).plus(PAGE));
+        !matches!(self.captured(page), 0 | PAGE)
     }
 
     /// Size of the (decompressed) dump in bytes. Genuine dumps never show more memory than that.

@@ -15,6 +15,7 @@ use super::report::Report;
 use super::table::{Columns, Heading};
 use super::{Head, finish};
 use crate::base::Answer;
+use crate::base::missed::Carried;
 
 /// A streamed list and its columns.
 pub struct List<T> {
@@ -100,9 +101,10 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
             return self.write(text);
         }
         let (send, receive) = mpsc::sync_channel(1);
+        let carried = Carried::here();
         self.scope.spawn(move |_| {
             // The receiver is gone if writing failed.
-            let _ = send.send(shared.text(first, each));
+            let _ = send.send(carried.run(|| shared.text(first, each)));
         });
         self.waiting.push_back(receive);
         while let Some(done) = self.waiting.front().and_then(|first| first.try_recv().ok()) {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Error, Runtime};
+use crate::base::missed::tried;
 use crate::base::{Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
 use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
 use crate::dump::{self, DumpError, DumpFile};
@@ -126,7 +127,8 @@ impl Dump {
         }
         let limits = Arc::new(options.limits.clone());
         let finding = Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
-        let found = open_runtimes(&file, &mut memory, &finding, &notes);
+        // What it looks for may be in one of many places.
+        let found = tried(|| open_runtimes(&file, &mut memory, &finding, &notes));
         let process = Arc::new(Process {
             file,
             memory: Arc::new(memory),

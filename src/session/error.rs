@@ -1,7 +1,7 @@
 //! Errors of the session and the analyses.
 
 use super::{MemoryLimit, ValueError};
-use crate::base::Addr;
+use crate::base::{Addr, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::graph::GraphError;
@@ -34,10 +34,25 @@ pub enum Error {
     /// The dump does not contain the requested item.
     #[error("{0}")]
     Nothing(String),
+    /// Nothing was found, but it may be in memory that is not in the dump.
+    #[error("{0}, as far as the dump tells: {1}")]
+    Unknown(Box<Error>, String),
     /// The dumps are not of one process, or not in the order in which they were taken.
     #[error("{0}")]
     Unrelated(String),
     /// The query is invalid for this runtime or dump.
     #[error("{0}")]
     Query(String),
+}
+
+impl Error {
+    /// This error of an answer with `notes`: that nothing was found is not known if something could not be read.
+    pub(crate) fn given(self, notes: &Notes) -> Error {
+        match (self, notes.first_loss()) {
+            (error @ (Error::NoObject(_) | Error::Nothing(_) | Error::Query(_)), Some(loss)) => {
+                Error::Unknown(Box::new(error), loss.message.clone())
+            }
+            (error, _) => error,
+        }
+    }
 }

@@ -25,8 +25,10 @@ impl Parts {
     /// Prepares the walker. It also works without a readable thread list.
     pub(super) fn open(runtime: &Runtime) -> Result<Parts, ContractError> {
         let gc = Arc::clone(runtime.gc()?);
-        let mut walker = Walker::new(&gc, runtime.threads_if_any())?;
-        walker.notes.extend(&runtime.context_losses());
+        let notes = Collector::new();
+        let walker = notes.take(Walker::new(&gc, runtime.threads_if_any(&notes))?);
+        notes.extend(&runtime.context_losses());
+        let walker = notes.finish(walker);
         let (starts, graph, graph_with_weak) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Ok(Parts { gc, walker, starts, graph, graph_with_weak, dominators: Default::default() })
     }

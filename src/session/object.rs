@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::value::What;
 use super::{Error, Heap, Type, Value, ValueError};
-use crate::base::Addr;
+use crate::base::{Addr, Collector};
 use crate::clr::values::{ArrayShape, Place};
 use crate::gc::ObjectType;
 use crate::model::Generation;
@@ -63,17 +63,20 @@ impl Heap {
     /// interior addresses.
     ///
     /// # Errors
-    /// [`Error::NoObject`] if there is none, or free space.
+    /// [`Error::NoObject`] if there is none, or free space, [`Error::Unknown`] if the dump lacks it.
     pub fn object(&self, address: Addr) -> Result<Object, Error> {
-        self.object_if_any(address).ok_or(Error::NoObject(address))
+        let notes = Collector::new();
+        self.object_if_any(address).ok_or_else(|| Error::NoObject(address).given(&notes.into_notes()))
     }
 
     /// The object at or around `address`. The first call walks the heap to find object starts.
     ///
     /// # Errors
-    /// [`Error::NoObject`] if there is none.
+    /// [`Error::NoObject`] if there is none, [`Error::Unknown`] if a part of the heap could not be walked.
     pub fn object_around(&self, address: Addr) -> Result<Object, Error> {
-        let (_, start) = self.starts().data.containing(self.walker(), address).ok_or(Error::NoObject(address))?;
+        let starts = self.starts();
+        let found = starts.containing(self.walker(), address);
+        let (_, start) = found.ok_or_else(|| Error::NoObject(address).given(&starts.notes))?;
         self.object(start)
     }
 

@@ -30,7 +30,7 @@ pub struct Objects {
     size: usize,
     pattern: Option<String>,
     types: Wanted,
-    notes: Collector,
+    notes: Notes,
 }
 
 /// The types seen so far; `None` for unwanted ones.
@@ -90,7 +90,7 @@ impl Heap {
             size: FIRST_BATCH,
             pattern,
             types: Wanted::new(),
-            notes: self.begin(),
+            notes: self.begin().into_notes(),
         }
     }
 }
@@ -99,7 +99,7 @@ impl Objects {
     /// What the walk could not read so far; objects may be missing. Complete once the iterator is exhausted.
     pub fn notes(&self) -> Notes {
         let notes = Collector::new();
-        notes.extend(&self.notes.notes());
+        notes.extend(&self.notes);
         if let Ok(readers) = self.heap.runtime().readers() {
             readers.namer.note(&notes);
         }
@@ -115,6 +115,7 @@ impl Objects {
         let (heap, types, pattern, size) = (&self.heap, &mut self.types, self.pattern.as_deref(), self.size);
         let mut batch = Vec::new();
         let mut next = None;
+        let notes = Collector::new();
         let walk = heap.walker().visit_from(index, from, |object| {
             if batch.len() >= size {
                 next = Some(object.address);
@@ -126,8 +127,9 @@ impl Objects {
             ControlFlow::Continue(())
         });
         if let Some(walk) = walk {
-            note_walks(heap.walker(), &[(index, walk)], &self.notes);
+            note_walks(heap.walker(), &[(index, walk)], &notes);
         }
+        self.notes.extend(&notes.into_notes());
         self.at = next.map(|at| (index, Some(at)));
         self.size = size.saturating_mul(2).min(FULL_BATCH);
         self.batch = batch.into_iter();

@@ -6,6 +6,7 @@ use super::dump::Process;
 use super::heap::Parts;
 use super::readers::Readers;
 use super::{Error, Heap, Namer};
+use crate::base::missed::watched;
 use crate::base::{Answer, Collector, Limits, NoteKind, Notes, Progress};
 use crate::clr::fields::Types;
 use crate::clr::header::Headers;
@@ -126,9 +127,9 @@ impl Runtime {
         bound(&self.inner.threads, || Ok(self.thread_reader()?.list()))
     }
 
-    /// The managed threads, for answers that do not depend on them: none if the list cannot be read.
-    pub(crate) fn threads_if_any(&self) -> &[Thread] {
-        self.threads().map_or(&[], |list| list.data.as_slice())
+    /// The managed threads, none if the runtime does not describe the list. What of it is not in the dump goes to `notes`.
+    pub(crate) fn threads_if_any(&self, notes: &Collector) -> &[Thread] {
+        self.threads().map_or(&[], |list| notes.with(list).as_slice())
     }
 
     /// Notes about allocation contexts of threads that are lost with the thread list or because of the descriptor.
@@ -164,8 +165,11 @@ impl Runtime {
     fn named(&self) -> &Named {
         self.inner.names.get_or_init(|| {
             let (scope, search) = (self.descriptor().scope(), Some(self.search().clone()));
-            let names = TypeNames::new(self.memory(), &scope, self.file().facts.os, search, self.limits()).map(Arc::new);
-            (names, scope.losses())
+            let (names, missed) =
+                watched(|| TypeNames::new(self.memory(), &scope, self.file().facts.os, search, self.limits()).map(Arc::new));
+            let mut losses = scope.losses();
+            losses.tell(&missed);
+            (names, losses)
         })
     }
 

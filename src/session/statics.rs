@@ -5,6 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::{Runtime, loaded_types};
+use crate::base::missed::{missed, tried};
 use crate::base::{Addr, Collector, Count, glob};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::Generics;
@@ -128,7 +129,16 @@ impl<'t> StaticsReader<'t> {
         match field.storage {
             Storage::Instance => Vec::new(),
             Storage::Static => vec![model(None, self.statics.place(&info, field))],
-            Storage::Rva => vec![model(None, self.statics.place(&info, field))],
+            Storage::Rva => {
+                // Heap dumps lack the images with the initial values; what lacks of a page that is there is a loss.
+                let model = tried(|| model(None, self.statics.place(&info, field)));
+                if let (ValueKind::Absent, Some(at)) = (model.field.kind, model.field.address)
+                    && self.types().memory().is_torn(at)
+                {
+                    missed(at, 1);
+                }
+                vec![model]
+            }
             Storage::ThreadStatic => {
                 let of = |t: &Thread| {
                     let thread = StaticThread { address: t.address, managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) };

@@ -32,7 +32,7 @@ pub struct WhatifQuery {
 pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, Error> {
     let on = OnGraph::open(heap, true, query.stacks)?;
     let (graph, namer) = (on.graph, &on.namer);
-    let no_object = |a: &Addr| Error::Nothing(format!("no object of the heap is at {a}"));
+    let no_object = |a: &Addr| on.none(Error::Nothing(format!("no object of the heap is at {a}")));
     let id_of = |a: &Addr| graph.index.containing(heap.walker(), *a).map(|(id, _)| id).ok_or_else(|| no_object(a));
     let added: Vec<ObjectId> = query.alive.iter().map(id_of).collect::<Result<_, _>>()?;
     let mut handles: FxHashMap<Addr, HandleModel> = FxHashMap::default();
@@ -116,7 +116,7 @@ fn gone(on: &OnGraph<'_>, dead: &[Addr], handles: &FxHashMap<Addr, HandleModel>)
                 Some(_) => format!("{address} is in an object, not a root; `gcdump path {address}` lists the roots that hold it"),
                 None => format!("{address} is neither a handle nor another root of the dump"),
             };
-            return Err(Error::Nothing(what));
+            return Err(on.none(Error::Nothing(what)));
         }
         gone.extend(fields);
     }

@@ -4,16 +4,17 @@ use std::ops::ControlFlow;
 
 use super::super::objects::brief;
 use super::{Finder, arrow};
-use crate::base::{Addr, AddrRange, NoteKind, Silent};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, Silent};
 use crate::clr::method_table::Category;
 use crate::model::{FieldValue, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, StaticModel, WhereReport};
-use crate::session::{Heap, Namer, StaticsQuery, StaticsReader};
+use crate::session::{Heap, Namer, StaticsQuery, StaticsReader, note_walks};
 
-/// The object or free space that contains `address`, in its header word, fields or elements.
-pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr) -> Option<ObjectBrief> {
+/// The object or free space that contains `address`, in its header word, fields or elements. If there is none, what could not be
+/// walked goes to `notes`.
+pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr, notes: &Collector) -> Option<ObjectBrief> {
     let (_, segment) = heap.walker().segment_of(address)?;
     let mut found = None;
-    heap.walker().visit(
+    let walks = heap.walker().visit(
         &Silent,
         |s| s.address == segment.address,
         |o| {
@@ -28,6 +29,9 @@ pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr)
             ControlFlow::Continue(())
         },
     );
+    if found.is_none() {
+        note_walks(heap.walker(), &walks, notes);
+    }
     found
 }
 
@@ -61,7 +65,7 @@ impl Finder<'_> {
             let text = format!("{what} memory after the last object of {home}");
             return Some(WhereReport { kind: PlaceKind::SegmentUnused, text, range, ..report });
         }
-        if let Some(object) = containing(self.heap, self.namer, address) {
+        if let Some(object) = containing(self.heap, self.namer, address, self.notes) {
             let offset = address.since(object.address);
             let inside = offset.filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n:#x} bytes into "));
             let free = object.free;
@@ -77,13 +81,8 @@ impl Finder<'_> {
             let kind = if free { PlaceKind::Free } else { PlaceKind::Object };
             return Some(WhereReport { kind, text, offset, object: Some(object), ..report });
         }
-        let context = self
-            .heap
-            .gc()
-            .contexts(self.heap.runtime().threads_if_any())
-            .data
-            .into_iter()
-            .find(|c| c.pointer <= address && address < c.limit);
+        let contexts = self.notes.take(self.heap.gc().contexts(self.heap.runtime().threads_if_any(self.notes)));
+        let context = contexts.into_iter().find(|c| c.pointer <= address && address < c.limit);
         if let Some(c) = context {
             let owner = c.owner_id.map_or_else(String::new, |id| format!(" {id}"));
             let text = format!("allocation context of {}{owner}, {home}", c.owner);
@@ -113,7 +112,7 @@ impl Finder<'_> {
             let what = "the list of loaded modules is not in the dump: static fields of most types are not known";
             self.notes.add(NoteKind::Missing, None, what);
         }
-        let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any());
+        let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any(self.notes));
         [false, true].into_iter().find_map(|thread_statics| {
             let report = reader.all(&[], &StaticsQuery { pattern: None, thread_statics, everything: true });
             report.statics.iter().find_map(|s| self.static_report(blank, s))

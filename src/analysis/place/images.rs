@@ -1,6 +1,7 @@
 //! Addresses in images: module, section, nearest export; and what is left: mapped memory.
 
 use super::Finder;
+use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, NoteKind};
 use crate::contract::GlobalValue;
 use crate::dump::Module;
@@ -12,8 +13,9 @@ impl Finder<'_> {
         let (memory, address) = (self.heap.memory(), blank.address);
         let (module, range, image) = self.image_around(address)?;
         let offset = address.since(module.base);
-        let section = image.as_ref().and_then(|i| i.section(memory, address));
-        let nearest = image.as_ref().map(|i| i.nearest_export(memory, address, section.as_ref().map(|s| s.range)));
+        // What lacks of the image is noted below.
+        let section = image.as_ref().and_then(|i| tried(|| i.section(memory, address)));
+        let nearest = image.as_ref().map(|i| tried(|| i.nearest_export(memory, address, section.as_ref().map(|s| s.range))));
         if image.is_none() || nearest.as_ref().is_some_and(|n| n.incomplete) {
             let what = if image.is_none() { "headers" } else { "exports" };
             self.notes.add(NoteKind::Missing, module.base, format!("not all {what} of {} are in the dump", module.file_name()));
@@ -41,7 +43,7 @@ impl Finder<'_> {
     fn image_around(&self, address: Addr) -> Option<(&Module, AddrRange, Option<Image>)> {
         let modules = &self.heap.runtime().file().modules;
         let listed = |m: &Module| AddrRange::new(m.base, m.base.plus(m.size));
-        let image = |m: &Module| Image::at(self.heap.memory(), m.base);
+        let image = |m: &Module| tried(|| Image::at(self.heap.memory(), m.base));
         if let Some(m) = modules.iter().find(|m| listed(m).contains(address)) {
             return Some((m, listed(m), image(m)));
         }

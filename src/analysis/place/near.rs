@@ -7,7 +7,7 @@ use super::segment_place;
 use crate::base::{Addr, Answer, Count, Silent};
 use crate::gc::SegmentIndex;
 use crate::model::{NearKind, NearReport, NearRow, WalkModel};
-use crate::session::{Error, Heap};
+use crate::session::{Error, Heap, note_walks};
 
 /// Arguments of `near`.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,8 @@ pub struct NearQuery {
 pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error> {
     let NearQuery { address, before, after } = *query;
     let (notes, namer) = (heap.begin(), heap.namer());
-    let outside = || Error::Nothing(format!("{address} is not in the heap; `gcdump where {address}` says what is there"));
+    let outside =
+        || Error::Nothing(format!("{address} is not in the heap; `gcdump where {address}` says what is there")).given(&notes.notes());
     let (_, segment) = heap.walker().segment_of(address).ok_or_else(outside)?;
     let mut rows: VecDeque<NearRow> = VecDeque::new();
     let word = heap.memory().ptr_bytes();
@@ -74,11 +75,12 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
             if keep(row, &mut rows) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         },
     );
+    note_walks(heap.walker(), &walks, &notes);
     let stopped = walks.iter().any(|(_, w)| !w.complete && w.stopped_at.is_none());
     if !stopped && next < segment.allocated {
         keep(gap(next, segment.allocated), &mut rows);
     }
-    let contexts = heap.gc().contexts(heap.runtime().threads_if_any()).data;
+    let contexts = notes.take(heap.gc().contexts(heap.runtime().threads_if_any(&notes)));
     let mut rows: Vec<NearRow> = rows.into();
     for row in &mut rows {
         let free = row.kind == NearKind::Free;

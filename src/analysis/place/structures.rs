@@ -1,7 +1,8 @@
 //! Structures of the GC and of the runtime, and stacks.
 
 use super::{Finder, arrow};
-use crate::base::{Addr, AddrRange};
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, NoteKind, PAGE};
 use crate::dump::ThreadStacks;
 use crate::gc::{HandleFilter, SideTable};
 use crate::model::{HandleModel, PlaceKind, RegionListModel, RegionModel, WhereReport};
@@ -15,7 +16,7 @@ impl Finder<'_> {
             (range, format!("heap_segment of {} of heap {}, objects from {} to {}", s.generation, s.heap, s.start, s.allocated))
         } else {
             let free = |r: &RegionModel| !matches!(r.list, RegionListModel::Bookkeeping | RegionListModel::HandleTable);
-            let regions = self.heap.gc().regions().data;
+            let regions = self.notes.take(self.heap.gc().regions());
             let (range, r) = regions.into_iter().filter(free).find_map(|r| Some((is(r.address)?, r)))?;
             (range, format!("heap_segment of a {} from {} to {}", list_name(r.list), r.range.start, r.range.end))
         };
@@ -99,7 +100,16 @@ impl Finder<'_> {
 
     pub(super) fn method_table(&self, blank: &WhereReport) -> Option<WhereReport> {
         let tables = self.heap.walker().tables();
-        tables.is_valid(blank.address).ok().filter(|v| *v)?;
+        match tried(|| tables.is_valid(blank.address)) {
+            Ok(valid) => valid.then_some(())?,
+            // Any word may pass for the address of an EEClass; one where there was memory is likely to be one.
+            Err(e) => {
+                if e.address.since(blank.address).is_none_or(|n| n > PAGE) && self.heap.memory().in_gap(e.address) {
+                    self.notes.add(NoteKind::Missing, e.address, format!("what is at {}: {e}", blank.address));
+                }
+                return None;
+            }
+        }
         let name = self.namer.name(blank.address)?;
         let module = tables.read(blank.address).and_then(|info| tables.module(&info)).ok().filter(|m| !m.is_null());
         let class = tables.class(blank.address).ok().filter(|c| !c.is_null());
@@ -111,7 +121,7 @@ impl Finder<'_> {
     /// An `EEClass`: it points to the method table that points back to it.
     pub(super) fn class(&self, blank: &WhereReport) -> Option<WhereReport> {
         let tables = self.heap.walker().tables();
-        let mt = tables.of_class(blank.address)?;
+        let mt = tried(|| tables.of_class(blank.address))?;
         let name = self.namer.name(mt)?;
         let text = format!("EEClass of {name}, method table {mt}");
         Some(WhereReport { kind: PlaceKind::Class, text, name: Some(name), ..blank.clone() })
@@ -131,7 +141,8 @@ impl Finder<'_> {
         let stacks = ThreadStacks::new(dump);
         let found = dump.threads.iter().find_map(|t| Some((t, stacks.of(t).filter(|r| r.contains(blank.address))?)));
         let (thread, range) = found?;
-        let managed = self.heap.runtime().threads_if_any().iter().find(|m| m.os_id == Some(u64::from(thread.id))).and_then(|m| m.id);
+        let managed =
+            self.heap.runtime().threads_if_any(self.notes).iter().find(|m| m.os_id == Some(u64::from(thread.id))).and_then(|m| m.id);
         let named = managed.map_or_else(|| "a native thread".to_string(), |id| format!("thread {id}"));
         let text = format!("stack of {named} (os {})", thread.id);
         Some(WhereReport { kind: PlaceKind::Stack, text, range: Some(range), managed_id: managed, os_id: Some(thread.id), ..blank.clone() })

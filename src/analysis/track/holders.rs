@@ -16,7 +16,7 @@ use super::ids::{New, Old};
 use super::pairs::{Fate, Pairs};
 use super::side::{Side, Traits};
 use super::vetoes::Both;
-use crate::base::{Addr, Count, Index, Indices};
+use crate::base::{Addr, Collector, Count, Index, Indices};
 use crate::gc::GcDesc;
 use crate::model::{Generation, RootKind};
 use crate::session::roots::{RootOptions, Roots};
@@ -63,7 +63,7 @@ struct Holders<'b> {
 
 /// Applies the rule until it finds nothing more.
 pub(super) fn hold(both: &Both<'_>, pairs: &mut Pairs) {
-    let roots = (roots(both.old), roots(both.new));
+    let roots = (roots(both.old, both.notes), roots(both.new, both.notes));
     statics(both, &roots, pairs);
     let holders = Holders { both, values: (dependents(both.old, &roots.0), dependents(both.new, &roots.1)) };
     let scores = holders.calibrate(pairs);
@@ -92,10 +92,10 @@ pub(super) fn hold(both: &Both<'_>, pairs: &mut Pairs) {
     }
 }
 
-fn roots<I: Index + Send + Sync>(side: &Side<I>) -> Roots {
+fn roots<I: Index + Send + Sync>(side: &Side<I>, notes: &Collector) -> Roots {
     let namer = side.heap.namer();
     let options = RootOptions::default();
-    Roots::collect(&side.heap, &namer, &options).data
+    notes.take(Roots::collect(&side.heap, &namer, &options))
 }
 
 fn dependents<I: Index + Send + Sync + std::hash::Hash>(side: &Side<I>, roots: &Roots) -> Dependents<I> {

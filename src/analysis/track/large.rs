@@ -10,6 +10,7 @@ use rayon::prelude::*;
 use super::ids::{New, Old};
 use super::pairs::{Fate, Pairs};
 use super::vetoes::{Both, Space};
+use crate::base::missed::Carried;
 use crate::base::{Addr, Count};
 use crate::gc::GcDesc;
 
@@ -30,11 +31,12 @@ pub(super) fn large(both: &Both<'_>, pairs: &mut Pairs) {
             Some((old, pairs.to(old).or(stayed)?))
         })
         .collect();
+    let carried = Carried::here();
     let graded: Vec<(Old, New, Fate)> = candidates
         .into_par_iter()
         .filter(|(old, new)| both.possible(*old, *new))
         .map(|(old, new)| {
-            let sure = both.telling(old, new) || blocks(both, old, new) >= SAME;
+            let sure = carried.run(|| both.telling(old, new) || blocks(both, old, new) >= SAME);
             (old, new, if sure { Fate::Certain } else { Fate::Doubtful })
         })
         .collect();

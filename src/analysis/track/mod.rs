@@ -65,6 +65,8 @@ pub struct TrackQuery {
 pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<TrackReport>, Error> {
     process::check(before, after)?;
     let (notes, others) = (before.begin(), after.begin());
+    // Reads that fail later may be of either dump.
+    let reads = Collector::new();
     let namers = (before.namer(), after.namer());
     let mut old: Side<Old> = Side::read(before, &notes)?;
     let mut new: Side<New> = Side::read(after, &others)?;
@@ -72,8 +74,8 @@ pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<T
     let (mut old, new) = (old, new);
     let nothing_moved = process::compactions(before).zip(process::compactions(after)).is_some_and(|(a, b)| a == b && a > 0);
     let mut pairs = Pairs::new(old.len(), new.len());
-    conclude(&mut old, &new, nothing_moved, &mut pairs);
-    let both = Both { old: &old, new: &new, nothing_moved };
+    conclude((&mut old, &new), nothing_moved, &reads, &mut pairs);
+    let both = Both { old: &old, new: &new, nothing_moved, notes: &reads };
     let sums = report::count(&both, &pairs, kinds.len());
     let mut report = TrackReport {
         totals: sums.totals(),
@@ -98,23 +100,24 @@ pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<T
             (report.moved, report.surviving) = (Some(moved), Some(surviving));
         }
     }
-    Ok(finish(report, notes, others, &namers))
+    Ok(finish(report, (notes, others, reads), &namers))
 }
 
 /// The answer, with the notes of both dumps.
-fn finish(report: TrackReport, before: Collector, after: Collector, namers: &(Namer, Namer)) -> Answer<TrackReport> {
+fn finish(report: TrackReport, (before, after, reads): (Collector, Collector, Collector), namers: &(Namer, Namer)) -> Answer<TrackReport> {
     namers.0.note(&before);
     namers.1.note(&after);
     let notes = Collector::new();
+    notes.extend(&reads.notes());
     notes.extend(&before.notes().about("the first dump"));
     notes.extend(&after.notes().about("the second dump"));
     notes.finish(report)
 }
 
 /// Applies the rules.
-fn conclude(old: &mut Side<Old>, new: &Side<New>, nothing_moved: bool, pairs: &mut Pairs) {
+fn conclude((old, new): (&mut Side<Old>, &Side<New>), nothing_moved: bool, notes: &Collector, pairs: &mut Pairs) {
     let anchors = {
-        let both = Both { old, new, nothing_moved };
+        let both = Both { old, new, nothing_moved, notes };
         witnesses::unmoved(&both, pairs);
         let mut all = witnesses::hashed(&both, pairs);
         all.extend(witnesses::telling(&both, pairs));
@@ -126,7 +129,7 @@ fn conclude(old: &mut Side<Old>, new: &Side<New>, nothing_moved: bool, pairs: &m
     };
     anchors.iter().for_each(|(o, _)| old.mark(*o, Traits::ANCHOR));
     drop(anchors);
-    let both = Both { old, new, nothing_moved };
+    let both = Both { old, new, nothing_moved, notes };
     place::place(&both, pairs);
     large::large(&both, pairs);
     holders::hold(&both, pairs);

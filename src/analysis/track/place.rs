@@ -22,6 +22,7 @@ use super::rising::longest_rising;
 use super::side::{Part, Traits};
 use super::vetoes::{Both, Space};
 use super::witnesses::once_each;
+use crate::base::missed::Carried;
 use crate::base::{Count, Index, Indices};
 use crate::gc::SegmentIndex;
 
@@ -69,10 +70,11 @@ const BATCH: usize = 32;
 /// Applies the rules to every part.
 pub(super) fn place(both: &Both<'_>, pairs: &mut Pairs) {
     let parts: Vec<&Part<Old>> = both.old.parts.iter().collect();
+    let carried = Carried::here();
     for batch in parts.chunks(BATCH) {
         let view = &*pairs;
         let found: Vec<(Space, Vec<Windows>)> =
-            batch.par_iter().map(|part| (Space::of(part.generation), of_part(both, view, part))).collect();
+            batch.par_iter().map(|part| (Space::of(part.generation), carried.run(|| of_part(both, view, part)))).collect();
         for (space, windows) in found.into_iter().flat_map(|(space, list)| list.into_iter().map(move |w| (space, w))) {
             let mixed = windows.foreign.saturating_mul(MIXED) > windows.count;
             for f in windows.findings {

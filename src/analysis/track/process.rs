@@ -89,7 +89,7 @@ fn random(runtime: &Runtime) -> Option<String> {
 /// The finalizer thread lives as long as the runtime: its structure and its id.
 fn finalizer(runtime: &Runtime) -> Option<String> {
     let at = runtime.thread_reader().ok()?.finalizer()?;
-    let thread = runtime.threads_if_any().iter().find(|t| t.address == at)?;
+    let thread = runtime.threads().ok()?.iter().find(|t| t.address == at)?;
     Some(format!("{at} (os {})", thread.os_id?))
 }
 
@@ -126,7 +126,8 @@ fn dated(old: &Runtime, new: &Runtime) -> Option<String> {
 /// A thread that had allocated more before.
 fn allocated_less(old: &Runtime, new: &Runtime) -> Option<String> {
     let allocated = |r: &Runtime| -> FxHashMap<(Addr, Option<u32>, Option<u64>), u64> {
-        let rows = r.threads_if_any().iter().filter_map(|t| Some(((t.address, t.id, t.os_id), t.context?.bytes?)));
+        let rows =
+            r.threads().into_iter().flat_map(|list| list.iter()).filter_map(|t| Some(((t.address, t.id, t.os_id), t.context?.bytes?)));
         rows.collect()
     };
     let is = allocated(new);

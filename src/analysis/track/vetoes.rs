@@ -2,6 +2,7 @@
 
 use super::ids::{New, Old};
 use super::side::{Side, Traits};
+use crate::base::Collector;
 use crate::model::Generation;
 
 /// The two dumps, and what is known about the time between them.
@@ -10,6 +11,8 @@ pub(super) struct Both<'s> {
     pub(super) new: &'s Side<New>,
     /// No collection between the dumps moved anything.
     pub(super) nothing_moved: bool,
+    /// What could not be read of either.
+    pub(super) notes: &'s Collector,
 }
 
 /// What collections do with the objects of a generation.

@@ -10,6 +10,7 @@ use super::ids::{New, Old};
 use super::rising::longest_rising;
 use super::vetoes::Both;
 use super::witnesses::Witness;
+use crate::base::missed::Carried;
 use crate::base::{Count, Index};
 use crate::gc::SegmentIndex;
 
@@ -39,7 +40,8 @@ pub(super) fn vote(both: &Both<'_>, mut witnesses: Vec<Witness>) -> Heard {
     witnesses.par_sort_unstable();
     let part = |w: &Witness| both.old.part_of(w.old).map(|(at, _)| at);
     let wards: Vec<&[Witness]> = witnesses.chunk_by(|a, b| part(a) == part(b)).collect();
-    let heard: Vec<Heard> = wards.par_iter().map(|ward| of_part(both, ward)).collect();
+    let carried = Carried::here();
+    let heard: Vec<Heard> = wards.par_iter().map(|ward| carried.run(|| of_part(both, ward))).collect();
     let mut all = Heard::default();
     for h in heard {
         all.sound.extend(h.sound);

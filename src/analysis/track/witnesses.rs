@@ -15,6 +15,7 @@ use super::ids::{New, Old};
 use super::pairs::{Fate, Pairs};
 use super::side::{Side, Traits};
 use super::vetoes::{Both, Space};
+use crate::base::missed::Carried;
 use crate::base::{Addr, Count, Index};
 
 /// What the vote is about.
@@ -85,11 +86,11 @@ const PASSES: u64 = 16;
 
 /// Rule 3: objects whose telling contents occur once before and once after.
 pub(super) fn telling(both: &Both<'_>, pairs: &Pairs) -> Vec<Witness> {
+    let carried = Carried::here();
     let passes: Vec<Vec<Witness>> = (0..PASSES)
         .into_par_iter()
         .map(|pass| {
-            let mut old = keys(both.old, pass);
-            let mut new = keys(both.new, pass);
+            let (mut old, mut new) = carried.run(|| (keys(both.old, pass), keys(both.new, pass)));
             let found = once_each(&mut old, &mut new);
             let free = found.into_iter().filter(|(o, n)| pairs.to(*o).is_none() && pairs.from(*n).is_none() && both.possible(*o, *n));
             free.map(|(old, new)| Witness { old, new, known: false }).collect()

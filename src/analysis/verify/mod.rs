@@ -51,7 +51,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
     let namer = runtime.namer();
-    let threads = runtime.threads_if_any();
+    let threads = runtime.threads_if_any(&notes);
     let all_threads = runtime.threads().is_ok_and(|list| list.complete());
     let mut heap = notes.take(Walker::new(gc, threads)?);
     notes.extend(&runtime.context_losses());
@@ -69,7 +69,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let mut only = None;
     if let Some(address) = query.object {
         let found = extent(runtime, &heap, (&starts, &walks), address);
-        only = Some(found.ok_or(Error::NoObject(address))?);
+        only = Some(found.ok_or_else(|| Error::NoObject(address).given(&notes.notes()))?);
     }
     let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
     if moving {
@@ -151,7 +151,7 @@ fn tools<'h>(
     unavailable: &mut Unavailable,
     notes: &Collector,
 ) -> Result<Tools<'h>, Error> {
-    let (gc, threads) = (runtime.gc()?, runtime.threads_if_any());
+    let (gc, threads) = (runtime.gc()?, runtime.threads_if_any(notes));
     let headers = runtime.headers(notes);
     let sync_end = headers.as_ref().and_then(Headers::sync_end);
     if sync_end.is_none() {

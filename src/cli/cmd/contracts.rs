@@ -40,6 +40,6 @@ impl Command for Contracts {
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
         let failed = report.checks.iter().any(|c| c.outcome == CheckOutcome::Failed);
-        if self.check && failed { Exit::Negative } else { exit }
+        exit.negative_if(self.check && failed)
     }
 }

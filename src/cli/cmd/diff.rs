@@ -86,7 +86,7 @@ impl Command for Diff {
     }
 
     fn exit(&self, report: &DiffReport, exit: Exit) -> Exit {
-        if report.rules.iter().any(|r| r.failed == Some(true)) { Exit::Negative } else { exit }
+        exit.negative_if(report.rules.iter().any(|r| r.failed == Some(true)))
     }
 
     /// The rules that failed, and those that could not be checked.

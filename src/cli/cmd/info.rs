@@ -8,7 +8,7 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use crate::analysis;
 use crate::base::Answer;
-use crate::model::{AnswerKind, InfoReport};
+use crate::model::InfoReport;
 
 /// Summary of the dump: its kind, runtime and GC, what it can answer, and what to run next.
 #[derive(Debug, Args)]
@@ -31,13 +31,7 @@ impl Command for Info {
         Ok(analysis::info(at.dump()?, at.config.runtime))
     }
 
-    /// Partial unless the dump can answer everything, so that scripts can sort dumps by exit code.
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
-        let whole = report.answers.iter().all(|a| a.answer == AnswerKind::Full);
-        match exit {
-            _ if report.runtime_error.is_some() => Exit::NoRuntime,
-            Exit::Ok if !whole => Exit::Partial,
-            other => other,
-        }
+        if report.runtime_error.is_some() { Exit::NoRuntime } else { exit }
     }
 }

@@ -8,8 +8,9 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::Select;
 use super::super::{Streams, conclude};
-use crate::analysis::{self, ObjectsQuery};
-use crate::base::Answer;
+use crate::analysis::{self, ObjectBatch, ObjectsQuery};
+use crate::base::missed::Carried;
+use crate::base::{Answer, Collector};
 use crate::model::{ObjectBrief, ObjectsReport};
 use crate::output::{self, objects_list};
 
@@ -67,9 +68,14 @@ impl Command for Objects {
         let query = self.query(at)?;
         let form = (at.format(), streams.out_is_terminal);
         let answer = output::stream(&at.head()?, &objects_list(self.refs), form, streams.out, |batches| {
-            let tail = analysis::objects(&heap, &namer, &query, |batch| batches.print(batch.len(), |row| batch.each(row)))?;
+            // Rows are named while they are printed: what fails then is part of the answer.
+            let notes = Collector::new();
+            let rows = Carried::here();
+            let print = |batch| rows.run(|| batches.print(ObjectBatch::len(&batch), |row| batch.each(row)));
+            let tail = notes.take(analysis::objects(&heap, &namer, &query, print)?);
             batches.flush()?;
-            Ok(namer.noted(tail))
+            namer.note(&notes);
+            Ok(notes.finish(tail))
         })?;
         let nothing = answer.listed == 0 && self.start == 0 && !query.selection.is_everything();
         Ok(conclude(at, &answer.notes, streams)?.negative_if(nothing))

@@ -43,6 +43,6 @@ impl Command for Verify {
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
-        if report.totals.errors > 0 { Exit::Negative } else { exit }
+        exit.negative_if(report.totals.errors > 0)
     }
 }

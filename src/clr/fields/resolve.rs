@@ -100,6 +100,11 @@ impl Types {
         self.memory.ptr_bytes()
     }
 
+    /// The process's memory.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// The type names.
     pub fn names(&self) -> &TypeNames {
         &self.names

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use super::loader::Loader;
 use super::metadata::{Metadata, RowCounts, Source};
 use super::pe;
+use crate::base::missed::{Missed, tried, watched};
 use crate::base::{Addr, Limits, Os, file_name};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -106,6 +107,8 @@ pub struct Module {
     pub origin: MetadataOrigin,
     /// Files found but rejected as not the one loaded by the process, with the reason.
     pub rejected: Vec<(PathBuf, String)>,
+    /// Reads that failed when it was opened, and that no file makes up for.
+    missed: Missed,
 }
 
 impl Module {
@@ -210,6 +213,7 @@ impl Modules {
         let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&address).map(Arc::clone);
         known.unwrap_or_else(|| {
             let module = self.reader.get(address);
+            module.missed.tell();
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             if seen.len() < self.reader.most {
                 seen.insert(address, Arc::clone(&module));
@@ -239,7 +243,9 @@ impl Reader {
             return module;
         }
         // Without the lock, since this may open files. Two threads may both do it; the first result wins.
-        let module = Arc::new(self.read(address));
+        let (mut module, missed) = watched(|| self.read(address));
+        module.missed.extend(&missed);
+        let module = Arc::new(module);
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.len() >= self.most {
             return module;
@@ -248,24 +254,29 @@ impl Reader {
     }
 
     fn read(&self, address: Addr) -> Module {
-        let path = self.path_of(address);
-        let mut module = Module {
-            address,
-            name: path.as_deref().map(file_name).filter(|n| !n.is_empty()).map(Into::into).or_else(|| self.simple_name(address)),
-            path,
-            metadata: None,
-            origin: MetadataOrigin::None,
-            rejected: Vec::new(),
-        };
         let image = self.image_of(address);
+        let (path, no_path) = watched(|| self.path_of(address));
+        let file = path.as_deref().map(file_name).filter(|n| !n.is_empty()).map(Into::into);
+        let (name, no_name) = watched(|| file.or_else(|| self.simple_name(address)));
+        // Path and name of an emitted module are empty literals of the runtime, whose pages heap dumps lack.
+        if image.is_some() {
+            no_path.tell();
+            no_name.tell();
+        }
+        let mut module =
+            Module { address, name, path, metadata: None, origin: MetadataOrigin::None, rejected: Vec::new(), missed: Missed::default() };
+        let (in_memory, missed) = watched(|| image.and_then(|i| self.in_memory(i.base)));
         if let Some(metadata) = self.saved(address) {
             module.metadata = Some(metadata);
             module.origin = MetadataOrigin::Dynamic;
-        } else if let Some(metadata) = image.and_then(|i| self.in_memory(i.base)) {
+        } else if let Some(metadata) = in_memory {
             module.metadata = Some(metadata);
             module.origin = MetadataOrigin::Image;
         } else {
-            self.search_files(&mut module, image);
+            tried(|| self.search_files(&mut module, image));
+            if module.metadata.is_none() {
+                missed.tell();
+            }
         }
         if module.name.is_none() {
             module.name = module.metadata.as_ref().and_then(|m| m.assembly().map(|a| a.name).or_else(|| m.module_name()));

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 use super::super::layouts::RecordLayouts;
 use super::super::{Gc, HeapId};
-use crate::base::{Addr, AddrRange, Shape};
+use crate::base::{Addr, AddrRange, PAGE, Shape, len64};
 use crate::memory::Image;
 
 /// The bytes of a structure.
@@ -133,6 +133,16 @@ impl<'g> Search<'g> {
         let heaps = self.gc.facts.heaps.iter().filter_map(heap);
         let mut searched = self.image.writable.iter().copied().chain(heaps);
         searched.find(|r| self.gc.memory.captured(*r) < r.len())
+    }
+
+    /// A page of the image of which only a part is in the dump. Whole pages lack in every heap dump: those that were never written.
+    pub(super) fn torn(&self) -> Option<AddrRange> {
+        self.image.writable.iter().find_map(|range| {
+            let ends = self.gc.memory.stretches(*range).flat_map(|(at, bytes)| [at, at.plus(len64(bytes.len()))]);
+            let torn = |at: &Addr| !at.0.is_multiple_of(PAGE) && *at != range.start && *at != range.end;
+            let page = |at: Addr| AddrRange::new(Addr(at.0 / PAGE * PAGE), Addr(at.0 / PAGE * PAGE).plus(PAGE));
+            ends.filter(torn).map(page).next()
+        })
     }
 
     fn is_table(&self, raw: &Raw<'_>) -> bool {

@@ -8,6 +8,7 @@ mod find;
 use super::layouts::{MechanismsLayout, RecordLayout, RecordedGenerationLayout};
 use super::segments::kind_of;
 use super::{Gc, names};
+use crate::base::missed::tried;
 use crate::base::{Answer, Collector, NoteKind, PAGE};
 use crate::memory::Image;
 use crate::model::{CollectionKind, CollectionsModel, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration};
@@ -34,8 +35,8 @@ impl Gc {
         notes.extend(&self.record_losses);
         let Some(layouts) = &self.records else { return notes.finish(None) };
         let search = Search { gc: self, layouts, image };
-        let (found, lacking) = search.collections().map_or((None, true), |(found, lacking)| (Some(found), lacking));
-        if let (true, Some(range)) = (lacking, search.absent()) {
+        let (found, lacking) = tried(|| search.collections()).map_or((None, true), |(found, lacking)| (Some(found), lacking));
+        if let Some(range) = search.torn().or_else(|| search.absent().filter(|_| lacking)) {
             notes.add(NoteKind::Missing, range.start, "collections: not all of the GC's variables are in the dump");
         }
         notes.finish(found)
@@ -43,7 +44,7 @@ impl Gc {
 }
 
 impl Search<'_> {
-    /// What was found, and whether something that every GC has was not.
+    /// What was found, and whether something that the GC must have was not.
     fn collections(&self) -> Option<(Collections, bool)> {
         let tables = self.tables()?;
         // All heaps are collected together.
@@ -80,7 +81,7 @@ impl Search<'_> {
             .collect()
     }
 
-    /// The settings and the recorded collections, from one pass over the GC's variables, and whether either was not found.
+    /// The settings and the recorded collections, from one pass over the GC's variables, and whether one of them was not found that must be there.
     fn records(&self, counts: &[u64], clocks: &[u64]) -> (Option<LastCollection>, Vec<RecordedCollection>, bool) {
         let newest = counts.first().copied().unwrap_or(0);
         let (mut settings, mut recorded) = (Vec::new(), Vec::new());
@@ -107,8 +108,10 @@ impl Search<'_> {
                 return (None, Vec::new(), false);
             }
         }
-        // The first collection is recorded when it ends.
-        let lacking = settings.is_empty() || (recorded.is_empty() && newest > 1);
+        // A collection is recorded when it ends; the last one may not have ended.
+        let has = |ephemeral: bool| recorded.iter().any(|r| (r.kind == CollectionKind::Ephemeral) == ephemeral);
+        let full = counts.last().copied().unwrap_or(0);
+        let lacking = settings.is_empty() || (newest.saturating_sub(full) > 1 && !has(true)) || (full > 1 && !has(false));
         // More than the GC has variables for: something else looks like them, and nothing tells which is which.
         for (kind, most) in [(CollectionKind::Ephemeral, 1), (CollectionKind::FullBlocking, 1), (CollectionKind::Background, 2)] {
             if recorded.iter().filter(|r| r.kind == kind).count() > most {

@@ -19,6 +19,7 @@ pub use segment::MAX_GAPS;
 pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
 
 use super::Gc;
+use crate::base::missed::Carried;
 use crate::base::{Addr, AddrRange, Answer, Index, IndexVec, Indices, Progress, Silent, index_type, total};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
@@ -260,27 +261,29 @@ impl Walker {
         let next = AtomicUsize::new(0);
         let (done, visitors) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
         let meter = segment::Meter::new(progress, once);
+        let work = || {
+            let mut visitor = visitor();
+            let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
+            let mut mine = Vec::new();
+            while let Some(i) = SegmentIndex::new(next.fetch_add(1, Ordering::Relaxed)) {
+                let Some(segment) = self.segments.get(i) else { break };
+                if visitor.segment(i, segment) {
+                    let model = self.refused(i, segment).unwrap_or_else(|| {
+                        self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
+                            visitor.object(o);
+                            ControlFlow::Continue(())
+                        })
+                    });
+                    mine.push((i, model));
+                }
+            }
+            done.lock().unwrap_or_else(PoisonError::into_inner).extend(mine);
+            visitors.lock().unwrap_or_else(PoisonError::into_inner).push(visitor);
+        };
+        let carried = Carried::here();
         rayon::scope(|scope| {
             for _ in 0..rayon::current_num_threads().min(self.segments.len()).max(1) {
-                scope.spawn(|_| {
-                    let mut visitor = visitor();
-                    let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
-                    let mut mine = Vec::new();
-                    while let Some(i) = SegmentIndex::new(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Some(segment) = self.segments.get(i) else { break };
-                        if visitor.segment(i, segment) {
-                            let model = self.refused(i, segment).unwrap_or_else(|| {
-                                self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
-                                    visitor.object(o);
-                                    ControlFlow::Continue(())
-                                })
-                            });
-                            mine.push((i, model));
-                        }
-                    }
-                    done.lock().unwrap_or_else(PoisonError::into_inner).extend(mine);
-                    visitors.lock().unwrap_or_else(PoisonError::into_inner).push(visitor);
-                });
+                scope.spawn(|_| carried.run(work));
             }
         });
         progress.finish();

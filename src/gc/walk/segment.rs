@@ -179,7 +179,7 @@ impl Walker {
         let range = AddrRange::new(at, next);
         // A dump that lacks heap pages may lack method tables too: the object may be valid.
         let mt = Addr(first & !self.unmask);
-        if self.holes && self.tables.is_valid(mt).is_err() {
+        if self.tables.is_valid(mt).is_err_and(|e| self.holes || self.memory.in_gap(e.address)) {
             if w.stopped_at.is_none() {
                 w.stopped_at = Some(at);
                 w.stopped_because = Some(format!("the dump lacks the memory needed to tell whether {mt} is a method table"));

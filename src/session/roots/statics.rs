@@ -7,7 +7,7 @@ use crate::session::{Namer, Runtime, StaticsQuery, StaticsReader};
 
 /// Adds a root for every reference in a static field, including those in structures.
 pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptions, notes: &Collector, roots: &mut Roots) {
-    let threads = runtime.threads_if_any();
+    let threads = runtime.threads_if_any(notes);
     notes.extend(namer.type_losses());
     let types = match namer.types() {
         Ok(types) => types,

@@ -1,0 +1,188 @@
+//! Failed reads, told to the answer that they are made for.
+//!
+//! A reader may go on without what it could not read: a type keeps its token for a name, a list ends early. The answer must not
+//! hide that, and hundreds of places would have to pass the error on. So memory reports each failed read to the innermost
+//! [`Scope`] of its thread. Each [`Collector`](super::Collector) holds one, and an answer with failed reads that nobody explained
+//! gets a note. What is cached beyond an answer keeps its own failed reads, and [tells](Missed::tell) them to each answer that uses
+//! it. Where a word may be no address at all, reading it is [a try](tried).
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::Addr;
+
+/// Most failed reads that a scope keeps: those at the lowest addresses, so that the order of reading does not matter.
+const MOST: usize = 4096;
+/// No process has memory below: null pointers with an offset.
+const LOWEST: u64 = 1 << 16;
+
+thread_local! {
+    /// Scopes of this thread, innermost last; `None` where failures do not count.
+    static SCOPES: RefCell<Vec<(u64, Option<Shared>)>> = const { RefCell::new(Vec::new()) };
+}
+
+type Shared = Arc<Mutex<Missed>>;
+
+/// Failed reads: address and length in bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Missed {
+    reads: BTreeMap<Addr, u64>,
+}
+
+impl Missed {
+    fn add(&mut self, address: Addr, len: u64) {
+        let longest = self.reads.entry(address).or_default();
+        *longest = len.max(*longest);
+        if self.reads.len() > MOST {
+            self.reads.pop_last();
+        }
+    }
+
+    /// Adds those of `other`.
+    pub(crate) fn extend(&mut self, other: &Missed) {
+        other.reads.iter().for_each(|(at, len)| self.add(*at, *len));
+    }
+
+    /// The failed read at the lowest address, and how many there are.
+    pub(crate) fn first(&self) -> Option<(Addr, u64, usize)> {
+        self.reads.first_key_value().map(|(at, len)| (*at, *len, self.reads.len()))
+    }
+
+    /// Reports them to the innermost scope of this thread.
+    pub(crate) fn tell(&self) {
+        if !self.reads.is_empty() {
+            innermost(|scope| scope.extend(self));
+        }
+    }
+}
+
+fn innermost(f: impl FnOnce(&mut Missed)) {
+    let scope = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone()));
+    if let Some(scope) = scope {
+        f(&mut scope.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Reports a failed read of `len` bytes at `address` to the innermost scope of this thread.
+#[cold]
+pub(crate) fn missed(address: Addr, len: u64) {
+    // User addresses have 47 or 48 bits, or 52 with large addresses on arm64.
+    if address.0 >= LOWEST && address.0 >> 52 == 0 {
+        innermost(|scope| scope.add(address, len));
+    }
+}
+
+/// A scope of this thread: from its opening until it is closed or dropped, failed reads are reported to it.
+#[derive(Debug)]
+pub(crate) struct Scope {
+    id: u64,
+    missed: Option<Shared>,
+    /// Belongs to its thread.
+    here: PhantomData<MutexGuard<'static, ()>>,
+}
+
+impl Scope {
+    /// Opens a scope.
+    pub(crate) fn open() -> Scope {
+        Scope::enter(Some(Shared::default()))
+    }
+
+    fn enter(missed: Option<Shared>) -> Scope {
+        let id = SCOPES.with_borrow_mut(|scopes| {
+            let id = scopes.iter().map(|s| s.0).max().unwrap_or(0).saturating_add(1);
+            scopes.push((id, missed.clone()));
+            id
+        });
+        Scope { id, missed, here: PhantomData }
+    }
+
+    /// Its failed reads so far.
+    pub(crate) fn missed(&self) -> Missed {
+        self.missed.as_ref().map(|m| m.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        // Answers end in any order.
+        SCOPES.with_borrow_mut(|scopes| scopes.retain(|s| s.0 != self.id));
+    }
+}
+
+/// What `f` returns, and the reads that failed meanwhile. They are not reported further.
+pub(crate) fn watched<T>(f: impl FnOnce() -> T) -> (T, Missed) {
+    let scope = Scope::open();
+    let value = f();
+    (value, scope.missed())
+}
+
+/// What `f` returns, which reads at words that may be no addresses: failures are no loss.
+pub(crate) fn tried<T>(f: impl FnOnce() -> T) -> T {
+    let _scope = Scope::enter(None);
+    f()
+}
+
+/// The innermost scope of a thread, for work that is handed to others.
+#[derive(Clone, Debug)]
+pub(crate) struct Carried(Option<Shared>);
+
+impl Carried {
+    /// That of this thread.
+    pub(crate) fn here() -> Carried {
+        Carried(SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone())))
+    }
+
+    /// Runs `f`, with failed reads reported to the scope that was carried here.
+    pub(crate) fn run<T>(&self, f: impl FnOnce() -> T) -> T {
+        let _scope = Scope::enter(self.0.clone());
+        f()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(missed: &Missed) -> usize {
+        missed.first().map_or(0, |f| f.2)
+    }
+
+    #[test]
+    fn failures_go_to_the_innermost_scope() {
+        missed(Addr(0x10_0000), 8);
+        let outer = Scope::open();
+        missed(Addr(0x10_0000), 8);
+        let ((), inner) = watched(|| missed(Addr(0x20_0000), 4));
+        tried(|| missed(Addr(0x30_0000), 4));
+        assert_eq!((outer.missed().first(), inner.first()), (Some((Addr(0x10_0000), 8, 1)), Some((Addr(0x20_0000), 4, 1))));
+        inner.tell();
+        assert_eq!(count(&outer.missed()), 2);
+        // Not in the order of opening.
+        let last = Scope::open();
+        drop(outer);
+        missed(Addr(0x40_0000), 4);
+        assert_eq!(count(&last.missed()), 1);
+    }
+
+    #[test]
+    fn other_threads_report_to_the_scope_that_they_are_given() {
+        let scope = Scope::open();
+        let carried = Carried::here();
+        std::thread::scope(|s| {
+            s.spawn(|| missed(Addr(0x10_0000), 8));
+            s.spawn(|| carried.run(|| missed(Addr(0x20_0000), 8)));
+        });
+        assert_eq!(scope.missed().first(), Some((Addr(0x20_0000), 8, 1)));
+    }
+
+    #[test]
+    fn what_no_process_has_is_no_loss_and_many_are_bounded() {
+        let scope = Scope::open();
+        [0, 8, 0xffff, 1 << 52, u64::MAX].into_iter().for_each(|at| missed(Addr(at), 8));
+        assert_eq!(scope.missed().first(), None);
+        (0..10_000u64).rev().for_each(|i| missed(Addr(0x10_0000 + 8 * i), 8));
+        assert_eq!(scope.missed().first(), Some((Addr(0x10_0000), 8, MOST)));
+    }
+}
