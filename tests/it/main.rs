@@ -52,6 +52,7 @@ mod repeated;
 mod retained;
 mod roots;
 mod schema;
+mod seeds;
 mod stat;
 mod strings;
 mod synthetic;
