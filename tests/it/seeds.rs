@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
 
 use gcdump::cli::{COMMANDS, Exit};
 use serde_json::{Value, json};
@@ -22,7 +23,7 @@ const RUNTIMES: [&str; 4] = ["8", "9", "10", "11"];
 
 /// A dump, or a pair of dumps of one process.
 struct Subject<'a> {
-    /// Whether it is the synthetic process.
+    /// Whether it is one of [`SYNTHETIC`].
     made: bool,
     name: &'a str,
     pair: bool,
@@ -80,7 +81,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Whether the field is to be shown by it.
+    /// Whether it is to show the field.
     fn is_asked(&self, field: &Field) -> bool {
         let pair = words(&field.command).iter().any(|w| w == "BEFORE");
         pair == self.pair && (!self.made || field.shown != Shown::Value)
@@ -113,13 +114,13 @@ impl Answers<'_> {
         }
     }
 
-    /// `data` of the answer, which is complete and fits its schema; `None` if the dump lacks what a placeholder stands for.
+    /// `data` of the answer, which fits its schema, and of a real dump is complete; `None` if the dump lacks what a placeholder stands for.
     fn data(&mut self, command: &str) -> Option<&Value> {
         if !self.known.contains_key(command) {
             let mut args = words(command).iter().map(|w| self.filled(w)).collect::<Option<Vec<_>>>()?;
             args.extend(["--json", "--no-local-files"].map(Into::into));
             let ran = run(&args);
-            // What holds objects is not complete in a synthetic process, which has no stacks.
+            // Synthetic processes have no stacks: what holds an object is partly unknown.
             let fits = ran.exit == Exit::Ok || SYNTHETIC.contains(&self.name) && ran.exit == Exit::Partial;
             assert!(fits, "{command} on {}: {:?} {}{}", self.name, ran.exit, ran.out, ran.err);
             let mut answer = ran.json();
@@ -213,7 +214,7 @@ fn document(table: &Table, states: &[BTreeMap<Place, State>]) {
         }
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/coverage.md");
-    let _guard = COVERAGE.lock().unwrap();
+    let _guard = COVERAGE.lock().unwrap_or_else(PoisonError::into_inner);
     let old = std::fs::read_to_string(&path).unwrap();
     let (head, rest) = old.split_once("<!-- seeds -->\n").expect("the first marker");
     let (_, tail) = rest.split_once("<!-- end of seeds -->").expect("the second marker");
