@@ -53,6 +53,7 @@ mod repeated;
 mod retained;
 mod roots;
 mod schema;
+mod seeds;
 mod stat;
 mod strings;
 mod synthetic;

@@ -5,6 +5,7 @@ mod truth;
 
 use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
 
 use crate::common::{Known, ask, each, every_dump, refusal, run};
 use gcdump::cli::Exit;
@@ -129,6 +130,7 @@ fn coverage_document(dumps: &[Known], matrix: &[String]) {
     out.push_str(&matrix.join("\n"));
     out.push_str("\n```\n");
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/coverage.md");
+    let _guard = common::COVERAGE.lock().unwrap_or_else(PoisonError::into_inner);
     let old = std::fs::read_to_string(&path).unwrap();
     let (head, rest) = old.split_once("<!-- generated -->\n").expect("the first marker");
     let (_, tail) = rest.split_once("<!-- end of generated -->").expect("the second marker");

@@ -121,11 +121,14 @@ fn answers(bytes: &[u8], exit: Exit) -> (Value, Vec<Value>) {
         row["exception"] = exception(t);
         row
     };
+    let contexts = heap["allocation_contexts"].as_array().unwrap();
+    let global = contexts.iter().find(|c| c["owner"] == "global").map(|c| json!([c["pointer"], c["limit"]]));
     let found = json!({
         "identifiers": gc["identifiers"], "server": gc["kind"] == "server", "heap_count": gc["heap_count"],
         "max_generation": gc["max_generation"], "lowest": gc["lowest_address"], "highest": gc["highest_address"],
         "gc_state": gc["state_value"], "structures_valid": gc["structures_valid"],
         "dynamic_adaptation_mode": gc["dynamic_adaptation_mode"],
+        "global_context": global,
         "segments": sorted(segments["segments"].as_array().unwrap().iter().map(segment).collect()),
         "handles": sorted(rows(&handles["handles"], &["address", "type", "object", "method_table", "secondary"])),
         "handle_tables": handles["tables"],

@@ -215,6 +215,10 @@ impl Types {
 
     fn read_instance_fields(&self, mt: Addr) -> Option<Vec<Field>> {
         let tables = self.names.method_tables();
+        // The type of free space has no class, and nothing but a length.
+        if tables.free == Some(mt) {
+            return Some(Vec::new());
+        }
         let mut chain = Vec::new();
         let mut at = mt;
         while !at.is_null() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{BLOCKS, BUCKETS, Builder, Global, HANDLE_TYPES, NO_BLOCK, hex};
+use super::{BLOCKS, BUCKETS, Builder, GLOBAL_CONTEXT, Global, HANDLE_TYPES, NO_BLOCK, hex};
 
 impl Builder {
     /// A segment of a handle table with `(type, block, place, object, secondary)`; returns its address.
@@ -184,6 +184,10 @@ impl Builder {
         let bytes = self.lay.size("EEAllocContext");
         let global = self.var(bytes.max(p));
         self.vm_slot("GlobalAllocContext", global);
+        let gc = global + self.at("EEAllocContext", "GCAllocationContext");
+        for (f, v) in [("Pointer", GLOBAL_CONTEXT.0), ("Limit", GLOBAL_CONTEXT.1)] {
+            self.set(gc, "GCAllocContext", f, v);
+        }
         expected
     }
 }
