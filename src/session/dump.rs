@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Error, Runtime};
-use crate::base::{Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
+use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
 use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
 use crate::dump::{self, DumpError, DumpFile};
 use crate::memory::{FileSearch, Memory};
@@ -126,7 +126,11 @@ impl Dump {
         }
         let limits = Arc::new(options.limits.clone());
         let finding = Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
+        let budget = Arc::new(Budget::new(file.facts.file_bytes, limits.max_memory));
+        memory.begin(Arc::clone(&budget));
         let found = open_runtimes(&file, &mut memory, &finding, &notes);
+        memory.opened();
+        budget.note(&notes);
         let process = Arc::new(Process {
             file,
             memory: Arc::new(memory),
@@ -137,7 +141,11 @@ impl Dump {
         });
         // Advice on what a whole dump lacks would mislead.
         let missing = process.file.facts.truncated_bytes;
-        let found = found.map_err(|why| if missing > 0 { RuntimeError::Cut { missing, why: Box::new(why) } } else { why });
+        let found = found.map_err(|why| match Box::new(why) {
+            why if missing > 0 => RuntimeError::Cut { missing, why },
+            why if budget.met() => RuntimeError::Bounded { why },
+            why => *why,
+        });
         let runtimes = found.map(|list| list.into_iter().map(|d| Runtime::new(Arc::clone(&process), d)).collect());
         Dump { process, runtimes: Arc::new(runtimes) }
     }
