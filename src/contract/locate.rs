@@ -115,7 +115,7 @@ fn top_up(dump: &DumpFile, memory: &mut Memory, module: &Module, search: &FileSe
     let image = Image::at(memory, module.base);
     // Kernels, and createdump without a DAC (single-file programs), dump only written pages of private mappings. If no
     // writable page of the image was captured, it is a mini dump: the data in the file would be stale.
-    image.iter().flat_map(|i| &i.writable).for_each(|r| memory.scan(*r));
+    image.iter().flat_map(|i| &i.writable).take_while(|_| memory.afford_steps(1)).for_each(|r| memory.scan(*r));
     let written_pages_saved = image.as_ref().is_some_and(|i| i.writable.iter().any(|r| memory.captured(*r) > 0));
     let clean_pages = written_pages_saved && (single_file || dump.facts.uncaptured_mappings > 0);
     let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os, clean_pages);

@@ -9,9 +9,10 @@ use crate::base::{Addr, AddrRange, len64};
 
 /// Cap on exported names. coreclr.dll has about 30, large system libraries a few thousand.
 const MAX_NAMES: u64 = 65_536;
-/// Bytes of an export's name that are compared, and what that takes of the opening's budget.
+/// Bytes of an export's name that are compared.
 const MAX_NAME: u64 = 512;
-const STEPS_OF_A_NAME: u64 = MAX_NAME / 4;
+/// Bytes of a name that take a step of the opening's budget: they are read one by one.
+const BYTES_OF_A_STEP: u64 = 4;
 
 fn le16(memory: &Memory, at: Addr) -> Result<u64, ReadError> {
     let b = memory.bytes(at, 2)?;
@@ -89,9 +90,9 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
     // The linker sorts the names, and a binary search touches few pages.
     while low < high {
         let middle = low.midpoint(high);
-        memory.afford_steps(STEPS_OF_A_NAME).then_some(())?;
         let at = image.base.plus(le32(memory, name_table.element(middle, 4)).ok()?);
         let text = memory.text(at, MAX_NAME).ok()?;
+        memory.afford_steps(len64(text.len()) / BYTES_OF_A_STEP + 1).then_some(())?;
         match text.as_str().cmp(name) {
             std::cmp::Ordering::Less => low = middle.saturating_add(1),
             std::cmp::Ordering::Greater => high = middle,
