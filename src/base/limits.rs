@@ -51,7 +51,7 @@ pub struct Limits {
     pub roots: usize,
     /// Modules, from NT_FILE or a module list.
     pub modules: usize,
-    /// Bytes of memory that one answer may take beside the mapped dump; `None` for no limit.
+    /// Bytes of memory that opening the dump, and each answer, may take beside the mapped dump; `None` for no limit.
     pub max_memory: Option<u64>,
 }
 
