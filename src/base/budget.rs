@@ -6,7 +6,7 @@ use super::{Collector, NoteKind};
 
 /// Bounds on all searches of one opening together, so that many short searches cost no more than a long one.
 ///
-/// They follow the size of the dump. The fixed part is a hundred times what opening the largest genuine dump takes, so only a
+/// They follow the size of the dump. The fixed part alone is fifty times what opening any dump of the corpus takes, so only a
 /// forged one meets them. A search that does ends with what it has, and the opening has a note.
 #[derive(Debug)]
 pub struct Budget {

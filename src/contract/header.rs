@@ -5,7 +5,7 @@
 use rustc_hash::FxHashMap;
 
 use super::json::{self, JsonError, RawDescriptor};
-use crate::base::{Addr, Collector, Endian, Limits, NoteKind, PtrSize};
+use crate::base::{Addr, AddrRange, Collector, Endian, Limits, NoteKind, PtrSize};
 use crate::memory::{Memory, ReadError};
 
 /// The first eight bytes of a descriptor on a little-endian target.
@@ -115,6 +115,9 @@ impl Header {
     /// # Errors
     /// [`HeaderError::JsonAbsent`], [`HeaderError::Json`] or [`HeaderError::Unaffordable`].
     pub fn parse(&self, memory: &Memory) -> Result<RawDescriptor, HeaderError> {
+        if memory.captured(AddrRange::new(self.json, self.json.plus(self.json_bytes))) < self.json_bytes {
+            return Err(HeaderError::JsonAbsent(ReadError { address: self.json, len: self.json_bytes }));
+        }
         if !memory.afford_steps(self.json_bytes / 8) || !memory.afford_memory(self.json_bytes.saturating_mul(PARSED)) {
             return Err(HeaderError::Unaffordable(self.address));
         }

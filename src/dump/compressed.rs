@@ -13,6 +13,8 @@ const BUFFER: usize = 1 << 20;
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
 /// The window that every decoder accepts by default, 128 MiB: all levels of compression without `--long` need less.
 const WINDOW: u64 = 128 << 20;
+/// The window of all levels but those of `--ultra`, which is always accepted.
+const SMALL_WINDOW: u64 = 8 << 20;
 /// Bytes of window for each compressed byte beyond that. Without a bound, a frame of a few bytes may ask for the largest.
 const WINDOW_FACTOR: u64 = 16;
 
@@ -34,14 +36,14 @@ pub(super) fn decompress(compressed: &[u8], format: Compression, path: &Path, op
     }
     let progress = Reporting::start(options.progress.as_deref(), compressed.len());
     let allowed = u64::try_from(compressed.len()).unwrap_or(u64::MAX).saturating_mul(WINDOW_FACTOR).max(WINDOW);
-    let window = options.limits.max_memory.unwrap_or(allowed);
+    let window = options.limits.max_memory.map_or(allowed, |most| most.max(SMALL_WINDOW));
     let small = Decoding { compressed, format, path, progress: &progress, limit, window_log: window.checked_ilog2().unwrap_or(0) };
     let first = small.run()?;
     if !first.damage.as_ref().is_some_and(wants_window) {
         return Ok(first);
     }
     // A window takes no more memory than was decompressed into it: a small dump may declare any.
-    let whole = Decoding { limit: window, window_log: WINDOW_LOG_MAX, ..small }.run();
+    let whole = Decoding { limit: window.min(limit), window_log: WINDOW_LOG_MAX, ..small }.run();
     whole.map_err(|e| match e {
         DumpError::DecompressedTooLarge { path, .. } if window < limit => DumpError::WindowTooLarge { path, limit: window },
         e => e,

@@ -20,8 +20,9 @@ struct Copy<'a, 'r> {
     redact: Option<RedactRegisters<'r>>,
     arch: Arch,
     strings: FxHashMap<(u64, bool), u32>,
-    /// Where other parts of the original are in the copy: by offset and length.
-    parts: FxHashMap<(u32, u32), u32>,
+    /// Where other parts of the original are in the copy: by what they are, offset and length. What is redacted in one is not in
+    /// another.
+    parts: FxHashMap<(&'static str, u32, u32), u32>,
     /// Bytes of such parts, and of strings, that are still copied: as many as the original has. Where they overlap they would
     /// multiply.
     left: u64,
@@ -214,13 +215,13 @@ impl Copy<'_, '_> {
     /// Copies a part of the original, given by offset and length, once even if it is shared. Returns its place.
     fn once(
         &mut self,
-        part: (u32, u32),
+        (from, declared): (u32, u32),
         align: usize,
         len: usize,
         what: &'static str,
         bytes: impl FnOnce(&Self) -> Vec<u8>,
     ) -> Result<u32, WriteError> {
-        if let Some(place) = self.parts.get(&part) {
+        if let Some(place) = self.parts.get(&(what, from, declared)) {
             return Ok(*place);
         }
         self.left = self.left.checked_sub(u64::try_from(len).unwrap_or(u64::MAX)).ok_or(WriteError::Overlapping(what))?;
@@ -228,7 +229,7 @@ impl Copy<'_, '_> {
         let place = self.out.at32()?;
         let bytes = bytes(self);
         self.out.raw(&bytes);
-        self.parts.insert(part, place);
+        self.parts.insert((what, from, declared), place);
         Ok(place)
     }
 
