@@ -81,15 +81,15 @@ impl Budget {
         self.steps.met() || self.bytes.met() || self.memory.met()
     }
 
-    /// Adds a note for each bound that was met.
-    pub fn note(&self, notes: &Collector) {
-        for (part, what) in [
+    /// Adds a note for each bound that `what` met.
+    pub fn note(&self, what: &str, notes: &Collector) {
+        for (part, of) in [
             (&self.steps, "steps: tables and lists in the dump are longer, or lead to the same place more often, than in a genuine one"),
             (&self.bytes, "bytes read: the dump shows the same bytes at more places than a genuine one"),
             (&self.memory, "bytes of memory, which follows the size of the dump and --max-memory: what is left out would take more"),
         ] {
             if part.met() {
-                notes.add(NoteKind::LimitHit, None, format!("opening the dump ended at its limit of {} {what}", part.total));
+                notes.add(NoteKind::LimitHit, None, format!("{what} ended at its limit of {} {of}", part.total));
             }
         }
     }
@@ -106,12 +106,12 @@ mod tests {
         assert!(budget.bytes(BYTES) && !budget.bytes(u64::MAX) && !budget.bytes(1));
         assert!(!budget.memory((8 << 20) + 1) && budget.memory(8 << 20));
         let notes = Collector::new();
-        budget.note(&notes);
-        budget.note(&notes);
+        budget.note("it", &notes);
+        budget.note("it", &notes);
         let notes = notes.into_notes();
         assert!(notes.iter().len() == 3 && !notes.complete());
         let untouched = Collector::new();
-        Budget::new(0, None).note(&untouched);
+        Budget::new(0, None).note("it", &untouched);
         assert!(untouched.into_notes().is_empty());
     }
 }

@@ -130,7 +130,7 @@ impl Dump {
         memory.begin(Arc::clone(&budget));
         let found = open_runtimes(&file, &mut memory, &finding, &notes);
         memory.opened();
-        budget.note(&notes);
+        budget.note("opening the dump", &notes);
         let process = Arc::new(Process {
             file,
             memory: Arc::new(memory),
