@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use gcdump::cli::{self, Cli, Exit, Streams};
 
@@ -22,8 +23,10 @@ fn main() -> ExitCode {
     let cli = with_streams(|mut streams| cli::parse(std::env::args_os(), &mut streams));
     let exit = match cli {
         Err(exit) => exit,
-        Ok(cli) if cli.config.timeout.is_none() => with_streams(|streams| cli::run_parsed(&cli, streams)),
-        Ok(cli) => in_time(cli),
+        Ok(cli) if cli.config.timeout.is_none() && cli.config.max_memory.is_none() => {
+            with_streams(|streams| cli::run_parsed(&cli, streams))
+        }
+        Ok(cli) => watched(cli),
     };
     ExitCode::from(exit.code())
 }
@@ -37,27 +40,42 @@ fn with_streams<R>(work: impl FnOnce(Streams<'_>) -> R) -> R {
     work(Streams { out: &mut out, err: &mut err, out_is_terminal, err_is_terminal })
 }
 
-/// Runs the command on a thread of its own, which the end of the process ends where it takes longer than `--timeout` allows.
-fn in_time(cli: Cli) -> Exit {
+/// How often the memory is looked at.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Runs the command on a thread of its own, which the end of the process ends where it takes longer than `--timeout` or more
+/// memory than `--max-memory` allows.
+fn watched(cli: Cli) -> Exit {
     let (done, answer) = mpsc::channel();
-    let (timeout, work) = (cli.config.timeout.unwrap_or_default(), cli.clone());
+    let work = cli.clone();
     let worker = thread::Builder::new().stack_size(STACK).spawn(move || {
         let exit = with_streams(|streams| cli::run_parsed(&work, streams));
         let _ = done.send(exit);
     });
-    match worker.map(|w| (w, answer.recv_timeout(timeout))) {
-        Ok((_, Ok(exit))) => exit,
-        Ok((_, Err(RecvTimeoutError::Timeout))) => {
-            clear_line();
-            cli::out_of_time(&cli, &mut io::stderr())
+    // Cannot spawn: run without a watch.
+    let Ok(worker) = worker else { return with_streams(|streams| cli::run_parsed(&cli, streams)) };
+    let started = Instant::now();
+    loop {
+        let left = cli.config.timeout.map(|t| t.saturating_sub(started.elapsed()));
+        let look = cli.config.max_memory.map(|_| LOOK);
+        let wait = left.into_iter().chain(look).min().unwrap_or(LOOK);
+        match answer.recv_timeout(wait) {
+            Ok(exit) => return exit,
+            Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= wait) => {
+                clear_line();
+                return cli::out_of_time(&cli, &mut io::stderr());
+            }
+            Err(RecvTimeoutError::Timeout) if cli::takes_too_much(&cli) => {
+                clear_line();
+                return cli::out_of_memory(&cli, &mut io::stderr());
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            // The worker panicked, and its message is printed.
+            Err(RecvTimeoutError::Disconnected) => match worker.join() {
+                Ok(()) => return Exit::BadDump,
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
         }
-        // The worker panicked, and its message is printed.
-        Ok((worker, Err(RecvTimeoutError::Disconnected))) => match worker.join() {
-            Ok(()) => Exit::BadDump,
-            Err(panic) => std::panic::resume_unwind(panic),
-        },
-        // Cannot spawn: run without a timeout.
-        Err(_) => with_streams(|streams| cli::run_parsed(&cli, streams)),
     }
 }
 

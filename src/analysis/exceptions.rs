@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use rustc_hash::FxHashMap;
 
 use super::walk::objects_of;
-use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Limits, NoteKind, len64};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
 use crate::clr::methods::Methods;
 use crate::clr::objects::Objects;
@@ -24,7 +24,14 @@ pub struct ExceptionReader<'r> {
     headers: Option<Objects>,
     limits: &'r Limits,
     notes: &'r Collector,
+    /// What the texts and frames of the answer may take: many exceptions may share one message or stack trace.
+    budget: Budget,
 }
+
+/// Bytes of memory for each byte of the dump: a frame of 32 bytes is kept with the names of its method and module.
+const EXPANSION: u64 = 8;
+/// Bytes of memory that an exception, and a frame, take beside their texts.
+const PLAIN: u64 = 256;
 
 impl<'r> ExceptionReader<'r> {
     /// Creates a reader for `runtime`; it reads nothing if the descriptor lacks the layouts.
@@ -40,8 +47,19 @@ impl<'r> ExceptionReader<'r> {
                 headers: Objects::bind(memory, d).ok(),
                 limits: runtime.limits(),
                 notes,
+                budget: Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory),
             }
         })
+    }
+
+    /// Whether the answer may keep an exception or a frame with these texts. Notes it if not.
+    fn keeps<'t>(&self, texts: impl IntoIterator<Item = &'t Option<String>>) -> bool {
+        let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
+        let kept = self.budget.memory(bytes);
+        if !kept {
+            self.budget.note("listing exceptions", self.notes);
+        }
+        kept
     }
 
     /// Notes why exceptions cannot be read, if so: for answers that are about nothing else.
@@ -94,6 +112,9 @@ impl<'r> ExceptionReader<'r> {
             return out;
         }
         let Some(read) = self.read(address) else { return out };
+        if !self.keeps([&read.message, &read.stack_text, &read.remote_text]) {
+            return out;
+        }
         out.message = read.message;
         out.hresult = read.hresult;
         out.stack = self.frames(&read.stack);
@@ -128,7 +149,7 @@ impl<'r> ExceptionReader<'r> {
                 last_of_foreign: f.last_of_foreign,
             }
         };
-        stack.iter().map(frame).collect()
+        stack.iter().map(frame).take_while(|f| self.keeps([&f.method, &f.module])).collect()
     }
 
     /// Whether objects with this method table are exceptions. Cached by type, so cheap per object.
@@ -169,8 +190,11 @@ impl<'r> ExceptionReader<'r> {
             }
             let Some(read) = self.read(address) else { continue };
             let method_table = read.method_table;
-            total.bump();
             let type_name = self.namer.name(method_table);
+            if !self.keeps([&read.message, &type_name]) {
+                break;
+            }
+            total.bump();
             let group = groups.entry((type_name.clone(), read.message.clone())).or_insert_with(|| ExceptionGroup {
                 type_name: type_name.clone(),
                 message: read.message.clone(),
@@ -237,4 +261,34 @@ fn roles(threads: &[Thread]) -> FxHashMap<Addr, (Option<u32>, &'static str)> {
         out.extend(t.exception.map(|a| (a, (t.id, "in-flight"))));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_listed_is_bounded_in_sum() {
+        let dump = crate::open("dumps/corpus/net10-wks-crash-heap.dmp.zst").unwrap();
+        let runtime = dump.runtime().unwrap();
+        let heap = runtime.heap().unwrap();
+        let threads = runtime.threads_if_any(&Collector::new());
+        let list = |left: u64| {
+            let (namer, notes) = (heap.namer(), Collector::new());
+            let mut reader = ExceptionReader::new(&runtime, &namer, &notes);
+            reader.budget = Budget::new(0, Some(0));
+            let all = (0..).find(|_| !reader.budget.memory(1 << 10)).map_or(0, |n: u64| n << 10);
+            reader.budget = Budget::new(0, Some(0));
+            assert!(reader.budget.memory(all - left));
+            let objects = objects_of(&heap, |mt| reader.is_exception(mt)).data;
+            let report = reader.report(objects.into_iter(), threads, false);
+            let listed = report.exceptions.unwrap();
+            drop(reader);
+            (listed.len(), notes.into_notes().complete())
+        };
+        let (all, complete) = list(1 << 20);
+        assert!(all > 4 && complete, "{all}");
+        let (some, complete) = list(1 << 10);
+        assert!(some < all && !complete, "{some} of {all}");
+    }
 }

@@ -11,6 +11,8 @@ pub struct Limits {
     pub descriptor_depth: usize,
     /// Descriptors in one process, sub-descriptors included.
     pub descriptors: usize,
+    /// Runtimes in one process. Single-file programs that host others have two.
+    pub runtimes: usize,
     /// Heaps of server GC. The runtime's own maximum is 1,024.
     pub gc_heaps: u64,
     /// Generations of one heap. The runtime has 5.
@@ -49,7 +51,7 @@ pub struct Limits {
     pub roots: usize,
     /// Modules, from NT_FILE or a module list.
     pub modules: usize,
-    /// Bytes of memory that one answer may take beside the mapped dump; `None` for no limit.
+    /// Bytes of memory that opening the dump, and each answer, may take beside the mapped dump; `None` for no limit.
     pub max_memory: Option<u64>,
 }
 
@@ -60,6 +62,7 @@ impl Default for Limits {
             descriptor_slots: 4096,
             descriptor_depth: 4,
             descriptors: 16,
+            runtimes: 16,
             gc_heaps: 4096,
             generations: 64,
             segments_per_list: 65_536,

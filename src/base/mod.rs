@@ -2,6 +2,7 @@
 
 mod addr;
 mod answer;
+mod budget;
 mod change;
 mod count;
 mod flags;
@@ -22,6 +23,7 @@ mod thousands;
 pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
 pub use answer::Answer;
+pub use budget::Budget;
 pub(crate) use change::{change, growth};
 pub(crate) use count::{Count, cut, len64, top_or_all, total};
 pub(crate) use flags::flag_names;

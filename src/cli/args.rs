@@ -47,7 +47,7 @@ pub struct Config {
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub runtime: usize,
 
-    /// Memory limit, excluding the dump itself; commands that would exceed it fail (suffixes K, M, G).
+    /// Memory limit, beside the dump itself and 16 MiB of the program's own (suffixes K, M, G). Exit code 2 beyond it.
     #[arg(long, value_name = "BYTES", value_parser = size, global = true)]
     pub max_memory: Option<u64>,
 
@@ -55,7 +55,7 @@ pub struct Config {
     #[arg(long, value_name = "DURATION", value_parser = duration, global = true)]
     pub timeout: Option<Duration>,
 
-    /// Number of threads [default: one per processor].
+    /// Number of threads, at most four per processor [default: one per processor].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), global = true)]
     pub threads: Option<u16>,
 

@@ -76,6 +76,9 @@ pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -
     }
 }
 
+/// Idle threads look for work at each other, which a thousand of them do for seconds.
+const THREADS_PER_PROCESSOR: usize = 4;
+
 /// A parsed command line.
 #[derive(Clone, Debug)]
 pub struct Cli {
@@ -105,7 +108,9 @@ impl Cli {
     fn run(&self, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         if let Some(threads) = self.config.threads {
             // Fails if the pool already exists, as in tests that run several commands; answers do not depend on it.
-            let _ = rayon::ThreadPoolBuilder::new().num_threads(usize::from(threads)).build_global();
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            let threads = usize::from(threads).min(processors.saturating_mul(THREADS_PER_PROCESSOR));
+            let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         }
         (self.command.run)(&self.matches, &self.config, None, streams)
     }
@@ -190,6 +195,28 @@ pub fn out_of_time(cli: &Cli, err: &mut dyn Write) -> Exit {
     remove_unfinished();
     let _ = writeln!(err, "gcdump: timed out after {after:?} (--timeout)");
     Exit::Timeout
+}
+
+/// Memory in bytes that `--max-memory` does not count: stacks, buffers, tables of the program itself.
+const OWN_MEMORY: u64 = 16 << 20;
+
+/// Whether the process takes more memory than `--max-memory` allows. Only Linux tells: elsewhere the estimates of the commands
+/// have to do.
+pub fn takes_too_much(cli: &Cli) -> bool {
+    let Some(allowed) = cli.config.max_memory else { return false };
+    // Without the pages of mapped files, which can be taken back at any time.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let kib: Option<u64> = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok());
+    kib.is_some_and(|kib| kib.saturating_mul(1024) > allowed.saturating_add(OWN_MEMORY))
+}
+
+/// Reports on `err` that `--max-memory` is exceeded.
+pub fn out_of_memory(cli: &Cli, err: &mut dyn Write) -> Exit {
+    let allowed = cli.config.max_memory.unwrap_or_default();
+    remove_unfinished();
+    let _ = writeln!(err, "gcdump: more than {allowed} bytes of memory are needed (--max-memory)");
+    Exit::Usage
 }
 
 fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {

@@ -123,6 +123,9 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
             let Ok(id) = memory.u32(thread.plus(id_at)) else {
                 return Ok(Outcome::Failed(format!("thread {thread} is not in the dump")));
             };
+            if !memory.afford_steps(2) {
+                return Err("opening the dump has reached its limits".into());
+            }
             if !ids.insert(id) || ids.len() > limits.threads {
                 return Ok(Outcome::Failed(format!("the thread list repeats id {id}")));
             }

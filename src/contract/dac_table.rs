@@ -4,8 +4,10 @@
 //! (`dacvars.h`). One of them points to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
 //! Source: `docs/internals/descriptors.md#g_dactable`.
 
+use rustc_hash::FxHashSet;
+
 use super::overlay::Overlay;
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, ranges};
 use crate::memory::{Image, Memory, ReadError};
 
 /// Limit on entries if the size of the table is unknown; the longest table seen has 170.
@@ -33,7 +35,7 @@ impl DacTable {
     /// # Errors
     /// [`ReadError`] if the entry is not in the dump.
     pub fn read(&self, memory: &Memory, index: u64) -> Result<Option<Addr>, ReadError> {
-        if self.entries.is_some_and(|n| index >= n) {
+        if self.entries.is_some_and(|n| index >= n) || !memory.afford_steps(1) {
             return Ok(None);
         }
         memory.ptr(self.address.element(index, memory.ptr_bytes())).map(|a| Some(a).filter(|a| !a.is_null()))
@@ -108,7 +110,7 @@ pub fn vars_by_table(memory: &Memory, layout: &VarsLayout, table: &DacTable, ima
         return Some(GcDacVars { address, found_by: "its index in g_dacTable" });
     }
     // 63 of 158 entries cannot be dereferenced in createdump dumps: unreadable is no match, not an error.
-    let count = table.count(memory, image);
+    let count = table.count(memory, image).min(MAX_ENTRIES);
     (0..count).find_map(at).map(|address| GcDacVars { address, found_by: "a search through g_dacTable" })
 }
 
@@ -118,6 +120,7 @@ pub fn vars_by_content(memory: &Memory, layout: &VarsLayout, image: &Image) -> O
     words(memory, image)
         .filter(|(_, bytes)| starts_like_vars(bytes))
         .map(|(a, _)| a)
+        .take_while(|_| memory.afford_steps(1))
         .find(|a| a.is_aligned(word) && layout.matches(memory, *a))
         .map(|address| GcDacVars { address, found_by: "its content in the runtime's data" })
 }
@@ -125,26 +128,28 @@ pub fn vars_by_content(memory: &Memory, layout: &VarsLayout, image: &Image) -> O
 /// Finds `g_dacTable` from the variable that points to `GcDacVars`, whose address is entry `index` of the table. Needs no
 /// export table, so it works for kernel cores without module files (103 of 103 Linux dumps, unique).
 pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64) -> Option<DacTable> {
-    let holders_of = |value: Addr| -> Vec<Addr> {
-        words(memory, image).filter(|(_, bytes)| memory.shape().number(bytes) == value.0).map(|(a, _)| a).collect()
-    };
-    holders_of(vars).into_iter().find_map(|variable| {
-        holders_of(variable).into_iter().find_map(|entry| {
-            let address = entry.minus(index.checked_mul(memory.ptr_bytes())?)?;
-            // The first entries are all addresses of runtime variables; a chance hit has other neighbours.
-            let table = DacTable { address, entries: None, found_by: "its content in the runtime's data" };
-            let near = |i: u64| table.entry(memory, i).is_some_and(|a| image.range.contains(a));
-            (0..index).filter(|i| near(*i)).count().ge(&usize::try_from(index / 2).ok()?).then_some(table)
-        })
+    let number = |bytes: &[u8]| memory.shape().number(bytes);
+    // Many words may point to the structure: one scan finds the entries of all of them.
+    let variables: FxHashSet<u64> = words(memory, image).filter(|(_, bytes)| number(bytes) == vars.0).map(|(a, _)| a.0).collect();
+    if variables.is_empty() {
+        return None;
+    }
+    words(memory, image).filter(|(_, bytes)| variables.contains(&number(bytes))).find_map(|(entry, _)| {
+        let address = entry.minus(index.checked_mul(memory.ptr_bytes())?)?;
+        // The first entries are all addresses of runtime variables; a chance hit has other neighbours.
+        let table = DacTable { address, entries: None, found_by: "its content in the runtime's data" };
+        let near = |i: u64| table.entry(memory, i).is_some_and(|a| image.range.contains(a));
+        (0..index).filter(|i| near(*i)).count().ge(&usize::try_from(index / 2).ok()?).then_some(table)
     })
 }
 
-/// Every aligned word of the image's captured writable memory.
+/// Every aligned word of the image's captured writable memory, as far as the opening may read.
 fn words<'m>(memory: &'m Memory, image: &Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
     let word = memory.ptr_bytes();
-    let mut ranges: Vec<AddrRange> = image.writable.clone();
-    if ranges.is_empty() {
-        ranges.push(image.range);
+    let mut list: Vec<AddrRange> = image.writable.clone();
+    if list.is_empty() {
+        list.push(image.range);
     }
-    ranges.into_iter().flat_map(move |range| memory.words(AddrRange::new(range.start.align_down(word), range.end)))
+    let list = ranges::union(list, 0).into_iter().map(move |r| AddrRange::new(r.start.align_down(word), r.end));
+    list.take_while(|r| memory.afford_bytes(memory.captured(*r))).flat_map(move |range| memory.words(range))
 }

@@ -167,9 +167,9 @@ pub struct Descriptor {
     /// Sources, in the order in which they were merged.
     pub origins: Vec<Origin>,
     /// Items that cannot be used, with the reason. They are in none of the maps.
-    pub unusable: BTreeMap<DescriptorItem, String>,
+    pub unusable: Arc<BTreeMap<DescriptorItem, String>>,
     /// Items that two sources of the same kind define; the later one is used.
-    disputed: BTreeSet<DescriptorItem>,
+    disputed: Arc<BTreeSet<DescriptorItem>>,
     /// Which of both were asked for.
     asked: Mutex<BTreeSet<DescriptorItem>>,
 }
@@ -239,7 +239,7 @@ impl Descriptor {
 
     /// Records that an item that no source has so far cannot be read.
     pub(super) fn lose(&mut self, item: DescriptorItem, why: &str) {
-        self.unusable.entry(item).or_insert_with(|| why.into());
+        Arc::make_mut(&mut self.unusable).entry(item).or_insert_with(|| why.into());
     }
 
     /// Sets an item aside, with all that weaker sources said about it.
@@ -251,7 +251,7 @@ impl Descriptor {
             DescriptorItem::Global(name) => drop(Arc::make_mut(&mut self.globals).remove(name)),
             DescriptorItem::Contract(name) => drop(Arc::make_mut(&mut self.contracts).remove(name)),
         }
-        self.unusable.insert(item.clone(), why.into());
+        Arc::make_mut(&mut self.unusable).insert(item.clone(), why.into());
     }
 
     /// What a stronger source says of a type takes the place of what was unusable in a weaker one.
@@ -259,12 +259,12 @@ impl Descriptor {
         if self.unusable.is_empty() {
             return;
         }
-        self.unusable.remove(&DescriptorItem::Type(name.into()));
+        Arc::make_mut(&mut self.unusable).remove(&DescriptorItem::Type(name.into()));
         if raw.size.is_some() {
-            self.unusable.remove(&DescriptorItem::Size(name.into()));
+            Arc::make_mut(&mut self.unusable).remove(&DescriptorItem::Size(name.into()));
         }
         for (field, ..) in &raw.fields {
-            self.unusable.remove(&DescriptorItem::Field(name.into(), field.clone()));
+            Arc::make_mut(&mut self.unusable).remove(&DescriptorItem::Field(name.into(), field.clone()));
         }
     }
 
@@ -281,7 +281,7 @@ impl Descriptor {
         let own = kind(origin, self);
         for (name, raw) in &raw.types {
             if self.types.get(name).is_some_and(|t| kind(t.origin, self) == own) {
-                self.disputed.insert(DescriptorItem::Type(name.clone()));
+                Arc::make_mut(&mut self.disputed).insert(DescriptorItem::Type(name.clone()));
             }
             self.restore(name, raw);
             let info = Arc::make_mut(&mut self.types).entry(name.clone()).or_default();
@@ -299,26 +299,26 @@ impl Descriptor {
             };
             let old = self.globals.get(name);
             if old.is_some_and(|g| kind(g.origin, self) == own) {
-                self.disputed.insert(DescriptorItem::Global(name.clone()));
+                Arc::make_mut(&mut self.disputed).insert(DescriptorItem::Global(name.clone()));
             }
             // A slot that cannot be read is no reason to forget what a weaker source knew.
             if matches!(value, GlobalValue::Unreadable { .. }) && old.is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_))) {
                 continue;
             }
-            let item = DescriptorItem::Global(name.clone());
+            let (item, unusable) = (DescriptorItem::Global(name.clone()), Arc::make_mut(&mut self.unusable));
             match &value {
                 GlobalValue::Unreadable { slot } => {
-                    drop(self.unusable.insert(item, format!("slot {slot} of its pointer data is not in the dump")))
+                    unusable.insert(item, format!("slot {slot} of its pointer data is not in the dump"));
                 }
-                _ => drop(self.unusable.remove(&item)),
+                _ => drop(unusable.remove(&item)),
             }
             Arc::make_mut(&mut self.globals).insert(name.clone(), GlobalInfo { value, type_name: raw.type_name.clone(), origin });
         }
         for (name, version) in &raw.contracts {
             if self.contracts.get(name).is_some_and(|c| kind(c.origin, self) == own) {
-                self.disputed.insert(DescriptorItem::Contract(name.clone()));
+                Arc::make_mut(&mut self.disputed).insert(DescriptorItem::Contract(name.clone()));
             }
-            self.unusable.remove(&DescriptorItem::Contract(name.clone()));
+            Arc::make_mut(&mut self.unusable).remove(&DescriptorItem::Contract(name.clone()));
             Arc::make_mut(&mut self.contracts).insert(name.clone(), ContractInfo { version: version.clone(), origin });
         }
         for (item, why) in &raw.unusable {

@@ -2,8 +2,10 @@
 //!
 //! Source: `docs/internals/descriptors.md#header`; measured on runtimes 9.0.5 to 10.0.14.
 
+use rustc_hash::FxHashMap;
+
 use super::json::{self, JsonError, RawDescriptor};
-use crate::base::{Addr, Collector, Endian, Limits, NoteKind, PtrSize};
+use crate::base::{Addr, AddrRange, Collector, Endian, Limits, NoteKind, PtrSize};
 use crate::memory::{Memory, ReadError};
 
 /// The first eight bytes of a descriptor on a little-endian target.
@@ -59,6 +61,9 @@ pub enum HeaderError {
     /// The JSON is not in the dump: normal for .NET 9 and 10 heap dumps and for kernel cores.
     #[error("the descriptor JSON ({} bytes at {}) is not in the dump", .0.len, .0.address)]
     JsonAbsent(ReadError),
+    /// Opening the dump has reached its limits.
+    #[error("the descriptor at {0} was not read: opening the dump has reached its limits")]
+    Unaffordable(Addr),
     /// The JSON is malformed.
     #[error("{error} (at {address})")]
     Json {
@@ -68,6 +73,10 @@ pub enum HeaderError {
         error: JsonError,
     },
 }
+
+/// Bytes of memory that a byte of JSON may take once it is parsed and merged: a name of one letter with its quotes and its value
+/// becomes an entry of three maps.
+const PARSED: u64 = 64;
 
 impl Header {
     /// Reads and checks the header at `address`.
@@ -104,8 +113,14 @@ impl Header {
     /// Reads and parses the JSON.
     ///
     /// # Errors
-    /// [`HeaderError::JsonAbsent`] or [`HeaderError::Json`].
+    /// [`HeaderError::JsonAbsent`], [`HeaderError::Json`] or [`HeaderError::Unaffordable`].
     pub fn parse(&self, memory: &Memory) -> Result<RawDescriptor, HeaderError> {
+        if memory.captured(AddrRange::new(self.json, self.json.plus(self.json_bytes))) < self.json_bytes {
+            return Err(HeaderError::JsonAbsent(ReadError { address: self.json, len: self.json_bytes }));
+        }
+        if !memory.afford_steps(self.json_bytes / 8) || !memory.afford_memory(self.json_bytes.saturating_mul(PARSED)) {
+            return Err(HeaderError::Unaffordable(self.address));
+        }
         let text = memory.bytes(self.json, self.json_bytes).map_err(HeaderError::JsonAbsent)?;
         json::parse(&text).map_err(|error| HeaderError::Json { address: self.json, error })
     }
@@ -134,56 +149,74 @@ pub struct Part {
 pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, notes: &Collector) -> Result<Vec<Part>, HeaderError> {
     let header = Header::read(memory, root, limits)?;
     let raw = header.parse(memory)?;
-    let mut parts = vec![Part { name: None, header, raw }];
-    children(memory, 0, 1, limits, notes, &mut parts);
-    Ok(parts)
+    let mut tree = Tree { memory, limits, notes, parts: vec![Part { name: None, header, raw }], met: FxHashMap::default() };
+    tree.met.insert(root, None);
+    tree.children(0, 1);
+    Ok(tree.parts)
 }
 
 /// The sub-descriptors that readers need; others are read where they can be.
 const NEEDED: &[&str] = &["GC"];
 
-/// Follows the sub-descriptors of `parts[parent]`, each with its own pointer data.
-pub fn children(memory: &Memory, parent: usize, depth: usize, limits: &Limits, notes: &Collector, parts: &mut Vec<Part>) {
-    let Some(part) = parts.get(parent) else { return };
-    let (header, subs) = (part.header, part.raw.sub_descriptors.clone());
-    for (name, index) in subs {
-        let note = |address: Addr, what: String| {
-            if !NEEDED.contains(&name.as_str()) {
-                return;
-            }
-            notes.add(NoteKind::Descriptor, address, format!("sub-descriptor {name}: {what}"));
-        };
-        let Some(variable) = header.slot(memory, index) else {
-            note(header.pointer_data, format!("its slot {index} is not in the dump"));
-            continue;
-        };
-        if variable.is_null() {
-            continue;
-        }
-        let child = match memory.ptr(variable) {
-            Ok(a) if a.is_null() => {
-                note(variable, "not initialized: the runtime was still starting when the dump was taken".into());
+/// The descriptors read so far.
+struct Tree<'a> {
+    memory: &'a Memory,
+    limits: &'a Limits,
+    notes: &'a Collector,
+    parts: Vec<Part>,
+    /// All descriptors by address, with the reason why one cannot be read.
+    met: FxHashMap<Addr, Option<String>>,
+}
+
+impl Tree<'_> {
+    /// Follows the sub-descriptors of `parts[parent]`, each with its own pointer data.
+    fn children(&mut self, parent: usize, depth: usize) {
+        let (memory, limits, notes) = (self.memory, self.limits, self.notes);
+        let Some(part) = self.parts.get(parent) else { return };
+        let (header, subs) = (part.header, part.raw.sub_descriptors.clone());
+        for (name, index) in subs {
+            let note = |address: Addr, what: String| {
+                if NEEDED.contains(&name.as_str()) {
+                    notes.add(NoteKind::Descriptor, address, format!("sub-descriptor {name}: {what}"));
+                }
+            };
+            let Some(variable) = header.slot(memory, index) else {
+                note(header.pointer_data, format!("its slot {index} is not in the dump"));
+                continue;
+            };
+            if variable.is_null() {
                 continue;
             }
-            Ok(a) => a,
-            Err(e) => {
-                note(variable, e.to_string());
+            let child = match memory.ptr(variable) {
+                Ok(a) if a.is_null() => {
+                    note(variable, "not initialized: the runtime was still starting when the dump was taken".into());
+                    continue;
+                }
+                Ok(a) => a,
+                Err(e) => {
+                    note(variable, e.to_string());
+                    continue;
+                }
+            };
+            if let Some(why) = self.met.get(&child) {
+                why.iter().for_each(|why| note(child, why.clone()));
                 continue;
             }
-        };
-        if parts.iter().any(|p| p.header.address == child) {
-            continue;
-        }
-        if depth > limits.descriptor_depth || parts.len() >= limits.descriptors {
-            note(child, "too many sub-descriptors".into());
-            continue;
-        }
-        match Header::read(memory, child, limits).and_then(|h| h.parse(memory).map(|raw| (h, raw))) {
-            Ok((header, raw)) => {
-                parts.push(Part { name: Some(name.clone()), header, raw });
-                children(memory, parts.len().saturating_sub(1), depth.saturating_add(1), limits, notes, parts);
+            if depth > limits.descriptor_depth || self.met.len() >= limits.descriptors {
+                note(child, "too many sub-descriptors".into());
+                continue;
             }
-            Err(e) => note(child, e.to_string()),
+            self.met.insert(child, None);
+            match Header::read(memory, child, limits).and_then(|h| h.parse(memory).map(|raw| (h, raw))) {
+                Ok((header, raw)) => {
+                    self.parts.push(Part { name: Some(name.clone()), header, raw });
+                    self.children(self.parts.len().saturating_sub(1), depth.saturating_add(1));
+                }
+                Err(e) => {
+                    note(child, e.to_string());
+                    self.met.insert(child, Some(e.to_string()));
+                }
+            }
         }
     }
 }

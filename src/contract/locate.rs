@@ -1,8 +1,10 @@
 //! Locates candidate runtimes in the process.
 
+use rustc_hash::FxHashSet;
+
 use super::dac_table::DacTable;
 use super::header::{self, Header};
-use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
+use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64, ranges};
 use crate::dump::{DumpFile, Module};
 use crate::memory::{FileSearch, Filled, Image, Memory, fill_module};
 
@@ -58,15 +60,19 @@ fn foreign(module: &Module) -> Option<&'static str> {
     }
 }
 
-/// Finds all candidate runtimes and fills in their images from matching files.
+/// Finds all candidate runtimes and fills in their images from matching files. Each image counts once, however often it is
+/// listed.
 pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &Limits, notes: &Collector) -> (Vec<Site>, Seen) {
     let mut seen = Seen::default();
     let mut sites = Vec::new();
-    let (named, others): (Vec<&Module>, Vec<&Module>) = dump.modules.iter().partition(|m| is_runtime_name(m));
+    let mut bases = FxHashSet::default();
+    let listed = dump.modules.iter().filter(|m| bases.insert((m.base, is_runtime_name(m))));
+    let (named, others): (Vec<&Module>, Vec<&Module>) = listed.partition(|m| is_runtime_name(m));
     for module in named {
         let filled = top_up(dump, memory, module, search, notes, false);
         match Image::at(memory, module.base) {
-            Some(image) => sites.push(site(memory, module, image, filled, limits)),
+            Some(image) if has_room(&sites, limits, notes) => sites.push(site(memory, module, image, filled, limits)),
+            Some(_) => break,
             None => seen.headless.push(module.clone()),
         }
     }
@@ -75,9 +81,15 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
         if let Some(what) = foreign(module) {
             seen.foreign.push((module.clone(), what));
         }
+        if sites.iter().any(|s: &Site| s.image.as_ref().is_some_and(|i| i.base == module.base)) {
+            continue;
+        }
         let Some(image) = Image::at(memory, module.base) else { continue };
         let exports = image.export(memory, DESCRIPTOR).is_some() || image.export(memory, DAC_TABLE).is_some();
         if exports {
+            if !has_room(&sites, limits, notes) {
+                break;
+            }
             let filled = top_up(dump, memory, module, search, notes, true);
             sites.push(site(memory, module, image, filled, limits));
         } else if image.export(memory, AOT_HEADER).is_some() {
@@ -90,11 +102,20 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     (sites, seen)
 }
 
+/// Whether a further runtime is read.
+fn has_room(sites: &[Site], limits: &Limits, notes: &Collector) -> bool {
+    let room = sites.len() < limits.runtimes;
+    if !room {
+        notes.add(NoteKind::LimitHit, None, format!("only the first {} runtimes of the process are read", limits.runtimes));
+    }
+    room
+}
+
 fn top_up(dump: &DumpFile, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Collector, single_file: bool) -> Filled {
     let image = Image::at(memory, module.base);
     // Kernels, and createdump without a DAC (single-file programs), dump only written pages of private mappings. If no
     // writable page of the image was captured, it is a mini dump: the data in the file would be stale.
-    image.iter().flat_map(|i| &i.writable).for_each(|r| memory.scan(*r));
+    image.iter().flat_map(|i| &i.writable).take_while(|_| memory.afford_steps(1)).for_each(|r| memory.scan(*r));
     let written_pages_saved = image.as_ref().is_some_and(|i| i.writable.iter().any(|r| memory.captured(*r) > 0));
     let clean_pages = written_pages_saved && (single_file || dump.facts.uncaptured_mappings > 0);
     let filled = fill_module(memory, module, image.as_ref(), search, dump.facts.os, clean_pages);
@@ -126,17 +147,29 @@ fn site(memory: &Memory, module: &Module, image: Image, filled: Filled, limits: 
     }
 }
 
+/// What a range takes of the opening's budget beside its bytes.
+const BYTES_OF_A_RANGE: u64 = 512;
+
 /// Searches `ranges` for a root descriptor. In .NET 11 the GC descriptors have the same magic, so a hit counts only if it has
 /// sub-descriptors or the Thread contract, or if its JSON is absent but everything else is valid.
 fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> {
     let magic = header::magic(memory);
     let mut without_json = None;
     for range in ranges {
+        if !memory.afford_bytes(BYTES_OF_A_RANGE) {
+            break;
+        }
         for (start, bytes) in memory.stretches(*range) {
+            if !memory.afford_bytes(len64(bytes.len()).saturating_add(BYTES_OF_A_RANGE)) {
+                return without_json;
+            }
             for offset in memchr::memmem::find_iter(bytes, &magic) {
                 let address = start.plus(u64::try_from(offset).unwrap_or(u64::MAX));
                 if !address.is_aligned(memory.ptr_bytes()) {
                     continue;
+                }
+                if !memory.afford_steps(1) {
+                    return without_json;
                 }
                 let Ok(header) = Header::read(memory, address, limits) else { continue };
                 match header.parse(memory) {
@@ -155,10 +188,10 @@ fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> 
 
 /// Last resort: a descriptor anywhere in captured writable memory (stripped or renamed images).
 fn stray_descriptor(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Option<Site> {
-    let writable: Vec<AddrRange> = dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
+    let writable = ranges::union(dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect(), 0);
     let everything = [AddrRange::new(Addr::NULL, Addr(u64::MAX))];
-    let ranges = if writable.is_empty() { everything.as_slice() } else { writable.as_slice() };
-    let address = scan(memory, ranges, limits)?;
+    let searched = if writable.is_empty() { everything.as_slice() } else { writable.as_slice() };
+    let address = scan(memory, searched, limits)?;
     let module = dump.modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(address)).cloned();
     let image = module.as_ref().and_then(|m| Image::at(memory, m.base));
     Some(Site {

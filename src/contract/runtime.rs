@@ -12,7 +12,7 @@ use super::json::{DescriptorItem, RawValue};
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
 use super::synthesis;
-use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
+use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
 use crate::model::{LayoutSource, OriginKind, VersionSource};
@@ -86,6 +86,12 @@ pub enum RuntimeError {
         /// Bytes that are missing.
         missing: u64,
         /// What could not be read, as it would be for a whole dump.
+        why: Box<RuntimeError>,
+    },
+    /// Opening the dump ended at its limits, which a genuine one does not meet, before a runtime was read.
+    #[error("no .NET runtime was read before opening the dump reached its limits: {why}")]
+    Bounded {
+        /// What the search had come to.
         why: Box<RuntimeError>,
     },
     /// A NativeAOT program of .NET 8 to 10.
@@ -477,18 +483,20 @@ impl Opener<'_> {
     fn version_text(&self) -> Option<String> {
         const MARK: &[u8] = b"@(#)Version ";
         let image = self.site.image.as_ref()?;
-        self.memory.stretches(image.range).find_map(|(start, bytes)| {
-            let at = memchr::memmem::find(bytes, MARK)?;
-            let rest = bytes.get(at..)?.get(MARK.len()..)?;
-            let found = start.plus(u64::try_from(at).ok()?);
-            self.memory.touch(AddrRange::new(found, found.plus(64)));
-            let text: String = rest.iter().take(32).take_while(|b| b.is_ascii_digit() || **b == b'.').map(|b| char::from(*b)).collect();
-            let numbers: Vec<u32> = text.split('.').map_while(|n| n.parse().ok()).collect();
-            match numbers.as_slice() {
-                [major, minor, build, ..] => Some(format!("{major}.{minor}.{}", build / 100)),
-                _ => None,
-            }
-        })
+        self.memory.stretches(image.range).take_while(|(_, bytes)| self.memory.afford_bytes(len64(bytes.len()))).find_map(
+            |(start, bytes)| {
+                let at = memchr::memmem::find(bytes, MARK)?;
+                let rest = bytes.get(at..)?.get(MARK.len()..)?;
+                let found = start.plus(u64::try_from(at).ok()?);
+                self.memory.touch(AddrRange::new(found, found.plus(64)));
+                let text: String = rest.iter().take(32).take_while(|b| b.is_ascii_digit() || **b == b'.').map(|b| char::from(*b)).collect();
+                let numbers: Vec<u32> = text.split('.').map_while(|n| n.parse().ok()).collect();
+                match numbers.as_slice() {
+                    [major, minor, build, ..] => Some(format!("{major}.{minor}.{}", build / 100)),
+                    _ => None,
+                }
+            },
+        )
     }
 
     fn newer_reader(&self, d: &Descriptor, version: Option<u64>) {

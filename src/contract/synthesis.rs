@@ -173,6 +173,9 @@ fn published_offsets(
     out
 }
 
+/// What the probe of a handle table takes of the opening's budget: its layout is found by name.
+const STEPS_OF_A_TABLE: u64 = 32;
+
 /// Handle table parameters that the runtime does not publish, probed from the tables.
 struct HandleTables {
     /// Number of handle types, the internal one included.
@@ -199,7 +202,10 @@ impl HandleTables {
             found.types = *types;
         }
         for array in arrays {
-            let live = |i: &u64| table(array, *i).is_some_and(|t| owns_its_segment(memory, gc, found.types, t) != Some(false));
+            let live = |i: &u64| {
+                memory.afford_steps(STEPS_OF_A_TABLE)
+                    && table(array, *i).is_some_and(|t| owns_its_segment(memory, gc, found.types, t) != Some(false))
+            };
             let slots = (0..limits.handle_slots).take_while(live).count();
             found.slots = found.slots.max(u64::try_from(slots).unwrap_or(1));
         }

@@ -9,9 +9,14 @@ use crate::base::Progress;
 /// I/O buffer size in bytes.
 const BUFFER: usize = 1 << 20;
 
-/// The largest window that libzstd accepts: 2 GiB on 64-bit hosts, as `zstd --long=31` writes. A frame that merely
-/// declares such a window costs address space, not memory.
+/// The largest window that libzstd accepts: 2 GiB on 64-bit hosts, as `zstd --long=31` writes.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
+/// The window that every decoder accepts by default, 128 MiB: all levels of compression without `--long` need less.
+const WINDOW: u64 = 128 << 20;
+/// The window of all levels but those of `--ultra`, which is always accepted.
+const SMALL_WINDOW: u64 = 8 << 20;
+/// Bytes of window for each compressed byte beyond that. Without a bound, a frame of a few bytes may ask for the largest.
+const WINDOW_FACTOR: u64 = 16;
 
 /// The result of decompression.
 #[derive(Debug)]
@@ -30,45 +35,80 @@ pub(super) fn decompress(compressed: &[u8], format: Compression, path: &Path, op
         return Err(too_large());
     }
     let progress = Reporting::start(options.progress.as_deref(), compressed.len());
-    let input = BufReader::with_capacity(BUFFER, Counting { rest: compressed, done: 0, progress: &progress });
-    let broken = |source| DumpError::Decompress { path: path.to_owned(), source };
-    let mut decoder: Box<dyn Read + '_> = match format {
-        Compression::Zstd => {
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(broken)?;
-            decoder.window_log_max(WINDOW_LOG_MAX).map_err(broken)?;
-            Box::new(decoder)
-        }
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
-    };
+    let allowed = u64::try_from(compressed.len()).unwrap_or(u64::MAX).saturating_mul(WINDOW_FACTOR).max(WINDOW);
+    let window = options.limits.max_memory.map_or(allowed, |most| most.max(SMALL_WINDOW));
+    let small = Decoding { compressed, format, path, progress: &progress, limit, window_log: window.checked_ilog2().unwrap_or(0) };
+    let first = small.run()?;
+    if !first.damage.as_ref().is_some_and(wants_window) {
+        return Ok(first);
+    }
+    // A window takes no more memory than was decompressed into it: a small dump may declare any.
+    let whole = Decoding { limit: window.min(limit), window_log: WINDOW_LOG_MAX, ..small }.run();
+    whole.map_err(|e| match e {
+        DumpError::DecompressedTooLarge { path, .. } if window < limit => DumpError::WindowTooLarge { path, limit: window },
+        e => e,
+    })
+}
 
-    let mut written = 0u64;
-    let out_failed = |source: io::Error, written: u64| {
-        let directory = std::env::temp_dir();
-        match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                DumpError::NoSpace { path: path.to_owned(), directory, written, source }
+/// Whether the decoder stopped at a frame that asks for a larger window.
+fn wants_window(e: &io::Error) -> bool {
+    e.to_string().contains("requires too much memory")
+}
+
+/// A decompression to be run.
+struct Decoding<'a> {
+    compressed: &'a [u8],
+    format: Compression,
+    path: &'a Path,
+    progress: &'a Reporting<'a>,
+    /// Most bytes to write.
+    limit: u64,
+    /// Base 2 logarithm of the largest window.
+    window_log: u32,
+}
+
+impl Decoding<'_> {
+    fn run(&self) -> Result<Decompressed, DumpError> {
+        let input = BufReader::with_capacity(BUFFER, Counting { rest: self.compressed, done: 0, progress: self.progress });
+        let broken = |source| DumpError::Decompress { path: self.path.to_owned(), source };
+        let mut decoder: Box<dyn Read + '_> = match self.format {
+            Compression::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(broken)?;
+                decoder.window_log_max(self.window_log.clamp(10, WINDOW_LOG_MAX)).map_err(broken)?;
+                Box::new(decoder)
             }
-            _ => DumpError::Io { path: directory, source },
-        }
-    };
-    let mut file = tempfile::tempfile().map_err(|e| out_failed(e, 0))?;
-    let mut buffer = vec![0u8; BUFFER];
-    let damage = loop {
-        let got = match decoder.read(&mut buffer) {
-            Ok(0) => break None,
-            Ok(got) => got,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => break Some(e),
+            Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
         };
-        let next = written.saturating_add(u64::try_from(got).unwrap_or(u64::MAX));
-        if next > limit {
-            return Err(too_large());
-        }
-        file.write_all(buffer.get(..got).unwrap_or(&[])).map_err(|e| out_failed(e, written))?;
-        written = next;
-    };
-    let bytes = Bytes::map_file(&file).map_err(|e| out_failed(e, written))?;
-    Ok(Decompressed { bytes, damage })
+
+        let mut written = 0u64;
+        let out_failed = |source: io::Error, written: u64| {
+            let directory = std::env::temp_dir();
+            match source.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                    DumpError::NoSpace { path: self.path.to_owned(), directory, written, source }
+                }
+                _ => DumpError::Io { path: directory, source },
+            }
+        };
+        let mut file = tempfile::tempfile().map_err(|e| out_failed(e, 0))?;
+        let mut buffer = vec![0u8; BUFFER];
+        let damage = loop {
+            let got = match decoder.read(&mut buffer) {
+                Ok(0) => break None,
+                Ok(got) => got,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => break Some(e),
+            };
+            let next = written.saturating_add(u64::try_from(got).unwrap_or(u64::MAX));
+            if next > self.limit {
+                return Err(DumpError::DecompressedTooLarge { path: self.path.to_owned(), limit: self.limit });
+            }
+            file.write_all(buffer.get(..got).unwrap_or(&[])).map_err(|e| out_failed(e, written))?;
+            written = next;
+        };
+        let bytes = Bytes::map_file(&file).map_err(|e| out_failed(e, written))?;
+        Ok(Decompressed { bytes, damage })
+    }
 }
 
 /// Size declared by the first zstd frame. Allows refusing an oversized dump before it fills the disk.

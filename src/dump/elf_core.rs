@@ -35,22 +35,15 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         ));
     }
     let mut notes = CoreNotes::default();
-    let mut note_bytes = 0u64;
-    for segment in headers.iter().filter(|h| h.p_type == PT_NOTE) {
-        let data = file.clamped(segment.p_offset, segment.p_filesz);
-        let have = u64::try_from(data.len()).unwrap_or(u64::MAX);
-        if have < segment.p_filesz {
-            notes.oddities.push(format!("the notes (threads, modules) are truncated: the file holds {have} of {} bytes", segment.p_filesz));
+    for segment in note_segments(&file, &headers, limits) {
+        let NoteSegment { data, have, declared, max } = segment;
+        if have < declared {
+            notes.oddities.push(format!("the notes (threads, modules) are truncated: the file holds {have} of {declared} bytes"));
         }
-        // Without this bound, overlapping note segments would multiply the memory that a small file can demand.
-        let max = limits.note_bytes.min(file.len());
-        let room = max.saturating_sub(note_bytes);
-        if have > room {
+        if have > data.len() {
             notes.oddities.push(format!("notes beyond {max} bytes are ignored"));
         }
-        let data = Fields::new(data, endian).clamped(0, room);
-        note_bytes = note_bytes.saturating_add(have);
-        read_notes(Fields::new(data, endian), shape, arch, limits, &mut notes);
+        read_notes(data, shape, arch, limits, &mut notes);
     }
     if notes.threads.len() >= limits.threads {
         notes.oddities.push(format!("only the first {} threads are listed", limits.threads));
@@ -98,6 +91,31 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         crash,
         auxv: notes.auxv,
         bytes,
+    })
+}
+
+/// A segment of notes.
+pub(super) struct NoteSegment<'a> {
+    /// What of it is read.
+    pub(super) data: Fields<'a>,
+    /// Bytes that the file holds.
+    have: u64,
+    /// Bytes that its header declares.
+    declared: u64,
+    /// Bytes of notes that are read in all.
+    max: u64,
+}
+
+/// The segments of notes. Without a bound on all of them, overlapping ones would multiply the memory that a small file can demand.
+pub(super) fn note_segments<'a>(file: &Fields<'a>, headers: &[ProgramHeader], limits: &Limits) -> impl Iterator<Item = NoteSegment<'a>> {
+    let file = *file;
+    let max = limits.note_bytes.min(file.len());
+    let mut room = max;
+    headers.iter().filter(|h| h.p_type == PT_NOTE).map(move |segment| {
+        let whole = Fields::new(file.clamped(segment.p_offset, segment.p_filesz), file.endian);
+        let data = Fields::new(whole.clamped(0, room), file.endian);
+        room = room.saturating_sub(data.len());
+        NoteSegment { data, have: whole.len(), declared: segment.p_filesz, max }
     })
 }
 

@@ -93,4 +93,12 @@ pub enum DumpError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// The dump is compressed with a window that takes more memory than its size, or `Limits::max_memory`, allows.
+    #[error("{} is compressed with a window of more than {limit} bytes (zstd --long); allow it with --max-memory, or decompress it with another tool first", path.display())]
+    WindowTooLarge {
+        /// The compressed file.
+        path: PathBuf,
+        /// The memory that the window may take, in bytes.
+        limit: u64,
+    },
 }

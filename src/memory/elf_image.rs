@@ -5,7 +5,7 @@
 use super::image::{Export, Image, ImageFormat};
 use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
-use crate::base::{Addr, AddrRange, PtrSize, Shape};
+use crate::base::{Addr, AddrRange, PtrSize, Shape, len64};
 
 /// Cap on program headers. libcoreclr has 9.
 pub(super) const MAX_PROGRAM_HEADERS: u64 = 256;
@@ -51,6 +51,7 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
         return None;
     }
     let segments = segments(memory, base).ok()?;
+    memory.afford_steps(len64(segments.len()).saturating_mul(2)).then_some(())?;
     let loads = || segments.iter().filter(|s| s.kind == PT_LOAD);
     let bias = base.0.wrapping_sub(loads().map(|s| s.vaddr).min()? & !0xfff);
     let range_of = |s: &Segment| {
@@ -104,7 +105,7 @@ fn segments(memory: &Memory, base: Addr) -> Result<Vec<Segment>, ReadError> {
 fn build_id(memory: &Memory, notes: AddrRange) -> Option<Vec<u8>> {
     let mut at = notes.start;
     for _ in 0..MAX_NOTES {
-        if at >= notes.end {
+        if at >= notes.end || !memory.afford_steps(1) {
             return None;
         }
         let name_len = u64::from(memory.u32(at).ok()?);
@@ -155,7 +156,7 @@ pub(super) fn dynamic_entries(image: &Image, memory: &Memory) -> impl Iterator<I
     let word = memory.ptr_bytes();
     let start = image.exports.map(|dynamic| dynamic.start);
     (0..MAX_DYNAMIC).map_while(move |i| {
-        let entry = start?.element(i, word * 2);
+        let entry = start.filter(|_| memory.afford_steps(1))?.element(i, word * 2);
         let tag = memory.word(entry).ok().filter(|tag| *tag != 0)?;
         Some((tag, memory.word(entry.plus(word)).ok()?))
     })
@@ -253,6 +254,7 @@ impl Tables {
         let wanted = gnu_hash(name);
         let mut index = u64::from(memory.u32(bucket_table.element(u64::from(wanted) % buckets, 4)).ok()?);
         for _ in 0..MAX_CHAIN {
+            memory.afford_steps(1).then_some(())?;
             let link = index.checked_sub(first_symbol)?;
             let hash = memory.u32(chains.element(link, 4)).ok()?;
             if hash | 1 == wanted | 1 && self.name_is(memory, index, name) {

@@ -11,11 +11,15 @@ use std::sync::Arc;
 use goblin::container::{Container, Ctx, Endian as GoblinEndian};
 use goblin::elf::program_header::{PF_W, PT_GNU_RELRO, PT_LOAD, ProgramHeader};
 
+use super::copies::Copies;
 use super::elf_image::{self, MAX_PROGRAM_HEADERS};
 use super::pe::PeHeaders;
 use super::{Image, ImageFormat, Memory};
 use crate::base::{Addr, AddrRange, Endian, Os, PAGE, PtrSize, Shape, file_name};
 use crate::dump::{Bytes, Module};
+
+/// What looking at a file takes of the opening's budget.
+const STEPS_OF_A_FILE: u64 = 1 << 11;
 
 const DT_RELA: u64 = 7;
 const DT_RELA_SIZE: u64 = 8;
@@ -100,6 +104,9 @@ pub(crate) fn fill_module(
 ) -> Filled {
     let mut filled = Filled::default();
     for path in search.candidates(&module.path, os) {
+        if !memory.afford_steps(STEPS_OF_A_FILE) {
+            break;
+        }
         match Bytes::map_path(&path).map_err(|e| e.to_string()).and_then(|b| fill_from(memory, module, image, b, clean_pages)) {
             Ok(bytes) => {
                 filled.bytes = bytes;
@@ -146,7 +153,7 @@ fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
     let offset = usize::try_from(header.e_phoff).ok()?;
     let headers = ProgramHeader::parse(bytes, offset, count, Ctx::new(container, endian)).ok()?;
     let low = headers.iter().filter(|h| h.p_type == PT_LOAD).map(|h| h.p_vaddr).min()? & !(PAGE - 1);
-    let mut memory = Memory { shape, sources: vec![], pieces: vec![], recorder: None };
+    let mut memory = Memory::empty(shape);
     for h in headers.iter().filter(|h| h.p_type == PT_LOAD) {
         let start = Addr(base.0.checked_add(h.p_vaddr.checked_sub(low)?)?);
         memory.fill_gaps(AddrRange::new(start, start.plus(h.p_filesz)), bytes, h.p_offset);
@@ -172,45 +179,46 @@ fn fill_elf(memory: &mut Memory, image: &Image, bytes: &Arc<Bytes>, clean_pages:
         added = added.saturating_add(memory.fill_gaps(AddrRange::new(page, end), bytes, h.p_offset.saturating_sub(head)));
     }
     let unchanged = |h: &&ProgramHeader| h.p_type == PT_GNU_RELRO || (clean_pages && h.p_type == PT_LOAD && h.p_flags & PF_W != 0);
-    for h in loaded.headers.iter().filter(unchanged) {
+    let ranges = loaded.headers.iter().filter(unchanged).map(|h| {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
-        if let Some(copy) = relocated(&loaded, AddrRange::new(start, start.plus(h.p_filesz))) {
-            let copy = Arc::new(Bytes::Owned(copy));
-            added = added.saturating_add(memory.fill_gaps(AddrRange::new(start, start.plus(h.p_filesz)), &copy, 0));
-        }
+        AddrRange::new(start, start.plus(h.p_filesz))
+    });
+    let wanted = ranges.filter(|r| loaded.memory.captured(*r) == r.len()).collect();
+    let copies = loaded.image.exports.and_then(|_| Copies::reserve(memory, wanted)).filter(|c| !c.is_empty());
+    if let Some(copies) = copies.and_then(|c| relocated(&loaded, c, |n| memory.afford_steps(n))) {
+        added = added.saturating_add(copies.fill(memory));
     }
     Ok(added)
 }
 
-/// The bytes of `range` with the image's relative relocations applied.
-fn relocated(elf: &LoadedElf, range: AddrRange) -> Option<Vec<u8>> {
-    let mut copy = elf.memory.bytes(range.start, range.len()).ok()?.into_owned();
+/// Copies the bytes of the image, with its relative relocations applied. `None` if `afford` refuses the steps that it takes.
+fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) -> Option<Copies> {
+    for (range, bytes) in copies.parts() {
+        elf.memory.read(range.start, bytes).ok()?;
+    }
     let shape = elf.memory.shape();
     let word = shape.ptr.bytes();
-    elf.image.exports?;
     let entries: Vec<(u64, u64)> = elf_image::dynamic_entries(&elf.image, &elf.memory).collect();
     let value = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
     let mut patch = |at: u64, n: u64| {
-        let at = Addr(at);
-        if !range.contains(at) || !range.contains(at.plus(word - 1)) {
-            return;
-        }
-        let Some(place) = usize::try_from(at.0 - range.start.0).ok().and_then(|i| copy.get_mut(i..)) else { return };
+        let put = |place: &mut [u8], n: &[u8]| place.copy_from_slice(n);
+        let [.., a, b, c, d] = n.to_be_bytes();
         match (shape.ptr, shape.endian) {
-            (PtrSize::Eight, Endian::Little) => put(place, &n.to_le_bytes()),
-            (PtrSize::Eight, Endian::Big) => put(place, &n.to_be_bytes()),
-            (PtrSize::Four, Endian::Little) => put(place, n.to_le_bytes().get(..4).unwrap_or_default()),
-            (PtrSize::Four, Endian::Big) => put(place, n.to_be_bytes().get(4..).unwrap_or_default()),
-        }
+            (PtrSize::Eight, Endian::Little) => copies.at::<8>(Addr(at)).map(|p| put(p, &n.to_le_bytes())),
+            (PtrSize::Eight, Endian::Big) => copies.at::<8>(Addr(at)).map(|p| put(p, &n.to_be_bytes())),
+            (PtrSize::Four, Endian::Little) => copies.at::<4>(Addr(at)).map(|p| put(p, &[d, c, b, a])),
+            (PtrSize::Four, Endian::Big) => copies.at::<4>(Addr(at)).map(|p| put(p, &[a, b, c, d])),
+        };
     };
     let bias = elf.image.bias;
     if let (Some(table), Some(size)) = (value(DT_RELA), value(DT_RELA_SIZE)) {
         let stride = word * 3;
-        for i in 0..size.min(64 << 20) / stride {
+        for i in 0..size / stride {
             let at = Addr(bias.wrapping_add(table)).element(i, stride);
             let Ok(offset) = elf.memory.word(at) else { break };
             let Ok(info) = elf.memory.word(at.plus(word)) else { break };
             let Ok(addend) = elf.memory.word(at.plus(word * 2)) else { break };
+            afford(1).then_some(())?;
             // Relative relocations have no symbol. Their type is 8 on x86, 1027 on arm64, 22 or 23 elsewhere.
             let symbol = if word == 8 { info >> 32 } else { info >> 8 };
             if symbol == 0 {
@@ -221,32 +229,26 @@ fn relocated(elf: &LoadedElf, range: AddrRange) -> Option<Vec<u8>> {
     if let (Some(table), Some(size)) = (value(DT_RELR), value(DT_RELR_SIZE)) {
         // Packed relative relocations: an even word is an address, an odd one a bitmap of the words that follow it.
         let mut next = 0u64;
-        for i in 0..size.min(64 << 20) / word {
+        let mut relocate = |a: u64| {
+            let at = bias.wrapping_add(a);
+            if let Ok(n) = elf.memory.word(Addr(at)) {
+                patch(at, bias.wrapping_add(n));
+            }
+        };
+        for i in 0..size / word {
             let Ok(entry) = elf.memory.word(Addr(bias.wrapping_add(table)).element(i, word)) else { break };
-            let addresses: Vec<u64> = if entry & 1 == 0 {
+            afford(u64::from(entry.count_ones())).then_some(())?;
+            if entry & 1 == 0 {
                 next = entry.wrapping_add(word);
-                vec![entry]
+                relocate(entry);
             } else {
                 let bits = word * 8 - 1;
-                let here = next;
+                (0..bits).filter(|b| entry >> (b + 1) & 1 == 1).for_each(|b| relocate(next.wrapping_add(b * word)));
                 next = next.wrapping_add(bits * word);
-                (0..bits).filter(|b| entry >> (b + 1) & 1 == 1).map(|b| here.wrapping_add(b * word)).collect()
-            };
-            for a in addresses {
-                let at = bias.wrapping_add(a);
-                if let Ok(n) = elf.memory.word(Addr(at)) {
-                    patch(at, bias.wrapping_add(n));
-                }
             }
         }
     }
-    Some(copy)
-}
-
-fn put(place: &mut [u8], bytes: &[u8]) {
-    for (to, from) in place.iter_mut().zip(bytes) {
-        *to = *from;
-    }
+    Some(copies)
 }
 
 fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>) -> Result<u64, String> {
@@ -259,14 +261,13 @@ fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &
             file.timestamp, file.size_of_image, module.size
         ));
     }
-    let copy = Arc::new(Bytes::Owned(file.loaded_at(bytes, module.base).ok_or("its sections cannot be laid out")?));
-    let mut added = 0u64;
-    for section in file.read_only() {
-        let start = module.base.plus(u64::from(section.start));
-        let range = AddrRange::new(start, start.plus(u64::from(section.end.saturating_sub(section.start))));
-        added = added.saturating_add(memory.fill_gaps(range, &copy, u64::from(section.start)));
+    let loaded = file.loaded(module.base).ok_or("its sections cannot be laid out")?;
+    let Some(mut copies) = Copies::reserve(memory, loaded.iter().map(|s| s.range).collect()) else { return Ok(0) };
+    for (range, copy) in copies.parts() {
+        loaded.iter().for_each(|section| section.read(bytes, range, copy));
     }
-    Ok(added)
+    let relocated = file.relocate(bytes, module.base, &mut copies, |n| memory.afford_steps(n));
+    Ok(relocated.map_or(0, |()| copies.fill(memory)))
 }
 
 /// Formats bytes as lower-case hexadecimal digits, as build ids are usually written.
@@ -287,7 +288,7 @@ mod tests {
             .find(|p| p.is_file())?;
         let bytes = Arc::new(Bytes::map_path(&path).unwrap());
         let base = Addr(0x7f00_0000_0000);
-        let mut memory = Memory { shape: Shape::LE64, sources: vec![], pieces: vec![], recorder: None };
+        let mut memory = Memory::empty(Shape::LE64);
         memory.fill_gaps(AddrRange::new(base, base.plus(4096)), &bytes, 0);
         let image = Image::at(&memory, base)?;
         let module =
@@ -302,7 +303,7 @@ mod tests {
         let writable: u64 = image.writable.iter().map(AddrRange::len).sum();
         let missing = |m: &Memory| image.writable.iter().map(|r| r.len() - m.captured(*r)).sum::<u64>();
         let fill = |clean| {
-            let mut m = Memory { shape: memory.shape, sources: memory.sources.clone(), pieces: memory.pieces.clone(), recorder: None };
+            let mut m = Memory::of(memory.shape, memory.sources.clone(), memory.pieces.clone());
             let filled = fill_module(&mut m, &module, Some(&image), &search, Os::Linux, clean);
             assert!(filled.file.is_some() && filled.bytes > 500_000, "{filled:?}");
             (m, filled)

@@ -7,10 +7,11 @@
 //! | `mod`, `window`, `text` | reads of bytes, integers, words and text |
 //! | `image`, `elf_image`, `pe_image`, `pe` | executable images and their exports |
 //! | `symbols` | section and nearest export of an address |
-//! | `files` | pages supplied by matching module files |
+//! | `files`, `copies` | pages supplied by matching module files |
 //! | `record` | what was read, for `trim` |
 //! | `diag_page` | createdump's diagnostics page |
 
+mod copies;
 mod diag_page;
 mod elf_image;
 mod files;
@@ -35,7 +36,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::base::missed::missed;
-use crate::base::{Addr, AddrRange, PAGE, Shape};
+use crate::base::{Addr, AddrRange, Budget, PAGE, Shape, len64};
 use crate::dump::{Bytes, DumpFile};
 
 /// A read of memory that was not captured.
@@ -55,6 +56,8 @@ struct Piece {
     end: u64,
     source: usize,
     offset: u64,
+    /// Captured bytes at lower addresses.
+    before: u64,
 }
 
 /// The captured address space of the dumped process, with gaps filled from matching module files.
@@ -67,6 +70,8 @@ pub struct Memory {
     /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
     /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
+    /// What searches may cost, while the dump is being opened.
+    budget: Option<Arc<Budget>>,
 }
 
 impl Memory {
@@ -77,7 +82,7 @@ impl Memory {
             .ranges
             .iter()
             .filter(|r| r.len > 0)
-            .map(|r| Piece { start: r.start.0, end: r.start.0.saturating_add(r.len), source: 0, offset: r.offset })
+            .map(|r| Piece { start: r.start.0, end: r.start.0.saturating_add(r.len), source: 0, offset: r.offset, before: 0 })
             .collect();
         let sorted = wanted.windows(2).all(|w| matches!(w, [a, b] if a.end <= b.start));
         let pieces = if sorted {
@@ -88,7 +93,53 @@ impl Memory {
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
         };
-        Memory { shape, sources: vec![Arc::clone(&dump.bytes)], pieces, recorder: None }
+        Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces)
+    }
+
+    /// Memory of `pieces`, which are sorted and disjoint.
+    fn of(shape: Shape, sources: Vec<Arc<Bytes>>, pieces: Vec<Piece>) -> Memory {
+        let mut memory = Memory { shape, sources, pieces, recorder: None, budget: None };
+        memory.count();
+        memory
+    }
+
+    /// Memory without any bytes, to be filled from a file.
+    fn empty(shape: Shape) -> Memory {
+        Memory::of(shape, Vec::new(), Vec::new())
+    }
+
+    /// Counts the captured bytes before each piece.
+    fn count(&mut self) {
+        let mut before = 0u64;
+        for p in &mut self.pieces {
+            p.before = before;
+            before = before.saturating_add(p.end.saturating_sub(p.start));
+        }
+    }
+
+    /// Bounds what searches cost from here on.
+    pub(crate) fn begin(&mut self, budget: Arc<Budget>) {
+        self.budget = Some(budget);
+    }
+
+    /// Ends the opening: what is asked from here on has bounds of its own.
+    pub(crate) fn opened(&mut self) {
+        self.budget = None;
+    }
+
+    /// Takes `n` steps of the opening's budget: see [`Budget::steps`].
+    pub(crate) fn afford_steps(&self, n: u64) -> bool {
+        self.budget.as_ref().is_none_or(|b| b.steps(n))
+    }
+
+    /// Takes `n` bytes of the opening's budget: see [`Budget::bytes`].
+    pub(crate) fn afford_bytes(&self, n: u64) -> bool {
+        self.budget.as_ref().is_none_or(|b| b.bytes(n))
+    }
+
+    /// Takes `n` bytes of memory of the opening's budget: see [`Budget::memory`].
+    pub(crate) fn afford_memory(&self, n: u64) -> bool {
+        self.budget.as_ref().is_none_or(|b| b.memory(n))
     }
 
     /// Pointer size and byte order of the process.
@@ -104,33 +155,48 @@ impl Memory {
     /// Backs the gaps of `range` with `source` from `offset` on. Returns the number of bytes added.
     pub fn fill_gaps(&mut self, range: AddrRange, source: &Arc<Bytes>, offset: u64) -> u64 {
         let file_len = u64::try_from(source.len()).unwrap_or(u64::MAX);
-        let len = range.len().min(file_len.saturating_sub(offset));
-        let (start, end) = (range.start.0, range.start.0.saturating_add(len));
+        let range = AddrRange::new(range.start, range.start.plus(range.len().min(file_len.saturating_sub(offset))));
+        let parts = self.gaps(range).into_iter().map(|gap| (gap, offset.saturating_add(gap.start.0.saturating_sub(range.start.0))));
+        self.add(parts.collect(), source)
+    }
+
+    /// The parts of `range` that are absent, in address order.
+    fn gaps(&self, range: AddrRange) -> Vec<AddrRange> {
+        let mut gaps = Vec::new();
+        let mut at = range.start.0;
+        let first = self.pieces.partition_point(|p| p.end <= at);
+        for p in self.pieces.iter().skip(first).take_while(|p| p.start < range.end.0) {
+            if p.start > at {
+                gaps.push(AddrRange::new(Addr(at), Addr(p.start)));
+            }
+            at = at.max(p.end);
+        }
+        if at < range.end.0 {
+            gaps.push(AddrRange::new(Addr(at), range.end));
+        }
+        gaps
+    }
+
+    /// Adds absent ranges, each with the offset of its bytes in `source`. Returns the number of bytes added.
+    fn add(&mut self, parts: Vec<(AddrRange, u64)>, source: &Arc<Bytes>) -> u64 {
+        let bytes = parts.iter().fold(0u64, |n, (range, _)| n.saturating_add(range.len()));
+        // Sorting all pieces is the price of each call.
+        if bytes == 0 || !self.afford_steps((len64(self.pieces.len()) / 16).saturating_add(1)) {
+            return 0;
+        }
         let index = self.sources.iter().position(|s| Arc::ptr_eq(s, source)).unwrap_or_else(|| {
             self.sources.push(Arc::clone(source));
             self.sources.len().saturating_sub(1)
         });
-        let mut added = Vec::new();
-        let mut at = start;
-        let first = self.pieces.partition_point(|p| p.end <= start);
-        for p in self.pieces.iter().skip(first).take_while(|p| p.start < end) {
-            if p.start > at {
-                added.push((at, p.start));
-            }
-            at = at.max(p.end);
-        }
-        if at < end {
-            added.push((at, end));
-        }
-        let mut bytes = 0u64;
-        for (from, to) in added {
-            bytes = bytes.saturating_add(to.saturating_sub(from));
-            let offset = offset.saturating_add(from.saturating_sub(start));
-            self.pieces.push(Piece { start: from, end: to, source: index, offset });
-        }
-        if bytes > 0 {
-            self.pieces.sort_unstable_by_key(|p| p.start);
-        }
+        self.pieces.extend(parts.iter().map(|(r, offset)| Piece {
+            start: r.start.0,
+            end: r.end.0,
+            source: index,
+            offset: *offset,
+            before: 0,
+        }));
+        self.pieces.sort_unstable_by_key(|p| p.start);
+        self.count();
         bytes
     }
 
@@ -322,13 +388,13 @@ impl Memory {
 
     /// Number of captured bytes in `range`.
     pub fn captured(&self, range: AddrRange) -> u64 {
-        let first = self.pieces.partition_point(|p| p.end <= range.start.0);
-        self.pieces
-            .iter()
-            .skip(first)
-            .take_while(|p| p.start < range.end.0)
-            .map(|p| p.end.min(range.end.0).saturating_sub(p.start.max(range.start.0)))
-            .fold(0u64, u64::saturating_add)
+        self.captured_below(range.end).saturating_sub(self.captured_below(range.start))
+    }
+
+    /// Number of captured bytes below `address`.
+    fn captured_below(&self, address: Addr) -> u64 {
+        let last = self.pieces.partition_point(|p| p.start < address.0).checked_sub(1).and_then(|i| self.pieces.get(i));
+        last.map_or(0, |p| p.before.saturating_add(p.end.min(address.0).saturating_sub(p.start)))
     }
 
     /// The captured parts of `range` with their bytes, in address order.

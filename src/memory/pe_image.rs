@@ -1,15 +1,18 @@
 //! PE images in memory and their module files: extent, exported symbols, loaded layout.
 
+use super::copies::Copies;
 use super::image::{Export, Image, ImageFormat};
 use super::pe::{Directory, PeHeaders};
 use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, len64};
 
 /// Cap on exported names. coreclr.dll has about 30, large system libraries a few thousand.
 const MAX_NAMES: u64 = 65_536;
-/// Size in bytes of the largest image that is laid out in memory. coreclr.dll has 5 MB.
-const MAX_IMAGE: u32 = 1 << 30;
+/// Bytes of an export's name that are compared.
+const MAX_NAME: u64 = 512;
+/// Bytes of a name that take a step of the opening's budget: they are read one by one.
+const BYTES_OF_A_STEP: u64 = 4;
 
 fn le16(memory: &Memory, at: Addr) -> Result<u64, ReadError> {
     let b = memory.bytes(at, 2)?;
@@ -27,6 +30,7 @@ fn headers(memory: &Memory, base: Addr) -> Option<PeHeaders> {
 
 pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
     let headers = headers(memory, base)?;
+    memory.afford_steps(len64(headers.sections.len()).saturating_mul(16)).then_some(())?;
     let range = |rva: u32, size: u32| {
         let start = base.plus(u64::from(rva));
         AddrRange::new(start, start.plus(u64::from(size)))
@@ -87,7 +91,8 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
     while low < high {
         let middle = low.midpoint(high);
         let at = image.base.plus(le32(memory, name_table.element(middle, 4)).ok()?);
-        let text = memory.text(at, 512).ok()?;
+        let text = memory.text(at, MAX_NAME).ok()?;
+        memory.afford_steps(len64(text.len()) / BYTES_OF_A_STEP + 1).then_some(())?;
         match text.as_str().cmp(name) {
             std::cmp::Ordering::Less => low = middle.saturating_add(1),
             std::cmp::Ordering::Greater => high = middle,
@@ -101,62 +106,72 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
     None
 }
 
+/// A part of an image that the process cannot have modified.
+pub(super) struct Loaded {
+    /// Its addresses.
+    pub(super) range: AddrRange,
+    /// Offset and length of its bytes in the file; zeros follow.
+    raw: u32,
+    raw_size: u32,
+}
+
+impl Loaded {
+    /// Copies its bytes in `range` into `to`, the zeroed copy of that range.
+    pub(super) fn read(&self, file: &[u8], range: AddrRange, to: &mut [u8]) {
+        let count = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+        let start = self.range.start.max(range.start);
+        let skip = start.since(self.range.start);
+        let from = count(skip.and_then(|n| n.checked_add(u64::from(self.raw))));
+        let len = count(skip.map(|n| u64::from(self.raw_size).saturating_sub(n)));
+        let bytes = file.get(from..).unwrap_or_default();
+        let bytes = bytes.get(..len).unwrap_or(bytes);
+        let to = to.get_mut(count(start.since(range.start))..).unwrap_or_default();
+        to.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    }
+}
+
 impl PeHeaders {
-    /// The parts that the process cannot have modified, as ranges of RVAs.
-    pub(super) fn read_only(&self) -> impl Iterator<Item = std::ops::Range<u32>> {
-        let headers = 0..self.headers_size;
-        let fixed = self.sections.iter().filter(|s| !s.is_writable());
-        std::iter::once(headers).chain(fixed.map(|s| s.rva..s.rva.saturating_add(s.virtual_size)))
-    }
-
-    /// The image of `file` as the loader lays it out at `base`, with relocations applied.
-    pub(super) fn loaded_at(&self, file: &[u8], base: Addr) -> Option<Vec<u8>> {
-        if self.size_of_image > MAX_IMAGE {
-            return None;
-        }
-        let mut image = vec![0u8; usize::try_from(self.size_of_image).ok()?];
-        let mut copy = |rva: u32, raw: u32, len: u32| -> Option<()> {
-            let from = file.get(usize::try_from(raw).ok()?..)?;
-            let to = image.get_mut(usize::try_from(rva).ok()?..)?;
-            let n = usize::try_from(len).ok()?.min(from.len()).min(to.len());
-            to.get_mut(..n)?.copy_from_slice(from.get(..n)?);
-            Some(())
+    /// The headers and the sections that the process cannot have modified, at `base`. `None` if sections overlap, which the
+    /// loader refuses.
+    pub(super) fn loaded(&self, base: Addr) -> Option<Vec<Loaded>> {
+        let part = |rva: u32, size: u32, raw: u32, raw_size: u32| {
+            let start = base.plus(u64::from(rva));
+            // Nothing lies behind the end of the image.
+            let size = size.min(self.size_of_image.saturating_sub(rva));
+            Loaded { range: AddrRange::new(start, start.plus(u64::from(size))), raw, raw_size: raw_size.min(size) }
         };
-        copy(0, 0, self.headers_size)?;
-        for s in &self.sections {
-            copy(s.rva, s.raw, s.raw_size.min(s.virtual_size))?;
-        }
-        self.relocate(&mut image, base.0.wrapping_sub(self.image_base));
-        Some(image)
+        let headers = part(0, self.headers_size, 0, self.headers_size);
+        let fixed = self.sections.iter().filter(|s| !s.is_writable());
+        let mut all: Vec<Loaded> = std::iter::once(headers).chain(fixed.map(|s| part(s.rva, s.virtual_size, s.raw, s.raw_size))).collect();
+        all.sort_by_key(|s| s.range.start);
+        all.windows(2).all(|w| matches!(w, [a, b] if a.range.end <= b.range.start)).then_some(all)
     }
 
-    fn relocate(&self, image: &mut [u8], delta: u64) {
-        let Some(Directory { rva: start, size }) = self.relocations else { return };
-        let read32 =
-            |image: &[u8], at: u32| -> Option<u32> { Some(u32::from_le_bytes(*image.get(usize::try_from(at).ok()?..)?.first_chunk()?)) };
-        let end = start.saturating_add(size);
-        let mut block = start;
-        while block.saturating_add(8) <= end {
-            let (Some(page), Some(len)) = (read32(image, block), read32(image, block.saturating_add(4))) else { return };
-            if len < 8 {
-                return;
-            }
-            for i in (8..len).step_by(2) {
-                let at = block.saturating_add(i);
-                let Some(entry) = usize::try_from(at).ok().and_then(|a| image.get(a..)?.first_chunk::<2>().copied()) else {
-                    return;
-                };
-                let entry = u16::from_le_bytes(entry);
-                let Ok(place) = usize::try_from(page.saturating_add(u32::from(entry & 0xfff))) else { return };
+    /// Applies the relocations of `file`, loaded at `base`, to `copies`. `None` if `afford` refuses the steps that it takes.
+    pub(super) fn relocate(&self, file: &[u8], base: Addr, copies: &mut Copies, afford: impl Fn(u64) -> bool) -> Option<()> {
+        let delta = base.0.wrapping_sub(self.image_base);
+        let Some(Directory { rva, size }) = self.relocations else { return Some(()) };
+        let table = self.file_offset(rva).and_then(|at| file.get(usize::try_from(at).ok()?..)).unwrap_or_default();
+        let mut table = table.get(..usize::try_from(size).ok()?).unwrap_or(table);
+        // Blocks of one page each: its RVA, the length of the block, and 16 bits for each relocation.
+        while let Some(([p0, p1, p2, p3, l0, l1, l2, l3], _)) = table.split_first_chunk::<8>() {
+            let page = u32::from_le_bytes([*p0, *p1, *p2, *p3]);
+            let len = usize::try_from(u32::from_le_bytes([*l0, *l1, *l2, *l3])).unwrap_or(usize::MAX);
+            let Some((block, rest)) = table.split_at_checked(len.min(table.len())).filter(|_| len >= 8) else { break };
+            table = rest;
+            afford(len64(block.len()) / 2).then_some(())?;
+            for entry in block.get(8..).unwrap_or_default().as_chunks::<2>().0 {
+                let entry = u16::from_le_bytes(*entry);
+                let place = base.plus(u64::from(page).saturating_add(u64::from(entry & 0xfff)));
                 // 10 = DIR64, 3 = HIGHLOW; others do not occur in images that .NET loads.
                 match entry >> 12 {
                     10 => {
-                        if let Some(n) = image.get_mut(place..).and_then(|p| p.first_chunk_mut::<8>()) {
+                        if let Some(n) = copies.at::<8>(place) {
                             *n = u64::from_le_bytes(*n).wrapping_add(delta).to_le_bytes();
                         }
                     }
                     3 => {
-                        if let Some(n) = image.get_mut(place..).and_then(|p| p.first_chunk_mut::<4>()) {
+                        if let Some(n) = copies.at::<4>(place) {
                             let low = u32::try_from(delta & 0xffff_ffff).unwrap_or(0);
                             *n = u32::from_le_bytes(*n).wrapping_add(low).to_le_bytes();
                         }
@@ -164,7 +179,7 @@ impl PeHeaders {
                     _ => {}
                 }
             }
-            block = block.saturating_add(len);
         }
+        Some(())
     }
 }

@@ -1,6 +1,6 @@
 //! Records reads: one bit for every eight bytes that were read.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,10 +11,12 @@ use crate::base::{Addr, AddrRange};
 /// Bytes per bit. Structures are aligned to pointers, and finer marks for the strings between them would gain little.
 const GRAIN: u64 = 8;
 /// Bytes per block of bits. Blocks are allocated on first use, so the cost follows what is read, not the size of the dump.
-const BLOCK: u64 = 1 << 16;
-const WORDS: usize = 128;
+const BLOCK: u64 = 1 << 12;
+const WORDS: usize = 8;
+/// Blocks that are allowed to every dump, beside those that its bytes and its ranges take.
+const FREE_BLOCKS: usize = 1 << 16;
 
-type Bits = Box<[AtomicU64; WORDS]>;
+type Bits = [AtomicU64; WORDS];
 
 /// A record of reads. Thread-safe.
 #[derive(Debug, Default)]
@@ -22,9 +24,24 @@ pub struct Recorder {
     read: RwLock<FxHashMap<u64, Bits>>,
     scanned: Mutex<FxHashSet<(u64, u64)>>,
     texts: Mutex<FxHashSet<(u64, u64)>>,
+    /// Most blocks: beyond them, the dump shows the same bytes at many places.
+    most: usize,
+    overflow: AtomicBool,
 }
 
 impl Recorder {
+    /// A recorder for a dump of `bytes` bytes in `ranges` ranges, each of which begins and ends within a block.
+    fn new(bytes: u64, ranges: usize) -> Recorder {
+        let blocks = usize::try_from(bytes / BLOCK).unwrap_or(usize::MAX);
+        let most = ranges.saturating_mul(2).saturating_add(blocks).saturating_add(FREE_BLOCKS);
+        Recorder { most, ..Recorder::default() }
+    }
+
+    /// Whether more was read than a genuine dump has.
+    pub(crate) fn overflowed(&self) -> bool {
+        self.overflow.load(Ordering::Relaxed)
+    }
+
     /// Marks `len` bytes at `address` as read.
     pub(super) fn mark(&self, address: Addr, len: u64) {
         let Some(last) = len.checked_sub(1).map(|n| address.0.saturating_add(n)) else { return };
@@ -44,7 +61,10 @@ impl Recorder {
             return set(bits, from, to);
         }
         let mut blocks = self.read.write().unwrap_or_else(PoisonError::into_inner);
-        set(blocks.entry(block).or_insert_with(|| Box::new(std::array::from_fn(|_| AtomicU64::new(0)))), from, to);
+        if blocks.len() >= self.most && !blocks.contains_key(&block) {
+            return self.overflow.store(true, Ordering::Relaxed);
+        }
+        set(blocks.entry(block).or_default(), from, to);
     }
 
     pub(super) fn scan(&self, range: AddrRange) {
@@ -112,7 +132,7 @@ fn set(bits: &[AtomicU64; WORDS], from: u64, to: u64) {
 impl Memory {
     /// Starts recording reads.
     pub(crate) fn start_recording(&mut self) {
-        self.recorder = Some(Box::default());
+        self.recorder = Some(Box::new(Recorder::new(self.dump_bytes(), self.pieces.len())));
     }
 
     /// The record, if recording was started.
@@ -157,7 +177,7 @@ mod tests {
 
     #[test]
     fn marks_are_rounded_and_joined_across_blocks() {
-        let r = Recorder::default();
+        let r = Recorder::new(0, 0);
         r.mark(Addr(0x1_0003), 1);
         r.mark(Addr(0x1_fff9), 16);
         r.mark(Addr(0x1_0008), 0);
@@ -165,5 +185,17 @@ mod tests {
         r.mark(Addr(u64::MAX), 9);
         let read: Vec<(u64, u64)> = r.read().iter().map(|r| (r.start.0, r.end.0)).collect();
         assert_eq!(read, [(0x1_0000, 0x1_0008), (0x1_fff8, 0x2_0010), (0x3_0000, 0x5_0000), (u64::MAX - 7, u64::MAX)]);
+        assert!(!r.overflowed());
+    }
+
+    #[test]
+    fn blocks_follow_the_size_of_the_dump() {
+        let r = Recorder::new(0, 1);
+        (0..u64::try_from(FREE_BLOCKS).unwrap() + 2).for_each(|i| r.mark(Addr(i * BLOCK), 8));
+        assert!(!r.overflowed());
+        r.mark(Addr(0), 16);
+        assert!(!r.overflowed());
+        r.mark(Addr(1 << 40), 8);
+        assert!(r.overflowed());
     }
 }

@@ -8,10 +8,10 @@ use crate::base::{Endian, PtrSize};
 
 pub(crate) fn memory_of(bytes: Vec<u8>, ranges: &[(u64, u64, u64)], shape: Shape) -> Memory {
     let wanted: Vec<(usize, Piece)> =
-        ranges.iter().enumerate().map(|(i, r)| (i, Piece { start: r.0, end: r.0 + r.1, source: 0, offset: r.2 })).collect();
+        ranges.iter().enumerate().map(|(i, r)| (i, Piece { start: r.0, end: r.0 + r.1, source: 0, offset: r.2, before: 0 })).collect();
     let mut wanted = wanted;
     wanted.sort_by_key(|(i, p)| (p.start, *i));
-    Memory { shape, sources: vec![Arc::new(Bytes::Owned(bytes))], pieces: join(without_overlaps(wanted)), recorder: None }
+    Memory::of(shape, vec![Arc::new(Bytes::Owned(bytes))], join(without_overlaps(wanted)))
 }
 
 #[test]

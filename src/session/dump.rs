@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Error, Runtime};
 use crate::base::missed::tried;
-use crate::base::{Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
+use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
 use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
 use crate::dump::{self, DumpError, DumpFile};
 use crate::memory::{FileSearch, Memory};
@@ -127,8 +127,12 @@ impl Dump {
         }
         let limits = Arc::new(options.limits.clone());
         let finding = Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
+        let budget = Arc::new(Budget::new(file.facts.file_bytes, limits.max_memory));
+        memory.begin(Arc::clone(&budget));
         // What it looks for may be in one of many places.
         let found = tried(|| open_runtimes(&file, &mut memory, &finding, &notes));
+        memory.opened();
+        budget.note("opening the dump", &notes);
         let process = Arc::new(Process {
             file,
             memory: Arc::new(memory),
@@ -139,7 +143,11 @@ impl Dump {
         });
         // Advice on what a whole dump lacks would mislead.
         let missing = process.file.facts.truncated_bytes;
-        let found = found.map_err(|why| if missing > 0 { RuntimeError::Cut { missing, why: Box::new(why) } } else { why });
+        let found = found.map_err(|why| match Box::new(why) {
+            why if missing > 0 => RuntimeError::Cut { missing, why },
+            why if budget.met() => RuntimeError::Bounded { why },
+            why => *why,
+        });
         let runtimes = found.map(|list| list.into_iter().map(|d| Runtime::new(Arc::clone(&process), d)).collect());
         Dump { process, runtimes: Arc::new(runtimes) }
     }

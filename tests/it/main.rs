@@ -21,6 +21,7 @@ mod support;
 
 mod absent_pages;
 mod api;
+mod attacks;
 mod bridge;
 mod cli;
 mod corpus;

@@ -13,7 +13,7 @@
 //! `GCDUMP_MUTATION_FROM=1000` skips the first cases, `GCDUMP_MUTATION_CASE=s123` repeats one: `s` for synthetic dumps, `r` for
 //! real ones, `t` and `u` for their truncations. A case that aborts the process is recorded in the file printed at the start.
 
-mod allocations;
+pub mod allocations;
 pub mod base;
 pub mod damage;
 

@@ -27,6 +27,8 @@ pub struct Reads {
     scanned: Vec<AddrRange>,
     /// Ranges of string characters; may overlap.
     texts: Vec<AddrRange>,
+    /// Whether more was read than could be recorded.
+    overflowed: bool,
 }
 
 impl Reads {
@@ -34,7 +36,7 @@ impl Reads {
     pub fn of(dump: &Dump) -> Reads {
         readers::read_everything(dump);
         let Some(recorder) = dump.memory().recorder() else { return Reads::default() };
-        Reads { read: recorder.read(), scanned: union(recorder.scanned(), 0), texts: recorder.texts() }
+        Reads { read: recorder.read(), scanned: union(recorder.scanned(), 0), texts: recorder.texts(), overflowed: recorder.overflowed() }
     }
 
     /// Merges two recordings, made with and without module files.
@@ -42,7 +44,12 @@ impl Reads {
     pub fn and(self, other: Reads) -> Reads {
         let both = |a: Vec<AddrRange>, b: Vec<AddrRange>| union(a.into_iter().chain(b).collect(), 0);
         let texts = self.texts.into_iter().chain(other.texts).collect();
-        Reads { read: both(self.read, other.read), scanned: both(self.scanned, other.scanned), texts }
+        Reads {
+            read: both(self.read, other.read),
+            scanned: both(self.scanned, other.scanned),
+            texts,
+            overflowed: self.overflowed || other.overflowed,
+        }
     }
 }
 
@@ -74,6 +81,10 @@ impl<'d> Trim<'d> {
         while ranges.len() > format.most && gap < 1 << 16 {
             gap = gap.saturating_mul(2);
             ranges = intersect(&union(wanted.clone(), gap), &captured);
+        }
+        // A genuine dump has each byte once: the copy is smaller.
+        if reads.overflowed || bytes(&ranges) > dump.memory().dump_bytes() {
+            return Err(WriteError::Overlapping("its ranges of memory"));
         }
         let addresses = Addresses::of(dump);
         let is_address = |value: u64| addresses.contains(value);

@@ -18,14 +18,16 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 
 use schema::{
-    ASSEMBLY, FIELD, FIELD_PTR, GENERIC_PARAM, MEMBER_REF, METHOD_DEF, METHOD_PTR, MODULE, NESTED_CLASS, SCHEMA, TABLES, TYPE_DEF,
-    TYPE_REF, Widths,
+    ASSEMBLY, CONSTANT, FIELD, FIELD_PTR, FIELD_RVA, GENERIC_PARAM, MEMBER_REF, METHOD_DEF, METHOD_PTR, MODULE, NESTED_CLASS, SCHEMA,
+    TABLES, TYPE_DEF, TYPE_REF, Widths,
 };
 
 /// Maximum streams of a blob: there are five or six kinds.
 const MAX_STREAMS: u16 = 32;
 /// Maximum rows scanned in an unsorted table.
 const MAX_SCAN: u32 = 1 << 20;
+/// Tables in which rows are searched by a key, always the same column.
+const SEARCHED: [usize; 4] = [NESTED_CLASS, GENERIC_PARAM, CONSTANT, FIELD_RVA];
 /// Maximum length of a name in bytes. The runtime's limit for types is 1 023.
 const MAX_NAME: u64 = 4096;
 
@@ -69,8 +71,8 @@ pub struct Metadata {
     tables: [Table; TABLES],
     /// Column widths of the tables read, by table and column.
     columns: [[u8; 9]; TABLES],
-    /// Enclosing type by nested type, built on first use if the table is not sorted.
-    enclosing: OnceLock<FxHashMap<u32, u32>>,
+    /// Rows of the tables that are searched, by key, where they are not sorted: built on first use.
+    unsorted: [OnceLock<FxHashMap<u32, u32>>; SEARCHED.len()],
 }
 
 /// A row of the TypeDef table.
@@ -127,7 +129,7 @@ impl Metadata {
             blobs: streams.blobs,
             tables,
             columns,
-            enclosing: OnceLock::new(),
+            unsorted: Default::default(),
         })
     }
 
@@ -171,7 +173,11 @@ impl Metadata {
     fn find(&self, table: usize, column: usize, wanted: u32) -> Option<u32> {
         let t = self.table(table);
         if !t.sorted {
-            return (1..=t.rows.min(MAX_SCAN)).find(|rid| self.cell(table, *rid, column) == Some(wanted));
+            let index = self.unsorted.get(SEARCHED.iter().position(|s| *s == table)?)?;
+            // One scan for all lookups: one for each would take hours for a malicious blob. Of equal keys the first row counts.
+            let rows = (1..=t.rows.min(MAX_SCAN)).rev();
+            let keys = || rows.filter_map(|row| Some((self.cell(table, row, column)?, row))).collect();
+            return index.get_or_init(keys).get(&wanted).copied();
         }
         let (mut low, mut high) = (1u32, t.rows.checked_add(1)?);
         while low < high {
@@ -187,14 +193,7 @@ impl Metadata {
 
     /// The type that encloses the nested type `rid`.
     pub fn enclosing(&self, rid: u32) -> Option<u32> {
-        let table = self.table(NESTED_CLASS);
-        if table.sorted {
-            return self.cell(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1);
-        }
-        // One scan for all types: one per type would take hours for a malicious blob.
-        let rows = (1..=table.rows.min(MAX_SCAN)).rev();
-        let pair = |row| self.cell(NESTED_CLASS, row, 0).zip(self.cell(NESTED_CLASS, row, 1));
-        self.enclosing.get_or_init(|| rows.filter_map(pair).collect()).get(&rid).copied()
+        self.cell(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1)
     }
 
     /// Number of generic parameters of type `rid`, including those of the enclosing types.

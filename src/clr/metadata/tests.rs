@@ -112,6 +112,21 @@ fn a_small_blob_is_read_in_both_forms() {
 }
 
 #[test]
+fn tables_that_are_not_sorted_give_the_same_rows() {
+    let mut blob = small("#~", false);
+    let sorted = (1u64 << NESTED_CLASS | 1 << GENERIC_PARAM).to_le_bytes();
+    let at = memchr::memmem::find(&blob, &sorted).unwrap();
+    blob[at..at + 8].fill(0);
+    let (m, whole) = (Metadata::open(source(blob)).unwrap(), Metadata::open(source(small("#~", false))).unwrap());
+    for rid in 0..5 {
+        assert_eq!((m.enclosing(rid), m.generic_params(rid)), (whole.enclosing(rid), whole.generic_params(rid)));
+    }
+    // Each table is read once, whatever is searched for.
+    assert_eq!(m.unsorted.iter().filter(|i| i.get().is_some()).count(), 2);
+    assert!(whole.unsorted.iter().all(|i| i.get().is_none()));
+}
+
+#[test]
 fn every_cut_is_survived() {
     let blob = small("#~", false);
     for len in 0..blob.len() {

@@ -7,7 +7,7 @@ use super::super::elf_notes::{
 use super::super::fields::Fields;
 use super::super::{DumpFile, MappedRegion};
 use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
-use crate::base::{AddrRange, PtrSize, Shape};
+use crate::base::{AddrRange, Limits, PtrSize, Shape};
 
 use goblin::elf::program_header::PT_NOTE;
 
@@ -20,8 +20,8 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
     let file = Fields::new(&dump.bytes, shape.endian);
     let headers = elf_core::program_headers(&file, &header, shape, path, &mut Vec::new())?;
     let mut notes = Out::new(shape.endian);
-    for segment in headers.iter().filter(|h| h.p_type == PT_NOTE) {
-        copy_notes(Fields::new(file.clamped(segment.p_offset, segment.p_filesz), shape.endian), shape, redact, &mut notes)?;
+    for segment in elf_core::note_segments(&file, &headers, &Limits::default()) {
+        copy_notes(segment.data, shape, redact, &mut notes)?;
     }
     trim_note(dump, redact.is_some(), &mut notes)?;
 

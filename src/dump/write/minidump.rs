@@ -20,6 +20,13 @@ struct Copy<'a, 'r> {
     redact: Option<RedactRegisters<'r>>,
     arch: Arch,
     strings: FxHashMap<(u64, bool), u32>,
+    /// Where other parts of the original are in the copy: by what they are, offset and length. What is redacted in one is not in
+    /// another.
+    parts: FxHashMap<(&'static str, u32, u32), u32>,
+    /// Bytes of such parts, and of strings, that are still copied: as many as the original has. Where they overlap they would
+    /// multiply.
+    left: u64,
+    strings_left: u64,
     /// *(offset of the file offset in a thread record, stack address)*, patched once the ranges are placed.
     stacks: Vec<(u64, u64)>,
 }
@@ -31,7 +38,17 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
     let endian = if dump.bytes.starts_with(b"PMDM") { Endian::Big } else { Endian::Little };
     let from = Reading::begin(Fields::new(&dump.bytes, endian), &dump.facts.path, &limits)?;
     let header = from.file.clamped(0, HEADER);
-    let mut copy = Copy { from, out: Out::new(endian), redact, arch: dump.facts.arch, strings: FxHashMap::default(), stacks: Vec::new() };
+    let mut copy = Copy {
+        left: from.file.len(),
+        strings_left: from.file.len(),
+        from,
+        out: Out::new(endian),
+        redact,
+        arch: dump.facts.arch,
+        strings: FxHashMap::default(),
+        parts: FxHashMap::default(),
+        stacks: Vec::new(),
+    };
     copy.out.raw(header);
 
     type Writer<'a, 'r> = fn(&mut Copy<'a, 'r>) -> Result<Option<(u64, u64)>, WriteError>;
@@ -150,9 +167,7 @@ impl Copy<'_, '_> {
             self.out.patch32(at.saturating_add(20), name);
             let (len, from) = (record.u32(76).unwrap_or(0), record.u32(80).unwrap_or(0));
             let bytes = self.from.file.slice(u64::from(from), u64::from(len)).filter(|b| b.len() <= 4096).unwrap_or_default();
-            self.out.align(4);
-            let place = self.out.at32()?;
-            self.out.raw(bytes);
+            let place = self.once((from, len), 4, bytes.len(), "the debug records of its modules", |_| bytes.to_vec())?;
             self.out.patch32(at.saturating_add(76), u32::try_from(bytes.len()).unwrap_or(0));
             self.out.patch32(at.saturating_add(80), place);
             // The legacy debug record is dropped.
@@ -177,22 +192,45 @@ impl Copy<'_, '_> {
     /// Copies a processor context and writes its size and offset at `at`.
     fn context(&mut self, at: u64, len: Option<u32>, from: Option<u32>) -> Result<(), WriteError> {
         let bytes = from.zip(len).and_then(|(from, len)| self.from.file.slice(u64::from(from), u64::from(len)));
-        let mut bytes = bytes.filter(|b| u64::try_from(b.len()).is_ok_and(|n| n <= MAX_CONTEXT)).unwrap_or_default().to_vec();
-        if let Some(address) = self.redact {
-            // ContextFlags, which tell what parts of the context are present.
-            let (word, flags) = match self.arch {
-                Arch::X64 => (8, 0x30..0x38),
-                Arch::X86 | Arch::Arm | Arch::Ppc => (4, 0..4),
-                _ => (8, 0..8),
-            };
-            redact_words(&mut bytes, word, self.out.endian, flags, address);
-        }
-        self.out.align(16);
-        let place = self.out.at32()?;
-        self.out.raw(&bytes);
+        let bytes = bytes.filter(|b| u64::try_from(b.len()).is_ok_and(|n| n <= MAX_CONTEXT)).unwrap_or_default();
+        let part = (from.unwrap_or(0), len.unwrap_or(0));
+        let place = self.once(part, 16, bytes.len(), "the registers of its threads", |copy| {
+            let mut bytes = bytes.to_vec();
+            if let Some(address) = copy.redact {
+                // ContextFlags, which tell what parts of the context are present.
+                let (word, flags) = match copy.arch {
+                    Arch::X64 => (8, 0x30..0x38),
+                    Arch::X86 | Arch::Arm | Arch::Ppc => (4, 0..4),
+                    _ => (8, 0..8),
+                };
+                redact_words(&mut bytes, word, copy.out.endian, flags, address);
+            }
+            bytes
+        })?;
         self.out.patch32(at, u32::try_from(bytes.len()).unwrap_or(0));
         self.out.patch32(at.saturating_add(4), place);
         Ok(())
+    }
+
+    /// Copies a part of the original, given by offset and length, once even if it is shared. Returns its place.
+    fn once(
+        &mut self,
+        (from, declared): (u32, u32),
+        align: usize,
+        len: usize,
+        what: &'static str,
+        bytes: impl FnOnce(&Self) -> Vec<u8>,
+    ) -> Result<u32, WriteError> {
+        if let Some(place) = self.parts.get(&(what, from, declared)) {
+            return Ok(*place);
+        }
+        self.left = self.left.checked_sub(u64::try_from(len).unwrap_or(u64::MAX)).ok_or(WriteError::Overlapping(what))?;
+        self.out.align(align);
+        let place = self.out.at32()?;
+        let bytes = bytes(self);
+        self.out.raw(&bytes);
+        self.parts.insert((what, from, declared), place);
+        Ok(place)
     }
 
     fn thread_names(&mut self) -> Result<Option<(u64, u64)>, WriteError> {
@@ -223,7 +261,10 @@ impl Copy<'_, '_> {
             return Ok(*at);
         }
         let declared = self.from.file.u32(from).unwrap_or(0);
-        let bytes = self.from.file.clamped(from.saturating_add(4), u64::from(declared).min(self.from.limits.string_bytes) & !1);
+        // What lies beyond the bound is beyond that of the reader as well.
+        let most = u64::from(declared).min(self.from.limits.string_bytes).min(self.strings_left);
+        let bytes = self.from.file.clamped(from.saturating_add(4), most & !1);
+        self.strings_left = self.strings_left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
         self.out.align(4);
         let at = self.out.at32()?;
         self.out.u32(u32::try_from(bytes.len()).unwrap_or(0));

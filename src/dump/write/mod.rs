@@ -29,6 +29,9 @@ pub enum WriteError {
     /// The original dump could not be read.
     #[error(transparent)]
     Source(#[from] DumpError),
+    /// The original's headers lead to the same bytes again and again.
+    #[error("{0} overlap in the dump, which is not so in a genuine one: they are not copied")]
+    Overlapping(&'static str),
     /// The new dump's tables would exceed the limits of the format.
     #[error("{0} do not fit into a dump of this format")]
     TooLarge(&'static str),

@@ -1,0 +1,127 @@
+//! Attacks by someone who read the source: small files that ask for much memory or time.
+//!
+//! The figures in `docs/security.md` are those of the program on the same files at full size, which
+//! `GCDUMP_ATTACKS=FOLDER cargo test --test it attacks::written` writes.
+
+mod cases;
+mod make;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use cases::{ALL, Attack, End};
+use serde_json::Value;
+
+use crate::common::{self, Ran};
+use crate::mutation::allocations;
+
+/// Bytes that a command may allocate at a time: these, and some for each byte of the dump.
+const MEMORY: u64 = 100 << 20;
+const MEMORY_PER_BYTE: u64 = 10;
+/// Time that a command may take, unoptimized and beside other tests.
+const TIME: Duration = Duration::from_secs(10);
+
+impl Attack {
+    /// The command line for the file in `dir`.
+    fn line(&self, dir: &Path) -> Vec<String> {
+        let path = |name: &str| dir.join(name).to_str().unwrap().to_string();
+        let word = |word: &&str| match *word {
+            "DUMP" => path("attack.dmp"),
+            "OUT" => path("trimmed.dmp"),
+            "DIR" => path(""),
+            word => word.into(),
+        };
+        self.args.iter().map(word).collect()
+    }
+
+    /// Makes the file in `dir`, and returns its size in bytes.
+    fn write(&self, dir: &Path, part: u64) -> u64 {
+        let bytes = (self.make)(dir, part);
+        std::fs::write(dir.join("attack.dmp"), &bytes).unwrap();
+        bytes.len() as u64
+    }
+}
+
+/// Whether a limit of the opening was told.
+fn bounded(ran: &Ran) -> bool {
+    let answer: Value = serde_json::from_str(&ran.out).unwrap_or_default();
+    let mut notes = answer["warnings"].as_array().into_iter().flatten();
+    let noted = notes.any(|n| n["kind"] == "limit-hit" && n["message"].as_str().unwrap().starts_with("opening the dump ended"));
+    noted || ran.err.contains("before opening the dump reached its limits")
+}
+
+#[test]
+fn none_takes_much_memory_or_time() {
+    let part = common::cases(4, 1) as u64;
+    let work = || {
+        for attack in ALL {
+            let dir = tempfile::tempdir().unwrap();
+            let len = attack.write(dir.path(), part);
+            let line = attack.line(dir.path());
+            let started = Instant::now();
+            allocations::start();
+            let ran = common::run(&line);
+            let (memory, took) = (allocations::peak(), started.elapsed());
+            let say = || format!("{}: {:?} {} {}", attack.name, ran.exit, ran.err, ran.out.get(..2000).unwrap_or(&ran.out));
+            println!("{}: {} KiB for {} KiB, {} ms, exit {}", attack.name, memory >> 10, len >> 10, took.as_millis(), ran.exit.code());
+            assert!(memory < MEMORY + MEMORY_PER_BYTE * len, "{memory} bytes for {len}: {}", say());
+            assert!(took < TIME, "{took:?}: {}", say());
+            let code = ran.exit.code();
+            match attack.end {
+                End::Whole => assert!(code == 0 && !bounded(&ran), "{}", say()),
+                End::Bounded => assert!(matches!(code, 4 | 5) && bounded(&ran), "{}", say()),
+                End::Refused(why) => assert!(code == 3 && ran.err.contains(why), "{}", say()),
+                End::Damaged => assert!(matches!(code, 4 | 5), "{}", say()),
+            }
+        }
+    };
+    // In a pool of one, all of a command is allocated on this thread.
+    rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work);
+}
+
+/// The program on an attack, by name.
+fn program(name: &str, part: u64, more: &[&str]) -> (Option<i32>, String, Duration) {
+    let attack = ALL.iter().find(|a| a.name == name).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    attack.write(dir.path(), part);
+    let started = Instant::now();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_gcdump"));
+    let ran = command.args(attack.line(dir.path())).args(more).output().unwrap();
+    (ran.status.code(), String::from_utf8(ran.stderr).unwrap(), started.elapsed())
+}
+
+#[test]
+fn the_time_limit_cuts_the_opening() {
+    // Searches, the container itself, and decompression.
+    for name in ["15-chains", "16-holders", "11-headers", "4-shared-contexts", "8-window"] {
+        let (code, err, took) = program(name, 1, &["--timeout", "2ms"]);
+        assert_eq!(code, Some(6), "{name}: {err}");
+        assert!(took < Duration::from_secs(5), "{name}: {took:?}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn the_memory_limit_cuts_what_nothing_estimates() {
+    let (code, err, _) = program("15-chains", 1, &["--max-memory", "1M"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert!(err.contains("more than 1048576 bytes of memory are needed (--max-memory)"), "{err}");
+    // The window of a decompressor is memory like any other.
+    let (code, err, _) = program("8-window", 64, &["--max-memory", "16M"]);
+    assert!(code == Some(3) && err.contains("more than 16777216 bytes"), "{code:?} {err}");
+    let (code, err, _) = program("8-window", 64, &["--max-memory", "64M"]);
+    assert_eq!(code, Some(0), "{err}");
+}
+
+/// Writes the attacks at full size into the folder `GCDUMP_ATTACKS`, to measure them with the program.
+#[test]
+fn written() {
+    let Some(to) = std::env::var_os("GCDUMP_ATTACKS").map(std::path::PathBuf::from) else { return };
+    for attack in ALL {
+        let dir = to.join(attack.name);
+        std::fs::create_dir_all(&dir).unwrap();
+        attack.write(&dir, 1);
+        std::fs::write(dir.join("args"), attack.args.join(" ")).unwrap();
+    }
+}
