@@ -42,7 +42,7 @@ named_enum! {
 impl NoteKind {
     /// Whether a note of this kind means that the answer lacks something that the process had.
     pub fn makes_partial(self) -> bool {
-        matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::NoMetadata)
+        matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit)
     }
 }
 

@@ -237,6 +237,17 @@ impl Descriptor {
         })
     }
 
+    /// Records the globals of `raw`, merged before, whose slots cannot be read.
+    pub(super) fn lose_slots(&mut self, raw: &RawDescriptor, slot: impl Fn(u64) -> Option<Addr>) {
+        for (name, global) in &raw.globals {
+            if let RawValue::Slot(i) = global.value
+                && slot(i).is_none()
+            {
+                self.lose(DescriptorItem::Global(name.clone()), &format!("slot {i} of its pointer data is not in the dump"));
+            }
+        }
+    }
+
     /// Records that an item that no source has so far cannot be read.
     pub(super) fn lose(&mut self, item: DescriptorItem, why: &str) {
         Arc::make_mut(&mut self.unusable).entry(item).or_insert_with(|| why.into());
@@ -305,13 +316,7 @@ impl Descriptor {
             if matches!(value, GlobalValue::Unreadable { .. }) && old.is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_))) {
                 continue;
             }
-            let (item, unusable) = (DescriptorItem::Global(name.clone()), Arc::make_mut(&mut self.unusable));
-            match &value {
-                GlobalValue::Unreadable { slot } => {
-                    unusable.insert(item, format!("slot {slot} of its pointer data is not in the dump"));
-                }
-                _ => drop(unusable.remove(&item)),
-            }
+            Arc::make_mut(&mut self.unusable).remove(&DescriptorItem::Global(name.clone()));
             Arc::make_mut(&mut self.globals).insert(name.clone(), GlobalInfo { value, type_name: raw.type_name.clone(), origin });
         }
         for (name, version) in &raw.contracts {
@@ -329,6 +334,7 @@ impl Descriptor {
     /// Sets one pointer global.
     pub fn set_pointer(&mut self, name: &str, address: Addr, origin: usize) {
         let value = GlobalValue::Pointer(address);
+        Arc::make_mut(&mut self.unusable).remove(&DescriptorItem::Global(name.into()));
         Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
     }
 

@@ -387,6 +387,9 @@ impl Opener<'_> {
                 version: o.raw.version,
             });
             d.merge(&o.raw, origin, |i| header.and_then(|h| h.slot(self.memory, i)).filter(|a| !a.is_null()));
+            if let Some(header) = header {
+                d.lose_slots(&o.raw, |i| header.slot(self.memory, i));
+            }
             if let (Some(order), None) = (&o.section.dac_table, table) {
                 order.index.keys().for_each(|name| d.lose(DescriptorItem::Global(name.clone()), "g_dacTable was not found"));
             }
@@ -424,6 +427,7 @@ impl Opener<'_> {
                 self.notes.add(NoteKind::Descriptor, part.header.address, what.clone());
             }
             d.merge(&part.raw, origin, |i| part.header.slot(self.memory, i));
+            d.lose_slots(&part.raw, |i| part.header.slot(self.memory, i));
         }
         // For runtimes whose descriptor omits these; unchanged since .NET 8.
         if let Some(mut common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {

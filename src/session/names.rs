@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::Runtime;
+use crate::base::missed::tried;
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
@@ -36,6 +37,8 @@ pub struct Namer {
     types_used: AtomicBool,
     paths: Mutex<Paths>,
     memory: Arc<Memory>,
+    /// Whether the dump is cut off.
+    cut: bool,
     /// Modules used to build the graph, for answers about it.
     more: Mutex<Vec<Arc<Module>>>,
 }
@@ -56,6 +59,7 @@ impl Namer {
             types_used: AtomicBool::new(false),
             paths: Mutex::default(),
             memory: Arc::clone(memory),
+            cut: runtime.file().facts.truncated_bytes > 0,
             more: Mutex::default(),
         }
     }
@@ -179,10 +183,19 @@ impl Namer {
         if self.types_used.load(Ordering::Relaxed) {
             notes.extend(&self.type_losses);
         }
-        note_modules(&self.modules(), notes);
+        note_modules(&self.modules(), || self.cut || self.holds_metadata(), notes);
         for (at, what) in self.types.iter().flat_map(|t| t.loader().cycles()) {
             notes.add(NoteKind::LimitHit, at, format!("{what} has a cycle or exceeds its limit"));
         }
+    }
+
+    /// Whether most images of the process have their metadata in the dump. If not, the dump is of a kind that lacks it (gcore, kernel,
+    /// mini), and the names of an image are not lost.
+    fn holds_metadata(&self) -> bool {
+        let Some(names) = &self.names else { return false };
+        let all: Vec<Addr> = self.types.iter().flat_map(|t| t.loader().modules()).collect();
+        let have = tried(|| all.iter().filter(|at| names.modules().has_image(**at)).count());
+        have.saturating_mul(2) > all.len()
     }
 
     /// `answer` with the notes about names, for rows named during printing.
@@ -194,8 +207,8 @@ impl Namer {
     }
 }
 
-/// Notes names taken from unproven files, and names missing for lack of metadata.
-fn note_modules(modules: &[Arc<Module>], notes: &Collector) {
+/// Notes names taken from unproven files, and names missing for lack of metadata: a loss if it `was_there`.
+fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes: &Collector) {
     let mut nameless = Vec::new();
     for module in modules {
         let name = module.simple_name().unwrap_or("a module").to_string();
@@ -221,6 +234,6 @@ fn note_modules(modules: &[Arc<Module>], notes: &Collector) {
             "types of {}{more} have no names: their metadata is not in the dump; --modules DIR with the application's files supplies them",
             shown.join(", ")
         );
-        notes.add(NoteKind::NoMetadata, None, what);
+        notes.add(if was_there() { NoteKind::Missing } else { NoteKind::NoMetadata }, None, what);
     }
 }

@@ -230,6 +230,11 @@ impl Modules {
         seen
     }
 
+    /// Whether the metadata of the module at `address` is in the dump. Does not count as use.
+    pub fn has_image(&self, address: Addr) -> bool {
+        self.reader.get(address).origin == MetadataOrigin::Image
+    }
+
     /// Start of the module's image in memory.
     pub fn image_base(&self, module: Addr) -> Option<Addr> {
         self.reader.image_of(module).map(|i| i.base)
@@ -265,7 +270,7 @@ impl Reader {
         }
         let mut module =
             Module { address, name, path, metadata: None, origin: MetadataOrigin::None, rejected: Vec::new(), missed: Missed::default() };
-        let (in_memory, missed) = watched(|| image.and_then(|i| self.in_memory(i.base)));
+        let in_memory = tried(|| image.and_then(|i| self.in_memory(i.base)));
         if let Some(metadata) = self.saved(address) {
             module.metadata = Some(metadata);
             module.origin = MetadataOrigin::Dynamic;
@@ -273,10 +278,8 @@ impl Reader {
             module.metadata = Some(metadata);
             module.origin = MetadataOrigin::Image;
         } else {
+            // That names are missing is told by who asks for them.
             tried(|| self.search_files(&mut module, image));
-            if module.metadata.is_none() {
-                missed.tell();
-            }
         }
         if module.name.is_none() {
             module.name = module.metadata.as_ref().and_then(|m| m.assembly().map(|a| a.name).or_else(|| m.module_name()));
