@@ -12,8 +12,8 @@ use gcdump::cli::{self, Cli, Exit, Streams};
 const STACK: usize = 8 << 20;
 
 fn main() -> ExitCode {
-    // Without the handler the shell ends the process as well, but leaves half a progress bar. Only what was being
-    // written has to be undone: dumps are only read, and temporary files have no names.
+    // SIGINT, SIGTERM and SIGHUP would end the process as well, but leave half a progress bar and half a file. Only what was being
+    // written has to be undone: dumps are only read, and what they are unpacked into has no name.
     let _ = ctrlc::set_handler(|| {
         clear_line();
         cli::remove_unfinished();

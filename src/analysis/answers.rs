@@ -47,10 +47,7 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec
         ("heap", super::heap(runtime, &HeapQuery::default()).map(|a| Asked::of(a, |h| h.totals.segments > 0))),
         ("segments", segments.map(|a| Asked::of(a, |s| !s.segments.is_empty()))),
         ("objects", objects(runtime)),
-        (
-            "handles",
-            super::handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() }).map(|a| Asked::of(a, |h| h.total > 0)),
-        ),
+        ("handles", super::handles(runtime, &HandlesQuery::default()).map(|a| Asked::of(a, |h| h.total > 0))),
         ("oom", super::oom(runtime).map(|a| Asked::of(a, |o| !o.heaps.is_empty()))),
         ("threads", super::threads(runtime).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
     ];

@@ -38,7 +38,9 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     let values = Values::new(namer.types()?, ValueLimits::default());
     // Outside all segments, or in a part that could not be walked, an object may still start at the address itself.
     let address = containing(heap, &namer, query.address, &notes).map_or(query.address, |o| o.address);
-    let report = report(&values, &ObjectQuery { address, ..*query });
+    // Memory outside of the heap that is not in the dump holds no object.
+    let nowhere = heap.walker().segment_of(address).is_none() && !heap.memory().has(address);
+    let report = if nowhere { None } else { report(&values, &ObjectQuery { address, ..*query }) };
     let report = report.ok_or_else(|| Error::NoObject(query.address).given(&notes.notes()))?;
     let mut report = notes.take(report);
     if !query.fields {

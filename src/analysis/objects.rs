@@ -80,7 +80,7 @@ pub fn objects<'h>(
     sink(batch)?;
     // The walk of the last segment ends early on purpose, at the end of the page.
     let walked = if more { walks.get(..walks.len().saturating_sub(1)).unwrap_or_default() } else { &walks };
-    note_walks(heap.walker(), walked, &notes);
+    note_walks(heap.walker(), &walks, &notes);
     let next_start = more.then(|| start.saturating_add(listed.count));
     let Sum { count: listed, bytes } = listed;
     Ok(notes.finish(ObjectsTail { listed, bytes, next_start, coverage: coverage(heap.walker(), walked) }))

@@ -17,6 +17,8 @@ pub enum Exit {
     Partial,
     /// Timed out (`--timeout`).
     Timeout,
+    /// The answer or a file could not be written.
+    NotWritten,
 }
 
 impl Exit {
@@ -30,6 +32,7 @@ impl Exit {
             Exit::NoRuntime => 4,
             Exit::Partial => 5,
             Exit::Timeout => 6,
+            Exit::NotWritten => 7,
         }
     }
 

@@ -12,6 +12,7 @@ mod select;
 mod sos;
 mod write;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -27,6 +28,7 @@ pub use write::remove_unfinished;
 
 use crate::base::{NoteKind, Notes};
 use crate::contract::{ContractError, RuntimeError};
+use crate::dump::DumpError;
 use crate::session::{Dump, Error};
 use exit::UsageError;
 
@@ -122,7 +124,8 @@ impl Cli {
 /// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
     let args = sos::translate(args.into_iter().collect());
-    Cli::of(&args).map_err(|e| usage(&e, streams))
+    let plain = args.iter().all(|arg| arg.to_str().is_some_and(|text| matches!(crate::output::sanitize(text), Cow::Borrowed(_))));
+    Cli::of(&args).map_err(|e| usage(&e, plain, streams))
 }
 
 /// Runs a parsed command line, like [`run`].
@@ -148,14 +151,19 @@ fn conclusion(result: anyhow::Result<Exit>, streams: &mut Streams<'_>) -> Exit {
     }
 }
 
-/// Help and version go to `out` with success, usage errors to `err`.
-fn usage(e: &clap::Error, streams: &mut Streams<'_>) -> Exit {
+/// Help and version go to `out` with success, usage errors to `err`. Errors repeat arguments: unless those are `plain`, a terminal is
+/// shown neither their control characters nor colours.
+fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> Exit {
     let to_err = e.use_stderr();
     let text = e.render();
     let (stream, terminal): (&mut dyn Write, bool) =
         if to_err { (&mut *streams.err, streams.err_is_terminal) } else { (&mut *streams.out, streams.out_is_terminal) };
     // There is nowhere left to report a failure.
-    let _ = if terminal { write!(stream, "{}", text.ansi()) } else { write!(stream, "{text}") };
+    let _ = match (terminal, plain) {
+        (true, true) => write!(stream, "{}", text.ansi()),
+        (true, false) => text.to_string().lines().try_for_each(|line| writeln!(stream, "{}", crate::output::sanitize(line))),
+        (false, _) => write!(stream, "{text}"),
+    };
     let _ = stream.flush();
     if to_err { Exit::Usage } else { Exit::Ok }
 }
@@ -235,6 +243,8 @@ fn exit_of(e: &anyhow::Error) -> Exit {
         Some(Error::Unknown(..)) => Exit::Partial,
         Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,
         _ if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) => Exit::NoRuntime,
+        // What a dump is read from has errors of its own.
+        None if e.chain().any(|c| c.is::<io::Error>()) && !e.chain().any(|c| c.is::<DumpError>()) => Exit::NotWritten,
         _ => Exit::BadDump,
     }
 }

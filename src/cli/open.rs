@@ -1,5 +1,7 @@
 //! Locates the dump and prepares the options to open it with.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,13 +51,20 @@ impl Opening {
 }
 
 fn overlay(path: &Path) -> Result<Overlay> {
-    /// Size limit; the largest bundled overlay has 14 KB.
-    const MAX: u64 = 4 << 20;
-    let size = path.metadata().with_context(|| UsageError(format!("reading the overlay {}", path.display())))?.len();
-    if size > MAX {
-        return Err(UsageError(format!("{} is too large for an overlay ({size} bytes)", path.display())).into());
-    }
-    let text = std::fs::read(path).with_context(|| UsageError(format!("reading the overlay {}", path.display())))?;
+    let text = read_small(path, "overlay")?;
     let parsed = Overlay::parse(&text, true);
     parsed.map_err(|e| UsageError(format!("{} is not an overlay: {e}", path.display())).into())
+}
+
+/// The contents of a `what` that the command line names. Reading tells the size: a device or a pipe has none.
+pub(super) fn read_small(path: &Path, what: &str) -> Result<Vec<u8>> {
+    /// The largest bundled overlay has 14 KB.
+    const MAX: u64 = 4 << 20;
+    let mut text = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(MAX.saturating_add(1)).read_to_end(&mut text));
+    let read = read.with_context(|| UsageError(format!("reading the {what} {}", path.display())))?;
+    if u64::try_from(read).is_ok_and(|n| n <= MAX) {
+        return Ok(text);
+    }
+    Err(UsageError(format!("{} is too large for the {what}: more than {MAX} bytes", path.display())).into())
 }

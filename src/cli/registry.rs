@@ -60,7 +60,7 @@ Examples:
 
 DUMP defaults to $GCDUMP_DUMP, or the only dump in the current folder.
 Exit codes: 0 complete answer, 1 negative answer, 2 usage error, 3 unreadable dump,
-4 no supported .NET runtime, 5 partial answer, 6 timed out.";
+4 no supported .NET runtime, 5 partial answer, 6 timed out, 7 not written.";
 
 /// The whole command line.
 pub fn command_line() -> Clap {

@@ -67,6 +67,8 @@ pub struct Memory {
     sources: Vec<Arc<Bytes>>,
     /// Sorted, disjoint, adjacent ones joined.
     pieces: Vec<Piece>,
+    /// Whether the dump is cut off.
+    cut: bool,
     /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
     /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
@@ -93,12 +95,12 @@ impl Memory {
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
         };
-        Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces)
+        Memory { cut: dump.facts.truncated_bytes > 0, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) }
     }
 
     /// Memory of `pieces`, which are sorted and disjoint.
     fn of(shape: Shape, sources: Vec<Arc<Bytes>>, pieces: Vec<Piece>) -> Memory {
-        let mut memory = Memory { shape, sources, pieces, recorder: None, budget: None };
+        let mut memory = Memory { shape, sources, pieces, cut: false, recorder: None, budget: None };
         memory.count();
         memory
     }
@@ -366,13 +368,14 @@ impl Memory {
         found
     }
 
-    /// Whether `address` lies in a small gap of the captured memory: there was memory, but the dump lacks it.
+    /// Whether `address` lies in a small gap of the captured memory, or the dump is cut off: there was memory, but the dump lacks it.
     pub(crate) fn in_gap(&self, address: Addr) -> bool {
         /// Longer gaps are unused address space.
         const SMALL: u64 = 1 << 16;
         let i = self.pieces.partition_point(|p| p.end <= address.0);
         let before = i.checked_sub(1).and_then(|i| self.pieces.get(i));
-        before.zip(self.pieces.get(i)).is_some_and(|(b, a)| a.start > address.0 && a.start.saturating_sub(b.end) <= SMALL)
+        let gap = || before.zip(self.pieces.get(i)).is_some_and(|(b, a)| a.start > address.0 && a.start.saturating_sub(b.end) <= SMALL);
+        self.cut && self.piece(address).is_none() || gap()
     }
 
     /// Whether only a part of the page at `address` was captured. No writer does that.

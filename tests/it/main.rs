@@ -34,6 +34,7 @@ mod exact_roots;
 mod examples;
 mod exceptions;
 mod fields;
+mod files;
 mod floors;
 mod forged;
 mod fragmentation;

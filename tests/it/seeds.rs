@@ -48,7 +48,7 @@ const SYNTHETIC: [&str; 4] =
 
 fn synthetic(name: &str) -> NamedTempFile {
     let features = &[("FeatureComWrappers", 1), ("FeatureObjCMarshal", 0), ("FeatureJavaMarshal", 1)];
-    let standard = Spec { features, ..Spec::standard(Shape::ALL[0]) };
+    let standard = Spec { features, global_context: true, ..Spec::standard(Shape::ALL[0]) };
     let target = match SYNTHETIC.iter().position(|n| *n == name).unwrap() {
         0 => standard.build(),
         1 => Spec { regions: false, ..standard }.build(),

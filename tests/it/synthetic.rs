@@ -187,7 +187,7 @@ fn every_architecture_with_every_collector() {
     for shape in Shape::ALL {
         for server in [None, Some(1), Some(3)] {
             for regions in [true, false] {
-                check(&Spec { server, regions, ..Spec::standard(shape) }, Exit::Ok);
+                check(&Spec { server, regions, global_context: true, ..Spec::standard(shape) }, Exit::Ok);
             }
         }
     }

@@ -11,6 +11,7 @@ mod structure;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Count, NoteKind, top_or_all, total};
 use crate::clr::header::Headers;
 use crate::gc::{MAX_GAPS, ObjectStarts, SegmentIndex, Walker};
@@ -68,7 +69,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let coverage = coverage(&heap, &walks);
     let mut only = None;
     if let Some(address) = query.object {
-        let found = extent(runtime, &heap, (&starts, &walks), address);
+        let found = tried(|| extent(runtime, &heap, (&starts, &walks), address));
         only = Some(found.ok_or_else(|| Error::NoObject(address).given(&notes.notes()))?);
     }
     let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
@@ -104,7 +105,8 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let map = HeapMap { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all, all_contexts };
         let tools = tools(runtime, map, all_threads, &mut unavailable, &notes)?;
         let mut found = Findings { sink: &mut sink, totals: &mut totals, unavailable: &mut unavailable, notes: &notes };
-        objects(runtime, &tools, &mut found)?;
+        // It looks at words that may be anything: what cannot be checked is told for each check.
+        tried(|| objects(runtime, &tools, &mut found))?;
     }
     if query.object.is_none() {
         sink.merge(structural);

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
+use super::super::open::read_small;
 use crate::analysis::{DiffQuery, Rule, diff};
 use crate::base::Answer;
 use crate::model::{DiffBy, DiffReport, DiffRule, DiffSort};
@@ -110,7 +111,8 @@ impl Diff {
 }
 
 fn budget(path: &Path) -> Result<Vec<Rule>> {
-    let text = std::fs::read_to_string(path).with_context(|| UsageError(format!("reading the budget {}", path.display())))?;
+    let text = read_small(path, "budget")?;
+    let text = String::from_utf8(text).with_context(|| UsageError(format!("{} is no text", path.display())))?;
     let rules = Rule::parse_all(&text);
     rules.map_err(|(line, e)| UsageError(format!("{}:{line}: {e}", path.display())).into())
 }

@@ -82,6 +82,10 @@ fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
     if out.is_dir() {
         return Err(UsageError(format!("{} is a folder", out.display())).into());
     }
+    // A rename would put a file in its place; and who opens a pipe waits.
+    if out.metadata().is_ok_and(|m| !m.is_file()) {
+        return Err(UsageError(format!("{} is a device or a pipe; a dump is written to a file", out.display())).into());
+    }
     if out.exists() && same_file::is_same_file(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
         return Err(UsageError(format!("{} is the dump itself; it is never overwritten", out.display())).into());
     }

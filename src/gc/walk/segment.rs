@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::Cache;
 use super::{Object, Walker, min_object_size, words};
+use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Count, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
 use crate::model::{GapKind, Generation, SegmentModel, WalkGap, WalkModel};
@@ -116,7 +117,7 @@ impl Walker {
             }
             let (generation, boundary) = generation_at(segment, at);
             let Some(bytes) = self.memory.contiguous(at) else {
-                at = self.across_absent(at, rules, &mut w);
+                at = tried(|| self.across_absent(at, rules, &mut w));
                 continue;
             };
             let event = contexts.peek().map_or(end, |c| c.pointer).min(boundary).min(end).min(at.plus(STEP));
@@ -136,7 +137,8 @@ impl Walker {
                     w.absent_bytes.grow(end.since(at).unwrap_or(0));
                     break;
                 }
-                Stop::NoObject => at = self.across_no_object(at, rules, &mut w),
+                // What lacks is in the gaps.
+                Stop::NoObject => at = tried(|| self.across_no_object(at, rules, &mut w)),
             }
         }
         meter.add(&self.memory, AddrRange::new(reported, segment.allocated));

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::gcdesc::GcDesc;
+use crate::base::missed::watched;
 use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange, Index, IndexVec, index_type};
 use crate::clr::method_table::MethodTables;
@@ -183,7 +184,11 @@ impl<'h> Cache<'h> {
     #[cold]
     #[inline(never)]
     fn fill(&mut self, i: usize, mt: u64) {
-        let ty = self.types.get(self.memory, self.tables, Addr(mt));
+        let (ty, missed) = watched(|| self.types.get(self.memory, self.tables, Addr(mt)));
+        // A word that is no method table ends in a gap.
+        if ty.is_some() {
+            missed.tell();
+        }
         let (base_size, component_size) = ty.as_ref().map_or((0, 0), |t| (t.base_size, t.component_size));
         if let Some(slot) = self.slots.get_mut(i) {
             *slot = Slot { mt, base_size, component_size, ty };

@@ -63,6 +63,8 @@ pub struct Spec {
     pub gc_in_progress: bool,
     /// Whether a background collection is sweeping: all objects are marked, no segment is swept.
     pub sweeping: bool,
+    /// Whether the global allocation context is in use.
+    pub global_context: bool,
     /// Features that the runtime publishes: names of globals and their values.
     pub features: &'static [(&'static str, u64)],
     /// State of the GC's part.
@@ -85,6 +87,7 @@ impl Spec {
             export: true,
             gc_in_progress: false,
             sweeping: false,
+            global_context: false,
             features: &[],
             gc: GcPart::Normal,
             hostile: Hostile::No,

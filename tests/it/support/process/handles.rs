@@ -37,13 +37,9 @@ impl Builder {
                 self.mem.bytes(user + u64::from(*block), &[data]);
                 self.mem.p(values + (u64::from(data) * per_block + place) * p, *secondary);
             }
-            let mt = self.objects.iter().find(|o| o.0 == *object).map(|o| hex(o.1));
+            let mt = self.objects.iter().find(|o| o.0 == *object).map_or_else(|| hex(0), |o| hex(o.1));
             self.handles.push(json!({"address": hex(h), "type": HANDLE_TYPES[usize::from(*kind)], "object": hex(*object),
                 "method_table": mt, "secondary": has.then(|| hex(*secondary))}));
-        }
-        // A block in the ring that was never used and thus not captured.
-        if blocks > 20 {
-            rings[2].push(150);
         }
         for (kind, ring_of) in rings.iter().enumerate() {
             for (i, block) in ring_of.iter().enumerate() {
@@ -66,7 +62,7 @@ impl Builder {
     pub(super) fn handle_tables(&mut self) -> [u64; 3] {
         let o: Vec<u64> = self.objects.iter().map(|o| o.0).collect();
         let (o, last) = (|i: usize| o[i % o.len()], self.per_block() - 1);
-        let absent = self.region_at + 0x8_0000;
+        let nothing = self.native(4 * self.p);
         let mut list = Vec::new();
         for kind in 0..12u8 {
             let n = usize::from(kind);
@@ -79,8 +75,8 @@ impl Builder {
             list.push((kind, kind, 1, o(n), secondary));
             list.push((kind, kind, last, o(n + 7), if kind == 11 { 0 } else { secondary }));
         }
-        // A second block in a ring, one of dependent handles without secondaries, an object that is not captured.
-        list.extend([(2, 13, 0, o(4), 0), (2, 13, 5, o(5), 0), (6, 14, 2, o(6), 0), (0, 0, 3, absent, 0)]);
+        // A second block in a ring, one of dependent handles without secondaries, a handle to what is no object.
+        list.extend([(2, 13, 0, o(4), 0), (2, 13, 5, o(5), 0), (6, 14, 2, o(6), 0), (0, 0, 3, nothing, 0)]);
         let first = self.handle_segment(0, &list, 0, 28);
         let second = self.handle_segment(1, &[(3, 0, 0, o(8), 0), (3, 0, 1, o(9), 0)], first, 1);
         self.set(first, "TableSegment", "NextSegment", second);
@@ -185,7 +181,8 @@ impl Builder {
         let global = self.var(bytes.max(p));
         self.vm_slot("GlobalAllocContext", global);
         let gc = global + self.at("EEAllocContext", "GCAllocationContext");
-        for (f, v) in [("Pointer", GLOBAL_CONTEXT.0), ("Limit", GLOBAL_CONTEXT.1)] {
+        let (pointer, limit) = if self.spec.global_context { GLOBAL_CONTEXT } else { (0, 0) };
+        for (f, v) in [("Pointer", pointer), ("Limit", limit)] {
             self.set(gc, "GCAllocContext", f, v);
         }
         expected

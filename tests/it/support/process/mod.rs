@@ -293,7 +293,7 @@ pub fn build(spec: &Spec) -> Target {
         "handle_tables": if server { spec.cpus } else { 1 },
         "oom": oom,
         "threads": threads,
-        "global_context": [hex(GLOBAL_CONTEXT.0), hex(GLOBAL_CONTEXT.1)],
+        "global_context": if spec.global_context { [hex(GLOBAL_CONTEXT.0), hex(GLOBAL_CONTEXT.1)] } else { [hex(0), hex(0)] },
         "heaps": heaps.iter().map(|h| h["detail"].clone()).collect::<Vec<_>>(),
         "free": b.free,
         "objects": b.objects.iter().map(|(a, mt)| json!([hex(*a), hex(*mt)])).collect::<Vec<_>>(),
