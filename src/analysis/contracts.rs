@@ -72,7 +72,9 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
         }
         model
     });
-    let mut found: Vec<CheckModel> = checks::run(d, runtime.memory(), runtime.limits()).into_iter().map(check).collect();
+    let checked = d.scope();
+    let mut found: Vec<CheckModel> = checks::run(&checked, memory, runtime.limits()).into_iter().map(check).collect();
+    notes.extend(&checked.losses());
     // Rejected overlays matter most to users who ask for the checks.
     let refused = |facts: &String| CheckModel { name: "overlay".into(), outcome: CheckOutcome::Failed, facts: facts.clone() };
     found.extend(runtime.description().refused.iter().map(refused));

@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, total};
+use crate::base::{Addr, Collector, total};
 use crate::memory::hex;
 use crate::model::NamedCount;
 use crate::session::{Error, Heap, Runtime};
@@ -97,10 +97,13 @@ fn finalizer(runtime: &Runtime) -> Option<String> {
 fn went_down(before: &Heap, after: &Heap) -> Option<String> {
     let down = |was: u64, is: u64| (is < was).then(|| format!("the count of collections goes down from {was} to {is}"));
     let (was, is) = (collections(before), collections(after));
-    was.zip(is).and_then(|(was, is)| down(was, is))
+    // Builds without statistics, such as all standalone ones, count collections by generation.
+    let counts = |heap: &Heap| heap.runtime().collections(&Collector::new()).map(|c| c.process.counts);
+    let by_generation = || counts(before)?.into_iter().zip(counts(after)?).find_map(|(was, is)| down(was, is));
+    was.zip(is).and_then(|(was, is)| down(was, is)).or_else(by_generation)
 }
 
-/// Sum of the counts that grow with collections; `None` where the runtime publishes none.
+/// Sum of the statistics that grow with collections; `None` where the runtime publishes none.
 fn collections(heap: &Heap) -> Option<u64> {
     let gc = heap.gc();
     let counts = gc.facts().heaps.iter().filter_map(|h| {

@@ -73,8 +73,9 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         only = Some(found.ok_or_else(|| Error::NoObject(address).given(&notes.notes()))?);
     }
     let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
-    if moving {
-        let why = "a garbage collection was rearranging the heap";
+    let blind = heap.tables().free.is_none();
+    if moving || blind {
+        let why = if moving { "a garbage collection was rearranging the heap" } else { "the method table of free space is not known" };
         for check in [
             VerifyCheck::Objects,
             VerifyCheck::References,
