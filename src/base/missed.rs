@@ -41,7 +41,7 @@ impl Missed {
     }
 
     /// Adds those of `other`.
-    pub(crate) fn extend(&mut self, other: &Missed) {
+    fn extend(&mut self, other: &Missed) {
         other.reads.iter().for_each(|(at, len)| self.add(*at, *len));
     }
 

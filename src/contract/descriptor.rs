@@ -410,6 +410,12 @@ impl Descriptor {
         Err(ContractError::NoGlobal { name: name.into() })
     }
 
+    /// The error for a global whose slot is not in the dump. Records it if that is a loss.
+    fn unreadable(&self, name: &str, slot: u64) -> ContractError {
+        let plain = ContractError::UnreadableGlobal { name: name.into(), slot };
+        self.check(|| DescriptorItem::Global(name.into())).map_or_else(|lost| lost, |()| plain)
+    }
+
     /// A pointer global: the address of a variable or structure of the runtime.
     ///
     /// # Errors
@@ -420,10 +426,7 @@ impl Descriptor {
             GlobalValue::Pointer(a) => Ok(*a),
             GlobalValue::Literal { number: Some(n), .. } => Ok(Addr(*n)),
             GlobalValue::Literal { .. } => Err(ContractError::WrongKind { name: name.into(), wanted: "a pointer" }),
-            GlobalValue::Unreadable { slot } => {
-                self.check(|| DescriptorItem::Global(name.into()))?;
-                Err(ContractError::UnreadableGlobal { name: name.into(), slot: *slot })
-            }
+            GlobalValue::Unreadable { slot } => Err(self.unreadable(name, *slot)),
         }
     }
 
@@ -435,10 +438,7 @@ impl Descriptor {
         let (name, global) = self.global(name)?;
         match &global.value {
             GlobalValue::Literal { number: Some(n), .. } => Ok(*n),
-            GlobalValue::Unreadable { slot } => {
-                self.check(|| DescriptorItem::Global(name.into()))?;
-                Err(ContractError::UnreadableGlobal { name: name.into(), slot: *slot })
-            }
+            GlobalValue::Unreadable { slot } => Err(self.unreadable(name, *slot)),
             _ => Err(ContractError::WrongKind { name: name.into(), wanted: "a number" }),
         }
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use gcdump::cli::{self, Cli, Exit, Streams};
+use gcdump::cli::{Cli, Exit};
 use gcdump::internals::base::{Addr, AddrRange};
 use gcdump::internals::dump::{CapturedRange, DumpFile, OpenOptions as FileOptions};
 use gcdump::internals::session::{Dump, OpenOptions};
@@ -42,16 +42,8 @@ struct Subject {
 }
 
 fn run_on(cli: &Cli, dump: &Dump) -> (Exit, Value, String) {
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let exit = cli.run_on(dump, Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
-    (exit, serde_json::from_slice(&out).unwrap_or_default(), String::from_utf8(err).unwrap())
-}
-
-fn parse(args: &[String]) -> Cli {
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let mut streams = Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false };
-    let parsed = cli::parse(std::iter::once("gcdump").chain(args.iter().map(String::as_str)).map(Into::into), &mut streams);
-    parsed.unwrap_or_else(|exit| panic!("{args:?}: {exit:?} {}", String::from_utf8_lossy(&err)))
+    let ran = common::captured(|streams| cli.run_on(dump, streams));
+    (ran.exit, serde_json::from_str(&ran.out).unwrap_or_default(), ran.err)
 }
 
 fn joined(mut ranges: Vec<AddrRange>) -> Vec<AddrRange> {
@@ -108,7 +100,7 @@ impl Subject {
             }
             let line = form.join(" ");
             args.extend(["--json", "--no-local-files"].map(String::from));
-            let cli = parse(&args);
+            let cli = common::parsed(&args);
             let dump = Dump::of(subject.file.clone(), &OpenOptions { record: true, ..OpenOptions::default() });
             let (exit, answer, _) = run_on(&cli, &dump);
             for list in ["objects", "handles"] {

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 pub use allocations::Counting;
 use base::{Base, Rng};
 
-use gcdump::cli::{self, Cli, Streams};
+use gcdump::cli::{self, Cli};
 use serde_json::Value;
 
 /// Maximum bytes a command may have allocated at a time, without the mapped dump.
@@ -89,19 +89,9 @@ impl Watched {
         if parsed.len() > 20_000 {
             parsed.clear();
         }
-        let parse = |key: &Vec<String>| {
-            let (mut out, mut err) = (Vec::new(), Vec::new());
-            let mut streams = Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false };
-            let args = std::iter::once("gcdump").chain(key.iter().map(String::as_str)).map(Into::into);
-            let parsed = cli::parse(args, &mut streams);
-            Arc::new(parsed.unwrap_or_else(|exit| panic!("{key:?}: {exit:?} {}", String::from_utf8_lossy(&err))))
-        };
-        let cli = Arc::clone(parsed.entry(key).or_insert_with_key(parse));
+        let cli = Arc::clone(parsed.entry(key).or_insert_with_key(|key| Arc::new(common::parsed(key))));
         drop(parsed);
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let streams = Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false };
-        let exit = cli::run_parsed(&cli, streams);
-        common::Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+        common::captured(|streams| cli::run_parsed(&cli, streams))
     }
 }
 

@@ -248,9 +248,8 @@ impl Reader {
             return module;
         }
         // Without the lock, since this may open files. Two threads may both do it; the first result wins.
-        let (mut module, missed) = watched(|| self.read(address));
-        module.missed.extend(&missed);
-        let module = Arc::new(module);
+        let (module, missed) = watched(|| self.read(address));
+        let module = Arc::new(Module { missed, ..module });
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.len() >= self.most {
             return module;
@@ -260,13 +259,14 @@ impl Reader {
 
     fn read(&self, address: Addr) -> Module {
         let image = self.image_of(address);
-        let (path, no_path) = watched(|| self.path_of(address));
-        let file = path.as_deref().map(file_name).filter(|n| !n.is_empty()).map(Into::into);
-        let (name, no_name) = watched(|| file.or_else(|| self.simple_name(address)));
+        let ((path, name), missed) = watched(|| {
+            let path = self.path_of(address);
+            let file = path.as_deref().map(file_name).filter(|n| !n.is_empty()).map(Into::into);
+            (path, file.or_else(|| self.simple_name(address)))
+        });
         // Path and name of an emitted module are empty literals of the runtime, whose pages heap dumps lack.
         if image.is_some() {
-            no_path.tell();
-            no_name.tell();
+            missed.tell();
         }
         let mut module =
             Module { address, name, path, metadata: None, origin: MetadataOrigin::None, rejected: Vec::new(), missed: Missed::default() };

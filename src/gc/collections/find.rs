@@ -139,9 +139,8 @@ impl<'g> Search<'g> {
     pub(super) fn torn(&self) -> Option<AddrRange> {
         self.image.writable.iter().find_map(|range| {
             let ends = self.gc.memory.stretches(*range).flat_map(|(at, bytes)| [at, at.plus(len64(bytes.len()))]);
-            let torn = |at: &Addr| !at.0.is_multiple_of(PAGE) && *at != range.start && *at != range.end;
-            let page = |at: Addr| AddrRange::new(Addr(at.0 / PAGE * PAGE), Addr(at.0 / PAGE * PAGE).plus(PAGE));
-            ends.filter(torn).map(page).next()
+            let torn = |at: &Addr| *at != range.start && *at != range.end && self.gc.memory.is_torn(*at);
+            ends.filter(torn).map(|at| AddrRange::new(at.align_down(PAGE), at.align_down(PAGE).plus(PAGE))).next()
         })
     }
 

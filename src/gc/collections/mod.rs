@@ -81,7 +81,8 @@ impl Search<'_> {
             .collect()
     }
 
-    /// The settings and the recorded collections, from one pass over the GC's variables, and whether one of them was not found that must be there.
+    /// The settings and the recorded collections, from one pass over the GC's variables, and whether one of them that must be there
+    /// was not found.
     fn records(&self, counts: &[u64], clocks: &[u64]) -> (Option<LastCollection>, Vec<RecordedCollection>, bool) {
         let newest = counts.first().copied().unwrap_or(0);
         let (mut settings, mut recorded) = (Vec::new(), Vec::new());

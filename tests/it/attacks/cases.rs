@@ -177,6 +177,17 @@ fn relocations(dir: &Path, part: u64) -> Vec<u8> {
     target().to_elf_core()
 }
 
+/// `core` with `count` runtimes: each has the headers at `head` and the same data.
+fn runtimes(mut core: Core, count: u64, head: u64, (data, len): (u64, u64)) -> Vec<u8> {
+    let at = |i: u64| 0x10_0000_0000 + i * 0x20_0000;
+    for i in 0..count {
+        core.map(at(i), head, 0x6000, 4);
+        core.map(at(i) + 0x6000, data, len, RW);
+    }
+    core.files((0..count).map(|i| (at(i), at(i) + 0x6000 + len, format!("/{i}/libcoreclr.so"))));
+    core.finish()
+}
+
 fn repeated_memory(_: &Path, part: u64) -> Vec<u8> {
     // The images of sixteen runtimes, whose writable segments are scanned.
     let mut core = Core::of(mapped_again(Path::new(""), 300));
@@ -184,13 +195,7 @@ fn repeated_memory(_: &Path, part: u64) -> Vec<u8> {
     let at = core.append(&vec![0; LEN as usize]);
     let headers = [(1, 4, 0, 0, 0x6000), (1, RW, 0x6000, 0x6000, LEN)];
     let head = core.append(&elf_image(&headers, 0, 0x6000));
-    let base = |i: u64| 0x10_0000_0000 + i * 0x20_0000;
-    for i in 0..1000 / part {
-        core.map(base(i), head, 0x6000, 4);
-        core.map(base(i) + 0x6000, at, LEN, RW);
-    }
-    core.files((0..1000 / part).map(|i| (base(i), base(i) + 0x6000 + LEN, format!("/{i}/libcoreclr.so"))));
-    core.finish()
+    runtimes(core, 1000 / part, head, (at, LEN))
 }
 
 fn sections(dir: &Path, part: u64) -> Vec<u8> {
@@ -319,13 +324,7 @@ fn images(part: u64, len: u64) -> Vec<u8> {
     headers.extend((0..240).map(|_| (1, RW, 0x6000, 0, len)));
     let head = core.append(&elf_image(&headers, 0, 0x6000));
     let data = core.append(&vec![0; DATA as usize]);
-    let at = |i: u64| 0x10_0000_0000 + i * 0x20_0000;
-    for i in 0..2000 / part {
-        core.map(at(i), head, 0x6000, 4);
-        core.map(at(i) + 0x6000, data, DATA, RW);
-    }
-    core.files((0..2000 / part).map(|i| (at(i), at(i) + 0x6000 + DATA, format!("/{i}/libcoreclr.so"))));
-    core.finish()
+    runtimes(core, 2000 / part, head, (data, DATA))
 }
 
 fn chains(part: u64, name: &str) -> Vec<u8> {

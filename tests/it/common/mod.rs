@@ -2,13 +2,14 @@
 
 pub mod commands;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use gcdump::Runtime;
-use gcdump::cli::{self, Exit, Streams};
+use gcdump::cli::{self, Cli, Exit, Streams};
 use gcdump::internals::base::Addr;
 use gcdump::internals::dump::DumpFile;
 use gcdump::internals::gc::Walker;
@@ -33,10 +34,31 @@ impl Ran {
 
 /// Runs `gcdump` with `args`, as if piped.
 pub fn run<S: AsRef<str>>(args: &[S]) -> Ran {
-    let args = std::iter::once("gcdump".into()).chain(args.iter().map(|a| a.as_ref().into()));
+    captured(|streams| cli::run(command_line(args), streams))
+}
+
+fn command_line<S: AsRef<str>>(args: &[S]) -> impl Iterator<Item = OsString> {
+    std::iter::once("gcdump").chain(args.iter().map(AsRef::as_ref)).map(Into::into)
+}
+
+/// What `work` prints, as if piped.
+pub fn captured(work: impl FnOnce(Streams<'_>) -> Exit) -> Ran {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let exit = cli::run(args, Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
+    let exit = work(Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
     Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+/// The parsed command line `args`, to be run more than once.
+pub fn parsed<S: AsRef<str>>(args: &[S]) -> Cli {
+    let mut parsed = None;
+    let ran = captured(|mut streams| match cli::parse(command_line(args), &mut streams) {
+        Ok(cli) => {
+            parsed = Some(cli);
+            Exit::Ok
+        }
+        Err(exit) => exit,
+    });
+    parsed.unwrap_or_else(|| panic!("{:?}: {}", ran.exit, ran.err))
 }
 
 /// Runs a command on a dump and returns its envelope. Local module files are excluded: answers must not depend on this
