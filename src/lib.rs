@@ -82,6 +82,7 @@
 //! | `contract` | the runtime's description of itself: data contract descriptors, overlays |
 //! | `clr` | threads, types, metadata, fields, values, static fields |
 //! | `gc` | heaps, segments, handles, the walk |
+//! | `stack` | managed stacks: code lookup, unwinding, GC info |
 //! | `graph` | algorithms: reachability, shortest paths, dominators |
 //! | `session` | what one holds: dump, runtime, heap, object, value, type |
 //! | [`analysis`] | questions with all their options, one file each; `heap.stat()` and the like are these with their defaults |
@@ -108,6 +109,8 @@ pub mod model;
 #[cfg(feature = "cli")]
 mod output;
 mod session;
+#[allow(dead_code, unused_imports)]
+mod stack;
 
 /// The floors, for the tests and fuzz targets of this repository.
 #[cfg(feature = "internals")]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first. `base` and `model` share the lowest floor.
-const FLOORS: [&[&str]; 11] = [
+const FLOORS: [&[&str]; 12] = [
     &["base", "model"],
     &["graph"],
     &["dump"],
@@ -11,6 +11,7 @@ const FLOORS: [&[&str]; 11] = [
     &["contract"],
     &["clr"],
     &["gc"],
+    &["stack"],
     &["session"],
     &["analysis"],
     &["output"],

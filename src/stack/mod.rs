@@ -1,0 +1,9 @@
+//! Managed stacks: which method an address belongs to, unwinding, the runtime's frames, the references that a frame holds.
+//!
+//! Built for x64 and arm64, little-endian, .NET 8 and later. What is known and how well: `docs/internals/stacks.md`.
+
+mod bytes;
+mod registers;
+
+pub(crate) use bytes::CodeBytes;
+pub(crate) use registers::{RegisterNames, Registers, Saved};

@@ -1,0 +1,98 @@
+//! The registers of a frame, and where the stack keeps those that a callee saved.
+
+use crate::base::{Addr, Arch};
+
+/// Number of registers held for each architecture: more than x64 has.
+const COUNT: usize = 32;
+
+/// A general-purpose register of a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Saved {
+    /// Its value; `None` if nothing tells it.
+    pub(crate) value: Option<u64>,
+    /// The stack slot that it was restored from; `None` if it still is in the thread's register.
+    pub(crate) place: Option<Addr>,
+}
+
+/// The registers of a frame: those of the thread for the innermost one, restored ones for its callers.
+///
+/// Numbers are those of unwind and GC info. x64: rax rcx rdx rbx rsp rbp rsi rdi r8 to r15. arm64: x0 to x28, fp (29), lr (30), sp (31).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Registers {
+    arch: Arch,
+    /// The instruction pointer.
+    pub(crate) ip: Addr,
+    general: [Saved; COUNT],
+}
+
+/// Names of registers by number.
+pub(crate) struct RegisterNames;
+
+const X64: [&str; 16] = ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
+const ARM64: [&str; 32] = [
+    "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19",
+    "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "fp", "lr", "sp",
+];
+
+impl RegisterNames {
+    /// The names of all registers of `arch`, by number; empty for one whose stacks cannot be walked.
+    pub(crate) const fn of(arch: Arch) -> &'static [&'static str] {
+        match arch {
+            Arch::X64 => &X64,
+            Arch::Arm64 => &ARM64,
+            _ => &[],
+        }
+    }
+}
+
+impl Registers {
+    /// Registers without values. `None` for an architecture whose stacks cannot be walked.
+    pub(crate) fn new(arch: Arch) -> Option<Registers> {
+        matches!(arch, Arch::X64 | Arch::Arm64).then_some(Registers { arch, ip: Addr::NULL, general: [Saved::default(); COUNT] })
+    }
+
+    /// The architecture.
+    pub(crate) const fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// Number of the stack pointer.
+    pub(crate) const fn sp_number(&self) -> u8 {
+        match self.arch {
+            Arch::X64 => 4,
+            _ => 31,
+        }
+    }
+
+    /// The stack pointer; `None` if nothing tells it.
+    pub(crate) fn sp(&self) -> Option<Addr> {
+        self.value(self.sp_number()).map(Addr)
+    }
+
+    /// Moves the stack pointer.
+    pub(crate) fn set_sp(&mut self, sp: Addr) {
+        self.set(self.sp_number(), Saved { value: Some(sp.0), place: None });
+    }
+
+    /// Register `number`: its value and place.
+    pub(crate) fn get(&self, number: u8) -> Saved {
+        self.general.get(usize::from(number)).copied().unwrap_or_default()
+    }
+
+    /// The value of register `number`.
+    pub(crate) fn value(&self, number: u8) -> Option<u64> {
+        self.get(number).value
+    }
+
+    /// Sets register `number`; numbers that no register has are ignored.
+    pub(crate) fn set(&mut self, number: u8, saved: Saved) {
+        if let Some(register) = self.general.get_mut(usize::from(number)) {
+            *register = saved;
+        }
+    }
+
+    /// Name of register `number`.
+    pub(crate) fn name(&self, number: u8) -> &'static str {
+        RegisterNames::of(self.arch).get(usize::from(number)).copied().unwrap_or("?")
+    }
+}
