@@ -4,6 +4,8 @@
 
 mod bytes;
 mod registers;
+mod unwind;
 
 pub(crate) use bytes::CodeBytes;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
+pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};
