@@ -11,6 +11,7 @@ const SECTION_WRITABLE: u32 = 0x8000_0000;
 
 /// Indices of the data directories that are read.
 const EXPORTS: u64 = 0;
+pub(super) const EXCEPTIONS: u64 = 3;
 const RELOCATIONS: u64 = 5;
 const CLI: u64 = 14;
 

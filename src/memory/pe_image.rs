@@ -2,7 +2,7 @@
 
 use super::copies::Copies;
 use super::image::{Export, Image, ImageFormat};
-use super::pe::{Directory, PeHeaders};
+use super::pe::{Directory, EXCEPTIONS, PeHeaders};
 use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
 use crate::base::{Addr, AddrRange, len64};
@@ -45,6 +45,16 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
         bias: base.0,
         exports: headers.exports.map(|d| range(d.rva, d.size)),
     })
+}
+
+/// The data directory of `.pdata`, if there is one. Its entry is read by itself: what [`PeHeaders`] lacks, it takes for none.
+pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<AddrRange>, ReadError> {
+    let optional = image.base.plus(le32(memory, image.base.plus(0x3c))?).plus(24);
+    let directories = optional.plus(if le16(memory, optional)? == 0x20b { 112 } else { 96 });
+    let entry = directories.element(EXCEPTIONS, 8);
+    let (rva, size) = (le32(memory, entry)?, le32(memory, entry.plus(4))?);
+    let start = image.base.plus(rva);
+    Ok((rva != 0).then(|| AddrRange::new(start, start.plus(size))))
 }
 
 /// The sections of an image that have names.
