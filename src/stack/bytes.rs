@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::base::Addr;
+use crate::base::{Addr, len64};
 use crate::memory::{Memory, ReadError};
 
 /// Reads code, unwind info and GC info.
@@ -29,6 +29,18 @@ impl CodeBytes {
     /// Fails if neither the dump nor a file has them all.
     pub(crate) fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
         self.memory.bytes(address, len)
+    }
+
+    /// Between 1 and `most` of the bytes at `address`: those that can be had in one piece.
+    ///
+    /// # Errors
+    /// Fails if neither the dump nor a file has the byte at `address`.
+    pub(crate) fn some(&self, address: Addr, most: u64) -> Result<Cow<'_, [u8]>, ReadError> {
+        if let Some(slice) = self.memory.slice(address, most) {
+            return Ok(Cow::Borrowed(slice));
+        }
+        let captured = self.memory.contiguous(address).map_or(0, |piece| len64(piece.len()));
+        self.bytes(address, captured.min(most).max(1))
     }
 
     fn array<const N: usize>(&self, address: Addr) -> Result<[u8; N], ReadError> {

@@ -3,6 +3,8 @@
 //! Built for x64 and arm64, little-endian, .NET 8 and later. What is known and how well: `docs/internals/stacks.md`.
 
 mod bytes;
+pub(crate) mod clauses;
+pub(crate) mod gc_info;
 mod registers;
 
 pub(crate) use bytes::CodeBytes;
