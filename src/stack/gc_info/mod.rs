@@ -255,3 +255,6 @@ fn read_ranges(bits: &mut Bits<'_>, count: u32, code: u32) -> Result<Box<[Range]
     }
     Ok(all.into_boxed_slice())
 }
+
+#[cfg(test)]
+mod tests;
