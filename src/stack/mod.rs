@@ -6,6 +6,8 @@ mod bytes;
 pub(crate) mod clauses;
 pub(crate) mod gc_info;
 mod registers;
+mod unwind;
 
 pub(crate) use bytes::CodeBytes;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
+pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};
