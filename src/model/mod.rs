@@ -22,6 +22,7 @@ mod place;
 mod retained;
 mod root;
 mod segment;
+mod stack;
 mod stat;
 mod statics;
 mod strings;
@@ -73,6 +74,10 @@ pub use retained::{
 };
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
+pub use stack::{
+    CodeKind, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport,
+    ThreadStackModel,
+};
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};
 pub use strings::{StringModel, StringSort, StringTotals, StringsReport};
