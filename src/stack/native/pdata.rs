@@ -25,7 +25,7 @@ pub(super) fn step(bytes: &CodeBytes, base: Addr, table: AddrRange, registers: &
     }
 }
 
-fn read(bytes: &CodeBytes, at: Addr) -> Result<FunctionEntry, UnwindError> {
+pub(super) fn read(bytes: &CodeBytes, at: Addr) -> Result<FunctionEntry, UnwindError> {
     Ok(FunctionEntry { begin: bytes.u32(at)?, end: Some(bytes.u32(at.plus(4))?), unwind: bytes.u32(at.plus(8))? })
 }
 
