@@ -67,7 +67,7 @@ pub use info::{
 pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};
-pub use place::{NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
+pub use place::{CodePlace, NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use retained::{
     BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
     RetainedType, Suspect, SuspectKind, TreeRow,

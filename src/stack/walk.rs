@@ -10,9 +10,9 @@ use rustc_hash::FxHashMap;
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
-use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError};
-use super::{Registers, Saved, StackError, unwind};
-use crate::base::{Addr, AddrRange, Os, PAGE};
+use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, Location, SlotBase};
+use super::{RegisterNames, Registers, Saved, StackError, unwind};
+use crate::base::{Addr, AddrRange, Arch, Os, PAGE};
 use crate::memory::Image;
 
 /// Most frames of a thread.
@@ -418,4 +418,55 @@ impl Walking<'_> {
 
 fn inside(stack: Option<AddrRange>, at: Addr) -> bool {
     stack.is_none_or(|s| s.start <= at && at <= s.end)
+}
+
+impl Lack {
+    /// In words, with the module of the code.
+    pub(crate) fn reason(&self, module: Option<&str>) -> String {
+        let of = |what: &str, e: &StackError| match module {
+            Some(module) => format!("{what} in {module}: {e}"),
+            None => format!("{what}: {e}"),
+        };
+        match self {
+            Lack::Registers => "the registers of the thread are not in the dump".into(),
+            Lack::Unwind(e) => of("code cannot be unwound", e),
+            Lack::Frames(e) => format!("the runtime's frames cannot be followed: {e}"),
+            Lack::GcInfo(e) => of("what a frame holds is not known", e),
+            Lack::Endless => "more frames than are followed".into(),
+        }
+    }
+}
+
+impl Location {
+    /// The stack slot: for a register, where a callee saved it.
+    pub(crate) const fn address(&self) -> Option<Addr> {
+        match self {
+            Location::Register { place, .. } => *place,
+            Location::Stack { address, .. } => *address,
+        }
+    }
+
+    /// As in a disassembly: `[rbp-0x48]`, `rbx`. `frame_register` is the one that slots count from.
+    pub(crate) fn text(&self, arch: Arch, frame_register: Option<u8>) -> String {
+        let names = RegisterNames::of(arch);
+        let name = |number: u8| names.get(usize::from(number)).copied();
+        match self {
+            Location::Register { number, place } => match (name(*number), place) {
+                (Some(name), _) => name.into(),
+                // A slot that a frame of the runtime knows by its address.
+                (None, Some(place)) => format!("[{place}]"),
+                (None, None) => "?".into(),
+            },
+            Location::Stack { base, offset, .. } => {
+                let base = match base {
+                    SlotBase::CallerSp => "caller sp",
+                    SlotBase::Sp if arch == Arch::X64 => "rsp",
+                    SlotBase::Sp => "sp",
+                    SlotBase::FrameRegister => frame_register.and_then(name).unwrap_or("frame"),
+                };
+                let sign = if *offset < 0 { '-' } else { '+' };
+                format!("[{base}{sign}{:#x}]", offset.unsigned_abs())
+            }
+        }
+    }
 }

@@ -14,10 +14,9 @@ use crate::model::{
     CodeKind, FramePart, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport, ThreadStackModel,
 };
 use crate::session::{Error, Heap, Namer, Runtime, ThreadStack};
-use crate::stack::RegisterNames;
 use crate::stack::code::CodeOrigin;
-use crate::stack::gc_info::{FrameSlot, Location, SlotBase};
-use crate::stack::walk::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame};
+use crate::stack::gc_info::FrameSlot;
+use crate::stack::walk::{Frame, Gap, ManagedFrame, Part, RuntimeFrame};
 use merge::merge;
 pub(crate) use merge::{label as frame_label, shown as shown_frames};
 use readable::readable;
@@ -252,7 +251,7 @@ impl<'r> Reporter<'r> {
     }
 
     fn slot(&self, slot: &FrameSlot, frame_register: Option<u8>) -> Option<StackRootModel> {
-        let (address, location) = (slot_address(slot), location(self.runtime, slot, frame_register));
+        let (address, location) = (slot.location.address(), slot.location.text(self.runtime.file().facts.arch, frame_register));
         let Some(value) = slot.value else {
             let what = format!("what the stack holds at {location} is not in the dump");
             self.notes.add(NoteKind::Missing, address, what);
@@ -299,47 +298,6 @@ impl<'r> Reporter<'r> {
     fn gap(&mut self, gap: &Gap) -> StackGap {
         let at = gap.ip.and_then(|ip| self.runtime.stack_walker().ok()?.code().image(ip).ok().flatten());
         let module = at.and_then(|(_, module)| self.namer.names()?.module(module).name.clone());
-        StackGap { from: gap.from, to: gap.to, reason: reason(&gap.lack, module.as_deref()), module }
-    }
-}
-
-/// The stack slot of a reference.
-fn slot_address(slot: &FrameSlot) -> Option<Addr> {
-    match slot.location {
-        Location::Register { place, .. } => place,
-        Location::Stack { address, .. } => address,
-    }
-}
-
-/// Where a reference is, as in a disassembly.
-pub(crate) fn location(runtime: &Runtime, slot: &FrameSlot, frame_register: Option<u8>) -> String {
-    let names = RegisterNames::of(runtime.file().facts.arch);
-    let name = |number: u8| names.get(usize::from(number)).copied().unwrap_or("?");
-    match slot.location {
-        Location::Register { number, .. } => name(number).into(),
-        Location::Stack { base, offset, .. } => {
-            let base = match base {
-                SlotBase::CallerSp => "caller sp",
-                SlotBase::Sp => names.iter().find(|n| **n == "rsp" || **n == "sp").copied().unwrap_or("sp"),
-                SlotBase::FrameRegister => frame_register.map_or("frame", name),
-            };
-            let sign = if offset < 0 { '-' } else { '+' };
-            format!("[{base}{sign}{:#x}]", offset.unsigned_abs())
-        }
-    }
-}
-
-/// Why a part of a stack is not known precisely.
-pub(crate) fn reason(lack: &Lack, module: Option<&str>) -> String {
-    let of = |what: &str, e: &dyn std::fmt::Display| match module {
-        Some(module) => format!("{what} of {module}: {e}"),
-        None => format!("{what}: {e}"),
-    };
-    match lack {
-        Lack::Registers => "the registers of the thread are not in the dump".into(),
-        Lack::Unwind(e) => of("code cannot be unwound", e),
-        Lack::Frames(e) => format!("the frames of the runtime cannot be followed: {e}"),
-        Lack::GcInfo(e) => of("what a frame holds is not known", e),
-        Lack::Endless => "more frames than are followed".into(),
+        StackGap { from: gap.from, to: gap.to, reason: gap.lack.reason(module.as_deref()), module }
     }
 }
