@@ -117,7 +117,7 @@ impl PeHeaders {
     }
 
     /// Reads the headers of an image in `bytes`.
-    pub(super) fn parse(bytes: &[u8]) -> Option<PeHeaders> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<PeHeaders> {
         PeHeaders::read(|at| Some(u16::from_le_bytes(*bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?)))
     }
 

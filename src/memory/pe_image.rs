@@ -117,9 +117,10 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
 }
 
 /// A part of an image that the process cannot have modified.
-pub(super) struct Loaded {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loaded {
     /// Its addresses.
-    pub(super) range: AddrRange,
+    pub(crate) range: AddrRange,
     /// Offset and length of its bytes in the file; zeros follow.
     raw: u32,
     raw_size: u32,
@@ -127,7 +128,7 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// Copies its bytes in `range` into `to`, the zeroed copy of that range.
-    pub(super) fn read(&self, file: &[u8], range: AddrRange, to: &mut [u8]) {
+    pub(crate) fn read(&self, file: &[u8], range: AddrRange, to: &mut [u8]) {
         let count = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let start = self.range.start.max(range.start);
         let skip = start.since(self.range.start);
@@ -143,7 +144,7 @@ impl Loaded {
 impl PeHeaders {
     /// The headers and the sections that the process cannot have modified, at `base`. `None` if sections overlap, which the
     /// loader refuses.
-    pub(super) fn loaded(&self, base: Addr) -> Option<Vec<Loaded>> {
+    pub(crate) fn loaded(&self, base: Addr) -> Option<Vec<Loaded>> {
         let part = |rva: u32, size: u32, raw: u32, raw_size: u32| {
             let start = base.plus(u64::from(rva));
             // Nothing lies behind the end of the image.

@@ -3,10 +3,17 @@
 //! Built for x64 and arm64, little-endian, .NET 8 and later. What is known and how well: `docs/internals/stacks.md`.
 
 mod bytes;
+pub(crate) mod clauses;
+pub(crate) mod code;
+mod error;
+pub(crate) mod frames;
+pub(crate) mod gc_info;
 pub(crate) mod native;
 mod registers;
 mod unwind;
+pub(crate) mod walk;
 
 pub(crate) use bytes::CodeBytes;
+pub(crate) use error::StackError;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
 pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};

@@ -103,6 +103,22 @@ impl Registers {
         }
     }
 
+    /// Number of the frame pointer.
+    pub(crate) const fn fp_number(&self) -> u8 {
+        match self.arch {
+            Arch::X64 => 5,
+            _ => 29,
+        }
+    }
+
+    /// Number of registers.
+    pub(crate) const fn count(&self) -> u8 {
+        match self.arch {
+            Arch::X64 => 16,
+            _ => 32,
+        }
+    }
+
     /// The stack pointer; `None` if nothing tells it.
     pub(crate) fn sp(&self) -> Option<Addr> {
         self.value(self.sp_number()).map(Addr)

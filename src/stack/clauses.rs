@@ -1,0 +1,219 @@
+//! Exception clauses: which of a method's funclets are filters.
+//!
+//! While a handler runs, the frames up to its method have been unwound; while a filter runs, none has. What a frame reports follows.
+
+use crate::base::Addr;
+use crate::memory::ReadError;
+use crate::stack::CodeBytes;
+
+/// Most clauses of a method, and most sections of a header.
+const MAX_CLAUSES: u64 = 1 << 16;
+const MAX_SECTIONS: u32 = 256;
+/// Bit of a clause's flags: it has a filter.
+const FILTER: u32 = 1;
+/// The section of a ReadyToRun image that has the clauses of its methods.
+const EXCEPTION_INFO: u32 = 104;
+/// Sizes of a section's entry in the header and of an entry of that section.
+const SECTION_BYTES: u64 = 12;
+const PAIR_BYTES: u64 = 8;
+
+/// Where the parts of a clause are. Offsets of code in it count from the method's start.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    bytes: u64,
+    flags: u64,
+    handler: u64,
+    filter: u64,
+}
+
+/// In the code header of JIT-ed code.
+const JIT: Layout = Layout { bytes: 32, flags: 0, handler: 12, filter: 24 };
+/// In a ReadyToRun image.
+const READY_TO_RUN: Layout = Layout { bytes: 24, flags: 0, handler: 12, filter: 20 };
+
+/// Exception clauses that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ClauseError {
+    /// They are not in the dump as a whole.
+    #[error("exception clauses: {0}")]
+    Missing(#[from] ReadError),
+    /// More than any method has.
+    #[error("{count} exception clauses at {address} are not possible")]
+    Count {
+        /// Where they are.
+        address: Addr,
+        /// How many there should be.
+        count: u64,
+    },
+}
+
+/// Whether the funclet of JIT-ed code that begins `funclet` bytes behind the method's start is a filter; `None` if no clause names
+/// it. `eh_info` is what the code header points to, 0 if the method has no clauses.
+///
+/// # Errors
+/// Fails if a clause is missing, and if there are more than possible.
+pub(crate) fn jit_filter(bytes: &CodeBytes, eh_info: Addr, funclet: u32) -> Result<Option<bool>, ClauseError> {
+    if eh_info.is_null() {
+        return Ok(None);
+    }
+    let count_at = eh_info.minus(8).ok_or(ReadError { address: eh_info, len: 8 })?;
+    is_filter(bytes, JIT, eh_info.plus(8), bytes.u64(count_at)?, funclet)
+}
+
+/// Whether the funclet of ReadyToRun code that begins `funclet` bytes behind the start of the method at `method_rva` is a filter;
+/// `None` if no clause names it. `header` is the image's ReadyToRun header, `base` what its RVAs count from.
+///
+/// # Errors
+/// Fails if a part is missing, and if there are more clauses than possible.
+pub(crate) fn ready_to_run_filter(
+    bytes: &CodeBytes,
+    header: Addr,
+    base: Addr,
+    method_rva: u32,
+    funclet: u32,
+) -> Result<Option<bool>, ClauseError> {
+    let Some((table, size)) = section(bytes, header)? else { return Ok(None) };
+    let table = base.plus(u64::from(table));
+    let Some((clauses, len)) = clauses_of(bytes, table, u64::from(size) / PAIR_BYTES, method_rva)? else { return Ok(None) };
+    let count = u64::from(len).checked_div(READY_TO_RUN.bytes).unwrap_or(0);
+    is_filter(bytes, READY_TO_RUN, base.plus(u64::from(clauses)), count, funclet)
+}
+
+/// RVA and size of the section with the clauses.
+fn section(bytes: &CodeBytes, header: Addr) -> Result<Option<(u32, u32)>, ReadError> {
+    let count = bytes.u32(header.plus(12))?.min(MAX_SECTIONS);
+    for i in 0..u64::from(count) {
+        let entry = header.plus(16).element(i, SECTION_BYTES);
+        if bytes.u32(entry)? == EXCEPTION_INFO {
+            return Ok(Some((bytes.u32(entry.plus(4))?, bytes.u32(entry.plus(8))?)));
+        }
+    }
+    Ok(None)
+}
+
+/// RVA and length of the clauses of the method at `method`. Each of the `count` pairs has the RVA of a method and of its clauses,
+/// which end where those of the next pair begin; the last pair is only an end.
+fn clauses_of(bytes: &CodeBytes, table: Addr, count: u64, method: u32) -> Result<Option<(u32, u32)>, ReadError> {
+    let Some(last) = count.checked_sub(2) else { return Ok(None) };
+    let pair = |i: u64| table.element(i, PAIR_BYTES);
+    // The steps of the runtime, whose pages a dump has: bisection down to ten pairs, then one after the other.
+    let (mut low, mut high) = (0, last);
+    while high.saturating_sub(low) > 10 {
+        let middle = low.saturating_add(high.saturating_sub(low) / 2);
+        if method < bytes.u32(pair(middle))? {
+            high = middle.saturating_sub(1);
+        } else {
+            low = middle;
+        }
+    }
+    for i in low..=high {
+        if bytes.u32(pair(i))? == method {
+            let (start, end) = (bytes.u32(pair(i).plus(4))?, bytes.u32(pair(i.saturating_add(1)).plus(4))?);
+            return Ok(Some((start, end.saturating_sub(start))));
+        }
+    }
+    Ok(None)
+}
+
+/// What the `count` clauses from `first` on say about the funclet at `funclet`.
+fn is_filter(bytes: &CodeBytes, layout: Layout, first: Addr, count: u64, funclet: u32) -> Result<Option<bool>, ClauseError> {
+    if count > MAX_CLAUSES {
+        return Err(ClauseError::Count { address: first, count });
+    }
+    let mut handler = false;
+    for i in 0..count {
+        let clause = first.element(i, layout.bytes);
+        if bytes.u32(clause.plus(layout.flags))? & FILTER != 0 && bytes.u32(clause.plus(layout.filter))? == funclet {
+            return Ok(Some(true));
+        }
+        handler |= bytes.u32(clause.plus(layout.handler))? == funclet;
+    }
+    Ok(handler.then_some(false))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::base::Shape;
+    use crate::memory::tests::memory_of;
+
+    fn code_bytes(bytes: Vec<u8>, base: u64) -> CodeBytes {
+        let len = bytes.len() as u64;
+        CodeBytes::new(&Arc::new(memory_of(bytes, &[(base, len, 0)], Shape::LE64)))
+    }
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    }
+
+    /// A JIT-ed method's clauses: catch at 100, a filter at 200 with its handler at 300, finally at 400.
+    fn jit(count: u32) -> CodeBytes {
+        let mut out = vec![count, 0, 0x41, 0];
+        out.extend([0, 1, 2, 100, 110, 0, 0x0200_0001, 0]);
+        out.extend([1, 1, 2, 300, 310, 0, 200, 0]);
+        out.extend([2, 1, 2, 400, 410, 0, 100, 0]);
+        code_bytes(words(&out), 0x1000)
+    }
+
+    #[test]
+    fn clauses_of_jitted_code_tell_filters_from_handlers() {
+        let bytes = jit(3);
+        let ask = |funclet| jit_filter(&bytes, Addr(0x1008), funclet);
+        assert_eq!(ask(200), Ok(Some(true)));
+        assert_eq!((ask(100), ask(300), ask(400)), (Ok(Some(false)), Ok(Some(false)), Ok(Some(false))));
+        assert_eq!(ask(0x0200_0001), Ok(None), "a class token is no offset");
+        assert_eq!(jit_filter(&bytes, Addr::NULL, 200), Ok(None));
+        assert!(matches!(jit_filter(&bytes, Addr(4), 200), Err(ClauseError::Missing(_))));
+        assert!(matches!(jit_filter(&jit(4), Addr(0x1008), 500), Err(ClauseError::Missing(e)) if e.address == Addr(0x1070)));
+        assert_eq!(jit_filter(&jit(4), Addr(0x1008), 200), Ok(Some(true)), "what is behind is not needed");
+        let many = u64::from(u32::MAX);
+        assert_eq!(jit_filter(&jit(u32::MAX), Addr(0x1008), 200), Err(ClauseError::Count { address: Addr(0x1010), count: many }));
+    }
+
+    /// An image with `methods` methods of one clause each: method i is at 1000 + 10 i, its filter at i, its handler at 7 i + 1.
+    fn image(methods: u32) -> CodeBytes {
+        let pairs_at = 52;
+        let clauses_at = pairs_at + (methods + 1) * 8;
+        let mut out = vec![0x0052_5452, 0x0001_0010, 0, 3, 100, 9, 9, EXCEPTION_INFO, pairs_at, (methods + 1) * 8, 101, 9, 9];
+        for i in 0..methods {
+            out.extend([1000 + 10 * i, clauses_at + 24 * i]);
+        }
+        out.extend([u32::MAX, clauses_at + 24 * methods]);
+        for i in 0..methods {
+            out.extend([1, 0, 0, 7 * i + 1, 0, i]);
+        }
+        code_bytes(words(&out), 0x4000)
+    }
+
+    #[test]
+    fn clauses_of_images_are_found_by_method() {
+        for methods in [0, 1, 2, 11, 12, 13, 100] {
+            let bytes = image(methods);
+            let ask = |method: u32, funclet| ready_to_run_filter(&bytes, Addr(0x4000), Addr(0x4000), method, funclet);
+            for i in 0..methods {
+                assert_eq!(ask(1000 + 10 * i, i), Ok(Some(true)));
+                assert_eq!(ask(1000 + 10 * i, 7 * i + 1), Ok(Some(false)));
+                assert_eq!(ask(1000 + 10 * i, 50_000), Ok(None));
+                assert_eq!(ask(1001 + 10 * i, i), Ok(None));
+            }
+            assert_eq!(ask(u32::MAX, 0), Ok(None), "the last pair is no method");
+        }
+        let none = code_bytes(words(&[0x0052_5452, 0x0001_0010, 0, 1, 100, 9, 9]), 0x4000);
+        assert_eq!(ready_to_run_filter(&none, Addr(0x4000), Addr(0x4000), 1000, 0), Ok(None));
+        let cut = code_bytes(words(&[0x0052_5452, 0x0001_0010, 0, 2, 100, 9, 9]), 0x4000);
+        assert!(ready_to_run_filter(&cut, Addr(0x4000), Addr(0x4000), 1000, 0).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0u64..300, rva: u32, funclet: u32) {
+            let bytes = code_bytes(bytes, 0x1000);
+            let _ = jit_filter(&bytes, Addr(0x1000 + at), funclet);
+            let _ = ready_to_run_filter(&bytes, Addr(0x1000 + at), Addr(0x1000), rva, funclet);
+        }
+    }
+}

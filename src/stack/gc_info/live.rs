@@ -1,0 +1,182 @@
+//! Which of the tracked slots live at an offset.
+
+use super::bits::Bits;
+use super::{GcInfo, GcInfoError};
+use crate::base::len64;
+use crate::stack::CodeBytes;
+
+/// Units of code inside ranges that are described together.
+const CHUNK: u32 = 64;
+/// Most changes within a chunk: a thousand slots that change with every byte.
+const MAX_CHANGES: u32 = 1 << 16;
+/// Most chunks without a change in a row: 256 kB of code.
+const MAX_UNCHANGED: u64 = 1 << 12;
+
+/// A place of which GC info says what lives there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Point {
+    /// The safe point of this index.
+    Safe(u64),
+    /// So many units of ranges before it.
+    Range(u32),
+}
+
+impl GcInfo {
+    /// The safe point whose stored value is `offset`.
+    pub(super) fn safe_point(&self, offset: Option<u32>) -> Option<Point> {
+        let index = self.safe_points.binary_search(&offset?).ok()?;
+        Some(Point::Safe(len64(index)))
+    }
+
+    /// The place of `offset`, in units, inside ranges.
+    pub(super) fn range(&self, offset: Option<u32>) -> Option<Point> {
+        let offset = offset?;
+        let range = self.ranges.get(self.ranges.partition_point(|r| r.end <= offset))?;
+        offset.checked_sub(range.start).map(|skip| Point::Range(range.before.saturating_add(skip)))
+    }
+
+    /// Whether there are ranges.
+    pub(super) fn has_ranges(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// The indices of the tracked slots that live at `point`, ascending.
+    pub(super) fn live(&self, bytes: &CodeBytes, point: Point) -> Result<Vec<usize>, GcInfoError> {
+        let mut bits = Bits::new(bytes, self.start);
+        bits.seek(self.live);
+        let (points, tracked) = (len64(self.safe_points.len()), len64(self.slots.tracked().len()));
+        // Width of the offsets in the table of safe points, if there is one.
+        let width = match points {
+            0 => None,
+            _ if bits.bit()? => Some(bits.unsigned(3)?.saturating_add(1)),
+            _ => None,
+        };
+        match (point, width) {
+            (Point::Safe(index), None) => {
+                skip(&mut bits, index, tracked);
+                one_each(&mut bits, tracked)
+            }
+            (Point::Safe(index), Some(width)) => {
+                let (table, width) = (bits.position(), pointer_width(&bits, width)?);
+                skip(&mut bits, index, u64::from(width));
+                let offset = bits.read(width)?;
+                bits.seek(table);
+                skip(&mut bits, points, u64::from(width));
+                behind(&mut bits, offset);
+                either(&mut bits, tracked)
+            }
+            (Point::Range(at), None) => {
+                skip(&mut bits, points, tracked);
+                self.live_in_chunks(&mut bits, at, tracked)
+            }
+            // How long that part is, nothing says, and no compiler writes it: the runtime would go wrong as well.
+            (Point::Range(_), Some(_)) => Err(bits.bad("ranges behind a table of safe points")),
+        }
+    }
+
+    /// What lives after `at` units of ranges.
+    fn live_in_chunks(&self, bits: &mut Bits<'_>, at: u32, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
+        let total = self.ranges.last().map_or(0, |r| r.before.saturating_add(r.end.saturating_sub(r.start)));
+        let width = bits.unsigned(3)?;
+        if width == 0 {
+            return Ok(Vec::new());
+        }
+        let (table, width) = (bits.position(), pointer_width(bits, width)?);
+        let wanted = u64::from(at / CHUNK);
+        let Some((chunk, pointer)) = last_described(bits, table, width, wanted)? else { return Ok(Vec::new()) };
+        bits.seek(table);
+        skip(bits, u64::from(total.div_ceil(CHUNK)), u64::from(width));
+        behind(bits, pointer.saturating_sub(1));
+        let candidates = either(bits, tracked)?;
+        let mut ends = Vec::with_capacity(candidates.len());
+        for _ in &candidates {
+            ends.push(bits.bit()?);
+        }
+        let mut live = Vec::new();
+        let mut changes = 0u32;
+        for (slot, mut lives) in candidates.into_iter().zip(ends) {
+            // In a chunk before the wanted one, its end counts, and nothing changes behind it.
+            while chunk == wanted && bits.bit()? {
+                lives ^= bits.read(6)? > at % CHUNK;
+                changes = changes.saturating_add(1);
+                if changes > MAX_CHANGES {
+                    return Err(bits.bad("more changes than a chunk of code can have"));
+                }
+            }
+            if lives {
+                live.push(slot);
+            }
+        }
+        Ok(live)
+    }
+}
+
+/// The last chunk up to `wanted` that has a description, and the pointer to it.
+fn last_described(bits: &mut Bits<'_>, table: u64, width: u32, wanted: u64) -> Result<Option<(u64, u32)>, GcInfoError> {
+    let last = wanted.saturating_sub(MAX_UNCHANGED);
+    for chunk in (last..=wanted).rev() {
+        bits.seek(table);
+        skip(bits, chunk, u64::from(width));
+        match bits.read(width)? {
+            0 => {}
+            pointer => return Ok(Some((chunk, pointer))),
+        }
+    }
+    if last > 0 { Err(bits.bad("nothing changes over 256 kB of code")) } else { Ok(None) }
+}
+
+/// Moves over `count` elements of `size` bits.
+fn skip(bits: &mut Bits<'_>, count: u64, size: u64) {
+    bits.seek(bits.position().saturating_add(count.saturating_mul(size)));
+}
+
+/// Moves to the next byte, and `offset` bits behind it.
+fn behind(bits: &mut Bits<'_>, offset: u32) {
+    bits.seek(bits.position().saturating_add(7) & !7);
+    skip(bits, u64::from(offset), 1);
+}
+
+/// The width of pointers, if it is possible.
+fn pointer_width(bits: &Bits<'_>, width: u32) -> Result<u32, GcInfoError> {
+    if width > u32::BITS { Err(bits.bad("pointers of more than 32 bits")) } else { Ok(width) }
+}
+
+/// Slots as one bit each, or as runs, with a bit in front that says which.
+fn either(bits: &mut Bits<'_>, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
+    if bits.bit()? { runs(bits, tracked) } else { one_each(bits, tracked) }
+}
+
+/// Slots as one bit each.
+fn one_each(bits: &mut Bits<'_>, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
+    let mut live = Vec::new();
+    let (mut slot, mut left) = (0usize, tracked);
+    while left > 0 {
+        let count = left.min(32);
+        let group = bits.read(u32::try_from(count).unwrap_or(32))?;
+        live.extend((0..32).filter(|bit| group >> bit & 1 == 1).map(|bit| slot.saturating_add(bit)));
+        slot = slot.saturating_add(32);
+        left = left.saturating_sub(count);
+    }
+    Ok(live)
+}
+
+/// Slots as lengths of runs: dead ones, live ones, dead ones …
+fn runs(bits: &mut Bits<'_>, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
+    let (dead_base, live_base) = if bits.bit()? { (2, 4) } else { (4, 2) };
+    let mut live = Vec::new();
+    // Only the first run may be empty.
+    let mut slot = u64::from(bits.unsigned(dead_base)?);
+    let mut lives = true;
+    while slot < tracked {
+        let run = u64::from(bits.unsigned(if lives { live_base } else { dead_base })?).saturating_add(1);
+        let end = slot.saturating_add(run);
+        if end > tracked {
+            break;
+        }
+        if lives {
+            live.extend((slot..end).filter_map(|slot| usize::try_from(slot).ok()));
+        }
+        (slot, lives) = (end, !lives);
+    }
+    if slot == tracked { Ok(live) } else { Err(bits.bad("runs of more slots than there are")) }
+}

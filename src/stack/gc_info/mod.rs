@@ -1,0 +1,260 @@
+//! GC info: where a method keeps references, and at which of its instructions they live.
+//!
+//! A stream of bits behind the method's unwind info or in its code header, written by the compiler. Versions 2 (.NET 8), 3 (.NET 9)
+//! and 4 (.NET 10) are read. It has no stored length and may run into a page that the dump lacks, so it is read as it is consumed:
+//! what describes the method when the info is [decoded](GcInfo::decode), what lives at an offset with each [question](GcInfo::roots).
+//!
+//! In the stream follow each other: header; safe points, the offsets behind calls where something lives; ranges, in which every
+//! instruction is one; slots; for each safe point and for each 64 bytes inside ranges which of the slots live there.
+//!
+//! x64 is measured against the runtime's own answers. What is written about arm64 follows the public sources only.
+
+mod bits;
+mod header;
+mod live;
+mod roots;
+mod slots;
+
+pub(crate) use header::{GenericContextKind, Header};
+pub(crate) use roots::{FrameKind, FrameSlot, FrameState, Location};
+pub(crate) use slots::SlotBase;
+
+use bits::Bits;
+use slots::Slots;
+
+use crate::base::{Addr, Arch};
+use crate::memory::ReadError;
+use crate::stack::CodeBytes;
+
+/// GC info that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum GcInfoError {
+    /// It is not in the dump as a whole.
+    #[error("GC info: {0}")]
+    Missing(#[from] ReadError),
+    /// A version that is not known.
+    #[error("GC info of version {version} is not known")]
+    Version {
+        /// The version.
+        version: u32,
+    },
+    /// An architecture whose stacks are not walked.
+    #[error("GC info of {arch} is not known")]
+    Arch {
+        /// The architecture.
+        arch: Arch,
+    },
+    /// An instruction that is not of the method.
+    #[error("offset {offset} is not in a method of {code_length} bytes")]
+    Outside {
+        /// Distance from the method's start in bytes.
+        offset: u32,
+        /// The length of the method's code in bytes.
+        code_length: u32,
+    },
+    /// It is no GC info, or of another version.
+    #[error("the GC info at {address} is invalid at bit {bit}: {what}")]
+    Malformed {
+        /// Where the info begins.
+        address: Addr,
+        /// Distance in bits.
+        bit: u64,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+/// How numbers are written: what differs between versions and machines.
+#[derive(Clone, Copy, Debug)]
+struct Encoding {
+    version: u32,
+    arch: Arch,
+    /// Number of registers.
+    register_count: u32,
+    /// The usual frame register: 0 in the stream.
+    frame_register: u8,
+    /// Bits of a group for the frame register, and for the number of safe points and of registers.
+    stack_base: u32,
+    safe_points: u32,
+    registers: u32,
+    /// Bytes for each unit of the code length.
+    instruction: u32,
+    /// Bytes for each unit of an offset.
+    unit: u32,
+}
+
+impl Encoding {
+    fn new(version: u32, arch: Arch) -> Result<Encoding, GcInfoError> {
+        if !(2..=4).contains(&version) {
+            return Err(GcInfoError::Version { version });
+        }
+        match arch {
+            Arch::X64 => Ok(Encoding {
+                version,
+                arch,
+                register_count: 16,
+                frame_register: 5,
+                stack_base: 3,
+                safe_points: 2,
+                registers: 2,
+                instruction: 1,
+                unit: 1,
+            }),
+            Arch::Arm64 => Ok(Encoding {
+                version,
+                arch,
+                register_count: 32,
+                frame_register: 29,
+                stack_base: 2,
+                safe_points: 3,
+                registers: 3,
+                instruction: 4,
+                unit: if version >= 4 { 4 } else { 1 },
+            }),
+            _ => Err(GcInfoError::Arch { arch }),
+        }
+    }
+
+    fn is_arm64(&self) -> bool {
+        self.arch == Arch::Arm64
+    }
+
+    /// Version 4 leaves it out: only hijacking of older runtimes needs it.
+    const fn has_return_kind(&self) -> bool {
+        self.version < 4
+    }
+
+    const fn has_psp_sym(&self) -> bool {
+        self.version < 4
+    }
+
+    /// Whether a leaf may stand at a safe point.
+    const fn leaves_at_safe_points(&self) -> bool {
+        self.version >= 3
+    }
+
+    /// What stands among the safe points for a call that returns to `offset`, in units.
+    fn safe_point(&self, offset: u32) -> Option<u32> {
+        match self.version {
+            4.. if !offset.is_multiple_of(self.unit) => None,
+            4.. => offset.checked_div(self.unit),
+            _ => offset.checked_sub(1),
+        }
+    }
+
+    /// The place in ranges that describes a call that returns to `offset`, in units.
+    fn in_range(&self, offset: u32) -> Option<u32> {
+        match self.version {
+            4.. => offset.checked_div(self.unit),
+            _ => offset.checked_sub(1),
+        }
+    }
+
+    fn register(&self, number: u32) -> Option<u8> {
+        u8::try_from(number).ok().filter(|_| number < self.register_count)
+    }
+}
+
+/// A stretch of code in which every instruction is a safe point. In units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    start: u32,
+    end: u32,
+    /// Lengths of the ranges before this one.
+    before: u32,
+}
+
+/// The GC info of a method.
+#[derive(Clone, Debug)]
+pub(crate) struct GcInfo {
+    start: Addr,
+    encoding: Encoding,
+    header: Header,
+    /// Ascending, in units, as stored: return addresses from version 4 on, one less before.
+    safe_points: Box<[u32]>,
+    /// Ascending, apart.
+    ranges: Box<[Range]>,
+    slots: Slots,
+    /// Position of what says which slots live, in bits.
+    live: u64,
+}
+
+impl GcInfo {
+    /// Decodes the GC info at `at`, all but what lives where.
+    ///
+    /// # Errors
+    /// Fails if the version or architecture is not known, if bytes are missing, and if the info contradicts itself.
+    pub(crate) fn decode(bytes: &CodeBytes, at: Addr, version: u32, arch: Arch) -> Result<GcInfo, GcInfoError> {
+        let encoding = Encoding::new(version, arch)?;
+        let mut bits = Bits::new(bytes, at);
+        let (header, counts) = header::header(&mut bits, &encoding)?;
+        let code = header.code_length.checked_div(encoding.unit).unwrap_or(0);
+        let safe_points = read_safe_points(&mut bits, counts.safe_points, code)?;
+        let ranges = read_ranges(&mut bits, counts.ranges, code)?;
+        let slots = Slots::read(&mut bits, &encoding, header.frame_register.is_some())?;
+        Ok(GcInfo { start: at, encoding, header, safe_points, ranges, slots, live: bits.position() })
+    }
+
+    /// The length of the method's code in bytes, funclets included. Nothing behind it is read.
+    ///
+    /// # Errors
+    /// Fails if the version or architecture is not known, and if bytes are missing.
+    pub(crate) fn code_length(bytes: &CodeBytes, at: Addr, version: u32, arch: Arch) -> Result<u32, GcInfoError> {
+        let encoding = Encoding::new(version, arch)?;
+        header::code_length(&mut Bits::new(bytes, at), &encoding)
+    }
+
+    /// What it says about the method as a whole.
+    pub(crate) const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The number of slots: what one question costs at most, in steps.
+    pub(crate) fn slot_count(&self) -> usize {
+        self.slots.tracked().len().saturating_add(self.slots.untracked().len())
+    }
+}
+
+/// The least number of bits for every number below `n`.
+fn bits_below(n: u32) -> u32 {
+    n.checked_sub(1).map_or(0, |last| u32::BITS.saturating_sub(last.leading_zeros()))
+}
+
+/// Reads `count` safe points of a method of `code` units.
+fn read_safe_points(bits: &mut Bits<'_>, count: u32, code: u32) -> Result<Box<[u32]>, GcInfoError> {
+    if count > code {
+        return Err(bits.bad("more safe points than code"));
+    }
+    let width = bits_below(code);
+    let mut all: Vec<u32> = Vec::new();
+    for _ in 0..count {
+        let offset = bits.read(width)?;
+        if offset >= code || all.last().is_some_and(|last| *last >= offset) {
+            return Err(bits.bad("safe points do not ascend within the code"));
+        }
+        all.push(offset);
+    }
+    Ok(all.into_boxed_slice())
+}
+
+/// Reads `count` ranges of a method of `code` units.
+fn read_ranges(bits: &mut Bits<'_>, count: u32, code: u32) -> Result<Box<[Range]>, GcInfoError> {
+    if count > code {
+        return Err(bits.bad("more ranges than code"));
+    }
+    let mut all = Vec::new();
+    let (mut end, mut before) = (0u32, 0u32);
+    for _ in 0..count {
+        let start = end.saturating_add(bits.unsigned(6)?);
+        end = start.saturating_add(bits.unsigned(6)?).saturating_add(1);
+        if end > code {
+            return Err(bits.bad("a range ends behind the code"));
+        }
+        all.push(Range { start, end, before });
+        before = before.saturating_add(end.saturating_sub(start));
+    }
+    Ok(all.into_boxed_slice())
+}
+
+#[cfg(test)]
+mod tests;

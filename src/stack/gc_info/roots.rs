@@ -1,0 +1,180 @@
+//! The references that a frame holds.
+
+use super::live::Point;
+use super::slots::{Place, Slot, SlotBase};
+use super::{Encoding, GcInfo, GcInfoError};
+use crate::base::{Addr, Os};
+use crate::stack::{CodeBytes, Registers, Saved};
+
+/// How a frame was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// The registers come straight from the thread, or from a resumable frame of the runtime: it would go on right there.
+    Leaf,
+    /// The instruction pointer is a return address.
+    Return,
+    /// It threw or faulted, and will not go on at its instruction pointer.
+    Exception,
+}
+
+/// A frame whose references are asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameState<'a> {
+    /// Distance of the instruction pointer from the method's start in bytes, also inside funclets.
+    pub(crate) offset: u32,
+    /// How it was left.
+    pub(crate) kind: FrameKind,
+    /// Its registers.
+    pub(crate) registers: &'a Registers,
+    /// The stack pointer of its caller.
+    pub(crate) caller_sp: Addr,
+    /// The system, which decides what registers calls preserve.
+    pub(crate) os: Os,
+    /// Whether slots count that live everywhere: not in a filter funclet, since the rest of the method reports them.
+    pub(crate) untracked: bool,
+}
+
+/// Where a frame holds a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// In a register.
+    Register {
+        /// Its number.
+        number: u8,
+        /// The stack slot where a callee saved it; `None` if it still is in the thread's register.
+        place: Option<Addr>,
+    },
+    /// On the stack.
+    Stack {
+        /// The address; `None` if nothing tells the register that the offset counts from.
+        address: Option<Addr>,
+        /// What the offset counts from.
+        base: SlotBase,
+        /// Distance in bytes.
+        offset: i32,
+    },
+}
+
+/// A reference that a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameSlot {
+    /// Where.
+    pub(crate) location: Location,
+    /// The reference, never 0. `None` is unknown: for a register, that nothing tells it, for a stack slot, that it has no known
+    /// address or that the dump lacks it.
+    pub(crate) value: Option<u64>,
+    /// Whether it may point into an object, or to no object at all.
+    pub(crate) interior: bool,
+    /// Whether it keeps the object from being moved.
+    pub(crate) pinned: bool,
+}
+
+/// What of a method's slots is to be reported.
+struct Reported {
+    /// Where tracked slots are looked up; `None`: none lives.
+    point: Option<Point>,
+    /// Whether registers and stack slots count that a call may overwrite.
+    scratch: bool,
+}
+
+impl GcInfo {
+    /// The slots of `frame` that hold references. Those that hold null are left out.
+    ///
+    /// # Errors
+    /// Fails if the offset is not in the method, and if the part that says what lives there is missing or invalid. Values that
+    /// cannot be read are no error.
+    pub(crate) fn roots(&self, bytes: &CodeBytes, frame: &FrameState<'_>) -> Result<Vec<FrameSlot>, GcInfoError> {
+        let (offset, code_length) = (frame.offset, self.header.code_length);
+        if offset > code_length {
+            return Err(GcInfoError::Outside { offset, code_length });
+        }
+        let Some(reported) = self.reported(offset, frame.kind) else { return Ok(Vec::new()) };
+        let mut roots = Vec::new();
+        let mut add = |slot: &Slot, scratch: bool| {
+            if scratch || !self.is_scratch(slot, frame) {
+                roots.extend(self.read(slot, bytes, frame));
+            }
+        };
+        if let Some(point) = reported.point {
+            let tracked = self.slots.tracked();
+            self.live(bytes, point)?.into_iter().filter_map(|i| tracked.get(i)).for_each(|slot| add(slot, reported.scratch));
+        }
+        if frame.untracked {
+            self.slots.untracked().iter().for_each(|slot| add(slot, true));
+        }
+        Ok(roots)
+    }
+
+    /// What counts in a frame; `None`: nothing at all, not even untracked slots.
+    fn reported(&self, offset: u32, kind: FrameKind) -> Option<Reported> {
+        let scratch = kind == FrameKind::Leaf;
+        let nothing_tracked = Some(Reported { point: None, scratch });
+        if self.slots.tracked().is_empty() {
+            return nothing_tracked;
+        }
+        let encoding = &self.encoding;
+        let here = offset.checked_div(encoding.unit);
+        let safe_point = || self.safe_point(encoding.safe_point(offset));
+        let point = match kind {
+            FrameKind::Leaf if encoding.leaves_at_safe_points() => self.range(here).or_else(safe_point),
+            FrameKind::Leaf | FrameKind::Exception => self.range(here),
+            FrameKind::Return => safe_point().or_else(|| self.range(encoding.in_range(offset))),
+        };
+        match point {
+            Some(point) => Some(Reported { point: Some(point), scratch }),
+            // Whatever has ranges has one for each place where a collection may find it.
+            None if self.has_ranges() => None,
+            None => nothing_tracked,
+        }
+    }
+
+    /// Whether calls may overwrite `slot`, so that nothing is kept in it across one.
+    fn is_scratch(&self, slot: &Slot, frame: &FrameState<'_>) -> bool {
+        match slot.place {
+            Place::Register(number) => self.encoding.is_scratch(number, frame.os),
+            Place::Stack { base, offset } => {
+                let end = frame.registers.sp().map(|sp| sp.plus(u64::from(self.header.outgoing_area)));
+                self.address(base, offset, frame).zip(end).is_some_and(|(address, end)| address < end)
+            }
+        }
+    }
+
+    /// The address of a stack slot.
+    fn address(&self, base: SlotBase, offset: i32, frame: &FrameState<'_>) -> Option<Addr> {
+        let base = match base {
+            SlotBase::CallerSp => frame.caller_sp,
+            SlotBase::Sp => frame.registers.sp()?,
+            SlotBase::FrameRegister => Addr(frame.registers.value(self.header.frame_register?)?),
+        };
+        base.0.checked_add_signed(i64::from(offset)).map(Addr)
+    }
+
+    /// What `slot` holds, unless it is null.
+    fn read(&self, slot: &Slot, bytes: &CodeBytes, frame: &FrameState<'_>) -> Option<FrameSlot> {
+        let (location, value) = match slot.place {
+            Place::Register(number) => {
+                let Saved { value, place } = frame.registers.get(number);
+                (Location::Register { number, place }, value)
+            }
+            Place::Stack { base, offset } => {
+                let address = self.address(base, offset, frame);
+                (Location::Stack { address, base, offset }, address.and_then(|a| bytes.memory().u64(a).ok()))
+            }
+        };
+        (value != Some(0)).then_some(FrameSlot { location, value, interior: slot.interior, pinned: slot.pinned })
+    }
+}
+
+impl Encoding {
+    /// Whether calls may overwrite register `number`.
+    fn is_scratch(&self, number: u8, os: Os) -> bool {
+        match number {
+            _ if self.is_arm64() => number <= 17 || number >= 29,
+            // rbx, rbp, r12 to r15.
+            3 | 5 | 12..=15 => false,
+            // rsi, rdi.
+            6 | 7 => os != Os::Windows,
+            _ => true,
+        }
+    }
+}
