@@ -8,4 +8,6 @@ pub(crate) mod gc_info;
 mod registers;
 
 pub(crate) use bytes::CodeBytes;
+#[cfg(feature = "internals")]
+pub use gc_info::try_gc_info;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
