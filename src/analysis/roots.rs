@@ -70,7 +70,9 @@ impl Tally {
 pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let roots = notes.take(Roots::collect(heap, &namer, &query.options));
-    notes.extend(&roots.stack_notes);
+    if let Some(of_stacks) = roots.stack_notes(query.options.stacks) {
+        notes.extend(of_stacks);
+    }
     let report = report(&roots, heap.gc(), &namer, query);
     namer.note(&notes);
     Ok(notes.finish(report))
@@ -98,7 +100,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
     let mut report = RootsReport {
         total: len64(picked.len()),
         counts: counts.collect(),
-        coverage: roots.coverage.clone(),
+        coverage: roots.coverage(options.stacks),
         roots: None,
         types: None,
         stacks: options.stacks,

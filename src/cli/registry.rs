@@ -5,7 +5,7 @@ use clap::{Args, Command as Clap};
 use super::args::Config;
 use super::cmd::{
     bridge, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, near, object, objects, objsize, oom, path, place,
-    retained, roots, segments, simulate, stat, statics, strings, threads, track, trim, types, unreachable, verify, whatif,
+    retained, roots, segments, simulate, stacks, stat, statics, strings, threads, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 
@@ -36,6 +36,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<simulate::Simulate>(),
     entry::<bridge::Bridge>(),
     entry::<threads::Threads>(),
+    entry::<stacks::Stacks>(),
     entry::<exceptions::Exceptions>(),
     entry::<diff::Diff>(),
     entry::<track::Track>(),

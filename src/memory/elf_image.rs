@@ -23,6 +23,7 @@ const MAX_SYMBOLS: u64 = 1 << 20;
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_NOTE: u32 = 4;
+const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const PF_R: u32 = 4;
@@ -132,6 +133,15 @@ pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
         out.push(Section { name: "bss".into(), range: AddrRange::new(file_end, end) });
     }
     out
+}
+
+/// The segment of `.eh_frame_hdr`, if there is one.
+pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<AddrRange>, ReadError> {
+    let found = segments(memory, image.base)?.into_iter().find(|s| s.kind == PT_GNU_EH_FRAME);
+    Ok(found.map(|s| {
+        let start = Addr(image.bias.wrapping_add(s.vaddr));
+        AddrRange::new(start, start.plus(s.mem_size))
+    }))
 }
 
 /// Tells `nearest` every exported symbol. Returns whether a part of them is not in the dump.

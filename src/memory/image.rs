@@ -4,7 +4,7 @@
 //! createdump keeps exactly the pages that the DAC's own lookup of two exports touched, so the hash lookup works where a
 //! linear scan of the symbol table fails (measured, 9.0.5 to 10.0.14).
 
-use super::{Memory, elf_image, pe_image};
+use super::{Memory, ReadError, elf_image, pe_image};
 use crate::base::{Addr, AddrRange};
 
 /// Container format of an image.
@@ -62,6 +62,18 @@ impl Image {
         match self.format {
             ImageFormat::Elf => elf_image::export(self, memory, name),
             ImageFormat::Pe => pe_image::export(self, memory, name),
+        }
+    }
+
+    /// Where the table is that leads to the unwind information of its native code: `.eh_frame_hdr` (ELF), `.pdata` (PE). `None` if it
+    /// has none.
+    ///
+    /// # Errors
+    /// Fails if a part of its headers is absent.
+    pub(crate) fn unwind_table(&self, memory: &Memory) -> Result<Option<AddrRange>, ReadError> {
+        match self.format {
+            ImageFormat::Elf => elf_image::unwind_table(self, memory),
+            ImageFormat::Pe => pe_image::unwind_table(self, memory),
         }
     }
 }

@@ -28,6 +28,7 @@ pub use files::FileSearch;
 pub(crate) use files::{Filled, fill_module, hex};
 pub use image::{Export, Image, ImageFormat};
 pub(crate) use pe::PeHeaders;
+pub(crate) use pe_image::Loaded;
 pub use record::Recorder;
 pub use symbols::{NearestExport, Section};
 pub(crate) use window::Window;

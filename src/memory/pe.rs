@@ -11,6 +11,7 @@ const SECTION_WRITABLE: u32 = 0x8000_0000;
 
 /// Indices of the data directories that are read.
 const EXPORTS: u64 = 0;
+pub(super) const EXCEPTIONS: u64 = 3;
 const RELOCATIONS: u64 = 5;
 const CLI: u64 = 14;
 
@@ -116,7 +117,7 @@ impl PeHeaders {
     }
 
     /// Reads the headers of an image in `bytes`.
-    pub(super) fn parse(bytes: &[u8]) -> Option<PeHeaders> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<PeHeaders> {
         PeHeaders::read(|at| Some(u16::from_le_bytes(*bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?)))
     }
 

@@ -2,7 +2,7 @@
 
 use super::copies::Copies;
 use super::image::{Export, Image, ImageFormat};
-use super::pe::{Directory, PeHeaders};
+use super::pe::{Directory, EXCEPTIONS, PeHeaders};
 use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
 use crate::base::{Addr, AddrRange, len64};
@@ -45,6 +45,16 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
         bias: base.0,
         exports: headers.exports.map(|d| range(d.rva, d.size)),
     })
+}
+
+/// The data directory of `.pdata`, if there is one. Its entry is read by itself: what [`PeHeaders`] lacks, it takes for none.
+pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<AddrRange>, ReadError> {
+    let optional = image.base.plus(le32(memory, image.base.plus(0x3c))?).plus(24);
+    let directories = optional.plus(if le16(memory, optional)? == 0x20b { 112 } else { 96 });
+    let entry = directories.element(EXCEPTIONS, 8);
+    let (rva, size) = (le32(memory, entry)?, le32(memory, entry.plus(4))?);
+    let start = image.base.plus(rva);
+    Ok((rva != 0).then(|| AddrRange::new(start, start.plus(size))))
 }
 
 /// The sections of an image that have names.
@@ -107,9 +117,10 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
 }
 
 /// A part of an image that the process cannot have modified.
-pub(super) struct Loaded {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loaded {
     /// Its addresses.
-    pub(super) range: AddrRange,
+    pub(crate) range: AddrRange,
     /// Offset and length of its bytes in the file; zeros follow.
     raw: u32,
     raw_size: u32,
@@ -117,7 +128,7 @@ pub(super) struct Loaded {
 
 impl Loaded {
     /// Copies its bytes in `range` into `to`, the zeroed copy of that range.
-    pub(super) fn read(&self, file: &[u8], range: AddrRange, to: &mut [u8]) {
+    pub(crate) fn read(&self, file: &[u8], range: AddrRange, to: &mut [u8]) {
         let count = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let start = self.range.start.max(range.start);
         let skip = start.since(self.range.start);
@@ -133,7 +144,7 @@ impl Loaded {
 impl PeHeaders {
     /// The headers and the sections that the process cannot have modified, at `base`. `None` if sections overlap, which the
     /// loader refuses.
-    pub(super) fn loaded(&self, base: Addr) -> Option<Vec<Loaded>> {
+    pub(crate) fn loaded(&self, base: Addr) -> Option<Vec<Loaded>> {
         let part = |rva: u32, size: u32, raw: u32, raw_size: u32| {
             let start = base.plus(u64::from(rva));
             // Nothing lies behind the end of the image.

@@ -3,6 +3,7 @@ use serde::Serialize;
 use super::handle::HandleKind;
 use super::object_list::ObjectBrief;
 use super::segment::Generation;
+use super::stack::CodeKind;
 use super::walk::GapKind;
 use crate::base::{Addr, AddrRange, named_enum};
 
@@ -43,6 +44,8 @@ named_enum! {
         Class = "class",
         /// A `Module` of the runtime.
         RuntimeModule = "runtime-module",
+        /// Managed code.
+        Code = "code",
         /// A module's image.
         Module = "module",
         /// The stack of a thread.
@@ -131,6 +134,26 @@ pub struct WhereReport {
     pub symbol: Option<String>,
     /// Offset of the address from that export, in bytes.
     pub symbol_offset: Option<u64>,
+    /// The method, for managed code.
+    pub code: Option<CodePlace>,
+}
+
+/// Managed code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct CodePlace {
+    /// The method: `Lab.Program.Main(System.String[])`; `null` if unknown.
+    pub method: Option<String>,
+    /// Address of the `MethodDesc`.
+    pub method_desc: Addr,
+    /// File name of the declaring module.
+    pub module: Option<String>,
+    /// Start of the method's code.
+    pub start: Addr,
+    /// What made the code.
+    pub code: CodeKind,
+    /// Whether the address is in a catch, finally, fault or filter block.
+    pub funclet: bool,
 }
 
 /// A location in the heap.

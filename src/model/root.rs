@@ -25,9 +25,9 @@ named_enum! {
         ThreadStatic = "thread-static",
         /// Memory outside of the heap that the runtime registered as holding references (.NET 11). Not read: only whether there is any.
         ExternalMemory = "external-memory",
-        /// A word on a thread stack that points to an object; may be stale.
+        /// A reference on a thread stack; where frames are not known, a word that points to an object, which may be stale.
         Stack = "stack",
-        /// A thread register that points to an object; may be stale.
+        /// A reference in a thread's register; where frames are not known, a value that points to an object, which may be stale.
         Register = "register",
         /// A weak handle: not a root, listed on request only.
         WeakHandle = "weak-handle" | "weak",
@@ -72,12 +72,14 @@ named_enum! {
 }
 
 named_enum! {
-    /// Which values of stacks and registers count as roots. Exact roots (handles, statics, finalization queues) come first
-    /// everywhere: a stack value counts only for what no exact root holds, since a stale one must not mask the real holder.
+    /// Which values of stacks and registers count as roots. Exact roots come first everywhere: a value that
+    /// may be stale counts only for what no exact root holds, since it must not mask the real holder.
     #[derive(Default)]
     pub enum Stacks {
-        /// Every value that points to an object; some may be stale.
+        /// What frames hold, as the methods' GC info tells. Where that is not known, values that point to an object.
         #[default]
+        Precise = "precise",
+        /// Every value that points to an object; some may be stale.
         Conservative = "conservative" | "fallback" | "all",
         /// None.
         None = "none",

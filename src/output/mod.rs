@@ -77,4 +77,8 @@ impl<R: Report> Whole for Printed<'_, R> {
     fn graph(&self) -> Option<Graph<'_>> {
         self.answer.data.graph()
     }
+
+    fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
+        self.answer.data.folded()
+    }
 }

@@ -15,6 +15,11 @@ pub trait Report: Serialize {
     fn graph(&self) -> Option<Graph<'_>> {
         None
     }
+
+    /// The stacks of the answer, each once with its number of threads; frames from the outermost.
+    fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
+        None
+    }
 }
 
 /// A section of an answer.

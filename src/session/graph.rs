@@ -138,7 +138,7 @@ impl HeapGraph {
             return Err(MemoryLimit { objects: index.len(), needed, allowed }.into());
         }
         let namer = heap.namer();
-        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, ..RootOptions::default() }));
+        let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, any_stacks: true, ..RootOptions::default() }));
         let extra = extra(heap, &namer, index, &roots);
         let walked = heap.walker().walk_once(heap.progress(), || Builder {
             index,

@@ -14,7 +14,7 @@ use crate::model::{CoverageKind, RootCoverageModel, RootKind, RootModel, Stacks}
 enum Class {
     /// Keeps its object alive for certain.
     Exact,
-    /// A value of a stack or register, maybe a stale one.
+    /// A word of a stack or register, maybe a stale one.
     Conservative,
     /// Keeps nothing alive.
     Weak,
@@ -28,10 +28,13 @@ impl Class {
 impl Root {
     /// Whether it keeps its object alive.
     pub fn counts(&self, stacks: Stacks) -> bool {
-        match self.class() {
-            Class::Exact => true,
-            Class::Conservative => stacks == Stacks::Conservative,
-            Class::Weak => false,
+        let scanned = self.flags.has(RootFlags::SCANNED);
+        match stacks {
+            _ if self.class() == Class::Weak => false,
+            _ if !self.kind.is_of_stacks() => true,
+            Stacks::Precise => !scanned,
+            Stacks::Conservative => scanned,
+            Stacks::None => false,
         }
     }
 
@@ -89,7 +92,7 @@ impl HeapGraph {
     /// Where dominance starts: the objects of exact roots, and those of stack values that nothing else holds; ascending. Frozen
     /// objects live whoever holds them, so nothing retains them: they are starts as well.
     pub fn starts(&self, stacks: Stacks) -> Vec<ObjectId> {
-        let mut starts = self.rooted(Stacks::None);
+        let mut starts = self.rooted_by(|r| r.counts(stacks) && r.class() == Class::Exact);
         starts.extend(&self.frozen);
         if stacks != Stacks::None {
             let reached = self.edges.reachable(starts.iter().copied());
@@ -113,16 +116,12 @@ impl HeapGraph {
 
     /// How completely the dump shows each kind of root. Kinds that `stacks` leaves out are unavailable.
     pub fn coverage(&self, stacks: Stacks) -> Vec<RootCoverageModel> {
-        let mut coverage = self.roots.coverage.clone();
-        for c in coverage.iter_mut().filter(|c| stacks == Stacks::None && c.kind.is_of_stacks()) {
-            (c.coverage, c.reason) = (CoverageKind::Unavailable, Some("left out by --stacks none".into()));
-        }
-        coverage
+        self.roots.coverage(stacks)
     }
 
     /// What could not be read of the roots that only some answers use: stacks, where these count.
     pub(crate) fn root_notes(&self, stacks: Stacks) -> Option<&Notes> {
-        (stacks != Stacks::None).then_some(&self.roots.stack_notes)
+        self.roots.stack_notes(stacks)
     }
 
     /// The roots of an object, for display, at most `most`: exact and named ones first.
@@ -136,7 +135,7 @@ impl HeapGraph {
     /// The rooted objects, each with what says most about its roots: see [`Roots::group`](super::roots::Roots::group).
     pub fn root_groups(&self) -> FxHashMap<ObjectId, String> {
         let mut best: FxHashMap<ObjectId, &Root> = FxHashMap::default();
-        for root in self.roots.roots.iter().filter(|r| r.class() != Class::Weak) {
+        for root in self.roots.roots.iter().filter(|r| r.counts(Stacks::default())) {
             let Some(id) = self.index.id_of(root.object) else { continue };
             let known = best.entry(id).or_insert(root);
             if root.rank() < known.rank() {

@@ -16,6 +16,7 @@ use crate::contract::{ContractError, Description, Descriptor};
 use crate::dump::DumpFile;
 use crate::gc::{Collections, Gc};
 use crate::memory::{FileSearch, Memory};
+use crate::stack::walk::StackWalker;
 
 type Bound<T> = OnceLock<Result<T, ContractError>>;
 /// The names of types, with what they lack because of the descriptor.
@@ -30,6 +31,7 @@ struct Inner {
     names: OnceLock<Named>,
     heap: Bound<Arc<Parts>>,
     readers: Bound<Readers>,
+    stacks: Bound<StackWalker>,
 }
 
 /// A .NET runtime in the dumped process.
@@ -41,8 +43,8 @@ pub struct Runtime {
 impl Runtime {
     pub(super) fn new(process: Arc<Process>, description: Description) -> Runtime {
         let (gc, threads, heap) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (names, readers) = (OnceLock::new(), OnceLock::new());
-        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, heap, readers }) }
+        let (names, readers, stacks) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Runtime { inner: Arc::new(Inner { process, description, gc, threads, names, heap, readers, stacks }) }
     }
 
     /// What is known about the runtime: version, module, where its layouts come from, the descriptor.
@@ -193,6 +195,14 @@ impl Runtime {
     /// [`ContractError`] if the descriptor lacks the layouts of types and fields.
     pub(super) fn readers(&self) -> Result<&Readers, ContractError> {
         bound(&self.inner.readers, || Readers::bind(self))
+    }
+
+    /// The walker of stacks, bound once.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the runtime does not describe its code or its frames.
+    pub(crate) fn stack_walker(&self) -> Result<&StackWalker, ContractError> {
+        bound(&self.inner.stacks, || self.bind_stack_walker())
     }
 
     /// The GC heap.

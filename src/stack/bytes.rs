@@ -1,21 +1,57 @@
-//! Code and what describes it: the memory of the process, with pages of module files where the dump lacks them.
+//! Code and what describes it: the memory of the process, with bytes of module files where the dump lacks them.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::cell::Cell;
+use std::sync::{Arc, OnceLock};
 
-use crate::base::{Addr, len64};
+use crate::base::missed::{missed, tried};
+use crate::base::{Addr, PAGE, len64};
+use crate::clr::loader::Loader;
+use crate::clr::modules::{ImageFile, Modules};
 use crate::memory::{Memory, ReadError};
+
+thread_local! {
+    /// Reads that the work of this thread may still take; `None` where they are not counted.
+    static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+}
 
 /// Reads code, unwind info and GC info.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeBytes {
     memory: Arc<Memory>,
+    files: Option<Arc<Files>>,
+}
+
+/// The files of the modules, opened when the dump lacks a byte for the first time.
+#[derive(Debug)]
+struct Files {
+    modules: Modules,
+    loader: Loader,
+    /// Sorted by address.
+    open: OnceLock<Vec<ImageFile>>,
+}
+
+impl Files {
+    fn at(&self, address: Addr) -> Option<&ImageFile> {
+        let open = self.open.get_or_init(|| {
+            let mut open: Vec<ImageFile> = tried(|| self.loader.modules().into_iter().filter_map(|m| self.modules.image_file(m)).collect());
+            open.sort_by_key(|f| f.range.start);
+            open
+        });
+        let last = open.partition_point(|f| f.range.start <= address).checked_sub(1)?;
+        open.get(last).filter(|f| f.range.contains(address))
+    }
 }
 
 impl CodeBytes {
     /// The memory of the process alone.
     pub(crate) fn new(memory: &Arc<Memory>) -> CodeBytes {
-        CodeBytes { memory: Arc::clone(memory) }
+        CodeBytes { memory: Arc::clone(memory), files: None }
+    }
+
+    /// The memory of the process, and the files of the modules that `loader` lists.
+    pub(crate) fn with_files(memory: &Arc<Memory>, modules: Modules, loader: Loader) -> CodeBytes {
+        CodeBytes { memory: Arc::clone(memory), files: Some(Arc::new(Files { modules, loader, open: OnceLock::new() })) }
     }
 
     /// The memory of the process.
@@ -23,12 +59,55 @@ impl CodeBytes {
         &self.memory
     }
 
+    /// What `f` returns, which takes at most `reads` reads: those beyond fail. Lists and tables of a forged dump may lead anywhere,
+    /// for as long as they like.
+    pub(crate) fn bounded<T>(reads: u64, f: impl FnOnce() -> T) -> T {
+        let before = LEFT.replace(Some(reads));
+        let value = f();
+        LEFT.set(before);
+        value
+    }
+
+    /// Whether all reads are taken, so that the latest failure says nothing about the dump.
+    pub(crate) fn exhausted() -> bool {
+        LEFT.get() == Some(0)
+    }
+
     /// The `len` bytes at `address`.
     ///
     /// # Errors
-    /// Fails if neither the dump nor a file has them all.
+    /// Fails if neither the dump nor a file has them all, or if no read is [left](CodeBytes::bounded).
     pub(crate) fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
-        self.memory.bytes(address, len)
+        if let Some(left) = LEFT.get() {
+            LEFT.set(Some(left.saturating_sub(1)));
+            if left == 0 {
+                return Err(ReadError { address, len });
+            }
+        }
+        let Some(files) = &self.files else { return self.memory.bytes(address, len) };
+        tried(|| self.memory.bytes(address, len)).or_else(|e| match self.pieced(files, address, len) {
+            Some(bytes) => Ok(Cow::Owned(bytes)),
+            None => {
+                missed(e.address, e.len);
+                Err(e)
+            }
+        })
+    }
+
+    /// Bytes of which files have a part: page by page from the dump or else from a file.
+    fn pieced(&self, files: &Files, address: Addr, len: u64) -> Option<Vec<u8>> {
+        let end = Addr(address.0.checked_add(len)?);
+        files.at(address).or_else(|| files.at(end))?;
+        let (mut out, mut at) = (Vec::new(), address);
+        while at < end {
+            let next = at.align_down(PAGE).plus(PAGE).min(end);
+            let mut page = vec![0; usize::try_from(next.since(at)?).ok()?];
+            let read = tried(|| self.memory.read(at, &mut page)).is_ok() || files.at(at)?.read(at, &mut page);
+            read.then_some(())?;
+            out.append(&mut page);
+            at = next;
+        }
+        Some(out)
     }
 
     /// Between 1 and `most` of the bytes at `address`: those that can be had in one piece.
@@ -39,8 +118,10 @@ impl CodeBytes {
         if let Some(slice) = self.memory.slice(address, most) {
             return Ok(Cow::Borrowed(slice));
         }
-        let captured = self.memory.contiguous(address).map_or(0, |piece| len64(piece.len()));
-        self.bytes(address, captured.min(most).max(1))
+        // What the dump has of them, or else the rest of the page in the file.
+        let page = address.align_down(PAGE).plus(PAGE).since(address).unwrap_or(1);
+        let captured = self.memory.contiguous(address).map_or(page, |piece| len64(piece.len()));
+        self.bytes(address, captured.min(most).max(1)).or_else(|_| self.bytes(address, 1))
     }
 
     fn array<const N: usize>(&self, address: Addr) -> Result<[u8; N], ReadError> {

@@ -4,10 +4,18 @@
 
 mod bytes;
 pub(crate) mod clauses;
+pub(crate) mod code;
+mod error;
+pub(crate) mod frames;
 pub(crate) mod gc_info;
+pub(crate) mod native;
 mod registers;
+mod unwind;
+pub(crate) mod walk;
 
 pub(crate) use bytes::CodeBytes;
+pub(crate) use error::StackError;
 #[cfg(feature = "internals")]
 pub use gc_info::try_gc_info;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
+pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};

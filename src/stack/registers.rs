@@ -1,6 +1,6 @@
 //! The registers of a frame, and where the stack keeps those that a callee saved.
 
-use crate::base::{Addr, Arch};
+use crate::base::{Addr, Arch, Os};
 
 /// Number of registers held for each architecture: more than x64 has.
 const COUNT: usize = 32;
@@ -20,10 +20,19 @@ pub(crate) struct Saved {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registers {
     arch: Arch,
+    /// Bit for each register that a callee preserves.
+    preserved: u32,
     /// The instruction pointer.
     pub(crate) ip: Addr,
     general: [Saved; COUNT],
 }
+
+/// What both calling conventions of x64 preserve: rbx, rbp, r12 to r15.
+const X64_PRESERVED: u32 = 0xf028;
+/// What only Windows adds: rsi, rdi.
+const X64_WINDOWS_PRESERVED: u32 = 0x00c0;
+/// x19 to x28, fp.
+const ARM64_PRESERVED: u32 = 0x3ff8_0000;
 
 /// Names of registers by number.
 pub(crate) struct RegisterNames;
@@ -48,7 +57,37 @@ impl RegisterNames {
 impl Registers {
     /// Registers without values. `None` for an architecture whose stacks cannot be walked.
     pub(crate) fn new(arch: Arch) -> Option<Registers> {
-        matches!(arch, Arch::X64 | Arch::Arm64).then_some(Registers { arch, ip: Addr::NULL, general: [Saved::default(); COUNT] })
+        let preserved = match arch {
+            Arch::X64 => X64_PRESERVED,
+            Arch::Arm64 => ARM64_PRESERVED,
+            _ => return None,
+        };
+        Some(Registers { arch, preserved, ip: Addr::NULL, general: [Saved::default(); COUNT] })
+    }
+
+    /// The same in a process on `os`: on Windows, callees preserve rsi and rdi as well.
+    #[must_use]
+    pub(crate) fn on(mut self, os: Os) -> Registers {
+        if (self.arch, os) == (Arch::X64, Os::Windows) {
+            self.preserved |= X64_WINDOWS_PRESERVED;
+        }
+        self
+    }
+
+    /// Whether a callee leaves register `number` as it was.
+    pub(crate) const fn preserves(&self, number: u8) -> bool {
+        number < 32 && self.preserved >> number & 1 == 1
+    }
+
+    /// The registers that a callee leaves as they were; others, stack pointer included, are unknown.
+    pub(crate) fn preserved(&self) -> Registers {
+        let mut kept = self.clone();
+        for (number, register) in (0u8..).zip(&mut kept.general) {
+            if !self.preserves(number) {
+                *register = Saved::default();
+            }
+        }
+        kept
     }
 
     /// The architecture.
@@ -61,6 +100,22 @@ impl Registers {
         match self.arch {
             Arch::X64 => 4,
             _ => 31,
+        }
+    }
+
+    /// Number of the frame pointer.
+    pub(crate) const fn fp_number(&self) -> u8 {
+        match self.arch {
+            Arch::X64 => 5,
+            _ => 29,
+        }
+    }
+
+    /// Number of registers.
+    pub(crate) const fn count(&self) -> u8 {
+        match self.arch {
+            Arch::X64 => 16,
+            _ => 32,
         }
     }
 

@@ -1,5 +1,6 @@
 //! `where` and `near`: what is at an address, and around it.
 
+mod code;
 mod heap;
 mod images;
 mod near;
@@ -54,6 +55,7 @@ impl Finder<'_> {
             section: None,
             symbol: None,
             symbol_offset: None,
+            code: None,
         };
         // Most specific first: structures of the GC are inside larger blocks of its memory, those of the runtime in plain memory.
         let find = [
@@ -68,6 +70,7 @@ impl Finder<'_> {
             Self::runtime_module,
             Self::stack,
             Self::static_field,
+            Self::code,
             Self::module,
             Self::memory,
         ];

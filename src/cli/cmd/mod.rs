@@ -20,6 +20,7 @@ pub(super) mod retained;
 pub(super) mod roots;
 pub(super) mod segments;
 pub(super) mod simulate;
+pub(super) mod stacks;
 pub(super) mod stat;
 pub(super) mod statics;
 pub(super) mod strings;

@@ -11,7 +11,7 @@ use crate::analysis::place;
 use crate::base::{Addr, Answer};
 use crate::model::{PlaceKind, WhereReport};
 
-/// What is at an address: object, static field, handle, thread, method table, structure of the GC, module and section, stack.
+/// What is at an address: object, static field, handle, thread, method, method table, structure of the GC, module and section, stack.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Where {
     /// The address.
@@ -25,7 +25,7 @@ pub(in crate::cli) struct Where {
 impl Command for Where {
     const NAME: &'static str = "where";
     const GROUP: Group = Group::Objects;
-    const SOS: &'static [&'static str] = &["gcwhere"];
+    const SOS: &'static [&'static str] = &["gcwhere", "ip2md"];
     const EXAMPLES: &'static [Example] =
         &[example("where ADDR DUMP", "object, handle, static field, structure, stack or module at an address")];
     type Report = WhereReport;

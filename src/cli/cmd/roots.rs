@@ -62,7 +62,7 @@ impl Command for Roots {
         if stacks == Stacks::None && self.kinds.iter().any(|k| k.is_of_stacks()) {
             return Err(UsageError("--stacks none leaves out the kinds stack and register".into()).into());
         }
-        let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak, stacks };
+        let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak, stacks, any_stacks: false };
         Ok(roots(&at.heap()?, &RootsQuery { options, types: self.types.clone(), stat: self.stat, top: at.rows(self.top) })?)
     }
 

@@ -15,11 +15,11 @@ use super::loader::Loader;
 use super::metadata::{Metadata, RowCounts, Source};
 use super::pe;
 use crate::base::missed::{Missed, tried, watched};
-use crate::base::{Addr, Limits, Os, file_name};
+use crate::base::{Addr, AddrRange, Limits, Os, file_name, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::dump::Bytes;
-use crate::memory::{FileSearch, Memory};
+use crate::memory::{FileSearch, Loaded, Memory, PeHeaders};
 use net8::Net8;
 use net9::Net9;
 
@@ -125,6 +125,25 @@ impl Module {
 struct LoadedImage {
     base: Addr,
     size: Option<u32>,
+}
+
+/// The file of a module, laid out as in memory.
+#[derive(Clone, Debug)]
+pub(crate) struct ImageFile {
+    /// The image in memory.
+    pub(crate) range: AddrRange,
+    /// Parts that the process cannot have modified.
+    parts: Vec<Loaded>,
+    bytes: Arc<Bytes>,
+}
+
+impl ImageFile {
+    /// Copies the bytes at `address` into `to`. Whether the file has them all.
+    pub(crate) fn read(&self, address: Addr, to: &mut [u8]) -> bool {
+        let range = AddrRange::new(address, address.plus(len64(to.len())));
+        let around = self.parts.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end);
+        around.map(|part| part.read(&self.bytes, range, to)).is_some()
+    }
 }
 
 /// Location of the metadata saved for debuggers of emitted modules.
@@ -233,6 +252,12 @@ impl Modules {
     /// Whether the metadata of the module at `address` is in the dump. Does not count as use.
     pub fn has_image(&self, address: Addr) -> bool {
         self.reader.get(address).origin == MetadataOrigin::Image
+    }
+
+    /// The file of the module at `address`, as it lies in memory: parts that the process cannot have modified. `None` if no file
+    /// is known to be the one that the process had loaded, nor given as such.
+    pub(crate) fn image_file(&self, address: Addr) -> Option<ImageFile> {
+        self.reader.image_file(address)
     }
 
     /// Start of the module's image in memory.
@@ -352,12 +377,31 @@ impl Reader {
         Metadata::open(Source::Memory { memory: Arc::clone(&self.memory), base: base.plus(place.offset), len: place.len }).ok()
     }
 
-    fn search_files(&self, module: &mut Module, image: Option<LoadedImage>) {
-        let Some(search) = &self.search else { return };
+    /// Files that may be the module's, best first.
+    fn candidates(&self, module: &Module) -> Vec<PathBuf> {
         // Single-file programs record the assembly name but no path.
         let by_name = || module.name.as_ref().map(|n| if n.ends_with(".dll") { n.clone() } else { format!("{n}.dll") });
-        let Some(recorded) = module.path.clone().or_else(by_name) else { return };
-        for path in search.candidates(&recorded, self.os) {
+        let recorded = module.path.clone().or_else(by_name);
+        self.search.as_ref().zip(recorded).map_or_else(Vec::new, |(search, recorded)| search.candidates(&recorded, self.os))
+    }
+
+    fn image_file(&self, address: Addr) -> Option<ImageFile> {
+        let image = self.image_of(address)?;
+        let module = self.get(address);
+        let usable = |path: &PathBuf| match tried(|| self.try_file(address, Some(image), path)) {
+            Ok((_, proof)) => proof == Proof::Proven || self.search.as_ref().is_some_and(|s| is_given(s, path)),
+            Err(_) => false,
+        };
+        let path = self.candidates(&module).into_iter().find(usable)?;
+        let bytes = Bytes::map_path(&path).ok()?;
+        let headers = PeHeaders::parse(&bytes)?;
+        let range = AddrRange::new(image.base, image.base.plus(u64::from(headers.size_of_image)));
+        Some(ImageFile { range, parts: headers.loaded(image.base)?, bytes: Arc::new(bytes) })
+    }
+
+    fn search_files(&self, module: &mut Module, image: Option<LoadedImage>) {
+        let Some(search) = &self.search else { return };
+        for path in self.candidates(module) {
             let given = is_given(search, &path);
             match self.try_file(module.address, image, &path) {
                 Ok((metadata, proof)) if proof == Proof::Proven || given => {

@@ -62,6 +62,8 @@ formats! {
     Csv = csv,
     /// Graphviz graph, for commands that produce one.
     Dot = dot,
+    /// Folded stacks for flame graphs, for commands that list stacks.
+    Folded = folded,
 }
 
 /// Destination and state of an answer being printed.
@@ -183,4 +185,7 @@ pub trait Whole {
 
     /// The answer as a graph, if it is one.
     fn graph(&self) -> Option<Graph<'_>>;
+
+    /// Its stacks, if it lists any: see [`Report::folded`](crate::output::Report::folded).
+    fn folded(&self) -> Option<Vec<(Vec<String>, u64)>>;
 }

@@ -17,6 +17,7 @@ mod place;
 mod retained;
 mod roots;
 mod segments;
+mod stacks;
 mod stat;
 mod statics;
 mod strings;

@@ -6,10 +6,11 @@ mod statics;
 use rustc_hash::FxHashMap;
 
 use super::{Heap, Namer, Runtime};
-use crate::base::{Addr, Answer, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type};
+use crate::base::{Addr, Answer, Arch, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootCoverageModel, RootFlag, RootKind, Stacks};
+use crate::stack::gc_info::Location;
 
 /// Properties of a root.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,8 @@ impl RootFlags {
     pub const REF_COUNTED: RootFlags = RootFlags(8);
     /// A word that points to an object; may be stale.
     pub const CONSERVATIVE: RootFlags = RootFlags(16);
+    /// Found by scanning stacks as a whole: a root with `--stacks conservative` only. Has no name.
+    pub(crate) const SCANNED: RootFlags = RootFlags(32);
 
     const NAMES: [(RootFlags, RootFlag); 5] = [
         (RootFlags::PINNED, RootFlag::Pinned),
@@ -40,6 +43,11 @@ impl RootFlags {
     /// The union.
     pub const fn with(self, other: RootFlags) -> RootFlags {
         RootFlags(self.0 | other.0)
+    }
+
+    /// These without those of `other`.
+    const fn without(self, other: RootFlags) -> RootFlags {
+        RootFlags(self.0 & !other.0)
     }
 
     /// Whether all flags of `other` are set.
@@ -59,6 +67,11 @@ index_type! {
 }
 
 index_type! {
+    /// A frame of [`Roots::frames`].
+    pub struct FrameIndex;
+}
+
+index_type! {
     /// A static field of [`Roots::names`].
     pub struct StaticIndex;
 }
@@ -70,6 +83,8 @@ pub enum Origin {
     Handle(HandleKind),
     /// The finalization queue.
     Finalizer(FinalizerState),
+    /// A reference of a frame.
+    Slot(FrameIndex, Location),
     /// A stack word.
     Stack(ThreadIndex),
     /// A register.
@@ -106,21 +121,47 @@ pub struct RootThread {
     pub os_id: Option<u64>,
 }
 
+/// A frame with roots.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootFrame {
+    /// Its thread.
+    pub thread: ThreadIndex,
+    /// Its method, or the type of a frame of the runtime.
+    pub method: String,
+    /// Number of the register that its slots count from.
+    pub register: Option<u8>,
+}
+
+/// How completely the roots on stacks and in registers are known.
+#[derive(Clone, Debug, Default)]
+pub struct StackRoots {
+    /// By kind.
+    pub coverage: Vec<RootCoverageModel>,
+    /// Notes of the answers that count them.
+    pub notes: Notes,
+}
+
 /// The roots of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
     /// Ordered by kind, then by table, queue, thread and address. Weak ones only on request.
     pub roots: Vec<Root>,
-    /// Coverage of each requested kind.
-    pub coverage: Vec<RootCoverageModel>,
+    /// Coverage of each requested kind that is not of stacks: see [`Roots::coverage`].
+    exact: Vec<RootCoverageModel>,
     /// Dependent handles: primary and secondary object, both non-null. Edges, not roots.
     pub dependents: Vec<(Addr, Addr)>,
     /// The threads.
     pub threads: IndexVec<ThreadIndex, RootThread>,
     /// Names of static fields.
     pub names: IndexVec<StaticIndex, String>,
-    /// What the scan of stacks and registers could not read: notes of the answers that count them as roots.
-    pub stack_notes: Notes,
+    /// Frames with roots.
+    pub frames: IndexVec<FrameIndex, RootFrame>,
+    /// What frames hold.
+    framed: StackRoots,
+    /// What a scan of whole stacks finds.
+    scanned: StackRoots,
+    /// Processor architecture, for names of registers.
+    arch: Option<Arch>,
 }
 
 /// Kinds of roots to collect.
@@ -132,12 +173,14 @@ pub struct RootOptions {
     pub weak: bool,
     /// Which stack and register values.
     pub stacks: Stacks,
+    /// Collect the values for every choice of `stacks`, to choose later.
+    pub any_stacks: bool,
 }
 
 impl RootOptions {
     /// Whether roots of this kind are wanted.
     pub fn wants(&self, kind: RootKind) -> bool {
-        if kind.is_of_stacks() && self.stacks == Stacks::None {
+        if kind.is_of_stacks() && self.stacks == Stacks::None && !self.any_stacks {
             return false;
         }
         let weak = kind == RootKind::WeakHandle;
@@ -159,6 +202,11 @@ impl Roots {
             Origin::Handle(kind) => format!("{kind} handle"),
             Origin::Finalizer(FinalizerState::Critical) => "finalizer queue, critical, ready".into(),
             Origin::Finalizer(state) => format!("finalizer queue, {state}"),
+            Origin::Slot(at, location) => {
+                let Some(frame) = self.frames.get(at) else { return "a frame".into() };
+                let place = location.text(self.arch.unwrap_or(Arch::X64), frame.register);
+                format!("{} {} {place}", frame.method, self.thread(frame.thread, false))
+            }
             Origin::Stack(t) => match root.address {
                 Some(at) => format!("stack of {} at {at}", self.thread(t, true)),
                 None => format!("stack of {}", self.thread(t, true)),
@@ -175,6 +223,14 @@ impl Roots {
     pub fn group(&self, root: &Root) -> String {
         let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
+            Origin::Slot(at, _) if root.kind == RootKind::Stack => match self.frames.get(at) {
+                Some(frame) => format!("stack of {}", self.thread(frame.thread, false)),
+                None => "a stack".into(),
+            },
+            Origin::Slot(at, _) => match self.frames.get(at) {
+                Some(frame) => format!("registers of {}", self.thread(frame.thread, false)),
+                None => "registers".into(),
+            },
             Origin::Stack(t) => format!("stack of {}", self.thread(t, false)),
             Origin::Register(t, _) => format!("registers of {}", self.thread(t, false)),
             Origin::Static(i, Some(_)) => format!("{} of a thread", name(i)),
@@ -184,6 +240,9 @@ impl Roots {
 
     /// The thread of the root.
     pub fn thread_of(&self, root: &Root) -> Option<RootThread> {
+        if let Origin::Slot(at, _) = root.origin {
+            return self.threads.get(self.frames.get(at)?.thread).copied();
+        }
         let (Origin::Stack(t) | Origin::Register(t, _) | Origin::Exception(t) | Origin::LastThrown(t) | Origin::Static(_, Some(t))) =
             root.origin
         else {
@@ -203,12 +262,38 @@ impl Roots {
     }
 
     fn cover(&mut self, kind: RootKind, coverage: CoverageKind, reason: Option<String>) {
-        self.coverage.push(RootCoverageModel { kind, coverage, reason });
+        self.exact.push(RootCoverageModel { kind, coverage, reason });
+    }
+
+    /// How completely the dump shows each requested kind. Kinds that `stacks` leaves out are unavailable.
+    pub fn coverage(&self, stacks: Stacks) -> Vec<RootCoverageModel> {
+        let order = |kind: RootKind| RootKind::ALL.iter().position(|k| *k == kind);
+        let mut all = self.exact.clone();
+        match stacks {
+            Stacks::Precise => all.extend(self.framed.coverage.iter().cloned()),
+            Stacks::Conservative => all.extend(self.scanned.coverage.iter().cloned()),
+            Stacks::None => all.extend(self.framed.coverage.iter().map(|c| RootCoverageModel {
+                kind: c.kind,
+                coverage: CoverageKind::Unavailable,
+                reason: Some("left out by --stacks none".into()),
+            })),
+        }
+        all.sort_by_key(|c| order(c.kind));
+        all
+    }
+
+    /// What could not be read of the roots on stacks, for answers that count them.
+    pub fn stack_notes(&self, stacks: Stacks) -> Option<&Notes> {
+        match stacks {
+            Stacks::Precise => Some(&self.framed.notes),
+            Stacks::Conservative => Some(&self.scanned.notes),
+            Stacks::None => None,
+        }
     }
 }
 
 impl Roots {
-    /// Collects the roots of `heap`. What is lost of stacks is in [`Roots::stack_notes`], not in the answer's notes.
+    /// Collects the roots of `heap`. What is lost of stacks is in [`Roots::stack_notes`](Roots::stack_notes), not in the answer's notes.
     pub(crate) fn collect(heap: &Heap, namer: &Namer, options: &RootOptions) -> Answer<Roots> {
         let notes = Collector::new();
         let roots = collect(heap, namer, options, &notes);
@@ -227,6 +312,7 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     let list = threads.clone().map_or(&[][..], Vec::as_slice);
     let mut roots = Roots {
         threads: list.iter().map(|t| RootThread { managed_id: t.id, os_id: t.os_id.filter(|id| *id != 0) }).collect(),
+        arch: Some(runtime.file().facts.arch),
         ..Roots::default()
     };
     handle_roots(runtime, gc, (list, options), notes, &mut roots);
@@ -251,9 +337,7 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
         external_memory(runtime, notes, &mut roots);
     }
     if options.needs_index() {
-        let of_stacks = Collector::new();
-        stacks::stack_roots(heap, list, options, &of_stacks, &mut roots);
-        roots.stack_notes = of_stacks.into_notes();
+        on_stacks(heap, namer, list, options, &mut roots);
     }
     let limits = runtime.limits();
     if roots.roots.len() > limits.roots {
@@ -262,8 +346,31 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     }
     let order = |kind: RootKind| RootKind::ALL.iter().position(|k| *k == kind);
     roots.roots.sort_by_key(|r| order(r.kind));
-    roots.coverage.sort_by_key(|c| order(c.kind));
+    roots.exact.sort_by_key(|c| order(c.kind));
     roots
+}
+
+/// Adds the roots on stacks and in registers.
+fn on_stacks(heap: &Heap, namer: &Namer, threads: &[Thread], options: &RootOptions, roots: &mut Roots) {
+    if options.any_stacks || options.stacks == Stacks::Precise {
+        roots.framed = match stacks::frame_roots(heap, namer, threads, options, roots) {
+            Ok(framed) => framed,
+            Err(e) => {
+                // Words that point to objects are all that is left.
+                let first = roots.roots.len();
+                let mut scanned = stacks::scanned_roots(heap, threads, options, roots);
+                roots.roots.iter_mut().skip(first).for_each(|r| r.flags = r.flags.without(RootFlags::SCANNED));
+                for c in &mut scanned.coverage {
+                    let why = c.reason.take().map_or_else(String::new, |r| format!("; {r}"));
+                    c.reason = Some(format!("what frames hold is not known: {e}{why}"));
+                }
+                scanned
+            }
+        };
+    }
+    if options.any_stacks || options.stacks == Stacks::Conservative {
+        roots.scanned = stacks::scanned_roots(heap, threads, options, roots);
+    }
 }
 
 /// Covers memory outside of the heap that holds references, where the runtime can have any (contract `ExternalMemoryHandles`:

@@ -1,23 +1,250 @@
-//! The conservative stack scan: every stack word and register that points to an object counts as a root.
+//! Roots on stacks and in registers: what frames hold, as the GC info of their methods tells; and, where that is not known or not
+//! wanted, every word that points to an object.
 //!
-//! Source: `docs/internals/gc-structures.md#conservative-stack-scan`. It finds everything a suspended thread holds on its
-//! stack or in its registers, but also stale values.
+//! Source: `docs/internals/stacks.md`. A scan finds all that a suspended thread holds on its stack or in its registers, but also
+//! stale values.
 
-use super::{Origin, Root, RootFlags, RootOptions, Roots, ThreadIndex, enumerated};
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::{FrameIndex, Origin, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, ThreadIndex, enumerated};
 use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
+use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
+use crate::contract::ContractError;
 use crate::dump::{OsThread, ThreadStacks};
 use crate::gc::{ObjectStarts, Walker};
 use crate::memory::Memory;
-use crate::model::{CoverageKind, RootKind};
-use crate::session::Heap;
+use crate::model::{CoverageKind, RootCoverageModel, RootKind};
+use crate::session::{Heap, Namer, ThreadStack};
+use crate::stack::gc_info::{FrameSlot, Location};
+use crate::stack::walk::{Frame, Gap};
 
-/// State flag of a thread that runs on its alternate signal stack instead of its own.
-const ON_ALTERNATE_STACK: u32 = 0x40;
-/// State flags of threads without a stack (not started, or exited).
-const WITHOUT_STACK: u32 = 0x400 | 0x800;
+/// Adds what the frames of `threads` hold. Where that is not known, the words that point to objects.
+///
+/// # Errors
+/// [`ContractError`] if the runtime does not describe its code or its frames.
+pub(super) fn frame_roots(
+    heap: &Heap,
+    namer: &Namer,
+    threads: &[Thread],
+    options: &RootOptions,
+    roots: &mut Roots,
+) -> Result<StackRoots, ContractError> {
+    let notes = Collector::new();
+    let runtime = heap.runtime();
+    let walked = runtime.walk_stacks(threads, true, |_| true)?;
+    let index = notes.with(heap.starts()).as_ref();
+    let mut reader = Reader {
+        heap,
+        namer,
+        notes: &notes,
+        index,
+        methods: runtime.scoped(&notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok()),
+        names: FxHashMap::default(),
+        stacks: ThreadStacks::new(runtime.file()),
+        scans: Scans::new(heap),
+        reasons: BTreeMap::new(),
+        words: 0,
+        whole: 0,
+        wanted: [options.wants(RootKind::Stack), options.wants(RootKind::Register)],
+    };
+    let indices: Vec<ThreadIndex> = enumerated(threads).map(|(_, i)| i).collect();
+    for stack in &walked {
+        let Some(index) = indices.get(stack.index).copied() else { continue };
+        reader.scans.lacks.threads.bump();
+        reader.thread(stack, index, roots);
+    }
+    let mut reasons: Vec<String> = Vec::new();
+    let total = reader.scans.lacks.threads;
+    for (reason, (count, at)) in &reader.reasons {
+        let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
+        notes.add(NoteKind::Missing, *at, format!("stacks: {reason}{times}: values there count if they point to an object"));
+        reasons.push(reason.clone());
+    }
+    let words = (reader.words > 0).then(|| "arguments of calls that the runtime prepares count if they point to an object".to_string());
+    let cover = |kind: RootKind| {
+        let missing = reader.scans.lacks.missing(kind);
+        if !missing.is_empty() {
+            notes.add(NoteKind::Missing, None, format!("roots of kind {kind}: {}", missing.join("; ")));
+        }
+        let all: Vec<String> = {
+            let words = words.iter().filter(|_| kind == RootKind::Stack);
+            missing.iter().chain(&reasons).chain(words).cloned().collect()
+        };
+        let coverage = match (missing.is_empty(), all.is_empty()) {
+            (true, true) => CoverageKind::Complete,
+            (true, false) => CoverageKind::Conservative,
+            (false, _) if reader.whole == 0 && roots.roots.iter().all(|r| !r.kind.is_of_stacks()) => CoverageKind::Unavailable,
+            (false, _) => CoverageKind::Partial,
+        };
+        let precise = format!("{} of {total} stacks are known precisely", reader.whole);
+        let reason = (coverage != CoverageKind::Complete).then(|| format!("{precise}; {}", all.join("; ")));
+        RootCoverageModel { kind, coverage, reason }
+    };
+    let coverage = [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)).map(cover).collect();
+    Ok(StackRoots { coverage, notes: notes.into_notes() })
+}
 
-/// Number of threads per obstacle to the scan.
+/// Turns walked stacks into roots.
+struct Reader<'h> {
+    heap: &'h Heap,
+    namer: &'h Namer,
+    notes: &'h Collector,
+    index: &'h ObjectStarts,
+    methods: Option<Methods>,
+    /// By MethodDesc.
+    names: FxHashMap<Addr, String>,
+    stacks: ThreadStacks<'h>,
+    scans: Scans<'h>,
+    /// Why parts of stacks are scanned: how often, and where first.
+    reasons: BTreeMap<String, (u64, Option<Addr>)>,
+    /// Roots among words that the runtime's frames own.
+    words: u64,
+    /// Threads without gaps.
+    whole: u64,
+    /// Roots on stacks, in registers.
+    wanted: [bool; 2],
+}
+
+impl Reader<'_> {
+    fn thread(&mut self, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
+        for frame in &stack.walk.frames {
+            let name = match frame {
+                Frame::Managed(f) if !f.roots.is_empty() => self.name(f.code.method_desc),
+                Frame::Runtime(f) if !f.roots.slots.is_empty() => f.frame.name.as_deref().unwrap_or("a frame of the runtime").to_string(),
+                _ => String::new(),
+            };
+            match frame {
+                Frame::Managed(f) if !f.roots.is_empty() => {
+                    let Some(at) = roots.frames.push(RootFrame { thread, method: name, register: f.frame_register }) else { return };
+                    f.roots.iter().for_each(|slot| self.slot(slot, at, roots));
+                }
+                Frame::Managed(_) => {}
+                Frame::Runtime(f) => {
+                    for range in &f.roots.words {
+                        self.words = self.words.saturating_add(self.scans.words((thread, *range), self.index, roots));
+                    }
+                    if f.roots.slots.is_empty() {
+                        continue;
+                    }
+                    let Some(at) = roots.frames.push(RootFrame { thread, method: name, register: None }) else { return };
+                    for slot in &f.roots.slots {
+                        let value = self.heap.memory().word(*slot).ok();
+                        let location = Location::Register { number: u8::MAX, place: Some(*slot) };
+                        self.slot(&FrameSlot { location, value, interior: false, pinned: false }, at, roots);
+                    }
+                }
+            }
+        }
+        if stack.walk.gaps.is_empty() {
+            self.whole.bump();
+        }
+        for gap in &stack.walk.gaps {
+            self.gap(gap, stack, thread, roots);
+        }
+    }
+
+    /// A reference that a frame holds.
+    fn slot(&mut self, slot: &FrameSlot, frame: FrameIndex, roots: &mut Roots) {
+        let address = slot.location.address();
+        let kind = if address.is_some() { RootKind::Stack } else { RootKind::Register };
+        if !self.wants(kind) || slot.value == Some(0) {
+            return;
+        }
+        let Some(value) = slot.value.map(Addr) else {
+            self.notes.add(NoteKind::Missing, address, "a reference that a frame holds is not in the dump");
+            self.scans.lacks.cut.bump();
+            return;
+        };
+        let mut flags = if slot.pinned { RootFlags::PINNED } else { RootFlags::NONE };
+        let object = if slot.interior {
+            // It may as well lead to a local, to a static or to native memory.
+            let Some((_, object)) = self.index.containing(self.heap.walker(), value) else { return };
+            flags = flags.with(if object == value { RootFlags::NONE } else { RootFlags::INTERIOR });
+            object
+        } else {
+            value
+        };
+        self.scans.add(roots, Root { kind, address, object, flags, origin: Origin::Slot(frame, slot.location) });
+    }
+
+    fn wants(&self, kind: RootKind) -> bool {
+        let [stack, register] = self.wanted;
+        if kind == RootKind::Stack { stack } else { register }
+    }
+
+    /// A part of the stack that may hold anything.
+    fn gap(&mut self, gap: &Gap, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
+        let runtime = self.heap.runtime();
+        let module = runtime.module_of_gap(gap, self.namer);
+        let Some(native) = stack.native.filter(|n| n.stack_pointer.is_some() && !n.registers.is_empty()) else {
+            self.scans.lacks.no_registers.bump();
+            return;
+        };
+        let entry = self.reasons.entry(gap.lack.reason(module.as_deref())).or_insert((0, gap.from));
+        entry.0 = entry.0.saturating_add(1);
+        let whole = gap.from.is_none();
+        if self.wants(RootKind::Register) {
+            let own = native.registers.iter().map(|r| (r.name, r.value)).filter(|_| whole);
+            let of_frame = gap.registers.iter().filter_map(|(name, saved)| Some((*name, saved.value.filter(|_| saved.place.is_none())?)));
+            own.chain(of_frame).for_each(|(name, value)| self.scans.register((thread, name), Addr(value), self.index, roots));
+        }
+        if !self.wants(RootKind::Stack) {
+            return;
+        }
+        for place in gap.registers.iter().filter_map(|(_, saved)| saved.place) {
+            self.scans.words((thread, AddrRange::new(place, place.plus(8))), self.index, roots);
+        }
+        let Some(range) = runtime.stack_in_use(&self.stacks, stack.thread, native) else {
+            self.scans.lacks.no_stack.bump();
+            return;
+        };
+        let from = gap.from.unwrap_or(range.start).align_down(8).max(range.start);
+        let range = AddrRange::new(from, gap.to.unwrap_or(range.end).max(from).min(range.end.max(from)));
+        self.scans.range((stack.thread, thread), range, self.index, self.notes, roots);
+    }
+
+    fn name(&mut self, method: Addr) -> String {
+        let (methods, namer) = (self.methods.as_ref(), self.namer);
+        let name = || methods.zip(namer.names()).and_then(|(m, types)| m.name(types, method)).map(|n| n.name);
+        self.names.entry(method).or_insert_with(|| name().unwrap_or_else(|| format!("method {method}"))).clone()
+    }
+}
+
+/// Adds every value of the stacks and registers of `threads` that points to an object.
+pub(super) fn scanned_roots(heap: &Heap, threads: &[Thread], options: &RootOptions, roots: &mut Roots) -> StackRoots {
+    let notes = Collector::new();
+    let index = notes.with(heap.starts());
+    let stacks = ThreadStacks::new(heap.runtime().file());
+    let mut scans = Scans::new(heap);
+    scans.flags = scans.flags.with(RootFlags::SCANNED);
+    for (thread, at) in enumerated(threads).filter(|(t, _)| t.has_stack()) {
+        scans.lacks.threads.bump();
+        let native = thread.os_id.and_then(|id| stacks.thread(id));
+        let Some(native) = native.filter(|t| t.stack_pointer.is_some() && !t.registers.is_empty()) else {
+            scans.lacks.no_registers.bump();
+            continue;
+        };
+        scans.thread((thread, at), native, &stacks, index, (options, &notes), roots);
+    }
+    if let Some(at) = scans.forged {
+        notes.add(NoteKind::Invalid, at, "the stacks of the threads have more bytes than the dump: not all are scanned");
+    }
+    let mut coverage = Vec::new();
+    for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
+        let missing = scans.lacks.missing(kind);
+        if !missing.is_empty() {
+            notes.add(NoteKind::Missing, None, format!("roots of kind {kind}: {}", missing.join("; ")));
+        }
+        let (covered, reason) = scans.lacks.coverage(kind, heap.walker());
+        coverage.push(RootCoverageModel { kind, coverage: covered, reason: Some(reason) });
+    }
+    StackRoots { coverage, notes: notes.into_notes() }
+}
+
+/// Number of threads per obstacle.
 #[derive(Default)]
 struct Lacks {
     /// Threads with a stack.
@@ -29,105 +256,107 @@ struct Lacks {
     elsewhere: u64,
 }
 
-/// Adds the objects that stacks and registers of `threads` point to.
-pub(super) fn stack_roots(heap: &Heap, threads: &[Thread], options: &RootOptions, notes: &Collector, roots: &mut Roots) {
-    let mut lacks = Lacks::default();
-    let memory = heap.memory();
-    let index = notes.with(heap.starts());
-    let stacks = ThreadStacks::new(heap.runtime().file());
-    // Stacks do not overlap: unless the dump is forged, their total size cannot exceed that of the dump.
-    let (mut budget, mut forged) = (memory.dump_bytes(), None);
-    for (thread, thread_index) in enumerated(threads) {
-        let Some(os_id) = thread.os_id.filter(|id| *id != 0) else { continue };
-        if thread.state.is_some_and(|s| s & WITHOUT_STACK != 0) {
-            continue;
+/// Looks for words that point to objects.
+struct Scans<'h> {
+    heap: &'h Heap,
+    lacks: Lacks,
+    flags: RootFlags,
+    /// Stacks do not overlap: unless the dump is forged, their total size cannot exceed that of the dump.
+    budget: u64,
+    forged: Option<Addr>,
+}
+
+impl<'h> Scans<'h> {
+    fn new(heap: &'h Heap) -> Scans<'h> {
+        let budget = heap.memory().dump_bytes();
+        Scans { heap, lacks: Lacks::default(), flags: RootFlags::CONSERVATIVE, budget, forged: None }
+    }
+
+    /// Adds a root, up to the limit.
+    fn add(&self, roots: &mut Roots, root: Root) {
+        if roots.roots.len() <= self.heap.limits().roots {
+            roots.roots.push(root);
         }
-        lacks.threads.bump();
-        let Some(native) = stacks.thread(os_id).filter(|t| t.stack_pointer.is_some() && !t.registers.is_empty()) else {
-            lacks.no_registers.bump();
-            continue;
-        };
-        if thread.state.is_some_and(|s| s & ON_ALTERNATE_STACK != 0) {
-            lacks.elsewhere.bump();
+    }
+
+    fn object_at(&self, index: &ObjectStarts, address: Addr) -> Option<(Addr, RootFlags)> {
+        let (_, object) = index.containing(self.heap.walker(), address)?;
+        let interior = if object == address { RootFlags::NONE } else { RootFlags::INTERIOR };
+        Some((object, self.flags.with(interior)))
+    }
+
+    fn register(&self, (thread, name): (ThreadIndex, &'static str), value: Addr, index: &ObjectStarts, roots: &mut Roots) {
+        if let Some((object, flags)) = self.object_at(index, value) {
+            self.add(roots, Root { kind: RootKind::Register, address: None, object, flags, origin: Origin::Register(thread, name) });
+        }
+    }
+
+    /// Scans a few words. Returns how many point to objects.
+    fn words(&self, (thread, range): (ThreadIndex, AddrRange), index: &ObjectStarts, roots: &mut Roots) -> u64 {
+        let memory = self.heap.memory();
+        let mut found = 0u64;
+        for (at, bytes) in memory.words(range) {
+            if let Some((object, flags)) = self.object_at(index, Addr(memory.shape().number(bytes))) {
+                found.bump();
+                self.add(roots, Root { kind: RootKind::Stack, address: Some(at), object, flags, origin: Origin::Stack(thread) });
+            }
+        }
+        found
+    }
+
+    /// Scans the whole stack of a thread, and its registers.
+    fn thread(
+        &mut self,
+        (thread, at): (&Thread, ThreadIndex),
+        native: &OsThread,
+        stacks: &ThreadStacks<'_>,
+        index: &ObjectStarts,
+        (options, notes): (&RootOptions, &Collector),
+        roots: &mut Roots,
+    ) {
+        if thread.on_signal_stack() {
+            self.lacks.elsewhere.bump();
         }
         if options.wants(RootKind::Register) {
-            for register in &native.registers {
-                let Some((object, flags)) = object_at(heap, index, Addr(register.value)) else { continue };
-                let origin = Origin::Register(thread_index, register.name);
-                roots.roots.push(Root { kind: RootKind::Register, address: None, object, flags, origin });
-            }
+            native.registers.iter().for_each(|r| self.register((at, r.name), Addr(r.value), index, roots));
         }
         if options.wants(RootKind::Stack) {
-            let Some(range) = stack_of(memory, &stacks, thread, native) else {
-                lacks.no_stack.bump();
-                continue;
-            };
-            lacks.scanned.bump();
-            let captured = memory.captured(range);
-            if captured > budget {
-                forged = forged.or(Some(range.start));
-                lacks.cut.bump();
-                continue;
+            match self.heap.runtime().stack_in_use(stacks, thread, native) {
+                Some(range) => self.range((thread, at), range, index, notes, roots),
+                None => self.lacks.no_stack.bump(),
             }
-            budget = budget.saturating_sub(captured);
-            let cut = scan(heap, (thread, thread_index), range, notes, roots);
-            lacks.cut.grow(u64::from(cut || captured < range.len()));
         }
     }
-    if let Some(at) = forged {
-        notes.add(NoteKind::Invalid, at, "the stacks of the threads have more bytes than the dump: not all are scanned");
-    }
-    for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
-        let missing = lacks.missing(kind);
-        if !missing.is_empty() {
-            notes.add(NoteKind::Missing, None, format!("roots of kind {kind}: {}", missing.join("; ")));
-        }
-        let (coverage, reason) = lacks.coverage(kind, heap.walker());
-        roots.cover(kind, coverage, Some(reason));
-    }
-}
 
-fn object_at(heap: &Heap, index: &ObjectStarts, address: Addr) -> Option<(Addr, RootFlags)> {
-    let (_, object) = index.containing(heap.walker(), address)?;
-    let interior = if object == address { RootFlags::NONE } else { RootFlags::INTERIOR };
-    Some((object, RootFlags::CONSERVATIVE.with(interior)))
-}
-
-/// Scans the words of `range`. Returns whether it was only scanned in part.
-fn scan(heap: &Heap, (thread, thread_index): (&Thread, ThreadIndex), mut range: AddrRange, notes: &Collector, roots: &mut Roots) -> bool {
-    let (memory, index, limits) = (heap.memory(), &heap.starts().data, heap.limits());
-    let mut cut = false;
-    if range.len() > limits.stack_bytes {
-        let what = format!("the stack of the thread at {} is scanned for {} bytes only", thread.address, limits.stack_bytes);
-        notes.add(NoteKind::LimitHit, range.start, what);
-        range = AddrRange::new(range.start, range.start.plus(limits.stack_bytes));
-        cut = true;
-    }
-    memory.scan(range);
-    for (at, bytes) in memory.words(range) {
-        if roots.roots.len() > limits.roots {
-            return true;
+    /// Scans a part of a stack.
+    fn range(
+        &mut self,
+        (thread, at): (&Thread, ThreadIndex),
+        mut range: AddrRange,
+        index: &ObjectStarts,
+        notes: &Collector,
+        roots: &mut Roots,
+    ) {
+        let (memory, limits): (&Memory, _) = (self.heap.memory(), self.heap.limits());
+        self.lacks.scanned.bump();
+        let captured = memory.captured(range);
+        if captured > self.budget {
+            self.forged = self.forged.or(Some(range.start));
+            self.lacks.cut.bump();
+            return;
         }
-        if let Some((object, flags)) = object_at(heap, index, Addr(memory.shape().number(bytes))) {
-            let origin = Origin::Stack(thread_index);
-            roots.roots.push(Root { kind: RootKind::Stack, address: Some(at), object, flags, origin });
+        self.budget = self.budget.saturating_sub(captured);
+        let mut cut = captured < range.len();
+        if range.len() > limits.stack_bytes {
+            let what = format!("the stack of the thread at {} is scanned for {} bytes only", thread.address, limits.stack_bytes);
+            notes.add(NoteKind::LimitHit, range.start, what);
+            range = AddrRange::new(range.start, range.start.plus(limits.stack_bytes));
+            cut = true;
         }
+        memory.scan(range);
+        self.words((at, range), index, roots);
+        self.lacks.cut.grow(u64::from(cut || roots.roots.len() > limits.roots));
     }
-    cut
-}
-
-/// The used part of a thread's stack: from its stack pointer to its end.
-fn stack_of(memory: &Memory, stacks: &ThreadStacks<'_>, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
-    let sp = native.stack_pointer?;
-    let from = Addr(sp.0.checked_next_multiple_of(memory.ptr_bytes())?);
-    let mut end = stacks.of(native)?.end;
-    // The kernel merges adjacent mappings: the end known to the runtime or the C library is more precise.
-    for closer in [thread.stack_base, native.thread_base].into_iter().flatten() {
-        if from < closer && closer < end {
-            end = closer;
-        }
-    }
-    (from < end).then(|| AddrRange::new(from, end))
 }
 
 impl Lacks {

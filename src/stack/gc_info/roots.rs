@@ -108,7 +108,6 @@ impl GcInfo {
     /// What counts in a frame; `None`: nothing at all, not even untracked slots.
     fn reported(&self, offset: u32, kind: FrameKind) -> Option<Reported> {
         let scratch = kind == FrameKind::Leaf;
-        let found = |point: Point| Some(Reported { point: Some(point), scratch });
         let nothing_tracked = Some(Reported { point: None, scratch });
         if self.slots.tracked().is_empty() {
             return nothing_tracked;
@@ -122,9 +121,9 @@ impl GcInfo {
             FrameKind::Return => safe_point().or_else(|| self.range(encoding.in_range(offset))),
         };
         match point {
-            Some(point) => found(point),
+            Some(point) => Some(Reported { point: Some(point), scratch }),
             // Whatever has ranges has one for each place where a collection may find it.
-            None if self.has_ranges() || kind == FrameKind::Exception => None,
+            None if self.has_ranges() => None,
             None => nothing_tracked,
         }
     }

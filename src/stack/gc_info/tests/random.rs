@@ -103,7 +103,7 @@ fn expected(method: &Method, offset: u32, kind: FrameKind) -> Option<(Vec<bool>,
     let here = lives_in_range(method, Some(offset / unit));
     let none = if method.ranges.is_empty() { Some((dead, false)) } else { None };
     match kind {
-        FrameKind::Exception => Some((here?.clone(), false)),
+        FrameKind::Exception => here.map(|set| (set.clone(), false)).or(none),
         FrameKind::Leaf => {
             let point = if method.version >= 3 { lives_at_point(method, stored) } else { None };
             here.or(point).map(|set| (set.clone(), true)).or(none)

@@ -1,0 +1,38 @@
+//! Addresses in managed code.
+
+use super::Finder;
+use crate::base::missed::tried;
+use crate::clr::methods::Methods;
+use crate::model::{CodeKind, CodePlace, PlaceKind, WhereReport};
+use crate::stack::CodeBytes;
+use crate::stack::code::CodeOrigin;
+
+/// Most reads for one address.
+const READS: u64 = 1 << 20;
+
+impl Finder<'_> {
+    pub(super) fn code(&self, blank: &WhereReport) -> Option<WhereReport> {
+        let runtime = self.heap.runtime();
+        let address = blank.address;
+        // Most addresses are no code: what cannot be told then is no loss.
+        let look_up = || runtime.stack_walker().ok()?.code().find(address).ok().flatten();
+        let code = tried(|| CodeBytes::bounded(READS, look_up))?;
+        let methods = runtime.scoped(self.notes, |d| Methods::bind(runtime.memory(), d, runtime.limits()).ok());
+        let named = methods.and_then(|m| m.name(self.namer.names()?, code.method_desc));
+        let kind = match code.origin {
+            CodeOrigin::Jitted { .. } => CodeKind::Jit,
+            CodeOrigin::ReadyToRun { .. } => CodeKind::ReadyToRun,
+        };
+        let offset = code.offset(address);
+        let method = named.as_ref().map(|n| n.name.clone());
+        let module = named.and_then(|n| n.module);
+        let shown = method.clone().unwrap_or_else(|| format!("the method {}", code.method_desc));
+        let (part, of) =
+            (if code.funclet { ", in an exception block" } else { "" }, if kind == CodeKind::Jit { "JIT-ed" } else { "ReadyToRun" });
+        let module_text = module.as_ref().map_or_else(String::new, |m| format!(" [{m}]"));
+        let text = format!("{shown}+{offset:#x}{part}, {of} code{module_text}");
+        let (start, method_desc, funclet) = (code.start, code.method_desc, code.funclet);
+        let place = CodePlace { method, method_desc, module, start, code: kind, funclet };
+        Some(WhereReport { kind: PlaceKind::Code, text, offset: Some(offset), range: Some(code.range), code: Some(place), ..blank.clone() })
+    }
+}

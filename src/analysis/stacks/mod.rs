@@ -1,0 +1,302 @@
+//! `stacks`: what each managed thread was doing.
+
+mod merge;
+mod readable;
+
+use rustc_hash::FxHashMap;
+
+use super::ExceptionReader;
+use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
+use crate::clr::methods::{MethodName, Methods};
+use crate::clr::objects::Objects;
+use crate::clr::threads::Thread;
+use crate::model::{
+    CodeKind, FramePart, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport, ThreadStackModel,
+};
+use crate::session::{Error, Heap, Namer, Runtime, ThreadStack};
+use crate::stack::code::CodeOrigin;
+use crate::stack::gc_info::FrameSlot;
+use crate::stack::walk::{Frame, Gap, ManagedFrame, Part, RuntimeFrame};
+use merge::merge;
+pub(crate) use merge::{label as frame_label, shown as shown_frames};
+use readable::readable;
+
+/// Bytes of memory for each byte of the dump that names and frames of the answer may take.
+const EXPANSION: u64 = 8;
+/// Bytes of memory that a frame takes beside its texts.
+const PLAIN: u64 = 256;
+
+/// What to list.
+#[derive(Clone, Debug, Default)]
+pub struct StacksQuery {
+    /// Only threads with these managed or OS ids; all if empty.
+    pub threads: Vec<u64>,
+    /// Only threads with a frame in a method that matches one of these globs; all if empty.
+    pub methods: Vec<String>,
+    /// Also what each frame holds.
+    pub roots: bool,
+    /// Fold threads with equal stacks.
+    pub merge: bool,
+}
+
+/// Walks the stacks of the managed threads.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe its threads, its code or its frames; [`Error::Nothing`] if no thread has one
+/// of the ids, or stands in one of the methods.
+pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksReport>, Error> {
+    let notes = runtime.begin();
+    notes.extend(runtime.thread_reader()?.identity_losses());
+    let threads = notes.with(runtime.threads()?);
+    let wanted = |t: &Thread| {
+        let ids = [t.id.map(u64::from), t.os_id];
+        query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
+    };
+    // References are read where the coverage of the stacks is told, which is always.
+    let walked = runtime.walk_stacks(threads, true, wanted)?;
+    let namer = runtime.namer();
+    let exceptions = ExceptionReader::new(runtime, &namer, &notes);
+    let mut reporter = Reporter::new(runtime, &namer, &notes, query);
+    let crashed = runtime.file().crash.as_ref().and_then(|c| c.thread).map(u64::from);
+    let mut list: Vec<ThreadStackModel> = Vec::new();
+    for stack in &walked {
+        let thread = stack.thread;
+        let mut model = ThreadStackModel {
+            managed_id: thread.id,
+            os_id: thread.os_id,
+            name: reporter.thread_name(stack),
+            crashed: crashed.is_some() && thread.os_id == crashed,
+            coverage: coverage(stack),
+            gaps: stack.walk.gaps.iter().map(|gap| reporter.gap(gap)).collect(),
+            exception: None,
+            frames: Vec::new(),
+        };
+        model.frames = reporter.frames(stack);
+        let stands_in = |glob_text: &String| {
+            let names = model.frames.iter().flat_map(|f| [f.method.as_deref(), f.display.as_deref()]).flatten();
+            names.into_iter().any(|name| matches(glob_text, name))
+        };
+        if query.methods.is_empty() || query.methods.iter().any(stands_in) {
+            model.exception = thread.exception.map(|a| exceptions.model(a, true));
+            list.push(model);
+        }
+    }
+    if list.is_empty() && !(query.threads.is_empty() && query.methods.is_empty()) {
+        let what =
+            if query.methods.is_empty() { "no managed thread with this id has a stack" } else { "no thread stands in such a method" };
+        namer.note(&notes);
+        return Err(Error::Nothing(what.into()).given(&notes.into_notes()));
+    }
+    list.sort_by_key(|t| !t.crashed);
+    note_gaps(&list, &notes);
+    namer.note(&notes);
+    let total = len64(list.len());
+    let merged = query.merge.then(|| merge(&list));
+    let threads = (!query.merge).then_some(list);
+    Ok(notes.finish(StacksReport { total, threads, merged }))
+}
+
+/// Whether `name` matches: a pattern without parameters also matches names with some, one without stars any part of the name.
+fn matches(pattern: &str, name: &str) -> bool {
+    let plain = name.split('(').next().unwrap_or(name);
+    if pattern.contains(['*', '?']) { glob(pattern, name) || glob(pattern, plain) } else { name.contains(pattern) }
+}
+
+/// How completely the references of a stack are known.
+fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
+    let walk = &stack.walk;
+    match (walk.gaps.is_empty(), walk.frames.is_empty()) {
+        (true, _) => StackCoverage::Precise,
+        (false, false) => StackCoverage::Partial,
+        (false, true) if stack.range.is_some() => StackCoverage::Conservative,
+        (false, true) => StackCoverage::Unavailable,
+    }
+}
+
+/// Notes what stacks lack: one note for each reason.
+fn note_gaps(list: &[ThreadStackModel], notes: &Collector) {
+    let mut reasons: std::collections::BTreeMap<&str, (u64, Option<Addr>)> = std::collections::BTreeMap::new();
+    for gap in list.iter().flat_map(|t| &t.gaps) {
+        let reason = reasons.entry(&gap.reason).or_insert((0, gap.from));
+        reason.0 = reason.0.saturating_add(1);
+    }
+    for (reason, (count, at)) in reasons {
+        let times = if count == 1 { String::new() } else { format!(" ({count} frames)") };
+        notes.add(NoteKind::Missing, at, format!("stacks: {reason}{times}"));
+    }
+}
+
+/// Turns walked stacks into models; names each method once.
+struct Reporter<'r> {
+    runtime: &'r Runtime,
+    namer: &'r Namer,
+    notes: &'r Collector,
+    roots: bool,
+    methods: Option<Methods>,
+    objects: Option<Objects>,
+    heap: Option<Heap>,
+    names: FxHashMap<Addr, Option<Named>>,
+    budget: Budget,
+}
+
+/// A method's names.
+#[derive(Clone)]
+struct Named {
+    method: MethodName,
+    display: String,
+}
+
+impl<'r> Reporter<'r> {
+    fn new(runtime: &'r Runtime, namer: &'r Namer, notes: &'r Collector, query: &StacksQuery) -> Reporter<'r> {
+        let memory = runtime.memory();
+        let (methods, objects) = runtime.scoped(notes, |d| {
+            let methods = Methods::bind(memory, d, runtime.limits()).ok();
+            (methods, Objects::bind(memory, d).ok())
+        });
+        let heap = if query.roots { runtime.heap().ok() } else { None };
+        let budget = Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory);
+        Reporter { runtime, namer, notes, roots: query.roots, methods, objects, heap, names: FxHashMap::default(), budget }
+    }
+
+    fn thread_name(&self, stack: &ThreadStack<'_>) -> Option<String> {
+        let managed = stack.thread.exposed.and_then(|object| {
+            let method_table = self.objects.as_ref()?.method_table(object)?;
+            self.namer.string_field(object, method_table, "_name").filter(|n| !n.is_empty())
+        });
+        managed.or_else(|| stack.native.and_then(|n| n.name.clone()))
+    }
+
+    fn name(&mut self, method: Addr) -> Option<Named> {
+        let (methods, namer) = (self.methods.as_ref(), self.namer);
+        let named = self.names.entry(method).or_insert_with(|| {
+            let method = methods.zip(namer.names()).and_then(|(m, types)| m.name(types, method))?;
+            let display = readable(&method.name);
+            Some(Named { method, display })
+        });
+        named.clone()
+    }
+
+    fn frames(&mut self, stack: &ThreadStack<'_>) -> Vec<StackFrameModel> {
+        let mut out = Vec::with_capacity(stack.walk.frames.len());
+        for frame in &stack.walk.frames {
+            let model = match frame {
+                Frame::Managed(frame) => self.managed(frame),
+                Frame::Runtime(frame) => self.runtime_frame(frame),
+            };
+            let texts = [&model.method, &model.display, &model.module];
+            let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
+            if !self.budget.memory(bytes) {
+                self.budget.note("listing stacks", self.notes);
+                break;
+            }
+            out.push(model);
+        }
+        out
+    }
+
+    fn managed(&mut self, frame: &ManagedFrame) -> StackFrameModel {
+        let (code, named) = (&frame.code, self.name(frame.code.method_desc));
+        if named.is_none() {
+            self.notes.add(NoteKind::Missing, code.method_desc, format!("the method at {} has no name in the dump", code.method_desc));
+        }
+        StackFrameModel {
+            kind: StackFrameKind::Managed,
+            ip: Some(frame.ip),
+            sp: frame.sp,
+            method: named.as_ref().map(|n| n.method.name.clone()),
+            display: named.as_ref().map(|n| n.display.clone()),
+            method_desc: Some(code.method_desc),
+            module: named.and_then(|n| n.method.module),
+            offset: Some(code.offset(frame.ip)),
+            part: Some(match frame.part {
+                Part::Body => FramePart::Body,
+                Part::Handler => FramePart::Handler,
+                Part::Filter => FramePart::Filter,
+            }),
+            code: Some(match code.origin {
+                CodeOrigin::Jitted { .. } => CodeKind::Jit,
+                CodeOrigin::ReadyToRun { .. } => CodeKind::ReadyToRun,
+            }),
+            frame_type: None,
+            address: None,
+            unwound: frame.unwound,
+            roots: self.roots.then(|| self.slots(frame)),
+        }
+    }
+
+    fn runtime_frame(&mut self, frame: &RuntimeFrame) -> StackFrameModel {
+        let named = frame.callee.and_then(|m| self.name(m));
+        StackFrameModel {
+            kind: StackFrameKind::Runtime,
+            ip: frame.ip,
+            sp: frame.frame.address,
+            method: named.as_ref().map(|n| n.method.name.clone()),
+            display: named.as_ref().map(|n| n.display.clone()),
+            method_desc: frame.callee,
+            module: named.and_then(|n| n.method.module),
+            offset: None,
+            part: None,
+            code: None,
+            frame_type: frame.frame.name.as_deref().map(ToString::to_string),
+            address: Some(frame.frame.address),
+            unwound: false,
+            roots: self.roots.then(|| self.owned(frame)),
+        }
+    }
+
+    /// What a managed frame holds.
+    fn slots(&self, frame: &ManagedFrame) -> Vec<StackRootModel> {
+        let register = frame.frame_register;
+        frame.roots.iter().filter_map(|slot| self.slot(slot, register)).collect()
+    }
+
+    fn slot(&self, slot: &FrameSlot, frame_register: Option<u8>) -> Option<StackRootModel> {
+        let (address, location) = (slot.location.address(), slot.location.text(self.runtime.file().facts.arch, frame_register));
+        let Some(value) = slot.value else {
+            let what = format!("what the stack holds at {location} is not in the dump");
+            self.notes.add(NoteKind::Missing, address, what);
+            return Some(self.root(location, address, None, (slot.interior, slot.pinned, true)));
+        };
+        // An interior pointer may lead anywhere: to a local, to a static, to native memory.
+        let object = if slot.interior { self.containing(Addr(value))? } else { Addr(value) };
+        Some(self.root(location, address, Some(object), (slot.interior, slot.pinned, true)))
+    }
+
+    /// What a frame of the runtime owns.
+    fn owned(&self, frame: &RuntimeFrame) -> Vec<StackRootModel> {
+        let memory = self.runtime.memory();
+        let mut out = Vec::new();
+        for slot in &frame.roots.slots {
+            match memory.ptr(*slot) {
+                Ok(object) if object.is_null() => {}
+                Ok(object) => out.push(self.root(format!("[{slot}]"), Some(*slot), Some(object), (false, false, true))),
+                Err(_) => out.push(self.root(format!("[{slot}]"), Some(*slot), None, (false, false, true))),
+            }
+        }
+        for (at, bytes) in frame.roots.words.iter().flat_map(|range| memory.words(*range)) {
+            let value = Addr(memory.shape().number(bytes));
+            if let Some(object) = self.containing(value) {
+                out.push(self.root(format!("[{at}]"), Some(at), Some(object), (object != value, false, false)));
+            }
+        }
+        out
+    }
+
+    fn root(&self, location: String, slot: Option<Addr>, object: Option<Addr>, flags: (bool, bool, bool)) -> StackRootModel {
+        let (interior, pinned, precise) = flags;
+        let method_table = object.and_then(|o| self.objects.as_ref()?.method_table(o));
+        StackRootModel { location, slot, object, type_name: method_table.and_then(|mt| self.namer.name(mt)), interior, pinned, precise }
+    }
+
+    /// The object around `address`.
+    fn containing(&self, address: Addr) -> Option<Addr> {
+        let heap = self.heap.as_ref()?;
+        let starts = self.notes.with(heap.starts());
+        starts.containing(heap.walker(), address).map(|(_, object)| object)
+    }
+
+    fn gap(&mut self, gap: &Gap) -> StackGap {
+        let module = self.runtime.module_of_gap(gap, self.namer);
+        StackGap { from: gap.from, to: gap.to, reason: gap.lack.reason(module.as_deref()), module }
+    }
+}

@@ -1,0 +1,61 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::{StacksQuery, stacks};
+use crate::base::Answer;
+use crate::model::StacksReport;
+
+/// What each managed thread was doing: methods, offsets, frames of the runtime, and what each frame holds.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Stacks {
+    /// Only the thread with this managed or OS id (repeatable).
+    #[arg(long, value_name = "ID", value_parser = id)]
+    thread: Vec<u64>,
+
+    /// Only threads that stand in such a method: a part of its name, or a glob pattern (* and ?) (repeatable).
+    #[arg(long, value_name = "GLOB")]
+    method: Vec<String>,
+
+    /// Also list the references that each frame holds.
+    #[arg(long, visible_alias = "locals")]
+    roots: bool,
+
+    /// Fold threads with equal stacks into a tree with counts.
+    #[arg(long)]
+    merge: bool,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+/// Parses a thread id: decimal, or hexadecimal with `0x`.
+fn id(text: &str) -> Result<u64, String> {
+    let parsed = text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u64::from_str_radix(hex, 16));
+    parsed.map_err(|_| "expected a managed or OS thread id".to_string())
+}
+
+impl Command for Stacks {
+    const NAME: &'static str = "stacks";
+    const GROUP: Group = Group::Threads;
+    const SOS: &'static [&'static str] = &["clrstack", "eestack", "parallelstacks", "pstacks"];
+    const EXAMPLES: &'static [Example] = &[
+        example("stacks DUMP", "every managed thread with its methods"),
+        example("stacks --merge DUMP", "threads that stand in the same methods, folded: the first look at a hang"),
+        example("stacks --roots --thread 1 DUMP", "what each frame of thread 1 holds"),
+        example("stacks --format folded DUMP", "folded stacks for speedscope and flame graphs"),
+    ];
+    type Report = StacksReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<StacksReport>> {
+        let query = StacksQuery { threads: self.thread.clone(), methods: self.method.clone(), roots: self.roots, merge: self.merge };
+        Ok(stacks(&at.runtime()?, &query)?)
+    }
+}

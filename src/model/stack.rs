@@ -1,0 +1,170 @@
+use serde::Serialize;
+
+use super::ExceptionModel;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// How completely the references of a stack are known.
+    pub enum StackCoverage {
+        /// Every frame, and what each holds.
+        Precise = "precise",
+        /// Some frames, or what some hold, are not known: parts of the stack count word by word.
+        Partial = "partial",
+        /// No frame is known: the whole stack counts word by word.
+        Conservative = "conservative",
+        /// Neither frames nor stack are in the dump.
+        Unavailable = "unavailable",
+    }
+}
+
+named_enum! {
+    /// Kinds of frames.
+    pub enum StackFrameKind {
+        /// A method.
+        Managed = "managed",
+        /// A frame that the runtime left where managed code calls into it or into native code.
+        Runtime = "runtime",
+    }
+}
+
+named_enum! {
+    /// What a managed frame executes.
+    pub enum FramePart {
+        /// The method itself.
+        Body = "body",
+        /// A catch, finally or fault block, which the runtime calls while it handles an exception.
+        Handler = "handler",
+        /// The filter of an exception handler.
+        Filter = "filter",
+    }
+}
+
+named_enum! {
+    /// What made the code of a method.
+    pub enum CodeKind {
+        /// The JIT, in the process.
+        Jit = "jit",
+        /// Compiled ahead of time, in the module's image.
+        ReadyToRun = "ready-to-run",
+    }
+}
+
+/// `stacks`: what the managed threads were doing.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct StacksReport {
+    /// Number of managed threads with a stack.
+    pub total: u64,
+    /// The crashed thread first, then in the order of the runtime's list; `null` with `--merge`.
+    pub threads: Option<Vec<ThreadStackModel>>,
+    /// With `--merge`: threads with equal frames folded, outermost frame first, most threads first.
+    pub merged: Option<Vec<MergedFrame>>,
+}
+
+/// The stack of a managed thread.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct ThreadStackModel {
+    /// Managed id; `null` if it cannot be read.
+    pub managed_id: Option<u32>,
+    /// OS id.
+    pub os_id: Option<u64>,
+    /// Name.
+    pub name: Option<String>,
+    /// Whether this thread crashed.
+    pub crashed: bool,
+    /// How completely its references are known.
+    pub coverage: StackCoverage,
+    /// Why they are not known precisely, where they are not.
+    pub gaps: Vec<StackGap>,
+    /// Exception in flight.
+    pub exception: Option<ExceptionModel>,
+    /// Its frames, innermost first.
+    pub frames: Vec<StackFrameModel>,
+}
+
+/// A part of a stack whose references are not known precisely.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct StackGap {
+    /// Its start.
+    pub from: Option<Addr>,
+    /// Its end; `null` for the end of the stack.
+    pub to: Option<Addr>,
+    /// Why.
+    pub reason: String,
+    /// The module whose file would help (`--modules`).
+    pub module: Option<String>,
+}
+
+/// A frame.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct StackFrameModel {
+    /// Kind.
+    pub kind: StackFrameKind,
+    /// Instruction pointer: a return address, but for the innermost frame. Of a runtime frame, that of the code which called it
+    /// last.
+    pub ip: Option<Addr>,
+    /// Stack pointer; of a runtime frame, its address.
+    pub sp: Addr,
+    /// Method: `Lab.Program.Main(System.String[])`; of a runtime frame, the one that it is about to call. `null` if unknown.
+    pub method: Option<String>,
+    /// The method for people: compiler-made names are led back to the method in the source.
+    pub display: Option<String>,
+    /// Address of the `MethodDesc`.
+    pub method_desc: Option<Addr>,
+    /// File name of the declaring module.
+    pub module: Option<String>,
+    /// Offset of the instruction pointer in the method's code, in bytes.
+    pub offset: Option<u64>,
+    /// What the frame executes. `null` for a runtime frame.
+    pub part: Option<FramePart>,
+    /// What made the code. `null` for a runtime frame.
+    pub code: Option<CodeKind>,
+    /// Type of a runtime frame: `InlinedCallFrame`.
+    pub frame_type: Option<String>,
+    /// Address of a runtime frame.
+    pub address: Option<Addr>,
+    /// Whether an exception has left the frame, or a handler of the method reports what it holds.
+    pub unwound: bool,
+    /// The references that it holds; `null` unless asked for.
+    pub roots: Option<Vec<StackRootModel>>,
+}
+
+/// A reference that a frame holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct StackRootModel {
+    /// Where, as in a disassembly: `[rbp-0x48]`, `rbx`.
+    pub location: String,
+    /// The stack slot: for a register, where a callee saved it. `null` if it still is in the thread's register.
+    pub slot: Option<Addr>,
+    /// The object; `null` if the slot is not in the dump.
+    pub object: Option<Addr>,
+    /// Name of its type; `null` if the object is not in the dump.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// Whether the slot points into the object.
+    pub interior: bool,
+    /// Whether it keeps the object from being moved.
+    pub pinned: bool,
+    /// Whether it is known to be a reference, rather than a word that looks like one.
+    pub precise: bool,
+}
+
+/// A frame of folded stacks.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MergedFrame {
+    /// Its depth, from 0.
+    pub depth: u32,
+    /// Number of threads below.
+    pub threads: u64,
+    /// Managed ids of the threads for which this is the innermost frame.
+    pub managed_ids: Vec<u32>,
+    /// The method, or the type of a runtime frame.
+    pub frame: String,
+    /// Module of the method.
+    pub module: Option<String>,
+}

@@ -1,0 +1,26 @@
+//! Folded stacks, as flame graph tools and speedscope read them: frames from the outermost, separated by semicolons, and a count.
+
+use std::io;
+
+use super::{Out, Whole, Writer};
+use crate::output::sanitize;
+use crate::output::table::Heading;
+
+pub(super) struct Folded;
+
+fn refuse(out: &Out<'_>) -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, format!("{} does not support folded stacks", out.head.command))
+}
+
+impl Writer for Folded {
+    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
+        Err(refuse(out))
+    }
+
+    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
+        let Some(stacks) = answer.folded() else { return Err(refuse(out)) };
+        // A semicolon within a name would begin another frame.
+        let frame = |name: &String| sanitize(name).replace(';', ",");
+        stacks.iter().try_for_each(|(stack, count)| writeln!(out.to, "{} {count}", stack.iter().map(frame).collect::<Vec<_>>().join(";")))
+    }
+}

@@ -1,0 +1,173 @@
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::exceptions::trace;
+use crate::analysis::{frame_label, shown_frames};
+use crate::base::Count;
+use crate::model::{
+    FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackRootModel, StacksReport, ThreadStackModel,
+};
+use crate::output::plural;
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+
+/// Maximum frames printed per thread, for runaway recursion.
+const MAX_FRAMES: usize = 200;
+/// Maximum width of the tree's indent.
+const MAX_INDENT: usize = 60;
+
+/// A frame with its thread.
+#[derive(Serialize)]
+struct Row<'r> {
+    managed_id: Option<u32>,
+    os_id: Option<u64>,
+    /// From 0, innermost first.
+    index: usize,
+    #[serde(flatten)]
+    frame: &'r StackFrameModel,
+}
+
+fn rows(threads: &[ThreadStackModel]) -> impl Iterator<Item = Row<'_>> + Clone {
+    threads.iter().flat_map(|t| {
+        let frames = t.frames.iter().enumerate();
+        frames.map(move |(index, frame)| Row { managed_id: t.managed_id, os_id: t.os_id, index, frame })
+    })
+}
+
+fn row_columns<'r>() -> Columns<'r, Row<'r>> {
+    columns::<Row<'r>>()
+        .id("managed_id", |r| r.managed_id.map(u64::from))
+        .id("os_id", |r| r.os_id)
+        .id("index", |r| u64::try_from(r.index).ok())
+        .text("kind", 8, |r| r.frame.kind.name())
+        .address("sp", |r| r.frame.sp)
+        .address("ip", |r| r.frame.ip)
+        .address("method_desc", |r| r.frame.method_desc)
+        .id("offset", |r| r.frame.offset)
+        .text_or_none("module", 30, |r| r.frame.module.as_deref())
+        .text_or_none("frame_type", 24, |r| r.frame.frame_type.as_deref())
+        .text_or_none("method", 80, |r| r.frame.method.as_deref())
+}
+
+fn frame_columns<'r>() -> Columns<'r, StackFrameModel> {
+    columns::<StackFrameModel>().address("sp", |f| f.sp).address("ip", |f| f.ip).made("method", 100, line)
+}
+
+/// A frame in words.
+fn line(f: &StackFrameModel) -> String {
+    let mut out = frame_label(f);
+    if f.kind == StackFrameKind::Runtime {
+        if let Some(method) = &f.display {
+            out.push_str(&format!(" {method}"));
+        }
+        return out;
+    }
+    if let Some(offset) = f.offset {
+        out.push_str(&format!(" +{offset:#x}"));
+    }
+    match f.part {
+        Some(FramePart::Handler) => out.push_str(" (handler)"),
+        Some(FramePart::Filter) => out.push_str(" (filter)"),
+        _ if f.unwound => out.push_str(" (left by an exception)"),
+        _ => {}
+    }
+    if let Some(module) = &f.module {
+        out.push_str(&format!(" [{module}]"));
+    }
+    out
+}
+
+fn root(r: &StackRootModel) -> String {
+    let object = r.object.map_or_else(|| "not in the dump".into(), |o| o.to_string());
+    let marks = [(r.interior, "interior"), (r.pinned, "pinned"), (!r.precise, "may be none")];
+    let marks: Vec<&str> = marks.into_iter().filter(|m| m.0).map(|m| m.1).collect();
+    let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
+    format!("        {:<16} {object} {}{marks}", r.location, r.type_name.as_deref().unwrap_or("?"))
+}
+
+fn title(t: &ThreadStackModel) -> String {
+    let id = t.managed_id.map_or_else(|| "?".into(), |id| id.to_string());
+    let os = t.os_id.map_or_else(String::new, |os| format!(" (OS {os})"));
+    let name = t.name.as_ref().map_or_else(String::new, |name| format!(" {name:?}"));
+    let crashed = if t.crashed { " CRASHED" } else { "" };
+    let coverage = match t.coverage {
+        StackCoverage::Precise => String::new(),
+        other => format!(" – {other}"),
+    };
+    format!("Thread {id}{os}{name}{crashed}{coverage}")
+}
+
+fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel) {
+    to.line(title(t));
+    if let Some(exception) = &t.exception {
+        trace(to, exception);
+    }
+    // The runtime's own list shows a frame that a method has set up for a call twice: before and inside the method.
+    let first_method = t.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(t.frames.len());
+    let repeated = |i: usize, f: &StackFrameModel| {
+        f.kind == StackFrameKind::Runtime
+            && t.frames.get(..i).unwrap_or_default().iter().rev().take(first_method.max(8)).any(|b| b.address == f.address)
+    };
+    let shown: Vec<&StackFrameModel> =
+        t.frames.iter().enumerate().filter(|(i, f)| !repeated(*i, f)).map(|(_, f)| f).take(MAX_FRAMES).collect();
+    let with_roots = shown.iter().any(|f| f.roots.is_some());
+    if shown.is_empty() {
+        to.line("  no managed frames");
+    } else if with_roots {
+        for f in shown {
+            let ip = f.ip.map_or_else(String::new, |ip| ip.to_string());
+            to.line(format!("  {} {ip} {}", f.sp, line(f)));
+            to.lines(f.roots.iter().flatten().map(root));
+        }
+    } else {
+        to.table(Table::new(shown, frame_columns()));
+    }
+    match t.frames.len().saturating_sub(MAX_FRAMES) {
+        0 => {}
+        more => to.line(format!("  … about {more} more frames (see --json)")),
+    }
+    for gap in &t.gaps {
+        to.line(format!("  not precise: {}", gap.reason));
+    }
+    to.gap();
+}
+
+fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
+    columns::<MergedFrame>()
+        .count("threads", |f| f.threads)
+        .made("frame", 100, |f| {
+            let indent = usize::try_from(f.depth).unwrap_or(MAX_INDENT).min(MAX_INDENT);
+            let ids: Vec<String> = f.managed_ids.iter().take(8).map(ToString::to_string).collect();
+            let more = if f.managed_ids.len() > ids.len() { ", …" } else { "" };
+            let ids = if ids.is_empty() { String::new() } else { format!("  ← {}{more}", ids.join(", ")) };
+            format!("{}{}{ids}", " ".repeat(indent), f.frame)
+        })
+        .text_or_none("module", 30, |f| f.module.as_deref())
+}
+
+impl Report for StacksReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let merged = self.merged.is_some();
+        let threads = self.threads.as_deref().unwrap_or_default();
+        to.table(Table::records("frame", rows(threads), row_columns()).csv(!merged).shown(false));
+        to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(merged));
+        to.records("thread-stack", threads);
+        for t in threads {
+            thread(to, t);
+        }
+        to.gap_if(merged);
+        to.line(format!("{} with a stack", plural(self.total, "managed thread")));
+    }
+
+    fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
+        let mut counts: BTreeMap<Vec<String>, u64> = BTreeMap::new();
+        for t in self.threads.iter().flatten() {
+            let frames: Vec<String> = shown_frames(t).rev().map(frame_label).collect();
+            if !frames.is_empty() {
+                counts.entry(frames).or_default().bump();
+            }
+        }
+        Some(counts.into_iter().collect())
+    }
+}

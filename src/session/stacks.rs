@@ -1,0 +1,150 @@
+//! The stacks of the managed threads.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
+
+use super::{Namer, Runtime};
+use crate::base::missed::{Carried, tried};
+use crate::base::{Addr, AddrRange, len64};
+use crate::clr::loader::Loader;
+use crate::clr::threads::Thread;
+use crate::contract::ContractError;
+use crate::dump::{OsThread, ThreadStacks};
+use crate::stack::code::CodeMap;
+use crate::stack::frames::FrameReader;
+use crate::stack::walk::{Gap, StackWalker, Start, Walk};
+use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, StackError};
+
+/// State flags of threads without a stack (not started, or exited).
+const WITHOUT_STACK: u32 = 0x400 | 0x800;
+/// State flag of a thread that runs on its alternate signal stack instead of its own.
+const ON_ALTERNATE_STACK: u32 = 0x40;
+
+/// Reads that the walks of one answer may take together, that each may take whatever their number, and for each byte of its stack.
+const READS: u64 = 1 << 25;
+const READS_OF_A_STACK: u64 = 1 << 14;
+const READS_OF_A_BYTE: u64 = 8;
+
+/// A thread with its stack.
+#[derive(Debug)]
+pub(crate) struct ThreadStack<'t> {
+    /// The thread.
+    pub(crate) thread: &'t Thread,
+    /// Its place in the runtime's list.
+    pub(crate) index: usize,
+    /// The thread of the operating system, if it is in the dump.
+    pub(crate) native: Option<&'t OsThread>,
+    /// The memory of its stack in use, if that is in the dump.
+    pub(crate) range: Option<AddrRange>,
+    /// What was found on it.
+    pub(crate) walk: Walk,
+}
+
+impl Thread {
+    /// Whether it can have a stack: it has started and not ended.
+    pub(crate) fn has_stack(&self) -> bool {
+        self.os_id.is_some_and(|id| id != 0) && self.state.is_none_or(|s| s & WITHOUT_STACK == 0)
+    }
+
+    /// Whether it ran on its signal stack, so that its stack pointer is not on its own.
+    pub(crate) fn on_signal_stack(&self) -> bool {
+        self.state.is_some_and(|s| s & ON_ALTERNATE_STACK != 0)
+    }
+}
+
+impl Runtime {
+    /// Binds the walker of stacks.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the runtime does not describe its code or its frames.
+    pub(super) fn bind_stack_walker(&self) -> Result<StackWalker, ContractError> {
+        let (d, facts) = (self.descriptor(), self.file().facts.clone());
+        let bytes = match self.type_names() {
+            Ok(names) => {
+                let loader = Loader::bind(self.memory(), d, self.limits())?;
+                CodeBytes::with_files(self.memory(), names.modules().for_answer(), loader)
+            }
+            Err(_) => CodeBytes::new(self.memory()),
+        };
+        let frames = FrameReader::bind(d, facts.arch, facts.os)?;
+        Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), facts.os))
+    }
+
+    /// Walks the stacks of `threads`, of which `wanted` decides; with `roots`, what frames hold as well.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the runtime does not describe its code or its frames.
+    pub(crate) fn walk_stacks<'t>(
+        &'t self,
+        threads: &'t [Thread],
+        roots: bool,
+        wanted: impl Fn(&Thread) -> bool + Sync,
+    ) -> Result<Vec<ThreadStack<'t>>, ContractError> {
+        let walker = self.stack_walker()?;
+        let stacks = ThreadStacks::new(self.file());
+        let listed: Vec<(usize, &Thread)> = threads.iter().enumerate().filter(|(_, t)| t.has_stack() && wanted(t)).collect();
+        let carried = Carried::here();
+        let share = READS.checked_div(len64(listed.len())).unwrap_or(READS).max(READS_OF_A_STACK);
+        // Stacks do not overlap: unless the dump is forged, their total size cannot exceed that of the dump.
+        let bytes = AtomicU64::new(self.memory().dump_bytes());
+        let walk = |(index, thread): &(usize, &'t Thread)| {
+            let native = thread.os_id.and_then(|id| stacks.thread(id));
+            let range = native.and_then(|n| self.stack_in_use(&stacks, thread, n));
+            let wanted = range.map_or(0, |r| self.memory().captured(r));
+            let left = bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(wanted))).unwrap_or(0);
+            let start = Start {
+                thread: thread.address,
+                registers: native.and_then(|n| self.registers(n)),
+                stack: range.filter(|_| !thread.on_signal_stack()),
+                reads: share.saturating_add(wanted.min(left).saturating_mul(READS_OF_A_BYTE)),
+            };
+            ThreadStack { thread, index: *index, native, range, walk: carried.run(|| walker.walk(&start, roots)) }
+        };
+        Ok(listed.par_iter().map(walk).collect())
+    }
+
+    /// The module whose file would tell what a stack lacks.
+    pub(crate) fn module_of_gap(&self, gap: &Gap, namer: &Namer) -> Option<String> {
+        let managed = || {
+            let (_, module) = self.stack_walker().ok()?.code().image(gap.ip?).ok()??;
+            namer.names()?.module(module).name.clone()
+        };
+        let native = || {
+            let Some(StackError::Read(e)) = gap.lack.error() else { return None };
+            let modules = &self.file().modules;
+            let at = modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(e.address))?;
+            Some(at.file_name().to_string())
+        };
+        tried(|| managed().or_else(native))
+    }
+
+    /// The used part of a thread's stack: from its stack pointer to its end.
+    pub(crate) fn stack_in_use(&self, stacks: &ThreadStacks<'_>, thread: &Thread, native: &OsThread) -> Option<AddrRange> {
+        let sp = native.stack_pointer?;
+        let from = Addr(sp.0.checked_next_multiple_of(self.memory().ptr_bytes())?);
+        let mut end = stacks.of(native)?.end;
+        // The kernel merges adjacent mappings: the end known to the runtime or the C library is more precise.
+        for closer in [thread.stack_base, native.thread_base].into_iter().flatten() {
+            if from < closer && closer < end {
+                end = closer;
+            }
+        }
+        (from < end).then(|| AddrRange::new(from, end))
+    }
+
+    /// The registers of a thread as the dump has them.
+    fn registers(&self, native: &OsThread) -> Option<Registers> {
+        let facts = &self.file().facts;
+        let mut registers = Registers::new(facts.arch)?.on(facts.os);
+        registers.ip = native.instruction_pointer?;
+        for register in &native.registers {
+            let number = RegisterNames::of(facts.arch).iter().position(|name| *name == register.name);
+            if let Some(number) = number.and_then(|n| u8::try_from(n).ok()) {
+                registers.set(number, Saved { value: Some(register.value), place: None });
+            }
+        }
+        registers.set_sp(native.stack_pointer?);
+        Some(registers)
+    }
+}

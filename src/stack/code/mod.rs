@@ -1,0 +1,153 @@
+//! Code lookup: which method an address of code belongs to.
+//!
+//! Source: contract `ExecutionManager` (`docs/design/datacontracts/ExecutionManager.md` of the runtime), `codeman.cpp`;
+//! measured as `docs/internals/stacks.md#code` says.
+
+mod jitted;
+mod nibbles;
+mod ready_to_run;
+mod sections;
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+
+pub(crate) use nibbles::NibbleForm;
+
+use super::{CodeBytes, FunctionEntry, StackError};
+use crate::base::{Addr, AddrRange};
+use crate::contract::{Contract, ContractError, Descriptor};
+use jitted::Jitted;
+use ready_to_run::ReadyToRun;
+use sections::{Section, Sections};
+
+/// What made a piece of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodeOrigin {
+    /// The JIT, in this process.
+    Jitted {
+        /// The method's exception clauses; null without any.
+        clauses: Addr,
+    },
+    /// The AOT compiler, in an image.
+    ReadyToRun {
+        /// The image's ReadyToRun header.
+        header: Addr,
+    },
+}
+
+/// A piece of managed code: the body of a method, or one of its funclets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// The method.
+    pub(crate) method_desc: Addr,
+    /// Start of the method's body.
+    pub(crate) start: Addr,
+    /// This piece.
+    pub(crate) range: AddrRange,
+    /// What made it.
+    pub(crate) origin: CodeOrigin,
+    /// What the numbers of `entry` count from.
+    pub(crate) base: Addr,
+    /// This piece, and its unwind info.
+    pub(crate) entry: FunctionEntry,
+    /// Whether it is a funclet: a catch, finally or filter block.
+    pub(crate) funclet: bool,
+    /// The method's GC info; an error where the way to it is not in the dump.
+    pub(crate) gc_info: Result<Addr, StackError>,
+    /// Version of the GC info.
+    pub(crate) gc_version: u32,
+    /// Length of the method's code that the GC info must tell: exactly for code of the JIT, at least for an image's.
+    pub(crate) code_length: u64,
+}
+
+impl Code {
+    /// Offset of `ip` in the method, as GC info and exception clauses count.
+    pub(crate) fn offset(&self, ip: Addr) -> u64 {
+        ip.since(self.start).unwrap_or(0)
+    }
+
+    /// Offset of this piece in the method.
+    pub(crate) fn piece_offset(&self) -> u64 {
+        self.offset(self.range.start)
+    }
+}
+
+/// The answer for an address.
+type Found = Result<Option<Arc<Code>>, StackError>;
+
+/// Looks up code. Answers are kept: the threads of a process stand in few methods.
+#[derive(Debug)]
+pub(crate) struct CodeMap {
+    bytes: CodeBytes,
+    sections: Sections,
+    jitted: Jitted,
+    ready_to_run: ReadyToRun,
+    known: RwLock<FxHashMap<Addr, Found>>,
+}
+
+/// Most answers kept.
+const MOST_KNOWN: usize = 1 << 16;
+
+impl CodeMap {
+    /// The contract read.
+    pub(crate) const CONTRACT: Contract = Contract::optional("ExecutionManager", &["1", "2"]);
+
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks a layout.
+    pub(crate) fn bind(bytes: &CodeBytes, d: &Descriptor) -> Result<CodeMap, ContractError> {
+        Self::CONTRACT.require(d)?;
+        // .NET 11 numbers its contracts anew, from c1.
+        let raw = d.contracts.get(Self::CONTRACT.name).map(|c| c.version.as_str());
+        let form = if raw == Some("1") { NibbleForm::Linear } else { NibbleForm::Constant };
+        Ok(CodeMap {
+            bytes: bytes.clone(),
+            sections: Sections::bind(d)?,
+            jitted: Jitted::bind(d, form)?,
+            ready_to_run: ReadyToRun::bind(d)?,
+            known: RwLock::default(),
+        })
+    }
+
+    /// The memory that it reads.
+    pub(crate) fn bytes(&self) -> &CodeBytes {
+        &self.bytes
+    }
+
+    /// The code at `ip`; `None` if it is not managed.
+    ///
+    /// # Errors
+    /// [`StackError`] if the structures that tell are not in the dump, or are wrong.
+    pub(crate) fn find(&self, ip: Addr) -> Result<Option<Arc<Code>>, StackError> {
+        if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&ip) {
+            return known.clone();
+        }
+        let found = self.look_up(ip).map(|code| code.map(Arc::new));
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() < MOST_KNOWN {
+            known.insert(ip, found.clone());
+        }
+        found
+    }
+
+    fn look_up(&self, ip: Addr) -> Result<Option<Code>, StackError> {
+        match self.sections.at(&self.bytes, ip)? {
+            Some(Section::Heap { base, heap }) => self.jitted.find(&self.bytes, base, heap, ip),
+            Some(Section::Image { range, module }) => self.ready_to_run.find(&self.bytes, range.start, module, ip),
+            None => Ok(None),
+        }
+    }
+
+    /// The image section around `ip`: its range and module. `None` where code is not of an image.
+    ///
+    /// # Errors
+    /// [`StackError`] if the structures that tell are not in the dump.
+    pub(crate) fn image(&self, ip: Addr) -> Result<Option<(AddrRange, Addr)>, StackError> {
+        Ok(match self.sections.at(&self.bytes, ip)? {
+            Some(Section::Image { range, module }) => Some((range, module)),
+            _ => None,
+        })
+    }
+}

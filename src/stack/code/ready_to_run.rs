@@ -1,0 +1,228 @@
+//! ReadyToRun code: the image's table of functions, and the runtime's map from entry points to methods.
+
+use super::super::{CodeBytes, FunctionEntry, StackError, gc_info_after};
+use super::jitted::Functions;
+use super::{Code, CodeOrigin};
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, Arch};
+use crate::contract::descriptor::layout;
+use crate::contract::{ContractError, Descriptor};
+
+layout! {
+    struct ModuleLayout : "Module" {
+        info: req "ReadyToRunInfo",
+    }
+}
+
+layout! {
+    struct InfoLayout : "ReadyToRunInfo" {
+        header: req "ReadyToRunHeader",
+        composite: req "CompositeInfo",
+        functions: req "RuntimeFunctions",
+        count: req "NumRuntimeFunctions",
+        hot_cold: opt "NumHotColdMap",
+        thunks: opt "DelayLoadMethodCallThunks",
+        entry_points: req "EntryPointToMethodDescMap",
+    }
+}
+
+layout! {
+    struct DirectoryLayout : "ImageDataDirectory" {
+        rva: req "VirtualAddress",
+        size: req "Size",
+    }
+}
+
+layout! {
+    struct MapLayout : "HashMap" {
+        buckets: req "Buckets",
+    }
+}
+
+layout! {
+    struct BucketLayout : "Bucket" {
+        keys: req "Keys",
+        values: req "Values",
+    }
+}
+
+/// `READYTORUN_SIGNATURE` (readytorun.h).
+const SIGNATURE: u32 = 0x0052_5452;
+/// Most functions looked at for the one that the map knows: a method's funclets follow its body.
+const MAX_FUNCLETS: u64 = 1 << 10;
+/// Where the runtime's own search goes over from halving to stepping.
+const LINEAR: u64 = 10;
+
+/// Reads images with ReadyToRun code.
+#[derive(Debug)]
+pub(super) struct ReadyToRun {
+    module: ModuleLayout,
+    info: InfoLayout,
+    directory: Option<DirectoryLayout>,
+    functions: Functions,
+    map: MapLayout,
+    bucket: BucketLayout,
+    bucket_size: u64,
+    slots: u64,
+    value_mask: u64,
+    arch: Arch,
+}
+
+impl ReadyToRun {
+    pub(super) fn bind(d: &Descriptor) -> Result<ReadyToRun, ContractError> {
+        let functions = Functions::bind(d)?;
+        let arch = if functions.has_ends() { Arch::X64 } else { Arch::Arm64 };
+        Ok(ReadyToRun {
+            module: ModuleLayout::bind(d)?,
+            info: InfoLayout::bind(d)?,
+            directory: DirectoryLayout::bind(d).ok(),
+            functions,
+            map: MapLayout::bind(d)?,
+            bucket: BucketLayout::bind(d)?,
+            bucket_size: d.size_of("Bucket")?,
+            slots: d.number("HashMapSlotsPerBucket")?,
+            value_mask: d.number("HashMapValueMask")?,
+            arch,
+        })
+    }
+
+    /// The code at `ip` in the image at `base` that belongs to `module`.
+    pub(super) fn find(&self, bytes: &CodeBytes, base: Addr, module: Addr, ip: Addr) -> Result<Option<Code>, StackError> {
+        let word = |at: Addr| bytes.u64(at).map(Addr);
+        let l = &self.info;
+        let own = word(module.plus(self.module.info))?;
+        if own.is_null() {
+            return Ok(None);
+        }
+        // A component of a composite image has its functions there.
+        let composite = word(own.plus(l.composite))?;
+        let info = if composite.is_null() { own } else { composite };
+        let header = word(info.plus(l.header))?;
+        if bytes.u32(header)? != SIGNATURE {
+            return Err(StackError::invalid(header, "no ReadyToRun header"));
+        }
+        if self.is_thunk(bytes, info, base, ip) {
+            return Ok(None);
+        }
+        if l.hot_cold.is_some_and(|o| tried(|| bytes.u32(info.plus(o))).is_ok_and(|n| n > 0)) {
+            return Err(StackError::Unsupported { at: header, what: "an image with code split into hot and cold parts" });
+        }
+        let table = word(info.plus(l.functions))?;
+        let count = u64::from(bytes.u32(info.plus(l.count))?);
+        let Some(rva) = ip.since(base).and_then(|n| u32::try_from(n).ok()) else { return Ok(None) };
+        let Some(index) = self.search(bytes, table, count, rva)? else { return Ok(None) };
+        let entry = self.functions.entry(bytes, table, index)?;
+        let at = |rva: u32| base.plus(u64::from(rva));
+        let end = match entry.end {
+            Some(end) => at(end),
+            None if index.saturating_add(1) < count => at(self.functions.begin(bytes, table, index.saturating_add(1))?),
+            None => ip.plus(1),
+        };
+        let range = AddrRange::new(at(entry.begin), end);
+        if !range.contains(ip) {
+            return Ok(None);
+        }
+        let entry_points = EntryPoints::open(self, bytes, info.plus(l.entry_points))?;
+        for main in (index.saturating_sub(MAX_FUNCLETS)..=index).rev() {
+            let body = self.functions.entry(bytes, table, main)?;
+            let Some(method_desc) = entry_points.find(bytes, at(body.begin))? else { continue };
+            return Ok(Some(Code {
+                method_desc,
+                start: at(body.begin),
+                range,
+                origin: CodeOrigin::ReadyToRun { header },
+                base,
+                entry,
+                funclet: main != index,
+                gc_info: gc_info_after(bytes, base, &body, self.arch).map_err(StackError::from),
+                gc_version: gc_version(bytes.u16(header.plus(4))?, bytes.u16(header.plus(6))?),
+                code_length: range.end.since(at(body.begin)).unwrap_or(0),
+            }));
+        }
+        Err(StackError::invalid(ip, "no method of the image is known for the code"))
+    }
+
+    /// The last function that begins at or before `rva`, found in the runtime's own steps (`NativeUnwindInfoLookupTable` in
+    /// codeman.cpp): createdump keeps the pages that these touch, and no others.
+    fn search(&self, bytes: &CodeBytes, table: Addr, count: u64, rva: u32) -> Result<Option<u64>, StackError> {
+        let Some(last) = count.checked_sub(1) else { return Ok(None) };
+        let (mut low, mut high) = (0, last);
+        while high.saturating_sub(low) > LINEAR {
+            let middle = low.saturating_add(high.saturating_sub(low) / 2);
+            if rva < self.functions.begin(bytes, table, middle)? { high = middle.saturating_sub(1) } else { low = middle }
+        }
+        for i in low..=high {
+            if i == last || rva < self.functions.begin(bytes, table, i.saturating_add(1))? {
+                return Ok((self.functions.begin(bytes, table, i)? <= rva).then_some(i));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether `ip` is in a thunk that loads the target of a call when it is first made. Not managed code.
+    fn is_thunk(&self, bytes: &CodeBytes, info: Addr, base: Addr, ip: Addr) -> bool {
+        // Where the range is not in the dump, the functions decide: thunks are in none.
+        let within = || {
+            let (d, at) = (self.directory.as_ref()?, self.info.thunks?);
+            let directory = bytes.u64(info.plus(at)).ok().map(Addr).filter(|d| !d.is_null())?;
+            let (rva, size) = (bytes.u32(directory.plus(d.rva)).ok()?, bytes.u32(directory.plus(d.size)).ok()?);
+            let start = base.plus(u64::from(rva));
+            Some(AddrRange::new(start, start.plus(u64::from(size))).contains(ip))
+        };
+        tried(within).unwrap_or(false)
+    }
+}
+
+/// Version of the GC info in an image with the format version `major.minor` (`GCInfoToken::ReadyToRunVersionToGcInfoVersion`).
+fn gc_version(major: u16, minor: u16) -> u32 {
+    match (major, minor) {
+        (11.., _) => 4,
+        (9, 2..) | (10, _) => 3,
+        _ => 2,
+    }
+}
+
+/// A `PtrHashMap` from entry points to MethodDescs (hash.cpp).
+#[derive(Debug)]
+struct EntryPoints<'r> {
+    reader: &'r ReadyToRun,
+    buckets: Addr,
+    count: u32,
+}
+
+impl<'r> EntryPoints<'r> {
+    fn open(reader: &'r ReadyToRun, bytes: &CodeBytes, map: Addr) -> Result<EntryPoints<'r>, StackError> {
+        let array = Addr(bytes.u64(map.plus(reader.map.buckets))?);
+        // The first bucket holds the number of the others.
+        let count = bytes.u32(array)?;
+        if count < 2 {
+            return Err(StackError::invalid(array, "the map of entry points has a wrong size"));
+        }
+        Ok(EntryPoints { reader, buckets: array.plus(reader.bucket_size), count })
+    }
+
+    /// The method that starts at `entry`.
+    fn find(&self, bytes: &CodeBytes, entry: Addr) -> Result<Option<Addr>, StackError> {
+        let low = |n: u64| u32::try_from(n & u64::from(u32::MAX)).unwrap_or(0);
+        let mut seed = low(entry.0 >> 2);
+        let Some(step) = low(entry.0 >> 5).wrapping_add(1).checked_rem(self.count.saturating_sub(1)).map(|n| n.saturating_add(1)) else {
+            return Ok(None);
+        };
+        for _ in 0..self.count {
+            let bucket = self.buckets.element(u64::from(seed.checked_rem(self.count).unwrap_or(0)), self.reader.bucket_size);
+            let value = |slot: u64| bytes.u64(bucket.plus(self.reader.bucket.values).element(slot, 8));
+            for slot in 0..self.reader.slots {
+                if bytes.u64(bucket.plus(self.reader.bucket.keys).element(slot, 8))? == entry.0 {
+                    // Stored halved: the topmost bit is the map's.
+                    return Ok(Some(Addr((value(slot)? & self.reader.value_mask) << 1)));
+                }
+            }
+            // That of the first value says that the search goes on in another bucket.
+            if value(0)? & !self.reader.value_mask == 0 {
+                return Ok(None);
+            }
+            seed = seed.wrapping_add(step);
+        }
+        Ok(None)
+    }
+}

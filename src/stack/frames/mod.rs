@@ -1,0 +1,431 @@
+//! The chain of explicit frames (`Frame`) of a thread: where managed code called into the runtime or native code, and what each
+//! tells of its managed caller.
+//!
+//! Source: contract `StackWalk`, `frames.h`; measured as `docs/internals/stacks.md#frames` says.
+
+mod context;
+mod helper;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::code::CodeMap;
+use super::{CodeBytes, RegisterNames, Registers, Saved, StackError};
+use crate::base::{Addr, AddrRange, Arch, Os};
+use crate::contract::descriptor::layout;
+use crate::contract::{Contract, ContractError, Descriptor};
+use crate::memory::Image;
+use helper::Helper;
+
+layout! {
+    struct FrameLayout : "Frame" {
+        next: req "Next",
+    }
+}
+
+layout! {
+    struct ThreadLayout : "Thread" {
+        frame: req "Frame",
+    }
+}
+
+layout! {
+    struct InlinedLayout : "InlinedCallFrame" {
+        sp: req "CallSiteSP",
+        return_address: req "CallerReturnAddress",
+        fp: req "CalleeSavedFP",
+    }
+}
+
+layout! {
+    struct FramedLayout : "FramedMethodFrame" {
+        block: req "TransitionBlockPtr",
+        method_desc: opt "MethodDesc|MethodDescPtr",
+    }
+}
+
+layout! {
+    struct BlockLayout : "TransitionBlock" {
+        return_address: req "ReturnAddress",
+        callee_saved: req "CalleeSavedRegisters",
+        arguments: opt "ArgumentRegisters",
+    }
+}
+
+layout! {
+    struct SoftwareLayout : "SoftwareExceptionFrame" {
+        context: req "TargetContext",
+        places: opt "IntegerContextPointers",
+    }
+}
+
+layout! {
+    struct FaultLayout : "FaultingExceptionFrame" {
+        context: req "TargetContext",
+    }
+}
+
+layout! {
+    struct ResumableLayout : "ResumableFrame" {
+        context: req "TargetContextPtr",
+    }
+}
+
+layout! {
+    struct HijackLayout : "HijackFrame" {
+        return_address: req "ReturnAddress",
+        arguments: req "HijackArgsPtr",
+    }
+}
+
+layout! {
+    struct HijackArgsLayout : "HijackArgs" {
+        callee_saved: req "CalleeSavedRegisters",
+        rax: opt "Rax",
+        rdx: opt "Rdx",
+        sp: opt "Rsp",
+    }
+}
+
+/// What a frame does for a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// A call of native code, made by the method around it.
+    Inlined,
+    /// A call that the runtime prepares: owns the callee's arguments.
+    Transition,
+    /// An exception that the runtime throws.
+    SoftwareException,
+    /// A hardware fault.
+    Fault,
+    /// A thread stopped at any instruction.
+    Resumable,
+    /// A thread whose return was diverted, to stop it for a GC.
+    Hijack,
+    /// A call of a native helper (.NET 8 and 9), with a number of protected references.
+    Helper(Protected),
+    /// Tells nothing of its caller.
+    Marker,
+}
+
+/// The references that a `HelperMethodFrame` protects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Protected {
+    /// This many, each by a pointer of the frame.
+    Slots(u64),
+    /// An array of them.
+    Array,
+}
+
+/// How the code below a frame was left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// By a call.
+    #[default]
+    Call,
+    /// By an exception that the runtime throws for it.
+    Exception,
+    /// By a hardware fault: its address is that of the instruction.
+    Fault,
+    /// At any instruction, to go on there.
+    Stopped,
+}
+
+/// An explicit frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ExplicitFrame {
+    /// Its address.
+    pub(crate) address: Addr,
+    /// Name of its type; `None` for one that the descriptor does not name.
+    pub(crate) name: Option<Arc<str>>,
+    role: Role,
+    next: Addr,
+}
+
+/// What a frame tells of its managed caller.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// The caller's registers.
+    pub(crate) registers: Registers,
+    /// How it was left.
+    pub(crate) left: Left,
+}
+
+/// References that a frame owns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct FrameRoots {
+    /// Addresses of slots.
+    pub(crate) slots: Vec<Addr>,
+    /// Words that may be references: those of the callee's arguments.
+    pub(crate) words: Vec<AddrRange>,
+}
+
+/// Reads frames.
+#[derive(Debug)]
+pub(crate) struct FrameReader {
+    arch: Arch,
+    os: Os,
+    frame: FrameLayout,
+    thread: ThreadLayout,
+    types: BTreeMap<u64, (Arc<str>, Role)>,
+    inlined: Option<InlinedLayout>,
+    framed: Option<FramedLayout>,
+    block: Option<(BlockLayout, u64)>,
+    software: Option<SoftwareLayout>,
+    fault: Option<FaultLayout>,
+    resumable: Option<ResumableLayout>,
+    hijack: Option<(HijackLayout, HijackArgsLayout)>,
+    helper: Option<Helper>,
+    /// Numbers and offsets of the registers that `CalleeSavedRegisters` holds, and its size.
+    callee_saved: Vec<(u8, u64)>,
+    callee_saved_size: u64,
+    argument_bytes: u64,
+    gc_version: u64,
+}
+
+/// The frame chain ends with all ones.
+const END: u64 = u64::MAX;
+
+impl FrameReader {
+    /// The contract read.
+    pub(crate) const CONTRACT: Contract = Contract::optional("StackWalk", &["1"]);
+
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks the chain.
+    pub(crate) fn bind(d: &Descriptor, arch: Arch, os: Os) -> Result<FrameReader, ContractError> {
+        Self::CONTRACT.require(d)?;
+        let registers = d.type_info("CalleeSavedRegisters").map(|t| {
+            let number = |name: &str| {
+                let name = name.to_ascii_lowercase();
+                RegisterNames::of(arch).iter().position(|n| *n == name).and_then(|n| u8::try_from(n).ok())
+            };
+            t.fields.iter().filter_map(|(name, field)| Some((number(name)?, field.offset))).collect()
+        });
+        let mut reader = FrameReader {
+            arch,
+            os,
+            frame: FrameLayout::bind(d)?,
+            thread: ThreadLayout::bind(d)?,
+            types: BTreeMap::new(),
+            inlined: InlinedLayout::bind(d).ok(),
+            framed: FramedLayout::bind(d).ok(),
+            block: BlockLayout::bind(d).ok().zip(d.size_of("TransitionBlock").ok()),
+            software: SoftwareLayout::bind(d).ok(),
+            fault: FaultLayout::bind(d).ok(),
+            resumable: ResumableLayout::bind(d).ok(),
+            hijack: HijackLayout::bind(d).ok().zip(HijackArgsLayout::bind(d).ok()),
+            helper: Helper::bind(d),
+            callee_saved: registers.unwrap_or_default(),
+            callee_saved_size: d.size_of("CalleeSavedRegisters").unwrap_or(0),
+            argument_bytes: d.size_of("ArgumentRegisters").unwrap_or(0),
+            gc_version: d.number("GCInfoVersion")?,
+        };
+        for name in d.globals.keys() {
+            let Some(short) = name.strip_suffix("Identifier").filter(|n| n.contains("Frame")) else { continue };
+            // A number in .NET 10 and later, the address of a vtable before.
+            let identifier = d.pointer(name)?;
+            reader.types.insert(identifier.0, (short.into(), role(short)));
+        }
+        Ok(reader)
+    }
+
+    /// The architecture.
+    pub(crate) const fn arch(&self) -> Arch {
+        self.arch
+    }
+
+    /// The first frame of a thread; `None` if it has none.
+    pub(crate) fn first(&self, bytes: &CodeBytes, thread: Addr) -> Result<Option<Addr>, StackError> {
+        let first = bytes.u64(thread.plus(self.thread.frame))?;
+        Ok((first != END && first != 0).then_some(Addr(first)))
+    }
+
+    /// The frame at `address`.
+    pub(crate) fn read(&self, bytes: &CodeBytes, address: Addr) -> Result<ExplicitFrame, StackError> {
+        let identifier = bytes.u64(address)?;
+        let known = self.types.get(&identifier);
+        Ok(ExplicitFrame {
+            address,
+            name: known.map(|(name, _)| Arc::clone(name)),
+            role: known.map_or(Role::Marker, |(_, role)| *role),
+            next: Addr(bytes.u64(address.plus(self.frame.next))?),
+        })
+    }
+
+    /// What `frame` tells of its managed caller; `None` for a marker.
+    pub(crate) fn caller(&self, code: &CodeMap, runtime: Option<&Image>, frame: &ExplicitFrame) -> Result<Option<Caller>, StackError> {
+        let bytes = code.bytes();
+        let missing = StackError::Unsupported { at: frame.address, what: "a frame without a layout" };
+        let at = frame.address;
+        match frame.role {
+            Role::Marker => Ok(None),
+            Role::Inlined => {
+                let l = self.inlined.as_ref().ok_or(missing)?;
+                let return_address = bytes.u64(at.plus(l.return_address))?;
+                if return_address == 0 {
+                    return Ok(None);
+                }
+                let mut registers = self.blank(Addr(return_address), Addr(bytes.u64(at.plus(l.sp))?), at)?;
+                let place = at.plus(l.fp);
+                registers.set(registers.fp_number(), Saved { value: Some(bytes.u64(place)?), place: Some(place) });
+                Ok(Some(Caller { registers, left: Left::Call }))
+            }
+            Role::Transition => {
+                let (block, size) = self.block.as_ref().ok_or_else(|| missing.clone())?;
+                let start = self.transition_block(bytes, frame)?.ok_or(missing)?;
+                let ip = Addr(bytes.u64(start.plus(block.return_address))?);
+                let mut registers = self.blank(ip, start.plus(*size), at)?;
+                self.callee_saved(bytes, start.plus(block.callee_saved), &mut registers)?;
+                Ok(Some(Caller { registers, left: Left::Call }))
+            }
+            Role::SoftwareException => {
+                let l = self.software.as_ref().ok_or(missing)?;
+                let mut registers = context::read(bytes, (self.arch, self.os), at.plus(l.context))?;
+                if let Some(places) = l.places {
+                    self.through_places(bytes, at.plus(places), &mut registers)?;
+                }
+                Ok(Some(Caller { registers, left: Left::Exception }))
+            }
+            Role::Fault => {
+                let l = self.fault.as_ref().ok_or(missing)?;
+                Ok(Some(Caller { registers: context::read(bytes, (self.arch, self.os), at.plus(l.context))?, left: Left::Fault }))
+            }
+            Role::Resumable => {
+                let l = self.resumable.as_ref().ok_or(missing)?;
+                let context = Addr(bytes.u64(at.plus(l.context))?);
+                Ok(Some(Caller { registers: context::read(bytes, (self.arch, self.os), context)?, left: Left::Stopped }))
+            }
+            Role::Hijack => {
+                let (l, args) = self.hijack.as_ref().ok_or(missing)?;
+                let ip = Addr(bytes.u64(at.plus(l.return_address))?);
+                let start = Addr(bytes.u64(at.plus(l.arguments))?);
+                let saved = start.plus(args.callee_saved);
+                let sp = match args.sp {
+                    Some(sp) => Addr(bytes.u64(start.plus(sp))?),
+                    // Behind the registers is the slot of the diverted return.
+                    None => saved.plus(self.callee_saved_size).plus(8),
+                };
+                let mut registers = self.blank(ip, sp, at)?;
+                self.callee_saved(bytes, saved, &mut registers)?;
+                let returned = [("rax", args.rax), ("rdx", args.rdx)];
+                for (name, offset) in returned {
+                    let number = RegisterNames::of(self.arch).iter().position(|n| *n == name).and_then(|n| u8::try_from(n).ok());
+                    let (Some(number), Some(offset)) = (number, offset) else { continue };
+                    let place = start.plus(offset);
+                    registers.set(number, Saved { value: Some(bytes.u64(place)?), place: Some(place) });
+                }
+                // GC info answers for the returned value since it can be asked at a return address, which is since version 3.
+                let left = if self.gc_version >= 3 { Left::Stopped } else { Left::Call };
+                Ok(Some(Caller { registers, left }))
+            }
+            Role::Helper(_) => {
+                let helper = self.helper.as_ref().ok_or(missing)?;
+                helper.caller(self, code, runtime, at).map(Some)
+            }
+        }
+    }
+
+    /// The references that `frame` owns.
+    pub(crate) fn roots(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<FrameRoots, StackError> {
+        let mut roots = FrameRoots::default();
+        let words = |start: Addr, len: u64| AddrRange::new(start, start.plus(len));
+        match frame.role {
+            Role::Helper(protected) => {
+                if let Some(helper) = &self.helper {
+                    roots.slots = helper.slots(bytes, frame.address, protected)?;
+                }
+            }
+            Role::Transition => {
+                if let (Some((block, size)), Some(start)) = (&self.block, self.transition_block(bytes, frame)?) {
+                    // Windows keeps them in the caller's home area.
+                    roots.words.push(words(start.plus(block.arguments.unwrap_or(*size)), self.argument_bytes));
+                }
+            }
+            Role::Hijack if self.gc_version < 4 => {
+                if let Some((l, HijackArgsLayout { rax: Some(rax), .. })) = &self.hijack {
+                    let start = Addr(bytes.u64(frame.address.plus(l.arguments))?);
+                    roots.words.push(words(start.plus(*rax), 8));
+                }
+            }
+            _ => {}
+        }
+        Ok(roots)
+    }
+
+    /// The method that `frame` is about to call.
+    pub(crate) fn callee(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
+        let offset = self.framed.as_ref().filter(|_| frame.role == Role::Transition)?.method_desc?;
+        bytes.u64(frame.address.plus(offset)).ok().filter(|m| *m != 0).map(Addr)
+    }
+
+    fn transition_block(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {
+        let Some(l) = &self.framed else { return Ok(None) };
+        Ok(Some(Addr(bytes.u64(frame.address.plus(l.block))?)))
+    }
+
+    fn blank(&self, ip: Addr, sp: Addr, at: Addr) -> Result<Registers, StackError> {
+        let mut registers = Registers::new(self.arch)
+            .map(|r| r.on(self.os))
+            .ok_or(StackError::Unsupported { at, what: "a frame of another processor architecture" })?;
+        registers.ip = ip;
+        registers.set_sp(sp);
+        Ok(registers)
+    }
+
+    /// Takes the callee-saved registers from the `CalleeSavedRegisters` at `start`.
+    fn callee_saved(&self, bytes: &CodeBytes, start: Addr, registers: &mut Registers) -> Result<(), StackError> {
+        for (number, offset) in &self.callee_saved {
+            let place = start.plus(*offset);
+            registers.set(*number, Saved { value: Some(bytes.u64(place)?), place: Some(place) });
+        }
+        Ok(())
+    }
+
+    /// Takes the callee-saved registers through the pointers at `places`, one for each register. A GC updates the slots that
+    /// these point to, not the copies in the frame's context.
+    fn through_places(&self, bytes: &CodeBytes, places: Addr, registers: &mut Registers) -> Result<(), StackError> {
+        for (number, _) in &self.callee_saved {
+            let place = Addr(bytes.u64(places.element(u64::from(*number), 8))?);
+            if !place.is_null() {
+                registers.set(*number, Saved { value: Some(bytes.u64(place)?), place: Some(place) });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ExplicitFrame {
+    /// The next frame; `None` at the end of the chain.
+    pub(crate) fn next(&self) -> Option<Addr> {
+        (self.next.0 != END && !self.next.is_null()).then_some(self.next)
+    }
+
+    /// Whether it lies within the stack frame of the method that it tells of, so that the walk meets it again there.
+    pub(crate) fn is_within_caller(&self) -> bool {
+        self.role == Role::Inlined
+    }
+}
+
+fn role(name: &str) -> Role {
+    match name {
+        "InlinedCallFrame" => Role::Inlined,
+        "PrestubMethodFrame"
+        | "ExternalMethodFrame"
+        | "DynamicHelperFrame"
+        | "StubDispatchFrame"
+        | "CallCountingHelperFrame"
+        | "PInvokeCalliFrame" => Role::Transition,
+        "SoftwareExceptionFrame" => Role::SoftwareException,
+        "FaultingExceptionFrame" => Role::Fault,
+        "ResumableFrame" | "RedirectedThreadFrame" => Role::Resumable,
+        "HijackFrame" => Role::Hijack,
+        "HelperMethodFrame" => Role::Helper(Protected::Slots(0)),
+        "HelperMethodFrame_1OBJ" => Role::Helper(Protected::Slots(1)),
+        "HelperMethodFrame_2OBJ" => Role::Helper(Protected::Slots(2)),
+        "HelperMethodFrame_3OBJ" => Role::Helper(Protected::Slots(3)),
+        "HelperMethodFrame_PROTECTOBJ" => Role::Helper(Protected::Array),
+        _ => Role::Marker,
+    }
+}

@@ -1,0 +1,166 @@
+//! ELF images: `.eh_frame_hdr` leads to the one frame description entry (FDE) that is needed, and that to its common part (CIE). Both
+//! are read from memory; `gimli` evaluates them.
+//!
+//! Dumps hold only those pages that the runtime's own unwinder read, so nothing else is read here: the table is searched in the same
+//! steps (`pal/src/exception/remote-unwind.cpp` of the runtime). Sources of the layouts: Linux Standard Base, ".eh_frame_hdr"; DWARF 5,
+//! 6.4; System V ABI for AMD64, figure 3.36 (numbers of registers).
+
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameOffset, LittleEndian, Register, RegisterRule, UnwindContext, UnwindSection as _, UnwindTableRow,
+};
+
+use crate::base::{Addr, AddrRange, len64};
+use crate::stack::{CodeBytes, Registers, Saved, UnwindError};
+
+/// Cap on the size in bytes of an entry. The longest of libcoreclr have a few hundred.
+const MAX_ENTRY: u32 = 1 << 16;
+/// `DW_EH_PE_sdata4` and `udata4`: formats of four bytes.
+const FOUR_BYTES: [u8; 2] = [0x0b, 0x03];
+/// `DW_EH_PE_udata4`, and `sdata4` relative to the table.
+const COUNT: u8 = 0x03;
+const ENTRIES: u8 = 0x3b;
+
+/// DWARF's number of each register, by the number of unwind info.
+const DWARF: [u16; 16] = [0, 2, 1, 3, 7, 6, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
+
+pub(super) fn step(bytes: &CodeBytes, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
+    let invalid = |what| UnwindError::invalid(registers.ip, what);
+    // A call that does not return may be a function's last instruction.
+    let pc = registers.ip.minus(u64::from(!leaf)).ok_or(invalid("no instruction pointer"))?;
+    let entry = find(bytes, table.start, pc)?.ok_or(invalid("code without unwind information"))?;
+    let section = Section::read(bytes, entry)?;
+    let mut context = UnwindContext::new();
+    let (row, link) = section.row(&mut context, pc)?;
+    let rules = Rules { bytes, registers, cfa: cfa(row, registers)? };
+
+    let mut caller = registers.preserved();
+    for (number, dwarf) in (0u8..).zip(DWARF) {
+        if let Some(rule) = row.register(Register(dwarf)) {
+            caller.set(number, rules.apply(&rule, Some(number))?);
+        } else if number == caller.sp_number() {
+            caller.set_sp(rules.cfa);
+        }
+    }
+    let returns = row.register(link).ok_or(invalid("no rule for the return address"))?;
+    if returns == RegisterRule::Undefined {
+        return Err(invalid("the outermost frame"));
+    }
+    caller.ip = rules.apply(&returns, None)?.value.map(Addr).ok_or(invalid("unknown return address"))?;
+    // While a leaf has its return address in a register, there may be no frame: `vfork` of the C library.
+    let frameless = leaf && matches!(returns, RegisterRule::Register(_)) && caller.sp() == registers.sp();
+    if caller.sp() <= registers.sp() && !frameless {
+        return Err(invalid("the stack does not grow"));
+    }
+    Ok(caller)
+}
+
+/// The address of the FDE of the last function at or before `pc`; only that tells where it ends. `None` if all are behind.
+fn find(bytes: &CodeBytes, table: Addr, pc: Addr) -> Result<Option<Addr>, UnwindError> {
+    let [version, frames, count, entries] = bytes.u32(table)?.to_le_bytes();
+    if version != 1 || !FOUR_BYTES.contains(&(frames & 0xf)) || (count, entries) != (COUNT, ENTRIES) {
+        return Err(UnwindError::invalid(table, "a table of unwind information in an unknown form"));
+    }
+    let (entry, relative) = (
+        |i| table.plus(12).element(i, 8),
+        |at| {
+            let distance = i64::from(bytes.u32(at)?.cast_signed());
+            table.0.checked_add_signed(distance).map(Addr).ok_or(UnwindError::invalid(at, "a function beyond the end of memory"))
+        },
+    );
+    let (mut low, mut high) = (0, u64::from(bytes.u32(table.plus(8))?));
+    while low < high {
+        let middle = low.midpoint(high);
+        if pc < relative(entry(middle))? {
+            high = middle;
+        } else {
+            low = middle.saturating_add(1);
+        }
+    }
+    low.checked_sub(1).map(|last| relative(entry(last).plus(4))).transpose()
+}
+
+/// An `.eh_frame` of one CIE and one FDE.
+struct Section {
+    /// Where the FDE is in memory.
+    at: Addr,
+    bytes: Vec<u8>,
+    /// Where it is in `bytes`, behind the CIE.
+    fde: usize,
+}
+
+impl Section {
+    /// Reads the FDE at `at`, and its CIE.
+    fn read(bytes: &CodeBytes, at: Addr) -> Result<Section, UnwindError> {
+        let len = |at: Addr| match bytes.u32(at)? {
+            len @ 4..=MAX_ENTRY => Ok(u64::from(len).saturating_add(4)),
+            _ => Err(UnwindError::invalid(at, "unwind information of an unlikely size")),
+        };
+        let pointer = at.plus(4);
+        // The CIE is so many bytes before the field that says so.
+        let distance = u64::from(bytes.u32(pointer)?);
+        let cie = pointer.minus(distance).filter(|_| distance != 0).ok_or(UnwindError::invalid(at, "unwind information of no function"))?;
+        let mut section = bytes.bytes(cie, len(cie)?)?.into_owned();
+        let fde = section.len();
+        section.extend_from_slice(&bytes.bytes(at, len(at)?)?);
+        let field = fde.saturating_add(4);
+        let distance = u32::try_from(field).unwrap_or(u32::MAX);
+        section.iter_mut().skip(field).zip(distance.to_le_bytes()).for_each(|(to, from)| *to = from);
+        Ok(Section { at, bytes: section, fde })
+    }
+
+    /// The rules for `pc`, and the register of the return address.
+    fn row<'c>(&self, context: &'c mut UnwindContext<usize>, pc: Addr) -> Result<(&'c UnwindTableRow<usize>, Register), UnwindError> {
+        let malformed = |_| UnwindError::invalid(self.at, "unwind information that means nothing");
+        // Addresses relative to a field have to be those of the FDE. The CIE's only lead to the personality routine.
+        let start = self.at.minus(len64(self.fde)).ok_or(UnwindError::invalid(self.at, "unwind information at the start of memory"))?;
+        let frames = EhFrame::new(&self.bytes, LittleEndian);
+        let bases = BaseAddresses::default().set_eh_frame(start.0);
+        let fde = frames.fde_from_offset(&bases, EhFrameOffset(self.fde), EhFrame::cie_from_offset).map_err(malformed)?;
+        if !fde.contains(pc.0) {
+            return Err(UnwindError::invalid(pc, "code without unwind information"));
+        }
+        let row = fde.unwind_info_for_address(&frames, &bases, context, pc.0).map_err(malformed)?;
+        Ok((row, fde.cie().return_address_register()))
+    }
+}
+
+/// Number of a register of DWARF; `None` if it is none of the general ones.
+fn number(register: Register) -> Option<u8> {
+    (0u8..).zip(DWARF).find(|(_, dwarf)| *dwarf == register.0).map(|(number, _)| number)
+}
+
+/// The canonical frame address: the caller's stack pointer.
+fn cfa(row: &UnwindTableRow<usize>, registers: &Registers) -> Result<Addr, UnwindError> {
+    let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else {
+        return Err(UnwindError::invalid(registers.ip, "a frame whose place has to be computed"));
+    };
+    let base = number(*register).and_then(|number| registers.value(number));
+    base.and_then(|base| base.checked_add_signed(*offset)).map(Addr).ok_or(UnwindError::invalid(registers.ip, "unknown frame register"))
+}
+
+/// What the rules of a row start from.
+struct Rules<'a> {
+    bytes: &'a CodeBytes,
+    registers: &'a Registers,
+    cfa: Addr,
+}
+
+impl Rules<'_> {
+    /// What `rule` says of register `own`; of the return address if that is `None`.
+    fn apply(&self, rule: &RegisterRule<usize>, own: Option<u8>) -> Result<Saved, UnwindError> {
+        let invalid = |what| UnwindError::invalid(self.registers.ip, what);
+        let register = |number: Option<u8>| number.map(|number| self.registers.get(number)).unwrap_or_default();
+        let at = |offset| self.cfa.0.checked_add_signed(offset).ok_or(invalid("frame beyond the end of memory"));
+        Ok(match *rule {
+            RegisterRule::Undefined => Saved::default(),
+            RegisterRule::Offset(offset) => {
+                let place = Addr(at(offset)?);
+                Saved { value: Some(self.bytes.u64(place)?), place: Some(place) }
+            }
+            RegisterRule::ValOffset(offset) => Saved { value: Some(at(offset)?), place: None },
+            RegisterRule::SameValue => register(own),
+            RegisterRule::Register(other) => register(number(other)),
+            _ => return Err(invalid("a register whose place has to be computed")),
+        })
+    }
+}

@@ -1,0 +1,345 @@
+//! Hand-made tables: `.eh_frame_hdr` with its entries, `.pdata`.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::base::{Addr, AddrRange, Shape, len64};
+use crate::memory::ReadError;
+use crate::memory::tests::memory_of;
+use crate::stack::Saved;
+
+const TABLE: u64 = 0x50_0000;
+/// Entries are far from the table, the CIE far from the FDE: as in an image.
+const CIE: u64 = 0x50_8000;
+const FDE: u64 = 0x50_9000;
+const CODE: u64 = 0x40_0000;
+const STACK: u64 = 0x7000_0000;
+
+const RBX: u8 = 3;
+const RBP: u8 = 5;
+const R12: u8 = 12;
+
+const NOP: u8 = 0;
+const ADVANCE: u8 = 0x40;
+const OFFSET: u8 = 0x80;
+const RESTORE: u8 = 0xc0;
+const UNDEFINED: u8 = 0x07;
+const SAME_VALUE: u8 = 0x08;
+const REGISTER: u8 = 0x09;
+const REMEMBER: u8 = 0x0a;
+const RECALL: u8 = 0x0b;
+const DEF_CFA: u8 = 0x0c;
+const DEF_CFA_REGISTER: u8 = 0x0d;
+const DEF_CFA_OFFSET: u8 = 0x0e;
+const DEF_CFA_EXPRESSION: u8 = 0x0f;
+const EXPRESSION: u8 = 0x10;
+const VAL_OFFSET: u8 = 0x14;
+
+fn process(parts: &[(u64, &[u8])]) -> CodeBytes {
+    let mut bytes = Vec::new();
+    let mut ranges = Vec::new();
+    for (at, part) in parts {
+        ranges.push((*at, len64(part.len()), len64(bytes.len())));
+        bytes.extend_from_slice(part);
+    }
+    CodeBytes::new(&Arc::new(memory_of(bytes, &ranges, Shape::LE64)))
+}
+
+fn words(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_le_bytes()).collect()
+}
+
+/// From `from` to `to`, in four bytes.
+fn distance(from: u64, to: u64) -> [u8; 4] {
+    i32::try_from(to.cast_signed() - from.cast_signed()).unwrap().to_le_bytes()
+}
+
+/// An entry with its length in front, filled up.
+fn entry(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes.resize(bytes.len().next_multiple_of(8) + 4, NOP);
+    [&u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], &bytes].concat()
+}
+
+/// The CIE of x64 compilers: the frame is at rsp + 8, the return address in its last word. "zR", pc-relative.
+fn cie() -> Vec<u8> {
+    entry([&[0; 4][..], &[1], b"zR\0", &[1, 0x78, 16, 1, 0x1b, DEF_CFA, 7, 8, OFFSET | 16, 1]].concat())
+}
+
+/// The FDE of the function at `CODE`, 64 bytes long.
+fn fde(instructions: &[u8]) -> Vec<u8> {
+    entry([&distance(CIE, FDE + 4)[..], &distance(FDE + 8, CODE), &[64, 0, 0, 0], &[0], instructions].concat())
+}
+
+/// A table of functions, all of which lead to `FDE`.
+fn table(functions: &[u64]) -> Vec<u8> {
+    let mut bytes = vec![1, 0x1b, 0x03, 0x3b, 0, 0, 0, 0];
+    bytes.extend(u32::try_from(functions.len()).unwrap().to_le_bytes());
+    for function in functions {
+        bytes.extend([distance(TABLE, *function), distance(TABLE, FDE)].as_flattened());
+    }
+    bytes
+}
+
+fn elf(instructions: &[u8], stack: &[u64]) -> CodeBytes {
+    let functions = [CODE - 0x100, CODE, CODE + 64, CODE + 128];
+    process(&[(TABLE, &table(&functions)), (CIE, &cie()), (FDE, &fde(instructions)), (STACK, &words(stack))])
+}
+
+fn at(ip: u64) -> Registers {
+    let mut registers = Registers::new(Arch::X64).unwrap();
+    for number in 0..16 {
+        registers.set(number, Saved { value: Some(0xabc0 + u64::from(number)), place: None });
+    }
+    registers.ip = Addr(ip);
+    registers.set_sp(Addr(STACK));
+    registers
+}
+
+fn eh_step(bytes: &CodeBytes, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
+    eh_frame::step(bytes, AddrRange::new(Addr(TABLE), Addr(TABLE + 0x1000)), registers, leaf)
+}
+
+fn invalid(result: Result<Registers, UnwindError>) -> &'static str {
+    match result {
+        Err(UnwindError::Invalid { what, .. }) => what,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn saved(value: u64, slot: u64) -> Saved {
+    Saved { value: Some(value), place: Some(Addr(STACK + slot * 8)) }
+}
+
+/// push rbp; mov rbp, rsp; push rbx; … with an epilogue in the middle.
+const FRAMED: &[u8] = &[
+    ADVANCE | 1,
+    DEF_CFA_OFFSET,
+    16,
+    OFFSET | 6,
+    2,
+    ADVANCE | 3,
+    DEF_CFA_REGISTER,
+    6,
+    ADVANCE | 4,
+    OFFSET | 3,
+    3,
+    ADVANCE | 8,
+    REMEMBER,
+    RESTORE | 3,
+    DEF_CFA,
+    7,
+    8,
+    ADVANCE | 1,
+    RECALL,
+];
+
+#[test]
+fn rules_follow_the_instruction_pointer() {
+    let bytes = elf(FRAMED, &[0x1234]);
+    let caller = eh_step(&bytes, &at(CODE), true).unwrap();
+    assert_eq!((caller.ip, caller.sp(), caller.get(RBP)), (Addr(0x1234), Some(Addr(STACK + 8)), at(0).get(RBP)));
+    let bytes = elf(FRAMED, &[5, 0x1234]);
+    let caller = eh_step(&bytes, &at(CODE + 1), true).unwrap();
+    assert_eq!((caller.ip, caller.sp(), caller.get(RBP)), (Addr(0x1234), Some(Addr(STACK + 16)), saved(5, 0)));
+    let bytes = elf(FRAMED, &[0, 3, 5, 0x1234]);
+    let mut registers = at(CODE + 20);
+    registers.set(RBP, Saved { value: Some(STACK + 16), place: None });
+    let caller = eh_step(&bytes, &registers, false).unwrap();
+    assert_eq!((caller.ip, caller.sp()), (Addr(0x1234), Some(Addr(STACK + 32))));
+    assert_eq!((caller.get(RBP), caller.get(RBX), caller.get(R12)), (saved(5, 2), saved(3, 1), at(0).get(R12)));
+    // What nothing preserves is unknown.
+    assert_eq!((caller.get(0), caller.get(7)), (Saved::default(), Saved::default()));
+    registers.set(RBP, Saved::default());
+    assert_eq!(invalid(eh_step(&bytes, &registers, false)), "unknown frame register");
+    registers.ip = Addr(CODE + 16);
+    registers.set_sp(Addr(STACK + 24));
+    assert_eq!(eh_step(&bytes, &registers, true).unwrap().ip, Addr(0x1234));
+}
+
+#[test]
+fn return_addresses_are_looked_up_one_byte_before() {
+    let bytes = elf(FRAMED, &[0, 3, 5, 0x1234]);
+    let mut registers = at(CODE + 64);
+    registers.set(RBP, Saved { value: Some(STACK + 16), place: None });
+    assert_eq!(eh_step(&bytes, &registers, false).unwrap().ip, Addr(0x1234));
+    // All entries of the test lead to one function, which says what it covers.
+    assert_eq!(invalid(eh_step(&bytes, &registers, true)), "code without unwind information");
+    assert_eq!(invalid(eh_step(&bytes, &at(CODE), false)), "code without unwind information");
+    assert_eq!(invalid(eh_step(&bytes, &at(CODE - 0x101), true)), "code without unwind information");
+    assert_eq!(invalid(eh_step(&bytes, &at(0), false)), "no instruction pointer");
+}
+
+#[test]
+fn other_rules() {
+    let rule = |rule: &[u8]| eh_step(&elf(rule, &[0x1234]), &at(CODE), true);
+    assert_eq!(rule(&[UNDEFINED, 3]).unwrap().get(RBX), Saved::default());
+    assert_eq!(rule(&[SAME_VALUE, 0]).unwrap().get(0), at(0).get(0));
+    assert_eq!(rule(&[REGISTER, 3, 1]).unwrap().get(RBX), at(0).get(2));
+    assert_eq!(rule(&[VAL_OFFSET, 3, 1]).unwrap().get(RBX), Saved { value: Some(STACK), place: None });
+    assert_eq!(invalid(rule(&[UNDEFINED, 16])), "the outermost frame");
+    assert_eq!(invalid(rule(&[DEF_CFA_EXPRESSION, 2, 0x77, 8])), "a frame whose place has to be computed");
+    assert_eq!(invalid(rule(&[EXPRESSION, 3, 2, 0x77, 8])), "a register whose place has to be computed");
+    assert_eq!(invalid(rule(&[DEF_CFA, 7, 0, OFFSET | 16, 0])), "the stack does not grow");
+    assert_eq!(invalid(rule(&[DEF_CFA, 17, 8])), "unknown frame register");
+    assert_eq!(invalid(rule(&[0x3f])), "unwind information that means nothing");
+}
+
+#[test]
+fn a_leaf_may_have_its_return_address_in_a_register() {
+    // As in vfork: pop rdi; syscall; push rdi.
+    let bytes = elf(&[DEF_CFA_OFFSET, 0, REGISTER, 16, 5], &[]);
+    let caller = eh_step(&bytes, &at(CODE), true).unwrap();
+    assert_eq!((caller.ip, caller.sp()), (Addr(0xabc7), Some(Addr(STACK))));
+    assert_eq!(invalid(eh_step(&bytes, &at(CODE + 1), false)), "the stack does not grow");
+}
+
+#[test]
+fn only_the_pages_on_the_way_are_read() {
+    let functions: Vec<u64> = (0..4000).map(|i| CODE - 2000 * 16 + i * 16).collect();
+    let all = table(&functions);
+    // Of eight pages: the header's, the middle, three quarters, and back.
+    let page = |n: usize| (TABLE + len64(n) * 4096, &all[n * 4096..((n + 1) * 4096).min(all.len())]);
+    let parts =
+        [page(0), page(3), page(4), page(5), (CIE, &cie()), (FDE, &fde(&[])), (STACK, &words(&[0x1234]))].map(|(at, b)| (at, b.to_vec()));
+    let parts: Vec<(u64, &[u8])> = parts.iter().map(|(at, b)| (*at, b.as_slice())).collect();
+    assert_eq!(eh_step(&process(&parts), &at(CODE), true).unwrap().ip, Addr(0x1234));
+}
+
+#[test]
+fn absent_memory_is_an_error() {
+    let functions = [CODE - 0x100, CODE, CODE + 64, CODE + 128];
+    let (table, cie, fde) = (table(&functions), cie(), fde(FRAMED));
+    let stack = words(&[0x1234]);
+    let parts: [(u64, &[u8]); 4] = [(TABLE, &table), (CIE, &cie), (FDE, &fde), (STACK, &stack)];
+    for without in 0..parts.len() {
+        let kept: Vec<(u64, &[u8])> = (0..parts.len()).filter(|i| *i != without).map(|i| parts[i]).collect();
+        let result = eh_step(&process(&kept), &at(CODE), true);
+        let Err(UnwindError::Read(ReadError { address, .. })) = result else { panic!("{result:?}") };
+        assert!(address.since(Addr(parts[without].0)).is_some_and(|n| n < 8), "{address}");
+    }
+}
+
+#[test]
+fn tables_and_entries_of_other_forms_are_refused() {
+    let result = |table_at: usize, entry_at: usize, byte: u8| {
+        let (mut table, mut fde) = (table(&[CODE]), fde(FRAMED));
+        if let Some(b) = table.get_mut(table_at) {
+            *b = byte;
+        }
+        if let Some(b) = fde.get_mut(entry_at) {
+            *b = byte;
+        }
+        invalid(eh_step(&process(&[(TABLE, &table), (CIE, &cie()), (FDE, &fde), (STACK, &words(&[0x1234]))]), &at(CODE), true))
+    };
+    for at in 0..4 {
+        assert_eq!(result(at, usize::MAX, 0xff), "a table of unwind information in an unknown form");
+    }
+    assert_eq!(result(usize::MAX, 3, 0xff), "unwind information of an unlikely size");
+    assert_eq!(result(usize::MAX, 0, 0), "unwind information of an unlikely size");
+    let nowhere = entry(vec![0; 24]);
+    let parts: [(u64, &[u8]); 2] = [(TABLE, &table(&[CODE])), (FDE, &nowhere)];
+    assert_eq!(invalid(eh_step(&process(&parts), &at(CODE), true)), "unwind information of no function");
+}
+
+const BASE: Addr = Addr(0x10_0000);
+const PDATA: u64 = 0x4000;
+const UNWIND: u32 = 0x3000;
+
+/// Functions of 16 bytes at 0x1000, 0x1020, … that push rbx.
+fn pdata_of(count: u32) -> (Vec<u8>, AddrRange) {
+    let entries = (0..count).flat_map(|i| [0x1000 + i * 32, 0x1010 + i * 32, UNWIND]);
+    let bytes: Vec<u8> = entries.flat_map(|n| n.to_le_bytes()).collect();
+    (bytes, AddrRange::new(BASE.plus(PDATA), BASE.plus(PDATA + u64::from(count) * 12)))
+}
+
+#[test]
+fn function_tables_lead_to_unwind_information() {
+    let (pdata, table) = pdata_of(100);
+    let push = [1, 1, 1, 0, 1, RBX << 4];
+    let bytes = process(&[(BASE.0 + PDATA, &pdata), (BASE.0 + u64::from(UNWIND), &push), (STACK, &words(&[3, 0x1234]))]);
+    let go = |rva: u64, leaf| pdata::step(&bytes, BASE, table, &at(BASE.0 + rva), leaf).unwrap();
+    for function in 0..100u64 {
+        let caller = go(0x1008 + function * 32, true);
+        assert_eq!((caller.ip, caller.get(RBX), caller.sp()), (Addr(0x1234), saved(3, 0), Some(Addr(STACK + 16))));
+    }
+    // The end of a function belongs to a call that did not return, and to nobody for a leaf.
+    assert_eq!((go(0x1010, false).ip, go(0x1010, true).ip), (Addr(0x1234), Addr(3)));
+    for rva in [0, 0xfff, 0x1018, 0x1c90] {
+        let caller = go(rva, true);
+        assert_eq!((caller.ip, caller.sp(), caller.get(RBX)), (Addr(3), Some(Addr(STACK + 8)), at(0).get(RBX)));
+    }
+    assert_eq!(invalid(pdata::step(&bytes, BASE, table, &at(BASE.0 - 1), true)), "instruction pointer outside of its image");
+    assert_eq!(invalid(pdata::step(&bytes, BASE, table, &at(BASE.0 + (1 << 32)), true)), "instruction pointer outside of its image");
+}
+
+#[test]
+fn indirect_entries_lead_to_the_function_that_they_are_part_of() {
+    let part: Vec<u8> = [0x1000u32, 0x1010, 0x5000 | 1].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let whole: Vec<u8> = [0x800u32, 0x900, UNWIND].iter().flat_map(|n| n.to_le_bytes()).collect();
+    let push = [1, 1, 1, 0, 1, RBX << 4];
+    let parts: [(u64, &[u8]); 4] =
+        [(BASE.0 + PDATA, &part), (BASE.0 + 0x5000, &whole), (BASE.0 + u64::from(UNWIND), &push), (STACK, &words(&[3, 0x1234]))];
+    let table = AddrRange::new(BASE.plus(PDATA), BASE.plus(PDATA + 12));
+    let caller = pdata::step(&process(&parts), BASE, table, &at(BASE.0 + 0x1008), false).unwrap();
+    assert_eq!((caller.ip, caller.get(RBX)), (Addr(0x1234), saved(3, 0)));
+}
+
+/// An ELF image with one program header, of `.eh_frame_hdr`, besides what is loaded.
+fn elf_image() -> Vec<u8> {
+    let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1, 1];
+    bytes.resize(120 + 56, 0);
+    bytes[32] = 64;
+    (bytes[54], bytes[56]) = (56, 2);
+    let header = |kind: u32, vaddr: u64, size: u64| {
+        let head = [kind.to_le_bytes(), 5u32.to_le_bytes()].concat();
+        [head, words(&[0, vaddr, vaddr, size, size, 0x1000])].concat()
+    };
+    bytes.splice(64.., [header(1, 0, 0x20_0000), header(0x6474_e550, 0x10_0000, 0x1000)].concat());
+    bytes
+}
+
+#[test]
+fn images_lead_to_their_tables() {
+    let head = elf_image();
+    let functions = [CODE];
+    let parts: [(u64, &[u8]); 5] =
+        [(CODE, &head), (TABLE, &table(&functions)), (CIE, &cie()), (FDE, &fde(&[])), (STACK, &words(&[0x1234]))];
+    let bytes = process(&parts);
+    let image = Image::at(bytes.memory(), Addr(CODE)).unwrap();
+    assert_eq!(image.unwind_table(bytes.memory()), Ok(Some(AddrRange::new(Addr(TABLE), Addr(TABLE + 0x1000)))));
+    assert_eq!(step(&bytes, &image, &at(CODE), true).unwrap().ip, Addr(0x1234));
+    assert!(matches!(step(&process(&[]), &image, &at(CODE), true), Err(UnwindError::Read(_))));
+    let arm = Registers::new(Arch::Arm64).unwrap();
+    assert_eq!(invalid(step(&bytes, &image, &arm, true)), "native code of an architecture that is not unwound");
+}
+
+proptest! {
+    /// Any bytes in place of any part end in an answer or an error, and an answer leads up the stack.
+    #[test]
+    fn any_bytes_end(
+        (hdr, cie_bytes, fde_bytes) in (bytes(64), bytes(64), bytes(200)),
+        stack in prop::collection::vec(any::<u64>(), 0..16),
+        (which, ip, leaf) in (0u8..8, CODE - 4..CODE + 200, any::<bool>()),
+    ) {
+        let pick = |bit: u8, random: &[u8], sound: Vec<u8>| if which >> bit & 1 == 1 { random.to_vec() } else { sound };
+        let header = pick(0, &hdr, table(&[CODE - 0x100, CODE, CODE + 64]));
+        let cie_part = pick(1, &cie_bytes, cie());
+        // Random instructions in an entry that is sound, too.
+        let fde_part = pick(2, &fde_bytes, fde(&fde_bytes));
+        let code = process(&[(TABLE, &header), (CIE, &cie_part), (FDE, &fde_part), (STACK, &words(&stack))]);
+        if let Ok(caller) = eh_step(&code, &at(ip), leaf) {
+            prop_assert!(caller.sp() >= at(ip).sp());
+        }
+        let image = AddrRange::new(Addr(TABLE), Addr(TABLE + len64(hdr.len())));
+        let code = process(&[(TABLE, &hdr), (FDE, &fde_bytes), (STACK, &words(&stack))]);
+        if let Ok(caller) = pdata::step(&code, Addr(CODE), image, &at(ip), leaf) {
+            prop_assert!(caller.sp() > at(ip).sp());
+        }
+    }
+}
+
+fn bytes(most: usize) -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(any::<u8>(), 0..most)
+}

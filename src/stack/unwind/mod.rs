@@ -1,0 +1,85 @@
+//! Unwinding managed code, and code of PE images, by Windows-style unwind information on every system.
+//!
+//! Sources: Microsoft's documents on x64 and ARM64 exception handling; `src/coreclr/unwinder` of the .NET runtime.
+
+mod arm64;
+#[cfg(test)]
+mod arm64_tests;
+#[cfg(test)]
+mod tests;
+mod x64;
+
+use super::{CodeBytes, Registers};
+use crate::base::{Addr, Arch};
+use crate::memory::ReadError;
+
+/// Where a part of a function is, and what undoes its prologue: an entry of a function table. All are relative to a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FunctionEntry {
+    /// Its first byte.
+    pub(crate) begin: u32,
+    /// The first byte behind it: in the 12-byte entries of x64, not in the 8-byte ones of arm64.
+    pub(crate) end: Option<u32>,
+    /// Its unwind information; on arm64, where the low bits are not 0, that information itself.
+    pub(crate) unwind: u32,
+}
+
+/// Why a frame could not be unwound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum UnwindError {
+    /// Unwind information, or the stack, is not in the dump.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// Unwind information makes no sense, or does not fit the registers.
+    #[error("{what} at {at}")]
+    Invalid {
+        /// Where it is.
+        at: Addr,
+        /// What is wrong.
+        what: &'static str,
+    },
+}
+
+impl UnwindError {
+    /// `what` is wrong at `at`.
+    pub(crate) const fn invalid(at: Addr, what: &'static str) -> UnwindError {
+        UnwindError::Invalid { at, what }
+    }
+}
+
+/// The caller's registers, for `registers` inside the function of `entry`. Those that a callee does not preserve are unknown.
+///
+/// `leaf` tells that the registers are the thread's own, or those of an interruption, so that the instruction pointer may be anywhere.
+/// Otherwise it is a return address.
+///
+/// # Errors
+/// [`UnwindError::Read`] where unwind information or a part of the stack is absent, [`UnwindError::Invalid`] where the information is
+/// not well-formed, needs a register that is unknown, or does not lead up the stack.
+pub(crate) fn unwind(
+    bytes: &CodeBytes,
+    base: Addr,
+    entry: &FunctionEntry,
+    registers: &Registers,
+    leaf: bool,
+) -> Result<Registers, UnwindError> {
+    match registers.arch() {
+        Arch::X64 => x64::unwind(bytes, base, entry, registers, leaf),
+        _ => arm64::unwind(bytes, base, entry, registers),
+    }
+}
+
+/// Where the GC info of the ReadyToRun method with the main part `entry` begins: behind its unwind information and the RVA of its
+/// personality routine, which is always there.
+///
+/// Source: `ReadyToRunJitManager::GetGCInfoToken` and `GetUnwindDataBlob` (`codeman.cpp`).
+///
+/// # Errors
+/// [`UnwindError::Read`] where the unwind information is absent, [`UnwindError::Invalid`] for the packed form of arm64, behind which
+/// nothing is, and for other architectures.
+pub(crate) fn gc_info_after(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, arch: Arch) -> Result<Addr, UnwindError> {
+    match arch {
+        Arch::X64 => x64::end(bytes, base.plus(entry.unwind.into())),
+        Arch::Arm64 => arm64::end(bytes, base, entry),
+        _ => Err(UnwindError::invalid(base, "no ReadyToRun code of this architecture")),
+    }
+}

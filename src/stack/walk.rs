@@ -1,0 +1,488 @@
+//! The walk over one thread's stack: managed frames by unwinding, explicit frames in between, and what each holds.
+//!
+//! Source: `docs/internals/stacks.md#walk`. Native code is not unwound: where it stands between managed frames, the runtime left an
+//! explicit frame that tells how to go on.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustc_hash::FxHashMap;
+
+use super::clauses;
+use super::code::{Code, CodeMap, CodeOrigin};
+use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
+use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, Location, SlotBase};
+use super::{CodeBytes, RegisterNames, Registers, Saved, StackError, unwind};
+use crate::base::{Addr, AddrRange, Arch, Os, PAGE};
+use crate::memory::Image;
+
+/// Most frames of a thread.
+const MAX_FRAMES: usize = 100_000;
+
+/// Where a walk starts.
+#[derive(Clone, Debug)]
+pub(crate) struct Start {
+    /// The `Thread`.
+    pub(crate) thread: Addr,
+    /// The thread's registers; `None` if they are not in the dump.
+    pub(crate) registers: Option<Registers>,
+    /// The memory of its stack, as far as known.
+    pub(crate) stack: Option<AddrRange>,
+    /// Most reads that the walk may take.
+    pub(crate) reads: u64,
+}
+
+/// What a managed frame executes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The method's body.
+    Body,
+    /// A catch or finally block, called by the runtime while it handles an exception.
+    Handler,
+    /// The filter of an exception, or a block of which the dump does not tell.
+    Filter,
+}
+
+/// A frame of a stack.
+#[derive(Clone, Debug)]
+pub(crate) enum Frame {
+    /// A method.
+    Managed(ManagedFrame),
+    /// An explicit frame of the runtime.
+    Runtime(RuntimeFrame),
+}
+
+/// A method on a stack.
+#[derive(Clone, Debug)]
+pub(crate) struct ManagedFrame {
+    /// Its code.
+    pub(crate) code: Arc<Code>,
+    /// The part of it.
+    pub(crate) part: Part,
+    /// Where it goes on: a return address, or the next instruction of the innermost frame.
+    pub(crate) ip: Addr,
+    /// Its stack pointer there.
+    pub(crate) sp: Addr,
+    /// How it was left.
+    pub(crate) left: Left,
+    /// The register that slots count from.
+    pub(crate) frame_register: Option<u8>,
+    /// The slots that it holds.
+    pub(crate) roots: Vec<FrameSlot>,
+    /// Whether it holds nothing because an exception has left it, or because the part of it that runs reports for it.
+    pub(crate) unwound: bool,
+}
+
+/// An explicit frame on a stack.
+#[derive(Clone, Debug)]
+pub(crate) struct RuntimeFrame {
+    /// The frame.
+    pub(crate) frame: ExplicitFrame,
+    /// Where the walk stood when it met the frame.
+    pub(crate) ip: Option<Addr>,
+    /// The method that it is about to call.
+    pub(crate) callee: Option<Addr>,
+    /// The references that it owns.
+    pub(crate) roots: FrameRoots,
+}
+
+/// Why references of a stack are not known precisely.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Lack {
+    /// The dump has no registers for the thread.
+    Registers,
+    /// What code is at an address cannot be told, or how its frame is unwound.
+    Unwind(StackError),
+    /// The explicit frames cannot be followed.
+    Frames(StackError),
+    /// What a frame holds cannot be told.
+    GcInfo(StackError),
+    /// More frames than any stack has.
+    Endless,
+}
+
+/// A part of a stack whose references are not known precisely.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    /// Its start.
+    pub(crate) from: Option<Addr>,
+    /// Its end; `None` for the rest of the stack.
+    pub(crate) to: Option<Addr>,
+    /// Registers that may hold references as well.
+    pub(crate) registers: Vec<(&'static str, Saved)>,
+    /// The code of the frame.
+    pub(crate) ip: Option<Addr>,
+    /// Why.
+    pub(crate) lack: Lack,
+}
+
+/// A walked stack.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Walk {
+    /// Its frames, innermost first.
+    pub(crate) frames: Vec<Frame>,
+    /// What is not known precisely; empty for a stack that is complete.
+    pub(crate) gaps: Vec<Gap>,
+}
+
+/// Walks stacks.
+#[derive(Debug)]
+pub(crate) struct StackWalker {
+    code: CodeMap,
+    frames: FrameReader,
+    /// The runtime's own image, for native frames of its helpers.
+    runtime: Option<Image>,
+    os: Os,
+    gc_infos: RwLock<FxHashMap<Addr, Result<Arc<GcInfo>, StackError>>>,
+}
+
+/// The frame that a handler reports for: the next body of its method with this value in the frame register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Parent {
+    method_desc: Addr,
+    /// Number and value of the frame register; `None` if the GC info does not tell.
+    frame: Option<(u8, Option<u64>)>,
+}
+
+/// State of a walk.
+struct Walking<'w> {
+    walker: &'w StackWalker,
+    roots: bool,
+    out: Walk,
+    /// A handler reports for this frame, so that none up to and including it does.
+    parent: Option<Parent>,
+    /// Whether a frame of an unknown type was met since the last managed one.
+    unknown: Option<Addr>,
+}
+
+impl StackWalker {
+    /// Combines the readers.
+    pub(crate) fn new(code: CodeMap, frames: FrameReader, runtime: Option<Image>, os: Os) -> StackWalker {
+        StackWalker { code, frames, runtime, os, gc_infos: RwLock::default() }
+    }
+
+    /// Looks up code.
+    pub(crate) fn code(&self) -> &CodeMap {
+        &self.code
+    }
+
+    /// Walks a stack; with `roots`, what its frames hold as well.
+    pub(crate) fn walk(&self, start: &Start, roots: bool) -> Walk {
+        CodeBytes::bounded(start.reads, || self.walk_on(start, roots))
+    }
+
+    fn walk_on(&self, start: &Start, roots: bool) -> Walk {
+        let mut walking = Walking { walker: self, roots, out: Walk::default(), parent: None, unknown: None };
+        walking.run(start);
+        walking.out
+    }
+
+    /// The GC info of a method.
+    ///
+    /// # Errors
+    /// [`StackError`] if it is not in the dump, or cannot be that of the method.
+    pub(crate) fn gc_info(&self, code: &Code) -> Result<Arc<GcInfo>, StackError> {
+        let at = code.gc_info.clone()?;
+        if let Some(known) = self.gc_infos.read().unwrap_or_else(PoisonError::into_inner).get(&at) {
+            return known.clone();
+        }
+        let decoded = self.decode(code, at).map(Arc::new);
+        self.gc_infos.write().unwrap_or_else(PoisonError::into_inner).insert(at, decoded.clone());
+        decoded
+    }
+
+    fn decode(&self, code: &Code, at: Addr) -> Result<GcInfo, StackError> {
+        let arch = self.frames.arch();
+        let info = GcInfo::decode(self.code.bytes(), at, code.gc_version, arch).map_err(|e| gc_error(at, e))?;
+        let (told, known) = (u64::from(info.header().code_length), code.code_length);
+        let fits = match code.origin {
+            CodeOrigin::Jitted { .. } => told == known || known == 0,
+            CodeOrigin::ReadyToRun { .. } => told >= known,
+        };
+        if fits { Ok(info) } else { Err(StackError::invalid(at, "the GC info is for code of another length")) }
+    }
+
+    /// What part of its method a piece of code is.
+    fn part(&self, code: &Code) -> Part {
+        if !code.funclet {
+            return Part::Body;
+        }
+        let bytes = self.code.bytes();
+        let offset = u32::try_from(code.piece_offset()).unwrap_or(u32::MAX);
+        let filter = match code.origin {
+            CodeOrigin::Jitted { clauses } => clauses::jit_filter(bytes, clauses, offset),
+            CodeOrigin::ReadyToRun { header } => {
+                let rva = code.start.since(code.base).and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX);
+                clauses::ready_to_run_filter(bytes, header, code.base, rva, offset)
+            }
+        };
+        // Where the clauses are not in the dump: a filter reports too much rather than too little.
+        if matches!(filter, Ok(Some(false))) { Part::Handler } else { Part::Filter }
+    }
+}
+
+/// A failure to decode GC info, as one of the stack.
+fn gc_error(at: Addr, e: GcInfoError) -> StackError {
+    match e {
+        GcInfoError::Missing(e) => StackError::Read(e),
+        GcInfoError::Version { .. } => StackError::Unsupported { at, what: "GC info of an unknown version" },
+        _ => StackError::invalid(at, "malformed GC info"),
+    }
+}
+
+impl Walking<'_> {
+    fn run(&mut self, start: &Start) {
+        let walker = self.walker;
+        let bytes = walker.code.bytes();
+        let mut context = start.registers.clone();
+        let mut left = Left::Stopped;
+        if context.is_none() {
+            self.gap(None, None, Lack::Registers);
+        }
+        let first = walker.frames.first(bytes, start.thread).and_then(|at| at.map(|at| self.explicit(at, None, start.stack)).transpose());
+        let mut next = match first {
+            Ok(frame) => frame,
+            Err(e) => {
+                self.gap(context.as_ref().and_then(Registers::sp), None, Lack::Frames(e));
+                None
+            }
+        };
+        for _ in 0..MAX_FRAMES {
+            let managed = match context.as_ref().map(|c| walker.code.find(c.ip)).transpose() {
+                Ok(code) => code.flatten(),
+                Err(e) => {
+                    let sp = context.as_ref().and_then(Registers::sp);
+                    return self.gap(sp, context.map(|c| c.ip), Lack::Unwind(e));
+                }
+            };
+            if let (Some(code), Some(registers)) = (managed, &context) {
+                self.unknown = None;
+                let Some(sp) = registers.sp() else { return };
+                let leaf = matches!(left, Left::Stopped | Left::Fault);
+                let unwound = unwind(bytes, code.base, &code.entry, registers, leaf).map_err(StackError::from);
+                let unwound = unwound.and_then(|caller| match caller.sp() {
+                    Some(caller_sp) if caller_sp > sp && inside(start.stack, caller_sp) => Ok((caller, caller_sp)),
+                    _ => Err(StackError::invalid(sp, "a frame's caller is not above it on the stack")),
+                });
+                let caller_sp = unwound.as_ref().ok().map(|(_, sp)| *sp);
+                // Explicit frames within a managed one tell nothing that unwinding does not.
+                while let (Some(frame), Some(caller_sp)) = (&next, caller_sp)
+                    && frame.address < caller_sp
+                {
+                    let frame = frame.clone();
+                    next = match self.after(&frame, start.stack) {
+                        Ok(next) => next,
+                        Err(e) => {
+                            self.gap(Some(frame.address), None, Lack::Frames(e));
+                            None
+                        }
+                    };
+                    self.out.frames.push(Frame::Runtime(RuntimeFrame {
+                        frame,
+                        ip: Some(registers.ip),
+                        callee: None,
+                        roots: FrameRoots::default(),
+                    }));
+                }
+                self.managed(code, registers, sp, caller_sp, left);
+                match unwound {
+                    Ok((caller, _)) => context = Some(caller),
+                    Err(e) => {
+                        let ip = registers.ip;
+                        return self.gap(Some(sp), Some(ip), Lack::Unwind(e));
+                    }
+                }
+                left = Left::Call;
+                continue;
+            }
+            let Some(frame) = next.clone() else {
+                if let Some(at) = self.unknown {
+                    self.gap(Some(at), None, Lack::Frames(StackError::Unsupported { at, what: "a frame of an unknown type" }));
+                }
+                return;
+            };
+            self.runtime(&frame, context.as_ref().map(|c| c.ip));
+            match walker.frames.caller(&walker.code, walker.runtime.as_ref(), &frame) {
+                Ok(Some(caller)) => {
+                    context = Some(caller.registers);
+                    left = caller.left;
+                }
+                Ok(None) => {}
+                Err(e) => return self.gap(Some(frame.address), None, Lack::Frames(e)),
+            }
+            let again = frame.is_within_caller() && context.as_ref().is_some_and(|c| matches!(walker.code.find(c.ip), Ok(Some(_))));
+            if !again {
+                next = match self.after(&frame, start.stack) {
+                    Ok(next) => next,
+                    Err(e) => return self.gap(Some(frame.address), None, Lack::Frames(e)),
+                };
+            }
+        }
+        let sp = context.as_ref().and_then(Registers::sp);
+        self.gap(sp, None, Lack::Endless);
+    }
+
+    /// The frame after `frame` in the chain.
+    fn after(&self, frame: &ExplicitFrame, stack: Option<AddrRange>) -> Result<Option<ExplicitFrame>, StackError> {
+        frame.next().map(|at| self.explicit(at, Some(frame.address), stack)).transpose()
+    }
+
+    /// The explicit frame at `at`, which lies above the one before it, on the stack.
+    fn explicit(&self, at: Addr, before: Option<Addr>, stack: Option<AddrRange>) -> Result<ExplicitFrame, StackError> {
+        if !at.is_aligned(8) || before.is_some_and(|b| at <= b) || !inside(stack, at) {
+            return Err(StackError::invalid(at, "the chain of frames leads to a wrong place"));
+        }
+        self.walker.frames.read(self.walker.code.bytes(), at)
+    }
+
+    /// Reports an explicit frame.
+    fn runtime(&mut self, frame: &ExplicitFrame, ip: Option<Addr>) {
+        let bytes = self.walker.code.bytes();
+        if frame.name.is_none() {
+            self.unknown = Some(frame.address);
+        }
+        let roots = match self.walker.frames.roots(bytes, frame) {
+            Ok(roots) if self.roots && self.parent.is_none() => roots,
+            Ok(_) => FrameRoots::default(),
+            Err(e) => {
+                let to = Some(frame.address.plus(PAGE));
+                self.out.gaps.push(Gap { from: Some(frame.address), to, registers: Vec::new(), ip: None, lack: Lack::GcInfo(e) });
+                FrameRoots::default()
+            }
+        };
+        let callee = self.walker.frames.callee(bytes, frame);
+        self.out.frames.push(Frame::Runtime(RuntimeFrame { frame: frame.clone(), ip, callee, roots }));
+    }
+
+    /// Reports a managed frame.
+    fn managed(&mut self, code: Arc<Code>, registers: &Registers, sp: Addr, caller_sp: Option<Addr>, left: Left) {
+        let part = self.walker.part(&code);
+        let (mut roots, mut unwound, mut register) = (Vec::new(), false, None);
+        if self.roots {
+            let info = self.walker.gc_info(&code);
+            register = info.as_ref().ok().and_then(|i| i.header().frame_register);
+            let frame_register = register.map(|n| (n, registers.value(n)));
+            if let Some(parent) = self.parent {
+                unwound = true;
+                let same = parent.frame.is_none() || frame_register.is_none() || parent.frame == frame_register;
+                if part == Part::Body && code.method_desc == parent.method_desc && same {
+                    self.parent = None;
+                }
+            } else {
+                match info.and_then(|info| self.slots(&info, &code, registers, caller_sp, left, part)) {
+                    Ok(slots) => roots = slots,
+                    Err(e) => {
+                        let preserved = (0..registers.count()).filter(|n| registers.preserves(*n));
+                        let registers = preserved.map(|n| (registers.name(n), registers.get(n))).collect();
+                        let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
+                        self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
+                    }
+                }
+                if part == Part::Handler {
+                    self.parent = Some(Parent { method_desc: code.method_desc, frame: frame_register });
+                }
+            }
+        }
+        self.out.frames.push(Frame::Managed(ManagedFrame {
+            code,
+            part,
+            ip: registers.ip,
+            sp,
+            left,
+            frame_register: register,
+            roots,
+            unwound,
+        }));
+    }
+
+    fn slots(
+        &self,
+        info: &GcInfo,
+        code: &Code,
+        registers: &Registers,
+        caller_sp: Option<Addr>,
+        left: Left,
+        part: Part,
+    ) -> Result<Vec<FrameSlot>, StackError> {
+        // Without the caller the rest of the stack is scanned, this frame included.
+        let Some(caller_sp) = caller_sp else { return Ok(Vec::new()) };
+        let kind = match left {
+            Left::Stopped => FrameKind::Leaf,
+            Left::Call => FrameKind::Return,
+            Left::Exception | Left::Fault => FrameKind::Exception,
+        };
+        let offset =
+            u32::try_from(code.offset(registers.ip)).map_err(|_| StackError::invalid(registers.ip, "an address beyond its method"))?;
+        let state = FrameState { offset, kind, registers, caller_sp, os: self.walker.os, untracked: part != Part::Filter };
+        info.roots(self.walker.code.bytes(), &state).map_err(|e| gc_error(registers.ip, e))
+    }
+
+    /// The references from `from` to the end of the stack are not known.
+    fn gap(&mut self, from: Option<Addr>, ip: Option<Addr>, lack: Lack) {
+        let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
+        self.out.gaps.push(Gap { from, to: None, registers: Vec::new(), ip, lack });
+    }
+}
+
+fn inside(stack: Option<AddrRange>, at: Addr) -> bool {
+    stack.is_none_or(|s| s.start <= at && at <= s.end)
+}
+
+impl Lack {
+    /// What went wrong, where reading something did.
+    pub(crate) const fn error(&self) -> Option<&StackError> {
+        match self {
+            Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) => Some(e),
+            Lack::Registers | Lack::Endless => None,
+        }
+    }
+
+    /// In words, with the module of the code.
+    pub(crate) fn reason(&self, module: Option<&str>) -> String {
+        let of = |what: &str, e: &StackError| match module {
+            Some(module) if matches!(e, StackError::Read(_)) => format!("{what} in {module}, whose file would tell (--modules): {e}"),
+            Some(module) => format!("{what} in {module}: {e}"),
+            None => format!("{what}: {e}"),
+        };
+        match self {
+            Lack::Registers => "the registers of the thread are not in the dump".into(),
+            Lack::Unwind(e) => of("code cannot be unwound", e),
+            Lack::Frames(e) => of("the runtime's frames cannot be followed", e),
+            Lack::GcInfo(e) => of("what a frame holds is not known", e),
+            Lack::Endless => "more frames, or more to read for them, than any stack has".into(),
+        }
+    }
+}
+
+impl Location {
+    /// The stack slot: for a register, where a callee saved it.
+    pub(crate) const fn address(&self) -> Option<Addr> {
+        match self {
+            Location::Register { place, .. } => *place,
+            Location::Stack { address, .. } => *address,
+        }
+    }
+
+    /// As in a disassembly: `[rbp-0x48]`, `rbx`. `frame_register` is the one that slots count from.
+    pub(crate) fn text(&self, arch: Arch, frame_register: Option<u8>) -> String {
+        let names = RegisterNames::of(arch);
+        let name = |number: u8| names.get(usize::from(number)).copied();
+        match self {
+            Location::Register { number, place } => match (name(*number), place) {
+                (Some(name), _) => name.into(),
+                // A slot that a frame of the runtime knows by its address.
+                (None, Some(place)) => format!("[{place}]"),
+                (None, None) => "?".into(),
+            },
+            Location::Stack { base, offset, .. } => {
+                let base = match base {
+                    SlotBase::CallerSp => "caller sp",
+                    SlotBase::Sp if arch == Arch::X64 => "rsp",
+                    SlotBase::Sp => "sp",
+                    SlotBase::FrameRegister => frame_register.and_then(name).unwrap_or("frame"),
+                };
+                let sign = if *offset < 0 { '-' } else { '+' };
+                format!("[{base}{sign}{:#x}]", offset.unsigned_abs())
+            }
+        }
+    }
+}
