@@ -16,13 +16,15 @@ mod roots;
 mod slots;
 
 pub(crate) use header::{GenericContextKind, Header};
-pub(crate) use roots::{FrameKind, FrameSlot, FrameState, Location};
-pub(crate) use slots::SlotBase;
+pub use roots::Location;
+pub(crate) use roots::{FrameKind, FrameSlot, FrameState};
+pub use slots::SlotBase;
 
 use bits::Bits;
 use slots::Slots;
 
 use crate::base::{Addr, Arch};
+use crate::contract::Contract;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
 
@@ -180,6 +182,9 @@ pub(crate) struct GcInfo {
 }
 
 impl GcInfo {
+    /// The contract read. The runtime publishes the version of the encoding as a global; .NET 10 has no contract for it.
+    pub(crate) const CONTRACT: Contract = Contract::optional("GCInfo", &["1"]);
+
     /// Decodes the GC info at `at`, all but what lives where.
     ///
     /// # Errors

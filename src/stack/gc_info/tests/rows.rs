@@ -43,8 +43,9 @@ fn at_calls() {
             assert_eq!(ask(Leaf, offset), ["[frame-8]"], "no collection can happen at {offset}");
             assert_eq!(ask(Exception, offset), ["[frame-8]"]);
         }
-        // It will not return from the call: what lives behind it does not matter.
-        assert_eq!((ask(Exception, 20), ask(Exception, 60)), (vec!["[frame-8]".into()], vec!["[frame-8]".into()]));
+        for offset in [20, 60] {
+            assert_eq!(ask(Exception, offset), ["[frame-8]"], "no safe point counts for what will not go on");
+        }
         match version {
             2 => assert_eq!(ask(Leaf, 20), ["[frame-8]"]),
             _ => assert_eq!(ask(Leaf, 20), ["rax", "rbx", "[sp+8]", "[sp+24]", "[frame-8]"]),
