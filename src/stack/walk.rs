@@ -10,9 +10,10 @@ use rustc_hash::FxHashMap;
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
-use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, Location, SlotBase};
-use super::{RegisterNames, Registers, Saved, StackError, unwind};
+use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, GenericContextKind, Location, SlotBase};
+use super::{CodeBytes, RegisterNames, Registers, Saved, StackError, unwind};
 use crate::base::{Addr, AddrRange, Arch, Os, PAGE};
+use crate::clr::methods::GenericContext;
 use crate::memory::Image;
 
 /// Most frames of a thread.
@@ -27,6 +28,8 @@ pub(crate) struct Start {
     pub(crate) registers: Option<Registers>,
     /// The memory of its stack, as far as known.
     pub(crate) stack: Option<AddrRange>,
+    /// Most reads that the walk may take.
+    pub(crate) reads: u64,
 }
 
 /// What a managed frame executes.
@@ -64,6 +67,8 @@ pub(crate) struct ManagedFrame {
     pub(crate) left: Left,
     /// The register that slots count from.
     pub(crate) frame_register: Option<u8>,
+    /// Of shared generic code: what its generic context may be, likeliest first.
+    pub(crate) contexts: Vec<GenericContext>,
     /// The slots that it holds.
     pub(crate) roots: Vec<FrameSlot>,
     /// Whether it holds nothing because an exception has left it, or because the part of it that runs reports for it.
@@ -165,6 +170,10 @@ impl StackWalker {
 
     /// Walks a stack; with `roots`, what its frames hold as well.
     pub(crate) fn walk(&self, start: &Start, roots: bool) -> Walk {
+        CodeBytes::bounded(start.reads, || self.walk_on(start, roots))
+    }
+
+    fn walk_on(&self, start: &Start, roots: bool) -> Walk {
         let mut walking = Walking { walker: self, roots, out: Walk::default(), parent: None, unknown: None };
         walking.run(start);
         walking.out
@@ -350,11 +359,14 @@ impl Walking<'_> {
     /// Reports a managed frame.
     fn managed(&mut self, code: Arc<Code>, registers: &Registers, sp: Addr, caller_sp: Option<Addr>, left: Left) {
         let part = self.walker.part(&code);
-        let (mut roots, mut unwound, mut register) = (Vec::new(), false, None);
+        let (mut roots, mut contexts, mut unwound, mut register) = (Vec::new(), Vec::new(), false, None);
         if self.roots {
             let info = self.walker.gc_info(&code);
             register = info.as_ref().ok().and_then(|i| i.header().frame_register);
             let frame_register = register.map(|n| (n, registers.value(n)));
+            if let (Ok(info), Part::Body) = (&info, part) {
+                contexts = self.contexts(info, registers, caller_sp);
+            }
             if let Some(parent) = self.parent {
                 unwound = true;
                 let same = parent.frame.is_none() || frame_register.is_none() || parent.frame == frame_register;
@@ -367,7 +379,7 @@ impl Walking<'_> {
                     Err(e) => {
                         let preserved = (0..registers.count()).filter(|n| registers.preserves(*n));
                         let registers = preserved.map(|n| (registers.name(n), registers.get(n))).collect();
-                        let lack = Lack::GcInfo(e);
+                        let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
                         self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
                     }
                 }
@@ -383,9 +395,24 @@ impl Walking<'_> {
             sp,
             left,
             frame_register: register,
+            contexts,
             roots,
             unwound,
         }));
+    }
+
+    /// What the slot of the generic context holds: it counts from the caller's stack pointer, or from the frame register.
+    fn contexts(&self, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> Vec<GenericContext> {
+        let Some((kind, slot)) = info.header().generic_context else { return Vec::new() };
+        let frame = info.header().frame_register.and_then(|n| registers.value(n)).map(Addr);
+        let slots = [caller_sp, frame].into_iter().flatten().filter_map(|base| base.0.checked_add_signed(i64::from(slot)));
+        let words = slots.filter_map(|at| self.walker.code.bytes().u64(Addr(at)).ok()).map(Addr).filter(|word| !word.is_null());
+        let context = match kind {
+            GenericContextKind::MethodTable => GenericContext::MethodTable,
+            GenericContextKind::MethodDesc => GenericContext::Method,
+            GenericContextKind::This => GenericContext::This,
+        };
+        words.map(context).collect()
     }
 
     fn slots(
@@ -412,6 +439,7 @@ impl Walking<'_> {
 
     /// The references from `from` to the end of the stack are not known.
     fn gap(&mut self, from: Option<Addr>, ip: Option<Addr>, lack: Lack) {
+        let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
         self.out.gaps.push(Gap { from, to: None, registers: Vec::new(), ip, lack });
     }
 }
@@ -421,18 +449,27 @@ fn inside(stack: Option<AddrRange>, at: Addr) -> bool {
 }
 
 impl Lack {
+    /// What went wrong, where reading something did.
+    pub(crate) const fn error(&self) -> Option<&StackError> {
+        match self {
+            Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) => Some(e),
+            Lack::Registers | Lack::Endless => None,
+        }
+    }
+
     /// In words, with the module of the code.
     pub(crate) fn reason(&self, module: Option<&str>) -> String {
         let of = |what: &str, e: &StackError| match module {
+            Some(module) if matches!(e, StackError::Read(_)) => format!("{what} in {module}, whose file would tell (--modules): {e}"),
             Some(module) => format!("{what} in {module}: {e}"),
             None => format!("{what}: {e}"),
         };
         match self {
             Lack::Registers => "the registers of the thread are not in the dump".into(),
             Lack::Unwind(e) => of("code cannot be unwound", e),
-            Lack::Frames(e) => format!("the runtime's frames cannot be followed: {e}"),
+            Lack::Frames(e) => of("the runtime's frames cannot be followed", e),
             Lack::GcInfo(e) => of("what a frame holds is not known", e),
-            Lack::Endless => "more frames than are followed".into(),
+            Lack::Endless => "more frames, or more to read for them, than any stack has".into(),
         }
     }
 }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::ExceptionReader;
 use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
-use crate::clr::methods::{MethodName, Methods};
+use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
 use crate::model::{
@@ -136,6 +136,8 @@ struct Reporter<'r> {
     objects: Option<Objects>,
     heap: Option<Heap>,
     names: FxHashMap<Addr, Option<Named>>,
+    /// Names of instances, by method and context.
+    exact: FxHashMap<(Addr, GenericContext), Option<String>>,
     budget: Budget,
 }
 
@@ -155,7 +157,18 @@ impl<'r> Reporter<'r> {
         });
         let heap = if query.roots { runtime.heap().ok() } else { None };
         let budget = Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory);
-        Reporter { runtime, namer, notes, roots: query.roots, methods, objects, heap, names: FxHashMap::default(), budget }
+        Reporter {
+            runtime,
+            namer,
+            notes,
+            roots: query.roots,
+            methods,
+            objects,
+            heap,
+            names: FxHashMap::default(),
+            exact: FxHashMap::default(),
+            budget,
+        }
     }
 
     fn thread_name(&self, stack: &ThreadStack<'_>) -> Option<String> {
@@ -174,6 +187,15 @@ impl<'r> Reporter<'r> {
             Some(Named { method, display })
         });
         named.clone()
+    }
+
+    /// The name of a method in shared generic code, as the instance that its frame tells.
+    fn exact(&mut self, frame: &ManagedFrame) -> Option<String> {
+        let (methods, names, method) = (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc);
+        frame.contexts.iter().find_map(|context| {
+            let exact = || methods.exact_name(names, method, *context).map(|m| readable(&m.name));
+            self.exact.entry((method, *context)).or_insert_with(exact).clone()
+        })
     }
 
     fn frames(&mut self, stack: &ThreadStack<'_>) -> Vec<StackFrameModel> {
@@ -204,7 +226,7 @@ impl<'r> Reporter<'r> {
             ip: Some(frame.ip),
             sp: frame.sp,
             method: named.as_ref().map(|n| n.method.name.clone()),
-            display: named.as_ref().map(|n| n.display.clone()),
+            display: self.exact(frame).or_else(|| named.as_ref().map(|n| n.display.clone())),
             method_desc: Some(code.method_desc),
             module: named.and_then(|n| n.method.module),
             offset: Some(code.offset(frame.ip)),
@@ -296,8 +318,7 @@ impl<'r> Reporter<'r> {
     }
 
     fn gap(&mut self, gap: &Gap) -> StackGap {
-        let at = gap.ip.and_then(|ip| self.runtime.stack_walker().ok()?.code().image(ip).ok().flatten());
-        let module = at.and_then(|(_, module)| self.namer.names()?.module(module).name.clone());
+        let module = self.runtime.module_of_gap(gap, self.namer);
         StackGap { from: gap.from, to: gap.to, reason: gap.lack.reason(module.as_deref()), module }
     }
 }

@@ -52,29 +52,22 @@ impl Process {
     }
 }
 
-/// How a thread's native frames ended.
-enum End {
-    /// At the thread's beginning.
-    Outermost,
-    /// In code that no native table describes: managed code, frames of signals.
-    Elsewhere(Registers),
-}
-
-/// The native frames of `thread`, and the number of those of the runtime.
-fn walk(p: &Process, thread: &OsThread) -> (End, usize) {
+/// Where the native frames of `thread` end in code that no native table describes, managed code or the C library's frames of signals;
+/// `None` at the thread's beginning. And the number of frames of the runtime.
+fn walk(p: &Process, thread: &OsThread) -> (Option<Registers>, usize) {
     let mut registers = p.registers(thread);
     let mut runtime = 0;
     for frame in 0..1000 {
-        let Some(module) = p.module_of(registers.ip) else { return (End::Elsewhere(registers), runtime) };
+        let Some(module) = p.module_of(registers.ip) else { return (Some(registers), runtime) };
         let caller = match step(&p.bytes, &p.image(module), &registers, frame == 0) {
             Ok(caller) => caller,
-            Err(UnwindError::Invalid { what: "the outermost frame", .. }) => return (End::Outermost, runtime),
+            Err(UnwindError::Invalid { what: "the outermost frame", .. }) => return (None, runtime),
             Err(UnwindError::Invalid { what: "a frame whose place has to be computed", .. }) => {
                 assert_eq!(module.file_name(), "libc.so.6", "{}: only the C library's frames of signals", p.name);
-                return (End::Elsewhere(registers), runtime);
+                return (Some(registers), runtime);
             }
             // The functions of ReadyToRun images on Linux are in tables of their own.
-            Err(UnwindError::Read(_)) if module.file_name().ends_with(".dll") => return (End::Elsewhere(registers), runtime),
+            Err(UnwindError::Read(_)) if module.file_name().ends_with(".dll") => return (Some(registers), runtime),
             Err(error) => panic!("{}: thread {}, frame {frame}, {} in {}: {error}", p.name, thread.id, registers.ip, module.path),
         };
         runtime += usize::from(matches!(module.file_name(), "libcoreclr.so" | "coreclr.dll"));
@@ -111,8 +104,8 @@ fn native_stacks_of_linux_lead_to_managed_code_or_the_beginning() {
             let (end, runtime) = walk(&p, thread);
             frames += runtime;
             match end {
-                End::Outermost => outermost += 1,
-                End::Elsewhere(at) => {
+                None => outermost += 1,
+                Some(at) => {
                     let region = p.dump.regions.iter().find(|r| r.range.contains(at.ip));
                     astray += usize::from(region.is_none_or(|r| !r.execute));
                 }
@@ -131,7 +124,7 @@ fn native_stacks_of_windows_lead_to_their_top() {
     for p in processes(|n| n.starts_with("win-") && n.contains("-full")) {
         let (mut top, mut frames) = (0, 0);
         for thread in &p.dump.threads {
-            let (End::Elsewhere(at), runtime) = walk(&p, thread) else { panic!("{}: tables of PE tell no end", p.name) };
+            let (Some(at), runtime) = walk(&p, thread) else { panic!("{}: tables of PE tell no end", p.name) };
             frames += runtime;
             let left = thread.stack.and_then(|s| s.end.since(at.sp()?));
             top += usize::from(at.ip == Addr(0) && left.is_some_and(|n| n < 64));

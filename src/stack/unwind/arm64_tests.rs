@@ -161,10 +161,6 @@ fn what_cannot_be_undone_is_refused() {
     for code in [0xdf, 0xe8, 0xeb, 0xed, 0xee, 0xef, 0xf0, 0xf7] {
         assert_eq!(invalid(go(&xdata(100, &[], &[code]), &words, &at(50))), "unknown unwind code");
     }
-    assert_eq!(
-        invalid(go(&xdata(100, &[], &[0xe4, 0xe4, 0xe4, 0xc0][3..]), &words, &at(50)).and(Err(UnwindError::invalid(BASE, "-")))),
-        "-"
-    );
     assert_eq!(invalid(go(&xdata(100, &[], &[0xe3, 0xe3, 0xe3, 0xe0]), &words, &at(50))), "unknown unwind code", "cut off");
     assert_eq!(invalid(go(&xdata(100, &[], &[0xe7, 0xc0, 0x00]), &words, &at(50))), "unknown unwind code", "reserved bit");
     assert_eq!(invalid(go(&xdata(100, &[], &[0xe7, 0x00, 0xc0]), &words, &at(50))), "unknown unwind code", "reserved kind");
@@ -219,7 +215,7 @@ fn the_first_example() {
         registers.set_sp(Addr(STACK + skipped * 8));
         let caller = packed(word, &whole, &registers).unwrap();
         assert_eq!(caller.sp(), Some(Addr(STACK + 260 * 8)), "{instruction}");
-        let stored = (3..121).contains(&instruction);
+        let stored = (3..120).contains(&instruction);
         assert_eq!(caller.ip, if stored { Addr(0x5678) } else { RETURN }, "{instruction}");
         assert_eq!(caller.get(FP), if stored { saved(29, 0) } else { registers.get(FP) }, "{instruction}");
         let x19 = if (1..122).contains(&instruction) { saved(19, 258) } else { at(0).get(19) };
@@ -360,8 +356,11 @@ impl Machine {
     }
 }
 
+/// An instruction of a prologue.
+type Step = Box<dyn Fn(&mut Machine)>;
+
 /// The canonical prologue that a packed word describes, an instruction each: what the documentation's table lists.
-fn canonical(integers: u64, floats: u64, homes: bool, chain: u64, frame: u64) -> Option<Vec<Box<dyn Fn(&mut Machine)>>> {
+fn canonical(integers: u64, floats: u64, homes: bool, chain: u64, frame: u64) -> Option<Vec<Step>> {
     let link = chain == 1;
     let float_count = if floats == 0 { 0 } else { floats + 1 };
     let in_use = integers + u64::from(link) + float_count;
@@ -370,7 +369,7 @@ fn canonical(integers: u64, floats: u64, homes: bool, chain: u64, frame: u64) ->
     if chain >= 2 && locals == 0 {
         return None;
     }
-    let mut steps: Vec<Box<dyn Fn(&mut Machine)>> = Vec::new();
+    let mut steps: Vec<Step> = Vec::new();
     if chain == 2 {
         steps.push(Box::new(|_| {}));
     }
@@ -475,12 +474,11 @@ proptest! {
             *byte &= !0x0c;
         }
         let registers = at(instruction);
-        for result in [go(&record, &words, &registers), packed(word | 1, &words, &registers), packed(word & !3 | 2, &words, &registers)] {
-            if let Ok(caller) = result {
-                prop_assert!(caller.sp() >= registers.sp());
-                // Another step needs a return address from the stack.
-                prop_assert_eq!(caller.get(LR), Saved::default());
-            }
+        let forms = [go(&record, &words, &registers), packed(word | 1, &words, &registers), packed(word & !3 | 2, &words, &registers)];
+        for caller in forms.into_iter().flatten() {
+            prop_assert!(caller.sp() >= registers.sp());
+            // Another step needs a return address from the stack.
+            prop_assert_eq!(caller.get(LR), Saved::default());
         }
         let bytes = process(&[(BASE.0 + u64::from(UNWIND), &record)]);
         let _ = gc_info_after(&bytes, BASE, &ENTRY, Arch::Arm64);
