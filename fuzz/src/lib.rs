@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use gcdump::internals::base::{Addr, AddrRange, Endian, PtrSize, Shape};
+use gcdump::internals::base::{Addr, AddrRange, Arch, Endian, PtrSize, Shape};
 use gcdump::cli::{self, Streams};
 use gcdump::internals::clr::metadata::{Metadata, Source, signature};
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::internals::gc::References;
 use gcdump::internals::memory::Memory;
+use gcdump::internals::stack::{try_native, try_unwind};
 
 /// Rows of each metadata table that are looked at.
 const ROWS: u32 = 200;
@@ -57,6 +58,22 @@ pub fn gcdesc(bytes: &[u8]) {
         // Nothing behind the object, whatever the description says.
         assert!(last.is_none_or(|offset| offset < (size & 0xf_ffff).max(1)), "{references:?} {last:?} {size}");
     }
+}
+
+/// Unwinds a frame with `bytes` as its code, its unwind information, its tables and its stack. In front of them: flags, where the
+/// instruction pointer and the stack pointer are, and where the unwind information is or, packed, what it says.
+pub fn unwind(bytes: &[u8]) {
+    let Some(([flags, i0, i1, s0, s1, w0, w1, w2, w3], bytes)) = bytes.split_first_chunk() else { return };
+    let (ip, sp, leaf) = (u16::from_le_bytes([*i0, *i1]), u16::from_le_bytes([*s0, *s1]), flags & 1 == 1);
+    let (base, word) = (Addr(0x10_0000), u32::from_le_bytes([*w0, *w1, *w2, *w3]));
+    let Ok(dump) = open_bytes(Bytes::Owned(one_range(base.0, bytes)), Path::new("fuzz.dmp"), &OpenOptions::default()) else { return };
+    let memory = Arc::new(Memory::new(&dump, Shape::LE64));
+    let arch = if flags & 2 == 0 { Arch::X64 } else { Arch::Arm64 };
+    let moved = try_unwind(&memory, (arch, base, word), (ip, sp, leaf));
+    // Leaves of arm64 may have no frame.
+    assert!(arch == Arch::Arm64 || moved != Some(0), "{word:#x}: the stack pointer stays");
+    let [elf, pe] = try_native(&memory, (base, bytes.len() as u64), (ip, sp, leaf));
+    assert!((leaf || elf != Some(0)) && pe != Some(0), "the stack pointer stays");
 }
 
 /// An ELF core of one range.

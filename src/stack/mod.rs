@@ -17,3 +17,5 @@ pub(crate) use bytes::CodeBytes;
 pub(crate) use error::StackError;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
 pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};
+#[cfg(feature = "internals")]
+pub use {native::try_native, unwind::try_unwind};
