@@ -1,6 +1,8 @@
 //! Which commands a dump can answer: asked of the functions that answer them, so that `info` and the command cannot differ.
 
-use super::{HandlesQuery, HeapQuery, SegmentsQuery, StatQuery};
+use std::collections::BTreeSet;
+
+use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery};
 use crate::base::{Answer, NoteKind, Notes, total};
 use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel};
 use crate::session::{Error, Runtime};
@@ -49,9 +51,26 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec
         ("objects", objects(runtime)),
         ("handles", super::handles(runtime, &HandlesQuery::default()).map(|a| Asked::of(a, |h| h.total > 0))),
         ("oom", super::oom(runtime).map(|a| Asked::of(a, |o| !o.heaps.is_empty()))),
+        ("stacks", stacks(runtime)),
         ("threads", super::threads(runtime).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
     ];
     (list.into_iter().map(|(command, asked)| Asked::model(command, asked)).collect(), listed)
+}
+
+/// Whether the stacks can be walked, and which files would help.
+fn stacks(runtime: &Runtime) -> Result<Asked, Error> {
+    let answer = super::stacks(runtime, &StacksQuery::default())?;
+    let threads = answer.threads.iter().flatten();
+    let (gaps, lacking): (Vec<_>, Vec<_>) =
+        (threads.clone().flat_map(|t| &t.gaps).collect(), threads.filter(|t| !t.gaps.is_empty()).collect());
+    let modules: BTreeSet<&str> = gaps.iter().filter_map(|g| g.module.as_deref()).collect();
+    let reason = (!modules.is_empty()).then(|| {
+        let names: Vec<&str> = modules.into_iter().collect();
+        let of = format!("{} of {} stacks are not known precisely", lacking.len(), answer.total);
+        format!("{of}: the files of {} would tell (--modules)", names.join(", "))
+    });
+    let found = answer.threads.iter().flatten().any(|t| !t.frames.is_empty()) || answer.total == 0;
+    Ok(Asked { reason, ..Asked::of(answer, |_| found) })
 }
 
 /// Whether the objects can be walked: `stat` where there are few, else what every walk begins with.

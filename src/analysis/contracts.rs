@@ -8,7 +8,7 @@ use crate::model::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginModel, SupportKind, TypeModel, UnusableModel,
 };
 use crate::session::Runtime;
-use crate::{clr, gc};
+use crate::{clr, gc, stack};
 
 /// Arguments of `contracts`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,7 +92,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
 
 /// The contracts read by gcdump, on all floors.
 fn read() -> impl Iterator<Item = Contract> {
-    [contract::CONTRACTS, clr::CONTRACTS, gc::CONTRACTS].into_iter().flatten().copied()
+    [contract::CONTRACTS, clr::CONTRACTS, gc::CONTRACTS, stack::CONTRACTS].into_iter().flatten().copied()
 }
 
 fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> ContractModel {

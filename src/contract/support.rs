@@ -1,7 +1,7 @@
 //! Contracts and their versions: what a reader asks for when it binds, and three different refusals.
 //!
 //! A reader names its contract beside itself (`Threads::CONTRACT`) and asks for it when it binds. The floors list theirs
-//! (`clr::CONTRACTS`, `gc::CONTRACTS`, [`CONTRACTS`]); `gcdump contracts` prints those lists.
+//! (`clr::CONTRACTS`, `gc::CONTRACTS`, `stack::CONTRACTS`, [`CONTRACTS`]); `gcdump contracts` prints those lists.
 
 use super::descriptor::{ContractError, Descriptor};
 
@@ -83,10 +83,8 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("DacStreams", &["1"]),
     ("DebugInfo", &["1"]),
     ("Debugger", &["1"]),
-    ("ExecutionManager", &["1", "2"]),
     // Memory outside of the heap that holds references: answers about roots say that it is not read.
     ("ExternalMemoryHandles", &["1"]),
-    ("GCInfo", &["1"]),
     ("ManagedTypeSource", &["1"]),
     ("Notifications", &["1"]),
     ("ObjectiveCMarshal", &["1"]),
@@ -96,7 +94,6 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("RuntimeMutableTypeSystem", &["1"]),
     ("SHash", &["1"]),
     ("Signature", &["1"]),
-    ("StackWalk", &["1"]),
     ("StressLog", &["1", "2"]),
     ("WindowsErrorReporting", &["1"]),
 ];

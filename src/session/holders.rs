@@ -7,7 +7,7 @@ use super::{HeapGraph, Namer, ObjectSet};
 use crate::base::Notes;
 use crate::gc::{Gc, ObjectId};
 use crate::graph::Rank;
-use crate::model::{CoverageKind, RootCoverageModel, RootKind, RootModel, Stacks};
+use crate::model::{RootCoverageModel, RootKind, RootModel, Stacks};
 
 /// Classes of roots, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,23 +1,30 @@
 //! The stacks of the managed threads.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-use super::Runtime;
-use crate::base::missed::Carried;
-use crate::base::{Addr, AddrRange};
+use super::{Namer, Runtime};
+use crate::base::missed::{Carried, tried};
+use crate::base::{Addr, AddrRange, len64};
 use crate::clr::loader::Loader;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::dump::{OsThread, ThreadStacks};
 use crate::stack::code::CodeMap;
 use crate::stack::frames::FrameReader;
-use crate::stack::walk::{StackWalker, Start, Walk};
-use crate::stack::{CodeBytes, RegisterNames, Registers, Saved};
+use crate::stack::walk::{Gap, StackWalker, Start, Walk};
+use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, StackError};
 
 /// State flags of threads without a stack (not started, or exited).
 const WITHOUT_STACK: u32 = 0x400 | 0x800;
 /// State flag of a thread that runs on its alternate signal stack instead of its own.
 const ON_ALTERNATE_STACK: u32 = 0x40;
+
+/// Reads that the walks of one answer may take together, that each may take whatever their number, and for each byte of its stack.
+const READS: u64 = 1 << 25;
+const READS_OF_A_STACK: u64 = 1 << 14;
+const READS_OF_A_BYTE: u64 = 8;
 
 /// A thread with its stack.
 #[derive(Debug)]
@@ -78,17 +85,38 @@ impl Runtime {
         let stacks = ThreadStacks::new(self.file());
         let listed: Vec<(usize, &Thread)> = threads.iter().enumerate().filter(|(_, t)| t.has_stack() && wanted(t)).collect();
         let carried = Carried::here();
+        let share = READS.checked_div(len64(listed.len())).unwrap_or(READS).max(READS_OF_A_STACK);
+        // Stacks do not overlap: unless the dump is forged, their total size cannot exceed that of the dump.
+        let bytes = AtomicU64::new(self.memory().dump_bytes());
         let walk = |(index, thread): &(usize, &'t Thread)| {
             let native = thread.os_id.and_then(|id| stacks.thread(id));
             let range = native.and_then(|n| self.stack_in_use(&stacks, thread, n));
+            let wanted = range.map_or(0, |r| self.memory().captured(r));
+            let left = bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(wanted))).unwrap_or(0);
             let start = Start {
                 thread: thread.address,
                 registers: native.and_then(|n| self.registers(n)),
                 stack: range.filter(|_| !thread.on_signal_stack()),
+                reads: share.saturating_add(wanted.min(left).saturating_mul(READS_OF_A_BYTE)),
             };
             ThreadStack { thread, index: *index, native, range, walk: carried.run(|| walker.walk(&start, roots)) }
         };
         Ok(listed.par_iter().map(walk).collect())
+    }
+
+    /// The module whose file would tell what a stack lacks.
+    pub(crate) fn module_of_gap(&self, gap: &Gap, namer: &Namer) -> Option<String> {
+        let managed = || {
+            let (_, module) = self.stack_walker().ok()?.code().image(gap.ip?).ok()??;
+            namer.names()?.module(module).name.clone()
+        };
+        let native = || {
+            let Some(StackError::Read(e)) = gap.lack.error() else { return None };
+            let modules = &self.file().modules;
+            let at = modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(e.address))?;
+            Some(at.file_name().to_string())
+        };
+        tried(|| managed().or_else(native))
     }
 
     /// The used part of a thread's stack: from its stack pointer to its end.

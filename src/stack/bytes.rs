@@ -1,6 +1,7 @@
 //! Code and what describes it: the memory of the process, with bytes of module files where the dump lacks them.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
 
 use crate::base::missed::{missed, tried};
@@ -8,6 +9,11 @@ use crate::base::{Addr, PAGE, len64};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{ImageFile, Modules};
 use crate::memory::{Memory, ReadError};
+
+thread_local! {
+    /// Reads that the work of this thread may still take; `None` where they are not counted.
+    static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
+}
 
 /// Reads code, unwind info and GC info.
 #[derive(Clone, Debug)]
@@ -53,11 +59,31 @@ impl CodeBytes {
         &self.memory
     }
 
+    /// What `f` returns, which takes at most `reads` reads: those beyond fail. Lists and tables of a forged dump may lead anywhere,
+    /// for as long as they like.
+    pub(crate) fn bounded<T>(reads: u64, f: impl FnOnce() -> T) -> T {
+        let before = LEFT.replace(Some(reads));
+        let value = f();
+        LEFT.set(before);
+        value
+    }
+
+    /// Whether all reads are taken, so that the latest failure says nothing about the dump.
+    pub(crate) fn exhausted() -> bool {
+        LEFT.get() == Some(0)
+    }
+
     /// The `len` bytes at `address`.
     ///
     /// # Errors
-    /// Fails if neither the dump nor a file has them all.
+    /// Fails if neither the dump nor a file has them all, or if no read is [left](CodeBytes::bounded).
     pub(crate) fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
+        if let Some(left) = LEFT.get() {
+            LEFT.set(Some(left.saturating_sub(1)));
+            if left == 0 {
+                return Err(ReadError { address, len });
+            }
+        }
         let Some(files) = &self.files else { return self.memory.bytes(address, len) };
         tried(|| self.memory.bytes(address, len)).or_else(|e| match self.pieced(files, address, len) {
             Some(bytes) => Ok(Cow::Owned(bytes)),

@@ -18,4 +18,9 @@ pub(crate) use error::StackError;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
 pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};
 #[cfg(feature = "internals")]
-pub use {native::try_native, unwind::try_unwind};
+pub use {gc_info::try_gc_info, native::try_native, unwind::try_unwind};
+
+use crate::contract::Contract;
+
+/// Contracts read here.
+pub(crate) const CONTRACTS: &[Contract] = &[code::CodeMap::CONTRACT, frames::FrameReader::CONTRACT, gc_info::GcInfo::CONTRACT];

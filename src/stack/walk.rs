@@ -11,7 +11,7 @@ use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
 use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, Location, SlotBase};
-use super::{RegisterNames, Registers, Saved, StackError, unwind};
+use super::{CodeBytes, RegisterNames, Registers, Saved, StackError, unwind};
 use crate::base::{Addr, AddrRange, Arch, Os, PAGE};
 use crate::memory::Image;
 
@@ -27,6 +27,8 @@ pub(crate) struct Start {
     pub(crate) registers: Option<Registers>,
     /// The memory of its stack, as far as known.
     pub(crate) stack: Option<AddrRange>,
+    /// Most reads that the walk may take.
+    pub(crate) reads: u64,
 }
 
 /// What a managed frame executes.
@@ -165,6 +167,10 @@ impl StackWalker {
 
     /// Walks a stack; with `roots`, what its frames hold as well.
     pub(crate) fn walk(&self, start: &Start, roots: bool) -> Walk {
+        CodeBytes::bounded(start.reads, || self.walk_on(start, roots))
+    }
+
+    fn walk_on(&self, start: &Start, roots: bool) -> Walk {
         let mut walking = Walking { walker: self, roots, out: Walk::default(), parent: None, unknown: None };
         walking.run(start);
         walking.out
@@ -367,7 +373,7 @@ impl Walking<'_> {
                     Err(e) => {
                         let preserved = (0..registers.count()).filter(|n| registers.preserves(*n));
                         let registers = preserved.map(|n| (registers.name(n), registers.get(n))).collect();
-                        let lack = Lack::GcInfo(e);
+                        let lack = if CodeBytes::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
                         self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
                     }
                 }
@@ -412,6 +418,7 @@ impl Walking<'_> {
 
     /// The references from `from` to the end of the stack are not known.
     fn gap(&mut self, from: Option<Addr>, ip: Option<Addr>, lack: Lack) {
+        let lack = if CodeBytes::exhausted() { Lack::Endless } else { lack };
         self.out.gaps.push(Gap { from, to: None, registers: Vec::new(), ip, lack });
     }
 }
@@ -421,18 +428,27 @@ fn inside(stack: Option<AddrRange>, at: Addr) -> bool {
 }
 
 impl Lack {
+    /// What went wrong, where reading something did.
+    pub(crate) const fn error(&self) -> Option<&StackError> {
+        match self {
+            Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) => Some(e),
+            Lack::Registers | Lack::Endless => None,
+        }
+    }
+
     /// In words, with the module of the code.
     pub(crate) fn reason(&self, module: Option<&str>) -> String {
         let of = |what: &str, e: &StackError| match module {
+            Some(module) if matches!(e, StackError::Read(_)) => format!("{what} in {module}, whose file would tell (--modules): {e}"),
             Some(module) => format!("{what} in {module}: {e}"),
             None => format!("{what}: {e}"),
         };
         match self {
             Lack::Registers => "the registers of the thread are not in the dump".into(),
             Lack::Unwind(e) => of("code cannot be unwound", e),
-            Lack::Frames(e) => format!("the runtime's frames cannot be followed: {e}"),
+            Lack::Frames(e) => of("the runtime's frames cannot be followed", e),
             Lack::GcInfo(e) => of("what a frame holds is not known", e),
-            Lack::Endless => "more frames than are followed".into(),
+            Lack::Endless => "more frames, or more to read for them, than any stack has".into(),
         }
     }
 }

@@ -4,14 +4,19 @@ use super::Finder;
 use crate::base::missed::tried;
 use crate::clr::methods::Methods;
 use crate::model::{CodeKind, CodePlace, PlaceKind, WhereReport};
+use crate::stack::CodeBytes;
 use crate::stack::code::CodeOrigin;
+
+/// Most reads for one address.
+const READS: u64 = 1 << 20;
 
 impl Finder<'_> {
     pub(super) fn code(&self, blank: &WhereReport) -> Option<WhereReport> {
         let runtime = self.heap.runtime();
         let address = blank.address;
         // Most addresses are no code: what cannot be told then is no loss.
-        let code = tried(|| runtime.stack_walker().ok()?.code().find(address).ok().flatten())?;
+        let look_up = || runtime.stack_walker().ok()?.code().find(address).ok().flatten();
+        let code = tried(|| CodeBytes::bounded(READS, look_up))?;
         let methods = runtime.scoped(self.notes, |d| Methods::bind(runtime.memory(), d, runtime.limits()).ok());
         let named = methods.and_then(|m| m.name(self.namer.names()?, code.method_desc));
         let kind = match code.origin {

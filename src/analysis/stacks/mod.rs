@@ -296,8 +296,7 @@ impl<'r> Reporter<'r> {
     }
 
     fn gap(&mut self, gap: &Gap) -> StackGap {
-        let at = gap.ip.and_then(|ip| self.runtime.stack_walker().ok()?.code().image(ip).ok().flatten());
-        let module = at.and_then(|(_, module)| self.namer.names()?.module(module).name.clone());
+        let module = self.runtime.module_of_gap(gap, self.namer);
         StackGap { from: gap.from, to: gap.to, reason: gap.lack.reason(module.as_deref()), module }
     }
 }

@@ -4,8 +4,8 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, RootsQuery, SegmentsQuery, VerifyQuery,
-    contracts, exceptions, finalizers, handles, heap, info, object, oom, roots, segments, statics, threads, verify,
+    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery,
+    VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, object, oom, roots, segments, stacks, statics, threads, verify,
 };
 use crate::base::{Addr, Count};
 use crate::clr::header::Headers;
@@ -30,6 +30,7 @@ pub(super) fn read_everything(dump: &Dump) {
 fn read_runtime(runtime: &Runtime) {
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime);
+    let _ = stacks(runtime, &StacksQuery { roots: true, ..StacksQuery::default() });
     if let Ok(types) = runtime.types() {
         for mt in loaded_types(types) {
             layout(types, mt);
@@ -50,7 +51,7 @@ fn read_runtime(runtime: &Runtime) {
     for segment in heap.segments() {
         headers.as_ref().and_then(|h| h.read(segment.start));
     }
-    let options = RootOptions { weak: true, ..RootOptions::default() };
+    let options = RootOptions { weak: true, any_stacks: true, ..RootOptions::default() };
     let _ = roots(&heap, &RootsQuery { options, ..RootsQuery::default() });
     let _ = exceptions(&heap, &ExceptionsQuery::default());
     read_objects(&heap);

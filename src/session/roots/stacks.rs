@@ -178,8 +178,7 @@ impl Reader<'_> {
     /// A part of the stack that may hold anything.
     fn gap(&mut self, gap: &Gap, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
         let runtime = self.heap.runtime();
-        let module = gap.ip.and_then(|ip| runtime.stack_walker().ok()?.code().image(ip).ok().flatten());
-        let module = module.and_then(|(_, m)| self.namer.names()?.module(m).name.clone());
+        let module = runtime.module_of_gap(gap, self.namer);
         let Some(native) = stack.native.filter(|n| n.stack_pointer.is_some() && !n.registers.is_empty()) else {
             self.scans.lacks.no_registers.bump();
             return;

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 pub(crate) use nibbles::NibbleForm;
 
+use super::gc_info::GcInfo;
 use super::{CodeBytes, FunctionEntry, StackError};
 use crate::base::{Addr, AddrRange};
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -99,6 +100,7 @@ impl CodeMap {
     /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks a layout.
     pub(crate) fn bind(bytes: &CodeBytes, d: &Descriptor) -> Result<CodeMap, ContractError> {
         Self::CONTRACT.require(d)?;
+        GcInfo::CONTRACT.permit(d)?;
         // .NET 11 numbers its contracts anew, from c1.
         let raw = d.contracts.get(Self::CONTRACT.name).map(|c| c.version.as_str());
         let form = if raw == Some("1") { NibbleForm::Linear } else { NibbleForm::Constant };

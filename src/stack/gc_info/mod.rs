@@ -16,13 +16,15 @@ mod roots;
 mod slots;
 
 pub(crate) use header::{GenericContextKind, Header};
-pub(crate) use roots::{FrameKind, FrameSlot, FrameState, Location};
-pub(crate) use slots::SlotBase;
+pub use roots::Location;
+pub(crate) use roots::{FrameKind, FrameSlot, FrameState};
+pub use slots::SlotBase;
 
 use bits::Bits;
 use slots::Slots;
 
 use crate::base::{Addr, Arch};
+use crate::contract::Contract;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
 
@@ -180,6 +182,9 @@ pub(crate) struct GcInfo {
 }
 
 impl GcInfo {
+    /// The contract read. The runtime publishes the version of the encoding as a global; .NET 10 has no contract for it.
+    pub(crate) const CONTRACT: Contract = Contract::optional("GCInfo", &["1"]);
+
     /// Decodes the GC info at `at`, all but what lives where.
     ///
     /// # Errors
@@ -213,6 +218,23 @@ impl GcInfo {
     pub(crate) fn slot_count(&self) -> usize {
         self.slots.tracked().len().saturating_add(self.slots.untracked().len())
     }
+}
+
+/// For the fuzz target: decodes what is at `at` and asks what lives at `offset`, for each way a frame can have been left, with
+/// each register at `at` too. Returns the number of safe points, ranges and slots, and the most slots that were reported.
+#[cfg(feature = "internals")]
+pub fn try_gc_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, version: u32, arch: Arch, offset: u32) -> Option<[usize; 2]> {
+    let bytes = CodeBytes::new(memory);
+    let info = GcInfo::decode(&bytes, at, version, arch).ok()?;
+    let mut registers = crate::stack::Registers::new(arch)?;
+    (0..32).for_each(|number| registers.set(number, crate::stack::Saved { value: Some(at.0), place: None }));
+    let ask = |kind| {
+        let os = crate::base::Os::Linux;
+        let frame = FrameState { offset, kind, registers: &registers, caller_sp: at, os, untracked: true };
+        info.roots(&bytes, &frame).map_or(0, |slots| slots.len())
+    };
+    let most = [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception].into_iter().map(ask).max().unwrap_or(0);
+    Some([info.safe_points.len().saturating_add(info.ranges.len()).saturating_add(info.slot_count()), most])
 }
 
 /// The least number of bits for every number below `n`.

@@ -36,7 +36,7 @@ pub(crate) struct FrameState<'a> {
 
 /// Where a frame holds a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Location {
+pub enum Location {
     /// In a register.
     Register {
         /// Its number.

@@ -8,7 +8,7 @@ const MAX_SLOTS: u32 = 100_000;
 
 /// What the offset of a stack slot counts from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SlotBase {
+pub enum SlotBase {
     /// The caller's stack pointer, after the call returns.
     CallerSp,
     /// The stack pointer.
