@@ -115,6 +115,37 @@ fn data(path: &Path, folders: &[PathBuf], command: &[&str]) -> Value {
     ask_with(path, folders, command).1["data"].clone()
 }
 
+/// Removes what the descriptor of .NET 11 does not tell of frames of the runtime: the method that they are about to call.
+fn without_callees(data: &mut Value) {
+    let frames = |list: &str, of: &str| -> Vec<String> {
+        let rows = data[list].as_array().map_or(0, Vec::len);
+        let inner = |i: usize| data[list][i][of].as_array().map_or(0, Vec::len);
+        (0..rows).flat_map(|i| (0..inner(i)).map(move |f| format!("/{list}/{i}/{of}/{f}"))).collect()
+    };
+    let merged = data["merged"].as_array().map_or(0, Vec::len);
+    for at in frames("threads", "frames").into_iter().chain((0..merged).map(|i| format!("/merged/{i}"))) {
+        let frame = data.pointer_mut(&at).unwrap();
+        if frame["kind"] == "runtime" || frame["frame"].as_str().is_some_and(|f| f.starts_with('[')) {
+            for key in ["method", "display", "method_desc", "module"] {
+                frame.get_mut(key).map(Value::take);
+            }
+        }
+    }
+}
+
+/// Where two answers differ first.
+fn first_difference(at: &str, a: &Value, b: &Value) -> Option<String> {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) if x.keys().eq(y.keys()) => {
+            x.iter().find_map(|(key, value)| first_difference(&format!("{at}.{key}"), value, &y[key]))
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            x.iter().zip(y).enumerate().find_map(|(i, (a, b))| first_difference(&format!("{at}[{i}]"), a, b))
+        }
+        _ => (a != b).then(|| format!("{at}: {a} and {b}")),
+    }
+}
+
 #[test]
 fn eleven_shaped_dumps_equal_those_that_they_were_made_of() {
     let (dumps, _) = known_dumps(|row| row["runtime"] == "net11shape" || row["runtime"] == "net10");
@@ -124,8 +155,10 @@ fn eleven_shaped_dumps_equal_those_that_they_were_made_of() {
         let Some(source) = dumps.iter().find(|d| d.name == source) else { continue };
         for folders in [folders("net10"), Vec::new()] {
             for command in [&["stacks", "--roots"][..], &["stacks", "--merge"], &["roots"]] {
-                let [shaped, original] = [dump, source].map(|d| data(&d.path, &folders, command));
-                assert!(shaped == original, "{} {command:?}: {shaped:#} {original:#}", dump.name);
+                let [shaped, mut original] = [dump, source].map(|d| data(&d.path, &folders, command));
+                without_callees(&mut original);
+                let difference = || first_difference("", &shaped, &original);
+                assert!(shaped == original, "{} {command:?}: {:?}", dump.name, difference());
                 frames += shaped["threads"].as_array().map_or(0, |t| t.iter().map(|t| t["frames"].as_array().unwrap().len()).sum());
             }
         }
