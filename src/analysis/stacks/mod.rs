@@ -6,6 +6,7 @@ mod readable;
 use rustc_hash::FxHashMap;
 
 use super::ExceptionReader;
+use crate::base::missed::tried;
 use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
@@ -192,8 +193,10 @@ impl<'r> Reporter<'r> {
     /// The name of a method in shared generic code, as the instance that its frame tells.
     fn exact(&mut self, frame: &ManagedFrame) -> Option<String> {
         let (methods, names, method) = (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc);
-        frame.contexts.iter().find_map(|context| {
+        frame.contexts.iter().enumerate().find_map(|(i, context)| {
             let exact = || methods.exact_name(names, method, *context).map(|m| readable(&m.name));
+            // The second guess where the context is may be no address at all.
+            let exact = || if i == 0 { exact() } else { tried(exact) };
             self.exact.entry((method, *context)).or_insert_with(exact).clone()
         })
     }
