@@ -228,6 +228,7 @@ impl<'r> EntryPoints<'r> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use std::sync::Arc;
 
