@@ -48,6 +48,7 @@ mod loops;
 mod manifest;
 mod mutation;
 mod overlays;
+mod parse_bench;
 mod perf;
 mod places;
 mod promises;
