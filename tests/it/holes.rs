@@ -42,7 +42,7 @@ struct Subject {
 }
 
 fn run_on(cli: &Cli, dump: &Dump) -> (Exit, Value, String) {
-    let ran = common::captured(|streams| cli.run_on(dump, streams));
+    let ran = common::captured(|streams| cli.run_on(std::slice::from_ref(dump), streams));
     (ran.exit, serde_json::from_str(&ran.out).unwrap_or_default(), ran.err)
 }
 

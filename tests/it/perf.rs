@@ -142,7 +142,7 @@ fn a_hundred_thousand_frames() {
         let Ok(dump) = Dump::open(&path, &gcdump::OpenOptions::new()) else { continue };
         let cli = common::parsed(&["stacks", "--json", path.to_str().unwrap()]);
         let frames = |out: &str| out.matches("\"kind\":").count();
-        let walk = || common::captured(|streams| cli.run_on(&dump, streams));
+        let walk = || common::captured(|streams| cli.run_on(std::slice::from_ref(&dump), streams));
         let per_run = frames(&walk().out);
         let rounds = FRAMES.div_ceil(per_run);
         let mut best = Duration::MAX;

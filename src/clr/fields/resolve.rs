@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 use super::index::{Index, by_name};
 use super::names::SignatureNames;
 use super::{Field, FieldDesc, Fields, Storage};
+use crate::base::missed::Kept;
 use crate::base::{Addr, Limits};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::{Primitive, TypeSig};
@@ -52,7 +53,7 @@ pub(super) struct Context {
     pub(super) arguments: Vec<Addr>,
 }
 
-type Lists = FxHashMap<Addr, Option<Arc<Vec<Field>>>>;
+type Lists = FxHashMap<Addr, Kept<Option<Arc<Vec<Field>>>>>;
 
 /// Types and their fields. Shared between threads.
 #[derive(Debug)]
@@ -63,9 +64,9 @@ pub struct Types {
     objects: Objects,
     strings: Strings,
     loader: Loader,
-    index: OnceLock<Index>,
-    by_name: Mutex<FxHashMap<Addr, Arc<FxHashMap<String, u32>>>>,
-    references: Mutex<FxHashMap<(Addr, u32), Option<Definition>>>,
+    index: OnceLock<Kept<Index>>,
+    by_name: Mutex<FxHashMap<Addr, Kept<Arc<FxHashMap<String, u32>>>>>,
+    references: Mutex<FxHashMap<(Addr, u32), Kept<Option<Definition>>>>,
     instance: Mutex<Lists>,
     statics: Mutex<Lists>,
 }
@@ -131,7 +132,7 @@ impl Types {
     }
 
     fn index(&self) -> &Index {
-        self.index.get_or_init(|| Index::build(&self.names, &self.loader))
+        self.index.get_or_init(|| Kept::of(|| Index::build(&self.names, &self.loader))).get()
     }
 
     /// The modules of the process, in load order.
@@ -201,14 +202,15 @@ impl Types {
     }
 
     fn cached(&self, cache: &Mutex<Lists>, mt: Addr, read: impl FnOnce() -> Option<Vec<Field>>) -> Option<Arc<Vec<Field>>> {
-        let known = locked(cache).get(&mt).cloned();
+        let known = locked(cache).get(&mt).map(|list| list.get().clone());
         if let Some(list) = known {
             return list;
         }
-        let list = read().map(Arc::new);
+        let kept = Kept::of(|| read().map(Arc::new));
+        let list = kept.get().clone();
         let mut cache = locked(cache);
         if cache.len() < MAX_CACHED {
-            cache.insert(mt, list.clone());
+            cache.insert(mt, kept);
         }
         list
     }
@@ -375,13 +377,12 @@ impl Types {
     }
 
     fn by_reference(&self, module: Addr, row: u32, depth: u32) -> Option<Definition> {
-        let known = locked(&self.references).get(&(module, row)).copied();
+        let known = locked(&self.references).get(&(module, row)).map(|found| *found.get());
         if let Some(found) = known {
             return found;
         }
-        let found = self.find_by_name(module, row, depth);
-        locked(&self.references).insert((module, row), found);
-        found
+        let found = Kept::of(|| self.find_by_name(module, row, depth));
+        *locked(&self.references).entry((module, row)).or_insert(found).get()
     }
 
     /// Resolves a TypeRef, not yet resolved by the runtime, by name: in its assembly, in CoreLib, or elsewhere if the name is
@@ -417,12 +418,12 @@ impl Types {
     }
 
     fn by_name(&self, module: Addr) -> Arc<FxHashMap<String, u32>> {
-        let known = locked(&self.by_name).get(&module).cloned();
+        let known = locked(&self.by_name).get(&module).map(|map| Arc::clone(map.get()));
         if let Some(map) = known {
             return map;
         }
-        let map = Arc::new(by_name(&self.names, module));
-        Arc::clone(locked(&self.by_name).entry(module).or_insert(map))
+        let map = Kept::of(|| Arc::new(by_name(&self.names, module)));
+        Arc::clone(locked(&self.by_name).entry(module).or_insert(map).get())
     }
 }
 

@@ -230,15 +230,16 @@ impl Modules {
     /// The module at `address`. Never fails; unreadable parts are absent.
     pub fn get(&self, address: Addr) -> Arc<Module> {
         let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner).get(&address).map(Arc::clone);
-        known.unwrap_or_else(|| {
+        let module = known.unwrap_or_else(|| {
             let module = self.reader.get(address);
-            module.missed.tell();
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             if seen.len() < self.reader.most {
                 seen.insert(address, Arc::clone(&module));
             }
             module
-        })
+        });
+        module.missed.tell();
+        module
     }
 
     /// Every module used so far that has a name or metadata, by address.

@@ -240,8 +240,8 @@ mod tests {
     /// The layouts of .NET 10.
     fn reader() -> ReadyToRun {
         let mut d = Descriptor::default();
-        let overlays = overlay::bundled(Os::Linux, Arch::X64);
-        d.merge(&overlays.first().unwrap().raw, 0, |_| None);
+        let mut overlays = overlay::bundled(Os::Linux, Arch::X64);
+        d.merge(&overlays.next().unwrap().raw, 0, |_| None);
         ReadyToRun::bind(&d).unwrap()
     }
 
