@@ -18,12 +18,13 @@ pub(super) fn find(dump: &DumpFile, memory: &Memory, runtime: Option<&Image>, de
         Some(image) => image.clone(),
         None => image_of(dump, memory, anchor)?,
     };
-    if let Some(mut records) = overlay::gc_records(memory.shape().ptr) {
-        records.raw.types.retain(|(name, _)| !descriptor.types.contains_key(name));
-        records.raw.globals.retain(|(name, _)| !descriptor.globals.contains_key(name));
+    if let Some(records) = overlay::gc_records(memory.shape().ptr) {
+        let mut raw = records.raw.clone();
+        raw.types.retain(|(name, _)| !descriptor.types.contains_key(name));
+        raw.globals.retain(|(name, _)| !descriptor.globals.contains_key(name));
         let (kind, name) = (OriginKind::Overlay, format!("overlay {}", records.section.name));
-        let origin = descriptor.add_origin(Origin { kind, name, address: None, version: records.raw.version });
-        descriptor.merge(&records.raw, origin, |_| None);
+        let origin = descriptor.add_origin(Origin { kind, name, address: None, version: raw.version });
+        descriptor.merge(&raw, origin, |_| None);
     }
     Some(image)
 }

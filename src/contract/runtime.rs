@@ -173,27 +173,27 @@ struct Opener<'a> {
 }
 
 /// The VM part of a descriptor, from any source.
-struct Vm {
+struct Vm<'a> {
     descriptor: Descriptor,
     source: LayoutSource,
-    overlay: Option<Overlay>,
+    overlay: Option<&'a Overlay>,
     table: Option<DacTable>,
     checks: Vec<Check>,
     refused: Vec<String>,
 }
 
-impl Opener<'_> {
+impl<'a> Opener<'a> {
     fn open(&self) -> Result<Description, RuntimeError> {
         let limits = &self.options.limits;
         let (parts, header) = self.own_descriptor();
         let has_gc = parts.iter().any(|p| p.raw.contracts.iter().any(|c| c.0 == "GC"));
-        let gc_layouts = overlay::gc_layouts(self.memory.shape().ptr).ok();
-        let layout = gc_layouts.as_ref().and_then(VarsLayout::of);
+        let gc_layouts = overlay::gc_layouts(self.memory.shape().ptr);
+        let layout = gc_layouts.and_then(VarsLayout::of);
         // Only runtimes without a GC contract need `GcDacVars`; searching for it by content reads all of `.data`.
         let vars = layout.filter(|_| !has_gc).and_then(|l| self.vars(&l));
         let mut vm = self.vm(&parts, header, has_gc, vars)?;
         let mut gc = if has_gc { LayoutSource::Descriptor } else { LayoutSource::None };
-        if let (false, Some(layouts), Some(vars)) = (has_gc, &gc_layouts, vars) {
+        if let (false, Some(layouts), Some(vars)) = (has_gc, gc_layouts, vars) {
             let card_table = vm.descriptor.pointer("CardTable").ok();
             match synthesis::synthesise(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
                 Ok(()) => gc = LayoutSource::Synthesised,
@@ -204,7 +204,7 @@ impl Opener<'_> {
             return Err(self.unsupported("neither a descriptor nor GcDacVars found".into()));
         }
         if matches!(vm.source, LayoutSource::Overlay | LayoutSource::OverlayJson)
-            && let Some(o) = vm.overlay.as_ref().filter(|o| o.given)
+            && let Some(o) = vm.overlay.filter(|o| o.given)
         {
             self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
         }
@@ -219,7 +219,7 @@ impl Opener<'_> {
             descriptor: Arc::new(vm.descriptor),
             vm: vm.source,
             gc,
-            overlay: vm.overlay.map(|o| o.section.name),
+            overlay: vm.overlay.map(|o| o.section.name.clone()),
             gc_dac_vars: vars.filter(|_| gc == LayoutSource::Synthesised),
             gc_image,
             version,
@@ -265,13 +265,13 @@ impl Opener<'_> {
         overlay.section.dac_table.as_ref().is_some_and(|o| count().is_some_and(|n| o.entries.contains(&n)))
     }
 
-    fn overlays(&self) -> Vec<Overlay> {
-        let facts = &self.dump.facts;
-        let given = self.options.overlays.iter().filter(|o| o.fits(facts.os, facts.arch)).cloned();
-        given.chain(overlay::bundled(facts.os, facts.arch)).collect()
+    fn overlays(&self) -> Vec<&'a Overlay> {
+        let (os, arch) = (self.dump.facts.os, self.dump.facts.arch);
+        let given = self.options.overlays.iter().filter(|o| o.fits(os, arch));
+        given.chain(overlay::bundled(os, arch).map(|o| -> &'a Overlay { o })).collect()
     }
 
-    fn vm(&self, parts: &[Part], header: Option<Header>, has_gc: bool, vars: Option<GcDacVars>) -> Result<Vm, RuntimeError> {
+    fn vm(&self, parts: &[Part], header: Option<Header>, has_gc: bool, vars: Option<GcDacVars>) -> Result<Vm<'a>, RuntimeError> {
         if !parts.is_empty() {
             return Ok(self.vm_of_own(parts, has_gc, vars));
         }
@@ -290,21 +290,21 @@ impl Opener<'_> {
         };
         candidates.sort_by_key(|o| (!o.given, !exact(o)));
         for overlay in candidates {
-            let table = self.site.dac_table.or_else(|| self.table_by_content(&overlay, vars));
+            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars));
             let slots = header.filter(|h| overlay.section.descriptor.is_some_and(|r| r.slots == h.slots));
-            let descriptor = self.assemble(Some(&overlay), slots, &[], table);
+            let descriptor = self.assemble(Some(overlay), slots, &[], table);
             let checks = checks::run(&descriptor, self.memory, &self.options.limits);
             let passed = checks.iter().filter(|c| c.passed()).count();
             match checks.iter().find(|c| c.failed()) {
                 // Windows mini dumps contain nothing to check: there the exact size of the table or descriptor must suffice.
-                None if passed >= 2 || exact(&overlay) => {
+                None if passed >= 2 || exact(overlay) => {
                     let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }
                 None => failures.push(format!("{}: the dump contains nothing to check it against", overlay.section.name)),
                 Some(c) => {
                     if overlay.given {
-                        self.refuse(&overlay, &describe(c), &mut refused);
+                        self.refuse(overlay, &describe(c), &mut refused);
                     }
                     failures.push(format!("{}: {}", overlay.section.name, describe(c)));
                     disproved.extend(overlay.section.runtime.clone());
@@ -341,20 +341,20 @@ impl Opener<'_> {
 
     /// The runtime's own JSON is available. If it lacks the GC, an overlay that agrees with all its offsets adds the order of
     /// `g_dacTable` and the items missing from that release. User-supplied overlays are always tried.
-    fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm {
+    fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm<'a> {
         let mut refused = Vec::new();
         for overlay in self.overlays().into_iter().filter(|o| o.given || !has_gc) {
-            if let Some(why) = disagreement(&overlay, parts) {
+            if let Some(why) = disagreement(overlay, parts) {
                 if overlay.given {
-                    self.refuse(&overlay, &format!("the runtime descriptor has {why}"), &mut refused);
+                    self.refuse(overlay, &format!("the runtime descriptor has {why}"), &mut refused);
                 }
                 continue;
             }
-            let table = self.site.dac_table.or_else(|| self.table_by_content(&overlay, vars));
-            let descriptor = self.assemble(Some(&overlay), None, parts, table);
+            let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars));
+            let descriptor = self.assemble(Some(overlay), None, parts, table);
             let checks = checks::run(&descriptor, self.memory, &self.options.limits);
             match checks.iter().find(|c| c.failed()) {
-                Some(failed) if overlay.given => self.refuse(&overlay, &describe(failed), &mut refused),
+                Some(failed) if overlay.given => self.refuse(overlay, &describe(failed), &mut refused),
                 Some(_) => {}
                 None => return Vm { descriptor, source: LayoutSource::Descriptor, overlay: Some(overlay), table, checks, refused },
             }
@@ -430,15 +430,13 @@ impl Opener<'_> {
             d.lose_slots(&part.raw, |i| part.header.slot(self.memory, i));
         }
         // For runtimes whose descriptor omits these; unchanged since .NET 8.
-        if let Some(mut common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {
-            common
-                .raw
-                .types
-                .retain(|(name, _)| !d.types.contains_key(name) && !d.unusable.contains_key(&DescriptorItem::Type(name.clone())));
-            if !common.raw.types.is_empty() {
+        if let Some(common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {
+            let mut raw = common.raw.clone();
+            raw.types.retain(|(name, _)| !d.types.contains_key(name) && !d.unusable.contains_key(&DescriptorItem::Type(name.clone())));
+            if !raw.types.is_empty() {
                 let (kind, name) = (OriginKind::Overlay, format!("overlay {}", common.section.name));
-                let origin = d.add_origin(Origin { kind, name, address: None, version: common.raw.version });
-                d.merge(&common.raw, origin, |_| None);
+                let origin = d.add_origin(Origin { kind, name, address: None, version: raw.version });
+                d.merge(&raw, origin, |_| None);
             }
         }
         d
@@ -453,14 +451,14 @@ impl Opener<'_> {
         }
         let site = self.site;
         let build_id = site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(hex);
-        let known = build_id.and_then(|id| vm.overlay.as_ref()?.section.build_ids.get(&id).cloned());
+        let known = build_id.and_then(|id| vm.overlay?.section.build_ids.get(&id).cloned());
         if let Some(version) = known {
             return Some((version, VersionSource::BuildId));
         }
         if let Some(version) = self.version_text() {
             return Some((version, VersionSource::Image));
         }
-        vm.overlay.as_ref().and_then(|o| o.section.runtime.clone()).map(|v| (v, VersionSource::Overlay))
+        vm.overlay.and_then(|o| o.section.runtime.clone()).map(|v| (v, VersionSource::Overlay))
     }
 
     /// The version according to the module list or the module path, without reading memory.

@@ -5,6 +5,7 @@
 //! self-checks against the dump decide (`contract::checks`).
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use serde::Deserialize;
 
@@ -112,11 +113,34 @@ impl Overlay {
     }
 }
 
-macro_rules! bundled {
-    ($($name:literal),* $(,)?) => { &[$(include_str!(concat!("data/", $name, ".json"))),*] };
+/// An overlay that is part of the program, parsed on first use.
+struct Bundled {
+    text: &'static str,
+    parsed: OnceLock<Option<Overlay>>,
 }
 
-const RUNTIMES: &[&str] = bundled![
+impl Bundled {
+    const fn new(text: &'static str) -> Bundled {
+        Bundled { text, parsed: OnceLock::new() }
+    }
+
+    /// `None` never happens: a test parses all of them.
+    fn get(&self) -> Option<&Overlay> {
+        self.parsed.get_or_init(|| Overlay::parse(self.text.as_bytes(), false).ok()).as_ref()
+    }
+
+    /// Whether it is for this operating system and architecture. The section is at the top of each file: no other one is parsed.
+    fn is_for(&self, os: Os, arch: Arch) -> bool {
+        let has = |key: &str, value: &str| self.text.contains(&format!("\"{key}\": \"{value}\""));
+        has("os", os.name()) && has("arch", arch.name())
+    }
+}
+
+macro_rules! bundled {
+    ($($name:literal),* $(,)?) => { [$(Bundled::new(include_str!(concat!("data/", $name, ".json")))),*] };
+}
+
+static RUNTIMES: [Bundled; 9] = bundled![
     "net10.0-linux-x64",
     "net10.0-linux-arm64",
     "net10.0-osx-arm64",
@@ -128,50 +152,34 @@ const RUNTIMES: &[&str] = bundled![
     "net8.0-win-x64",
 ];
 
-const GC_64: &str = include_str!("data/gc-64.json");
-const GC_32: &str = include_str!("data/gc-32.json");
-const VM_64: &str = include_str!("data/vm-64.json");
-const GC_RECORDS_64: &str = include_str!("data/gc-records-64.json");
+static GC_64: Bundled = Bundled::new(include_str!("data/gc-64.json"));
+static GC_32: Bundled = Bundled::new(include_str!("data/gc-32.json"));
+static VM_64: Bundled = Bundled::new(include_str!("data/vm-64.json"));
+static GC_RECORDS_64: Bundled = Bundled::new(include_str!("data/gc-records-64.json"));
 
 /// The bundled runtime overlays for this operating system and architecture, newest first.
-pub fn bundled(os: Os, arch: Arch) -> Vec<Overlay> {
-    let prefix = |text: &str| {
-        // Only matching overlays are parsed; the section is at the top of each file.
-        let has = |key: &str, value: &str| text.contains(&format!("\"{key}\": \"{value}\""));
-        has("os", os.name()) && has("arch", arch.name())
-    };
-    let fitting = RUNTIMES.iter().filter(|t| prefix(t));
-    fitting.filter_map(|t| Overlay::parse(t.as_bytes(), false).ok()).filter(|o| o.fits(os, arch)).collect()
+pub fn bundled(os: Os, arch: Arch) -> impl Iterator<Item = &'static Overlay> {
+    RUNTIMES.iter().filter(move |b| b.is_for(os, arch)).filter_map(Bundled::get).filter(move |o| o.fits(os, arch))
 }
 
 /// The layouts of GC structures, unchanged from .NET 8 to 10.
-///
-/// # Errors
-/// Never for the bundled files: a test parses all of them.
-pub fn gc_layouts(ptr: PtrSize) -> Result<Overlay, OverlayError> {
-    let text = match ptr {
-        PtrSize::Eight => GC_64,
-        PtrSize::Four => GC_32,
-    };
-    Overlay::parse(text.as_bytes(), false)
+pub fn gc_layouts(ptr: PtrSize) -> Option<&'static Overlay> {
+    match ptr {
+        PtrSize::Eight => GC_64.get(),
+        PtrSize::Four => GC_32.get(),
+    }
 }
 
 /// VM layouts missing from the descriptors of .NET 9 and 10, unchanged since .NET 8; `None` for 32-bit targets, for which they
 /// were not measured.
-pub fn vm_layouts(ptr: PtrSize) -> Option<Overlay> {
-    match ptr {
-        PtrSize::Eight => Overlay::parse(VM_64.as_bytes(), false).ok(),
-        PtrSize::Four => None,
-    }
+pub fn vm_layouts(ptr: PtrSize) -> Option<&'static Overlay> {
+    VM_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
 /// The GC's records of its own collections, which no release publishes; `None` for 32-bit targets, for which they were not
 /// measured. Where they are is told by their contents (`gc::collections`).
-pub fn gc_records(ptr: PtrSize) -> Option<Overlay> {
-    match ptr {
-        PtrSize::Eight => Overlay::parse(GC_RECORDS_64.as_bytes(), false).ok(),
-        PtrSize::Four => None,
-    }
+pub fn gc_records(ptr: PtrSize) -> Option<&'static Overlay> {
+    GC_RECORDS_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
 #[cfg(test)]
@@ -180,8 +188,11 @@ mod tests {
 
     #[test]
     fn every_bundled_overlay_parses_and_says_what_it_is_for() {
-        for text in RUNTIMES {
-            let o = Overlay::parse(text.as_bytes(), false).unwrap();
+        for bundled in RUNTIMES.iter().chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64]) {
+            Overlay::parse(bundled.text.as_bytes(), false).unwrap();
+        }
+        for bundled in &RUNTIMES {
+            let o = bundled.get().unwrap();
             assert!(o.section.runtime.is_some() && o.section.os.is_some() && o.section.arch.is_some(), "{}", o.section.name);
             assert!(!o.section.source.is_empty() && !o.raw.types.is_empty());
         }
@@ -190,13 +201,13 @@ mod tests {
             assert_eq!(o.section.pointer_bytes, Some(ptr.bytes()));
             assert_eq!(o.raw.contracts, [("GC".to_string(), "c1".to_string())]);
         }
-        assert!(gc_records(PtrSize::Eight).is_some());
-        assert_eq!(RUNTIMES.iter().filter(|t| Overlay::parse(t.as_bytes(), false).is_ok()).count(), RUNTIMES.len());
+        assert!(gc_records(PtrSize::Eight).is_some() && gc_records(PtrSize::Four).is_none());
+        assert!(vm_layouts(PtrSize::Eight).is_some() && vm_layouts(PtrSize::Four).is_none());
     }
 
     #[test]
     fn only_fitting_overlays_are_offered() {
-        let names = |os, arch| bundled(os, arch).into_iter().map(|o| o.section.name).collect::<Vec<_>>();
+        let names = |os, arch| bundled(os, arch).map(|o| o.section.name.as_str()).collect::<Vec<_>>();
         assert_eq!(names(Os::Linux, Arch::X64), ["net10.0-linux-x64", "net9.0-linux-x64", "net8.0-linux-x64"]);
         assert_eq!(names(Os::Windows, Arch::Arm64), ["net10.0-win-arm64"]);
         assert!(names(Os::Linux, Arch::S390x).is_empty());
