@@ -3,12 +3,12 @@
 //! A reader may go on without what it could not read: a type keeps its token for a name, a list ends early. The answer must not
 //! hide that, and hundreds of places would have to pass the error on. So memory reports each failed read to the innermost
 //! [`Scope`] of its thread. Each [`Collector`](super::Collector) holds one, and an answer with failed reads that nobody explained
-//! gets a note. What is cached beyond an answer keeps its own failed reads, and [tells](Missed::tell) them to each answer that uses
-//! it. Where a word may be no address at all, reading it is [a try](tried).
+//! gets a note. What is [kept](Kept) for later answers keeps its own failed reads, and tells them to each answer that uses it. Where a word may be no address at all, reading it is [a try](tried).
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Addr;
@@ -23,12 +23,31 @@ thread_local! {
     static SCOPES: RefCell<Vec<(u64, Option<Shared>)>> = const { RefCell::new(Vec::new()) };
 }
 
-type Shared = Arc<Mutex<Missed>>;
+type Shared = Arc<Mutex<Told>>;
 
 /// Failed reads: address and length in bytes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Missed {
     reads: BTreeMap<Addr, u64>,
+    /// Tells apart those of different values; 0 if there are none.
+    id: u64,
+}
+
+/// What a scope was told.
+#[derive(Debug, Default)]
+struct Told {
+    missed: Missed,
+    /// Whose failed reads it was told: a value may be used for each of a million objects.
+    of: BTreeSet<u64>,
+}
+
+impl Told {
+    /// Adds those of `other`.
+    fn extend(&mut self, other: &Missed) {
+        if self.of.insert(other.id) {
+            other.reads.iter().for_each(|(at, len)| self.missed.add(*at, *len));
+        }
+    }
 }
 
 impl Missed {
@@ -38,11 +57,6 @@ impl Missed {
         if self.reads.len() > MOST {
             self.reads.pop_last();
         }
-    }
-
-    /// Adds those of `other`.
-    fn extend(&mut self, other: &Missed) {
-        other.reads.iter().for_each(|(at, len)| self.add(*at, *len));
     }
 
     /// The failed read at the lowest address, and how many there are.
@@ -58,7 +72,7 @@ impl Missed {
     }
 }
 
-fn innermost(f: impl FnOnce(&mut Missed)) {
+fn innermost(f: impl FnOnce(&mut Told)) {
     let scope = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone()));
     if let Some(scope) = scope {
         f(&mut scope.lock().unwrap_or_else(PoisonError::into_inner));
@@ -70,7 +84,7 @@ fn innermost(f: impl FnOnce(&mut Missed)) {
 pub(crate) fn missed(address: Addr, len: u64) {
     // User addresses have 47 or 48 bits, or 52 with large addresses on arm64.
     if address.0 >= LOWEST && address.0 >> 52 == 0 {
-        innermost(|scope| scope.add(address, len));
+        innermost(|scope| scope.missed.add(address, len));
     }
 }
 
@@ -78,7 +92,7 @@ pub(crate) fn missed(address: Addr, len: u64) {
 #[derive(Debug)]
 pub(crate) struct Scope {
     id: u64,
-    missed: Option<Shared>,
+    told: Option<Shared>,
     /// Belongs to its thread.
     here: PhantomData<MutexGuard<'static, ()>>,
 }
@@ -89,18 +103,23 @@ impl Scope {
         Scope::enter(Some(Shared::default()))
     }
 
-    fn enter(missed: Option<Shared>) -> Scope {
+    fn enter(told: Option<Shared>) -> Scope {
         let id = SCOPES.with_borrow_mut(|scopes| {
             let id = scopes.iter().map(|s| s.0).max().unwrap_or(0).saturating_add(1);
-            scopes.push((id, missed.clone()));
+            scopes.push((id, told.clone()));
             id
         });
-        Scope { id, missed, here: PhantomData }
+        Scope { id, told, here: PhantomData }
     }
 
     /// Its failed reads so far.
     pub(crate) fn missed(&self) -> Missed {
-        self.missed.as_ref().map(|m| m.lock().unwrap_or_else(PoisonError::into_inner).clone()).unwrap_or_default()
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        let told = self.told.as_ref().map(|told| told.lock().unwrap_or_else(PoisonError::into_inner).missed.clone());
+        match told {
+            Some(missed) if !missed.reads.is_empty() => Missed { id: IDS.fetch_add(1, Ordering::Relaxed), ..missed },
+            _ => Missed::default(),
+        }
     }
 }
 
@@ -116,6 +135,28 @@ pub(crate) fn watched<T>(f: impl FnOnce() -> T) -> (T, Missed) {
     let scope = Scope::open();
     let value = f();
     (value, scope.missed())
+}
+
+/// A value that is kept for later answers, or for later parts of one, with the reads that failed when it was made.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept<T> {
+    value: T,
+    /// Mostly there are none, and there are many values.
+    missed: Option<Box<Missed>>,
+}
+
+impl<T> Kept<T> {
+    /// What `make` returns. Failed reads are told when the value is taken.
+    pub(crate) fn of(make: impl FnOnce() -> T) -> Kept<T> {
+        let (value, missed) = watched(make);
+        Kept { value, missed: missed.first().map(|_| Box::new(missed)) }
+    }
+
+    /// The value. Reports the reads that failed for it to the innermost scope of this thread.
+    pub(crate) fn get(&self) -> &T {
+        self.missed.iter().for_each(|missed| missed.tell());
+        &self.value
+    }
 }
 
 /// What `f` returns, which reads at words that may be no addresses: failures are no loss.
@@ -158,12 +199,30 @@ mod tests {
         tried(|| missed(Addr(0x30_0000), 4));
         assert_eq!((outer.missed().first(), inner.first()), (Some((Addr(0x10_0000), 8, 1)), Some((Addr(0x20_0000), 4, 1))));
         inner.tell();
+        inner.tell();
         assert_eq!(count(&outer.missed()), 2);
         // Not in the order of opening.
         let last = Scope::open();
         drop(outer);
         missed(Addr(0x40_0000), 4);
         assert_eq!(count(&last.missed()), 1);
+    }
+
+    #[test]
+    fn a_value_that_is_kept_tells_each_scope() {
+        let kept = Kept::of(|| missed(Addr(0x10_0000), 8));
+        for _ in 0..2 {
+            let scope = Scope::open();
+            assert_eq!(count(&scope.missed()), 0);
+            kept.get();
+            tried(|| kept.get());
+            let outer = Kept::of(|| *kept.get());
+            assert_eq!(count(&scope.missed()), 1);
+            drop(scope);
+            let scope = Scope::open();
+            outer.get();
+            assert_eq!(scope.missed().first(), Some((Addr(0x10_0000), 8, 1)));
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::objects::Objects;
 use super::strings::Strings;
 use super::type_names::TypeNames;
 use crate::base::Addr;
+use crate::base::missed::Kept;
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
@@ -103,9 +104,9 @@ pub struct Exceptions {
     objects: Objects,
     strings: Option<Strings>,
     base: Option<Addr>,
-    derived: Mutex<FxHashMap<Addr, bool>>,
+    derived: Mutex<FxHashMap<Addr, Kept<bool>>>,
     /// Offset of `_innerExceptions` by method table.
-    inners: Mutex<FxHashMap<Addr, Option<u64>>>,
+    inners: Mutex<FxHashMap<Addr, Kept<Option<u64>>>>,
 }
 
 impl Exceptions {
@@ -145,17 +146,16 @@ impl Exceptions {
 
     /// Whether objects of this type are exceptions. Cached per type.
     pub fn is_exception(&self, names: &TypeNames, mt: Addr) -> bool {
-        let known = self.derived.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).copied();
+        let known = self.derived.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).map(|is| *is.get());
         if let Some(known) = known {
             return known;
         }
-        let is = match self.base {
+        let is = Kept::of(|| match self.base {
             Some(base) => Self::parents(names, mt).any(|p| p == base),
             // By name if the runtime's variable is not in the dump.
             None => Self::parents(names, mt).any(|p| names.name(p).name == "System.Exception"),
-        };
-        self.derived.lock().unwrap_or_else(PoisonError::into_inner).insert(mt, is);
-        is
+        });
+        *self.derived.lock().unwrap_or_else(PoisonError::into_inner).entry(mt).or_insert(is).get()
     }
 
     /// Reads the exception at `object`; `None` if there is no exception object, or it is not in the dump.
@@ -181,14 +181,15 @@ impl Exceptions {
     }
 
     fn inners_offset(&self, names: &TypeNames, fields: &Fields, mt: Addr) -> Option<u64> {
-        let known = self.inners.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).copied();
+        let known = self.inners.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).map(|offset| *offset.get());
         if let Some(known) = known {
             return known;
         }
-        let aggregate = Self::parents(names, mt).find(|p| names.name(*p).name == "System.AggregateException");
-        let offset = aggregate.and_then(|mt| fields.offset(names, mt, "_innerExceptions"));
-        self.inners.lock().unwrap_or_else(PoisonError::into_inner).insert(mt, offset);
-        offset
+        let offset = Kept::of(|| {
+            let aggregate = Self::parents(names, mt).find(|p| names.name(*p).name == "System.AggregateException");
+            aggregate.and_then(|mt| fields.offset(names, mt, "_innerExceptions"))
+        });
+        *self.inners.lock().unwrap_or_else(PoisonError::into_inner).entry(mt).or_insert(offset).get()
     }
 
     /// Number of elements of the array at `array`, and address of the first.

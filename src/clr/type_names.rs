@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
 use super::render::{Layouts, Renderer, is_type_desc};
+use crate::base::missed::Kept;
 use crate::base::{Addr, Limits, Os};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{FileSearch, Memory};
@@ -46,7 +47,7 @@ pub struct TypeNames {
     layouts: Layouts,
     memory: Arc<Memory>,
     longest: usize,
-    cache: Mutex<FxHashMap<Addr, Arc<TypeName>>>,
+    cache: Mutex<FxHashMap<Addr, Kept<Arc<TypeName>>>>,
 }
 
 impl TypeNames {
@@ -87,13 +88,13 @@ impl TypeNames {
 
     /// The name of the type with the method table at `mt`.
     pub fn name(&self, mt: Addr) -> Arc<TypeName> {
-        let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).map(Arc::clone);
+        let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).map(|name| Arc::clone(name.get()));
         if let Some(name) = known {
             return name;
         }
-        let name = Arc::new(self.renderer().type_name(mt));
+        let name = Kept::of(|| Arc::new(self.renderer().type_name(mt)));
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(cache.entry(mt).or_insert(name))
+        Arc::clone(cache.entry(mt).or_insert(name).get())
     }
 
     /// The name of the type with this handle: a method table, or a type descriptor (bit 1 set).

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::Runtime;
-use crate::base::missed::tried;
+use crate::base::missed::{Kept, tried};
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
@@ -19,7 +19,7 @@ use crate::memory::Memory;
 const MAX_DEPTH: u32 = 16;
 
 /// Fields by type and offset.
-type Paths = FxHashMap<(Addr, u64), Option<Arc<str>>>;
+type Paths = FxHashMap<(Addr, u64), Kept<Option<Arc<str>>>>;
 
 /// Names types and fields for one answer, and records the modules that supplied names.
 ///
@@ -140,11 +140,10 @@ impl Namer {
     }
 
     fn path(&self, mt: Addr, offset: u64) -> Option<Arc<str>> {
-        let known = self.paths.lock().unwrap_or_else(PoisonError::into_inner).get(&(mt, offset)).cloned();
+        let known = self.paths.lock().unwrap_or_else(PoisonError::into_inner).get(&(mt, offset)).map(|path| path.get().clone());
         known.unwrap_or_else(|| {
-            let path = self.find_path(mt, offset, 0).map(Arc::from);
-            self.paths.lock().unwrap_or_else(PoisonError::into_inner).insert((mt, offset), path.clone());
-            path
+            let path = Kept::of(|| self.find_path(mt, offset, 0).map(Arc::from));
+            self.paths.lock().unwrap_or_else(PoisonError::into_inner).entry((mt, offset)).or_insert(path).get().clone()
         })
     }
 

@@ -6,7 +6,7 @@ use super::dump::Process;
 use super::heap::Parts;
 use super::readers::Readers;
 use super::{Error, Heap, Namer};
-use crate::base::missed::watched;
+use crate::base::missed::{Kept, watched};
 use crate::base::{Answer, Collector, Limits, NoteKind, Notes, Progress};
 use crate::clr::fields::Types;
 use crate::clr::header::Headers;
@@ -17,7 +17,7 @@ use crate::dump::DumpFile;
 use crate::gc::{Collections, Gc};
 use crate::memory::{FileSearch, Memory};
 
-type Bound<T> = OnceLock<Result<T, ContractError>>;
+type Bound<T> = OnceLock<Kept<Result<T, ContractError>>>;
 /// The names of types, with what they lack because of the descriptor.
 type Named = (Result<Arc<TypeNames>, ContractError>, Notes);
 
@@ -206,5 +206,5 @@ impl Runtime {
 }
 
 fn bound<T>(cell: &Bound<T>, bind: impl FnOnce() -> Result<T, ContractError>) -> Result<&T, ContractError> {
-    cell.get_or_init(bind).as_ref().map_err(Clone::clone)
+    cell.get_or_init(|| Kept::of(bind)).get().as_ref().map_err(Clone::clone)
 }

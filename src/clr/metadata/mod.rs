@@ -17,6 +17,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use crate::base::missed::Kept;
 use schema::{
     ASSEMBLY, CONSTANT, FIELD, FIELD_PTR, FIELD_RVA, GENERIC_PARAM, MEMBER_REF, METHOD_DEF, METHOD_PTR, MODULE, NESTED_CLASS, SCHEMA,
     TABLES, TYPE_DEF, TYPE_REF, Widths,
@@ -72,7 +73,7 @@ pub struct Metadata {
     /// Column widths of the tables read, by table and column.
     columns: [[u8; 9]; TABLES],
     /// Rows of the tables that are searched, by key, where they are not sorted: built on first use.
-    unsorted: [OnceLock<FxHashMap<u32, u32>>; SEARCHED.len()],
+    unsorted: [OnceLock<Kept<FxHashMap<u32, u32>>>; SEARCHED.len()],
 }
 
 /// A row of the TypeDef table.
@@ -177,7 +178,7 @@ impl Metadata {
             // One scan for all lookups: one for each would take hours for a malicious blob. Of equal keys the first row counts.
             let rows = (1..=t.rows.min(MAX_SCAN)).rev();
             let keys = || rows.filter_map(|row| Some((self.cell(table, row, column)?, row))).collect();
-            return index.get_or_init(keys).get(&wanted).copied();
+            return index.get_or_init(|| Kept::of(keys)).get().get(&wanted).copied();
         }
         let (mut low, mut high) = (1u32, t.rows.checked_add(1)?);
         while low < high {

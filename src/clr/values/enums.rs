@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::plain::Text;
+use crate::base::missed::Kept;
 use crate::clr::fields::{Definition, Types};
 
 /// `FieldAttributes.Literal`.
@@ -19,17 +20,17 @@ type Literals = Vec<(u64, String)>;
 /// The names of all enums seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Enums {
-    known: Mutex<FxHashMap<Definition, Arc<Literals>>>,
+    known: Mutex<FxHashMap<Definition, Kept<Arc<Literals>>>>,
 }
 
 impl Enums {
     fn literals(&self, types: &Types, definition: Definition) -> Arc<Literals> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&definition).cloned();
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&definition).map(|list| Arc::clone(list.get()));
         if let Some(list) = known {
             return list;
         }
-        let list = Arc::new(read(types, definition).unwrap_or_default());
-        Arc::clone(self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(definition).or_insert(list))
+        let list = Kept::of(|| Arc::new(read(types, definition).unwrap_or_default()));
+        Arc::clone(self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(definition).or_insert(list).get())
     }
 
     /// The name of the value `bits` of an enum of `width` bits, or its number if it has none.

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 
 use super::gcdesc::GcDesc;
-use crate::base::missed::watched;
+use crate::base::missed::{Missed, watched};
 use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange, Index, IndexVec, index_type};
 use crate::clr::method_table::MethodTables;
@@ -38,6 +38,8 @@ pub struct ObjectType {
     pub is_collectible: bool,
     /// GcDesc of its objects.
     pub gc_desc: GcDesc,
+    /// Reads that failed when it was made.
+    missed: Missed,
 }
 
 impl ObjectType {
@@ -99,7 +101,7 @@ impl ObjectTypes {
         if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_address.get(&mt.0) {
             return known.clone();
         }
-        let made = if self.in_heap(mt) { None } else { make(memory, tables, mt) };
+        let (made, missed) = watched(|| if self.in_heap(mt) { None } else { make(memory, tables, mt) });
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(other) = known.by_address.get(&mt.0) {
             // Another thread won the race: keep its index.
@@ -107,7 +109,7 @@ impl ObjectTypes {
         }
         let made = made.and_then(|t| {
             let index = TypeIndex::new(known.list.len())?;
-            let t = Arc::new(ObjectType { index, ..t });
+            let t = Arc::new(ObjectType { index, missed, ..t });
             known.list.push(Arc::clone(&t));
             Some(t)
         });
@@ -140,6 +142,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
         is_array: info.is_array,
         is_collectible: info.is_collectible,
         gc_desc,
+        missed: Missed::default(),
     })
 }
 
@@ -184,10 +187,10 @@ impl<'h> Cache<'h> {
     #[cold]
     #[inline(never)]
     fn fill(&mut self, i: usize, mt: u64) {
-        let (ty, missed) = watched(|| self.types.get(self.memory, self.tables, Addr(mt)));
         // A word that is no method table ends in a gap.
-        if ty.is_some() {
-            missed.tell();
+        let ty = self.types.get(self.memory, self.tables, Addr(mt));
+        if let Some(ty) = &ty {
+            ty.missed.tell();
         }
         let (base_size, component_size) = ty.as_ref().map_or((0, 0), |t| (t.base_size, t.component_size));
         if let Some(slot) = self.slots.get_mut(i) {
