@@ -148,7 +148,7 @@ impl Visitor for Finder<'_> {
 
 /// The pinned objects by address, each with its first handle, and the number of handles.
 fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
-    let supported = gc.handle_types();
+    let supported = gc.handle_types().data;
     let kinds: Vec<_> = [HandleKind::Pinned, HandleKind::AsyncPinned].into_iter().filter(|k| supported.contains(k)).collect();
     let (mut pins, mut handles) = (Vec::new(), 0u64);
     let walked = gc.walk_handles(&HandleFilter { kinds: if kinds.is_empty() { vec![HandleKind::Pinned] } else { kinds } }, |h| {

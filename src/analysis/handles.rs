@@ -25,14 +25,17 @@ pub struct HandlesQuery {
 /// The GC handles of all handle tables.
 ///
 /// # Errors
-/// [`Error::Query`] for a handle type unknown to this runtime, [`Error::Contract`] if the GC's structures are not described.
+/// [`Error::Query`] for a handle type unknown to this runtime, [`Error::Unknown`] if the dump does not tell which it has,
+/// [`Error::Contract`] if the GC's structures are not described.
 pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
     let types = gc.handle_types();
-    if let Some(kind) = query.kinds.iter().find(|k| !types.contains(k)) {
-        let names: Vec<&str> = types.iter().map(|k| k.name()).collect();
-        return Err(Error::Query(format!("this runtime has no handles of type {kind}; it has {}", names.join(", "))));
+    if let Some(kind) = query.kinds.iter().find(|k| !types.data.contains(k)) {
+        let names: Vec<&str> = types.data.iter().map(|k| k.name()).collect();
+        let has = if names.is_empty() { "none" } else { &names.join(", ") };
+        notes.extend(&types.notes);
+        return Err(Error::Query(format!("this runtime has no handles of type {kind}; it has {has}")).given(&notes.notes()));
     }
     let heap = if query.by == Some(HandleBy::Generation) { Some(runtime.heap()?) } else { None };
     heap.iter().for_each(|heap| notes.take(heap.begin().finish(())));

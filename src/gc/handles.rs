@@ -36,10 +36,14 @@ const ALWAYS: [HandleKind; 6] = [
 ];
 
 impl Gc {
-    /// Handle types that the handle tables have room for, used or not.
-    pub fn handle_types(&self) -> Vec<HandleKind> {
+    /// Handle types that the handle tables have room for, used or not. None, with notes, if the tables are not described.
+    pub fn handle_types(&self) -> Answer<Vec<HandleKind>> {
+        Answer::new(self.types_of_handles().collect(), self.handle_losses.clone())
+    }
+
+    fn types_of_handles(&self) -> impl Iterator<Item = HandleKind> {
         let types = self.handles.as_ref().map_or(0, |h| h.types.saturating_sub(1));
-        HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0)).collect()
+        HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0))
     }
 
     /// Handle types that the runtime supports by its own rule, and where its features are known from.
@@ -64,7 +68,7 @@ impl Gc {
             HandleKind::CrossReference => cross_reference,
             kind => ALWAYS.contains(kind),
         };
-        let kinds = self.handle_types().into_iter().filter(supported).collect();
+        let kinds = self.types_of_handles().filter(supported).collect();
         Answer::new((kinds, source), d.losses())
     }
 }
@@ -74,10 +78,7 @@ impl Reading<'_> {
     /// method tables are left to the caller.
     pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
         self.notes.extend(&self.handle_losses);
-        let Some(layouts) = &self.handles else {
-            self.notes.add(NoteKind::Missing, None, "the descriptor does not describe handle tables");
-            return 0;
-        };
+        let Some(layouts) = &self.handles else { return 0 };
         let mut tables = 0;
         for table in self.handle_tables(layouts) {
             tables += 1;
@@ -178,7 +179,7 @@ impl Reading<'_> {
         let table = |offset: u64, len: usize| self.memory.bytes(segment.plus(offset), u64::try_from(len).unwrap_or(0));
         let next = table(l.segment.allocation, blocks)?;
         let user_data = table(l.segment.user_data, blocks)?;
-        let kinds = self.handle_types();
+        let kinds: Vec<HandleKind> = self.types_of_handles().collect();
         let tails = table(l.segment.tail, kinds.len())?;
         let invalid = |block: u8| u64::from(block) == l.block_invalid;
         for (kind, tail) in kinds.iter().zip(tails.iter()) {
@@ -265,10 +266,7 @@ impl Reading<'_> {
     /// Memory of all handle table segments.
     pub(super) fn handle_memory(&self) -> Vec<RegionModel> {
         self.notes.extend(&self.handle_losses);
-        let Some(l) = &self.handles else {
-            self.notes.add(NoteKind::Missing, None, "the descriptor does not describe handle tables");
-            return Vec::new();
-        };
+        let Some(l) = &self.handles else { return Vec::new() };
         let tables = self.handle_tables(l);
         let segments = tables.into_iter().flat_map(|t| self.handle_segments(l, t));
         let region = |s: Addr| RegionModel {

@@ -203,7 +203,15 @@ pub(super) struct HandleLayouts {
 }
 
 impl HandleLayouts {
+    /// Handle types of .NET 8, the internal one included. No later release has fewer.
+    const FEWEST_TYPES: u64 = 12;
+
     pub(super) fn bind(d: &Descriptor) -> Result<HandleLayouts, ContractError> {
+        let types = d.number("HandleMaxInternalTypes")?;
+        if types < Self::FEWEST_TYPES {
+            let why = format!("{types} handle types are fewer than any runtime has");
+            return Err(ContractError::Unusable { item: "global HandleMaxInternalTypes".into(), why });
+        }
         Ok(HandleLayouts {
             map_at: d.pointer("HandleTableMap")?,
             map: MapLayout::bind(d)?,
@@ -213,7 +221,7 @@ impl HandleLayouts {
             buckets_per_map: d.number("InitialHandleTableArraySize")?,
             blocks: d.number("HandleBlocksPerSegment")?,
             per_block: d.number("HandlesPerBlock")?,
-            types: d.number("HandleMaxInternalTypes")?,
+            types,
             segment_bytes: d.number("HandleSegmentSize").unwrap_or(0x10000),
             block_invalid: d.number("BlockInvalid")?,
             destroyed: d.number("DebugDestroyedHandleValue").unwrap_or(0),

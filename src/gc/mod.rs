@@ -56,7 +56,7 @@ pub struct Gc {
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleLayouts>,
-    /// What `handles` lacks because the descriptor has it in a form that cannot be used.
+    /// Why there are no `handles`, and what of the descriptor cannot be used for them.
     handle_losses: Notes,
     records: Option<RecordLayouts>,
     /// What `records` lacks for the same reason.
@@ -100,6 +100,11 @@ impl Gc {
         let facts = Facts::read(memory, &d, &notes, limits)?;
         // Only answers about handles and single items lose something by what these lack.
         let (of_handles, of_records) = (descriptor.scope(), descriptor.scope());
+        let handles = HandleLayouts::bind(&of_handles);
+        let mut handle_losses = of_handles.losses();
+        if let Err(e) = &handles {
+            handle_losses.add(NoteKind::Missing, None, format!("handle tables cannot be read: {e}"));
+        }
         let gc = Gc {
             memory: Arc::clone(memory),
             descriptor: Arc::clone(descriptor),
@@ -109,10 +114,10 @@ impl Gc {
             generation: GenerationLayout::bind(&d)?,
             generation_size: d.size_of("Generation")?,
             context: ContextLayout::bind(&d).ok(),
-            handles: HandleLayouts::bind(&of_handles).ok(),
+            handles: handles.ok(),
             records: RecordLayouts::bind(&of_records).ok(),
             record_losses: of_records.losses(),
-            handle_losses: of_handles.losses(),
+            handle_losses,
             objects: Objects::bind(memory, &d),
             facts,
         };

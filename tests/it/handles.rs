@@ -67,6 +67,23 @@ fn types_are_chosen_by_name_by_number_and_in_lists() {
 }
 
 #[test]
+fn a_number_of_handle_types_that_no_runtime_has_is_not_believed() {
+    for shape in Shape::ALL {
+        let mut core = Spec::standard(shape).build().to_elf_core();
+        let at = memchr::memmem::find(&core, b"\"HandleMaxInternalTypes\"").unwrap();
+        let number = at + core[at..].windows(2).position(|two| two == b"13").unwrap();
+        core[number..number + 2].copy_from_slice(b"03");
+        for types in [&[][..], &["--type", "strong"]] {
+            let mut file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+            file.write_all(&core).unwrap();
+            let ran = run(&[&["handles", "--no-local-files", file.path().to_str().unwrap()], types].concat());
+            assert_eq!(ran.exit, Exit::Partial, "{}", ran.err);
+            assert!(ran.err.contains("3 handle types are fewer than any runtime has"), "{}", ran.err);
+        }
+    }
+}
+
+#[test]
 fn reference_counts_are_read_where_they_are_described_and_absent_elsewhere() {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "handles");
     for dump in dumps {

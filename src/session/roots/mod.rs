@@ -367,7 +367,7 @@ fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &Roo
         trouble = trouble.or_else(|| Some(what.clone()));
         notes.add(NoteKind::LimitHit, None, what);
     }
-    let supported = gc.handle_types();
+    let supported = gc.handle_types().data;
     let mut kinds: Vec<RootKind> = Vec::new();
     for (kind, handle) in wanted.iter().filter_map(|h| Some((root_of_handle(*h)?.0, *h))) {
         if !kinds.contains(&kind) && (supported.contains(&handle) || supported.is_empty()) {
