@@ -129,7 +129,7 @@ pub struct Entry {
     /// Example command lines, shown in its help and run by the tests.
     pub examples: &'static [Example],
     pub(super) arguments: fn(clap::Command) -> clap::Command,
-    pub(super) run: fn(&ArgMatches, &Config, Option<&Dump>, &mut Streams<'_>) -> Result<Exit>,
+    pub(super) run: fn(&ArgMatches, &Config, &[Dump], &mut Streams<'_>) -> Result<Exit>,
     schema: fn() -> Schema,
 }
 
@@ -159,13 +159,13 @@ pub(super) const fn entry<C: Command>() -> Entry {
     }
 }
 
-fn run<C: Command>(matches: &ArgMatches, config: &Config, open: Option<&Dump>, streams: &mut Streams<'_>) -> Result<Exit> {
+fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Streams<'_>) -> Result<Exit> {
     let command = C::from_arg_matches(matches)?;
     let opening = Opening::prepare(config, command.dump()?, streams)?;
     let format = command.format(config.format())?;
-    let first = Lazy { path: opening.path.clone(), dump: open.cloned().map_or_else(OnceCell::new, OnceCell::from) };
-    let further = command.further().iter().map(|path| Lazy { path: path.clone(), dump: OnceCell::new() });
-    let dumps = std::iter::once(first).chain(further).collect();
+    let open = open.iter().cloned().map(OnceCell::from).chain(std::iter::repeat_with(OnceCell::new));
+    let paths = std::iter::once(&opening.path).chain(command.further());
+    let dumps = paths.zip(open).map(|(path, dump)| Lazy { path: path.clone(), dump }).collect();
     let at = At { config, format, command: C::NAME, dumps, opening, screen: streams.rows() };
     command.run(&at, streams)
 }

@@ -100,10 +100,10 @@ impl Cli {
         Ok(Cli { config, command, matches: own.clone() })
     }
 
-    /// Runs it on `dump`, which is open already, in place of the first dump that it names. Prints to `streams`, whatever
-    /// `--output` says.
-    pub fn run_on(&self, dump: &Dump, mut streams: Streams<'_>) -> Exit {
-        let result = (self.command.run)(&self.matches, &self.config, Some(dump), &mut streams);
+    /// Runs it on `dumps`, which are open already, in place of the first dumps that it names. Prints to `streams`, whatever
+    /// `--output` says. `trim` opens its dump anew, to see what is read.
+    pub fn run_on(&self, dumps: &[Dump], mut streams: Streams<'_>) -> Exit {
+        let result = (self.command.run)(&self.matches, &self.config, dumps, &mut streams);
         conclusion(result, &mut streams)
     }
 
@@ -114,7 +114,7 @@ impl Cli {
             let threads = usize::from(threads).min(processors.saturating_mul(THREADS_PER_PROCESSOR));
             let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
         }
-        (self.command.run)(&self.matches, &self.config, None, streams)
+        (self.command.run)(&self.matches, &self.config, &[], streams)
     }
 }
 

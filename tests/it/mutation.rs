@@ -31,7 +31,8 @@ pub use allocations::Counting;
 use base::{Base, Rng};
 
 use gcdump::cli::{self, Cli};
-use serde_json::Value;
+use gcdump::internals::session::{Dump, OpenOptions};
+use serde::de::IgnoredAny;
 
 /// Maximum bytes a command may have allocated at a time, without the mapped dump.
 const MOST_MEMORY: u64 = 160 << 20;
@@ -46,6 +47,8 @@ const FORMATS: [&str; 4] = ["table", "json", "csv", "ndjson"];
 struct Totals {
     dumps: AtomicU64,
     commands: AtomicU64,
+    /// Commands that were run once more, on the dump opened anew.
+    anew: AtomicU64,
     answered: AtomicU64,
     partial: AtomicU64,
     refused: AtomicU64,
@@ -60,13 +63,14 @@ impl Totals {
         let n = |a: &AtomicU64| a.load(Ordering::Relaxed);
         let (slowest, which) = self.slowest.lock().unwrap().clone();
         println!(
-            "{what}: {} dumps, {} commands ({} answered in full or with none, {} partial, {} refused), slowest {} ms ({which}), \
-             a command has allocated at most {} KiB at a time, {} s",
+            "{what}: {} dumps, {} commands ({} answered in full or with none, {} partial, {} refused), {} of them also on the dump \
+             opened anew, slowest {} ms ({which}), at most {} KiB allocated at a time, {} s",
             n(&self.dumps),
             n(&self.commands),
             n(&self.answered),
             n(&self.partial),
             n(&self.refused),
+            n(&self.anew),
             slowest / 1000,
             n(&self.memory) >> 10,
             started.elapsed().as_secs()
@@ -83,66 +87,100 @@ struct Watched {
 }
 
 impl Watched {
-    fn run(&self, args: &[&str]) -> common::Ran {
-        let key: Vec<String> = args.iter().map(ToString::to_string).collect();
+    fn parsed(&self, args: Vec<String>) -> Arc<Cli> {
         let mut parsed = self.parsed.lock().unwrap();
-        if parsed.len() > 20_000 {
-            parsed.clear();
-        }
-        let cli = Arc::clone(parsed.entry(key).or_insert_with_key(|key| Arc::new(common::parsed(key))));
-        drop(parsed);
-        common::captured(|streams| cli::run_parsed(&cli, streams))
+        Arc::clone(parsed.entry(args).or_insert_with_key(|args| Arc::new(common::parsed(args))))
     }
 }
 
-/// Runs every command on the dump in `path`.
-fn all_commands(base: &Base, path: &str, number: u64, totals: &Totals, watched: &Watched) {
-    let mut rng = Rng::new(number ^ 0xabcd);
-    let copy = format!("{path}.trimmed");
-    for (i, forms) in base::COMMANDS.iter().enumerate() {
-        let form = &forms[(number as usize / base::ROUND) % forms.len()];
-        let format = FORMATS[(number as usize + i) % FORMATS.len()];
-        let args = base.command(form, path, &mut rng);
-        let mut all: Vec<&str> = args.iter().map(String::as_str).collect();
-        all.push("--no-local-files");
-        if !all.iter().any(|a| *a == "--dot" || *a == "--format") {
-            all.extend(["--format", format]);
-        }
-        if form.iter().any(|w| w == "OUT") {
-            all.push("--force");
-        }
+/// A mutated dump, and what is done with it.
+struct Case<'a> {
+    base: &'a Base,
+    number: u64,
+    totals: &'a Totals,
+    watched: &'a Watched,
+}
+
+impl Case<'_> {
+    /// Does `work`, within the bounds of a command, and counts it.
+    fn bounded<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
+        let name = format!("{} case {}: {what}", self.base.name, self.number);
         let started = Instant::now();
-        *watched.case.lock().unwrap() = (format!("{} case {number}: {all:?}", base.name), Some(started));
+        *self.watched.case.lock().unwrap() = (name.clone(), Some(started));
+        allocations::forget_peak();
+        let done = catch_unwind(AssertUnwindSafe(work));
+        let (memory, took) = (allocations::peak(), started.elapsed());
+        self.watched.case.lock().unwrap().1 = None;
+        let done = done.unwrap_or_else(|_| panic!("{name} panicked"));
+        assert!(took < MOST_TIME, "{name}: {took:?}");
+        assert!(memory < MOST_MEMORY, "{name}: {memory} bytes");
+        self.totals.memory.fetch_max(memory, Ordering::Relaxed);
+        let mut slowest = self.totals.slowest.lock().unwrap();
+        if took.as_micros() as u64 > slowest.0 {
+            *slowest = (took.as_micros() as u64, name);
+        }
+        done
+    }
+
+    /// Runs every command on the dump in `path`, which is opened once for all; and one of them on the dump opened for it alone,
+    /// which must make no difference.
+    fn all_commands(&self, path: &str) {
+        let number = self.number as usize;
+        let mut rng = Rng::new(self.number ^ 0xabcd);
         allocations::start();
-        let ran = catch_unwind(AssertUnwindSafe(|| watched.run(&all)));
-        let memory = allocations::peak();
-        let took = started.elapsed();
-        let ran = ran.unwrap_or_else(|_| panic!("{} case {number}: {all:?} panicked", base.name));
-        let say = || format!("{} case {number}: {all:?}: {:?} {}", base.name, ran.exit, ran.err);
+        let dump = self.bounded("opening", || Dump::open(path, &OpenOptions::default()));
+        // Of those that compare dumps, none takes more.
+        let dumps = dump.map(|dump| [dump.clone(), dump.clone(), dump]);
+        let alone = rng.below(base::COMMANDS.len());
+        for (i, forms) in base::COMMANDS.iter().enumerate() {
+            let form = &forms[(number / base::ROUND) % forms.len()];
+            let mut args = self.base.command(form, path, &mut rng);
+            args.push("--no-local-files".into());
+            if !args.iter().any(|a| a == "--dot" || a == "--format") {
+                args.extend(["--format", FORMATS[(number + i) % FORMATS.len()]].map(String::from));
+            }
+            if form.iter().any(|w| w == "OUT") {
+                args.push("--force".into());
+            }
+            let json = args.ends_with(&["--format".into(), "json".into()]);
+            let line = args.join(" ");
+            let cli = allocations::uncounted(|| self.watched.parsed(args));
+            let anew = || self.bounded(&line, || common::captured(|streams| cli::run_parsed(&cli, streams)));
+            let ran = match &dumps {
+                Ok(dumps) => self.bounded(&line, || common::captured(|streams| cli.run_on(dumps, streams))),
+                Err(_) => anew(),
+            };
+            self.check(&line, &ran, json);
+            if dumps.is_ok() && i == alone {
+                let anew = anew();
+                let (expected, found) = ((ran.exit, &ran.out, &ran.err), (anew.exit, &anew.out, &anew.err));
+                assert!(
+                    expected == found,
+                    "{} case {number}: {line}: {expected:?} of an open dump, {found:?} of one opened anew",
+                    self.base.name
+                );
+                self.totals.anew.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        self.totals.dumps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn check(&self, line: &str, ran: &common::Ran, json: bool) {
+        let say = || format!("{} case {}: {line}: {:?} {}", self.base.name, self.number, ran.exit, ran.err);
         assert!(matches!(ran.exit.code(), 0 | 1 | 3 | 4 | 5), "{}", say());
         assert!(!ran.out.is_empty() || !ran.err.is_empty(), "nothing said: {}", say());
-        assert!(took < MOST_TIME, "{took:?}: {}", say());
-        assert!(memory < MOST_MEMORY, "{memory} bytes: {}", say());
         // That nothing was found in a partial dump is told without an answer.
-        if all.ends_with(&["--format", "json"]) && (ran.exit.code() == 0 || ran.exit.code() == 5 && !ran.out.is_empty()) {
-            assert!(serde_json::from_str::<Value>(&ran.out).is_ok(), "no JSON: {}", say());
+        if json && (ran.exit.code() == 0 || ran.exit.code() == 5 && !ran.out.is_empty()) {
+            assert!(serde_json::from_str::<IgnoredAny>(&ran.out).is_ok(), "no JSON: {}", say());
         }
         let counter = match ran.exit.code() {
-            0 | 1 => &totals.answered,
-            5 => &totals.partial,
-            _ => &totals.refused,
+            0 | 1 => &self.totals.answered,
+            5 => &self.totals.partial,
+            _ => &self.totals.refused,
         };
         counter.fetch_add(1, Ordering::Relaxed);
-        totals.commands.fetch_add(1, Ordering::Relaxed);
-        totals.memory.fetch_max(memory, Ordering::Relaxed);
-        let mut slowest = totals.slowest.lock().unwrap();
-        if took.as_micros() as u64 > slowest.0 {
-            *slowest = (took.as_micros() as u64, format!("case {number}: {}", args.join(" ")));
-        }
+        self.totals.commands.fetch_add(1, Ordering::Relaxed);
     }
-    let _ = std::fs::remove_file(copy);
-    watched.case.lock().unwrap().1 = None;
-    totals.dumps.fetch_add(1, Ordering::Relaxed);
 }
 
 /// Runs the cases `0..count` of `bases` on all workers, each with its own file per base.
@@ -174,7 +212,7 @@ fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &F
                         let (base, file) = (&bases[i], &files[i]);
                         last.write_all_at(format!("{case:<20}").as_bytes(), slot as u64 * 20).unwrap();
                         let undo = harm(base, case, file.as_file());
-                        all_commands(base, file.path().to_str().unwrap(), case, totals, watched);
+                        Case { base, number: case, totals, watched }.all_commands(file.path().to_str().unwrap());
                         damage::undo(file.as_file(), base, &undo);
                     }
                 };

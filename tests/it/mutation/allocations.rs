@@ -69,7 +69,20 @@ pub fn start() {
     COUNT.with(|count| count.set(Count { live: 0, peak: 0 }));
 }
 
-/// Peak allocation of this thread since [`start`], in bytes.
+/// Resets the peak to what is allocated at present.
+pub fn forget_peak() {
+    COUNT.with(|count| count.set(Count { peak: count.get().live, ..count.get() }));
+}
+
+/// Does `work`, whose allocations are not counted.
+pub fn uncounted<T>(work: impl FnOnce() -> T) -> T {
+    let before = COUNT.with(Cell::get);
+    let done = work();
+    COUNT.with(|count| count.set(before));
+    done
+}
+
+/// Peak allocation of this thread since [`start`] or [`forget_peak`], in bytes.
 pub fn peak() -> u64 {
     COUNT.with(|count| count.get().peak.max(0) as u64)
 }

@@ -95,8 +95,19 @@ pub struct Base {
     pub pointers: Vec<usize>,
     /// Addresses named in answers.
     pub addresses: Vec<u64>,
+    /// What `ADDR`, `HANDLE` and `ANY` stand for: few, so that parsed command lines can be kept.
     objects: Vec<u64>,
     handles: Vec<u64>,
+    any: Vec<u64>,
+}
+
+/// Addresses to ask for.
+const POOL: usize = 16;
+
+/// Some of `list`, from all parts of it. One in four is made an interior address.
+fn pool(list: &[u64]) -> Vec<u64> {
+    let spread = list.iter().step_by(list.len().div_ceil(POOL).max(1)).enumerate();
+    spread.map(|(i, at)| if i % 4 == 3 { at.wrapping_add(9) } else { *at }).collect()
 }
 
 impl Base {
@@ -110,17 +121,13 @@ impl Base {
 
     /// A command line with placeholders replaced. Output files are next to the dump.
     pub fn command(&self, form: &[String], path: &str, rng: &mut Rng) -> Vec<String> {
-        let mut address = |list: &[u64]| {
-            let at = rng.pick(list).copied().unwrap_or(0x1000);
-            // One in four is an interior address.
-            Some(format!("{:#x}", if rng.below(4) == 0 { at.wrapping_add(9) } else { at }))
-        };
+        let mut address = |list: &[u64]| Some(format!("{:#x}", rng.pick(list).unwrap_or(&0x1000)));
         commands::filled(form, |word| match word {
             dump if commands::is_dump(dump) => Some(path.into()),
             "OUT" => Some(format!("{path}.trimmed")),
             "ADDR" => address(&self.objects),
             "HANDLE" => address(&self.handles),
-            "ANY" => address(&self.addresses),
+            "ANY" => address(&self.any),
             _ => None,
         })
     }
@@ -150,6 +157,7 @@ impl Base {
             addresses: Vec::new(),
             objects: Vec::new(),
             handles: Vec::new(),
+            any: Vec::new(),
         };
         let file = base.file();
         let dump = dump::open(file.path(), &OpenOptions::default()).unwrap();
@@ -181,8 +189,8 @@ impl Base {
                 rows.filter_map(|r| address(r["address"].as_str()?)).collect::<Vec<u64>>()
             };
             match form[0].as_str() {
-                "objects" if form.iter().any(|w| w == "0") => self.objects = list("objects"),
-                "handles" if form.len() == 2 => self.handles = list("handles"),
+                "objects" if form.iter().any(|w| w == "0") => self.objects = pool(&list("objects")),
+                "handles" if form.len() == 2 => self.handles = pool(&list("handles")),
                 _ => {}
             }
             let places = found.iter().filter_map(|a| self.offset(a & !(self.shape.ptr - 1))).collect();
@@ -190,6 +198,7 @@ impl Base {
             all.extend(found);
         }
         self.addresses = all.into_iter().collect();
+        self.any = pool(&self.addresses);
         let found = |mark: &[u8]| memchr::memmem::find_iter(&self.bytes, mark).collect::<Vec<usize>>();
         // The metadata header and tables; the text of the descriptor.
         self.groups.push(Group { places: found(b"BSJB"), reach: 0x4000 });
