@@ -1,7 +1,8 @@
 //! Records reads: one bit for every eight bytes that were read.
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -18,10 +19,17 @@ const FREE_BLOCKS: usize = 1 << 16;
 
 type Bits = [AtomicU64; WORDS];
 
+thread_local! {
+    /// Where this thread marked last: a structure is read field by field. The recorder, the block and its bits.
+    static LAST: RefCell<Option<(u64, u64, Arc<Bits>)>> = const { RefCell::new(None) };
+}
+
 /// A record of reads. Thread-safe.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    read: RwLock<FxHashMap<u64, Bits>>,
+    /// Tells it apart from others.
+    id: u64,
+    read: RwLock<FxHashMap<u64, Arc<Bits>>>,
     scanned: Mutex<FxHashSet<(u64, u64)>>,
     texts: Mutex<FxHashSet<(u64, u64)>>,
     /// Most blocks: beyond them, the dump shows the same bytes at many places.
@@ -32,9 +40,10 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder for a dump of `bytes` bytes in `ranges` ranges, each of which begins and ends within a block.
     fn new(bytes: u64, ranges: usize) -> Recorder {
+        static IDS: AtomicU64 = AtomicU64::new(0);
         let blocks = usize::try_from(bytes / BLOCK).unwrap_or(usize::MAX);
         let most = ranges.saturating_mul(2).saturating_add(blocks).saturating_add(FREE_BLOCKS);
-        Recorder { most, ..Recorder::default() }
+        Recorder { id: IDS.fetch_add(1, Ordering::Relaxed), most, ..Recorder::default() }
     }
 
     /// Whether more was read than a genuine dump has.
@@ -57,14 +66,26 @@ impl Recorder {
     }
 
     fn mark_block(&self, block: u64, from: u64, to: u64) {
+        LAST.with_borrow_mut(|last| match last {
+            Some((id, at, bits)) if (*id, *at) == (self.id, block) => set(bits, from, to),
+            _ => match self.block(block) {
+                Some(bits) => {
+                    set(&bits, from, to);
+                    *last = Some((self.id, block, bits));
+                }
+                None => self.overflow.store(true, Ordering::Relaxed),
+            },
+        });
+    }
+
+    /// The bits of a block; `None` if there are too many already.
+    fn block(&self, block: u64) -> Option<Arc<Bits>> {
         if let Some(bits) = self.read.read().unwrap_or_else(PoisonError::into_inner).get(&block) {
-            return set(bits, from, to);
+            return Some(Arc::clone(bits));
         }
         let mut blocks = self.read.write().unwrap_or_else(PoisonError::into_inner);
-        if blocks.len() >= self.most && !blocks.contains_key(&block) {
-            return self.overflow.store(true, Ordering::Relaxed);
-        }
-        set(blocks.entry(block).or_default(), from, to);
+        let room = blocks.len() < self.most || blocks.contains_key(&block);
+        room.then(|| Arc::clone(blocks.entry(block).or_default()))
     }
 
     pub(super) fn scan(&self, range: AddrRange) {

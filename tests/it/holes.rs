@@ -153,13 +153,18 @@ impl Subject {
 
     /// Complaints about the answers of `dump`, which lacks `what`, each with the place of the first difference.
     fn check(&self, dump: &Dump, what: &str, asked: impl Fn(&Asked) -> bool) -> (usize, Vec<(String, String)>) {
-        let (mut runs, mut wrong) = (0, Vec::new());
+        let (mut runs, mut wrong, mut first) = (0, Vec::new(), None);
         for asked in self.asked.iter().filter(|a| asked(a)) {
-            let (exit, answer, err) = run_on(&asked.cli, dump);
+            let ran = run_on(&asked.cli, dump);
             runs += 1;
-            if let Some(place) = complaint(asked, exit, &answer, &err) {
+            if let Some(place) = complaint(asked, ran.0, &ran.1, &ran.2) {
                 wrong.push((format!("{}: {place}", asked.line), format!("{} {what}", self.name)));
             }
+            first.get_or_insert((asked, ran));
+        }
+        // What the others have left in the open dump makes no difference.
+        if let Some((asked, ran)) = first.filter(|(asked, ran)| run_on(&asked.cli, dump) != *ran) {
+            wrong.push((format!("{}: not the same when asked again (exit {})", asked.line, ran.0.code()), format!("{} {what}", self.name)));
         }
         (runs, wrong)
     }

@@ -1,4 +1,4 @@
-//! Index of loaded types: generic instances by arguments, types by name.
+//! Index of loaded types: generic instances by arguments.
 
 use rustc_hash::FxHashMap;
 
@@ -6,13 +6,10 @@ use super::Definition;
 use crate::base::Addr;
 use crate::clr::loader::Loader;
 use crate::clr::method_table::{Category, Generics};
-use crate::clr::render::levels;
 use crate::clr::type_names::TypeNames;
 
 /// Maximum instances in the index.
 const MAX_INSTANCES: usize = 1 << 21;
-/// Maximum types by name cached per module.
-const MAX_NAMES: u32 = 1 << 20;
 
 /// Generic instances and modules of a process.
 #[derive(Debug, Default)]
@@ -62,16 +59,4 @@ impl Index {
         self.instances.entry((definition, arguments)).or_insert(mt);
         Some(())
     }
-}
-
-/// Rows of TypeDef of one module by full name: `Namespace.Outer+Inner`.
-pub(super) fn by_name(names: &TypeNames, module: Addr) -> FxHashMap<String, u32> {
-    let module = names.module(module);
-    let Some(metadata) = &module.metadata else { return FxHashMap::default() };
-    let rows = 1..=metadata.type_defs().min(MAX_NAMES);
-    rows.filter_map(|rid| {
-        let levels = levels(metadata, rid)?;
-        Some((levels.into_iter().map(|l| l.name).collect::<Vec<_>>().join("+"), rid))
-    })
-    .collect()
 }

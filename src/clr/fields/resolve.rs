@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::index::{Index, by_name};
+use super::index::Index;
 use super::names::SignatureNames;
 use super::{Field, FieldDesc, Fields, Storage};
 use crate::base::missed::Kept;
@@ -54,6 +54,8 @@ pub(super) struct Context {
 }
 
 type Lists = FxHashMap<Addr, Kept<Option<Arc<Vec<Field>>>>>;
+/// Definitions by module and row of TypeRef.
+type References = FxHashMap<(Addr, u32), Kept<Option<Definition>>>;
 
 /// Types and their fields. Shared between threads.
 #[derive(Debug)]
@@ -65,8 +67,7 @@ pub struct Types {
     strings: Strings,
     loader: Loader,
     index: OnceLock<Kept<Index>>,
-    by_name: Mutex<FxHashMap<Addr, Kept<Arc<FxHashMap<String, u32>>>>>,
-    references: Mutex<FxHashMap<(Addr, u32), Kept<Option<Definition>>>>,
+    references: Mutex<References>,
     instance: Mutex<Lists>,
     statics: Mutex<Lists>,
 }
@@ -89,7 +90,6 @@ impl Types {
             strings: Strings::bind(memory, d)?,
             loader: Loader::bind(memory, d, limits)?,
             index: OnceLock::new(),
-            by_name: Mutex::default(),
             references: Mutex::default(),
             instance: Mutex::default(),
             statics: Mutex::default(),
@@ -165,10 +165,9 @@ impl Types {
 
     /// Whether the type has its own `CorElementType`: `System.Int32` and the like.
     pub fn is_primitive_definition(&self, definition: Definition) -> bool {
-        let is_one = |rid: Option<&u32>| rid == Some(&definition.rid);
         Some(definition.module) == self.core() && {
-            let names = self.by_name(definition.module);
-            (1..=0x1c).filter_map(Primitive::of).any(|p| is_one(names.get(p.name())))
+            let module = self.names.module(definition.module);
+            (1..=0x1c).filter_map(Primitive::of).any(|p| module.type_def_named(p.name()) == Some(definition.rid))
         }
     }
 
@@ -333,7 +332,7 @@ impl Types {
     /// `System.__Canon`, the placeholder for reference types in shared instances.
     fn canon(&self) -> Option<Addr> {
         let module = self.core()?;
-        self.loaded(Definition { module, rid: *self.by_name(module).get("System.__Canon")? })
+        self.loaded(Definition { module, rid: self.type_named(module, "System.__Canon")? })
     }
 
     /// The definition of a type in a signature.
@@ -348,7 +347,7 @@ impl Types {
 
     fn primitive(&self, p: Primitive) -> Option<Definition> {
         let module = self.core()?;
-        Some(Definition { module, rid: *self.by_name(module).get(p.name())? })
+        Some(Definition { module, rid: self.type_named(module, p.name())? })
     }
 
     fn loaded(&self, definition: Definition) -> Option<Addr> {
@@ -391,7 +390,7 @@ impl Types {
         let name = self.reference_name(module, row, depth)?;
         let own = self.names.module(module);
         let assembly = assembly_of(own.metadata.as_ref()?, row, depth);
-        let within = |module: Addr| Some(Definition { module, rid: *self.by_name(module).get(&name)? });
+        let within = |module: Addr| Some(Definition { module, rid: self.type_named(module, &name)? });
         let modules = self.modules();
         let named = modules.iter().filter(|m| assembly.is_some() && self.names.module(**m).simple_name() == assembly.as_deref());
         let named: Vec<Definition> = named.filter_map(|m| within(*m)).collect();
@@ -417,13 +416,9 @@ impl Types {
         Some(if reference.namespace.is_empty() { reference.name } else { format!("{}.{}", reference.namespace, reference.name) })
     }
 
-    fn by_name(&self, module: Addr) -> Arc<FxHashMap<String, u32>> {
-        let known = locked(&self.by_name).get(&module).map(|map| Arc::clone(map.get()));
-        if let Some(map) = known {
-            return map;
-        }
-        let map = Kept::of(|| Arc::new(by_name(&self.names, module)));
-        Arc::clone(locked(&self.by_name).entry(module).or_insert(map).get())
+    /// The row of TypeDef with this full name in `module`.
+    fn type_named(&self, module: Addr, name: &str) -> Option<u32> {
+        self.names.module(module).type_def_named(name)
     }
 }
 

@@ -7,14 +7,15 @@ mod net8;
 mod net9;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustc_hash::FxHashMap;
 
 use super::loader::Loader;
 use super::metadata::{Metadata, RowCounts, Source};
 use super::pe;
-use crate::base::missed::{Missed, tried, watched};
+use super::render::levels;
+use crate::base::missed::{Kept, Missed, tried, watched};
 use crate::base::{Addr, AddrRange, Limits, Os, file_name, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -25,6 +26,8 @@ use net9::Net9;
 
 /// Maximum image size: RVAs have 32 bits.
 const MAX_IMAGE: u64 = 1 << 32;
+/// Maximum types of a module that are found by name.
+const MAX_NAMES: u32 = 1 << 20;
 
 layout! {
     /// Offsets of `Module`.
@@ -109,6 +112,8 @@ pub struct Module {
     pub rejected: Vec<(PathBuf, String)>,
     /// Reads that failed when it was opened, and that no file makes up for.
     missed: Missed,
+    /// Its types by full name.
+    by_name: OnceLock<Kept<FxHashMap<String, u32>>>,
 }
 
 impl Module {
@@ -117,6 +122,14 @@ impl Module {
         let name = self.name.as_deref()?;
         let stem = name.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
         Some(stem.map_or(name, |(s, _)| s))
+    }
+
+    /// The row of TypeDef with this full name: `Namespace.Outer+Inner`.
+    pub fn type_def_named(&self, name: &str) -> Option<u32> {
+        let metadata = self.metadata.as_ref()?;
+        let full_name = |rid| Some(levels(metadata, rid)?.into_iter().map(|l| l.name).collect::<Vec<_>>().join("+"));
+        let rows = || (1..=metadata.type_defs().min(MAX_NAMES)).filter_map(|rid| Some((full_name(rid)?, rid))).collect();
+        self.by_name.get_or_init(|| Kept::of(rows)).get().get(name).copied()
     }
 }
 
@@ -294,8 +307,16 @@ impl Reader {
         if image.is_some() {
             missed.tell();
         }
-        let mut module =
-            Module { address, name, path, metadata: None, origin: MetadataOrigin::None, rejected: Vec::new(), missed: Missed::default() };
+        let mut module = Module {
+            address,
+            name,
+            path,
+            metadata: None,
+            origin: MetadataOrigin::None,
+            rejected: Vec::new(),
+            missed: Missed::default(),
+            by_name: OnceLock::new(),
+        };
         let in_memory = tried(|| image.and_then(|i| self.in_memory(i.base)));
         if let Some(metadata) = self.saved(address) {
             module.metadata = Some(metadata);
