@@ -13,7 +13,7 @@ use crate::clr::threads::Thread;
 use crate::model::{
     CodeKind, FramePart, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport, ThreadStackModel,
 };
-use crate::session::{Error, Heap, Namer, Runtime, ThreadStack};
+use crate::session::{Error, Heap, Namer, Runtime, SourceLines, ThreadStack};
 use crate::stack::code::CodeOrigin;
 use crate::stack::gc_info::FrameSlot;
 use crate::stack::walk::{Frame, Gap, ManagedFrame, Part, RuntimeFrame};
@@ -89,6 +89,8 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     }
     list.sort_by_key(|t| !t.crashed);
     note_gaps(&list, &notes);
+    reporter.lines.note(&notes);
+    exceptions.note_lines();
     namer.note(&notes);
     let total = len64(list.len());
     let merged = query.merge.then(|| merge(&list));
@@ -136,6 +138,7 @@ struct Reporter<'r> {
     objects: Option<Objects>,
     heap: Option<Heap>,
     names: FxHashMap<Addr, Option<Named>>,
+    lines: SourceLines<'r>,
     budget: Budget,
 }
 
@@ -155,7 +158,8 @@ impl<'r> Reporter<'r> {
         });
         let heap = if query.roots { runtime.heap().ok() } else { None };
         let budget = Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory);
-        Reporter { runtime, namer, notes, roots: query.roots, methods, objects, heap, names: FxHashMap::default(), budget }
+        let lines = SourceLines::new(runtime, namer);
+        Reporter { runtime, namer, notes, roots: query.roots, methods, objects, heap, names: FxHashMap::default(), lines, budget }
     }
 
     fn thread_name(&self, stack: &ThreadStack<'_>) -> Option<String> {
@@ -183,7 +187,7 @@ impl<'r> Reporter<'r> {
                 Frame::Managed(frame) => self.managed(frame),
                 Frame::Runtime(frame) => self.runtime_frame(frame),
             };
-            let texts = [&model.method, &model.display, &model.module];
+            let texts = [&model.method, &model.display, &model.module, &model.file];
             let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
             if !self.budget.memory(bytes) {
                 self.budget.note("listing stacks", self.notes);
@@ -199,6 +203,7 @@ impl<'r> Reporter<'r> {
         if named.is_none() {
             self.notes.add(NoteKind::Missing, code.method_desc, format!("the method at {} has no name in the dump", code.method_desc));
         }
+        let line = named.as_ref().and_then(|n| self.lines.at(&n.method, frame.instruction()));
         StackFrameModel {
             kind: StackFrameKind::Managed,
             ip: Some(frame.ip),
@@ -208,6 +213,8 @@ impl<'r> Reporter<'r> {
             method_desc: Some(code.method_desc),
             module: named.and_then(|n| n.method.module),
             offset: Some(code.offset(frame.ip)),
+            file: line.as_ref().map(|l| l.file.to_string()),
+            line: line.map(|l| l.line),
             part: Some(match frame.part {
                 Part::Body => FramePart::Body,
                 Part::Handler => FramePart::Handler,
@@ -235,6 +242,8 @@ impl<'r> Reporter<'r> {
             method_desc: frame.callee,
             module: named.and_then(|n| n.method.module),
             offset: None,
+            file: None,
+            line: None,
             part: None,
             code: None,
             frame_type: frame.frame.name.as_deref().map(ToString::to_string),
