@@ -119,7 +119,7 @@ pub mod internals {
     macro_rules! floors {
         ($($floor:ident)*) => { $(pub mod $floor { pub use crate::$floor::*; })* };
     }
-    floors! { base clr contract dump gc graph memory session }
+    floors! { base clr contract dump gc graph memory session stack }
     #[cfg(feature = "cli")]
     floors! { output }
 }

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use gcdump::internals::base::{Addr, AddrRange, Endian, PtrSize, Shape};
+use gcdump::internals::base::{Addr, AddrRange, Arch, Endian, PtrSize, Shape};
 use gcdump::cli::{self, Streams};
 use gcdump::internals::clr::metadata::{Metadata, Source, signature};
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
-use gcdump::internals::gc::References;
+use gcdump::internals::gc::GcDesc;
 use gcdump::internals::memory::Memory;
+use gcdump::internals::stack::try_gc_info;
 
 /// Rows of each metadata table that are looked at.
 const ROWS: u32 = 200;
@@ -51,11 +52,25 @@ pub fn gcdesc(bytes: &[u8]) {
     let Ok(dump) = open_bytes(Bytes::Owned(file), Path::new("fuzz.dmp"), &OpenOptions::default()) else { return };
     for shape in [Shape::LE64, Shape { ptr: PtrSize::Four, endian: Endian::Little }, Shape { ptr: PtrSize::Eight, endian: Endian::Big }] {
         let memory = Memory::new(&dump, shape);
-        let references = References::read(&memory, Addr(base + (desc.len() as u64 & !7)), size & 0xffff);
+        let references = GcDesc::read(&memory, Addr(base + (desc.len() as u64 & !7)), size & 0xffff);
         let mut last = None;
         references.places(size & 0xf_ffff, memory.ptr_bytes(), |offset| last = Some(offset));
         // Nothing behind the object, whatever the description says.
         assert!(last.is_none_or(|offset| offset < (size & 0xf_ffff).max(1)), "{references:?} {last:?} {size}");
+    }
+}
+
+/// Reads `bytes` as the GC info of a method, behind a version, an architecture and an offset.
+pub fn gc_info(bytes: &[u8]) {
+    let Some(([pick, low, high], info)) = bytes.split_first_chunk::<3>() else { return };
+    let base = 0x10_0000;
+    let Ok(dump) = open_bytes(Bytes::Owned(one_range(base, info)), Path::new("fuzz.dmp"), &OpenOptions::default()) else { return };
+    let memory = Arc::new(Memory::new(&dump, Shape::LE64));
+    let arch = if pick & 4 == 0 { Arch::X64 } else { Arch::Arm64 };
+    let offset = u32::from(u16::from_le_bytes([*low, *high]));
+    if let Some([entries, reported]) = try_gc_info(&memory, Addr(base), 2 + u32::from(pick % 4 % 3), arch, offset) {
+        // Each has bits of its own, but for a safe point of a method of one instruction.
+        assert!(reported <= entries && entries <= 8 * info.len() + 1, "{entries} entries, {reported} reported in {} bytes", info.len());
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery};
 use crate::base::{Answer, NoteKind, Notes, total};
+use crate::contract::ContractError;
 use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel};
 use crate::session::{Error, Runtime};
 
@@ -19,11 +20,17 @@ struct Asked {
     /// Said instead of the first note that makes the answer partial.
     reason: Option<String>,
     basis: AnswerBasis,
+    /// Why the runtime has nothing to ask for: no loss of the dump.
+    undescribed: Option<String>,
 }
 
 impl Asked {
     fn of<T>(answer: Answer<T>, found: impl FnOnce(&T) -> bool) -> Asked {
-        Asked { found: found(&answer.data), notes: answer.notes, reason: None, basis: AnswerBasis::Answered }
+        Asked { found: found(&answer.data), notes: answer.notes, reason: None, basis: AnswerBasis::Answered, undescribed: None }
+    }
+
+    fn undescribed(why: String) -> Asked {
+        Asked { found: false, notes: Notes::new(), reason: None, basis: AnswerBasis::Answered, undescribed: Some(why) }
     }
 
     fn model(command: &str, asked: Result<Asked, Error>) -> AnswerModel {
@@ -32,6 +39,9 @@ impl Asked {
             Ok(asked) => asked,
             Err(e) => return no(Some(e.to_string())),
         };
+        if asked.undescribed.is_some() {
+            return AnswerModel { answer: AnswerKind::Undescribed, ..no(asked.undescribed) };
+        }
         let Some(lost) = asked.notes.first_loss() else {
             return AnswerModel { answer: AnswerKind::Full, basis: asked.basis, ..no(None) };
         };
@@ -59,7 +69,12 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec
 
 /// Whether the stacks can be walked, and which files would help.
 fn stacks(runtime: &Runtime) -> Result<Asked, Error> {
-    let answer = super::stacks(runtime, &StacksQuery::default())?;
+    let answer = match super::stacks(runtime, &StacksQuery::default()) {
+        Err(Error::Contract(e @ ContractError::NotAdvertised { .. })) if runtime.threads().is_ok() => {
+            return Ok(Asked::undescribed(e.to_string()));
+        }
+        answer => answer?,
+    };
     let threads = answer.threads.iter().flatten();
     let (gaps, lacking): (Vec<_>, Vec<_>) =
         (threads.clone().flat_map(|t| &t.gaps).collect(), threads.filter(|t| !t.gaps.is_empty()).collect());
@@ -89,5 +104,5 @@ fn objects(runtime: &Runtime) -> Result<Asked, Error> {
     if let Some(lacking) = lacking {
         notes.add(NoteKind::Missing, None, lacking);
     }
-    Ok(Asked { found: captured > 0, notes, reason: None, basis: AnswerBasis::Bound })
+    Ok(Asked { found: captured > 0, notes, reason: None, basis: AnswerBasis::Bound, undescribed: None })
 }

@@ -60,7 +60,12 @@ pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
     let f = &dump.file().facts;
     let runtime = dump.runtime_at(index);
     let probe = runtime.as_ref().map(|r| probe(r, &notes)).unwrap_or_default();
-    let lacking: Vec<&str> = probe.answers.iter().filter(|a| a.answer != AnswerKind::Full).map(|a| a.command.as_str()).collect();
+    let lacking: Vec<&str> = probe
+        .answers
+        .iter()
+        .filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed))
+        .map(|a| a.command.as_str())
+        .collect();
     if !lacking.is_empty() {
         notes.add(NoteKind::Missing, None, format!("not answered in full: {}", lacking.join(", ")));
     }

@@ -28,6 +28,7 @@ pub(super) fn translate(mut args: Vec<OsString>) -> Vec<OsString> {
         "dumpobj" | "do" => {
             args.iter_mut().filter(|a| *a == "-nofields").for_each(|a| *a = "--no-fields".into());
         }
+        "clrstack" | "eestack" | "dumpstackobjects" | "dso" | "parallelstacks" | "pstacks" => return stacks(args, &command),
         "verifyobj" => {
             if let Some(name) = args.get_mut(1) {
                 *name = "verify".into();
@@ -49,6 +50,24 @@ fn gcroot(args: Vec<OsString>) -> Vec<OsString> {
         _ => vec![a],
     };
     args.into_iter().flat_map(word).collect()
+}
+
+/// The commands of SOS that show stacks. Every thread is shown, so that `-all` adds nothing.
+fn stacks(mut args: Vec<OsString>, command: &str) -> Vec<OsString> {
+    let held = ["-gc", "-l", "-locals", "-a"];
+    let is = |a: &OsString, list: &[&str]| a.to_str().is_some_and(|a| list.contains(&a));
+    let roots = matches!(command, "dumpstackobjects" | "dso") || args.iter().any(|a| is(a, &held));
+    args.retain(|a| !is(a, &held) && !is(a, &["-all", "--all", "-short", "-EE", "-ee"]));
+    if let Some(name) = args.get_mut(1) {
+        *name = "stacks".into();
+    }
+    if roots {
+        args.insert(2, "--roots".into());
+    }
+    if matches!(command, "parallelstacks" | "pstacks") {
+        args.insert(2, "--merge".into());
+    }
+    args
 }
 
 /// `dumpheap -stat` is `stat`; without `-stat` but with a filter, it is `objects`.

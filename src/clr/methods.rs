@@ -27,6 +27,8 @@ const TOKEN_BITS: u32 = 24;
 const METHOD_DEF_TOKEN: u32 = 0x0600_0000;
 const RID: u32 = 0x00ff_ffff;
 
+/// Maximum depth of a type's bases.
+const MAX_BASES: usize = 64;
 /// Maximum generic arguments of a method.
 const MAX_ARGUMENTS: u16 = 1024;
 /// Maximum size of a stored signature in bytes.
@@ -103,6 +105,17 @@ pub struct Methods {
     string_bytes: u64,
 }
 
+/// What tells the exact instance of a method whose code is shared by several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum GenericContext {
+    /// The exact method table.
+    MethodTable(Addr),
+    /// The exact method.
+    Method(Addr),
+    /// An object of the exact type, or of one derived from it.
+    This(Addr),
+}
+
 /// A validated MethodDesc.
 #[derive(Clone, Copy, Debug)]
 struct Desc {
@@ -148,6 +161,33 @@ impl Methods {
             }
             _ => self.declared(names, &desc)?,
         };
+        truncate(&mut out.name, self.string_bytes);
+        Some(out)
+    }
+
+    /// The name of the method at `desc`, as the instance that `context` tells; `None` if it tells no instance of that method.
+    pub(crate) fn exact_name(&self, names: &TypeNames, desc: Addr, context: GenericContext) -> Option<MethodName> {
+        let shared = self.read(names, desc)?;
+        let tables = names.method_tables();
+        let canonical = tables.canonical(shared.method_table).ok()?;
+        let is_instance = |mt: Addr| tables.is_valid(mt) == Ok(true) && tables.canonical(mt) == Ok(canonical);
+        let exact = match context {
+            GenericContext::MethodTable(mt) => is_instance(mt).then_some(Desc { method_table: mt, ..shared })?,
+            GenericContext::Method(method) => {
+                let exact = self.read(names, method)?;
+                (exact.rid == shared.rid && is_instance(exact.method_table)).then_some(exact)?
+            }
+            GenericContext::This(object) => {
+                let mut mt = self.memory.ptr(object).ok()?;
+                let bases = std::iter::from_fn(|| {
+                    let own = mt;
+                    mt = tables.read(own).ok()?.parent;
+                    (!own.is_null()).then_some(own)
+                });
+                Desc { method_table: bases.take(MAX_BASES).find(|mt| is_instance(*mt))?, ..shared }
+            }
+        };
+        let mut out = self.declared(names, &exact)?;
         truncate(&mut out.name, self.string_bytes);
         Some(out)
     }

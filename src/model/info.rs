@@ -80,6 +80,8 @@ named_enum! {
         Partial = "partial",
         /// Not at all: exit code 4, or 5 with an empty answer.
         No = "no",
+        /// Not at all, since the runtime does not describe what it needs: exit code 4. No loss of the dump.
+        Undescribed = "undescribed",
     }
 }
 

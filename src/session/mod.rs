@@ -41,7 +41,7 @@ pub use edges::{DominatorTree, Edges, ObjectSet, Search};
 pub use error::Error;
 pub use graph::{HeapGraph, MemoryLimit};
 pub use heap::Heap;
-pub(crate) use lines::{SourceLine, SourceLines};
+pub(crate) use lines::SourceLines;
 pub use names::Namer;
 pub use object::{Object, Reference};
 pub use objects::Objects;

@@ -10,9 +10,10 @@ use rustc_hash::FxHashMap;
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
-use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, Location, SlotBase};
+use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, GenericContextKind, Location, SlotBase};
 use super::{CodeBytes, RegisterNames, Registers, Saved, StackError, unwind};
 use crate::base::{Addr, AddrRange, Arch, Os, PAGE};
+use crate::clr::methods::GenericContext;
 use crate::memory::Image;
 
 /// Most frames of a thread.
@@ -66,6 +67,8 @@ pub(crate) struct ManagedFrame {
     pub(crate) left: Left,
     /// The register that slots count from.
     pub(crate) frame_register: Option<u8>,
+    /// Of shared generic code: what its generic context may be, likeliest first.
+    pub(crate) contexts: Vec<GenericContext>,
     /// The slots that it holds.
     pub(crate) roots: Vec<FrameSlot>,
     /// Whether it holds nothing because an exception has left it, or because the part of it that runs reports for it.
@@ -366,11 +369,14 @@ impl Walking<'_> {
     /// Reports a managed frame.
     fn managed(&mut self, code: Arc<Code>, registers: &Registers, sp: Addr, caller_sp: Option<Addr>, left: Left) {
         let part = self.walker.part(&code);
-        let (mut roots, mut unwound, mut register) = (Vec::new(), false, None);
+        let (mut roots, mut contexts, mut unwound, mut register) = (Vec::new(), Vec::new(), false, None);
         if self.roots {
             let info = self.walker.gc_info(&code);
             register = info.as_ref().ok().and_then(|i| i.header().frame_register);
             let frame_register = register.map(|n| (n, registers.value(n)));
+            if let (Ok(info), Part::Body) = (&info, part) {
+                contexts = self.contexts(info, registers, caller_sp);
+            }
             if let Some(parent) = self.parent {
                 unwound = true;
                 let same = parent.frame.is_none() || frame_register.is_none() || parent.frame == frame_register;
@@ -399,9 +405,24 @@ impl Walking<'_> {
             sp,
             left,
             frame_register: register,
+            contexts,
             roots,
             unwound,
         }));
+    }
+
+    /// What the slot of the generic context holds: it counts from the caller's stack pointer, or from the frame register.
+    fn contexts(&self, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> Vec<GenericContext> {
+        let Some((kind, slot)) = info.header().generic_context else { return Vec::new() };
+        let frame = info.header().frame_register.and_then(|n| registers.value(n)).map(Addr);
+        let slots = [caller_sp, frame].into_iter().flatten().filter_map(|base| base.0.checked_add_signed(i64::from(slot)));
+        let words = slots.filter_map(|at| self.walker.code.bytes().u64(Addr(at)).ok()).map(Addr).filter(|word| !word.is_null());
+        let context = match kind {
+            GenericContextKind::MethodTable => GenericContext::MethodTable,
+            GenericContextKind::MethodDesc => GenericContext::Method,
+            GenericContextKind::This => GenericContext::This,
+        };
+        words.map(context).collect()
     }
 
     fn slots(

@@ -56,6 +56,7 @@ mod retained;
 mod roots;
 mod schema;
 mod seeds;
+mod stacks;
 mod stat;
 mod strings;
 mod synthetic;

@@ -6,8 +6,9 @@ mod readable;
 use rustc_hash::FxHashMap;
 
 use super::ExceptionReader;
+use crate::base::missed::tried;
 use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
-use crate::clr::methods::{MethodName, Methods};
+use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
 use crate::model::{
@@ -138,6 +139,8 @@ struct Reporter<'r> {
     objects: Option<Objects>,
     heap: Option<Heap>,
     names: FxHashMap<Addr, Option<Named>>,
+    /// Names of instances, by method and context.
+    exact: FxHashMap<(Addr, GenericContext), Option<String>>,
     lines: SourceLines<'r>,
     budget: Budget,
 }
@@ -158,8 +161,19 @@ impl<'r> Reporter<'r> {
         });
         let heap = if query.roots { runtime.heap().ok() } else { None };
         let budget = Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory);
-        let lines = SourceLines::new(runtime, namer);
-        Reporter { runtime, namer, notes, roots: query.roots, methods, objects, heap, names: FxHashMap::default(), lines, budget }
+        Reporter {
+            runtime,
+            namer,
+            notes,
+            roots: query.roots,
+            methods,
+            objects,
+            heap,
+            names: FxHashMap::default(),
+            exact: FxHashMap::default(),
+            lines: SourceLines::new(runtime, namer),
+            budget,
+        }
     }
 
     fn thread_name(&self, stack: &ThreadStack<'_>) -> Option<String> {
@@ -178,6 +192,17 @@ impl<'r> Reporter<'r> {
             Some(Named { method, display })
         });
         named.clone()
+    }
+
+    /// The name of a method in shared generic code, as the instance that its frame tells.
+    fn exact(&mut self, frame: &ManagedFrame) -> Option<String> {
+        let (methods, names, method) = (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc);
+        frame.contexts.iter().enumerate().find_map(|(i, context)| {
+            let exact = || methods.exact_name(names, method, *context).map(|m| readable(&m.name));
+            // The second guess where the context is may be no address at all.
+            let exact = || if i == 0 { exact() } else { tried(exact) };
+            self.exact.entry((method, *context)).or_insert_with(exact).clone()
+        })
     }
 
     fn frames(&mut self, stack: &ThreadStack<'_>) -> Vec<StackFrameModel> {
@@ -209,7 +234,7 @@ impl<'r> Reporter<'r> {
             ip: Some(frame.ip),
             sp: frame.sp,
             method: named.as_ref().map(|n| n.method.name.clone()),
-            display: named.as_ref().map(|n| n.display.clone()),
+            display: self.exact(frame).or_else(|| named.as_ref().map(|n| n.display.clone())),
             method_desc: Some(code.method_desc),
             module: named.and_then(|n| n.method.module),
             offset: Some(code.offset(frame.ip)),

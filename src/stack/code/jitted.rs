@@ -109,9 +109,15 @@ impl Jitted {
         }
         let l = &self.header;
         let table = header.plus(l.entries);
-        let count = bytes.u32(header.plus(l.count))?;
+        let mut count = bytes.u32(header.plus(l.count))?;
         if count == 0 || count > MAX_PIECES {
             return Err(StackError::invalid(header, "a code header has a wrong number of unwind entries"));
+        }
+        // On Windows, up to three methods of a process have an entry of zeros behind their own.
+        let mut last = self.functions.entry(bytes, table, u64::from(count.saturating_sub(1)))?;
+        while last.end == Some(0) && count > 1 {
+            count = count.saturating_sub(1);
+            last = self.functions.entry(bytes, table, u64::from(count.saturating_sub(1)))?;
         }
         // Ascending: the last piece that begins at or before the address.
         let rva = ip.since(base).unwrap_or(0);
@@ -136,7 +142,6 @@ impl Jitted {
         if base.plus(u64::from(self.functions.begin(bytes, table, 0)?)) != start {
             return Err(StackError::invalid(header, "a code header is not that of the method before it"));
         }
-        let last = self.functions.entry(bytes, table, u64::from(count.saturating_sub(1)))?;
         Ok(Some(Code {
             method_desc: word(header.plus(l.method_desc))?,
             start,

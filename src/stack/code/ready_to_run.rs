@@ -242,3 +242,80 @@ impl<'r> EntryPoints<'r> {
         Ok(None)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::base::{Os, Shape};
+    use crate::contract::overlay;
+    use crate::memory::tests::memory_of;
+
+    /// The layouts of .NET 10.
+    fn reader() -> ReadyToRun {
+        let mut d = Descriptor::default();
+        let overlays = overlay::bundled(Os::Linux, Arch::X64);
+        d.merge(&overlays.first().unwrap().raw, 0, |_| None);
+        ReadyToRun::bind(&d).unwrap()
+    }
+
+    const MAP: u64 = 0x1000;
+    const ARRAY: u64 = 0x2000;
+
+    /// A map of `count` buckets that holds `entries`, inserted as hash.cpp does.
+    fn map(count: u32, entries: &[(u64, u64)]) -> CodeBytes {
+        let mut buckets = vec![[[0u64; 4]; 2]; count as usize];
+        for (key, value) in entries {
+            let (mut seed, step) = ((key >> 2) as u32, 1 + (((key >> 5) as u32).wrapping_add(1)) % (count - 1));
+            loop {
+                let [keys, values] = &mut buckets[(seed % count) as usize];
+                if let Some(free) = keys.iter().position(|k| *k == 0) {
+                    keys[free] = *key;
+                    values[free] |= value >> 1;
+                    break;
+                }
+                values[0] |= 1 << 63;
+                seed = seed.wrapping_add(step);
+            }
+        }
+        let mut raw = vec![0u8; (ARRAY - MAP) as usize];
+        raw[16..24].copy_from_slice(&ARRAY.to_le_bytes());
+        let mut head = [0u8; 64];
+        head[..4].copy_from_slice(&count.to_le_bytes());
+        raw.extend(head);
+        raw.extend(buckets.iter().flatten().flatten().flat_map(|n| n.to_le_bytes()));
+        let len = raw.len() as u64;
+        CodeBytes::new(&Arc::new(memory_of(raw, &[(MAP, len, 0)], Shape::LE64)))
+    }
+
+    #[test]
+    fn entry_points_are_found_through_collisions() {
+        // Equal in the bits that choose the first bucket.
+        let entries: Vec<(u64, u64)> = (0..20).map(|i| (0x40_0000 + i * 4 * 7, 0x7000_0000 + i * 8)).collect();
+        let (reader, bytes) = (reader(), map(7, &entries));
+        let points = EntryPoints::open(&reader, &bytes, Addr(MAP)).unwrap();
+        for (key, value) in &entries {
+            assert_eq!(points.find(&bytes, Addr(*key)), Ok(Some(Addr(*value))));
+        }
+        assert_eq!(points.find(&bytes, Addr(0x40_0004)), Ok(None));
+        // Every bucket full, and each says that the search goes on: it ends all the same.
+        let full: Vec<(u64, u64)> = (0..28).map(|i| (0x40_0000 + i * 4, 8)).collect();
+        let bytes = map(7, &full);
+        let points = EntryPoints::open(&reader, &bytes, Addr(MAP)).unwrap();
+        assert!(matches!(points.find(&bytes, Addr(0x50_0000)), Ok(None)));
+    }
+
+    #[test]
+    fn a_map_without_buckets_is_refused() {
+        let (reader, bytes) = (reader(), map(2, &[]));
+        assert!(EntryPoints::open(&reader, &bytes, Addr(MAP)).is_ok());
+        assert!(matches!(EntryPoints::open(&reader, &bytes, Addr(MAP + 8)), Err(StackError::Read(_) | StackError::Invalid { .. })));
+    }
+
+    #[test]
+    fn versions_of_images_tell_that_of_their_gc_info() {
+        let known = [((9, 1), 2), ((9, 2), 3), ((10, 1), 3), ((11, 0), 4), ((16, 0), 4)];
+        known.into_iter().for_each(|((major, minor), version)| assert_eq!(gc_version(major, minor), version));
+    }
+}

@@ -112,8 +112,8 @@ mod tests {
         let mut out = encode((count as u32) << 2 | entry);
         let blocks = count.div_ceil(16);
         let width = 1usize << entry;
-        let mut index = Vec::new();
-        let mut trees = Vec::new();
+        let mut index: Vec<u8> = Vec::new();
+        let mut trees: Vec<u8> = Vec::new();
         for block in 0..blocks {
             let at = (blocks as usize * width + trees.len()) as u32;
             index.extend(&at.to_le_bytes()[..width]);

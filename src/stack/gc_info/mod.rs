@@ -220,6 +220,23 @@ impl GcInfo {
     }
 }
 
+/// For the fuzz target: decodes what is at `at` and asks what lives at `offset`, for each way a frame can have been left, with
+/// each register at `at` too. Returns the number of safe points, ranges and slots, and the most slots that were reported.
+#[cfg(feature = "internals")]
+pub fn try_gc_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, version: u32, arch: Arch, offset: u32) -> Option<[usize; 2]> {
+    let bytes = CodeBytes::new(memory);
+    let info = GcInfo::decode(&bytes, at, version, arch).ok()?;
+    let mut registers = crate::stack::Registers::new(arch)?;
+    (0..32).for_each(|number| registers.set(number, crate::stack::Saved { value: Some(at.0), place: None }));
+    let ask = |kind| {
+        let os = crate::base::Os::Linux;
+        let frame = FrameState { offset, kind, registers: &registers, caller_sp: at, os, untracked: true };
+        info.roots(&bytes, &frame).map_or(0, |slots| slots.len())
+    };
+    let most = [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception].into_iter().map(ask).max().unwrap_or(0);
+    Some([info.safe_points.len().saturating_add(info.ranges.len()).saturating_add(info.slot_count()), most])
+}
+
 /// The least number of bits for every number below `n`.
 fn bits_below(n: u32) -> u32 {
     n.checked_sub(1).map_or(0, |last| u32::BITS.saturating_sub(last.leading_zeros()))

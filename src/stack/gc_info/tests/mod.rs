@@ -24,7 +24,7 @@ const CALLER_SP: u64 = STACK + 0x600;
 
 /// What the stack holds at `address`: every seventh word is null.
 fn word(address: u64) -> u64 {
-    if address / 8 % 7 == 0 { 0 } else { address << 8 | 1 }
+    if (address / 8).is_multiple_of(7) { 0 } else { address << 8 | 1 }
 }
 
 /// What register `number` holds.

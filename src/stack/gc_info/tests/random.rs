@@ -99,7 +99,7 @@ fn expected(method: &Method, offset: u32, kind: FrameKind) -> Option<(Vec<bool>,
     }
     let unit = if method.arch == Arch::Arm64 && method.version == 4 { 4 } else { 1 };
     let before = offset.checked_sub(1);
-    let stored = if method.version < 4 { before } else { (offset % unit == 0).then_some(offset / unit) };
+    let stored = if method.version < 4 { before } else { offset.is_multiple_of(unit).then_some(offset / unit) };
     let here = lives_in_range(method, Some(offset / unit));
     let none = if method.ranges.is_empty() { Some((dead, false)) } else { None };
     match kind {
@@ -129,6 +129,7 @@ fn expected_slots(method: &Method, offset: u32, kind: FrameKind, registers: &Reg
         let value = (STACK..STACK + STACK_BYTES).contains(&address).then(|| word(address));
         slot(Location::Stack { address: Some(Addr(address)), base, offset: 8 * *words as i32 }, value, *flags)
     };
+    let outgoing = Addr(SP + 8 * method.outgoing_words);
     let mut out = Vec::new();
     for (i, (number, flags)) in method.registers.iter().enumerate() {
         if set[i] && (scratch || preserved.contains(number)) {
@@ -138,8 +139,9 @@ fn expected_slots(method: &Method, offset: u32, kind: FrameKind, registers: &Reg
     }
     for (i, of_stack) in method.stack.iter().enumerate() {
         let found = on_stack(of_stack);
-        let Location::Stack { address: Some(address), .. } = found.location else { unreachable!() };
-        if set[method.registers.len() + i] && (scratch || address >= Addr(SP + 8 * method.outgoing_words)) {
+        if set[method.registers.len() + i]
+            && (scratch || !matches!(found.location, Location::Stack { address, .. } if address < Some(outgoing)))
+        {
             out.push(found);
         }
     }
@@ -179,7 +181,8 @@ proptest! {
         let bytes = memory_with(&whole[..cut.index(whole.len())]);
         let missing = |e: &GcInfoError| matches!(e, GcInfoError::Missing(_));
         let info = GcInfo::decode(&bytes, Addr(INFO), method.version, method.arch);
-        let Ok(info) = info else { return Ok(prop_assert!(missing(&info.unwrap_err()))) };
+        prop_assert!(info.as_ref().err().is_none_or(missing));
+        let Ok(info) = info else { return Ok(()) };
         let registers = registers(method.arch, info.header.frame_register);
         let offset = offset.index(info.header.code_length as usize) as u32;
         for kind in [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception] {

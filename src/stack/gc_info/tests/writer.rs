@@ -42,7 +42,7 @@ impl Writer {
     }
 
     pub(super) fn align(&mut self) -> &mut Writer {
-        while self.bits.len() % 8 != 0 {
+        while !self.bits.len().is_multiple_of(8) {
             self.flag(false);
         }
         self

@@ -1,0 +1,64 @@
+//! `stacks` and precise roots: compared with ClrMD and the programs' own records, and checked without an oracle.
+
+mod alone;
+mod clrmd;
+mod fallback;
+mod stale;
+mod truth;
+
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+use crate::common::{COVERAGE, Known, ask, lab, shared};
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+fn list(v: &Value) -> &[Value] {
+    v.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn text<'v>(v: &'v Value, key: &str) -> &'v str {
+    v[key].as_str().unwrap_or_default()
+}
+
+/// An address, 0 if there is none.
+fn address(v: &Value, key: &str) -> u64 {
+    text(v, key).strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
+}
+
+/// Folders with files of the modules of a dump: the runtime's, and those of the programs.
+fn folders(runtime: &str) -> Vec<PathBuf> {
+    let of_lab = lab().map(|lab| lab.join(runtime));
+    let programs = shared().map(|s| s.join("modules"));
+    let programs = programs.iter().flat_map(|p| ["", "-state", "-state-debug"].map(|kind| p.join(format!("{runtime}{kind}"))));
+    of_lab.into_iter().chain(programs).filter(|folder| folder.is_dir()).collect()
+}
+
+/// The answer, with the files of modules in `folders`.
+fn ask_with(dump: &Path, folders: &[PathBuf], command: &[&str]) -> (Exit, Value) {
+    let mut words = command.to_vec();
+    folders.iter().for_each(|folder| words.extend(["--modules", folder.to_str().unwrap()]));
+    ask(dump, &words)
+}
+
+/// Whether the dump has the whole heap.
+fn has_heap(dump: &Known) -> bool {
+    !matches!(dump.kind.as_str(), "mini" | "triage")
+}
+
+/// Fails if the part of `docs/coverage.md` between the markers `<!-- NAME -->` and `<!-- end of NAME -->` is not `part`;
+/// `GCDUMP_BLESS=1` rewrites it.
+fn document(name: &str, part: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/coverage.md");
+    let _guard = COVERAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let old = std::fs::read_to_string(&path).unwrap();
+    let (start, end) = (format!("<!-- {name} -->\n"), format!("<!-- end of {name} -->"));
+    let (head, rest) = old.split_once(&start).expect("the first marker");
+    let (_, tail) = rest.split_once(&end).expect("the second marker");
+    let new = format!("{head}{start}{part}{end}{tail}");
+    if std::env::var_os("GCDUMP_BLESS").is_some() {
+        std::fs::write(&path, new).unwrap();
+    } else {
+        assert!(old == new, "docs/coverage.md is outdated; GCDUMP_BLESS=1 cargo test --test it stacks:: rewrites it");
+    }
+}

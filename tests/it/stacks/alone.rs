@@ -1,0 +1,175 @@
+//! What holds on every dump without an oracle.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::{ask_with, folders, has_heap};
+use crate::common::{ask, each, known_dumps, walker};
+use gcdump::analysis::{StacksQuery, place, stacks};
+use gcdump::internals::base::{Index, Silent};
+use gcdump::internals::gc::ObjectStarts;
+use gcdump::model::{StackCoverage, StackFrameKind, StacksReport};
+use gcdump::{Addr, Heap, OpenOptions};
+use serde_json::Value;
+
+/// The dumps of the repository, and all others that are at hand, with the folders of their modules' files.
+fn every_heap() -> Vec<(String, PathBuf, Vec<PathBuf>)> {
+    let (dumps, _) = known_dumps(|_| true);
+    if !dumps.is_empty() {
+        return dumps.into_iter().filter(has_heap).map(|d| (d.name, d.path, folders(&d.runtime))).collect();
+    }
+    corpus().into_iter().filter(|(name, _)| !name.contains("mini") && !name.contains("triage")).map(|(n, p)| (n, p, Vec::new())).collect()
+}
+
+/// The dumps of the repository whose runtime is supported.
+fn corpus() -> Vec<(String, PathBuf)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
+    let mut out: Vec<(String, PathBuf)> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter_map(|p| Some((p.file_name()?.to_str()?.strip_suffix(".dmp.zst")?.to_string(), p)))
+        .filter(|(name, _)| !name.starts_with("aot"))
+        .collect();
+    out.sort();
+    out
+}
+
+fn open(path: &Path, folders: &[PathBuf]) -> Heap {
+    let options = folders.iter().fold(OpenOptions::new(), OpenOptions::modules);
+    options.open(path).unwrap().runtime().unwrap().heap().unwrap()
+}
+
+fn report(heap: &Heap) -> StacksReport {
+    stacks(heap.runtime(), &StacksQuery { roots: true, ..StacksQuery::default() }).unwrap().data
+}
+
+#[derive(Default)]
+struct Found {
+    references: u64,
+    frames: u64,
+    /// References of a dump whose objects were being moved.
+    moving: u64,
+    wrong: Vec<String>,
+}
+
+fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
+    let heap = open(path, folders);
+    let (walker, mut found) = (walker(heap.runtime()), Found::default());
+    let starts = ObjectStarts::build(&walker, &Silent).0.data;
+    // While objects move, slots still lead to their old places.
+    let moving = heap.gc().facts().structures_valid == Some(false);
+    let mut hint = Index::from_u32(0);
+    let mut seen = BTreeSet::new();
+    for thread in report(&heap).threads.unwrap() {
+        for frame in thread.frames {
+            for root in frame.roots.as_deref().unwrap_or_default().iter().filter(|r| r.precise && !r.interior) {
+                let Some(object) = root.object else { continue };
+                if moving {
+                    found.moving += 1;
+                    continue;
+                }
+                found.references += 1;
+                if !starts.is_start(object, &mut hint) {
+                    found.wrong.push(format!("{name}: {object} in {} of {:?} is no object", root.location, frame.method));
+                }
+            }
+            let (StackFrameKind::Managed, Some(ip)) = (frame.kind, frame.ip) else { continue };
+            if !seen.insert(ip) {
+                continue;
+            }
+            found.frames += 1;
+            let at = place(&heap, ip).unwrap().data;
+            let Some(code) = &at.code else {
+                found.wrong.push(format!("{name}: {ip} of {:?} is {:?}", frame.method, at.kind));
+                continue;
+            };
+            let same = (Some(code.method_desc), code.method.as_ref(), Some(code.code), code.module.as_ref())
+                == (frame.method_desc, frame.method.as_ref(), frame.code, frame.module.as_ref());
+            let within = at.range.is_some_and(|r| r.start <= ip && ip < r.end);
+            if !same || !within || frame.offset.map(|o| code.start.plus(o)) != Some(ip) {
+                found.wrong.push(format!("{name}: {at:?} is not {frame:?}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn precise_references_are_objects_and_frames_are_in_their_methods() {
+    let dumps = every_heap();
+    let (mut references, mut frames, mut moving, mut wrong) = (0, 0, 0, Vec::new());
+    for found in each(&dumps, check) {
+        references += found.references;
+        frames += found.frames;
+        moving += found.moving;
+        wrong.extend(found.wrong);
+    }
+    println!("{references} references are objects, {frames} frames are in their methods; {moving} references while objects moved");
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.iter().take(40).cloned().collect::<Vec<_>>().join("\n"));
+    assert!(references > 1000 && frames > 300);
+}
+
+/// `data` of an answer.
+fn data(path: &Path, folders: &[PathBuf], command: &[&str]) -> Value {
+    ask_with(path, folders, command).1["data"].clone()
+}
+
+#[test]
+fn eleven_shaped_dumps_equal_those_that_they_were_made_of() {
+    let (dumps, _) = known_dumps(|row| row["runtime"] == "net11shape" || row["runtime"] == "net10");
+    let mut frames = 0;
+    for dump in dumps.iter().filter(|d| d.runtime == "net11shape") {
+        let source = dump.name.replace("net11shape", "net10");
+        let Some(source) = dumps.iter().find(|d| d.name == source) else { continue };
+        for folders in [folders("net10"), Vec::new()] {
+            for command in [&["stacks", "--roots"][..], &["stacks", "--merge"], &["roots"]] {
+                let [shaped, original] = [dump, source].map(|d| data(&d.path, &folders, command));
+                assert!(shaped == original, "{} {command:?}: {shaped:#} {original:#}", dump.name);
+                frames += shaped["threads"].as_array().map_or(0, |t| t.iter().map(|t| t["frames"].as_array().unwrap().len()).sum());
+            }
+        }
+    }
+    println!("{frames} frames are equal");
+    assert!(dumps.is_empty() || frames > 100);
+}
+
+#[test]
+fn neither_threads_nor_container_change_the_answer() {
+    let mut frames = 0;
+    for (name, packed) in corpus().iter().filter(|(name, _)| name.contains("threads") || name.contains("stacks") || name.contains("full")) {
+        let mut whole = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+        zstd::stream::copy_decode(File::open(packed).unwrap(), &mut whole).unwrap();
+        for command in [&["stacks", "--roots"][..], &["roots"], &["stacks", "--merge"]] {
+            let of = |path: &Path, threads: &str| {
+                let (exit, answer) = ask(path, &[command, &["--threads", threads]].concat());
+                (exit.code(), answer["data"].clone(), answer["warnings"].clone())
+            };
+            let one = of(whole.path(), "1");
+            assert_eq!(one, of(whole.path(), "4"), "{name} {command:?}: threads");
+            assert_eq!(one, of(packed, "2"), "{name} {command:?}: zstd");
+            frames += one.1["threads"].as_array().map_or(0, |t| t.iter().map(|t| t["frames"].as_array().unwrap().len()).sum());
+        }
+    }
+    assert!(frames > 500, "{frames} frames");
+}
+
+#[test]
+fn frames_lie_in_order_on_their_stacks() {
+    let mut frames = 0;
+    for (name, path) in corpus() {
+        let runtime = gcdump::open(path).unwrap().runtime();
+        let Ok(runtime) = runtime else { continue };
+        let Ok(answer) = stacks(&runtime, &StacksQuery { roots: true, ..StacksQuery::default() }) else { continue };
+        for thread in answer.data.threads.unwrap() {
+            let managed: Vec<Addr> = thread.frames.iter().filter(|f| f.kind == StackFrameKind::Managed).map(|f| f.sp).collect();
+            let mut explicit: Vec<Addr> = thread.frames.iter().filter_map(|f| f.address).collect();
+            explicit.dedup();
+            assert!(managed.is_sorted_by(|a, b| a < b), "{name}: {managed:?}");
+            assert!(explicit.is_sorted_by(|a, b| a < b), "{name}: {explicit:?}");
+            assert_eq!(thread.gaps.is_empty(), thread.coverage == StackCoverage::Precise, "{name}");
+            frames += managed.len();
+        }
+    }
+    assert!(frames > 500, "{frames} frames");
+}

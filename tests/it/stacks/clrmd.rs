@@ -1,0 +1,468 @@
+//! Frames and roots of every dump that ClrMD has an answer for, from the dump alone and with the files of its modules.
+//!
+//! Whatever differs must be a fault of ClrMD, recognised by what the dump holds there; each kind is counted. Without files, a frame
+//! whose GC info is not in the dump is a gap: then what ClrMD reports there must be among the roots of the conservative scan.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use super::{address, ask_with, document, folders, has_heap, list, text};
+use crate::common::{Known, each, every_dump};
+use gcdump::Addr;
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+/// Instruction pointer, stack pointer, MethodDesc.
+type ManagedFrame = (u64, u64, u64);
+/// Address and type of a runtime frame.
+type RuntimeFrame = (u64, String);
+
+/// Where a reference is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Slot(u64),
+    Register { name: String, ip: u64, sp: u64 },
+}
+
+/// A reference that a frame holds, as both tools tell it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Root {
+    thread: u64,
+    place: Place,
+    object: u64,
+    interior: bool,
+    pinned: bool,
+}
+
+/// The frame of a root, and what is shown of it.
+#[derive(Clone, Debug)]
+struct Holder {
+    ip: u64,
+    sp: u64,
+    /// As in a disassembly: `[rbp-0x28]`, `rbx`.
+    location: String,
+    managed: bool,
+    precise: bool,
+}
+
+/// Frames of a thread.
+#[derive(Debug, Default)]
+struct Frames {
+    managed: Vec<ManagedFrame>,
+    runtime: Vec<RuntimeFrame>,
+}
+
+/// gcdump's answer.
+struct Ours {
+    exit: Exit,
+    threads: BTreeMap<u64, Frames>,
+    /// Starts of the parts that are not known precisely, with their ends.
+    gaps: BTreeMap<u64, Vec<(u64, u64)>>,
+    roots: BTreeMap<Root, Holder>,
+}
+
+impl Ours {
+    fn of(dump: &Known, folders: &[PathBuf]) -> Ours {
+        let (exit, answer) = ask_with(&dump.path, folders, &["stacks", "--roots"]);
+        let mut ours = Ours { exit, threads: BTreeMap::new(), gaps: BTreeMap::new(), roots: BTreeMap::new() };
+        for t in list(&answer["data"]["threads"]) {
+            let thread = t["os_id"].as_u64().unwrap_or(0);
+            let frames = ours.threads.entry(thread).or_default();
+            for f in list(&t["frames"]) {
+                let (ip, sp, managed) = (address(f, "ip"), address(f, "sp"), f["kind"] == "managed");
+                match managed {
+                    true => frames.managed.push((ip, sp, address(f, "method_desc"))),
+                    false => frames.runtime.push((sp, text(f, "frame_type").into())),
+                }
+                for r in list(&f["roots"]) {
+                    let location = text(r, "location").to_string();
+                    let place = match location.starts_with('[') {
+                        true => Place::Slot(address(r, "slot")),
+                        false => Place::Register { name: location.clone(), ip, sp },
+                    };
+                    let root = Root {
+                        thread,
+                        place,
+                        object: address(r, "object"),
+                        // What a runtime frame may own is told as it looks; ClrMD does not tell interior ones apart there.
+                        interior: r["interior"] == true,
+                        pinned: r["pinned"] == true,
+                    };
+                    ours.roots.insert(root, Holder { ip, sp, location, managed, precise: r["precise"] == true });
+                }
+            }
+            let end = |gap: &Value| if gap["to"].is_null() { u64::MAX } else { address(gap, "to") };
+            ours.gaps.insert(thread, list(&t["gaps"]).iter().map(|gap| (address(gap, "from"), end(gap))).collect());
+        }
+        ours
+    }
+
+    /// Whether what is at `at` on the stack of `thread` is not known precisely.
+    fn is_gap(&self, thread: u64, at: u64) -> bool {
+        self.gaps.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, to)| (*from..*to).contains(&at)))
+    }
+
+    /// Whether the walk of `thread` ends before `at`.
+    fn ends_before(&self, thread: u64, at: u64) -> bool {
+        self.gaps.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, to)| *to == u64::MAX && *from <= at))
+    }
+}
+
+/// ClrMD's answer.
+struct Theirs {
+    threads: BTreeMap<u64, Frames>,
+    /// Managed frames for which it has no method: instruction and stack pointer.
+    nameless: BTreeSet<(u64, u64)>,
+    /// `None` if it crashed.
+    roots: Option<BTreeMap<Root, Holder>>,
+    /// Threads on which it crashed.
+    crashed: BTreeSet<u64>,
+}
+
+impl Theirs {
+    fn of(clrmd: &Value) -> Theirs {
+        let mut theirs = Theirs { threads: BTreeMap::new(), nameless: BTreeSet::new(), roots: None, crashed: BTreeSet::new() };
+        for t in list(&clrmd["threads"]["threads"]) {
+            let frames = theirs.threads.entry(t["os_id"].as_u64().unwrap()).or_default();
+            for f in list(&t["frames"]) {
+                let (ip, sp, method) = (address(f, "ip"), address(f, "sp"), address(f, "md"));
+                match (text(f, "kind"), method) {
+                    ("Runtime", _) => frames.runtime.push((sp, text(f, "frame_name").into())),
+                    (_, 0) => drop(theirs.nameless.insert((ip, sp))),
+                    _ => frames.managed.push((ip, sp, method)),
+                }
+            }
+        }
+        let crashed = list(&clrmd["roots"]["stack_roots_crashed_the_dac"]);
+        theirs.crashed = crashed.iter().filter_map(|t| t["os_id"].as_u64()).collect();
+        theirs.roots = clrmd["roots"]["roots"]
+            .is_array()
+            .then(|| list(&clrmd["roots"]["roots"]).iter().filter(|r| r["kind"] == "Stack").map(root_of_clrmd).collect());
+        theirs
+    }
+}
+
+fn root_of_clrmd(r: &Value) -> (Root, Holder) {
+    let frame = &r["frame"];
+    let (ip, sp, slot, register) = (address(frame, "ip"), address(frame, "sp"), address(r, "address"), text(r, "register"));
+    let place = match slot {
+        0 => Place::Register { name: register.into(), ip, sp },
+        _ => Place::Slot(slot),
+    };
+    let offset = r["register_offset"].as_i64().unwrap_or(0);
+    let location = match slot {
+        0 => register.to_string(),
+        _ => format!("[{register}{}{:#x}]", if offset < 0 { '-' } else { '+' }, offset.unsigned_abs()),
+    };
+    let root = Root {
+        thread: r["os_thread"].as_u64().unwrap(),
+        place,
+        object: address(r, "object"),
+        interior: r["interior"] == true,
+        pinned: r["pinned"] == true,
+    };
+    (root, Holder { ip, sp, location, managed: frame["kind"] == "ManagedMethod", precise: true })
+}
+
+/// Faults of ClrMD, with the evidence by which each is recognised.
+const FAULTS: [(&str, &str); 12] = [
+    ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it has none at all"),
+    ("unnamed", "frames that ClrMD has without a method: the method of ours passes the checks of methods"),
+    ("not reached", "frames, and their roots, beyond the place where the dump alone does not tell how to unwind"),
+    ("of another", "a frame that ClrMD shows on two threads with the same stack pointer: gcdump has it on the one whose stack it is"),
+    ("cut GC info", "roots of frames for which ClrMD has none at all, and whose GC info is not in the dump as a whole"),
+    ("slot to the stack", "an interior reference whose slot leads into the stack of the thread; ClrMD names an object in that local"),
+    ("register to the stack", "an interior reference in a register, which callees saved: the value leads to a local that holds the object"),
+    ("no address", "a slot that ClrMD places where the dump has no memory; gcdump has it in that frame at the same distance"),
+    ("at its address", "the same slot at the address that the frame's registers tell"),
+    ("no object", "an interior reference for which ClrMD names no object, in a dump that lacks the object"),
+    ("argument", "an argument of a call being prepared: the word is read, but the dump lacks the object to recognise it by"),
+    ("no heap", "an interior reference into memory that is not in the dump, without an object in either answer"),
+];
+
+/// What was compared.
+#[derive(Clone, Debug, Default)]
+struct Tally {
+    dumps: u64,
+    managed: (u64, u64),
+    runtime: (u64, u64),
+    roots: (u64, u64),
+    /// Roots of ClrMD that gcdump marks as words that look like a reference.
+    words: u64,
+    /// Roots of ClrMD in frames that are gaps.
+    gaps: u64,
+    faults: BTreeMap<&'static str, u64>,
+    wrong: Vec<String>,
+}
+
+impl Tally {
+    fn fault(&mut self, name: &str) {
+        let (name, _) = FAULTS.iter().find(|f| f.0 == name).unwrap();
+        *self.faults.entry(name).or_default() += 1;
+    }
+
+    fn add(&mut self, other: &Tally) {
+        let sum = |a: &mut (u64, u64), b: (u64, u64)| *a = (a.0 + b.0, a.1 + b.1);
+        sum(&mut self.managed, other.managed);
+        sum(&mut self.runtime, other.runtime);
+        sum(&mut self.roots, other.roots);
+        self.dumps += other.dumps;
+        self.words += other.words;
+        self.gaps += other.gaps;
+        other.faults.iter().for_each(|(name, n)| *self.faults.entry(name).or_default() += n);
+    }
+}
+
+/// A dump with both answers.
+struct Compared<'a> {
+    dump: &'a Known,
+    ours: &'a Ours,
+    /// The answer from the dump alone.
+    bare: &'a Ours,
+    theirs: &'a Theirs,
+    memory: gcdump::Runtime,
+    tally: Tally,
+}
+
+impl Compared<'_> {
+    fn wrong(&mut self, what: String) {
+        self.tally.wrong.push(format!("{}: {what}", self.dump.name));
+    }
+
+    fn word(&self, at: u64) -> Option<u64> {
+        self.memory.memory().ptr(Addr(at)).ok().map(|a| a.0)
+    }
+
+    /// Frames of all threads of `theirs`, in order.
+    fn frames(&mut self) {
+        let (none, ours, theirs) = (Frames::default(), self.ours, self.theirs);
+        for (thread, frames) in &theirs.threads {
+            let own = ours.threads.get(thread).unwrap_or(&none);
+            let mut mine = own.managed.clone();
+            mine.retain(|(ip, sp, _)| !self.theirs.nameless.contains(&(*ip, *sp)));
+            (mine.len()..own.managed.len()).for_each(|_| self.tally.fault("unnamed"));
+            let mut listed = frames.managed.clone();
+            listed.retain(|frame| {
+                let other = |(t, f): (&u64, &Frames)| t != thread && f.managed.contains(frame);
+                mine.contains(frame) || !self.theirs.threads.iter().any(other)
+            });
+            (listed.len()..frames.managed.len()).for_each(|_| self.tally.fault("of another"));
+            self.tally.managed.1 += listed.len() as u64;
+            self.tally.managed.0 += self.in_order(*thread, &mine, &listed, |f| f.1);
+            self.tally.runtime.1 += frames.runtime.len() as u64;
+            self.tally.runtime.0 += self.in_order(*thread, &own.runtime, &frames.runtime, |f| f.0);
+        }
+    }
+
+    /// The number of equal frames. Where a gap ends our walk, ClrMD may have more, and where it stops for lack of the bytes, we may.
+    fn in_order<T: PartialEq + std::fmt::Debug>(&mut self, thread: u64, ours: &[T], theirs: &[T], sp: impl Fn(&T) -> u64) -> u64 {
+        let common = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
+        let (more, lacking) = (&ours[common..], &theirs[common..]);
+        let excused_more = more.iter().all(|f| self.bare.ends_before(thread, sp(f)));
+        let excused_lack = lacking.iter().all(|f| self.ours.ends_before(thread, sp(f)));
+        // Both at once would be a difference.
+        if !(excused_more && excused_lack && (more.is_empty() || lacking.is_empty())) {
+            self.wrong(format!("thread {thread}: frames {more:x?}, ClrMD has {lacking:x?}"));
+        }
+        more.iter().for_each(|_| self.tally.fault("not reached"));
+        common as u64
+    }
+
+    fn roots(&mut self, scanned: &BTreeSet<u64>) {
+        let (ours, theirs) = (self.ours, self.theirs);
+        let Some(theirs) = &theirs.roots else {
+            let precise = ours.roots.values().filter(|h| h.precise).count();
+            (0..precise).for_each(|_| self.tally.fault("crashed"));
+            return;
+        };
+        self.tally.roots.1 += theirs.len() as u64;
+        let mut placed = BTreeSet::new();
+        for (root, holder) in theirs {
+            if let Some(own) = ours.roots.get(root) {
+                self.tally.roots.0 += 1;
+                self.tally.words += u64::from(!own.precise);
+                continue;
+            }
+            match self.lacking(root, holder, scanned, &mut placed) {
+                Some("gap") => self.tally.gaps += 1,
+                Some(fault) => self.tally.fault(fault),
+                None => self.wrong(format!("{root:x?} of {holder:x?} is missing, the slot holds {:x?}", self.held(root))),
+            }
+        }
+        for (root, holder) in ours.roots.iter().filter(|(root, holder)| holder.precise && !theirs.contains_key(*root)) {
+            match self.surplus(root, holder, theirs, &placed) {
+                Some(fault) => self.tally.fault(fault),
+                None => self.wrong(format!("{root:x?} of {holder:x?} is not in ClrMD's answer")),
+            }
+        }
+    }
+
+    fn held(&self, root: &Root) -> Option<u64> {
+        match root.place {
+            Place::Slot(at) => self.word(at),
+            Place::Register { .. } => None,
+        }
+    }
+
+    /// Whether `at` lies on the stack of the thread, above the innermost frame.
+    fn on_stack(&self, thread: u64, at: u64) -> bool {
+        let frames = self.theirs.threads.get(&thread);
+        let sps = || frames.into_iter().flat_map(|f| f.managed.iter().map(|m| m.1).chain(f.runtime.iter().map(|r| r.0)));
+        let (low, high) = (sps().min().unwrap_or(0), sps().max().unwrap_or(0));
+        // The outermost method's own frame lies above its stack pointer; arguments of the program above that.
+        (low..high.saturating_add(0x10_000)).contains(&at)
+    }
+
+    /// Why a root of ClrMD is not in our answer.
+    fn lacking(&self, root: &Root, holder: &Holder, scanned: &BTreeSet<u64>, placed: &mut BTreeSet<Root>) -> Option<&'static str> {
+        let value = self.held(root);
+        if root.interior && value.is_some_and(|v| self.on_stack(root.thread, v)) {
+            return Some("slot to the stack");
+        }
+        if root.interior && root.object == 0 && !has_heap(self.dump) {
+            return Some("no object");
+        }
+        if root.interior && matches!(root.place, Place::Register { .. }) && self.saved_below(root, holder.sp) {
+            return Some("register to the stack");
+        }
+        if let (Place::Slot(_), None) = (&root.place, value)
+            && let Some((own, _)) = self.ours.roots.iter().find(|(own, h)| {
+                (own.thread, h.ip, h.sp, h.location.as_str()) == (root.thread, holder.ip, holder.sp, holder.location.as_str())
+            })
+        {
+            placed.insert(own.clone());
+            return Some("no address");
+        }
+        let gap = self.ours.is_gap(root.thread, holder.sp);
+        if gap && (scanned.contains(&root.object) || !has_heap(self.dump)) && self.ours.exit == Exit::Partial {
+            return Some("gap");
+        }
+        let prepared = !holder.managed && value == Some(root.object) && !has_heap(self.dump);
+        (prepared && self.ours.exit == Exit::Partial).then_some("argument")
+    }
+
+    /// Whether a frame below `sp` has saved an address on this stack at which `root`'s object is.
+    fn saved_below(&self, root: &Root, sp: u64) -> bool {
+        let frames = &self.theirs.threads[&root.thread];
+        let low = frames.managed.iter().map(|f| f.1).chain(frames.runtime.iter().map(|f| f.0)).min().unwrap_or(sp);
+        (low..sp)
+            .step_by(8)
+            .filter_map(|at| self.word(at))
+            .any(|v| v >= sp && self.on_stack(root.thread, v) && self.word(v) == Some(root.object))
+    }
+
+    /// Why ClrMD lacks a root.
+    fn surplus(&self, root: &Root, holder: &Holder, theirs: &BTreeMap<Root, Holder>, placed: &BTreeSet<Root>) -> Option<&'static str> {
+        let frame = (holder.ip, holder.sp);
+        if self.theirs.crashed.contains(&root.thread) {
+            return Some("crashed");
+        }
+        if placed.contains(root) {
+            return Some("at its address");
+        }
+        if root.interior && root.object == 0 && !has_heap(self.dump) {
+            return Some("no heap");
+        }
+        let listed = |f: &Frames| f.managed.iter().any(|m| (m.0, m.1) == frame);
+        if !self.theirs.threads.get(&root.thread).is_some_and(listed) && self.bare.ends_before(root.thread, holder.sp) {
+            return Some("not reached");
+        }
+        let none = !theirs.iter().any(|(r, h)| r.thread == root.thread && (h.ip, h.sp) == frame);
+        (none && self.bare.is_gap(root.thread, holder.sp)).then_some("cut GC info")
+    }
+}
+
+/// Both comparisons of a dump: from the dump alone, and with files, if there are any.
+fn compare(dump: &Known) -> [Tally; 2] {
+    let theirs = Theirs::of(dump.clrmd.as_ref().unwrap());
+    let folders = folders(&dump.runtime);
+    let bare = Ours::of(dump, &[]);
+    let with_files = (!folders.is_empty()).then(|| Ours::of(dump, &folders));
+    let memory = || gcdump::open(&dump.path).unwrap().runtime().unwrap();
+    let mut tallies = [&bare, with_files.as_ref().unwrap_or(&bare)].map(|ours| {
+        let of_files = with_files.is_some() && !std::ptr::eq(ours, &bare);
+        let mut compared = Compared { dump, ours, bare: &bare, theirs: &theirs, memory: memory(), tally: Tally::default() };
+        compared.tally.dumps = 1;
+        compared.frames();
+        // What the scan of gaps finds.
+        let scan = || -> BTreeSet<u64> {
+            let (_, answer) = ask_with(&dump.path, if of_files { &folders } else { &[] }, &["roots"]);
+            let of_stacks = |r: &&Value| r["kind"] == "stack" || r["kind"] == "register";
+            list(&answer["data"]["roots"]).iter().filter(of_stacks).map(|r| address(r, "object")).collect()
+        };
+        let scanned = if ours.gaps.values().any(|g| !g.is_empty()) && has_heap(dump) { scan() } else { BTreeSet::new() };
+        compared.roots(&scanned);
+        let gaps = ours.gaps.values().any(|g| !g.is_empty());
+        // An incomplete answer says so.
+        if gaps && ours.exit != Exit::Partial || !gaps && has_heap(dump) && ours.exit != Exit::Ok {
+            let exit = ours.exit;
+            compared.wrong(format!("{exit:?} with gaps: {gaps}"));
+        }
+        compared.tally
+    });
+    if with_files.is_none() {
+        tallies[1] = Tally::default();
+    }
+    tallies
+}
+
+#[test]
+fn frames_and_roots_are_those_of_clrmd() {
+    let (dumps, lacking) = every_dump(|row| row["clrmd"].is_string());
+    let dumps: Vec<Known> = dumps.into_iter().filter(|d| !list(&d.clrmd.as_ref().unwrap()["threads"]["threads"]).is_empty()).collect();
+    if dumps.is_empty() {
+        println!("skipped: no dumps with frames are at hand");
+        return;
+    }
+    let mut rows: BTreeMap<(String, String), [Tally; 2]> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for (dump, tallies) in dumps.iter().zip(each(&dumps, compare)) {
+        let row = rows.entry((dump.runtime.clone(), dump.kind.clone())).or_default();
+        row.iter_mut().zip(&tallies).for_each(|(sum, tally)| sum.add(tally));
+        for (tally, which) in tallies.iter().zip(["the dump alone", "files"]) {
+            wrong.extend(tally.wrong.iter().map(|w| format!("{w} (with {which})")));
+        }
+    }
+    let part = tables(&rows);
+    println!("{part}");
+    let shown = wrong.iter().take(60).cloned().collect::<Vec<_>>().join("\n");
+    assert!(wrong.is_empty(), "{} wrong:\n{shown}", wrong.len());
+    let files = rows.values().any(|[_, with_files]| with_files.dumps > 0);
+    if lacking.is_empty() && files {
+        document("stacks", &part);
+    } else {
+        println!("docs/coverage.md is not compared: {} dumps are not unpacked, files of modules: {files}", lacking.len());
+    }
+}
+
+fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {
+    let mut out = String::new();
+    let titles = ["From the dump alone:", "With the files of the modules:"];
+    let mut faults: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
+    for (which, title) in titles.iter().enumerate() {
+        out.push_str(&format!("{title}\n\n"));
+        out.push_str("| runtime | kind | dumps | managed frames | runtime frames | roots | of them words | in gaps | faults of ClrMD |\n");
+        out.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+        let mut total = Tally::default();
+        let mut line = |names: &str, t: &Tally| {
+            let [managed, runtime, roots] = [t.managed, t.runtime, t.roots].map(|(n, of)| format!("{n} of {of}"));
+            let of_clrmd: u64 = t.faults.values().sum();
+            let (dumps, words, gaps) = (t.dumps, t.words, t.gaps);
+            out.push_str(&format!("| {names} | {dumps} | {managed} | {runtime} | {roots} | {words} | {gaps} | {of_clrmd} |\n"));
+        };
+        for ((runtime, kind), tallies) in rows.iter().filter(|(_, t)| t[which].dumps > 0) {
+            line(&format!("{runtime} | {kind}"), &tallies[which]);
+            total.add(&tallies[which]);
+        }
+        line("all | |", &total);
+        out.push('\n');
+        total.faults.iter().for_each(|(name, n)| faults.entry(name).or_default()[which] += n);
+    }
+    out.push_str("Faults of ClrMD, each recognised by what the dump holds:\n\n| what | alone | files |\n| --- | --- | --- |\n");
+    for (name, evidence) in FAULTS {
+        if let Some([alone, files]) = faults.get(name) {
+            out.push_str(&format!("| {name}: {evidence} | {alone} | {files} |\n"));
+        }
+    }
+    out
+}

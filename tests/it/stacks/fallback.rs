@@ -1,0 +1,154 @@
+//! What a dump lacks: said, and replaced by the scan of the words there; with the files of its modules, complete again.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::{ask_with, folders, list, text};
+use crate::common::{self, Known, known_dumps, run};
+use crate::support::{Shape, Spec};
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+fn frames(answer: &Value) -> impl Iterator<Item = &Value> {
+    list(&answer["data"]["threads"]).iter().flat_map(|t| list(&t["frames"]))
+}
+
+fn gaps(answer: &Value) -> impl Iterator<Item = &Value> {
+    list(&answer["data"]["threads"]).iter().flat_map(|t| list(&t["gaps"]))
+}
+
+/// Gaps of an answer from the dump alone, which must say so.
+fn alone(dump: &Known) -> (Exit, Value) {
+    let (exit, answer) = ask_with(&dump.path, &[], &["stacks", "--roots"]);
+    let gaps = gaps(&answer).count();
+    assert_eq!(exit, if gaps > 0 { Exit::Partial } else { Exit::Ok }, "{}: {gaps} gaps", dump.name);
+    assert_eq!(answer["data"]["complete"], gaps == 0, "{}", dump.name);
+    for t in list(&answer["data"]["threads"]) {
+        assert_eq!(t["coverage"] == "precise", list(&t["gaps"]).is_empty(), "{}: {t}", dump.name);
+    }
+    let reasons: BTreeSet<&str> = list(&answer["warnings"]).iter().map(|w| text(w, "message")).collect();
+    for gap in self::gaps(&answer) {
+        assert!(reasons.iter().any(|r| r.contains(text(gap, "reason"))), "{}: {gap} is not among {reasons:?}", dump.name);
+    }
+    (exit, answer)
+}
+
+#[test]
+fn cores_without_images_name_the_files_that_complete_them() {
+    let (dumps, _) = known_dumps(|row| row["kind"] == "gcore" || row["kind"] == "kernel");
+    let mut completed = 0;
+    for dump in &dumps {
+        let (exit, bare) = alone(dump);
+        assert_eq!(exit, Exit::Partial, "{}", dump.name);
+        let modules: BTreeSet<&str> = gaps(&bare).map(|g| text(g, "module")).collect();
+        assert!(!modules.contains(""), "{}: {:?}", dump.name, gaps(&bare).collect::<Vec<_>>());
+        let folders = folders(&dump.runtime);
+        if folders.is_empty() {
+            continue;
+        }
+        let (exit, whole) = ask_with(&dump.path, &folders, &["stacks", "--roots"]);
+        assert_eq!(exit, Exit::Ok, "{}: {}", dump.name, whole["warnings"]);
+        assert!(list(&whole["data"]["threads"]).iter().all(|t| t["coverage"] == "precise"), "{}", dump.name);
+        let managed: Vec<&Value> = frames(&whole).filter(|f| f["kind"] == "managed").collect();
+        let nameless = managed.iter().filter(|f| f["method"].is_null() || text(f, "method").contains('!')).count();
+        assert_eq!(nameless, 0, "{}", dump.name);
+        // The named files alone suffice for the frames.
+        let only = tempfile::tempdir().unwrap();
+        for module in &modules {
+            let file = folders.iter().map(|f| f.join(module)).find(|f| f.is_file()).unwrap_or_else(|| panic!("{module}"));
+            std::os::unix::fs::symlink(file, only.path().join(module)).unwrap();
+        }
+        let (_, helped) = ask_with(&dump.path, &[only.path().to_path_buf()], &["stacks", "--roots"]);
+        let known = |answer: &Value| frames(answer).filter(|f| f["kind"] == "managed").count();
+        assert!(known(&helped) > known(&bare) && gaps(&helped).count() < gaps(&bare).count(), "{}: {modules:?}", dump.name);
+        println!("{:<24} {} frames alone, {} with files; {modules:?}", dump.name, known(&bare), managed.len());
+        completed += 1;
+    }
+    assert!(dumps.is_empty() || folders("net10").is_empty() || completed > 2);
+}
+
+/// Every object of the conservative scan within a gap is a root of the precise answer: nothing there is lost.
+#[test]
+fn gaps_are_scanned_and_said() {
+    let (dumps, _) = known_dumps(|row| row["kind"] == "heap");
+    let (mut scanned, mut with_gaps) = (0, 0);
+    for dump in &dumps {
+        let (_, answer) = alone(dump);
+        if gaps(&answer).count() == 0 {
+            continue;
+        }
+        with_gaps += 1;
+        assert!(gaps(&answer).all(|g| !text(g, "module").is_empty()), "{}", dump.name);
+        let roots = |stacks: &str| ask_with(&dump.path, &[], &["roots", "--kind", "stack", "--stacks", stacks]);
+        let (exit, precise) = roots("precise");
+        assert_eq!(exit, Exit::Partial, "{}", dump.name);
+        let key = |r: &Value| (super::address(r, "address"), super::address(r, "object"));
+        let have: BTreeSet<(u64, u64)> = list(&precise["data"]["roots"]).iter().map(key).collect();
+        for gap in gaps(&answer) {
+            let end = if gap["to"].is_null() { 0 } else { super::address(gap, "to") };
+            let range = super::address(gap, "from")..end;
+            for root in list(&roots("conservative").1["data"]["roots"]).iter().filter(|r| range.contains(&key(r).0)) {
+                assert!(have.contains(&key(root)), "{}: {root} of {gap} is lost", dump.name);
+                scanned += 1;
+            }
+        }
+    }
+    println!("{with_gaps} heap dumps with gaps; {scanned} words there are roots");
+    assert!(dumps.is_empty() || with_gaps > 5 && scanned > 50);
+}
+
+/// A Windows heap dump lacks all images: the first precompiled frame ends the walk.
+#[test]
+fn windows_heap_dumps_need_the_images() {
+    let (dumps, _) = known_dumps(|row| text(row, "runtime").starts_with("win") && row["kind"] == "heap");
+    for dump in &dumps {
+        let (exit, answer) = alone(dump);
+        let gaps: Vec<&Value> = gaps(&answer).collect();
+        assert_eq!(exit, Exit::Partial, "{}", dump.name);
+        assert!(!gaps.is_empty() && gaps.iter().all(|g| text(g, "module").ends_with(".dll")), "{}: {gaps:?}", dump.name);
+    }
+}
+
+/// Runs a command on a synthetic process.
+fn ask_synthetic(bytes: &[u8], command: &[&str]) -> common::Ran {
+    let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    run(&[command, &["--json", "--no-local-files", file.path().to_str().unwrap()]].concat())
+}
+
+/// A runtime that does not describe its code, of every shape: roots are those of the scan, and `stacks` says why it has no answer.
+#[test]
+fn without_a_code_map_stacks_are_scanned() {
+    let mut roots = 0;
+    for shape in Shape::ALL {
+        let target = Spec::standard(shape).build();
+        for bytes in [target.to_elf_core(), target.to_minidump()] {
+            let ran = ask_synthetic(&bytes, &["stacks"]);
+            assert!(ran.out.is_empty() && ran.exit != Exit::Ok, "{shape:?}: {:?} {}", ran.exit, ran.out);
+            assert!(ran.err.contains("stacks") || ran.err.contains("code") || ran.err.contains("frame"), "{shape:?}: {}", ran.err);
+            println!("{shape:?}: {:?} {}", ran.exit, ran.err.trim());
+            let [precise, scanned] = ["precise", "conservative"].map(|s| ask_synthetic(&bytes, &["roots", "--stacks", s]));
+            assert_eq!(precise.exit, scanned.exit, "{shape:?}: {}", precise.err);
+            let list = |ran: &common::Ran| super::list(&ran.json()["data"]["roots"]).to_vec();
+            let (precise, scanned) = (list(&precise), list(&scanned));
+            let key = |r: &Value| (r["kind"].clone(), r["address"].clone(), r["object"].clone(), r["thread"].clone());
+            assert_eq!(precise.iter().map(key).collect::<Vec<_>>(), scanned.iter().map(key).collect::<Vec<_>>(), "{shape:?}");
+            roots += precise.iter().filter(|r| r["kind"] == "stack").count();
+        }
+    }
+    assert!(roots > 0, "no synthetic process has roots on its stacks");
+}
+
+/// Folders are tried for all dumps, and files of another build are not used.
+#[test]
+fn files_of_another_build_are_not_used() {
+    let (dumps, _) = known_dumps(|row| row["name"] == "net10-wks-stacks-gcore");
+    let [other, own]: [Vec<PathBuf>; 2] = [folders("net8"), folders("net10")];
+    for dump in dumps.iter().filter(|_| !other.is_empty() && !own.is_empty()) {
+        let answer = |folders: &[PathBuf]| ask_with(&dump.path, folders, &["stacks", "--roots"]).1["data"]["threads"].clone();
+        let bare = answer(&[]);
+        assert_eq!(bare, answer(&other));
+        assert_ne!(bare, answer(&own));
+        assert_eq!(answer(&own), answer(&[other.clone(), own.clone()].concat()));
+    }
+}
