@@ -143,8 +143,9 @@ impl<'r> ExceptionReader<'r> {
         // Runaway recursion repeats its methods: name each once.
         let mut names: FxHashMap<Addr, Option<MethodName>> = FxHashMap::default();
         let frame = |f: &StackFrame| {
-            let name =
-                names.entry(f.method).or_insert_with(|| self.methods.as_ref().zip(self.namer.names()).and_then(|(m, types)| m.name(types, f.method)));
+            let name = names
+                .entry(f.method)
+                .or_insert_with(|| self.methods.as_ref().zip(self.namer.names()).and_then(|(m, types)| m.name(types, f.method)));
             let line = name.as_ref().and_then(|n| self.lines.at(n, f.ip));
             FrameModel {
                 ip: f.ip,

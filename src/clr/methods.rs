@@ -225,7 +225,14 @@ impl Methods {
         let Some((metadata, row)) = module.metadata.as_ref().zip(row) else {
             let name = format!("{}!{:#010x}", module.simple_name()?, token?);
             let quality = NameQuality::ModuleToken;
-            return Some(MethodName { name, module: module.name.clone(), home: Some(home), token, declaring_type: desc.method_table, quality });
+            return Some(MethodName {
+                name,
+                module: module.name.clone(),
+                home: Some(home),
+                token,
+                declaring_type: desc.method_table,
+                quality,
+            });
         };
         let mut writer = Writer { names, metadata: Some(metadata), quality: owner.quality, ..Writer::new(names) };
         let info = names.method_tables().read(desc.method_table).ok();

@@ -10,12 +10,17 @@ use crate::base::missed::tried;
 use crate::base::{Addr, Collector, Count, NoteKind};
 use crate::clr::methods::MethodName;
 use crate::clr::modules::Symbols;
-use crate::stack::StackError;
 use crate::stack::code::Code;
 use crate::stack::debug_info::{Bounds, DebugInfo};
+use crate::stack::{CodeBytes, StackError};
 
 /// Rows of a metadata token.
 const RID: u32 = 0x00ff_ffff;
+/// Reads that the lines of one answer may take: some hundred for each method. Lists and tables of a forged dump, and the PDB in it,
+/// may lead anywhere.
+const READS: u64 = 1 << 22;
+/// Bytes of sequence points that count as a read.
+const POINTS_OF_A_READ: u64 = 8;
 
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,8 +42,10 @@ pub(crate) struct SourceLines<'r> {
     known: Mutex<Known>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Known {
+    /// Reads left.
+    reads: u64,
     lines: FxHashMap<Addr, Option<SourceLine>>,
     bounds: FxHashMap<Addr, Option<Arc<Bounds>>>,
     files: FxHashMap<(Addr, u32), Option<Arc<str>>>,
@@ -46,6 +53,20 @@ struct Known {
     /// Addresses with a line that cannot be told, and why that of the first one.
     lost: u64,
     why: Option<StackError>,
+}
+
+impl Default for Known {
+    fn default() -> Known {
+        Known {
+            reads: READS,
+            lines: FxHashMap::default(),
+            bounds: FxHashMap::default(),
+            files: FxHashMap::default(),
+            modules: BTreeMap::new(),
+            lost: 0,
+            why: None,
+        }
+    }
 }
 
 impl<'r> SourceLines<'r> {
@@ -62,7 +83,7 @@ impl<'r> SourceLines<'r> {
         if let Some(line) = known.lines.get(&address) {
             return line.clone();
         }
-        let line = self.find(&mut known, home, row, address);
+        let line = if known.reads == 0 { None } else { self.find(&mut known, home, row, address) };
         known.lines.insert(address, line.clone());
         line
     }
@@ -71,8 +92,10 @@ impl<'r> SourceLines<'r> {
         let debug_info = self.debug_info.as_ref()?;
         let modules = self.namer.names()?.modules();
         let symbols = Arc::clone(known.modules.entry(home).or_insert_with(|| modules.symbols(home)));
-        let pdb = symbols.pdb.as_ref().filter(|pdb| pdb.has_lines(row))?;
-        let il = tried(|| self.il_offset(known, debug_info, address)).unwrap_or_else(|e| {
+        let pdb = symbols.pdb.as_ref()?;
+        let size = Some(pdb.lines_bytes(row)).filter(|n| *n > 0)?;
+        known.reads = known.reads.saturating_sub(size / POINTS_OF_A_READ);
+        let il = self.il_offset(known, debug_info, address).unwrap_or_else(|e| {
             known.lost.bump();
             known.why.get_or_insert(e);
             None
@@ -83,6 +106,13 @@ impl<'r> SourceLines<'r> {
     }
 
     fn il_offset(&self, known: &mut Known, debug_info: &DebugInfo, address: Addr) -> Result<Option<u32>, StackError> {
+        let mut reads = known.reads;
+        let il = tried(|| CodeBytes::taking(&mut reads, || self.look_up(known, debug_info, address)));
+        known.reads = reads;
+        il
+    }
+
+    fn look_up(&self, known: &mut Known, debug_info: &DebugInfo, address: Addr) -> Result<Option<u32>, StackError> {
         let Ok(walker) = self.runtime.stack_walker() else { return Ok(None) };
         let Some(code) = walker.code().find(address)? else { return Ok(None) };
         let bounds = match known.bounds.get(&code.start) {
@@ -99,7 +129,8 @@ impl<'r> SourceLines<'r> {
     /// Reads what a line of the code at `address` would be found by, with or without a PDB: for copies of the dump.
     pub(crate) fn touch(&self, address: Addr) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = self.debug_info.as_ref().map(|d| tried(|| self.il_offset(&mut known, d, address)));
+        // What cannot be read is told by who asks for lines.
+        let _ = self.debug_info.as_ref().map(|d| self.il_offset(&mut known, d, address));
     }
 
     /// Notes PDBs that were found but not used, and lines that cannot be told although there is a PDB.
@@ -116,7 +147,9 @@ impl<'r> SourceLines<'r> {
                 notes.add(NoteKind::Missing, at, what);
             }
         }
-        if let Some(why) = &known.why {
+        if known.reads == 0 {
+            notes.add(NoteKind::LimitHit, None, "the search for source lines takes too many reads; further ones are left out");
+        } else if let Some(why) = &known.why {
             let frames = if known.lost == 1 { "a source line".into() } else { format!("{} source lines", known.lost) };
             notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be told: {why}"));
         }

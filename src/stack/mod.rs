@@ -24,4 +24,5 @@ pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};
 use crate::contract::Contract;
 
 /// Contracts read here.
-pub(crate) const CONTRACTS: &[Contract] = &[code::CodeMap::CONTRACT, debug_info::DebugInfo::CONTRACT, frames::FrameReader::CONTRACT, gc_info::GcInfo::CONTRACT];
+pub(crate) const CONTRACTS: &[Contract] =
+    &[code::CodeMap::CONTRACT, debug_info::DebugInfo::CONTRACT, frames::FrameReader::CONTRACT, gc_info::GcInfo::CONTRACT];

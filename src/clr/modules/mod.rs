@@ -23,6 +23,7 @@ use crate::dump::Bytes;
 use crate::memory::{FileSearch, Loaded, Memory, PeHeaders};
 use net8::Net8;
 use net9::Net9;
+use symbols::Room;
 pub(crate) use symbols::Symbols;
 
 /// Maximum image size: RVAs have 32 bits.
@@ -185,8 +186,8 @@ struct Reader {
     path: Option<PathLayout>,
     map: Option<LookupMapLayout>,
     most: usize,
-    /// What a PDB within an assembly may take.
-    max_memory: Option<u64>,
+    /// What PDBs within assemblies may take.
+    room: Room,
     cache: Cache,
     symbols: Mutex<FxHashMap<Addr, Arc<Symbols>>>,
 }
@@ -222,7 +223,7 @@ impl Modules {
             path: PathLayout::bind(descriptor).ok(),
             map: LookupMapLayout::bind(descriptor).ok(),
             most: limits.modules,
-            max_memory: limits.max_memory,
+            room: Room::new(memory.dump_bytes(), limits.max_memory),
             cache: Mutex::default(),
             symbols: Mutex::default(),
         };

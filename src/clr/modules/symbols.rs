@@ -4,7 +4,8 @@
 //! used. Source: PE/COFF specification, `docs/design/specs/PE-COFF.md` of the runtime.
 
 use std::io::Read;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use flate2::read::DeflateDecoder;
@@ -25,10 +26,10 @@ const EMBEDDED: u32 = 17;
 const PORTABLE: u16 = 0x504d;
 /// Most bytes of a CodeView entry: a path.
 const MAX_CODE_VIEW: u64 = 4096;
-/// Most bytes that a byte of a deflate stream expands to.
-const DEFLATE_RATIO: u64 = 1032;
-/// Most bytes of a PDB within an assembly, where no limit is set.
-const MAX_EMBEDDED: u64 = 1 << 30;
+/// Bytes that a PDB within an assembly may have for each byte of its packed form; real ones have two or three.
+const MAX_RATIO: u64 = 16;
+/// Bytes that all of them together may have, or as many as the dump.
+const MAX_UNPACKED: u64 = 256 << 20;
 
 /// The debug information of a module.
 #[derive(Debug, Default)]
@@ -85,16 +86,34 @@ impl Assembly {
         self.entries.iter().find(|e| e.kind == EMBEDDED)
     }
 
-    /// The PDB of `entry`, unpacked; `None` if a part of it is absent or it is corrupt.
-    fn unpack(&self, entry: &DebugEntry, most: u64) -> Option<Pdb> {
+    /// The PDB within the assembly, unpacked if `afford` allows its size; `None` if there is none, a part of it is absent, or it is
+    /// corrupt.
+    fn unpack(&self, afford: impl FnOnce(u64) -> bool) -> Option<Pdb> {
+        let entry = self.embedded()?;
         let packed = self.source.bytes(self.place(entry)?, u64::from(entry.size))?;
         let (size, stream) = packed.strip_prefix(b"MPDB")?.split_first_chunk::<4>()?;
         let size = u64::from(u32::from_le_bytes(*size));
-        (size <= most.min(len64(stream.len()).saturating_mul(DEFLATE_RATIO))).then_some(())?;
+        (size <= len64(stream.len()).saturating_mul(MAX_RATIO) && afford(size)).then_some(())?;
         let mut bytes = Vec::new();
         DeflateDecoder::new(stream).take(size).read_to_end(&mut bytes).ok()?;
         (len64(bytes.len()) == size).then_some(())?;
-        Pdb::open(Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len: size }).ok()
+        let pdb = Pdb::open(Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len: size }).ok()?;
+        self.named().is_none_or(|named| named.id == pdb.id()).then_some(pdb)
+    }
+}
+
+/// What may yet be taken for PDBs within assemblies, in bytes.
+#[derive(Debug)]
+pub(super) struct Room(AtomicU64);
+
+impl Room {
+    /// That of a session whose dump has `dump` bytes, under the user's limit `most`.
+    pub(super) fn new(dump: u64, most: Option<u64>) -> Room {
+        Room(AtomicU64::new(dump.max(MAX_UNPACKED).min(most.unwrap_or(u64::MAX))))
+    }
+
+    fn take(&self, bytes: u64) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 }
 
@@ -119,9 +138,8 @@ impl Reader {
     fn find_symbols(&self, address: Addr) -> Symbols {
         let mut out = Symbols::default();
         let Some(image) = self.image_of(address) else { return out };
-        let most = self.max_memory.unwrap_or(MAX_EMBEDDED).min(MAX_EMBEDDED);
         let loaded = self.assembly_in_memory(image);
-        let embedded = |a: &Assembly| a.embedded().and_then(|e| a.unpack(e, most));
+        let embedded = |a: &Assembly| a.unpack(|bytes| self.room.take(bytes));
         if let Some(pdb) = loaded.as_ref().and_then(embedded) {
             out.pdb = Some(pdb);
             return out;
@@ -177,7 +195,7 @@ impl Reader {
 }
 
 /// Opens the PDB at `path`, which must be the one that the assembly names.
-fn try_file(path: &std::path::Path, named: Option<&Named>) -> Result<Pdb, String> {
+fn try_file(path: &Path, named: Option<&Named>) -> Result<Pdb, String> {
     let bytes = Arc::new(Bytes::map_path(path).map_err(|e| e.to_string())?);
     let len = len64(bytes.len());
     let pdb = Pdb::open(Source::File { bytes, offset: 0, len }).map_err(|_| "it is not a portable PDB")?;
@@ -189,3 +207,7 @@ fn try_file(path: &std::path::Path, named: Option<&Named>) -> Result<Pdb, String
     }
     Ok(pdb)
 }
+
+#[cfg(test)]
+#[path = "symbols_tests.rs"]
+mod tests;

@@ -12,6 +12,7 @@ use std::borrow::Cow;
 
 use super::metadata::signature::compressed;
 use super::metadata::{Heap, MetadataError, Source, Streams};
+use crate::base::len64;
 
 /// Tables read: their numbers.
 const DOCUMENT: usize = 0x30;
@@ -102,9 +103,9 @@ impl Pdb {
         points::line_at(&blob, document, il)
     }
 
-    /// Whether the compiler recorded lines of the method in row `method` of MethodDef.
-    pub(crate) fn has_lines(&self, method: u32) -> bool {
-        self.points(method).is_some_and(|(_, blob)| !blob.is_empty())
+    /// Size in bytes of what the compiler recorded on lines of the method in row `method` of MethodDef; 0 if there are none.
+    pub(crate) fn lines_bytes(&self, method: u32) -> u64 {
+        self.points(method).map_or(0, |(_, blob)| len64(blob.len()))
     }
 
     fn points(&self, method: u32) -> Option<(u32, Cow<'_, [u8]>)> {

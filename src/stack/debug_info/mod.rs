@@ -33,7 +33,7 @@ const DEBUG_INFO: u32 = 105;
 /// The first major version of ReadyToRun images whose bounds are packed.
 const PACKED_SINCE: u16 = 16;
 /// Most bytes of a method's bounds.
-const MAX_BYTES: u32 = 1 << 22;
+const MAX_BYTES: u32 = 1 << 18;
 /// Most locals of a method.
 const MAX_LOCALS: u32 = 1 << 16;
 
@@ -108,6 +108,7 @@ impl DebugInfo {
             Version::Packed => Form::Packed { source: 2 },
             Version::Sized => Form::Packed { source: 3 },
         };
+        CodeBytes::take(u64::from(len));
         let bounds = bytes.bytes(at, u64::from(len))?;
         Bounds::decode(&bounds, form).map(Some).ok_or(StackError::invalid(place.at, "debug info cannot be decoded"))
     }
@@ -170,7 +171,8 @@ impl DebugInfo {
                 }
                 (Version::Sized, SIX_SIZES) => {
                     let (instrumented, vars, plain) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
-                    (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
+                    // Those of what is not read.
+                    (0..3).try_for_each(|_| nibbles.u32().map(drop))?;
                     if plain == 0 { (instrumented, 0) } else { (plain, instrumented.checked_add(vars)?) }
                 }
                 _ => {
