@@ -10,7 +10,7 @@ use gcdump::internals::clr::metadata::{Metadata, Source, signature};
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::internals::gc::GcDesc;
 use gcdump::internals::memory::Memory;
-use gcdump::internals::stack::try_gc_info;
+use gcdump::internals::stack::{try_gc_info, try_native, try_unwind};
 
 /// Rows of each metadata table that are looked at.
 const ROWS: u32 = 200;
@@ -72,6 +72,22 @@ pub fn gc_info(bytes: &[u8]) {
         // Each has bits of its own, but for a safe point of a method of one instruction.
         assert!(reported <= entries && entries <= 8 * info.len() + 1, "{entries} entries, {reported} reported in {} bytes", info.len());
     }
+}
+
+/// Unwinds a frame with `bytes` as its code, its unwind information, its tables and its stack. In front of them: flags, where the
+/// instruction pointer and the stack pointer are, and where the unwind information is or, packed, what it says.
+pub fn unwind(bytes: &[u8]) {
+    let Some(([flags, i0, i1, s0, s1, w0, w1, w2, w3], bytes)) = bytes.split_first_chunk() else { return };
+    let (ip, sp, leaf) = (u16::from_le_bytes([*i0, *i1]), u16::from_le_bytes([*s0, *s1]), flags & 1 == 1);
+    let (base, word) = (Addr(0x10_0000), u32::from_le_bytes([*w0, *w1, *w2, *w3]));
+    let Ok(dump) = open_bytes(Bytes::Owned(one_range(base.0, bytes)), Path::new("fuzz.dmp"), &OpenOptions::default()) else { return };
+    let memory = Arc::new(Memory::new(&dump, Shape::LE64));
+    let arch = if flags & 2 == 0 { Arch::X64 } else { Arch::Arm64 };
+    let moved = try_unwind(&memory, (arch, base, word), (ip, sp, leaf));
+    // Leaves of arm64 may have no frame.
+    assert!(arch == Arch::Arm64 || moved != Some(0), "{word:#x}: the stack pointer stays");
+    let [elf, pe] = try_native(&memory, (base, bytes.len() as u64), (ip, sp, leaf));
+    assert!((leaf || elf != Some(0)) && pe != Some(0), "the stack pointer stays");
 }
 
 /// An ELF core of one range.

@@ -22,7 +22,35 @@ fn put(target: &str, name: &str, bytes: &[u8]) {
     fs::write(folder.join(name), bytes).expect("corpus/ can be written");
 }
 
+/// Unwind information in each form, as `gcdump_fuzz::unwind` takes it.
+fn unwinding() {
+    let put = |name: &str, flags: u8, word: u32, parts: &[&[u8]]| {
+        // A few bytes into the function, with the stack behind everything.
+        let head = [&[flags, 8, 0, 0, 1][..], &word.to_le_bytes()].concat();
+        let mut bytes = parts.concat();
+        bytes.resize(0x200, 0x10);
+        put("unwind", name, &[head, bytes].concat());
+    };
+    // push rbp; sub rsp, 32; lea rbp, [rsp + 16]; mov [rsp + 8], rbx
+    put("x64", 0, 0, &[&[1, 14, 6, 0x15, 14, 0x34, 1, 0, 10, 3, 5, 0x32, 1, 0x50]]);
+    put("x64-epilogue", 1, 0x20, &[&[0x90; 8], &[0x48, 0x83, 0xc4, 0x20, 0x5d, 0xc3], &[0; 18], &[1, 5, 2, 0, 5, 0x32, 1, 0x50]]);
+    // The examples of Microsoft's documentation.
+    put("arm64-packed", 2, 0x4161_01ed, &[]);
+    let record = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
+    put("arm64-mirror", 2, 0, &[&record(&[0x1040_003d, 0x0100_0038, 0xe422_91e1, 0xe422_91e1])]);
+    put("arm64-homes", 2, 0, &[&record(&[0x1840_0012, 0x0100_000f, 0xe3e3_e3e3, 0xe405_00d6, 0xe405_00d6])]);
+    // A table of one function, which begins where the table does; its CIE; its FDE, of push rbp; mov rbp, rsp.
+    let entry = |content: &[u8]| [&(content.len() as u32).to_le_bytes(), content].concat();
+    let cie = entry(&[0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1]);
+    let fde_at = 20 + cie.len() as u32;
+    let begin = 0u32.wrapping_sub(fde_at + 8);
+    let fields = record(&[fde_at + 4 - 20, begin, 0x40]);
+    let fde = entry(&[&fields[..], &[0, 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6]].concat());
+    put("eh_frame", 0, 0, &[&record(&[0x3b03_1b01, 0, 1, 0, fde_at]), &cie, &fde]);
+}
+
 fn main() {
+    unwinding();
     for (i, shape) in Shape::ALL.iter().enumerate() {
         for (server, regions) in [(None, true), (Some(2), false)] {
             let target = Spec { server, regions, ..Spec::standard(*shape) }.build();

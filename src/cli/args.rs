@@ -100,8 +100,8 @@ impl DumpArg {
 /// Which stack values count as roots: the same option of every command that follows roots.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct StacksArg {
-    /// Which stack and register values count as roots. Exact roots come first: a stack value counts only for what no exact
-    /// root holds.
+    /// Which stack and register values count as roots. For retained sizes, handles, statics and finalization queues come first: a
+    /// stack value counts only for what none of them holds.
     #[arg(long, value_enum, ignore_case = true, value_name = "WHICH", default_value_t = Stacks::default())]
     pub(super) stacks: Stacks,
 }

@@ -10,7 +10,7 @@ mod gc_image;
 mod header;
 mod json;
 mod locate;
-mod overlay;
+pub(crate) mod overlay;
 mod runtime;
 mod support;
 mod synthesis;

@@ -72,8 +72,9 @@ named_enum! {
 }
 
 named_enum! {
-    /// Which values of stacks and registers count as roots. Exact roots come first everywhere: a value that
-    /// may be stale counts only for what no exact root holds, since it must not mask the real holder.
+    /// Which values of stacks and registers count as roots. For retained sizes,
+    /// roots that last (handles, statics, finalization queues) come first: a stack value counts only for what none of them holds,
+    /// since a method that returns soon, or a stale value, must not mask the real holder.
     #[derive(Default)]
     pub enum Stacks {
         /// What frames hold, as the methods' GC info tells. Where that is not known, values that point to an object.

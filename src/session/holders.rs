@@ -89,10 +89,10 @@ impl HeapGraph {
         self.rooted_by(|r| r.counts(stacks))
     }
 
-    /// Where dominance starts: the objects of exact roots, and those of stack values that nothing else holds; ascending. Frozen
+    /// Where dominance starts: the objects of roots that last, and those of stacks that nothing else holds; ascending. Frozen
     /// objects live whoever holds them, so nothing retains them: they are starts as well.
     pub fn starts(&self, stacks: Stacks) -> Vec<ObjectId> {
-        let mut starts = self.rooted_by(|r| r.counts(stacks) && r.class() == Class::Exact);
+        let mut starts = self.rooted(Stacks::None);
         starts.extend(&self.frozen);
         if stacks != Stacks::None {
             let reached = self.edges.reachable(starts.iter().copied());

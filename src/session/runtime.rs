@@ -22,6 +22,9 @@ type Bound<T> = OnceLock<Result<T, ContractError>>;
 /// The names of types, with what they lack because of the descriptor.
 type Named = (Result<Arc<TypeNames>, ContractError>, Notes);
 
+/// The walker of stacks, with what it lacks because of the descriptor.
+type Walked = (Result<StackWalker, ContractError>, Notes);
+
 #[derive(Debug)]
 struct Inner {
     process: Arc<Process>,
@@ -31,7 +34,7 @@ struct Inner {
     names: OnceLock<Named>,
     heap: Bound<Arc<Parts>>,
     readers: Bound<Readers>,
-    stacks: Bound<StackWalker>,
+    stacks: OnceLock<Walked>,
 }
 
 /// A .NET runtime in the dumped process.
@@ -202,7 +205,22 @@ impl Runtime {
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
     pub(crate) fn stack_walker(&self) -> Result<&StackWalker, ContractError> {
-        bound(&self.inner.stacks, || self.bind_stack_walker())
+        self.walked().0.as_ref().map_err(Clone::clone)
+    }
+
+    /// Notes about what walks of stacks lack because of the descriptor.
+    pub(crate) fn stack_losses(&self) -> &Notes {
+        &self.walked().1
+    }
+
+    fn walked(&self) -> &Walked {
+        self.inner.stacks.get_or_init(|| {
+            let scope = self.descriptor().scope();
+            let (walker, missed) = watched(|| self.bind_stack_walker(&scope));
+            let mut losses = scope.losses();
+            losses.tell(&missed);
+            (walker, losses)
+        })
     }
 
     /// The GC heap.

@@ -9,7 +9,7 @@ use crate::base::missed::{Carried, tried};
 use crate::base::{Addr, AddrRange, len64};
 use crate::clr::loader::Loader;
 use crate::clr::threads::Thread;
-use crate::contract::ContractError;
+use crate::contract::{ContractError, Descriptor};
 use crate::dump::{OsThread, ThreadStacks};
 use crate::stack::code::CodeMap;
 use crate::stack::frames::FrameReader;
@@ -58,8 +58,8 @@ impl Runtime {
     ///
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
-    pub(super) fn bind_stack_walker(&self) -> Result<StackWalker, ContractError> {
-        let (d, facts) = (self.descriptor(), self.file().facts.clone());
+    pub(super) fn bind_stack_walker(&self, d: &Descriptor) -> Result<StackWalker, ContractError> {
+        let facts = &self.file().facts;
         let bytes = match self.type_names() {
             Ok(names) => {
                 let loader = Loader::bind(self.memory(), d, self.limits())?;

@@ -16,10 +16,10 @@ pub(crate) mod walk;
 
 pub(crate) use bytes::CodeBytes;
 pub(crate) use error::StackError;
-#[cfg(feature = "internals")]
-pub use gc_info::try_gc_info;
 pub(crate) use registers::{RegisterNames, Registers, Saved};
 pub(crate) use unwind::{FunctionEntry, UnwindError, gc_info_after, unwind};
+#[cfg(feature = "internals")]
+pub use {gc_info::try_gc_info, native::try_native, unwind::try_unwind};
 
 use crate::contract::Contract;
 

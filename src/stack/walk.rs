@@ -1,6 +1,6 @@
 //! The walk over one thread's stack: managed frames by unwinding, explicit frames in between, and what each holds.
 //!
-//! Source: `docs/internals/stacks.md#walk`. Native code is not unwound: where it stands between managed frames, the runtime left an
+//! Source: `docs/internals/stacks.md#the-walk`. Native code is not unwound: where it stands between managed frames, the runtime left an
 //! explicit frame that tells how to go on.
 
 use std::sync::{Arc, PoisonError, RwLock};

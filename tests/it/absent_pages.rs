@@ -16,7 +16,7 @@ fn open(path: &Path) -> DumpFile {
 }
 
 /// Removes `gone` from the captured memory.
-fn without(dump: &mut DumpFile, gone: &[AddrRange]) {
+pub fn without(dump: &mut DumpFile, gone: &[AddrRange]) {
     for hole in gone {
         let mut left = Vec::new();
         for r in &dump.ranges {

@@ -92,13 +92,13 @@ fn stacks_mean_the_same_to_every_command() {
             assert_eq!(said, [stacks; 8], "{name}");
             let counted = |c: &gcdump::model::RootCoverageModel| c.kind.is_of_stacks() && c.coverage != CoverageKind::Unavailable;
             for coverage in [&tree.coverage, &garbage.coverage, &full.coverage, &size.coverage, &found.coverage, &list.coverage] {
-                assert_eq!(coverage.iter().any(counted), stacks == Stacks::Conservative, "{name}");
+                assert_eq!(coverage.iter().any(counted), stacks != Stacks::None, "{name}");
             }
-            assert_eq!(list.roots.as_ref().unwrap().iter().any(|r| r.kind.is_of_stacks()), stacks == Stacks::Conservative, "{name}");
+            assert_eq!(list.roots.as_ref().unwrap().iter().any(|r| r.kind.is_of_stacks()), stacks != Stacks::None, "{name}");
             reached.push(garbage.reached.count);
         }
-        let [with, without] = reached[..] else { panic!() };
-        assert!(with > without, "{name}: stacks hold nothing");
+        let [precise, scanned, without] = reached[..] else { panic!() };
+        assert!(scanned >= precise && precise > without, "{name}: {reached:?}");
     }
 }
 

@@ -45,7 +45,8 @@ fn timed(command: &[&str], dump: &Path) -> Duration {
         .stderr(Stdio::null())
         .status()
         .unwrap();
-    assert!(status.success());
+    // Where files of modules are missing, stacks are not known precisely.
+    assert!(matches!(status.code(), Some(0 | 5)));
     start.elapsed()
 }
 
@@ -128,4 +129,28 @@ fn the_walk_against_clrmd() {
     println!("median ratio to ClrMD 1 : {:.1}", rounds[rounds.len() / 2]);
     assert!(times[0].0 * 1e9 / times[0].1 as f64 <= 20.0, "more than 20 ns per object on one thread");
     assert!(own_memory() < 100);
+}
+
+/// 100,000 frames, as 1,000 threads with 100 frames each: the stacks of real dumps, again and again.
+#[test]
+#[ignore = "a measurement"]
+fn a_hundred_thousand_frames() {
+    const FRAMES: usize = 100_000;
+    const RUNS: u32 = 5;
+    for name in ["net10-wks-stacks-heap", "net8-wks-stacks-heap", "net10-wks-deadlock-heap"] {
+        let path = common::unpacked().join(format!("{name}.dmp"));
+        let Ok(dump) = Dump::open(&path, &gcdump::OpenOptions::new()) else { continue };
+        let cli = common::parsed(&["stacks", "--json", path.to_str().unwrap()]);
+        let frames = |out: &str| out.matches("\"kind\":").count();
+        let walk = || common::captured(|streams| cli.run_on(&dump, streams));
+        let per_run = frames(&walk().out);
+        let rounds = FRAMES.div_ceil(per_run);
+        let mut best = Duration::MAX;
+        for _ in 0..RUNS {
+            let start = Instant::now();
+            (0..rounds).for_each(|_| drop(walk()));
+            best = best.min(start.elapsed());
+        }
+        println!("{name}: {} frames in {best:?}, with what each holds, as JSON", rounds * per_run);
+    }
 }

@@ -28,6 +28,8 @@ fn address(v: &Value, key: &str) -> u64 {
 
 /// Folders with files of the modules of a dump: the runtime's, and those of the programs.
 fn folders(runtime: &str) -> Vec<PathBuf> {
+    // Made of dumps of .NET 10.
+    let runtime = if runtime == "net11shape" { "net10" } else { runtime };
     let of_lab = lab().map(|lab| lab.join(runtime));
     let programs = shared().map(|s| s.join("modules"));
     let programs = programs.iter().flat_map(|p| ["", "-state", "-state-debug"].map(|kind| p.join(format!("{runtime}{kind}"))));
@@ -39,6 +41,41 @@ fn ask_with(dump: &Path, folders: &[PathBuf], command: &[&str]) -> (Exit, Value)
     let mut words = command.to_vec();
     folders.iter().for_each(|folder| words.extend(["--modules", folder.to_str().unwrap()]));
     ask(dump, &words)
+}
+
+/// A method's name without generic arguments and parameters: ``Stacks.Gen`1[[System.__Canon]].S(System.Object)`` and
+/// `Stacks.Gen<System.__Canon>.S(System.Object)` are `Stacks.Gen.S`. Names that a compiler made keep their brackets.
+fn plain(method: &str) -> String {
+    let (mut out, mut generic, mut made, mut arity) = (String::new(), 0u32, 0u32, false);
+    for c in method.split('(').next().unwrap_or_default().chars() {
+        arity = arity && c.is_ascii_digit();
+        match c {
+            '[' => generic += 1,
+            '<' if generic > 0 || made == 0 && out.ends_with(|c: char| c.is_alphanumeric() || c == '_') => generic += 1,
+            ']' | '>' if generic > 0 => generic -= 1,
+            _ if generic > 0 || arity => {}
+            '`' => arity = true,
+            _ => {
+                made = made + u32::from(c == '<') - u32::from(c == '>' && made > 0);
+                out.push(c);
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn plain_names_have_neither_arguments_nor_parameters() {
+    for (name, expected) in [
+        ("Lab.Program.Main(System.String[])", "Lab.Program.Main"),
+        ("Stacks.Gen`1[[System.__Canon, System.Private.CoreLib]].S[[System.__Canon]](System.__Canon)", "Stacks.Gen.S"),
+        ("Stacks.Gen<System.__Canon>.S<System.Collections.Generic.List<System.__Canon>>(System.__Canon)", "Stacks.Gen.S"),
+        ("Lab.Program+<>c__DisplayClass34_1.<Busy>b__1()", "Lab.Program+<>c__DisplayClass34_1.<Busy>b__1"),
+        ("Lab.Program+<>c+<<Main>b__3_2>d`1[[System.Int32]].MoveNext()", "Lab.Program+<>c+<<Main>b__3_2>d.MoveNext"),
+        ("Stacks.Slow..cctor()", "Stacks.Slow..cctor"),
+    ] {
+        assert_eq!(plain(name), expected);
+    }
 }
 
 /// Whether the dump has the whole heap.

@@ -55,6 +55,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     };
     // References are read where the coverage of the stacks is told, which is always.
     let walked = runtime.walk_stacks(threads, true, wanted)?;
+    notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let mut reporter = Reporter::new(runtime, &namer, &notes, query);

@@ -367,6 +367,7 @@ fn on_stacks(heap: &Heap, namer: &Namer, threads: &[Thread], options: &RootOptio
                 scanned
             }
         };
+        roots.framed.notes.extend(heap.runtime().stack_losses());
     }
     if options.any_stacks || options.stacks == Stacks::Conservative {
         roots.scanned = stacks::scanned_roots(heap, threads, options, roots);

@@ -1,6 +1,6 @@
 //! Code lookup: which method an address of code belongs to.
 //!
-//! Source: contract `ExecutionManager` (`docs/design/datacontracts/ExecutionManager.md` of the runtime), `codeman.cpp`;
+//! Source: contract `ExecutionManager`, `codeman.cpp`;
 //! measured as `docs/internals/stacks.md#code` says.
 
 mod jitted;

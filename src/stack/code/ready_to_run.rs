@@ -244,6 +244,7 @@ impl<'r> EntryPoints<'r> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use std::sync::Arc;
 

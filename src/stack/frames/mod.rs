@@ -339,8 +339,7 @@ impl FrameReader {
             }
             Role::Transition => {
                 if let (Some((block, size)), Some(start)) = (&self.block, self.transition_block(bytes, frame)?) {
-                    // Windows keeps them in the caller's home area.
-                    roots.words.push(words(start.plus(block.arguments.unwrap_or(*size)), self.argument_bytes));
+                    roots.words.push(words(start.plus(self.arguments(block, *size)), self.argument_bytes));
                 }
             }
             Role::Hijack if self.gc_version < 4 => {
@@ -352,6 +351,17 @@ impl FrameReader {
             _ => {}
         }
         Ok(roots)
+    }
+
+    /// Where the argument registers are, in bytes from the start of a transition block of `size`. Descriptors do not tell.
+    fn arguments(&self, block: &BlockLayout, size: u64) -> u64 {
+        match (block.arguments, self.arch, self.os) {
+            (Some(offset), ..) => offset,
+            // In the caller's home area.
+            (None, Arch::X64, Os::Windows) => size,
+            (None, Arch::X64, _) => block.callee_saved.saturating_sub(self.argument_bytes),
+            (None, ..) => size.saturating_sub(self.argument_bytes),
+        }
     }
 
     /// The method that `frame` is about to call.

@@ -30,3 +30,18 @@ pub(crate) fn step(bytes: &CodeBytes, image: &Image, registers: &Registers, leaf
         ImageFormat::Pe => pdata::step(bytes, image.base, table, registers, leaf),
     }
 }
+
+/// For the fuzz target: unwinds by tables of both formats at `base`, in an image that begins there, and measures how far the stack
+/// pointer moved.
+#[cfg(feature = "internals")]
+pub fn try_native(
+    memory: &std::sync::Arc<crate::memory::Memory>,
+    (base, len): (crate::base::Addr, u64),
+    (ip, sp, leaf): (u16, u16, bool),
+) -> [Option<u64>; 2] {
+    let bytes = CodeBytes::new(memory);
+    let Some(registers) = super::unwind::try_registers(Arch::X64, base, ip, sp) else { return [None; 2] };
+    let table = crate::base::AddrRange::new(base, base.plus(len));
+    let results = [eh_frame::step(&bytes, table, &registers, leaf), pdata::step(&bytes, base, table, &registers, leaf)];
+    results.map(|caller| caller.ok()?.sp()?.since(registers.sp()?))
+}

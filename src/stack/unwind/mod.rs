@@ -83,3 +83,31 @@ pub(crate) fn gc_info_after(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry
         _ => Err(UnwindError::invalid(base, "no ReadyToRun code of this architecture")),
     }
 }
+
+/// Registers in `bytes`, which begin at `base`: each at a word of them, the stack pointer and the instruction pointer where told.
+#[cfg(feature = "internals")]
+pub(super) fn try_registers(arch: Arch, base: Addr, ip: u16, sp: u16) -> Option<Registers> {
+    let mut registers = Registers::new(arch)?;
+    for number in 0..registers.count() {
+        let value = base.element(number.into(), 8).0;
+        registers.set(number, super::Saved { value: Some(value), place: None });
+    }
+    registers.ip = base.plus(ip.into());
+    registers.set_sp(base.plus(sp.into()));
+    Some(registers)
+}
+
+/// For the fuzz target: unwinds a function that begins at `base`, with `word` as its entry's, and measures how far the stack pointer
+/// moved.
+#[cfg(feature = "internals")]
+pub fn try_unwind(
+    memory: &std::sync::Arc<crate::memory::Memory>,
+    (arch, base, word): (Arch, Addr, u32),
+    (ip, sp, leaf): (u16, u16, bool),
+) -> Option<u64> {
+    let bytes = CodeBytes::new(memory);
+    let registers = try_registers(arch, base, ip, sp)?;
+    let entry = FunctionEntry { begin: 0, end: Some(0x8000), unwind: word };
+    let _ = gc_info_after(&bytes, base, &entry, arch);
+    unwind(&bytes, base, &entry, &registers, leaf).ok()?.sp()?.since(registers.sp()?)
+}

@@ -48,8 +48,6 @@ fn report(heap: &Heap) -> StacksReport {
 struct Found {
     references: u64,
     frames: u64,
-    /// References of a dump whose objects were being moved.
-    moving: u64,
     wrong: Vec<String>,
 }
 
@@ -57,18 +55,12 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
     let heap = open(path, folders);
     let (walker, mut found) = (walker(heap.runtime()), Found::default());
     let starts = ObjectStarts::build(&walker, &Silent).0.data;
-    // While objects move, slots still lead to their old places.
-    let moving = heap.gc().facts().structures_valid == Some(false);
     let mut hint = Index::from_u32(0);
     let mut seen = BTreeSet::new();
     for thread in report(&heap).threads.unwrap() {
         for frame in thread.frames {
             for root in frame.roots.as_deref().unwrap_or_default().iter().filter(|r| r.precise && !r.interior) {
                 let Some(object) = root.object else { continue };
-                if moving {
-                    found.moving += 1;
-                    continue;
-                }
                 found.references += 1;
                 if !starts.is_start(object, &mut hint) {
                     found.wrong.push(format!("{name}: {object} in {} of {:?} is no object", root.location, frame.method));
@@ -98,14 +90,13 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
 #[test]
 fn precise_references_are_objects_and_frames_are_in_their_methods() {
     let dumps = every_heap();
-    let (mut references, mut frames, mut moving, mut wrong) = (0, 0, 0, Vec::new());
+    let (mut references, mut frames, mut wrong) = (0, 0, Vec::new());
     for found in each(&dumps, check) {
         references += found.references;
         frames += found.frames;
-        moving += found.moving;
         wrong.extend(found.wrong);
     }
-    println!("{references} references are objects, {frames} frames are in their methods; {moving} references while objects moved");
+    println!("{references} references are objects, {frames} frames are in their methods");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.iter().take(40).cloned().collect::<Vec<_>>().join("\n"));
     assert!(references > 1000 && frames > 300);
 }
@@ -113,6 +104,37 @@ fn precise_references_are_objects_and_frames_are_in_their_methods() {
 /// `data` of an answer.
 fn data(path: &Path, folders: &[PathBuf], command: &[&str]) -> Value {
     ask_with(path, folders, command).1["data"].clone()
+}
+
+/// Removes what the descriptor of .NET 11 does not tell of frames of the runtime: the method that they are about to call.
+fn without_callees(data: &mut Value) {
+    let frames = |list: &str, of: &str| -> Vec<String> {
+        let rows = data[list].as_array().map_or(0, Vec::len);
+        let inner = |i: usize| data[list][i][of].as_array().map_or(0, Vec::len);
+        (0..rows).flat_map(|i| (0..inner(i)).map(move |f| format!("/{list}/{i}/{of}/{f}"))).collect()
+    };
+    let merged = data["merged"].as_array().map_or(0, Vec::len);
+    for at in frames("threads", "frames").into_iter().chain((0..merged).map(|i| format!("/merged/{i}"))) {
+        let frame = data.pointer_mut(&at).unwrap();
+        if frame["kind"] == "runtime" || frame["frame"].as_str().is_some_and(|f| f.starts_with('[')) {
+            for key in ["method", "display", "method_desc", "module"] {
+                frame.get_mut(key).map(Value::take);
+            }
+        }
+    }
+}
+
+/// Where two answers differ first.
+fn first_difference(at: &str, a: &Value, b: &Value) -> Option<String> {
+    match (a, b) {
+        (Value::Object(x), Value::Object(y)) if x.keys().eq(y.keys()) => {
+            x.iter().find_map(|(key, value)| first_difference(&format!("{at}.{key}"), value, &y[key]))
+        }
+        (Value::Array(x), Value::Array(y)) if x.len() == y.len() => {
+            x.iter().zip(y).enumerate().find_map(|(i, (a, b))| first_difference(&format!("{at}[{i}]"), a, b))
+        }
+        _ => (a != b).then(|| format!("{at}: {a} and {b}")),
+    }
 }
 
 #[test]
@@ -124,8 +146,10 @@ fn eleven_shaped_dumps_equal_those_that_they_were_made_of() {
         let Some(source) = dumps.iter().find(|d| d.name == source) else { continue };
         for folders in [folders("net10"), Vec::new()] {
             for command in [&["stacks", "--roots"][..], &["stacks", "--merge"], &["roots"]] {
-                let [shaped, original] = [dump, source].map(|d| data(&d.path, &folders, command));
-                assert!(shaped == original, "{} {command:?}: {shaped:#} {original:#}", dump.name);
+                let [shaped, mut original] = [dump, source].map(|d| data(&d.path, &folders, command));
+                without_callees(&mut original);
+                let difference = || first_difference("", &shaped, &original);
+                assert!(shaped == original, "{} {command:?}: {:?}", dump.name, difference());
                 frames += shaped["threads"].as_array().map_or(0, |t| t.iter().map(|t| t["frames"].as_array().unwrap().len()).sum());
             }
         }

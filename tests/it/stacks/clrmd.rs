@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::{address, ask_with, document, folders, has_heap, list, text};
+use super::{address, ask_with, document, folders, has_heap, list, plain, text};
 use crate::common::{Known, each, every_dump};
 use gcdump::Addr;
 use gcdump::cli::Exit;
@@ -50,6 +50,8 @@ struct Holder {
 struct Frames {
     managed: Vec<ManagedFrame>,
     runtime: Vec<RuntimeFrame>,
+    /// Names of methods, by instruction and stack pointer.
+    names: BTreeMap<(u64, u64), String>,
 }
 
 /// gcdump's answer.
@@ -71,7 +73,10 @@ impl Ours {
             for f in list(&t["frames"]) {
                 let (ip, sp, managed) = (address(f, "ip"), address(f, "sp"), f["kind"] == "managed");
                 match managed {
-                    true => frames.managed.push((ip, sp, address(f, "method_desc"))),
+                    true => {
+                        frames.managed.push((ip, sp, address(f, "method_desc")));
+                        frames.names.insert((ip, sp), plain(text(f, "method")));
+                    }
                     false => frames.runtime.push((sp, text(f, "frame_type").into())),
                 }
                 for r in list(&f["roots"]) {
@@ -117,11 +122,14 @@ struct Theirs {
     roots: Option<BTreeMap<Root, Holder>>,
     /// Threads on which it crashed.
     crashed: BTreeSet<u64>,
+    /// Whether it names any method.
+    has_names: bool,
 }
 
 impl Theirs {
     fn of(clrmd: &Value) -> Theirs {
-        let mut theirs = Theirs { threads: BTreeMap::new(), nameless: BTreeSet::new(), roots: None, crashed: BTreeSet::new() };
+        let mut theirs =
+            Theirs { threads: BTreeMap::new(), nameless: BTreeSet::new(), roots: None, crashed: BTreeSet::new(), has_names: false };
         for t in list(&clrmd["threads"]["threads"]) {
             let frames = theirs.threads.entry(t["os_id"].as_u64().unwrap()).or_default();
             for f in list(&t["frames"]) {
@@ -129,7 +137,14 @@ impl Theirs {
                 match (text(f, "kind"), method) {
                     ("Runtime", _) => frames.runtime.push((sp, text(f, "frame_name").into())),
                     (_, 0) => drop(theirs.nameless.insert((ip, sp))),
-                    _ => frames.managed.push((ip, sp, method)),
+                    _ => {
+                        frames.managed.push((ip, sp, method));
+                        let name = text(f, "method");
+                        if !name.is_empty() && !name.ends_with("!Unknown") {
+                            theirs.has_names = true;
+                            frames.names.insert((ip, sp), plain(name));
+                        }
+                    }
                 }
             }
         }
@@ -165,7 +180,7 @@ fn root_of_clrmd(r: &Value) -> (Root, Holder) {
 }
 
 /// Faults of ClrMD, with the evidence by which each is recognised.
-const FAULTS: [(&str, &str); 12] = [
+const FAULTS: [(&str, &str); 13] = [
     ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it has none at all"),
     ("unnamed", "frames that ClrMD has without a method: the method of ours passes the checks of methods"),
     ("not reached", "frames, and their roots, beyond the place where the dump alone does not tell how to unwind"),
@@ -177,7 +192,8 @@ const FAULTS: [(&str, &str); 12] = [
     ("at its address", "the same slot at the address that the frame's registers tell"),
     ("no object", "an interior reference for which ClrMD names no object, in a dump that lacks the object"),
     ("argument", "an argument of a call being prepared: the word is read, but the dump lacks the object to recognise it by"),
-    ("no heap", "an interior reference into memory that is not in the dump, without an object in either answer"),
+    ("named", "the object around such a reference, where the dump does hold it"),
+    ("without metadata", "roots of a dump in which ClrMD names no method at all, and finds no root of any"),
 ];
 
 /// What was compared.
@@ -187,6 +203,8 @@ struct Tally {
     managed: (u64, u64),
     runtime: (u64, u64),
     roots: (u64, u64),
+    /// Names of methods.
+    names: (u64, u64),
     /// Roots of ClrMD that gcdump marks as words that look like a reference.
     words: u64,
     /// Roots of ClrMD in frames that are gaps.
@@ -206,6 +224,7 @@ impl Tally {
         sum(&mut self.managed, other.managed);
         sum(&mut self.runtime, other.runtime);
         sum(&mut self.roots, other.roots);
+        sum(&mut self.names, other.names);
         self.dumps += other.dumps;
         self.words += other.words;
         self.gaps += other.gaps;
@@ -247,6 +266,14 @@ impl Compared<'_> {
                 mine.contains(frame) || !self.theirs.threads.iter().any(other)
             });
             (listed.len()..frames.managed.len()).for_each(|_| self.tally.fault("of another"));
+            for (at, name) in frames.names.iter().filter(|(at, _)| own.names.contains_key(at)) {
+                self.tally.names.1 += 1;
+                if own.names[at] == *name {
+                    self.tally.names.0 += 1;
+                } else {
+                    self.wrong(format!("{at:x?} is {:?}, ClrMD has {name:?}", own.names[at]));
+                }
+            }
             self.tally.managed.1 += listed.len() as u64;
             self.tally.managed.0 += self.in_order(*thread, &mine, &listed, |f| f.1);
             self.tally.runtime.1 += frames.runtime.len() as u64;
@@ -360,8 +387,12 @@ impl Compared<'_> {
         if placed.contains(root) {
             return Some("at its address");
         }
-        if root.interior && root.object == 0 && !has_heap(self.dump) {
-            return Some("no heap");
+        let nameless = |(r, _): (&Root, &Holder)| r.place == root.place && r.thread == root.thread && r.interior && r.object == 0;
+        if root.interior && theirs.iter().any(nameless) {
+            return Some("named");
+        }
+        if !self.theirs.has_names && !theirs.values().any(|h| h.managed) {
+            return Some("without metadata");
         }
         let listed = |f: &Frames| f.managed.iter().any(|m| (m.0, m.1) == frame);
         if !self.theirs.threads.get(&root.thread).is_some_and(listed) && self.bare.ends_before(root.thread, holder.sp) {
@@ -441,20 +472,20 @@ fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {
     let mut faults: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for (which, title) in titles.iter().enumerate() {
         out.push_str(&format!("{title}\n\n"));
-        out.push_str("| runtime | kind | dumps | managed frames | runtime frames | roots | of them words | in gaps | faults of ClrMD |\n");
-        out.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+        out.push_str("| runtime | kind | dumps | managed frames | their names | runtime frames | roots | of them words | in gaps | faults of ClrMD |\n");
+        out.push_str("| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
         let mut total = Tally::default();
-        let mut line = |names: &str, t: &Tally| {
-            let [managed, runtime, roots] = [t.managed, t.runtime, t.roots].map(|(n, of)| format!("{n} of {of}"));
+        let mut line = |title: &str, t: &Tally| {
+            let [managed, names, runtime, roots] = [t.managed, t.names, t.runtime, t.roots].map(|(n, of)| format!("{n} of {of}"));
             let of_clrmd: u64 = t.faults.values().sum();
             let (dumps, words, gaps) = (t.dumps, t.words, t.gaps);
-            out.push_str(&format!("| {names} | {dumps} | {managed} | {runtime} | {roots} | {words} | {gaps} | {of_clrmd} |\n"));
+            out.push_str(&format!("| {title} | {dumps} | {managed} | {names} | {runtime} | {roots} | {words} | {gaps} | {of_clrmd} |\n"));
         };
         for ((runtime, kind), tallies) in rows.iter().filter(|(_, t)| t[which].dumps > 0) {
             line(&format!("{runtime} | {kind}"), &tallies[which]);
             total.add(&tallies[which]);
         }
-        line("all | |", &total);
+        line("all |", &total);
         out.push('\n');
         total.faults.iter().for_each(|(name, n)| faults.entry(name).or_default()[which] += n);
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{address, ask_with, folders, has_heap, list, text};
+use super::{address, ask_with, folders, has_heap, list, plain, text};
 use crate::common::{Known, each, every_dump};
 use serde_json::Value;
 
@@ -14,24 +14,10 @@ struct Frame {
     part: &'static str,
 }
 
-/// ``Stacks.Gen`1[[System.__Canon]].S(System.Object)`` → ``Stacks.Gen`1.S``.
-fn plain(method: &str) -> String {
-    let (mut out, mut depth) = (String::new(), 0u32);
-    for c in method.split('(').next().unwrap_or_default().chars() {
-        match c {
-            '[' => depth += 1,
-            ']' => depth -= 1,
-            c if depth == 0 => out.push(c),
-            _ => {}
-        }
-    }
-    out
-}
-
 /// Whether `method` of the answer is what the truth calls `name`: emitted methods have a type of the runtime's choice.
 fn is(method: &str, name: &str, emitted: bool) -> bool {
     let method = plain(method);
-    method == name || emitted && method.ends_with(&format!(".{name}"))
+    method == plain(name) || emitted && method.ends_with(&format!(".{name}"))
 }
 
 /// The frames of the program's own methods in the answer, those that `truth` names and those that it does not.
@@ -42,7 +28,7 @@ fn own_frames(thread: &Value, truth: &Value) -> Vec<Frame> {
     for f in managed {
         let method = text(f, "method");
         let name = match named(method) {
-            Some(known) => text(known, "method").to_string(),
+            Some(known) => plain(text(known, "method")),
             // Lambdas and the like run what the truth names.
             None if method.starts_with("Stacks.") && !method.contains('<') => plain(method),
             None => continue,
@@ -57,7 +43,7 @@ fn own_frames(thread: &Value, truth: &Value) -> Vec<Frame> {
     out
 }
 
-/// The frames as the truth has them; `None` in place of one that may be missing.
+/// The frames as the truth has them, and whether each may be missing.
 fn told(truth: &Value) -> Vec<(Frame, bool)> {
     let mut out = Vec::new();
     for f in list(&truth["frames"]) {
@@ -66,7 +52,7 @@ fn told(truth: &Value) -> Vec<(Frame, bool)> {
             "filter" => "filter",
             _ => "body",
         };
-        let frame = Frame { method: text(f, "method").into(), part };
+        let frame = Frame { method: plain(text(f, "method")), part };
         let times = f["times"].as_u64().unwrap_or(1) as usize;
         out.extend(std::iter::repeat_n((frame, f["optional"] == true), times));
     }
@@ -114,7 +100,7 @@ fn check(dump: &Known) -> Found {
             }
             let (object, methods) = (address(live, "object"), list(&live["in"]));
             let holds = |f: &&Value| list(&f["roots"]).iter().any(|r| r["precise"] == true && address(r, "object") == object);
-            let right = |f: &Value| methods.is_empty() || methods.iter().any(|m| plain(text(f, "method")) == m.as_str().unwrap());
+            let right = |f: &Value| methods.is_empty() || methods.iter().any(|m| plain(text(f, "method")) == plain(m.as_str().unwrap()));
             let holders: Vec<&Value> = list(&thread["frames"]).iter().filter(holds).collect();
             if holders.iter().any(|f| right(f)) {
                 found.live += 1;
