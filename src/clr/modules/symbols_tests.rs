@@ -1,5 +1,7 @@
 //! Tests of what an assembly says of its PDB, on images built by hand.
 
+#![allow(clippy::cast_possible_truncation)]
+
 use std::io::Write;
 
 use flate2::Compression;

@@ -76,6 +76,7 @@ pub(super) fn line_at(blob: &[u8], document: u32, il: u32) -> Option<(u32, u32)>
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 pub(super) mod tests {
     use proptest::prelude::*;
 

@@ -87,9 +87,8 @@ fn other_files_are_refused() {
     assert!(matches!(open(b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0".to_vec()), Err(MetadataError::Signature)));
     assert!(matches!(open(vec![]), Err(MetadataError::Headers)));
     // Metadata of an assembly has no `#Pdb`.
-    let assembly = small().iter().copied().collect::<Vec<u8>>();
+    let mut assembly = small();
     let at = memchr::memmem::find(&assembly, b"#Pdb").unwrap();
-    let mut assembly = assembly;
     assembly[at + 1] = b'p';
     assert!(matches!(open(assembly), Err(MetadataError::NoTables)));
 }

@@ -154,6 +154,7 @@ impl Bits<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 pub(super) mod tests {
     use proptest::prelude::*;
 

@@ -61,6 +61,7 @@ pub(super) fn element(bytes: &CodeBytes, array: Addr, index: u64) -> Result<Opti
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)]
 mod tests {
     use std::sync::Arc;
 

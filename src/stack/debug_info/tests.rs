@@ -1,5 +1,7 @@
 //! Tests of where debug info is found, in each version.
 
+#![allow(clippy::cast_possible_truncation)]
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
