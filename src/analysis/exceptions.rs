@@ -7,11 +7,11 @@ use rustc_hash::FxHashMap;
 use super::walk::objects_of;
 use crate::base::{Addr, Answer, Budget, Collector, Count, Limits, NoteKind, len64};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
-use crate::clr::methods::Methods;
+use crate::clr::methods::{MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
-use crate::session::{Error, Heap, Namer, Runtime};
+use crate::session::{Error, Heap, Namer, Runtime, SourceLines};
 
 /// Reads the exceptions of one runtime and names their frames.
 #[derive(Debug)]
@@ -22,6 +22,7 @@ pub struct ExceptionReader<'r> {
     lacking: Option<String>,
     methods: Option<Methods>,
     headers: Option<Objects>,
+    lines: SourceLines<'r>,
     limits: &'r Limits,
     notes: &'r Collector,
     /// What the texts and frames of the answer may take: many exceptions may share one message or stack trace.
@@ -45,6 +46,7 @@ impl<'r> ExceptionReader<'r> {
                 objects: bound.ok(),
                 methods: Methods::bind(memory, d, runtime.limits()).ok(),
                 headers: Objects::bind(memory, d).ok(),
+                lines: SourceLines::new(runtime, namer),
                 limits: runtime.limits(),
                 notes,
                 budget: Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory),
@@ -67,6 +69,11 @@ impl<'r> ExceptionReader<'r> {
         if let Some(why) = &self.lacking {
             self.notes.add(NoteKind::Missing, None, format!("exceptions cannot be read: {why}"));
         }
+    }
+
+    /// Notes what source lines lack.
+    pub(crate) fn note_lines(&self) {
+        self.lines.note(self.notes);
     }
 
     fn read(&self, address: Addr) -> Option<Exception> {
@@ -134,22 +141,24 @@ impl<'r> ExceptionReader<'r> {
 
     fn frames(&self, stack: &[StackFrame]) -> Vec<FrameModel> {
         // Runaway recursion repeats its methods: name each once.
-        let mut names: FxHashMap<Addr, (Option<String>, Option<String>)> = FxHashMap::default();
+        let mut names: FxHashMap<Addr, Option<MethodName>> = FxHashMap::default();
         let frame = |f: &StackFrame| {
-            let name = names.entry(f.method).or_insert_with(|| {
-                let name = self.methods.as_ref().zip(self.namer.names()).and_then(|(m, types)| m.name(types, f.method));
-                name.map_or((None, None), |n| (Some(n.name), n.module))
-            });
+            let name = names
+                .entry(f.method)
+                .or_insert_with(|| self.methods.as_ref().zip(self.namer.names()).and_then(|(m, types)| m.name(types, f.method)));
+            let line = name.as_ref().and_then(|n| self.lines.at(n, f.ip));
             FrameModel {
                 ip: f.ip,
                 sp: f.sp,
-                method: name.0.clone(),
+                method: name.as_ref().map(|n| n.name.clone()),
                 method_desc: f.method,
-                module: name.1.clone(),
+                module: name.as_ref().and_then(|n| n.module.clone()),
+                file: line.as_ref().map(|l| l.file.to_string()),
+                line: line.map(|l| l.line),
                 last_of_foreign: f.last_of_foreign,
             }
         };
-        stack.iter().map(frame).take_while(|f| self.keeps([&f.method, &f.module])).collect()
+        stack.iter().map(frame).take_while(|f| self.keeps([&f.method, &f.module, &f.file])).collect()
     }
 
     /// Whether objects with this method table are exceptions. Cached by type, so cheap per object.
@@ -245,6 +254,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
     // Without the thread list, only the relation to threads is unknown.
     let report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat);
+    reader.note_lines();
     namer.note(&notes);
     Ok(notes.finish(report))
 }

@@ -54,6 +54,7 @@ pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
             }
         })
         .collect();
+    exceptions.note_lines();
     namer.note(&notes);
     let crashed_unmanaged = crashed.filter(|_| !list.iter().any(|t| t.crashed));
     let os_threads = len64(file.threads.len());

@@ -31,6 +31,13 @@ pub struct Config {
     #[arg(long, value_name = "DIR", global = true)]
     pub modules: Vec<PathBuf>,
 
+    /// Folder with portable PDBs of the program, by name, for source lines (repeatable).
+    ///
+    /// A PDB is used only if it is the one that the module names. PDBs within assemblies and in the folders of --modules are used
+    /// as well.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub symbols: Vec<PathBuf>,
+
     /// Root of a file tree with the module files under their original paths.
     #[arg(long, value_name = "DIR", global = true)]
     pub sysroot: Option<PathBuf>,

@@ -31,7 +31,7 @@ impl Opening {
         if let Some(remark) = &picked.remark {
             streams.say(&format!("gcdump: {remark}"))?;
         }
-        for dir in config.modules.iter().chain(&config.sysroot) {
+        for dir in config.modules.iter().chain(&config.symbols).chain(&config.sysroot) {
             if !dir.is_dir() {
                 return Err(UsageError(format!("{} is not a folder", dir.display())).into());
             }
@@ -39,7 +39,12 @@ impl Opening {
         let limits = Limits { decompressed_bytes: config.max_decompressed, max_memory: config.max_memory, ..Limits::default() };
         let mut options = OpenOptions {
             overlays: config.overlay.iter().map(|p| overlay(p)).collect::<Result<_>>()?,
-            search: FileSearch { modules: config.modules.clone(), sysroot: config.sysroot.clone(), recorded_paths: !config.no_local_files },
+            search: FileSearch {
+                modules: config.modules.clone(),
+                symbols: config.symbols.clone(),
+                sysroot: config.sysroot.clone(),
+                recorded_paths: !config.no_local_files,
+            },
             limits,
             ..OpenOptions::default()
         };

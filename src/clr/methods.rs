@@ -80,6 +80,8 @@ pub struct MethodName {
     pub name: String,
     /// Name of the declaring module; `None` for dynamic methods.
     pub module: Option<String>,
+    /// Address of the declaring `Module`; `None` for dynamic methods and those of arrays.
+    pub home: Option<Addr>,
     /// Its MethodDef token in that module; `None` for dynamic methods.
     pub token: Option<u32>,
     /// Method table of the declaring type; for shared code the canonical one, with `System.__Canon` for references.
@@ -155,7 +157,7 @@ impl Methods {
                 let owner = names.name(desc.method_table);
                 let quality = owner.quality.min(NameQuality::ModuleToken);
                 let name = format!("{}.<array accessor>", owner.name);
-                MethodName { name, module: owner.module.clone(), token: None, declaring_type: desc.method_table, quality }
+                MethodName { name, module: owner.module.clone(), home: None, token: None, declaring_type: desc.method_table, quality }
             }
             _ => self.declared(names, &desc)?,
         };
@@ -215,14 +217,22 @@ impl Methods {
 
     fn declared(&self, names: &TypeNames, desc: &Desc) -> Option<MethodName> {
         let info = names.method_tables().read(desc.method_table).ok()?;
-        let module = names.module(names.method_tables().module(&info).ok()?);
+        let home = names.method_tables().module(&info).ok()?;
+        let module = names.module(home);
         let owner = names.name(desc.method_table);
         let token = (desc.rid != 0).then_some(METHOD_DEF_TOKEN | desc.rid);
         let row = module.metadata.as_ref().and_then(|m| m.method(desc.rid));
         let Some((metadata, row)) = module.metadata.as_ref().zip(row) else {
             let name = format!("{}!{:#010x}", module.simple_name()?, token?);
             let quality = NameQuality::ModuleToken;
-            return Some(MethodName { name, module: module.name.clone(), token, declaring_type: desc.method_table, quality });
+            return Some(MethodName {
+                name,
+                module: module.name.clone(),
+                home: Some(home),
+                token,
+                declaring_type: desc.method_table,
+                quality,
+            });
         };
         let mut writer = Writer { names, metadata: Some(metadata), quality: owner.quality, ..Writer::new(names) };
         let info = names.method_tables().read(desc.method_table).ok();
@@ -240,7 +250,7 @@ impl Methods {
         writer.method_arguments = own;
         writer.parameters(row.signature.as_ref());
         let (name, quality) = (writer.out, writer.quality);
-        Some(MethodName { name, module: module.name.clone(), token, declaring_type: desc.method_table, quality })
+        Some(MethodName { name, module: module.name.clone(), home: Some(home), token, declaring_type: desc.method_table, quality })
     }
 
     /// The arguments of a generic method instance, as type handles.
@@ -272,7 +282,7 @@ impl Methods {
         let mut writer = Writer { out: format!("{class}.{name}"), ..Writer::new(names) };
         writer.parameters(signature().as_ref());
         let (name, quality) = (writer.out, writer.quality);
-        Some(MethodName { name, module: None, token: None, declaring_type: desc.method_table, quality })
+        Some(MethodName { name, module: None, home: None, token: None, declaring_type: desc.method_table, quality })
     }
 }
 

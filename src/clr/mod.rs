@@ -9,6 +9,7 @@ pub mod method_table;
 pub mod methods;
 pub mod modules;
 pub mod objects;
+pub(crate) mod pdb;
 mod pe;
 mod render;
 pub mod statics;

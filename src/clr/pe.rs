@@ -6,6 +6,12 @@ use crate::memory::PeHeaders;
 /// Size of the CLI header (ECMA-335 II.25.3.3), its first field.
 const COR20_BYTES: u32 = 72;
 
+/// Data directory with the debug directory, and the size of an entry of that.
+const DEBUG: u64 = 6;
+const DEBUG_ENTRY_BYTES: u64 = 28;
+/// Most entries of a debug directory: compilers write up to five.
+const MAX_DEBUG_ENTRIES: u64 = 64;
+
 /// The headers of a managed image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Headers {
@@ -27,6 +33,23 @@ pub(super) struct Place {
     pub(super) rva: u32,
 }
 
+/// An entry of the debug directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DebugEntry {
+    /// Type.
+    pub(super) kind: u32,
+    /// `TimeDateStamp`.
+    pub(super) stamp: u32,
+    /// Minor version.
+    pub(super) minor: u16,
+    /// Size of its data in bytes.
+    pub(super) size: u32,
+    /// RVA of its data; 0 if that is not mapped.
+    pub(super) rva: u32,
+    /// File offset of its data.
+    pub(super) raw: u32,
+}
+
 impl Headers {
     /// Reads the headers at the start of `image`.
     pub(super) fn read(image: &Source) -> Option<Headers> {
@@ -42,6 +65,23 @@ impl Headers {
     /// Whether `image` has flat layout: its metadata is found at the file offset, but not at the RVA.
     pub(super) fn is_flat(&self, image: &Source) -> bool {
         self.mapped(image).is_none() && self.flat(image).is_some()
+    }
+
+    /// The debug directory of `image`; `None` if it has none, or a part of it is absent. Its place is read by itself: what
+    /// [`PeHeaders`] lacks, it takes for none.
+    pub(super) fn debug_directory(&self, image: &Source, flat: bool) -> Option<Vec<DebugEntry>> {
+        let optional = u64::from(image.u32(0x3c)?).checked_add(24)?;
+        let directories = optional.checked_add(if image.u16(optional)? == 0x20b { 112 } else { 96 })?;
+        let at = directories.checked_add(DEBUG.checked_mul(8)?)?;
+        let (rva, size) = (image.u32(at).filter(|rva| *rva != 0)?, image.u32(at.checked_add(4)?)?);
+        let first = u64::from(if flat { self.file_offset(rva)? } else { rva });
+        let entry = |i: u64| {
+            let at = first.checked_add(i.checked_mul(DEBUG_ENTRY_BYTES)?)?;
+            let field = |offset: u64| image.u32(at.checked_add(offset)?);
+            let minor = image.u16(at.checked_add(10)?)?;
+            Some(DebugEntry { kind: field(12)?, stamp: field(4)?, minor, size: field(16)?, rva: field(20)?, raw: field(24)? })
+        };
+        (0..(u64::from(size) / DEBUG_ENTRY_BYTES).min(MAX_DEBUG_ENTRIES)).map(entry).collect()
     }
 
     /// Finds the metadata of `image`, trying loaded layout first, then flat layout.

@@ -81,7 +81,6 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("CodeVersions", &["1"]),
     ("ConditionalWeakTable", &["1"]),
     ("DacStreams", &["1"]),
-    ("DebugInfo", &["1"]),
     ("Debugger", &["1"]),
     // Memory outside of the heap that holds references: answers about roots say that it is not read.
     ("ExternalMemoryHandles", &["1"]),

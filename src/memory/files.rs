@@ -31,6 +31,8 @@ const DT_RELR: u64 = 36;
 pub struct FileSearch {
     /// Directories that hold module files by name (`--modules`).
     pub modules: Vec<PathBuf>,
+    /// Directories that hold portable PDBs by name (`--symbols`), beside those with module files.
+    pub symbols: Vec<PathBuf>,
     /// Root directory that holds module files under their recorded paths (`--sysroot`).
     pub sysroot: Option<PathBuf>,
     /// Whether recorded paths may be opened on this machine.
@@ -43,6 +45,12 @@ impl FileSearch {
         let name = file_name(path);
         let file = |name: &str| !name.is_empty() && folder.join(name).is_file();
         file(name) || file(&name.to_ascii_lowercase())
+    }
+
+    /// Candidate files for the PDB that would lie beside its module as `path`, best first.
+    pub(crate) fn symbol_candidates(&self, path: &str, os: Os) -> Vec<PathBuf> {
+        let modules = self.symbols.iter().chain(&self.modules).cloned().collect();
+        FileSearch { modules, ..self.clone() }.candidates(path, os)
     }
 
     /// Candidate files for the module recorded as `path`, best first. Regular files only: a dump may name a device or a

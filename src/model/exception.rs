@@ -45,6 +45,10 @@ pub struct FrameModel {
     pub method_desc: Addr,
     /// File name of the declaring module.
     pub module: Option<String>,
+    /// Path of the source file when it was compiled; `null` without a PDB that tells it.
+    pub file: Option<String>,
+    /// Line in that file, from 1.
+    pub line: Option<u32>,
     /// Whether this is the last frame of an earlier throw: the exception was captured and rethrown after it.
     pub last_of_foreign: bool,
 }

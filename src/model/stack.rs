@@ -118,6 +118,10 @@ pub struct StackFrameModel {
     pub module: Option<String>,
     /// Offset of the instruction pointer in the method's code, in bytes.
     pub offset: Option<u64>,
+    /// Path of the source file when it was compiled; `null` without a PDB that tells it.
+    pub file: Option<String>,
+    /// Line in that file, from 1.
+    pub line: Option<u32>,
     /// What the frame executes. `null` for a runtime frame.
     pub part: Option<FramePart>,
     /// What made the code. `null` for a runtime frame.

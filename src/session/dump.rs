@@ -42,6 +42,13 @@ impl OpenOptions {
         self
     }
 
+    /// Searches this folder for portable PDBs, by name: they tell source lines. Only those that the modules name are used.
+    #[must_use]
+    pub fn symbols(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
+        self.search.symbols.push(folder.into());
+        self
+    }
+
     /// Limits on reads and memory.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> OpenOptions {

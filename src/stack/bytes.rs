@@ -68,6 +68,19 @@ impl CodeBytes {
         value
     }
 
+    /// What `f` returns, whose reads are taken from `reads`: those beyond fail.
+    pub(crate) fn taking<T>(reads: &mut u64, f: impl FnOnce() -> T) -> T {
+        let before = LEFT.replace(Some(*reads));
+        let value = f();
+        *reads = LEFT.replace(before).unwrap_or(0);
+        value
+    }
+
+    /// Takes further reads, for work on what was read.
+    pub(crate) fn take(reads: u64) {
+        LEFT.set(LEFT.get().map(|left| left.saturating_sub(reads)));
+    }
+
     /// Whether all reads are taken, so that the latest failure says nothing about the dump.
     pub(crate) fn exhausted() -> bool {
         LEFT.get() == Some(0)

@@ -5,16 +5,15 @@
 use crate::base::Addr;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
+use crate::stack::code::ready_to_run_section;
 
-/// Most clauses of a method, and most sections of a header.
+/// Most clauses of a method.
 const MAX_CLAUSES: u64 = 1 << 16;
-const MAX_SECTIONS: u32 = 256;
 /// Bit of a clause's flags: it has a filter.
 const FILTER: u32 = 1;
 /// The section of a ReadyToRun image that has the clauses of its methods.
 const EXCEPTION_INFO: u32 = 104;
-/// Sizes of a section's entry in the header and of an entry of that section.
-const SECTION_BYTES: u64 = 12;
+/// Size of an entry of that section.
 const PAIR_BYTES: u64 = 8;
 
 /// Where the parts of a clause are. Offsets of code in it count from the method's start.
@@ -72,23 +71,11 @@ pub(crate) fn ready_to_run_filter(
     method_rva: u32,
     funclet: u32,
 ) -> Result<Option<bool>, ClauseError> {
-    let Some((table, size)) = section(bytes, header)? else { return Ok(None) };
+    let Some((table, size)) = ready_to_run_section(bytes, header, EXCEPTION_INFO)? else { return Ok(None) };
     let table = base.plus(u64::from(table));
     let Some((clauses, len)) = clauses_of(bytes, table, u64::from(size) / PAIR_BYTES, method_rva)? else { return Ok(None) };
     let count = u64::from(len).checked_div(READY_TO_RUN.bytes).unwrap_or(0);
     is_filter(bytes, READY_TO_RUN, base.plus(u64::from(clauses)), count, funclet)
-}
-
-/// RVA and size of the section with the clauses.
-fn section(bytes: &CodeBytes, header: Addr) -> Result<Option<(u32, u32)>, ReadError> {
-    let count = bytes.u32(header.plus(12))?.min(MAX_SECTIONS);
-    for i in 0..u64::from(count) {
-        let entry = header.plus(16).element(i, SECTION_BYTES);
-        if bytes.u32(entry)? == EXCEPTION_INFO {
-            return Ok(Some((bytes.u32(entry.plus(4))?, bytes.u32(entry.plus(8))?)));
-        }
-    }
-    Ok(None)
 }
 
 /// RVA and length of the clauses of the method at `method`. Each of the `count` pairs has the RVA of a method and of its clauses,

@@ -5,6 +5,7 @@
 mod bytes;
 pub(crate) mod clauses;
 pub(crate) mod code;
+pub(crate) mod debug_info;
 mod error;
 pub(crate) mod frames;
 pub(crate) mod gc_info;
@@ -23,4 +24,5 @@ pub use {gc_info::try_gc_info, native::try_native, unwind::try_unwind};
 use crate::contract::Contract;
 
 /// Contracts read here.
-pub(crate) const CONTRACTS: &[Contract] = &[code::CodeMap::CONTRACT, frames::FrameReader::CONTRACT, gc_info::GcInfo::CONTRACT];
+pub(crate) const CONTRACTS: &[Contract] =
+    &[code::CodeMap::CONTRACT, debug_info::DebugInfo::CONTRACT, frames::FrameReader::CONTRACT, gc_info::GcInfo::CONTRACT];

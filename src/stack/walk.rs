@@ -75,6 +75,16 @@ pub(crate) struct ManagedFrame {
     pub(crate) unwound: bool,
 }
 
+impl ManagedFrame {
+    /// An address within the instruction that it executes: a return address may begin the next statement.
+    pub(crate) fn instruction(&self) -> Addr {
+        match self.left {
+            Left::Call | Left::Exception => self.ip.minus(1).unwrap_or(self.ip),
+            Left::Fault | Left::Stopped => self.ip,
+        }
+    }
+}
+
 /// An explicit frame on a stack.
 #[derive(Clone, Debug)]
 pub(crate) struct RuntimeFrame {
@@ -212,8 +222,8 @@ impl StackWalker {
         let bytes = self.code.bytes();
         let offset = u32::try_from(code.piece_offset()).unwrap_or(u32::MAX);
         let filter = match code.origin {
-            CodeOrigin::Jitted { clauses } => clauses::jit_filter(bytes, clauses, offset),
-            CodeOrigin::ReadyToRun { header } => {
+            CodeOrigin::Jitted { clauses, .. } => clauses::jit_filter(bytes, clauses, offset),
+            CodeOrigin::ReadyToRun { header, .. } => {
                 let rva = code.start.since(code.base).and_then(|n| u32::try_from(n).ok()).unwrap_or(u32::MAX);
                 clauses::ready_to_run_filter(bytes, header, code.base, rva, offset)
             }

@@ -44,6 +44,7 @@ mod headers;
 mod holes;
 mod hostile_text;
 mod library;
+mod lines;
 mod loops;
 mod manifest;
 mod mutation;

@@ -14,7 +14,7 @@ use crate::clr::threads::Thread;
 use crate::model::{
     CodeKind, FramePart, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport, ThreadStackModel,
 };
-use crate::session::{Error, Heap, Namer, Runtime, ThreadStack};
+use crate::session::{Error, Heap, Namer, Runtime, SourceLines, ThreadStack};
 use crate::stack::code::CodeOrigin;
 use crate::stack::gc_info::FrameSlot;
 use crate::stack::walk::{Frame, Gap, ManagedFrame, Part, RuntimeFrame};
@@ -91,6 +91,8 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     }
     list.sort_by_key(|t| !t.crashed);
     note_gaps(&list, &notes);
+    reporter.lines.note(&notes);
+    exceptions.note_lines();
     namer.note(&notes);
     let total = len64(list.len());
     let merged = query.merge.then(|| merge(&list));
@@ -140,6 +142,7 @@ struct Reporter<'r> {
     names: FxHashMap<Addr, Option<Named>>,
     /// Names of instances, by method and context.
     exact: FxHashMap<(Addr, GenericContext), Option<String>>,
+    lines: SourceLines<'r>,
     budget: Budget,
 }
 
@@ -169,6 +172,7 @@ impl<'r> Reporter<'r> {
             heap,
             names: FxHashMap::default(),
             exact: FxHashMap::default(),
+            lines: SourceLines::new(runtime, namer),
             budget,
         }
     }
@@ -209,7 +213,7 @@ impl<'r> Reporter<'r> {
                 Frame::Managed(frame) => self.managed(frame),
                 Frame::Runtime(frame) => self.runtime_frame(frame),
             };
-            let texts = [&model.method, &model.display, &model.module];
+            let texts = [&model.method, &model.display, &model.module, &model.file];
             let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
             if !self.budget.memory(bytes) {
                 self.budget.note("listing stacks", self.notes);
@@ -225,6 +229,7 @@ impl<'r> Reporter<'r> {
         if named.is_none() {
             self.notes.add(NoteKind::Missing, code.method_desc, format!("the method at {} has no name in the dump", code.method_desc));
         }
+        let line = named.as_ref().and_then(|n| self.lines.at(&n.method, frame.instruction()));
         StackFrameModel {
             kind: StackFrameKind::Managed,
             ip: Some(frame.ip),
@@ -234,6 +239,8 @@ impl<'r> Reporter<'r> {
             method_desc: Some(code.method_desc),
             module: named.and_then(|n| n.method.module),
             offset: Some(code.offset(frame.ip)),
+            file: line.as_ref().map(|l| l.file.to_string()),
+            line: line.map(|l| l.line),
             part: Some(match frame.part {
                 Part::Body => FramePart::Body,
                 Part::Handler => FramePart::Handler,
@@ -261,6 +268,8 @@ impl<'r> Reporter<'r> {
             method_desc: frame.callee,
             module: named.and_then(|n| n.method.module),
             offset: None,
+            file: None,
+            line: None,
             part: None,
             code: None,
             frame_type: frame.frame.name.as_deref().map(ToString::to_string),

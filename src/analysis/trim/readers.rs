@@ -12,7 +12,7 @@ use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::TypeIndex;
 use crate::session::roots::RootOptions;
-use crate::session::{Dump, Heap, Runtime, StaticsQuery, loaded_types};
+use crate::session::{Dump, Heap, Runtime, SourceLines, StaticsQuery, loaded_types};
 
 /// Objects read field by field per type: the first ones already reach the type data that values need.
 const OBJECTS_OF_A_TYPE: u32 = 256;
@@ -30,7 +30,11 @@ pub(super) fn read_everything(dump: &Dump) {
 fn read_runtime(runtime: &Runtime) {
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime);
-    let _ = stacks(runtime, &StacksQuery { roots: true, ..StacksQuery::default() });
+    if let Ok(answer) = stacks(runtime, &StacksQuery { roots: true, ..StacksQuery::default() }) {
+        let frames = answer.data.threads.iter().flatten().flat_map(|t| &t.frames);
+        // Return addresses may be behind the end of their method.
+        read_lines(runtime, frames.filter_map(|f| f.ip).flat_map(|ip| [Some(ip), ip.minus(1)]).flatten());
+    }
     if let Ok(types) = runtime.types() {
         for mt in loaded_types(types) {
             layout(types, mt);
@@ -53,9 +57,18 @@ fn read_runtime(runtime: &Runtime) {
     }
     let options = RootOptions { weak: true, any_stacks: true, ..RootOptions::default() };
     let _ = roots(&heap, &RootsQuery { options, ..RootsQuery::default() });
-    let _ = exceptions(&heap, &ExceptionsQuery::default());
+    if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
+        read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
+    }
     read_objects(&heap);
     let _ = verify(runtime, &VerifyQuery::default());
+}
+
+/// Reads what source lines of the code at `addresses` are found by: with the copy, there may be a PDB.
+fn read_lines(runtime: &Runtime, addresses: impl Iterator<Item = Addr>) {
+    let namer = runtime.namer();
+    let lines = SourceLines::new(runtime, &namer);
+    addresses.for_each(|at| lines.touch(at));
 }
 
 /// Reads objects of every type with their fields, and all type data.

@@ -57,9 +57,11 @@ struct Table {
 
 /// A range of the blob.
 #[derive(Clone, Copy, Debug, Default)]
-struct Heap {
-    at: u64,
-    len: u64,
+pub(super) struct Heap {
+    /// Its start.
+    pub(super) at: u64,
+    /// Its size in bytes.
+    pub(super) len: u64,
 }
 
 /// Opened metadata of a module.
@@ -288,16 +290,21 @@ impl Metadata {
 
 /// The streams read.
 #[derive(Default)]
-struct Streams {
+pub(super) struct Streams {
     strings: Heap,
     guids: Heap,
-    blobs: Heap,
-    tables: Option<Heap>,
+    /// `#Blob`.
+    pub(super) blobs: Heap,
+    /// `#~` or `#-`.
+    pub(super) tables: Option<Heap>,
+    /// `#Pdb`, in debug information only.
+    pub(super) pdb: Option<Heap>,
     minimal_delta: bool,
 }
 
 impl Streams {
-    fn read(source: &Source) -> Option<Streams> {
+    /// Reads the headers of the streams; `None` if they are cut.
+    pub(super) fn read(source: &Source) -> Option<Streams> {
         // Signature 4, version 2 + 2, reserved 4, length of the version text, text.
         let version = u64::from(source.u32(12)?).checked_add(3)? & !3;
         let flags = version.checked_add(16)?;
@@ -317,6 +324,7 @@ impl Streams {
                 "#GUID" => out.guids = heap,
                 "#Blob" => out.blobs = heap,
                 "#~" | "#-" => out.tables = out.tables.or(Some(heap)),
+                "#Pdb" => out.pdb = Some(heap),
                 "#JTD" => out.minimal_delta = true,
                 _ => {}
             }

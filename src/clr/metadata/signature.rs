@@ -289,7 +289,7 @@ impl Reader<'_> {
 }
 
 /// A compressed number at the start of `bytes`, and its length in bytes.
-pub(super) fn compressed(bytes: &[u8]) -> Option<(u32, usize)> {
+pub(in crate::clr) fn compressed(bytes: &[u8]) -> Option<(u32, usize)> {
     let at = |i: usize| bytes.get(i).map(|b| u32::from(*b));
     let first = at(0)?;
     if first & 0x80 == 0 {

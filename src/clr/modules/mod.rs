@@ -5,6 +5,7 @@
 
 mod net8;
 mod net9;
+mod symbols;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,6 +24,8 @@ use crate::dump::Bytes;
 use crate::memory::{FileSearch, Loaded, Memory, PeHeaders};
 use net8::Net8;
 use net9::Net9;
+use symbols::Room;
+pub(crate) use symbols::Symbols;
 
 /// Maximum image size: RVAs have 32 bits.
 const MAX_IMAGE: u64 = 1 << 32;
@@ -196,7 +199,10 @@ struct Reader {
     path: Option<PathLayout>,
     map: Option<LookupMapLayout>,
     most: usize,
+    /// What PDBs within assemblies may take.
+    room: Room,
     cache: Cache,
+    symbols: Mutex<FxHashMap<Addr, Arc<Symbols>>>,
 }
 
 impl Modules {
@@ -230,7 +236,9 @@ impl Modules {
             path: PathLayout::bind(descriptor).ok(),
             map: LookupMapLayout::bind(descriptor).ok(),
             most: limits.modules,
+            room: Room::new(memory.dump_bytes(), limits.max_memory),
             cache: Mutex::default(),
+            symbols: Mutex::default(),
         };
         Ok(Modules { reader: Arc::new(reader), seen: Mutex::default() })
     }
@@ -407,15 +415,18 @@ impl Reader {
         self.search.as_ref().zip(recorded).map_or_else(Vec::new, |(search, recorded)| search.candidates(&recorded, self.os))
     }
 
-    fn image_file(&self, address: Addr) -> Option<ImageFile> {
-        let image = self.image_of(address)?;
-        let module = self.get(address);
+    /// The file of the module at `address`: known to be the one that the process had loaded, or given as such.
+    fn usable_file(&self, address: Addr, image: LoadedImage) -> Option<PathBuf> {
         let usable = |path: &PathBuf| match tried(|| self.try_file(address, Some(image), path)) {
             Ok((_, proof)) => proof == Proof::Proven || self.search.as_ref().is_some_and(|s| is_given(s, path)),
             Err(_) => false,
         };
-        let path = self.candidates(&module).into_iter().find(usable)?;
-        let bytes = Bytes::map_path(&path).ok()?;
+        self.candidates(&self.get(address)).into_iter().find(usable)
+    }
+
+    fn image_file(&self, address: Addr) -> Option<ImageFile> {
+        let image = self.image_of(address)?;
+        let bytes = Bytes::map_path(&self.usable_file(address, image)?).ok()?;
         let headers = PeHeaders::parse(&bytes)?;
         let range = AddrRange::new(image.base, image.base.plus(u64::from(headers.size_of_image)));
         Some(ImageFile { range, parts: headers.loaded(image.base)?, bytes: Arc::new(bytes) })

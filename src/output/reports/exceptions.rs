@@ -30,10 +30,15 @@ pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
     }
 }
 
+/// Where a frame is in its source, as .NET prints it.
+fn place(f: &FrameModel) -> String {
+    f.file.as_ref().zip(f.line).map_or_else(String::new, |(file, line)| format!(" in {file}:line {line}"))
+}
+
 fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
     for f in frames.iter().take(MAX_FRAMES) {
         let method = f.method.clone().unwrap_or_else(|| format!("<method {}>", f.method_desc));
-        to.line(format!("   at {method}"));
+        to.line(format!("   at {method}{}", place(f)));
         if f.last_of_foreign {
             to.line("   --- End of stack trace from previous location ---");
         }

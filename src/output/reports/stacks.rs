@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::exceptions::trace;
 use crate::analysis::{frame_label, shown_frames};
-use crate::base::Count;
+use crate::base::{Count, file_name};
 use crate::model::{
     FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackRootModel, StacksReport, ThreadStackModel,
 };
@@ -48,6 +48,8 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .text_or_none("module", 30, |r| r.frame.module.as_deref())
         .text_or_none("frame_type", 24, |r| r.frame.frame_type.as_deref())
         .text_or_none("method", 80, |r| r.frame.method.as_deref())
+        .text_or_none("file", 40, |r| r.frame.file.as_deref())
+        .id("line", |r| r.frame.line.map(u64::from))
 }
 
 fn frame_columns<'r>() -> Columns<'r, StackFrameModel> {
@@ -74,6 +76,9 @@ fn line(f: &StackFrameModel) -> String {
     }
     if let Some(module) = &f.module {
         out.push_str(&format!(" [{module}]"));
+    }
+    if let Some((file, line)) = f.file.as_deref().zip(f.line) {
+        out.push_str(&format!(" in {}:line {line}", file_name(file)));
     }
     out
 }

@@ -146,7 +146,7 @@ impl Jitted {
             method_desc: word(header.plus(l.method_desc))?,
             start,
             range,
-            origin: CodeOrigin::Jitted { clauses: l.clauses.map(|o| word(header.plus(o))).transpose()?.unwrap_or(Addr::NULL) },
+            origin: CodeOrigin::Jitted { header, clauses: l.clauses.map(|o| word(header.plus(o))).transpose()?.unwrap_or(Addr::NULL) },
             base,
             entry,
             funclet: low > 0,

@@ -13,6 +13,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rustc_hash::FxHashMap;
 
 pub(crate) use nibbles::NibbleForm;
+pub(super) use ready_to_run::section as ready_to_run_section;
 
 use super::gc_info::GcInfo;
 use super::{CodeBytes, FunctionEntry, StackError};
@@ -27,6 +28,8 @@ use sections::{Section, Sections};
 pub(crate) enum CodeOrigin {
     /// The JIT, in this process.
     Jitted {
+        /// The method's code header (`RealCodeHeader`).
+        header: Addr,
         /// The method's exception clauses; null without any.
         clauses: Addr,
     },
@@ -34,6 +37,8 @@ pub(crate) enum CodeOrigin {
     ReadyToRun {
         /// The image's ReadyToRun header.
         header: Addr,
+        /// The method's body in the image's table of functions.
+        index: u64,
     },
 }
 

@@ -7,6 +7,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Arch};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
+use crate::memory::ReadError;
 
 layout! {
     struct ModuleLayout : "Module" {
@@ -48,6 +49,9 @@ layout! {
 
 /// `READYTORUN_SIGNATURE` (readytorun.h).
 const SIGNATURE: u32 = 0x0052_5452;
+/// Most sections of a header, and the size of a section's entry in it.
+const MAX_SECTIONS: u32 = 256;
+const SECTION_BYTES: u64 = 12;
 /// Most functions looked at for the one that the map knows: a method's funclets follow its body.
 const MAX_FUNCLETS: u64 = 1 << 10;
 /// Where the runtime's own search goes over from halving to stepping.
@@ -130,7 +134,7 @@ impl ReadyToRun {
                 method_desc,
                 start: at(body.begin),
                 range,
-                origin: CodeOrigin::ReadyToRun { header },
+                origin: CodeOrigin::ReadyToRun { header, index: main },
                 base,
                 entry,
                 funclet: main != index,
@@ -171,6 +175,18 @@ impl ReadyToRun {
         };
         tried(within).unwrap_or(false)
     }
+}
+
+/// RVA and size of a section of the image with the ReadyToRun header at `header`; `None` if it has none of this kind.
+pub(in crate::stack) fn section(bytes: &CodeBytes, header: Addr, kind: u32) -> Result<Option<(u32, u32)>, ReadError> {
+    let count = bytes.u32(header.plus(12))?.min(MAX_SECTIONS);
+    for i in 0..u64::from(count) {
+        let entry = header.plus(16).element(i, SECTION_BYTES);
+        if bytes.u32(entry)? == kind {
+            return Ok(Some((bytes.u32(entry.plus(4))?, bytes.u32(entry.plus(8))?)));
+        }
+    }
+    Ok(None)
 }
 
 /// Version of the GC info in an image with the format version `major.minor` (`GCInfoToken::ReadyToRunVersionToGcInfoVersion`).

@@ -1,0 +1,162 @@
+//! Portable PDBs: which line of which source file an IL instruction comes from.
+//!
+//! Source: the portable PDB specification of the runtime (`docs/design/specs/PortablePdb-Metadata.md`). The format is metadata with
+//! tables of its own; only Document and MethodDebugInformation are read, which refer to no table of the assembly. The input is
+//! untrusted: invalid bytes yield `None`, never a panic.
+
+mod points;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::borrow::Cow;
+
+use super::metadata::signature::compressed;
+use super::metadata::{Heap, MetadataError, Source, Streams};
+use crate::base::len64;
+
+/// Tables read: their numbers.
+const DOCUMENT: usize = 0x30;
+const METHOD_DEBUG_INFORMATION: usize = 0x31;
+/// Bits of the heap sizes in the table stream: `#GUID` and `#Blob` take indexes of four bytes.
+const LARGE_GUIDS: u8 = 2;
+const LARGE_BLOBS: u8 = 4;
+/// Most parts and bytes of a document's name.
+const MAX_PARTS: usize = 1024;
+const MAX_NAME: usize = 4096;
+
+/// Identity of a portable PDB: GUID and stamp, as the assembly's CodeView entry has them.
+pub(crate) type PdbId = [u8; 20];
+
+/// A table.
+#[derive(Clone, Copy, Debug, Default)]
+struct Table {
+    at: u64,
+    rows: u32,
+    width: u64,
+}
+
+/// An opened portable PDB.
+#[derive(Clone, Debug)]
+pub(crate) struct Pdb {
+    source: Source,
+    blobs: Heap,
+    id: PdbId,
+    documents: Table,
+    methods: Table,
+    blob_width: u64,
+}
+
+impl Pdb {
+    /// Opens a portable PDB.
+    ///
+    /// # Errors
+    /// [`MetadataError`].
+    pub(crate) fn open(source: Source) -> Result<Pdb, MetadataError> {
+        if source.u32(0).ok_or(MetadataError::Headers)? != u32::from_le_bytes(*b"BSJB") {
+            return Err(MetadataError::Signature);
+        }
+        let streams = Streams::read(&source).ok_or(MetadataError::Headers)?;
+        let (pdb, tables) = streams.pdb.zip(streams.tables).ok_or(MetadataError::NoTables)?;
+        let id = source.bytes(pdb.at, pdb.len.min(20)).and_then(|b| b.first_chunk().copied()).ok_or(MetadataError::Headers)?;
+        Pdb::read(source, streams.blobs, id, tables).ok_or(MetadataError::Headers)
+    }
+
+    fn read(source: Source, blobs: Heap, id: PdbId, stream: Heap) -> Option<Pdb> {
+        let heaps = source.u8(stream.at.checked_add(6)?)?;
+        let valid = source.u64(stream.at.checked_add(8)?)?;
+        // Rows of the assembly's tables would have widths that only the assembly tells.
+        (valid & 1u64.checked_shl(0x30)?.checked_sub(1)? == 0).then_some(())?;
+        let mut at = stream.at.checked_add(24)?;
+        let mut rows = [0u32; 64];
+        for (_, rows) in rows.iter_mut().enumerate().filter(|(i, _)| valid >> i & 1 != 0) {
+            *rows = source.u32(at)?;
+            at = at.checked_add(4)?;
+        }
+        let rows = |table: usize| rows.get(table).copied().unwrap_or(0);
+        let index = |large: bool| if large { 4u64 } else { 2 };
+        let (blob, guid) = (index(heaps & LARGE_BLOBS != 0), index(heaps & LARGE_GUIDS != 0));
+        let end = stream.at.checked_add(stream.len)?;
+        let mut table = |number: usize, width: u64| {
+            let rows = rows(number);
+            // Ignore rows beyond the end of the stream.
+            let room = end.saturating_sub(at).checked_div(width)?;
+            let table = Table { at, rows: rows.min(u32::try_from(room).unwrap_or(u32::MAX)), width };
+            at = at.checked_add(width.checked_mul(u64::from(rows))?)?;
+            Some(table)
+        };
+        // Name, hash algorithm, hash, language.
+        let documents = table(DOCUMENT, blob.checked_mul(2)?.checked_add(guid.checked_mul(2)?)?)?;
+        // Document, sequence points.
+        let methods = table(METHOD_DEBUG_INFORMATION, index(rows(DOCUMENT) > 0xffff).checked_add(blob)?)?;
+        Some(Pdb { source, blobs, id, documents, methods, blob_width: blob })
+    }
+
+    /// Its identity.
+    pub(crate) fn id(&self) -> PdbId {
+        self.id
+    }
+
+    /// The line of the instruction at `il` of the method in row `method` of MethodDef, with the row of its document; `None` if the
+    /// compiler recorded none.
+    pub(crate) fn line(&self, method: u32, il: u32) -> Option<(u32, u32)> {
+        let (document, blob) = self.points(method)?;
+        points::line_at(&blob, document, il)
+    }
+
+    /// Size in bytes of what the compiler recorded on lines of the method in row `method` of MethodDef; 0 if there are none.
+    pub(crate) fn lines_bytes(&self, method: u32) -> u64 {
+        self.points(method).map_or(0, |(_, blob)| len64(blob.len()))
+    }
+
+    fn points(&self, method: u32) -> Option<(u32, Cow<'_, [u8]>)> {
+        let at = row(self.methods, method)?;
+        let document_width = self.methods.width.checked_sub(self.blob_width)?;
+        let document = self.number(at, document_width)?;
+        Some((document, self.blob(self.number(at.checked_add(document_width)?, self.blob_width)?)?))
+    }
+
+    /// Path of the document in row `document`, as it was when it was compiled.
+    pub(crate) fn document(&self, document: u32) -> Option<String> {
+        let name = self.number(row(self.documents, document)?, self.blob_width)?;
+        let blob = self.blob(name)?;
+        // A separator, and the parts between: each an offset of a text in the heap.
+        let (separator, mut rest) = blob.split_first()?;
+        let mut out = String::new();
+        for i in 0..MAX_PARTS {
+            if rest.is_empty() {
+                break;
+            }
+            if i > 0 && *separator != 0 {
+                out.push(char::from(*separator));
+            }
+            let (part, used) = compressed(rest)?;
+            rest = rest.get(used..)?;
+            if part != 0 {
+                out.push_str(&String::from_utf8_lossy(&self.blob(part)?));
+            }
+            (out.len() <= MAX_NAME).then_some(())?;
+        }
+        (!out.is_empty()).then_some(out)
+    }
+
+    fn number(&self, at: u64, width: u64) -> Option<u32> {
+        if width == 2 { self.source.u16(at).map(u32::from) } else { self.source.u32(at) }
+    }
+
+    /// The blob at `offset` of the heap.
+    fn blob(&self, offset: u32) -> Option<Cow<'_, [u8]>> {
+        let offset = u64::from(offset);
+        let room = self.blobs.len.checked_sub(offset).filter(|n| *n > 0)?;
+        let at = self.blobs.at.checked_add(offset)?;
+        let (len, used) = compressed(&self.source.bytes(at, room.min(4))?)?;
+        let used = u64::try_from(used).ok()?;
+        (u64::from(len) <= room.checked_sub(used)?).then_some(())?;
+        self.source.bytes(at.checked_add(used)?, u64::from(len))
+    }
+}
+
+/// Where row `number` (from 1) of `table` is.
+fn row(table: Table, number: u32) -> Option<u64> {
+    (number <= table.rows).then_some(())?;
+    table.at.checked_add(u64::from(number.checked_sub(1)?).checked_mul(table.width)?)
+}

@@ -1,0 +1,162 @@
+//! Source lines of code, for one answer.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::FxHashMap;
+
+use super::{Namer, Runtime};
+use crate::base::missed::tried;
+use crate::base::{Addr, Collector, Count, NoteKind};
+use crate::clr::methods::MethodName;
+use crate::clr::modules::Symbols;
+use crate::stack::code::Code;
+use crate::stack::debug_info::{Bounds, DebugInfo};
+use crate::stack::{CodeBytes, StackError};
+
+/// Rows of a metadata token.
+const RID: u32 = 0x00ff_ffff;
+/// Reads that the lines of one answer may take: some hundred for each method. Lists and tables of a forged dump, and the PDB in it,
+/// may lead anywhere.
+const READS: u64 = 1 << 22;
+/// Bytes of sequence points that count as a read.
+const POINTS_OF_A_READ: u64 = 8;
+
+/// A line of a source file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SourceLine {
+    /// Path of the file when it was compiled.
+    pub(crate) file: Arc<str>,
+    /// The line, from 1.
+    pub(crate) line: u32,
+}
+
+/// Finds source lines: the code's debug info tells the IL instruction, the module's portable PDB the line. Each module, method and
+/// address is looked up once.
+#[derive(Debug)]
+pub(crate) struct SourceLines<'r> {
+    runtime: &'r Runtime,
+    namer: &'r Namer,
+    /// `None` if the runtime does not describe it.
+    debug_info: Option<DebugInfo>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    /// Reads left.
+    reads: u64,
+    lines: FxHashMap<Addr, Option<SourceLine>>,
+    bounds: FxHashMap<Addr, Option<Arc<Bounds>>>,
+    files: FxHashMap<(Addr, u32), Option<Arc<str>>>,
+    modules: BTreeMap<Addr, Arc<Symbols>>,
+    /// Addresses with a line that cannot be told, and why that of the first one.
+    lost: u64,
+    why: Option<StackError>,
+}
+
+impl Default for Known {
+    fn default() -> Known {
+        Known {
+            reads: READS,
+            lines: FxHashMap::default(),
+            bounds: FxHashMap::default(),
+            files: FxHashMap::default(),
+            modules: BTreeMap::new(),
+            lost: 0,
+            why: None,
+        }
+    }
+}
+
+impl<'r> SourceLines<'r> {
+    /// Source lines for an answer about `runtime`, whose modules `namer` knows.
+    pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer) -> SourceLines<'r> {
+        let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok();
+        SourceLines { runtime, namer, debug_info, known: Mutex::default() }
+    }
+
+    /// The line of the instruction at, or around, `address`, which is code of `method`; `None` if no PDB tells it.
+    pub(crate) fn at(&self, method: &MethodName, address: Addr) -> Option<SourceLine> {
+        let (home, row) = (method.home?, method.token? & RID);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = known.lines.get(&address) {
+            return line.clone();
+        }
+        let line = if known.reads == 0 { None } else { self.find(&mut known, home, row, address) };
+        known.lines.insert(address, line.clone());
+        line
+    }
+
+    fn find(&self, known: &mut Known, home: Addr, row: u32, address: Addr) -> Option<SourceLine> {
+        let debug_info = self.debug_info.as_ref()?;
+        let modules = self.namer.names()?.modules();
+        let symbols = Arc::clone(known.modules.entry(home).or_insert_with(|| modules.symbols(home)));
+        let pdb = symbols.pdb.as_ref()?;
+        let size = Some(pdb.lines_bytes(row)).filter(|n| *n > 0)?;
+        known.reads = known.reads.saturating_sub(size / POINTS_OF_A_READ);
+        let il = self.il_offset(known, debug_info, address).unwrap_or_else(|e| {
+            known.lost.bump();
+            known.why.get_or_insert(e);
+            None
+        })?;
+        let (document, line) = pdb.line(row, il)?;
+        let file = known.files.entry((home, document)).or_insert_with(|| pdb.document(document).map(Arc::from));
+        Some(SourceLine { file: file.clone()?, line })
+    }
+
+    fn il_offset(&self, known: &mut Known, debug_info: &DebugInfo, address: Addr) -> Result<Option<u32>, StackError> {
+        let mut reads = known.reads;
+        let il = tried(|| CodeBytes::taking(&mut reads, || self.look_up(known, debug_info, address)));
+        known.reads = reads;
+        il
+    }
+
+    fn look_up(&self, known: &mut Known, debug_info: &DebugInfo, address: Addr) -> Result<Option<u32>, StackError> {
+        let Ok(walker) = self.runtime.stack_walker() else { return Ok(None) };
+        let Some(code) = walker.code().find(address)? else { return Ok(None) };
+        let bounds = match known.bounds.get(&code.start) {
+            Some(bounds) => bounds.clone(),
+            None => {
+                let bounds = debug_info.bounds(walker.code().bytes(), &code)?.map(Arc::new);
+                known.bounds.insert(code.start, bounds.clone());
+                bounds
+            }
+        };
+        Ok(bounds.and_then(|b| b.il_offset(offset(&code, address)?)))
+    }
+
+    /// Reads what a line of the code at `address` would be found by, with or without a PDB: for copies of the dump.
+    pub(crate) fn touch(&self, address: Addr) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        // What cannot be read is told by who asks for lines.
+        let _ = self.debug_info.as_ref().map(|d| self.il_offset(&mut known, d, address));
+    }
+
+    /// Notes PDBs that were found but not used, and lines that cannot be told although there is a PDB.
+    pub(crate) fn note(&self, notes: &Collector) {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (home, symbols) in &known.modules {
+            let module = self.namer.names().map(|n| n.module(*home));
+            let name = module.as_ref().and_then(|m| m.name.as_deref()).unwrap_or("a module");
+            if let Some((path, why)) = symbols.refused.first() {
+                notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for source lines of {name}: {why}", path.display()));
+            }
+            if let Some(at) = symbols.absent.filter(|_| symbols.pdb.is_none()) {
+                let what = format!("the debug information within {name} is not in the dump; --modules DIR with its file supplies it");
+                notes.add(NoteKind::Missing, at, what);
+            }
+        }
+        if known.reads == 0 {
+            notes.add(NoteKind::LimitHit, None, "the search for source lines takes too many reads; further ones are left out");
+        } else if let Some(why) = &known.why {
+            let frames = if known.lost == 1 { "a source line".into() } else { format!("{} source lines", known.lost) };
+            notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be told: {why}"));
+        }
+    }
+}
+
+/// Offset of `address` in the code of its method.
+fn offset(code: &Code, address: Addr) -> Option<u32> {
+    u32::try_from(code.offset(address)).ok()
+}

@@ -1,0 +1,195 @@
+//! Debug info: which IL instruction a piece of code stands for. The JIT keeps it beside the code it makes, the AOT compiler in a
+//! section of the image.
+//!
+//! Source: contract `DebugInfo` (`docs/design/datacontracts/DebugInfo.md` of the runtime), `debuginfostore.cpp`, `patchpointinfo.h`;
+//! measured as `docs/internals/stacks.md#source-lines` says.
+
+mod bounds;
+mod native_array;
+
+pub(crate) use bounds::Bounds;
+
+use super::code::{Code, CodeOrigin, ready_to_run_section};
+use super::{CodeBytes, StackError};
+use crate::base::Addr;
+use crate::contract::descriptor::layout;
+use crate::contract::{Contract, ContractError, Descriptor};
+use bounds::{Form, Nibbles};
+
+layout! {
+    struct HeaderLayout : "RealCodeHeader" {
+        debug_info: req "DebugInfo",
+    }
+}
+
+layout! {
+    struct PatchpointLayout : "PatchpointInfo" {
+        locals: req "LocalCount",
+    }
+}
+
+/// The section of a ReadyToRun image with the debug info of its methods (`ReadyToRunSectionType::DebugInfo`).
+const DEBUG_INFO: u32 = 105;
+/// The first major version of ReadyToRun images whose bounds are packed.
+const PACKED_SINCE: u16 = 16;
+/// Most bytes of a method's bounds.
+const MAX_BYTES: u32 = 1 << 18;
+/// Most locals of a method.
+const MAX_LOCALS: u32 = 1 << 16;
+
+/// Flags before the debug info of JIT-ed code: what precedes it.
+const HAS_PATCHPOINT: u8 = 1;
+/// Instead of the size of the bounds: those for an instrumented body and those for the plain one follow each other.
+const TWO_BOUNDS: u32 = u32::MAX;
+/// Instead of the size of the bounds: six sizes follow.
+const SIX_SIZES: u32 = 0;
+
+/// How the runtime stores debug info.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    /// .NET 8 and 9.
+    Nibbles,
+    /// .NET 10: packed bounds.
+    Packed,
+    /// Later ones: a header with the sizes of all parts.
+    Sized,
+}
+
+/// Reads debug info.
+#[derive(Debug)]
+pub(crate) struct DebugInfo {
+    header: HeaderLayout,
+    patchpoint: Option<(PatchpointLayout, u64)>,
+    version: Version,
+}
+
+/// Where the debug info of a method is.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    at: Addr,
+    /// Whether a byte with flags comes first.
+    flags: bool,
+    version: Version,
+}
+
+impl DebugInfo {
+    /// The contract read. Releases before .NET 11 do not advertise it; overlays tell how they store debug info.
+    pub(crate) const CONTRACT: Contract = Contract::optional("DebugInfo", &["1", "2"]);
+
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the runtime stores debug info in a way that is not known, or its descriptor does not say where.
+    pub(crate) fn bind(d: &Descriptor) -> Result<DebugInfo, ContractError> {
+        Self::CONTRACT.permit(d)?;
+        // .NET 11 numbers its contracts anew, from c1.
+        let version = match d.contracts.get(Self::CONTRACT.name).map(|c| c.version.as_str()) {
+            Some("1") => Version::Packed,
+            Some(_) => Version::Sized,
+            None if d.number("DebugInfoVersion")? == 0 => Version::Nibbles,
+            None => Version::Packed,
+        };
+        let patchpoint = PatchpointLayout::bind(d).ok().zip(d.size_of("PatchpointInfo").ok());
+        Ok(DebugInfo { header: HeaderLayout::bind(d)?, patchpoint, version })
+    }
+
+    /// The bounds of the method that `code` belongs to; `None` if it has no debug info.
+    ///
+    /// # Errors
+    /// [`StackError`] if they are not in the dump, or are wrong.
+    pub(crate) fn bounds(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Bounds>, StackError> {
+        let Some(place) = self.place(bytes, code)? else { return Ok(None) };
+        let Some((at, len)) = self.extent(bytes, place)? else { return Ok(None) };
+        if len > MAX_BYTES {
+            return Err(StackError::invalid(place.at, "debug info has a wrong size"));
+        }
+        let form = match place.version {
+            Version::Nibbles => Form::Nibbles,
+            Version::Packed => Form::Packed { source: 2 },
+            Version::Sized => Form::Packed { source: 3 },
+        };
+        CodeBytes::take(u64::from(len));
+        let bounds = bytes.bytes(at, u64::from(len))?;
+        Bounds::decode(&bounds, form).map(Some).ok_or(StackError::invalid(place.at, "debug info cannot be decoded"))
+    }
+
+    fn place(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Place>, StackError> {
+        match code.origin {
+            CodeOrigin::Jitted { header, .. } => {
+                let at = Addr(bytes.u64(header.plus(self.header.debug_info))?);
+                let flags = self.version != Version::Sized;
+                Ok((!at.is_null()).then_some(Place { at, flags, version: self.version }))
+            }
+            CodeOrigin::ReadyToRun { header, index } => {
+                let version = match (bytes.u16(header.plus(4))? >= PACKED_SINCE, self.version) {
+                    (false, _) => Version::Nibbles,
+                    (true, Version::Nibbles) => {
+                        return Err(StackError::Unsupported { at: header, what: "debug info of a later format" });
+                    }
+                    (true, own) => own,
+                };
+                let Some((rva, _)) = ready_to_run_section(bytes, header, DEBUG_INFO)? else { return Ok(None) };
+                let array = code.base.plus(u64::from(rva));
+                let Some(entry) = native_array::element(bytes, array, index)? else { return Ok(None) };
+                let wrong = StackError::invalid(entry, "debug info cannot be found");
+                let (back, next) = native_array::unsigned(bytes, entry)?.ok_or(wrong.clone())?;
+                // Methods with equal debug info share it: then this is the distance back to it.
+                let at = if back == 0 { next } else { entry.minus(u64::from(back)).ok_or(wrong)? };
+                Ok(Some(Place { at, flags: false, version }))
+            }
+        }
+    }
+
+    /// Where the bounds are, and their size in bytes; `None` if there are none.
+    fn extent(&self, bytes: &CodeBytes, place: Place) -> Result<Option<(Addr, u32)>, StackError> {
+        let wrong = StackError::invalid(place.at, "debug info cannot be decoded");
+        let mut at = place.at;
+        if place.flags {
+            let flags = bytes.u8(at)?;
+            at = at.plus(1);
+            if flags & !HAS_PATCHPOINT != 0 {
+                return Err(StackError::Unsupported { at: place.at, what: "debug info with inlined methods" });
+            }
+            if flags & HAS_PATCHPOINT != 0 {
+                let (layout, size) = self.patchpoint.as_ref().ok_or(wrong.clone())?;
+                let locals = bytes.u32(at.plus(layout.locals))?;
+                if locals > MAX_LOCALS {
+                    return Err(wrong);
+                }
+                at = at.plus(*size).plus(u64::from(locals).saturating_mul(4));
+            }
+        }
+        let mut failed = None;
+        let mut nibbles = Nibbles::new(|offset| bytes.u8(at.plus(offset)).map_err(|e| failed = Some(e)).ok());
+        let mut sizes = || {
+            let first = nibbles.u32()?;
+            let (bounds, skipped) = match (place.version, first) {
+                (Version::Packed, TWO_BOUNDS) => {
+                    let (instrumented, plain) = (nibbles.u32()?, nibbles.u32()?);
+                    nibbles.u32()?;
+                    if plain == 0 { (instrumented, 0) } else { (plain, instrumented) }
+                }
+                (Version::Sized, SIX_SIZES) => {
+                    let (instrumented, vars, plain) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
+                    // Those of what is not read.
+                    (0..3).try_for_each(|_| nibbles.u32().map(drop))?;
+                    if plain == 0 { (instrumented, 0) } else { (plain, instrumented.checked_add(vars)?) }
+                }
+                _ => {
+                    nibbles.u32()?;
+                    (first, 0)
+                }
+            };
+            Some((nibbles.next_byte(), bounds, skipped))
+        };
+        let read = sizes();
+        if let Some(e) = failed {
+            return Err(e.into());
+        }
+        let (header, bounds, skipped) = read.ok_or(wrong)?;
+        Ok((bounds > 0).then(|| (at.plus(header).plus(u64::from(skipped)), bounds)))
+    }
+}
+
+#[cfg(test)]
+mod tests;
