@@ -1,7 +1,7 @@
 //! Portable PDBs of modules: within the assembly, or files of their own.
 //!
 //! An assembly names its PDB by a GUID and a stamp, in the CodeView entry of its debug directory. Only a PDB with this identity is
-//! used. Source: PE/COFF specification, `docs/design/specs/PE-COFF.md` of the runtime.
+//! used. Source: PE/COFF specification, `PE-COFF.md` of the runtime.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};

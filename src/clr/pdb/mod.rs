@@ -1,6 +1,6 @@
 //! Portable PDBs: which line of which source file an IL instruction comes from.
 //!
-//! Source: the portable PDB specification of the runtime (`docs/design/specs/PortablePdb-Metadata.md`). The format is metadata with
+//! Source: the portable PDB specification of the runtime (`PortablePdb-Metadata.md`). The format is metadata with
 //! tables of its own; only Document and MethodDebugInformation are read, which refer to no table of the assembly. The input is
 //! untrusted: invalid bytes yield `None`, never a panic.
 

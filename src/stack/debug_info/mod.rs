@@ -1,7 +1,7 @@
 //! Debug info: which IL instruction a piece of code stands for. The JIT keeps it beside the code it makes, the AOT compiler in a
 //! section of the image.
 //!
-//! Source: contract `DebugInfo` (`docs/design/datacontracts/DebugInfo.md` of the runtime), `debuginfostore.cpp`, `patchpointinfo.h`;
+//! Source: contract `DebugInfo`, `debuginfostore.cpp`, `patchpointinfo.h`;
 //! measured as `docs/internals/stacks.md#source-lines` says.
 
 mod bounds;
