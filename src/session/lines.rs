@@ -19,8 +19,9 @@ const RID: u32 = 0x00ff_ffff;
 /// Reads that the lines of one answer may take: some hundred for each method. Lists and tables of a forged dump, and the PDB in it,
 /// may lead anywhere.
 const READS: u64 = 1 << 22;
-/// Bytes of sequence points that count as a read.
+/// Bytes of sequence points, and entries of debug info, that count as a read.
 const POINTS_OF_A_READ: u64 = 8;
+const ENTRIES_OF_A_READ: u64 = 8;
 
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +124,9 @@ impl<'r> SourceLines<'r> {
                 bounds
             }
         };
-        Ok(bounds.and_then(|b| b.il_offset(offset(&code, address)?)))
+        let Some(bounds) = bounds else { return Ok(None) };
+        CodeBytes::take(bounds.count() / ENTRIES_OF_A_READ);
+        Ok(offset(&code, address).and_then(|offset| bounds.il_offset(offset)))
     }
 
     /// Reads what a line of the code at `address` would be found by, with or without a PDB: for copies of the dump.

@@ -1,7 +1,7 @@
 //! Portable PDBs of modules: within the assembly, or files of their own.
 //!
 //! An assembly names its PDB by a GUID and a stamp, in the CodeView entry of its debug directory. Only a PDB with this identity is
-//! used. Source: PE/COFF specification, `PE-COFF.md` of the runtime.
+//! used. Source: the runtime's specification of PE/COFF.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -95,7 +95,8 @@ impl Assembly {
         let size = u64::from(u32::from_le_bytes(*size));
         (size <= len64(stream.len()).saturating_mul(MAX_RATIO) && afford(size)).then_some(())?;
         let mut bytes = Vec::new();
-        DeflateDecoder::new(stream).take(size).read_to_end(&mut bytes).ok()?;
+        // One byte more would show a wrong size.
+        DeflateDecoder::new(stream).take(size.checked_add(1)?).read_to_end(&mut bytes).ok()?;
         (len64(bytes.len()) == size).then_some(())?;
         let pdb = Pdb::open(Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len: size }).ok()?;
         self.named().is_none_or(|named| named.id == pdb.id()).then_some(pdb)

@@ -1,8 +1,8 @@
 //! Portable PDBs: which line of which source file an IL instruction comes from.
 //!
-//! Source: the portable PDB specification of the runtime (`PortablePdb-Metadata.md`). The format is metadata with
-//! tables of its own; only Document and MethodDebugInformation are read, which refer to no table of the assembly. The input is
-//! untrusted: invalid bytes yield `None`, never a panic.
+//! Source: the runtime's specification of portable PDBs. The format is metadata with tables of its own; only Document and
+//! MethodDebugInformation are read, which refer to no table of the assembly. The input is untrusted: invalid bytes yield `None`,
+//! never a panic.
 
 mod points;
 #[cfg(test)]

@@ -133,7 +133,8 @@ impl CodeMap {
         }
         let found = self.look_up(ip).map(|code| code.map(Arc::new));
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() < MOST_KNOWN {
+        // An error for want of reads is none of the dump.
+        if known.len() < MOST_KNOWN && !CodeBytes::exhausted() {
             known.insert(ip, found.clone());
         }
         found

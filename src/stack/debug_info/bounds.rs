@@ -1,5 +1,7 @@
 //! Bounds: which native offset of a method begins which IL offset.
 
+use crate::base::len64;
+
 /// Entries that name no IL offset.
 const NO_MAPPING: u32 = u32::MAX;
 const PROLOG: u32 = u32::MAX - 1;
@@ -106,6 +108,11 @@ impl Bounds {
             }
         }
         Some(Bounds { list })
+    }
+
+    /// Number of entries.
+    pub(crate) fn count(&self) -> u64 {
+        len64(self.list.len())
     }
 
     /// The IL offset of the code at `offset`, as the runtime finds it for its own stack traces: that of the last boundary at or

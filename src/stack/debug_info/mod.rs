@@ -1,8 +1,7 @@
 //! Debug info: which IL instruction a piece of code stands for. The JIT keeps it beside the code it makes, the AOT compiler in a
 //! section of the image.
 //!
-//! Source: contract `DebugInfo`, `debuginfostore.cpp`, `patchpointinfo.h`;
-//! measured as `docs/internals/stacks.md#source-lines` says.
+//! Source: contract `DebugInfo`, `debuginfostore.cpp`, `patchpointinfo.h`; measured as `docs/internals/stacks.md#source-lines` says.
 
 mod bounds;
 mod native_array;
@@ -148,7 +147,7 @@ impl DebugInfo {
             let flags = bytes.u8(at)?;
             at = at.plus(1);
             if flags & !HAS_PATCHPOINT != 0 {
-                return Err(StackError::Unsupported { at: place.at, what: "debug info with inlined methods" });
+                return Err(StackError::Unsupported { at: place.at, what: "debug info with a record of inlined methods" });
             }
             if flags & HAS_PATCHPOINT != 0 {
                 let (layout, size) = self.patchpoint.as_ref().ok_or(wrong.clone())?;
