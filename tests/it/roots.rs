@@ -100,7 +100,7 @@ fn roots_are_those_of_clrmd() {
         if !theirs["roots"].is_array() {
             continue;
         }
-        let (_, answer) = ask(&dump.path, &["roots"]);
+        let (_, answer) = ask(&dump.path, &["roots", "--stacks", "conservative"]);
         let ours = rows(&answer["data"]["roots"]);
         let pair = |r: &Value| (text(r, "address").to_string(), text(r, "object").to_string());
         let of =

@@ -123,7 +123,8 @@ impl Reader<'_> {
                 }
                 Frame::Managed(_) => {}
                 Frame::Runtime(f) => {
-                    for range in &f.roots.words {
+                    let words: &[AddrRange] = if self.wants(RootKind::Stack) { &f.roots.words } else { &[] };
+                    for range in words {
                         self.words = self.words.saturating_add(self.scans.words((thread, *range), self.index, roots));
                     }
                     if f.roots.slots.is_empty() {
