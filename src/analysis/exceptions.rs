@@ -2,9 +2,8 @@
 
 use std::collections::HashSet;
 
-use rustc_hash::FxHashMap;
-
 use super::walk::objects_of;
+use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Budget, Collector, Count, Limits, NoteKind, len64};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
 use crate::clr::methods::{MethodName, Methods};
@@ -141,7 +140,7 @@ impl<'r> ExceptionReader<'r> {
 
     fn frames(&self, stack: &[StackFrame]) -> Vec<FrameModel> {
         // Runaway recursion repeats its methods: name each once.
-        let mut names: FxHashMap<Addr, Option<MethodName>> = FxHashMap::default();
+        let mut names: Map<Addr, Option<MethodName>> = Map::default();
         let frame = |f: &StackFrame| {
             let name = names
                 .entry(f.method)
@@ -187,7 +186,7 @@ impl<'r> ExceptionReader<'r> {
     /// list.
     fn report(&self, objects: impl Iterator<Item = (Addr, Addr)>, threads: &[Thread], stat: bool) -> ExceptionsReport {
         let roles = roles(threads);
-        let mut groups: FxHashMap<(Option<String>, Option<String>), ExceptionGroup> = FxHashMap::default();
+        let mut groups: Map<(Option<String>, Option<String>), ExceptionGroup> = Map::default();
         let mut list = Vec::new();
         let mut total = 0u64;
         let mut seen = HashSet::new();
@@ -260,8 +259,8 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
 }
 
 /// The thread of each exception, and its relation to it.
-fn roles(threads: &[Thread]) -> FxHashMap<Addr, (Option<u32>, &'static str)> {
-    let mut out = FxHashMap::default();
+fn roles(threads: &[Thread]) -> Map<Addr, (Option<u32>, &'static str)> {
+    let mut out = Map::default();
     // Weakest first: an exception in flight is also the last one thrown.
     for t in threads {
         out.extend(t.last_thrown.map(|a| (a, (t.id, "last-thrown"))));

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use super::roots::ObjectTypes;
+use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Collector, Count, NoteKind, cut, total};
 use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
@@ -60,8 +59,8 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     }
     let namer = runtime.namer();
     let mut objects = ObjectTypes::new(gc, &namer);
-    let mut by_type: FxHashMap<Option<Addr>, States> = FxHashMap::default();
-    let mut known: FxHashMap<Option<Addr>, bool> = FxHashMap::default();
+    let mut by_type: Map<Option<Addr>, States> = Map::default();
+    let mut known: Map<Option<Addr>, bool> = Map::default();
     let mut all = States::default();
     let (mut heaps, mut list) = (Vec::new(), Vec::new());
     for queue in notes.take(gc.finalizer_queues()) {

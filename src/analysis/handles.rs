@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
+use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, len64, total};
 use crate::clr::header::Headers;
 use crate::clr::wrappers::Wrappers;
@@ -41,7 +40,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     heap.iter().for_each(|heap| notes.take(heap.begin().finish(())));
     let namer = runtime.namer();
     // A process may have millions of handles, but only thousands of types.
-    let mut names: FxHashMap<Addr, Option<String>> = FxHashMap::default();
+    let mut names: Map<Addr, Option<String>> = Map::default();
     let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
     let list = !query.stat && query.by.is_none();
     // What reference counts are read with is missed only where there are any.

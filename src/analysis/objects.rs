@@ -4,9 +4,8 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::select::{Picker, Selection};
+use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, IndexVec, Name, index_type};
 use crate::gc::{Object, ObjectType, TypeIndex};
 use crate::model::{Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel, Sum};
@@ -157,7 +156,7 @@ impl ObjectBatch<'_> {
     /// # Errors
     /// Errors of `row`.
     pub fn each(self, row: &mut dyn FnMut(&ObjectBrief) -> io::Result<()>) -> io::Result<()> {
-        let mut fields = FieldNames { namer: self.namer, word: self.heap.memory().ptr_bytes(), known: FxHashMap::default() };
+        let mut fields = FieldNames { namer: self.namer, word: self.heap.memory().ptr_bytes(), known: Map::default() };
         let mut refs = self.refs.then(Vec::new);
         for met in &self.objects {
             let Some((kind, name)) = self.types.get(met.ty) else { continue };
@@ -189,7 +188,7 @@ struct FieldNames<'h> {
     namer: &'h Namer,
     word: u64,
     /// By type and offset; for arrays, the text after the index, by offset in the element.
-    known: FxHashMap<(BatchType, u64), Option<Name>>,
+    known: Map<(BatchType, u64), Option<Name>>,
 }
 
 impl FieldNames<'_> {

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
+use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{PathModel, PathNode, PathStep, PathsReport, RootModel, Stacks, Sum};
@@ -176,7 +177,7 @@ impl Paths<'_> {
         }
         let sum = |ids: &[ObjectId]| Sum::of(ids.iter().filter_map(|id| sums.get(id)).copied());
         // Roots first, by their labels.
-        let mut by_label: FxHashMap<String, Vec<ObjectId>> = FxHashMap::default();
+        let mut by_label: Map<String, Vec<ObjectId>> = Map::default();
         for top in tops {
             let label = self.roots(top, 1).first().map(|r| r.label.clone());
             by_label.entry(label.unwrap_or_else(|| "?".into())).or_default().push(top);

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
+use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Count, cut, len64};
 use crate::gc::Gc;
 use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootType, RootsReport};
@@ -27,12 +26,12 @@ pub struct RootsQuery {
 pub(super) struct ObjectTypes<'n> {
     gc: &'n Gc,
     namer: &'n Namer,
-    names: FxHashMap<Addr, String>,
+    names: Map<Addr, String>,
 }
 
 impl<'n> ObjectTypes<'n> {
     pub(super) fn new(gc: &'n Gc, namer: &'n Namer) -> ObjectTypes<'n> {
-        ObjectTypes { gc, namer, names: FxHashMap::default() }
+        ObjectTypes { gc, namer, names: Map::default() }
     }
 
     pub(super) fn method_table(&self, object: Addr) -> Option<Addr> {
@@ -53,7 +52,7 @@ impl<'n> ObjectTypes<'n> {
 #[derive(Default)]
 struct Tally {
     count: u64,
-    objects: FxHashSet<Addr>,
+    objects: Set<Addr>,
 }
 
 impl Tally {
@@ -81,7 +80,7 @@ pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Err
 fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsReport {
     let options = &query.options;
     let mut objects = ObjectTypes::new(gc, namer);
-    let mut known: FxHashMap<Option<Addr>, bool> = FxHashMap::default();
+    let mut known: Map<Option<Addr>, bool> = Map::default();
     let mut picked: Vec<(&Root, Option<Addr>)> = Vec::new();
     let mut kinds: BTreeMap<usize, Tally> = BTreeMap::new();
     for root in &roots.roots {
@@ -108,7 +107,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
         dependents: None,
     };
     if query.stat {
-        let mut types: FxHashMap<Option<Addr>, Tally> = FxHashMap::default();
+        let mut types: Map<Option<Addr>, Tally> = Map::default();
         for (root, mt) in &picked {
             types.entry(*mt).or_default().add(root.object);
         }

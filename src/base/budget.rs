@@ -1,10 +1,11 @@
-//! What the searches of one opening may cost.
+//! What the searches of one opening, and what is read of types, may cost.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Collector, NoteKind};
 
-/// Bounds on all searches of one opening together, so that many short searches cost no more than a long one.
+/// Bounds on all searches of one opening together, so that many short searches cost no more than a long one; and on all types or
+/// modules of an answer.
 ///
 /// They follow the size of the dump. The fixed part alone is fifty times what opening any dump of the corpus takes, so only a
 /// forged one meets them. A search that does ends with what it has, and the opening has a note.
@@ -46,18 +47,35 @@ impl Part {
 const STEPS: u64 = 1 << 22;
 const BYTES: u64 = 1 << 30;
 const MEMORY: u64 = 64 << 20;
+/// The same for what is kept of the types, or of the modules, of an answer.
+const MEMORY_OF_TYPES: u64 = 32 << 20;
 /// Memory without which no dump can be opened.
 const FIXED_MEMORY: u64 = 4 << 20;
 
 impl Budget {
     /// The budget for a dump of `captured` bytes. Memory is bounded by `max_memory` as well, but for the fixed part.
     pub fn new(captured: u64, max_memory: Option<u64>) -> Budget {
-        let memory = MEMORY.saturating_add(captured).min(max_memory.map_or(u64::MAX, |most| most.max(FIXED_MEMORY)));
+        Budget::with(MEMORY, captured, max_memory)
+    }
+
+    /// The budget of names, fields and modules, for a dump of `captured` bytes.
+    pub fn of_types(captured: u64, max_memory: Option<u64>) -> Budget {
+        Budget::with(MEMORY_OF_TYPES, captured, max_memory)
+    }
+
+    fn with(memory: u64, captured: u64, max_memory: Option<u64>) -> Budget {
+        let memory = memory.saturating_add(captured).min(max_memory.map_or(u64::MAX, |most| most.max(FIXED_MEMORY)));
         Budget {
             steps: Part::new(STEPS.saturating_add(captured / 32)),
             bytes: Part::new(BYTES.saturating_add(captured.saturating_mul(4))),
             memory: Part::new(memory),
         }
+    }
+
+    /// The same budget, with nothing spent.
+    pub fn renewed(&self) -> Budget {
+        let again = |part: &Part| Part::new(part.total);
+        Budget { steps: again(&self.steps), bytes: again(&self.bytes), memory: again(&self.memory) }
     }
 
     /// Takes `n` steps: entries of tables and lists that are looked at one by one. Returns whether they were left; once they

@@ -7,6 +7,7 @@ mod change;
 mod count;
 mod flags;
 mod glob;
+pub(crate) mod hash;
 pub(crate) mod index;
 mod limits;
 pub(crate) mod missed;

@@ -4,13 +4,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::fields::Fields;
 use super::objects::Objects;
 use super::strings::Strings;
 use super::type_names::TypeNames;
 use crate::base::Addr;
+use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -104,9 +103,9 @@ pub struct Exceptions {
     objects: Objects,
     strings: Option<Strings>,
     base: Option<Addr>,
-    derived: Mutex<FxHashMap<Addr, Kept<bool>>>,
+    derived: Mutex<Map<Addr, Kept<bool>>>,
     /// Offset of `_innerExceptions` by method table.
-    inners: Mutex<FxHashMap<Addr, Kept<Option<u64>>>>,
+    inners: Mutex<Map<Addr, Kept<Option<u64>>>>,
 }
 
 impl Exceptions {

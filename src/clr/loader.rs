@@ -7,9 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
-use crate::base::{Addr, Limits};
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Budget, Limits};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
@@ -128,15 +127,6 @@ pub struct Loader {
     cycles: Mutex<BTreeMap<Addr, &'static str>>,
 }
 
-/// The generic instances, arrays and pointers in a module's table.
-#[derive(Clone, Debug, Default)]
-pub struct Instances {
-    /// Type handles: method tables, or type descriptors with bit 1 set.
-    pub handles: Vec<Addr>,
-    /// Count stored in the table.
-    pub count: u32,
-}
-
 impl Loader {
     /// The contract read.
     pub const CONTRACT: Contract = Contract::needed("Loader", &["1"]);
@@ -186,7 +176,7 @@ impl Loader {
         let list = self.pointer(a.domain)?.plus(a.list);
         let mut left = usize::try_from(self.memory.u32(list.plus(a.layout.count)).ok()?).ok()?.min(self.most_modules);
         let mut block = list.plus(a.layout.first);
-        let (mut out, mut seen, mut blocks) = (Vec::new(), FxHashSet::default(), FxHashSet::default());
+        let (mut out, mut seen, mut blocks) = (Vec::new(), Set::default(), Set::default());
         loop {
             if !blocks.insert(block) || blocks.len() > MAX_BLOCKS {
                 self.cycle(block, "the assembly list");
@@ -250,16 +240,29 @@ impl Loader {
         self.map.as_ref().and_then(|l| read(l.flags)).filter(|f| *f < 8).unwrap_or(3)
     }
 
-    /// Every loaded type defined by the module: row of TypeDef and method table. Generic types are open.
-    pub fn type_defs(&self, module: Addr) -> Vec<(u32, Addr)> {
-        self.all_type_defs(module).unwrap_or_default()
+    /// Bounds what the tables of all modules together cost: many may lead to the same one. Each entry of a genuine one takes eight
+    /// bytes of the dump.
+    fn budget(&self) -> Budget {
+        Budget::new(self.memory.dump_bytes().saturating_mul(4), None)
     }
 
-    fn all_type_defs(&self, module: Addr) -> Option<Vec<(u32, Addr)>> {
+    /// Method tables of every loaded type defined by `modules`. Generic types are open.
+    pub fn type_defs(&self, modules: &[Addr]) -> Vec<Addr> {
+        let (budget, mut out) = (self.budget(), Vec::new());
+        for module in modules {
+            self.type_defs_of(*module, &budget, &mut out);
+        }
+        if budget.met() {
+            self.cycle(Addr::NULL, "the table of all loaded types");
+        }
+        out
+    }
+
+    fn type_defs_of(&self, module: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<()> {
         let l = self.map.as_ref()?;
         let mut map = module.plus(self.module.as_ref()?.type_defs?);
         let flags = self.flags(map);
-        let (mut out, mut before, mut seen) = (Vec::new(), 0u64, FxHashSet::default());
+        let (mut before, mut seen) = (0u64, Set::default());
         for _ in 0..MAX_MAPS {
             let count = u64::from(self.memory.u32(map.plus(l.count)).ok()?);
             if !seen.insert(map) || before.saturating_add(count) > MAX_ROWS {
@@ -267,18 +270,15 @@ impl Loader {
             }
             if let Some(table) = self.pointer(map.plus(l.table)) {
                 let word = self.memory.ptr_bytes();
-                // Reading absent pages of a long table row by row is slow: stop at the end of the captured part.
-                let entries = (0..count).map(|i| (i, self.memory.word(table.element(i, word))));
-                for (i, entry) in entries.filter_map(|(i, e)| Some((i, e.ok()? & !flags))).filter(|e| e.1 != 0) {
-                    out.push((u32::try_from(before.saturating_add(i)).ok()?, Addr(entry)));
-                }
+                let rows = (0..count).take_while(|_| budget.steps(1));
+                let entries = rows.filter_map(|i| Some(self.memory.word(table.element(i, word)).ok()? & !flags));
+                out.extend(entries.filter(|entry| *entry != 0).map(Addr));
             }
             before = before.saturating_add(count);
-            let Some(next) = self.pointer(map.plus(l.next)) else { return Some(out) };
-            map = next;
+            map = self.pointer(map.plus(l.next))?;
         }
         self.cycle(map, A_MAP);
-        Some(out)
+        None
     }
 
     /// The managed `LoaderAllocator` of a collectible module, kept alive by every object of its types.
@@ -288,28 +288,36 @@ impl Loader {
         self.pointer(handle)
     }
 
-    /// The instances in the module's table. A generic instance is in the table of one of the modules of its type and arguments.
-    pub fn instances(&self, module: Addr) -> Instances {
-        self.all_instances(module).unwrap_or_default()
+    /// The generic instances, arrays and pointers in the tables of `modules`, as type handles: method tables, or type descriptors with
+    /// bit 1 set. Each is in the table of one of the modules of its type and arguments.
+    pub fn instances(&self, modules: &[Addr]) -> Vec<Addr> {
+        let (budget, mut out) = (self.budget(), Vec::new());
+        for module in modules {
+            self.instances_of(*module, &budget, &mut out);
+        }
+        if budget.met() {
+            self.cycle(Addr::NULL, "the table of all generic instances");
+        }
+        out
     }
 
-    fn all_instances(&self, module: Addr) -> Option<Instances> {
+    fn instances_of(&self, module: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<()> {
         let l = self.hash.as_ref()?;
         let word = self.memory.ptr_bytes();
         let table = self.pointer(module.plus(self.module.as_ref()?.instances?))?;
-        let mut out = Instances { handles: Vec::new(), count: self.memory.u32(table.plus(l.count)).ok()? };
-        let most = usize::try_from(out.count).ok()?.min(MAX_ENTRIES);
-        let (mut seen, mut chain) = (FxHashMap::default(), 0u64);
+        let count = self.memory.u32(table.plus(l.count)).ok()?;
+        let most = out.len().saturating_add(usize::try_from(count).ok()?.min(MAX_ENTRIES));
+        let (mut seen, mut chain) = (Map::default(), 0u64);
         let mut array = self.pointer(table.plus(l.buckets));
         for _ in 0..MAX_ARRAYS {
             let Some(buckets) = array else { break };
             let length = self.memory.word(buckets).ok()?;
             // There is at least one bucket per two entries; an invalid length must not cause a long loop.
             let length = length.min(u64::try_from(MAX_ENTRIES).ok()?);
-            for i in 0..length {
+            for i in (0..length).take_while(|_| budget.steps(1)) {
                 let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else { break };
                 chain = chain.saturating_add(1);
-                while !entry.is_null() && entry.0 & END == 0 && out.handles.len() < most {
+                while !entry.is_null() && entry.0 & END == 0 && out.len() < most && budget.steps(1) {
                     // While the table grows, a chain may continue in an older one: not a cycle.
                     if let Some(before) = seen.insert(entry, chain) {
                         if before == chain {
@@ -318,7 +326,7 @@ impl Loader {
                         break;
                     }
                     let Ok(value) = self.memory.word(entry.plus(l.value)) else { break };
-                    out.handles.push(Addr(value & !ENTRY_FLAG));
+                    out.push(Addr(value & !ENTRY_FLAG));
                     let Ok(next) = self.memory.ptr(entry.plus(l.next)) else { break };
                     entry = next;
                 }
@@ -328,6 +336,6 @@ impl Loader {
         if let Some(more) = array {
             self.cycle(more, "the instance table of a module");
         }
-        Some(out)
+        Some(())
     }
 }

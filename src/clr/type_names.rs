@@ -5,13 +5,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
 use super::render::{Layouts, Renderer, is_type_desc};
+use crate::base::hash::Map;
 use crate::base::missed::Kept;
-use crate::base::{Addr, Limits, Os};
+use crate::base::{Addr, Budget, Collector, Limits, Os, len64};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::{FileSearch, Memory};
 
@@ -39,6 +38,19 @@ pub struct TypeName {
     pub quality: NameQuality,
 }
 
+impl TypeName {
+    /// That of a type which is not read.
+    fn unknown(mt: Addr) -> TypeName {
+        TypeName { name: format!("<unknown {mt}>"), module: None, token: None, quality: NameQuality::Unknown }
+    }
+
+    /// The memory that it takes, in bytes: here, in the answer, and printed.
+    fn bytes(&self) -> u64 {
+        let text = self.name.len().saturating_add(self.module.as_ref().map_or(0, String::len));
+        len64(text.saturating_mul(3).saturating_add(size_of::<TypeName>()))
+    }
+}
+
 /// Names types and caches the names. Shared between threads.
 #[derive(Debug)]
 pub struct TypeNames {
@@ -47,7 +59,9 @@ pub struct TypeNames {
     layouts: Layouts,
     memory: Arc<Memory>,
     longest: usize,
-    cache: Mutex<FxHashMap<Addr, Kept<Arc<TypeName>>>>,
+    /// What the names, and the fields of types, may take: types may share all bytes that lead to them.
+    budget: Budget,
+    cache: Mutex<Map<Addr, Kept<Arc<TypeName>>>>,
 }
 
 impl TypeNames {
@@ -69,6 +83,7 @@ impl TypeNames {
             layouts: Layouts::bind(descriptor),
             memory: Arc::clone(memory),
             longest: usize::try_from(limits.string_bytes).unwrap_or(usize::MAX),
+            budget: Budget::of_types(memory.dump_bytes(), limits.max_memory),
             cache: Mutex::default(),
         })
     }
@@ -82,6 +97,7 @@ impl TypeNames {
             layouts: self.layouts.clone(),
             memory: Arc::clone(&self.memory),
             longest: self.longest,
+            budget: self.budget.renewed(),
             cache: Mutex::default(),
         }
     }
@@ -92,7 +108,13 @@ impl TypeNames {
         if let Some(name) = known {
             return name;
         }
+        if self.spent() {
+            return Arc::new(TypeName::unknown(mt));
+        }
         let name = Kept::of(|| Arc::new(self.renderer().type_name(mt)));
+        if !self.afford(name.get().bytes()) {
+            return Arc::new(TypeName::unknown(mt));
+        }
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(cache.entry(mt).or_insert(name).get())
     }
@@ -109,6 +131,27 @@ impl TypeNames {
     /// none.
     pub fn method_table_of(handle: Addr) -> Option<Addr> {
         (!is_type_desc(handle)).then_some(handle)
+    }
+
+    /// Takes `bytes` of memory for what is kept of types. Returns whether they were left.
+    pub(super) fn afford(&self, bytes: u64) -> bool {
+        self.budget.memory(bytes)
+    }
+
+    /// Takes `n` steps of looking at fields. Returns whether they were left.
+    pub(super) fn afford_steps(&self, n: u64) -> bool {
+        self.budget.steps(n)
+    }
+
+    /// Whether something was refused: then nothing more is read.
+    pub(super) fn spent(&self) -> bool {
+        self.budget.met()
+    }
+
+    /// Adds notes about names and fields, or modules, that would have taken too much.
+    pub fn note(&self, notes: &Collector) {
+        self.budget.note("reading types", notes);
+        self.modules.note(notes);
     }
 
     fn renderer(&self) -> Renderer<'_> {

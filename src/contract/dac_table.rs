@@ -4,9 +4,8 @@
 //! (`dacvars.h`). One of them points to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
 //! Source: `docs/internals/descriptors.md#g_dactable`.
 
-use rustc_hash::FxHashSet;
-
 use super::overlay::Overlay;
+use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, ranges};
 use crate::memory::{Image, Memory, ReadError};
 
@@ -130,7 +129,7 @@ pub fn vars_by_content(memory: &Memory, layout: &VarsLayout, image: &Image) -> O
 pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64) -> Option<DacTable> {
     let number = |bytes: &[u8]| memory.shape().number(bytes);
     // Many words may point to the structure: one scan finds the entries of all of them.
-    let variables: FxHashSet<u64> = words(memory, image).filter(|(_, bytes)| number(bytes) == vars.0).map(|(a, _)| a.0).collect();
+    let variables: Set<u64> = words(memory, image).filter(|(_, bytes)| number(bytes) == vars.0).map(|(a, _)| a.0).collect();
     if variables.is_empty() {
         return None;
     }

@@ -2,9 +2,8 @@
 //!
 //! Source: `docs/internals/descriptors.md#header`; measured on runtimes 9.0.5 to 10.0.14.
 
-use rustc_hash::FxHashMap;
-
 use super::json::{self, JsonError, RawDescriptor};
+use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Collector, Endian, Limits, NoteKind, PtrSize};
 use crate::memory::{Memory, ReadError};
 
@@ -149,7 +148,7 @@ pub struct Part {
 pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, notes: &Collector) -> Result<Vec<Part>, HeaderError> {
     let header = Header::read(memory, root, limits)?;
     let raw = header.parse(memory)?;
-    let mut tree = Tree { memory, limits, notes, parts: vec![Part { name: None, header, raw }], met: FxHashMap::default() };
+    let mut tree = Tree { memory, limits, notes, parts: vec![Part { name: None, header, raw }], met: Map::default() };
     tree.met.insert(root, None);
     tree.children(0, 1);
     Ok(tree.parts)
@@ -165,7 +164,7 @@ struct Tree<'a> {
     notes: &'a Collector,
     parts: Vec<Part>,
     /// All descriptors by address, with the reason why one cannot be read.
-    met: FxHashMap<Addr, Option<String>>,
+    met: Map<Addr, Option<String>>,
 }
 
 impl Tree<'_> {

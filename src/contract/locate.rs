@@ -1,9 +1,8 @@
 //! Locates candidate runtimes in the process.
 
-use rustc_hash::FxHashSet;
-
 use super::dac_table::DacTable;
 use super::header::{self, Header};
+use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64, ranges};
 use crate::dump::{DumpFile, Module};
 use crate::memory::{FileSearch, Filled, Image, Memory, fill_module};
@@ -65,7 +64,7 @@ fn foreign(module: &Module) -> Option<&'static str> {
 pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &Limits, notes: &Collector) -> (Vec<Site>, Seen) {
     let mut seen = Seen::default();
     let mut sites = Vec::new();
-    let mut bases = FxHashSet::default();
+    let mut bases = Set::default();
     let listed = dump.modules.iter().filter(|m| bases.insert((m.base, is_runtime_name(m))));
     let (named, others): (Vec<&Module>, Vec<&Module>) = listed.partition(|m| is_runtime_name(m));
     for module in named {

@@ -1,9 +1,8 @@
 //! Derives the modules of an ELF core from its file mappings.
 
-use rustc_hash::FxHashMap;
-
 use super::{FileMapping, Module};
 use crate::base::Limits;
+use crate::base::hash::Map;
 
 /// The widest gap within one image, in bytes. PE sections are mapped 64 KiB apart, ELF segments up to 2 MiB (the alignment
 /// of old linkers). Mappings farther apart belong to separate copies, or to a bundle that its host maps piecemeal.
@@ -21,7 +20,7 @@ const PE_FIRST_SECTION: u64 = 64 << 10;
 pub(super) fn modules(files: &[FileMapping], limits: &Limits) -> Vec<Module> {
     let mut modules: Vec<Module> = Vec::new();
     // Path → the module that its next mapping may extend.
-    let mut open: FxHashMap<&str, Open> = FxHashMap::default();
+    let mut open: Map<&str, Open> = Map::default();
     for file in files.iter().filter(|f| !f.range.is_empty() && !is_pseudo(&f.path)) {
         if let Some(last) = open.get_mut(file.path.as_str())
             && last.takes(file)

@@ -8,16 +8,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use minidump::{Endian as FileEndian, MinidumpContext, MinidumpException, MinidumpRawContext, MinidumpStream, MinidumpSystemInfo};
-use rustc_hash::FxHashMap;
-
 use super::elf_notes::signal_name;
 use super::fields::Fields;
 use super::minidump_info::{Strings, modules, process, thread_names};
 use super::minidump_memory::{memory_lists, memory_regions};
 use super::registers::{ARM, ARM64, named};
 use super::{Bytes, Container, Crash, DumpError, DumpFacts, DumpFile, OsThread, Trimmed};
+use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
+use minidump::{Endian as FileEndian, MinidumpContext, MinidumpException, MinidumpRawContext, MinidumpStream, MinidumpSystemInfo};
 
 /// Types of the streams that are read.
 pub(super) mod stream {
@@ -44,7 +43,7 @@ pub(super) struct Reading<'a> {
     pub(super) limits: &'a Limits,
     /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
-    streams: FxHashMap<u32, (u64, u64)>,
+    streams: Map<u32, (u64, u64)>,
 }
 
 impl<'a> Reading<'a> {
@@ -82,7 +81,7 @@ impl<'a> Reading<'a> {
 
     /// Reads the stream directory of `file`.
     pub(super) fn begin(file: Fields<'a>, path: &Path, limits: &'a Limits) -> Result<Reading<'a>, DumpError> {
-        let mut reading = Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), streams: FxHashMap::default() };
+        let mut reading = Reading { file, max_address: u64::MAX, limits, oddities: Vec::new(), streams: Map::default() };
         directory(&mut reading, path)?;
         Ok(reading)
     }

@@ -1,10 +1,9 @@
 //! Minidumps: modules, thread names, process id.
 
-use rustc_hash::FxHashMap;
-
 use super::Module;
 use super::fields::Fields;
 use super::minidump::{Reading, stream};
+use crate::base::hash::Map;
 use crate::base::{Endian, Limits};
 
 /// Total size in bytes of a minidump's strings. A process with a thousand modules has about 100 KB; without a bound on the
@@ -95,9 +94,9 @@ fn build_id(file: Fields<'_>, len: u32, at: u32) -> Option<Vec<u8>> {
 }
 
 /// Thread names by thread id.
-pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> FxHashMap<u32, String> {
+pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> Map<u32, String> {
     const ENTRY: u64 = 12;
-    let mut names = FxHashMap::default();
+    let mut names = Map::default();
     let Some(list) = reading.stream(stream::THREAD_NAMES, "thread name list") else { return names };
     let (start, count) = reading.list(list, ENTRY, "thread name list");
     let cap = u64::try_from(reading.limits.threads).unwrap_or(u64::MAX);

@@ -4,9 +4,8 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::Memory;
+use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange};
 
 /// Bytes per bit. Structures are aligned to pointers, and finer marks for the strings between them would gain little.
@@ -29,9 +28,9 @@ thread_local! {
 pub struct Recorder {
     /// Tells it apart from others.
     id: u64,
-    read: RwLock<FxHashMap<u64, Arc<Bits>>>,
-    scanned: Mutex<FxHashSet<(u64, u64)>>,
-    texts: Mutex<FxHashSet<(u64, u64)>>,
+    read: RwLock<Map<u64, Arc<Bits>>>,
+    scanned: Mutex<Set<(u64, u64)>>,
+    texts: Mutex<Set<(u64, u64)>>,
     /// Most blocks: beyond them, the dump shows the same bytes at many places.
     most: usize,
     overflow: AtomicBool,
@@ -130,7 +129,7 @@ impl Recorder {
     }
 }
 
-fn sorted(set: &Mutex<FxHashSet<(u64, u64)>>) -> Vec<AddrRange> {
+fn sorted(set: &Mutex<Set<(u64, u64)>>) -> Vec<AddrRange> {
     let mut list: Vec<(u64, u64)> = set.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
     list.sort_unstable();
     list.into_iter().map(|(from, to)| AddrRange::new(Addr(from), Addr(to))).collect()

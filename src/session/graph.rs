@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::edges::Edges;
 use super::roots::{Root, RootFlags, RootOptions, Roots};
 use super::{Error, Heap, Namer, TypePattern, note_walks};
+use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, Index, IndexVec, Indices, NoteKind, total};
 use crate::clr::modules::Module;
 use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor};
@@ -73,7 +74,7 @@ struct Extra {
     /// By source.
     edges: FxHashMap<ObjectId, Vec<ObjectId>>,
     /// By method table of a collectible type.
-    allocators: FxHashMap<Addr, ObjectId>,
+    allocators: Map<Addr, ObjectId>,
 }
 
 struct Builder<'g> {

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::{Namer, Runtime};
+use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, Collector, Count, NoteKind};
 use crate::clr::methods::MethodName;
@@ -47,9 +46,9 @@ pub(crate) struct SourceLines<'r> {
 struct Known {
     /// Reads left.
     reads: u64,
-    lines: FxHashMap<Addr, Option<SourceLine>>,
-    bounds: FxHashMap<Addr, Option<Arc<Bounds>>>,
-    files: FxHashMap<(Addr, u32), Option<Arc<str>>>,
+    lines: Map<Addr, Option<SourceLine>>,
+    bounds: Map<Addr, Option<Arc<Bounds>>>,
+    files: Map<(Addr, u32), Option<Arc<str>>>,
     modules: BTreeMap<Addr, Arc<Symbols>>,
     /// Addresses with a line that cannot be told, and why that of the first one.
     lost: u64,
@@ -60,9 +59,9 @@ impl Default for Known {
     fn default() -> Known {
         Known {
             reads: READS,
-            lines: FxHashMap::default(),
-            bounds: FxHashMap::default(),
-            files: FxHashMap::default(),
+            lines: Map::default(),
+            bounds: Map::default(),
+            files: Map::default(),
             modules: BTreeMap::new(),
             lost: 0,
             why: None,

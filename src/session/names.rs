@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::Runtime;
+use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried};
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes};
 use crate::clr::fields::{Fields, Storage, Types};
@@ -19,7 +18,7 @@ use crate::memory::Memory;
 const MAX_DEPTH: u32 = 16;
 
 /// Fields by type and offset.
-type Paths = FxHashMap<(Addr, u64), Kept<Option<Arc<str>>>>;
+type Paths = Map<(Addr, u64), Kept<Option<Arc<str>>>>;
 
 /// Names types and fields for one answer, and records the modules that supplied names.
 ///
@@ -186,6 +185,7 @@ impl Namer {
         for (at, what) in self.types.iter().flat_map(|t| t.loader().cycles()) {
             notes.add(NoteKind::LimitHit, at, format!("{what} has a cycle or exceeds its limit"));
         }
+        self.names.iter().for_each(|names| names.note(notes));
     }
 
     /// Whether most images of the process have their metadata in the dump. If not, the dump is of a kind that lacks it (gcore, kernel,

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
-
 use super::{Runtime, loaded_types};
+use crate::base::hash::Set;
 use crate::base::missed::{missed, tried};
 use crate::base::{Addr, Collector, Count, glob};
 use crate::clr::fields::{Field, Storage, Types};
@@ -66,7 +65,7 @@ impl<'t> StaticsReader<'t> {
     /// The static fields of all loaded types and of `more`, such as types of heap objects.
     pub fn all(&self, more: &[Addr], options: &StaticsQuery) -> StaticsReport {
         let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new() };
-        let mut seen = FxHashSet::default();
+        let mut seen = Set::default();
         let list = loaded_types(self.types());
         for mt in list.iter().chain(more).filter(|mt| seen.insert(**mt)) {
             let wanted = |f: &&Field| match f.storage {

@@ -26,10 +26,8 @@ impl TypePattern {
 /// instances.
 pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
     let tables = types.names().method_tables();
-    let mut out = Vec::new();
-    for module in types.modules() {
-        out.extend(types.loader().type_defs(*module).into_iter().map(|(_, mt)| mt).filter(|mt| tables.is_valid(*mt) == Ok(true)));
-    }
+    let mut out = types.loader().type_defs(types.modules());
+    out.retain(|mt| tables.is_valid(*mt) == Ok(true));
     out.extend(types.instances());
     out
 }

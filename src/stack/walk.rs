@@ -5,13 +5,12 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustc_hash::FxHashMap;
-
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
 use super::frames::{ExplicitFrame, FrameReader, FrameRoots, Left};
 use super::gc_info::{FrameKind, FrameSlot, FrameState, GcInfo, GcInfoError, GenericContextKind, Location, SlotBase};
 use super::{CodeBytes, RegisterNames, Registers, Saved, StackError, unwind};
+use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Arch, Os, PAGE};
 use crate::clr::methods::GenericContext;
 use crate::memory::Image;
@@ -145,7 +144,7 @@ pub(crate) struct StackWalker {
     /// The runtime's own image, for native frames of its helpers.
     runtime: Option<Image>,
     os: Os,
-    gc_infos: RwLock<FxHashMap<Addr, Result<Arc<GcInfo>, StackError>>>,
+    gc_infos: RwLock<Map<Addr, Result<Arc<GcInfo>, StackError>>>,
 }
 
 /// The frame that a handler reports for: the next body of its method with this value in the frame register.

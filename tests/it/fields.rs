@@ -441,7 +441,7 @@ fn corrupt_memory_never_panics() {
         let process = process(sound);
         let runtime = process.runtime().unwrap();
         let (types, descriptor) = (runtime.types().unwrap(), runtime.descriptor());
-        let mut found: Vec<Addr> = types.modules().iter().flat_map(|m| types.loader().type_defs(*m)).map(|(_, mt)| mt).collect();
+        let mut found: Vec<Addr> = types.loader().type_defs(types.modules());
         found.extend(types.instances());
         found.retain(|mt| types.names().method_tables().is_valid(*mt) == Ok(true));
         let mut random = common::random();

@@ -3,9 +3,8 @@
 mod merge;
 mod readable;
 
-use rustc_hash::FxHashMap;
-
 use super::ExceptionReader;
+use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
@@ -139,9 +138,9 @@ struct Reporter<'r> {
     methods: Option<Methods>,
     objects: Option<Objects>,
     heap: Option<Heap>,
-    names: FxHashMap<Addr, Option<Named>>,
+    names: Map<Addr, Option<Named>>,
     /// Names of instances, by method and context.
-    exact: FxHashMap<(Addr, GenericContext), Option<String>>,
+    exact: Map<(Addr, GenericContext), Option<String>>,
     lines: SourceLines<'r>,
     budget: Budget,
 }
@@ -170,8 +169,8 @@ impl<'r> Reporter<'r> {
             methods,
             objects,
             heap,
-            names: FxHashMap::default(),
-            exact: FxHashMap::default(),
+            names: Map::default(),
+            exact: Map::default(),
             lines: SourceLines::new(runtime, namer),
             budget,
         }

@@ -24,8 +24,7 @@ mod vetoes;
 mod vote;
 mod witnesses;
 
-use rustc_hash::FxHashMap;
-
+use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Collector, Name, cut};
 use crate::model::TrackReport;
 use crate::session::{Error, Heap, Namer};
@@ -145,7 +144,7 @@ fn number(old: &mut Side<Old>, new: &mut Side<New>, namers: &(Namer, Namer)) -> 
     };
     let before = tables(&mut old.walker().types().list().iter().filter(|t| !t.is_free).map(|t| t.method_table), &namers.0);
     let after = tables(&mut new.walker().types().list().iter().filter(|t| !t.is_free).map(|t| t.method_table), &namers.1);
-    let of_before: FxHashMap<Addr, &Name> = before.iter().map(|(mt, name)| (*mt, name)).collect();
+    let of_before: Map<Addr, &Name> = before.iter().map(|(mt, name)| (*mt, name)).collect();
     let common = after.iter().filter(|(mt, _)| of_before.contains_key(mt)).count();
     let same = after.iter().filter(|(mt, name)| of_before.get(mt) == Some(&name)).count();
     // A dump without a heap has no types, and says nothing either way.
@@ -157,8 +156,8 @@ fn number(old: &mut Side<Old>, new: &mut Side<New>, namers: &(Namer, Namer)) -> 
     kinds.extend(after.iter().cloned());
     kinds.sort();
     kinds.dedup();
-    let numbers: FxHashMap<&(Addr, Name), u32> = kinds.iter().zip(0u32..).collect();
-    let of = |list: &[(Addr, Name)]| -> FxHashMap<Addr, u32> { list.iter().filter_map(|t| Some((t.0, *numbers.get(t)?))).collect() };
+    let numbers: Map<&(Addr, Name), u32> = kinds.iter().zip(0u32..).collect();
+    let of = |list: &[(Addr, Name)]| -> Map<Addr, u32> { list.iter().filter_map(|t| Some((t.0, *numbers.get(t)?))).collect() };
     let (b, a) = (of(&before), of(&after));
     old.number(&b);
     new.number(&a);

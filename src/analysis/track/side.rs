@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::contents::{contents, in_order};
+use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Collector, Index, IndexVec, Indices};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::gc::{GcDesc, HandleFilter, Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor, Walker};
@@ -240,7 +239,7 @@ impl<I: Index + Send + Sync> Side<I> {
     }
 
     /// Numbers the types as the other dump does.
-    pub(super) fn number(&mut self, numbers: &FxHashMap<Addr, u32>) {
+    pub(super) fn number(&mut self, numbers: &Map<Addr, u32>) {
         let types = self.walker().types().list();
         let of: IndexVec<TypeIndex, u32> = types.iter().map(|t| numbers.get(&t.method_table).copied().unwrap_or(u32::MAX)).collect();
         for ty in types.iter() {

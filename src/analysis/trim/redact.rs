@@ -6,11 +6,12 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::sink::Sink;
 use super::{Addresses, Reads};
 use crate::analysis::walk::{Nothing, objects_of};
+use crate::base::hash::Set;
 use crate::base::ranges::{subtract, union};
 use crate::base::{Addr, AddrRange, Count, Endian, Silent};
 use crate::clr::exceptions::Exceptions;
@@ -128,7 +129,7 @@ struct RedactedHeap {
     /// Size of the header word before an object, without padding.
     header: u64,
     /// Byte arrays with the stack traces of exceptions: addresses, no text.
-    traces: FxHashSet<Addr>,
+    traces: Set<Addr>,
     /// Objects not reached by walks because parts of the heap are not in the dump. Sorted.
     strays: Vec<Addr>,
     walks: FxHashMap<SegmentIndex, WalkModel>,
@@ -139,7 +140,7 @@ impl RedactedHeap {
         let (memory, d) = (runtime.memory(), runtime.descriptor());
         let heap = runtime.heap().ok()?;
         let namer = heap.namer();
-        let mut traces = FxHashSet::default();
+        let mut traces = Set::default();
         if let (Ok(reader), Some(names)) = (Exceptions::bind(memory, d), namer.names()) {
             let exceptions = objects_of(&heap, |mt| reader.is_exception(names, mt));
             traces.extend(exceptions.data.into_iter().filter_map(|(object, _)| reader.trace_bytes(names, object)));
@@ -175,7 +176,7 @@ impl RedactedHeap {
         let mut queue: Vec<Addr> = roots.roots.iter().map(|r| r.object).collect();
         queue.extend(roots.dependents.iter().flat_map(|(a, b)| [*a, *b]));
         let reader = Exceptions::bind(memory, heap.runtime().descriptor()).ok();
-        let mut seen = FxHashSet::default();
+        let mut seen = Set::default();
         while let Some(object) = queue.pop() {
             if seen.len() >= MAX_STRAY {
                 break;

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::{FxHashMap, FxHashSet};
-
 use super::heap_map::{HeapMap, Target, certain};
 use super::sink::{Found, Sink};
+use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange, Count, IndexVec};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::gc::{Cards, GcDesc, Object, SegmentIndex, Sweep, Visitor};
@@ -24,7 +23,7 @@ pub(super) struct Tools<'h> {
     /// End of the sync table, if known.
     pub(super) sync_end: Option<u32>,
     /// Managed thread ids, if all threads are known.
-    pub(super) threads: Option<FxHashSet<u32>>,
+    pub(super) threads: Option<Set<u32>>,
     pub(super) cards: Option<Cards>,
     pub(super) sweep: Option<Sweep>,
     pub(super) ages: IndexVec<SegmentIndex, Age>,
@@ -83,7 +82,7 @@ pub(super) struct Hits {
 /// References into corruption, reported with the corruption.
 #[derive(Debug, Default)]
 pub(super) struct Folded {
-    pub(super) gaps: FxHashMap<Addr, Hits>,
+    pub(super) gaps: Map<Addr, Hits>,
     /// Objects with a wrong size, and the number of references to objects inside them.
     pub(super) sizes: BTreeMap<Addr, u64>,
 }
@@ -142,10 +141,10 @@ pub(super) struct Checker<'h> {
     card_window: Window<'h>,
     mark_window: Window<'h>,
     /// The objects before gaps, by start of the gap.
-    pub(super) before: FxHashMap<Addr, Before>,
+    pub(super) before: Map<Addr, Before>,
     /// Bad references of these objects, by start of the gap: not actual references if the object has the method table of another
     /// type.
-    pub(super) doubtful: FxHashMap<Addr, Vec<Found>>,
+    pub(super) doubtful: BTreeMap<Addr, Vec<Found>>,
     pub(super) folded: Folded,
     pub(super) sink: Sink,
     pub(super) totals: VerifyTotals,
@@ -183,8 +182,8 @@ impl<'h> Checker<'h> {
             header_window: window.clone(),
             card_window: window.clone(),
             mark_window: window,
-            before: FxHashMap::default(),
-            doubtful: FxHashMap::default(),
+            before: Map::default(),
+            doubtful: BTreeMap::new(),
             folded: Folded::default(),
             sink,
             totals: VerifyTotals::default(),

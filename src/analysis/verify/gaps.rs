@@ -3,11 +3,12 @@
 //! A walk advances by object size. It fails to find an object if the object there lost its method table, or if the previous
 //! one has a wrong length. Types, references to the gap and its surroundings tell which.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 use super::check::{Before, Folded, Hits, Tools};
 use super::heap_map::certain;
 use super::sink::{Detail, Found, Sink};
+use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Count};
 use crate::gc::{SegmentIndex, min_object_size};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
@@ -28,8 +29,8 @@ enum Verdict {
 /// Classifies every gap, and reports each object with a wrong size once.
 pub(super) fn judge(
     tools: &Tools<'_>,
-    before: &FxHashMap<Addr, Before>,
-    mut doubtful: FxHashMap<Addr, Vec<Found>>,
+    before: &Map<Addr, Before>,
+    mut doubtful: BTreeMap<Addr, Vec<Found>>,
     folded: &mut Folded,
     sink: &mut Sink,
 ) {

@@ -9,8 +9,9 @@ mod messages;
 mod sink;
 mod structure;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
 
+use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Count, NoteKind, top_or_all, total};
 use crate::clr::header::Headers;
@@ -165,7 +166,7 @@ fn tools<'h>(
         };
         unavailable.add(VerifyCheck::SyncBlocks, why);
     }
-    let ids: FxHashSet<u32> = threads.iter().filter_map(|t| t.id).collect();
+    let ids: Set<u32> = threads.iter().filter_map(|t| t.id).collect();
     let known = (all_threads && headers.is_some() && ids.len() == threads.len() && !ids.is_empty()).then_some(ids);
     if known.is_none() {
         unavailable.add(VerifyCheck::ThinLocks, "the managed threads are not all known");
@@ -185,9 +186,9 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     let walked = tools.map.heap.walk_once(runtime.progress(), || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
     // Each segment is checked by one thread, so there are no duplicates.
-    let (mut before, mut doubtful) = (FxHashMap::default(), FxHashMap::default());
+    let (mut before, mut doubtful) = (Map::default(), BTreeMap::new());
     let mut absent = Absent::default();
-    let mut types = std::collections::BTreeMap::new();
+    let mut types = BTreeMap::new();
     for mut checker in walked.visitors {
         checker.close();
         before.extend(checker.before);

@@ -1,9 +1,8 @@
 //! Index of loaded types: generic instances by arguments.
 
-use rustc_hash::FxHashMap;
-
 use super::Definition;
 use crate::base::Addr;
+use crate::base::hash::Map;
 use crate::clr::loader::Loader;
 use crate::clr::method_table::{Category, Generics};
 use crate::clr::type_names::TypeNames;
@@ -17,9 +16,9 @@ pub(super) struct Index {
     /// Modules, in load order.
     pub(super) modules: Vec<Addr>,
     /// Method tables by definition and arguments.
-    pub(super) instances: FxHashMap<(Definition, Vec<Addr>), Addr>,
+    pub(super) instances: Map<(Definition, Vec<Addr>), Addr>,
     /// Method tables of arrays by element type and rank; rank 0 for one-dimensional, zero-based arrays.
-    pub(super) arrays: FxHashMap<(Addr, u8), Addr>,
+    pub(super) arrays: Map<(Addr, u8), Addr>,
     /// Every generic instance, in hash table order.
     pub(super) all: Vec<Addr>,
 }
@@ -33,13 +32,11 @@ impl Index {
         if let Some(core) = core.filter(|c| !out.modules.contains(c)) {
             out.modules.push(core);
         }
-        for module in out.modules.clone() {
-            for handle in loader.instances(module).handles {
-                if out.all.len() >= MAX_INSTANCES {
-                    return out;
-                }
-                out.add(names, handle);
+        for handle in loader.instances(&out.modules) {
+            if out.all.len() >= MAX_INSTANCES {
+                break;
             }
+            out.add(names, handle);
         }
         out
     }

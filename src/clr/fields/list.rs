@@ -1,7 +1,7 @@
 //! A field of a type, with name and type.
 
 use super::{Definition, Storage};
-use crate::base::Addr;
+use crate::base::{Addr, len64};
 
 /// A field of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +27,11 @@ pub struct Field {
 }
 
 impl Field {
+    /// The memory that it takes, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        len64(self.name.len().saturating_add(self.type_name.len()).saturating_add(size_of::<Field>()))
+    }
+
     /// Whether its value is a reference to an object.
     pub fn is_reference(&self) -> bool {
         super::is_reference(self.element)

@@ -2,13 +2,12 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::index::Index;
 use super::names::SignatureNames;
-use super::{Field, FieldDesc, Fields, Storage};
+use super::{Field, FieldDesc, Fields, OwnFields, Storage};
+use crate::base::hash::Map;
 use crate::base::missed::Kept;
-use crate::base::{Addr, Limits};
+use crate::base::{Addr, Limits, len64};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::{Primitive, TypeSig};
 use crate::clr::method_table::{Category, MethodTableInfo};
@@ -53,9 +52,9 @@ pub(super) struct Context {
     pub(super) arguments: Vec<Addr>,
 }
 
-type Lists = FxHashMap<Addr, Kept<Option<Arc<Vec<Field>>>>>;
+type Lists = Map<Addr, Kept<Option<Arc<Vec<Field>>>>>;
 /// Definitions by module and row of TypeRef.
-type References = FxHashMap<(Addr, u32), Kept<Option<Definition>>>;
+type References = Map<(Addr, u32), Kept<Option<Definition>>>;
 
 /// Types and their fields. Shared between threads.
 #[derive(Debug)]
@@ -195,7 +194,7 @@ impl Types {
     pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.statics, mt, || {
             let info = self.names.method_tables().read(mt).ok()?;
-            let own = self.fields.own(&self.names, &info)?;
+            let own = self.own(&info)?;
             self.complete(&info, &own.statics)
         })
     }
@@ -205,13 +204,25 @@ impl Types {
         if let Some(list) = known {
             return list;
         }
+        if self.names.spent() {
+            return None;
+        }
         let kept = Kept::of(|| read().map(Arc::new));
         let list = kept.get().clone();
+        if !self.names.afford(list.iter().flat_map(|list| list.iter()).map(Field::bytes).fold(64, u64::saturating_add)) {
+            return None;
+        }
         let mut cache = locked(cache);
         if cache.len() < MAX_CACHED {
             cache.insert(mt, kept);
         }
         list
+    }
+
+    /// The fields declared by a type, a step for each.
+    fn own(&self, info: &MethodTableInfo) -> Option<OwnFields> {
+        let own = self.fields.own(&self.names, info)?;
+        self.names.afford_steps(len64(own.instance.len().saturating_add(own.statics.len()))).then_some(own)
     }
 
     fn read_instance_fields(&self, mt: Addr) -> Option<Vec<Field>> {
@@ -232,7 +243,7 @@ impl Types {
         }
         let mut out = Vec::new();
         for info in chain.iter().rev() {
-            let own = self.fields.own(&self.names, info)?;
+            let own = self.own(info)?;
             out.extend(self.complete(info, &own.instance)?);
             if out.len() > MAX_FIELDS {
                 return None;
@@ -380,7 +391,13 @@ impl Types {
         if let Some(found) = known {
             return found;
         }
+        if self.names.spent() {
+            return None;
+        }
         let found = Kept::of(|| self.find_by_name(module, row, depth));
+        if !self.names.afford(64) {
+            return None;
+        }
         *locked(&self.references).entry((module, row)).or_insert(found).get()
     }
 

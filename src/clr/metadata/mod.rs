@@ -15,8 +15,7 @@ pub use source::Source;
 
 use std::sync::OnceLock;
 
-use rustc_hash::FxHashMap;
-
+use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use schema::{
     ASSEMBLY, CONSTANT, FIELD, FIELD_PTR, FIELD_RVA, GENERIC_PARAM, MEMBER_REF, METHOD_DEF, METHOD_PTR, MODULE, NESTED_CLASS, SCHEMA,
@@ -75,7 +74,7 @@ pub struct Metadata {
     /// Column widths of the tables read, by table and column.
     columns: [[u8; 9]; TABLES],
     /// Rows of the tables that are searched, by key, where they are not sorted: built on first use.
-    unsorted: [OnceLock<Kept<FxHashMap<u32, u32>>>; SEARCHED.len()],
+    unsorted: [OnceLock<Kept<Map<u32, u32>>>; SEARCHED.len()],
 }
 
 /// A row of the TypeDef table.
@@ -192,6 +191,12 @@ impl Metadata {
             }
         }
         (self.cell(table, low, column)? == wanted).then_some(low)
+    }
+
+    /// Rows of the tables that are indexed because they are not sorted.
+    pub(crate) fn indexed(&self) -> u64 {
+        let tables = SEARCHED.iter().map(|table| self.table(*table)).filter(|t| !t.sorted);
+        tables.map(|t| u64::from(t.rows.min(MAX_SCAN))).sum()
     }
 
     /// The type that encloses the nested type `rid`.

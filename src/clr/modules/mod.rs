@@ -10,14 +10,13 @@ mod symbols;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::loader::Loader;
 use super::metadata::{Metadata, RowCounts, Source};
 use super::pe;
 use super::render::levels;
+use crate::base::hash::Map;
 use crate::base::missed::{Kept, Missed, tried, watched};
-use crate::base::{Addr, AddrRange, Limits, Os, file_name, len64};
+use crate::base::{Addr, AddrRange, Budget, Collector, Limits, Os, file_name, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::dump::Bytes;
@@ -31,6 +30,10 @@ pub(crate) use symbols::Symbols;
 const MAX_IMAGE: u64 = 1 << 32;
 /// Maximum types of a module that are found by name.
 const MAX_NAMES: u32 = 1 << 20;
+/// Bytes of the longest full name of a type: 64 levels of two names each.
+const LONGEST_NAME: u64 = 64 * 2 * 4096;
+/// Bytes of an entry of a hash table, about.
+const BYTES_OF_AN_ENTRY: u64 = 64;
 
 layout! {
     /// Offsets of `Module`.
@@ -108,7 +111,7 @@ pub struct Module {
     /// Name for display: file name, or assembly name without a file.
     pub name: Option<String>,
     /// Its metadata.
-    pub metadata: Option<Metadata>,
+    pub metadata: Option<Box<Metadata>>,
     /// Source of the metadata.
     pub origin: MetadataOrigin,
     /// Files found but rejected as not the one loaded by the process, with the reason.
@@ -116,7 +119,8 @@ pub struct Module {
     /// Reads that failed when it was opened, and that no file makes up for.
     missed: Missed,
     /// Its types by full name.
-    by_name: OnceLock<Kept<FxHashMap<String, u32>>>,
+    by_name: OnceLock<Kept<Map<String, u32>>>,
+    budget: Arc<Budget>,
 }
 
 impl Module {
@@ -130,9 +134,42 @@ impl Module {
     /// The row of TypeDef with this full name: `Namespace.Outer+Inner`.
     pub fn type_def_named(&self, name: &str) -> Option<u32> {
         let metadata = self.metadata.as_ref()?;
-        let full_name = |rid| Some(levels(metadata, rid)?.into_iter().map(|l| l.name).collect::<Vec<_>>().join("+"));
-        let rows = || (1..=metadata.type_defs().min(MAX_NAMES)).filter_map(|rid| Some((full_name(rid)?, rid))).collect();
-        self.by_name.get_or_init(|| Kept::of(rows)).get().get(name).copied()
+        let by_name = self.by_name.get_or_init(|| Kept::of(|| self.named_type_defs(metadata)));
+        by_name.get().get(name).copied()
+    }
+
+    /// The memory that it takes, in bytes, with the indices of its metadata.
+    fn bytes(&self) -> u64 {
+        let text = [&self.name, &self.path]
+            .into_iter()
+            .flatten()
+            .map(String::len)
+            .fold(size_of::<Module>().saturating_add(size_of::<Metadata>()), usize::saturating_add);
+        let indices = self.metadata.as_ref().map_or(0, |m| m.indexed()).saturating_mul(BYTES_OF_AN_ENTRY);
+        len64(text).saturating_add(indices)
+    }
+
+    /// Rows that its metadata may be searched for.
+    fn steps(&self) -> u64 {
+        self.metadata.as_ref().map_or(0, |m| m.indexed()).saturating_add(1)
+    }
+
+    fn named_type_defs(&self, metadata: &Metadata) -> Map<String, u32> {
+        let mut out = Map::default();
+        for rid in 1..=metadata.type_defs().min(MAX_NAMES) {
+            let name = levels(metadata, rid).map(|levels| levels.into_iter().map(|l| l.name).collect::<Vec<_>>().join("+"));
+            // A type nested too deeply to have a name takes as long as the longest name.
+            let bytes = name.as_ref().map_or(LONGEST_NAME, |name| len64(name.len()));
+            if !self.budget.steps(8 + bytes / 64) {
+                break;
+            }
+            let Some(name) = name else { continue };
+            if !self.budget.memory(bytes.saturating_add(BYTES_OF_AN_ENTRY)) {
+                break;
+            }
+            out.insert(name, rid);
+        }
+        out
     }
 }
 
@@ -175,7 +212,7 @@ impl Saved {
     }
 }
 
-type Cache = Mutex<FxHashMap<Addr, Arc<Module>>>;
+type Cache = Mutex<Map<Addr, Arc<Module>>>;
 
 /// Finds and caches modules. Shared between threads.
 #[derive(Debug)]
@@ -201,8 +238,10 @@ struct Reader {
     most: usize,
     /// What PDBs within assemblies may take.
     room: Room,
+    /// What all modules together may take: they may share all bytes.
+    budget: Arc<Budget>,
     cache: Cache,
-    symbols: Mutex<FxHashMap<Addr, Arc<Symbols>>>,
+    symbols: Mutex<Map<Addr, Arc<Symbols>>>,
 }
 
 impl Modules {
@@ -237,6 +276,7 @@ impl Modules {
             map: LookupMapLayout::bind(descriptor).ok(),
             most: limits.modules,
             room: Room::new(memory.dump_bytes(), limits.max_memory),
+            budget: Arc::new(Budget::of_types(memory.dump_bytes(), limits.max_memory)),
             cache: Mutex::default(),
             symbols: Mutex::default(),
         };
@@ -261,6 +301,11 @@ impl Modules {
         });
         module.missed.tell();
         module
+    }
+
+    /// Adds notes about modules that would have taken too much.
+    pub fn note(&self, notes: &Collector) {
+        self.reader.budget.note("reading modules", notes);
     }
 
     /// Every module used so far that has a name or metadata, by address.
@@ -295,13 +340,29 @@ impl Reader {
             return module;
         }
         // Without the lock, since this may open files. Two threads may both do it; the first result wins.
-        let (module, missed) = watched(|| self.read(address));
+        let (module, missed) = watched(|| if self.budget.met() { self.blank(address) } else { self.read(address) });
+        let module = if self.budget.memory(module.bytes()) && self.budget.steps(module.steps()) { module } else { self.blank(address) };
         let module = Arc::new(Module { missed, ..module });
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.len() >= self.most {
             return module;
         }
         Arc::clone(cache.entry(address).or_insert(module))
+    }
+
+    /// A module that nothing is known of.
+    fn blank(&self, address: Addr) -> Module {
+        Module {
+            address,
+            name: None,
+            path: None,
+            metadata: None,
+            origin: MetadataOrigin::None,
+            rejected: Vec::new(),
+            missed: Missed::default(),
+            by_name: OnceLock::new(),
+            budget: Arc::clone(&self.budget),
+        }
     }
 
     fn read(&self, address: Addr) -> Module {
@@ -315,22 +376,13 @@ impl Reader {
         if image.is_some() {
             missed.tell();
         }
-        let mut module = Module {
-            address,
-            name,
-            path,
-            metadata: None,
-            origin: MetadataOrigin::None,
-            rejected: Vec::new(),
-            missed: Missed::default(),
-            by_name: OnceLock::new(),
-        };
+        let mut module = Module { name, path, ..self.blank(address) };
         let in_memory = tried(|| image.and_then(|i| self.in_memory(i.base)));
         if let Some(metadata) = self.saved(address) {
-            module.metadata = Some(metadata);
+            module.metadata = Some(Box::new(metadata));
             module.origin = MetadataOrigin::Dynamic;
         } else if let Some(metadata) = in_memory {
-            module.metadata = Some(metadata);
+            module.metadata = Some(Box::new(metadata));
             module.origin = MetadataOrigin::Image;
         } else {
             // That names are missing is told by who asks for them.
@@ -438,7 +490,7 @@ impl Reader {
             let given = is_given(search, &path);
             match self.try_file(module.address, image, &path) {
                 Ok((metadata, proof)) if proof == Proof::Proven || given => {
-                    module.metadata = Some(metadata);
+                    module.metadata = Some(Box::new(metadata));
                     module.origin = match proof {
                         Proof::Proven => MetadataOrigin::File(path),
                         Proof::None => MetadataOrigin::UnverifiedFile(path),

@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustc_hash::FxHashMap;
-
 use super::plain::Text;
+use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::clr::fields::{Definition, Types};
 
@@ -20,7 +19,7 @@ type Literals = Vec<(u64, String)>;
 /// The names of all enums seen so far.
 #[derive(Debug, Default)]
 pub(super) struct Enums {
-    known: Mutex<FxHashMap<Definition, Kept<Arc<Literals>>>>,
+    known: Mutex<Map<Definition, Kept<Arc<Literals>>>>,
 }
 
 impl Enums {

@@ -1,11 +1,10 @@
 //! Minidumps: header, directory, streams.
 
-use rustc_hash::FxHashMap;
-
 use super::super::DumpFile;
 use super::super::fields::Fields;
 use super::super::minidump::{Reading, stream};
 use super::{Layout, Out, RedactRegisters, WriteError, place, redact_words};
+use crate::base::hash::Map;
 use crate::base::{AddrRange, Arch, Endian, Limits};
 
 /// Size in bytes of the largest processor context that is copied. With vector registers, a context takes a few kilobytes.
@@ -19,10 +18,10 @@ struct Copy<'a, 'r> {
     out: Out,
     redact: Option<RedactRegisters<'r>>,
     arch: Arch,
-    strings: FxHashMap<(u64, bool), u32>,
+    strings: Map<(u64, bool), u32>,
     /// Where other parts of the original are in the copy: by what they are, offset and length. What is redacted in one is not in
     /// another.
-    parts: FxHashMap<(&'static str, u32, u32), u32>,
+    parts: Map<(&'static str, u32, u32), u32>,
     /// Bytes of such parts, and of strings, that are still copied: as many as the original has. Where they overlap they would
     /// multiply.
     left: u64,
@@ -45,8 +44,8 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         out: Out::new(endian),
         redact,
         arch: dump.facts.arch,
-        strings: FxHashMap::default(),
-        parts: FxHashMap::default(),
+        strings: Map::default(),
+        parts: Map::default(),
         stacks: Vec::new(),
     };
     copy.out.raw(header);

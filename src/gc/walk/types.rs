@@ -2,9 +2,8 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustc_hash::FxHashMap;
-
 use super::gcdesc::GcDesc;
+use crate::base::hash::Map;
 use crate::base::missed::{Missed, watched};
 use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange, Index, IndexVec, index_type};
@@ -70,7 +69,7 @@ pub struct ObjectTypes {
 
 #[derive(Debug, Default)]
 struct Known {
-    by_address: FxHashMap<u64, Option<Arc<ObjectType>>>,
+    by_address: Map<u64, Option<Arc<ObjectType>>>,
     list: IndexVec<TypeIndex, Arc<ObjectType>>,
 }
 

@@ -3,9 +3,8 @@
 mod stacks;
 mod statics;
 
-use rustc_hash::FxHashMap;
-
 use super::{Heap, Namer, Runtime};
+use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Arch, Collector, Count, IndexVec, Indices, NoteKind, Notes, index_type};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
@@ -424,12 +423,11 @@ fn root_of_handle(kind: HandleKind) -> Option<(RootKind, RootFlags)> {
 
 fn handle_roots(runtime: &Runtime, gc: &Gc, (threads, options): (&[Thread], &RootOptions), notes: &Collector, roots: &mut Roots) {
     let indexed = || enumerated(threads);
-    let last: FxHashMap<Addr, ThreadIndex> = indexed().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
-    let in_flight: FxHashMap<Addr, ThreadIndex> =
-        indexed().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
+    let last: Map<Addr, ThreadIndex> = indexed().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
+    let in_flight: Map<Addr, ThreadIndex> = indexed().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
     // Exceptions are read from the threads: small dumps lack the handle tables.
     if options.wants(RootKind::Exception) {
-        let mut seen = rustc_hash::FxHashSet::default();
+        let mut seen = Set::default();
         for (thread, i) in indexed() {
             let new = thread.exception_handles.iter().filter(|(handle, _)| seen.insert(*handle));
             roots.roots.extend(new.map(|(handle, object)| Root {

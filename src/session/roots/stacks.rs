@@ -6,9 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
-
 use super::{FrameIndex, Origin, Root, RootFlags, RootFrame, RootOptions, Roots, StackRoots, ThreadIndex, enumerated};
+use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
 use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
@@ -42,7 +41,7 @@ pub(super) fn frame_roots(
         notes: &notes,
         index,
         methods: runtime.scoped(&notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok()),
-        names: FxHashMap::default(),
+        names: Map::default(),
         stacks: ThreadStacks::new(runtime.file()),
         scans: Scans::new(heap),
         reasons: BTreeMap::new(),
@@ -95,7 +94,7 @@ struct Reader<'h> {
     index: &'h ObjectStarts,
     methods: Option<Methods>,
     /// By MethodDesc.
-    names: FxHashMap<Addr, String>,
+    names: Map<Addr, String>,
     stacks: ThreadStacks<'h>,
     scans: Scans<'h>,
     /// Why parts of stacks are scanned: how often, and where first.

@@ -10,13 +10,12 @@ mod sections;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rustc_hash::FxHashMap;
-
 pub(crate) use nibbles::NibbleForm;
 pub(super) use ready_to_run::section as ready_to_run_section;
 
 use super::gc_info::GcInfo;
 use super::{CodeBytes, FunctionEntry, StackError};
+use crate::base::hash::Map;
 use crate::base::{Addr, AddrRange};
 use crate::contract::{Contract, ContractError, Descriptor};
 use jitted::Jitted;
@@ -89,7 +88,7 @@ pub(crate) struct CodeMap {
     sections: Sections,
     jitted: Jitted,
     ready_to_run: ReadyToRun,
-    known: RwLock<FxHashMap<Addr, Found>>,
+    known: RwLock<Map<Addr, Found>>,
 }
 
 /// Most answers kept.

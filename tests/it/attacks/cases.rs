@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::make::*;
+use super::types;
 use crate::support::containers::ELF_PATH;
 use crate::support::image::Image;
 
@@ -36,6 +37,7 @@ pub enum End {
 const INFO: &[&str] = &["info", "DUMP", "--no-local-files", "--json"];
 const TRIM: &[&str] = &["trim", "DUMP", "OUT", "--no-local-files", "--json", "--force"];
 const WITH_FILES: &[&str] = &["info", "DUMP", "--no-local-files", "--json", "--modules", "DIR"];
+const STATICS: &[&str] = &["statics", "--all", "DUMP", "--no-local-files", "--json"];
 const THREADS: &[&str] = &["stat", "DUMP", "--no-local-files", "--json", "--threads", "4000"];
 
 const fn attack(name: &'static str, args: &'static [&'static str], end: End, make: fn(&Path, u64) -> Vec<u8>) -> Attack {
@@ -71,6 +73,13 @@ pub const ALL: &[Attack] = &[
     attack("15-chains-of-runtimes", INFO, End::Damaged, |_, n| chains(n, "libcoreclr.so")),
     attack("15-chains-trimmed", TRIM, End::Bounded, |_, n| chains(n, "lib.so")),
     attack("16-holders", INFO, End::Damaged, holders),
+    attack("18-paths", STATICS, End::Bounded, types::paths),
+    attack("18-tables", STATICS, End::Bounded, types::tables),
+    attack("18-names", STATICS, End::Bounded, types::names),
+    attack("18-indices", STATICS, End::Bounded, types::indices),
+    attack("18-arguments", STATICS, End::Bounded, types::arguments),
+    attack("18-flood", &["stat", "DUMP", "--no-local-files", "--json"], End::Damaged, types::flood),
+    attack("18-fields", TRIM, End::Whole, types::fields_of_types),
     attack("17-threads", THREADS, End::Whole, |_, _| target().to_elf_core()),
 ];
 

@@ -58,6 +58,11 @@ impl Core {
         at
     }
 
+    /// Overwrites bytes of the file.
+    pub fn write(&mut self, at: usize, bytes: &[u8]) {
+        self.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+    }
+
     fn header(&mut self, kind: u64, flags: u64, offset: u64, at: u64, len: u64) {
         let header = fields(&[(kind, 4), (flags, 4), (offset, 8), (at, 8), (0, 8), (len, 8), (len, 8), (1, 8)]);
         self.headers.push(header.try_into().unwrap());

@@ -1,0 +1,258 @@
+//! Attacks on what names types: the small dump of the repository, whose assembly list goes on in added memory.
+
+use std::path::Path;
+
+use gcdump::Runtime;
+use gcdump::internals::base::Addr;
+
+use super::make::{Core, fields};
+use crate::common;
+
+/// Where memory is added.
+const HERE: u64 = 0x6000_0000_0000;
+
+/// The dump of the repository, to be changed.
+struct Real {
+    core: Core,
+    runtime: Runtime,
+    next: u64,
+}
+
+impl Real {
+    fn new() -> Real {
+        let path = common::own_unpacked();
+        let dump = gcdump::open(&path).unwrap();
+        Real { core: Core::of(std::fs::read(path).unwrap()), runtime: dump.runtime().unwrap(), next: HERE }
+    }
+
+    /// Offset of a field.
+    fn at(&self, name: &str, field: &str) -> u64 {
+        self.runtime.descriptor().offset(name, field).unwrap()
+    }
+
+    /// Where a global variable points.
+    fn global(&self, name: &str) -> u64 {
+        self.word(self.runtime.descriptor().pointer(name).unwrap().0)
+    }
+
+    fn word(&self, at: u64) -> u64 {
+        self.runtime.memory().ptr(Addr(at)).unwrap().0
+    }
+
+    fn poke(&mut self, at: u64, bytes: &[u8]) {
+        let offset = common::file_offset(self.runtime.file(), Addr(at & !7)).unwrap() + (at & 7) as usize;
+        self.core.write(offset, bytes);
+    }
+
+    /// The method table of a generic instance that is a class.
+    fn instance(&self) -> u64 {
+        let types = self.runtime.types().unwrap();
+        let is_list = |mt: &&Addr| types.names().name(**mt).name.starts_with("System.Collections.Generic.List<");
+        types.instances().iter().find(is_list).unwrap().0
+    }
+
+    /// The words of a method table; zero for those that nothing reads.
+    fn method_table(&self, at: u64) -> Vec<u8> {
+        let word = |at| self.runtime.memory().ptr(Addr(at)).map_or(0, |w| w.0);
+        (0..64).step_by(8).flat_map(|i| word(at + i).to_le_bytes()).collect()
+    }
+
+    /// Adds memory and returns its address.
+    fn add(&mut self, bytes: &[u8]) -> u64 {
+        let at = self.next;
+        self.next = (at + bytes.len() as u64).next_multiple_of(0x1000) + 0x1000;
+        let offset = self.core.append(bytes);
+        self.core.map(at, offset, bytes.len() as u64, super::make::RW);
+        at
+    }
+
+    /// Adds `count` words, the `i`-th of which is `word(i)`.
+    fn words(&mut self, count: u64, word: impl Fn(u64) -> u64) -> u64 {
+        let bytes: Vec<u8> = (0..count).flat_map(|i| word(i).to_le_bytes()).collect();
+        self.add(&bytes)
+    }
+
+    /// Appends modules to the assembly list.
+    fn modules(&mut self, count: u64, module: impl Fn(u64) -> u64) {
+        let (of_assembly, of_module) = (self.at("DomainAssembly", "Assembly"), self.at("Assembly", "Module"));
+        let modules = self.words(count, module);
+        let assemblies = self.words(count, |i| modules + 8 * i - of_module);
+        let list = self.global("AppDomain") + self.at("AppDomain", "DomainAssemblyList");
+        let first = list + self.at("ArrayListBase", "FirstBlock");
+        let (next, size, start) =
+            (self.at("ArrayListBlock", "Next"), self.at("ArrayListBlock", "Size"), self.at("ArrayListBlock", "ArrayStart"));
+        let mut block = vec![0; start as usize];
+        block[size as usize..size as usize + 4].copy_from_slice(&(count as u32).to_le_bytes());
+        block.extend((0..count).flat_map(|i| (assemblies + 8 * i - of_assembly).to_le_bytes()));
+        let more = self.add(&block);
+        // As long as all blocks allow.
+        self.poke(list + self.at("ArrayListBase", "Count"), &u32::MAX.to_le_bytes());
+        let mut last = first;
+        while self.word(last + next) != 0 {
+            last = self.word(last + next);
+        }
+        self.poke(last + next, &more.to_le_bytes());
+    }
+
+    /// Adds a module with `count` types that have the same method table.
+    fn types(&mut self, table: &[u8], count: u64) {
+        let tables = self.add(&table.repeat(count as usize));
+        let list = self.words(count, |i| tables + 64 * i);
+        let one = module(&with_types(self, list, count));
+        let one = self.add(&one);
+        self.modules(1, |_| one);
+    }
+
+    /// The module of System.Object.
+    fn core(&self) -> u64 {
+        self.word(self.global("ObjectMethodTable") + self.at("MethodTable", "Module"))
+    }
+
+    fn finish(self) -> Vec<u8> {
+        self.core.finish()
+    }
+}
+
+/// Modules whose paths of 16,000 characters begin one character after the other.
+pub fn paths(_: &Path, part: u64) -> Vec<u8> {
+    let mut real = Real::new();
+    let count = 90_000 / part;
+    let text = real.add(&[0x00, 0x4e].repeat(count as usize + 0x4000));
+    let of_path = real.at("Module", "Path");
+    let paths = real.words(count, |i| text + 2 * i);
+    real.modules(count, |i| paths + 8 * i - of_path);
+    // Types without names: whether others have some is asked of each module.
+    let image = real.word(real.core() + real.at("Module", "Base"));
+    real.poke(image, &[0; 8]);
+    real.finish()
+}
+
+/// A `Module` with these words.
+fn module(words: &[(u64, u64)]) -> Vec<u8> {
+    let mut out = vec![0; 0x400];
+    words.iter().for_each(|(at, word)| out[*at as usize..][..8].copy_from_slice(&word.to_le_bytes()));
+    out
+}
+
+/// The words of a `Module` whose table of types is at `table`.
+fn with_types(real: &Real, table: u64, rows: u64) -> [(u64, u64); 2] {
+    let map = real.at("Module", "TypeDefToMethodTableMap");
+    [(map + real.at("ModuleLookupMap", "TableData"), table), (map + real.at("ModuleLookupMap", "Count"), rows)]
+}
+
+/// Modules that share the table of their types.
+pub fn tables(_: &Path, part: u64) -> Vec<u8> {
+    let mut real = Real::new();
+    let (rows, mt) = (500_000 / part, real.global("ObjectMethodTable"));
+    let table = real.words(rows, |_| mt);
+    let each = module(&with_types(&real, table, rows));
+    let modules: Vec<u64> = (0..2_000 / part).map(|_| real.add(&each)).collect();
+    real.modules(modules.len() as u64, |i| modules[i as usize]);
+    real.finish()
+}
+
+/// Metadata of `rows` types. All are nested, in an unsorted table, and their names of 4,000 bytes overlap.
+fn metadata(rows: u64) -> Vec<u8> {
+    let mut strings = vec![0];
+    while (strings.len() as u64) < rows {
+        let number = format!("{}\0", strings.len());
+        strings.extend([b'A'].repeat(4000 - number.len()).iter().chain(number.as_bytes()));
+    }
+    let mut tables = fields(&[(0, 6), (7, 1), (1, 1), (1 << 0x02 | 1 << 0x29, 8), (0, 8), (rows, 4), (rows, 4)]);
+    // TypeDef: nested, name, no namespace.
+    (0..rows).for_each(|i| tables.extend(fields(&[(2, 4), (1 + i, 4), (0, 4), (0, if rows >= 1 << 14 { 4 } else { 2 }), (1, 2), (1, 2)])));
+    // NestedClass: each in itself.
+    let row = if rows >= 1 << 16 { 4 } else { 2 };
+    (0..rows).for_each(|i| tables.extend(fields(&[(rows + 1 + i, row), (1, row)])));
+    let mut out = b"BSJB".to_vec();
+    out.extend(fields(&[(1, 2), (1, 2), (0, 4), (4, 4), (0, 4), (0, 2), (2, 2)]));
+    let at = out.len() as u64 + 8 + 4 + 8 + 12;
+    out.extend(fields(&[(at, 4), (tables.len() as u64, 4), (u64::from_le_bytes(*b"#~\0\0\0\0\0\0"), 4)]));
+    out.extend(fields(&[(at + tables.len() as u64, 4), (strings.len() as u64, 4)]));
+    out.extend(b"#Strings\0\0\0\0");
+    assert_eq!(out.len() as u64, at);
+    [out, tables, strings].concat()
+}
+
+/// Modules that share metadata.
+fn with_metadata(modules: u64, rows: u64) -> Vec<u8> {
+    let mut real = Real::new();
+    let blob = metadata(rows);
+    let saved = real.add(&[&(blob.len() as u32).to_le_bytes()[..], &blob].concat());
+    let at = real.at("Module", "DynamicMetadata");
+    let all = real.words(modules, |_| saved);
+    real.modules(modules, |i| all + 8 * i - at);
+    // System.Object is there, and whatever leads to its module.
+    real.poke(real.core() + at, &saved.to_le_bytes());
+    real.finish()
+}
+
+/// A module whose types have names of two kilobytes each.
+pub fn names(_: &Path, part: u64) -> Vec<u8> {
+    with_metadata(1, 400_000 / part)
+}
+
+/// Modules with an unsorted table each, all in the same place.
+pub fn indices(_: &Path, part: u64) -> Vec<u8> {
+    with_metadata(4_000 / part, 60_000)
+}
+
+/// Instances of a generic type, each with a thousand arguments.
+pub fn arguments(_: &Path, part: u64) -> Vec<u8> {
+    let (mut real, count) = (Real::new(), 60_000 / part);
+    let instance = real.instance();
+    let arguments = real.words(1000, |_| instance);
+    let (of_counts, of_types) = (real.at("GenericsDictInfo", "NumDicts"), real.at("GenericsDictInfo", "NumTypeArgs"));
+    let mut info = vec![0u8; 8];
+    info[of_counts as usize..][..2].copy_from_slice(&1u16.to_le_bytes());
+    info[of_types as usize..][..2].copy_from_slice(&1000u16.to_le_bytes());
+    info.extend(arguments.to_le_bytes());
+    let info = real.add(&info) + 8;
+    let mut table = real.method_table(instance);
+    table[real.at("MethodTable", "PerInstInfo") as usize..][..8].copy_from_slice(&info.to_le_bytes());
+    real.types(&table, count);
+    real.finish()
+}
+
+/// Types that share a class of 60,000 fields.
+pub fn fields_of_types(_: &Path, part: u64) -> Vec<u8> {
+    let (mut real, count) = (Real::new(), 10_000 / part);
+    let (instance, of_class) = (real.instance(), real.at("MethodTable", "EEClassOrCanonMT"));
+    let class = real.word((real.word(instance + of_class) & !1) + of_class);
+    // Each is a number, the first field of its module.
+    let field = fields(&[(instance, 8), (1, 4), (0x08 << 27, 4)]);
+    let list = real.add(&field.repeat(60_000));
+    real.poke(class + real.at("EEClass", "NumInstanceFields"), &60_000u16.to_le_bytes());
+    real.poke(class + real.at("EEClass", "FieldDescList"), &list.to_le_bytes());
+    let table = real.method_table(instance);
+    real.types(&table, count);
+    real.finish()
+}
+
+/// The inverse of the constant that FxHash multiplies by.
+fn unmixed(value: u64) -> u64 {
+    const K: u64 = 0xf135_7aea_2e62_a9c5;
+    let mut inverse: u64 = 1;
+    (0..6).for_each(|_| inverse = inverse.wrapping_mul(2u64.wrapping_sub(K.wrapping_mul(inverse))));
+    value.wrapping_mul(inverse)
+}
+
+/// The dump with a segment of such words, each behind a header that an object may have.
+fn region(words: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
+    let mut real = Real::new();
+    let memory = real.words(2 * words, |i| if i % 2 == 0 { 0 } else { word(i / 2) });
+    let heap = real.runtime.heap().unwrap();
+    let segment = heap.segments().iter().find(|s| s.generation == gcdump::model::Generation::Loh).unwrap().clone();
+    let end = memory + 16 * words;
+    let set = |field: &str| real.at("HeapSegment", field);
+    let places = [(set("Mem"), memory), (set("Allocated"), end), (set("Committed"), end), (set("Reserved"), end), (set("Used"), end)];
+    for (at, value) in places {
+        real.poke(segment.address.0 + at, &value.to_le_bytes());
+    }
+    real.finish()
+}
+
+/// A segment full of words that would all be in one bucket of a table without a key.
+pub fn flood(_: &Path, part: u64) -> Vec<u8> {
+    region(200_000 / part, |i| unmixed(7 << 31 | i << 3))
+}
