@@ -3,6 +3,7 @@
 pub mod exceptions;
 pub mod fields;
 pub mod header;
+pub(crate) mod library;
 pub mod loader;
 pub mod metadata;
 pub mod method_table;

@@ -20,6 +20,7 @@ mod error;
 mod graph;
 mod heap;
 mod holders;
+pub(crate) mod library;
 mod lines;
 mod names;
 mod object;

@@ -26,6 +26,8 @@ const MAX_FIELDS: usize = 1 << 17;
 const MAX_DEPTH: u32 = 32;
 /// Maximum cached field lists.
 const MAX_CACHED: usize = 1 << 20;
+/// The module of System.Object.
+const CORE: &str = "System.Private.CoreLib";
 const ROW: u32 = 0x00ff_ffff;
 const TABLE: u32 = 0xff00_0000;
 const TYPE_REF: u32 = 0x0100_0000;
@@ -431,6 +433,15 @@ impl Types {
             return Some(format!("{outer}+{}", reference.name));
         }
         Some(if reference.namespace.is_empty() { reference.name } else { format!("{}.{}", reference.namespace, reference.name) })
+    }
+
+    /// The module with this simple name, the first of them. Looking does not count as use of the others.
+    pub(crate) fn module_named(&self, name: &str) -> Option<Addr> {
+        if name == CORE {
+            return self.core();
+        }
+        let modules = self.names.modules();
+        self.modules().iter().copied().find(|m| modules.is_named(*m, name))
     }
 
     /// The row of TypeDef with this full name in `module`.

@@ -321,6 +321,11 @@ impl Modules {
         self.reader.get(address).origin == MetadataOrigin::Image
     }
 
+    /// Whether the module at `address` has this simple name. Does not count as use.
+    pub(crate) fn is_named(&self, address: Addr, name: &str) -> bool {
+        self.reader.get(address).simple_name() == Some(name)
+    }
+
     /// The file of the module at `address`, as it lies in memory: parts that the process cannot have modified. `None` if no file
     /// is known to be the one that the process had loaded, nor given as such.
     pub(crate) fn image_file(&self, address: Addr) -> Option<ImageFile> {

@@ -12,6 +12,7 @@ mod net9;
 use std::sync::Arc;
 
 use super::fields::{Field, Storage, Types, VALUE_TYPE, is_reference};
+use super::library::NoSuchField;
 use super::metadata::Source;
 use super::metadata::signature::Primitive;
 use super::method_table::MethodTableInfo;
@@ -98,6 +99,23 @@ impl Statics {
             }
             Storage::ThreadStatic | Storage::Instance => StaticPlace::Unknown,
         }
+    }
+
+    /// The location of the static field of the type at `method_table` with one of these `names`, separated by `|`; of a thread
+    /// static, for the `Thread` at `thread`.
+    ///
+    /// # Errors
+    /// [`NoSuchField`]
+    pub(crate) fn named(&self, method_table: Addr, names: &'static str, thread: Option<Addr>) -> Result<StaticPlace, NoSuchField> {
+        let fields = self.types.static_fields(method_table);
+        let found = fields.iter().flat_map(|list| list.iter()).find(|f| names.split('|').any(|name| name == f.name));
+        let missing = || NoSuchField { type_name: self.types.names().name(method_table).name.clone(), field: names };
+        let field = found.ok_or_else(missing)?;
+        let Ok(info) = self.types.names().method_tables().read(method_table) else { return Ok(StaticPlace::Unknown) };
+        Ok(match thread {
+            Some(thread) => self.of_thread(thread, &info, field),
+            None => self.place(&info, field),
+        })
     }
 
     /// The location of a thread static for the `Thread` at `thread`.

@@ -1,0 +1,110 @@
+//! Fields of library types, bound once per type.
+
+use std::fmt;
+
+use crate::base::{Addr, NoteKind, Notes};
+use crate::clr::fields::{Field, Storage, Types};
+
+/// Where an instance field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FieldAt {
+    /// Offset in bytes from the start of the object.
+    pub(crate) offset: u64,
+    /// `CorElementType` as stored by the runtime.
+    pub(crate) element: u8,
+    /// Method table of its type, for structures.
+    pub(crate) method_table: Option<Addr>,
+}
+
+impl FieldAt {
+    fn of(field: &Field) -> FieldAt {
+        FieldAt { offset: field.offset, element: field.element, method_table: field.method_table }
+    }
+
+    /// Its address in the object at `object`.
+    pub(crate) fn of_object(self, object: Addr) -> Addr {
+        object.plus(self.offset)
+    }
+
+    /// The field `inner` of this structure, from the start of the outer object.
+    pub(crate) fn then(self, inner: FieldAt, types: &Types) -> FieldAt {
+        // Offsets within a structure are those of its box.
+        let within = inner.offset.saturating_sub(types.pointer_bytes());
+        FieldAt { offset: self.offset.saturating_add(within), ..inner }
+    }
+}
+
+/// A field that a type of this runtime does not have: what reads it is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NoSuchField {
+    /// Full name of the type.
+    pub(crate) type_name: String,
+    /// The names looked for, separated by `|`.
+    pub(crate) field: &'static str,
+}
+
+impl fmt::Display for NoSuchField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has no field {}", self.type_name, self.field.replace('|', " or "))
+    }
+}
+
+impl NoSuchField {
+    /// Notes that `what` cannot be told without it.
+    pub(crate) fn note(&self, what: &str, notes: &mut Notes) {
+        notes.add(NoteKind::Missing, None, format!("{what}: {self} in this runtime"));
+    }
+}
+
+impl Types {
+    /// The instance field of the type at `method_table` with one of these `names`, separated by `|`. A field of the type itself hides
+    /// those of base types.
+    ///
+    /// # Errors
+    /// [`NoSuchField`]
+    pub(crate) fn field_at(&self, method_table: Addr, names: &'static str) -> Result<FieldAt, NoSuchField> {
+        let fields = self.instance_fields(method_table);
+        let mut instance = fields.iter().flat_map(|list| list.iter().rev()).filter(|f| f.storage == Storage::Instance);
+        let found = instance.find(|f| names.split('|').any(|name| name == f.name)).map(FieldAt::of);
+        found.ok_or_else(|| NoSuchField { type_name: self.names().name(method_table).name.clone(), field: names })
+    }
+}
+
+/// Makes a structure of instance fields of a type.
+///
+/// ```text
+/// fields_of! {
+///     struct TaskFields {
+///         flags: req "m_stateFlags",
+///         continuation: opt "m_continuationObject",
+///     }
+/// }
+/// ```
+///
+/// gives the structure and `bind(types, method_table)`, which fails with [`NoSuchField`] where a required field is missing. Several
+/// names for one field are separated by `|`.
+macro_rules! fields_of {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident { $( $(#[$about:meta])* $field:ident : $need:ident $names:literal ),+ $(,)? }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug)]
+        $vis struct $name { $( $(#[$about])* pub(crate) $field: $crate::clr::library::fields_of!(@type $need) ),+ }
+
+        impl $name {
+            /// Binds to the type at `method_table`.
+            pub(crate) fn bind(
+                types: &$crate::clr::fields::Types,
+                method_table: $crate::base::Addr,
+            ) -> Result<$name, $crate::clr::library::NoSuchField> {
+                Ok($name { $( $field: $crate::clr::library::fields_of!(@bind $need types method_table $names) ),+ })
+            }
+        }
+    };
+    (@type req) => { $crate::clr::library::FieldAt };
+    (@type opt) => { Option<$crate::clr::library::FieldAt> };
+    (@bind req $t:ident $mt:ident $l:literal) => { $t.field_at($mt, $l)? };
+    (@bind opt $t:ident $mt:ident $l:literal) => { $t.field_at($mt, $l).ok() };
+}
+pub(crate) use fields_of;

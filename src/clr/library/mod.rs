@@ -1,0 +1,170 @@
+//! Types of .NET's own libraries that analyses know, and the fields that they read.
+//!
+//! A type is known by module, namespace and name, never by name alone: users have classes called `Task` and `Lock`. The types that an
+//! analysis knows are an enum ([`library_types!`]); a [`Classifier`] tells which of them a method table is or derives from, once per
+//! method table, as a set of bits. The fields that it reads are a structure ([`fields_of!`]), bound once per type.
+
+mod fields;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) use fields::{FieldAt, NoSuchField, fields_of};
+
+use super::fields::{Definition, Types};
+use crate::base::Addr;
+use crate::base::hash::Map;
+use crate::base::missed::Kept;
+
+/// Maximum base types.
+const MAX_BASES: usize = 64;
+
+/// Enums made by [`library_types!`].
+pub(crate) trait LibraryType: Copy + fmt::Debug + 'static {
+    /// Every type, with its module and full name, both as in metadata: `System.Threading.SemaphoreSlim+TaskNode`,
+    /// ``System.Collections.Generic.List`1``. There are at most 64.
+    const ALL: &'static [(Self, &'static str, &'static str)];
+
+    /// Its bit.
+    fn bit(self) -> u64;
+
+    /// Its full name.
+    fn full_name(self) -> &'static str;
+}
+
+/// Makes an enum of library types.
+///
+/// ```text
+/// library_types! {
+///     /// What is awaited.
+///     pub(crate) enum AsyncType {
+///         in "System.Private.CoreLib" {
+///             Task = "System.Threading.Tasks.Task",
+///         }
+///     }
+/// }
+/// ```
+macro_rules! library_types {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $Enum:ident {
+            $( in $module:literal { $( $(#[$about:meta])* $Value:ident = $name:literal ),+ $(,)? } )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $Enum { $($( $(#[$about])* #[doc = $name] $Value, )+)+ }
+
+        impl $crate::clr::library::LibraryType for $Enum {
+            const ALL: &'static [($Enum, &'static str, &'static str)] = &[$($( ($Enum::$Value, $module, $name), )+)+];
+
+            fn bit(self) -> u64 {
+                1u64.checked_shl(self as u32).unwrap_or(0)
+            }
+
+            fn full_name(self) -> &'static str {
+                match self { $($( $Enum::$Value => $name, )+)+ }
+            }
+        }
+    };
+}
+pub(crate) use library_types;
+
+/// The library types that a type is or derives from.
+#[derive(Debug)]
+pub(crate) struct Kinds<E> {
+    bits: u64,
+    of: PhantomData<E>,
+}
+
+impl<E> Clone for Kinds<E> {
+    fn clone(&self) -> Kinds<E> {
+        *self
+    }
+}
+
+impl<E> Copy for Kinds<E> {}
+
+impl<E: LibraryType> Kinds<E> {
+    fn new(bits: u64) -> Kinds<E> {
+        Kinds { bits, of: PhantomData }
+    }
+
+    /// Whether it is a `kind` or derives from it.
+    pub(crate) fn is(self, kind: E) -> bool {
+        self.bits & kind.bit() != 0
+    }
+
+    /// Whether it is none of them.
+    pub(crate) fn is_empty(self) -> bool {
+        self.bits == 0
+    }
+
+    /// All of them, in the order of the enum.
+    pub(crate) fn iter(self) -> impl Iterator<Item = E> {
+        E::ALL.iter().map(|(kind, _, _)| *kind).filter(move |kind| self.is(*kind))
+    }
+}
+
+/// Tells library types apart.
+#[derive(Debug)]
+pub(crate) struct Classifier<E> {
+    types: Arc<Types>,
+    by_definition: Map<Definition, u64>,
+    known: Mutex<Map<Addr, Kept<u64>>>,
+    of: PhantomData<E>,
+}
+
+impl<E: LibraryType> Classifier<E> {
+    /// Looks the types up in the modules of the process. A module that it has not loaded has none.
+    pub(crate) fn bind(types: &Arc<Types>) -> Classifier<E> {
+        let mut by_definition = Map::default();
+        for definition in E::ALL {
+            if let Some(found) = find(types, definition.1, definition.2) {
+                *by_definition.entry(found).or_insert(0) |= definition.0.bit();
+            }
+        }
+        Classifier { types: Arc::clone(types), by_definition, known: Mutex::default(), of: PhantomData }
+    }
+
+    /// What the type at `method_table` is or derives from.
+    pub(crate) fn of(&self, method_table: Addr) -> Kinds<E> {
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().get(&method_table).map(|bits| *bits.get());
+        Kinds::new(found.unwrap_or_else(|| {
+            let bits = Kept::of(|| self.read(method_table));
+            *known().entry(method_table).or_insert(bits).get()
+        }))
+    }
+
+    fn read(&self, method_table: Addr) -> u64 {
+        let tables = self.types.names().method_tables();
+        let info = |mt: Addr| (!mt.is_null()).then(|| tables.read(mt).ok())?;
+        let bases = std::iter::successors(info(method_table), |i| info(i.parent)).take(MAX_BASES);
+        let definitions = bases.filter(|i| !i.is_array).filter_map(|i| self.types.definition(i.address));
+        definitions.fold(0, |bits, d| bits | self.by_definition.get(&d).copied().unwrap_or(0))
+    }
+
+    /// What the object at `address` is.
+    pub(crate) fn object(&self, address: Addr) -> Kinds<E> {
+        self.types.objects().method_table(address).map_or(Kinds::new(0), |mt| self.of(mt))
+    }
+
+    /// The method table of a type that is not generic, if it is loaded.
+    pub(crate) fn table(&self, kind: E) -> Option<Addr> {
+        let (definition, _) = self.by_definition.iter().find(|(_, bits)| **bits & kind.bit() != 0)?;
+        self.types.loader().type_def(definition.module, definition.rid)
+    }
+
+    /// The types and their fields.
+    pub(crate) fn types(&self) -> &Arc<Types> {
+        &self.types
+    }
+}
+
+/// The definition of a type, by module and full name.
+fn find(types: &Types, module: &str, name: &str) -> Option<Definition> {
+    let module = types.module_named(module)?;
+    Some(Definition { module, rid: types.names().module(module).type_def_named(name)? })
+}

@@ -1,0 +1,150 @@
+//! Objects of .NET's own libraries, as analyses read them: by address, through fields that are bound once per type.
+//!
+//! Cheaper than [`Object`](super::Object) handles, which look fields up by name: a heap may have millions of tasks.
+
+use std::sync::Arc;
+
+use super::{Error, Namer, Runtime};
+use crate::base::{Addr, AddrRange, Collector};
+use crate::clr::fields::Types;
+use crate::clr::library::{FieldAt, NoSuchField};
+use crate::clr::statics::{StaticPlace, Statics};
+use crate::clr::values::{ArrayShape, ValueLimits, Values};
+use crate::memory::Memory;
+
+/// Most characters of a string in an answer.
+const LONGEST: u32 = 1024;
+
+/// Reads objects for one answer.
+#[derive(Debug)]
+pub(crate) struct Library {
+    types: Arc<Types>,
+    statics: Statics,
+    values: Values,
+    memory: Arc<Memory>,
+}
+
+impl Library {
+    /// Binds to the types of an answer's `namer`. What the descriptor lacks goes to `notes`.
+    ///
+    /// # Errors
+    /// [`Error::Contract`] if the runtime does not describe types and fields.
+    pub(crate) fn bind(runtime: &Runtime, namer: &Namer, notes: &Collector) -> Result<Library, Error> {
+        let types = namer.types()?;
+        let statics = runtime.scoped(notes, |d| Statics::new(runtime.memory(), d, types));
+        let values = Values::new(types, ValueLimits::default());
+        Ok(Library { types: Arc::clone(types), statics, values, memory: Arc::clone(runtime.memory()) })
+    }
+
+    /// The types and their fields.
+    pub(crate) fn types(&self) -> &Arc<Types> {
+        &self.types
+    }
+
+    /// Decodes values for people.
+    pub(crate) fn values(&self) -> &Values {
+        &self.values
+    }
+
+    /// The method table of the object at `object`.
+    pub(crate) fn method_table(&self, object: Addr) -> Option<Addr> {
+        self.types.objects().method_table(object)
+    }
+
+    /// The object that a field refers to; `None` for null, or if it is not in the dump.
+    pub(crate) fn reference(&self, object: Addr, field: FieldAt) -> Option<Addr> {
+        self.reference_at(field.of_object(object))
+    }
+
+    /// The object that the slot at `address` refers to.
+    pub(crate) fn reference_at(&self, address: Addr) -> Option<Addr> {
+        self.memory.ptr(address).ok().filter(|target| !target.is_null())
+    }
+
+    /// A field of 32 bits.
+    pub(crate) fn u32(&self, object: Addr, field: FieldAt) -> Option<u32> {
+        self.memory.u32(field.of_object(object)).ok()
+    }
+
+    /// A signed field of 32 bits.
+    pub(crate) fn i32(&self, object: Addr, field: FieldAt) -> Option<i32> {
+        self.u32(object, field).map(u32::cast_signed)
+    }
+
+    /// A field of 16 bits.
+    pub(crate) fn u16(&self, object: Addr, field: FieldAt) -> Option<u16> {
+        self.memory.u16(field.of_object(object)).ok()
+    }
+
+    /// A field of 64 bits.
+    pub(crate) fn u64(&self, object: Addr, field: FieldAt) -> Option<u64> {
+        self.memory.u64(field.of_object(object)).ok()
+    }
+
+    /// A `bool`, or any other field of 8 bits.
+    pub(crate) fn u8(&self, object: Addr, field: FieldAt) -> Option<u8> {
+        self.memory.u8(field.of_object(object)).ok()
+    }
+
+    /// A pointer or native integer.
+    pub(crate) fn word(&self, object: Addr, field: FieldAt) -> Option<u64> {
+        self.memory.word(field.of_object(object)).ok()
+    }
+
+    /// The text of the string that a field refers to.
+    pub(crate) fn string(&self, object: Addr, field: FieldAt) -> Option<String> {
+        self.types.strings().text(self.reference(object, field)?, LONGEST).map(|(text, _)| text)
+    }
+
+    /// Lengths and elements of the array at `array`.
+    pub(crate) fn array(&self, array: Addr) -> Option<ArrayShape> {
+        let info = self.types.names().method_tables().read(self.method_table(array)?).ok()?;
+        self.values.array(&info, array)
+    }
+
+    /// The first `most` elements of an array of references, nulls included: slot and target. Elements that are not in the dump end
+    /// the list.
+    pub(crate) fn references(&self, array: Addr, most: u64) -> Vec<(Addr, Addr)> {
+        let Some(shape) = self.array(array) else { return Vec::new() };
+        let slot = |i| shape.data.element(i, shape.element_bytes);
+        let slots = (0..shape.length.min(most)).map(slot);
+        slots.map_while(|at| Some((at, self.memory.ptr(at).ok()?))).collect()
+    }
+
+    /// Where a static field of the type at `method_table` is, by one of its `names`, separated by `|`. `None` if the class is not
+    /// initialised, or the dump does not tell.
+    ///
+    /// # Errors
+    /// [`NoSuchField`]
+    pub(crate) fn static_at(&self, method_table: Addr, names: &'static str) -> Result<Option<Addr>, NoSuchField> {
+        Ok(place(self.statics.named(method_table, names, None)?))
+    }
+
+    /// Where a thread static is, for the `Thread` at `thread`. `None` if that thread has not touched it.
+    ///
+    /// # Errors
+    /// [`NoSuchField`]
+    pub(crate) fn thread_static_at(&self, method_table: Addr, names: &'static str, thread: Addr) -> Result<Option<Addr>, NoSuchField> {
+        Ok(place(self.statics.named(method_table, names, Some(thread))?))
+    }
+
+    /// The object that a static field refers to.
+    ///
+    /// # Errors
+    /// [`NoSuchField`]
+    pub(crate) fn static_object(&self, method_table: Addr, names: &'static str) -> Result<Option<Addr>, NoSuchField> {
+        Ok(self.static_at(method_table, names)?.and_then(|at| self.reference_at(at)))
+    }
+
+    /// Whether `range` is in the dump.
+    pub(crate) fn has(&self, range: AddrRange) -> bool {
+        self.memory.captured(range) == range.end.0.saturating_sub(range.start.0)
+    }
+}
+
+fn place(place: StaticPlace) -> Option<Addr> {
+    match place {
+        StaticPlace::At(at) => Some(at),
+        StaticPlace::NotInitialised | StaticPlace::Unknown => None,
+    }
+}
