@@ -10,6 +10,7 @@ mod fragmentation;
 mod handles;
 mod heap;
 mod info;
+mod locks;
 mod object;
 mod objects;
 mod oom;
