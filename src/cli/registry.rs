@@ -4,8 +4,8 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    bridge, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, locks, near, object, objects, objsize, oom, path, place,
-    retained, roots, segments, simulate, stacks, stat, statics, strings, threads, track, trim, types, unreachable, verify, whatif,
+    bridge, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, locks, near, object, objects, objsize, oom, path,
+    place, retained, roots, segments, simulate, stacks, stat, statics, strings, threads, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 

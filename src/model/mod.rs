@@ -65,7 +65,10 @@ pub use info::{
     AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource,
     ModuleFileModel, RuntimeBrief, VersionSource,
 };
-pub use locks::{BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, WaitChain, WaitEdge, WaitEvidence, WaitKind, WaitModel, WaiterModel};
+pub use locks::{
+    BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdge, WaitEvidence, WaitKind,
+    WaitModel, WaiterModel,
+};
 pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};

@@ -38,11 +38,11 @@ mod value_error;
 mod walks;
 
 pub use self::dump::{Dump, OpenOptions};
+pub(crate) use self::library::Library;
 pub use edges::{DominatorTree, Edges, ObjectSet, Search};
 pub use error::Error;
 pub use graph::{HeapGraph, MemoryLimit};
 pub use heap::Heap;
-pub(crate) use self::library::Library;
 pub(crate) use lines::SourceLines;
 pub use names::Namer;
 pub use object::{Object, Reference};

@@ -131,9 +131,11 @@ impl Primitives {
             barrier: binder.bind(LockType::Barrier, BarrierFields::bind, "barriers"),
             reader_writer: binder.bind(LockType::ReaderWriter, ReaderWriterFields::bind, "reader-writer locks"),
             reader: binder.bind(LockType::ReaderCount, ReaderFields::bind, "readers of reader-writer locks"),
-            blocking: types
-                .table(LockType::BlockingInfo)
-                .zip(binder.bind(LockType::BlockingInfo, BlockingFields::bind, "what threads wait for")),
+            blocking: types.table(LockType::BlockingInfo).zip(binder.bind(
+                LockType::BlockingInfo,
+                BlockingFields::bind,
+                "what threads wait for",
+            )),
             by_monitor: Map::default(),
             by_handle: Map::default(),
         };
@@ -217,12 +219,7 @@ struct Binder<'b> {
 }
 
 impl Binder<'_> {
-    fn bind<F>(
-        &self,
-        kind: LockType,
-        bind: impl Fn(&crate::clr::fields::Types, Addr) -> Result<F, NoSuchField>,
-        what: &str,
-    ) -> Option<F> {
+    fn bind<F>(&self, kind: LockType, bind: impl Fn(&crate::clr::fields::Types, Addr) -> Result<F, NoSuchField>, what: &str) -> Option<F> {
         let table = self.types.table(kind)?;
         match bind(self.library.types(), table) {
             Ok(fields) => Some(fields),

@@ -178,7 +178,10 @@ impl Waits<'_> {
             KIND_CONDITION => {
                 let condition = in_slot()?;
                 let whole = self.primitives.by_monitor.get(&condition);
-                Some(whole.map_or_else(|| exact(WaitKind::Condition, Some((condition, LockKind::Monitor))), |w| exact(w.wait, Some((w.object, w.kind)))))
+                Some(whole.map_or_else(
+                    || exact(WaitKind::Condition, Some((condition, LockKind::Monitor))),
+                    |w| exact(w.wait, Some((w.object, w.kind))),
+                ))
             }
             _ => None,
         }

@@ -27,10 +27,8 @@ impl Command for Locks {
     const NAME: &'static str = "locks";
     const GROUP: Group = Group::Threads;
     const SOS: &'static [&'static str] = &["syncblk", "dlk"];
-    const EXAMPLES: &'static [Example] = &[
-        example("locks DUMP", "who holds what, who waits for whom, and deadlocks"),
-        example("locks --all DUMP", "free locks as well"),
-    ];
+    const EXAMPLES: &'static [Example] =
+        &[example("locks DUMP", "who holds what, who waits for whom, and deadlocks"), example("locks --all DUMP", "free locks as well")];
     type Report = LocksReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

@@ -88,6 +88,10 @@ impl Report for LocksReport {
             0 => "no deadlock".to_string(),
             n => plural(u64::try_from(n).unwrap_or(u64::MAX), "deadlock"),
         };
-        to.line(format!("{} held or waited for, {} blocked, {deadlocks}", plural(crate::base::len64(self.locks.len()), "lock"), plural(crate::base::len64(self.waits.len()), "thread")));
+        to.line(format!(
+            "{} held or waited for, {} blocked, {deadlocks}",
+            plural(crate::base::len64(self.locks.len()), "lock"),
+            plural(crate::base::len64(self.waits.len()), "thread")
+        ));
     }
 }
