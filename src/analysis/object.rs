@@ -1,10 +1,12 @@
 //! One object: its type and its fields or elements.
 
+use std::sync::Arc;
+
 use super::place::{containing, heap_place};
 use crate::base::{Addr, Answer, NoteKind, Notes, len64};
 use crate::clr::values::{ValueLimits, Values};
 use crate::model::{CutShort, DimensionModel, ObjectReport};
-use crate::session::{Error, Heap};
+use crate::session::{Error, Heap, Texts};
 
 /// Size of the smallest object in words.
 const MIN_WORDS: u64 = 3;
@@ -35,7 +37,8 @@ impl ObjectQuery {
 /// [`Error::NoObject`] if there is none, [`Error::Contract`] if fields are not described.
 pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
-    let values = Values::new(namer.types()?, ValueLimits::default());
+    let texts = Arc::new(Texts::bind(runtime, namer.types()?, &notes));
+    let values = Values::new(namer.types()?, ValueLimits::default()).with_texts(texts.clone());
     // Outside all segments, or in a part that could not be walked, an object may still start at the address itself.
     let address = containing(heap, &namer, query.address, &notes).map_or(query.address, |o| o.address);
     // Memory outside of the heap that is not in the dump holds no object.
@@ -53,8 +56,10 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         interior: (report.address != query.address).then_some(query.address),
         segment: heap_place(heap, report.address),
         header: headers.and_then(|h| h.read(report.address)),
+        delegate: texts.delegates().model(report.address, &notes),
         ..report
     };
+    texts.note(&notes);
     namer.note(&notes);
     Ok(notes.finish(report))
 }
@@ -102,6 +107,7 @@ pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<Obje
             .collect(),
         string: string.map(|(text, _)| text),
         boxed: values.boxed(&info, address),
+        delegate: None,
         fields: fields.unwrap_or_default(),
         elements,
         first_element: query.start,

@@ -6,6 +6,7 @@
 mod bridge;
 mod collections;
 mod contracts;
+mod delegate;
 mod diff;
 mod envelope;
 mod exception;
@@ -43,6 +44,7 @@ pub use contracts::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
     UnusableModel,
 };
+pub use delegate::{DelegateModel, DelegatePart};
 pub use diff::{
     ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
 };

@@ -27,6 +27,7 @@ mod cli;
 mod corpus;
 mod damage;
 mod damage_real;
+mod delegates;
 mod descriptor;
 mod diff;
 mod docs;
