@@ -31,6 +31,7 @@ pub mod roots;
 mod runtime;
 mod stacks;
 mod statics;
+pub(crate) mod tasks;
 mod ty;
 mod types;
 mod value;
