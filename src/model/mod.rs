@@ -4,6 +4,7 @@
 //! open-ended: later runtimes may add some.
 
 mod bridge;
+mod chains;
 mod collections;
 mod contracts;
 mod delegate;
@@ -37,6 +38,10 @@ mod verify;
 mod walk;
 
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
+pub use chains::{
+    AsyncChain, AsyncEdge, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel,
+    TaskPart, TaskStatus, TaskStatusCount, TaskWaiter,
+};
 pub use collections::{
     CollectionKind, CollectionsModel, GcLatencyMode, GcReason, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration,
 };

@@ -32,6 +32,7 @@ pub mod roots;
 mod runtime;
 mod stacks;
 mod statics;
+pub(crate) mod tasks;
 mod texts;
 mod ty;
 mod types;
