@@ -1,5 +1,6 @@
 //! Floor 4: structures of the runtime: threads, method tables, types, metadata.
 
+pub(crate) mod blocking;
 pub mod exceptions;
 pub mod fields;
 pub mod header;

@@ -147,6 +147,16 @@ const STATES: &[(u64, &str)] = &[
     (0x8000_0000, "detached"),
 ];
 
+/// State flag of a thread that waits, sleeps or joins.
+const WAITS: u32 = 0x0200_0000;
+
+impl Thread {
+    /// Whether it waits, sleeps or joins, as far as the runtime knows.
+    pub(crate) fn waits(&self) -> bool {
+        self.state.is_some_and(|state| state & WAITS != 0)
+    }
+}
+
 /// Names of the flags set in a thread's state; unknown bits as `0x…`.
 pub fn state_names(state: u32) -> Vec<String> {
     flag_names(STATES, u64::from(state))

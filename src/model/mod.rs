@@ -17,6 +17,7 @@ mod handle;
 mod header;
 mod heap;
 mod info;
+mod locks;
 mod object;
 mod object_list;
 mod oom;
@@ -70,6 +71,10 @@ pub use heap::{
 pub use info::{
     AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource,
     ModuleFileModel, RuntimeBrief, VersionSource,
+};
+pub use locks::{
+    BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, WaitChain, WaitEdge, WaitEvidence, WaitKind, WaitModel,
+    WaiterModel,
 };
 pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};

@@ -21,7 +21,7 @@ mod error;
 mod graph;
 mod heap;
 mod holders;
-pub(crate) mod library;
+mod library;
 mod lines;
 mod names;
 mod object;
@@ -41,6 +41,7 @@ mod value_error;
 mod walks;
 
 pub use self::dump::{Dump, OpenOptions};
+pub(crate) use self::library::Library;
 pub use edges::{DominatorTree, Edges, ObjectSet, Search};
 pub use error::Error;
 pub use graph::{HeapGraph, MemoryLimit};

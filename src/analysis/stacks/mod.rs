@@ -19,7 +19,7 @@ use crate::stack::gc_info::FrameSlot;
 use crate::stack::walk::{Frame, Gap, ManagedFrame, Part, RuntimeFrame};
 use merge::merge;
 pub(crate) use merge::{label as frame_label, shown as shown_frames};
-use readable::readable;
+pub(in crate::analysis) use readable::readable;
 
 /// Bytes of memory for each byte of the dump that names and frames of the answer may take.
 const EXPANSION: u64 = 8;

@@ -4,7 +4,7 @@
 //! `<Work>d__5.MoveNext` the body of an async method or iterator; `<>c` and `<>c__DisplayClass3_0` hold lambdas and what they capture.
 
 /// `method`, as in a stack trace, for people. The text itself where nothing of it was made by a compiler.
-pub(super) fn readable(method: &str) -> String {
+pub(in crate::analysis) fn readable(method: &str) -> String {
     let open = method.find('(').unwrap_or(method.len());
     let (Some(path), Some(parameters)) = (method.get(..open), method.get(open..)) else { return method.into() };
     let Some((owner, name)) = split_name(path) else { return method.into() };

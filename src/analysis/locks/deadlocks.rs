@@ -1,0 +1,141 @@
+//! Threads that wait for each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::waits::Blocked;
+use crate::base::Addr;
+use crate::graph::{Components, Csr, CsrBuilder, GraphError};
+use crate::model::{BlockedStack, DeadlockModel, WaitEdge};
+
+/// Frames listed of each thread.
+const MAX_FRAMES: usize = 16;
+
+/// A thread waits for another. Threads are numbered as in the runtime's list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Edge {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    pub(super) object: Addr,
+    /// Whether it is known from a record and has no timeout.
+    pub(super) certain: bool,
+}
+
+/// Who waits for whom.
+#[derive(Debug)]
+pub(super) struct WaitGraph {
+    edges: Vec<Edge>,
+    graph: Csr,
+}
+
+impl WaitGraph {
+    /// The graph of `threads` threads. An edge from a thread to itself is a misreading: monitors and `Lock`s are recursive,
+    /// reader-writer locks throw.
+    ///
+    /// # Errors
+    /// [`GraphError`] if there are too many.
+    pub(super) fn new(threads: u32, mut edges: Vec<Edge>) -> Result<WaitGraph, GraphError> {
+        edges.retain(|e| e.from != e.to && e.from < threads && e.to < threads);
+        edges.sort_by_key(|e| (e.from, e.to, e.object));
+        let mut rows = CsrBuilder::default();
+        for thread in 0..threads {
+            let from = edges.partition_point(|e| e.from < thread);
+            edges.iter().skip(from).take_while(|e| e.from == thread).for_each(|e| rows.push_edge(e.to));
+            rows.end_node()?;
+        }
+        Ok(WaitGraph { graph: rows.finish()?, edges })
+    }
+
+    /// The groups of threads that wait for each other, each in order.
+    pub(super) fn cycles(&self) -> Vec<Vec<u32>> {
+        let members = Components::compute(&self.graph).members();
+        let mut out: Vec<Vec<u32>> = (0..members.len()).map(|i| members.row(i).to_vec()).filter(|m| m.len() > 1).collect();
+        out.sort();
+        out
+    }
+
+    /// The threads that wait for one of `cycle`, directly or not.
+    pub(super) fn victims(&self, cycle: &[u32]) -> BTreeSet<u32> {
+        let back = self.graph.reversed();
+        let (mut out, mut open) = (BTreeSet::new(), cycle.to_vec());
+        while let Some(thread) = open.pop() {
+            let waiting = back.successors(thread).iter().copied().filter(|t| !cycle.contains(t));
+            for victim in waiting {
+                if out.insert(victim) {
+                    open.push(victim);
+                }
+            }
+        }
+        out
+    }
+
+    /// The threads that `thread` waits for.
+    pub(super) fn owners(&self, thread: u32) -> &[u32] {
+        self.graph.successors(thread)
+    }
+
+    /// The threads that wait for `thread`.
+    pub(super) fn waiters(&self, thread: u32) -> impl Iterator<Item = u32> {
+        self.edges.iter().filter(move |e| e.to == thread).map(|e| e.from)
+    }
+
+    /// A deadlock in words. `id` gives the managed id of a thread, `name` the name of an object's type.
+    pub(super) fn model(
+        &self,
+        cycle: &[u32],
+        id: impl Fn(u32) -> u32,
+        name: impl Fn(Addr) -> Option<String>,
+        threads: &[(usize, Blocked<'_>)],
+    ) -> DeadlockModel {
+        let inside = |e: &&Edge| cycle.contains(&e.from) && cycle.contains(&e.to);
+        let mut edges: Vec<WaitEdge> = self
+            .edges
+            .iter()
+            .filter(inside)
+            .map(|e| WaitEdge { from: id(e.from), to: id(e.to), object: e.object, type_name: name(e.object) })
+            .collect();
+        edges.sort();
+        edges.dedup();
+        let frames: BTreeMap<u32, &[String]> =
+            threads.iter().filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.frames.as_slice()))).collect();
+        let stack = |thread: &u32| {
+            let frames = frames.get(thread).copied().unwrap_or_default();
+            BlockedStack { managed_id: id(*thread), frames: frames.iter().take(MAX_FRAMES).cloned().collect() }
+        };
+        DeadlockModel {
+            threads: cycle.iter().map(|t| id(*t)).collect(),
+            edges,
+            possible: !self.edges.iter().filter(inside).all(|e| e.certain),
+            victims: self.victims(cycle).into_iter().map(&id).collect(),
+            stacks: cycle.iter().map(stack).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(from: u32, to: u32) -> Edge {
+        Edge { from, to, object: Addr(0x1000), certain: true }
+    }
+
+    #[test]
+    fn cycles_have_victims_and_no_one_waits_for_itself() {
+        // 0 ⇄ 1, 2 → 0, 3 → 2; 4 → 5 → 6 → 4; 7 → 7.
+        let edges = [(0, 1), (1, 0), (2, 0), (3, 2), (4, 5), (5, 6), (6, 4), (7, 7)].map(|(a, b)| edge(a, b));
+        let graph = WaitGraph::new(8, edges.to_vec()).unwrap();
+        assert_eq!(graph.cycles(), [vec![0, 1], vec![4, 5, 6]]);
+        assert_eq!(graph.victims(&[0, 1]), BTreeSet::from([2, 3]));
+        assert!(graph.victims(&[4, 5, 6]).is_empty());
+        assert!(graph.owners(7).is_empty());
+        let model = graph.model(&[0, 1], |t| t + 10, |_| None, &[]);
+        assert_eq!((model.threads, model.victims, model.possible), (vec![10, 11], vec![12, 13], false));
+        assert_eq!(model.edges.iter().map(|e| (e.from, e.to)).collect::<Vec<_>>(), [(10, 11), (11, 10)]);
+    }
+
+    #[test]
+    fn an_edge_that_is_not_certain_makes_a_deadlock_possible() {
+        let graph = WaitGraph::new(2, vec![edge(0, 1), Edge { certain: false, ..edge(1, 0) }]).unwrap();
+        assert!(graph.model(&[0, 1], |t| t, |_| None, &[]).possible);
+    }
+}

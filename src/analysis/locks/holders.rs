@@ -1,0 +1,242 @@
+//! Which locks exist, and who holds them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::objects::{Found, LockType};
+use super::primitives::Primitives;
+use crate::base::hash::Map;
+use crate::base::{Addr, Collector, NoteKind};
+use crate::clr::header::Headers;
+use crate::clr::library::{Classifier, FieldAt};
+use crate::clr::threads::Thread;
+use crate::model::{LockKind, SyncBlockModel};
+use crate::session::Library;
+
+/// Maximum entries of a thread's list of reader-writer locks.
+const MAX_ENTERED: usize = 1 << 12;
+
+// `ReaderWriterLockSlim._owners`.
+const WAITING_TO_WRITE: u32 = 0x4000_0000;
+const WAITING_TO_UPGRADE: u32 = 0x2000_0000;
+// `Lock._state`.
+const LOCKED: u32 = 1;
+const WAITERS_SHIFT: u32 = 7;
+// `Barrier._currentTotalCount`.
+const BARRIER_SHIFT: u32 = 16;
+const BARRIER_COUNT: u32 = 0x7fff;
+
+/// A thread that holds a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// The id that the lock stores.
+    pub(super) id: u32,
+    /// Its place in the runtime's list; `None` if no living thread has the id.
+    pub(super) thread: Option<usize>,
+}
+
+/// The state of a lock.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) kind: LockKind,
+    /// Of a reader-writer lock: the writer.
+    pub(super) owner: Option<Owner>,
+    pub(super) recursion: Option<u32>,
+    pub(super) readers: Vec<Owner>,
+    /// The thread that may go on to write.
+    pub(super) upgrader: Option<Owner>,
+    /// Whether threads are in line to write, so that readers wait.
+    pub(super) writers_first: bool,
+    pub(super) waiting: Option<u64>,
+    pub(super) count: Option<i64>,
+    pub(super) sync_block: Option<u32>,
+}
+
+impl Held {
+    /// A lock that nothing is known of.
+    pub(super) fn new(kind: LockKind) -> Held {
+        Held {
+            kind,
+            owner: None,
+            recursion: None,
+            readers: Vec::new(),
+            upgrader: None,
+            writers_first: false,
+            waiting: None,
+            count: None,
+            sync_block: None,
+        }
+    }
+
+    /// Whether somebody holds it, or it counts waiters.
+    pub(super) fn in_use(&self) -> bool {
+        self.owner.is_some() || self.upgrader.is_some() || !self.readers.is_empty() || self.waiting.is_some_and(|n| n > 0)
+    }
+}
+
+/// The locks of a process by object.
+pub(super) type Locks = BTreeMap<Addr, Held>;
+
+/// Reads the state of locks.
+pub(super) struct Holders<'h> {
+    pub(super) library: &'h Library,
+    pub(super) types: &'h Classifier<LockType>,
+    pub(super) found: &'h Found,
+    pub(super) primitives: &'h Primitives,
+    pub(super) threads: &'h [Thread],
+    pub(super) notes: &'h Collector,
+    /// Living threads by managed and by OS id.
+    by_id: (Map<u32, usize>, Map<u32, usize>),
+}
+
+impl<'h> Holders<'h> {
+    pub(super) fn new(
+        library: &'h Library,
+        types: &'h Classifier<LockType>,
+        found: &'h Found,
+        primitives: &'h Primitives,
+        threads: &'h [Thread],
+        notes: &'h Collector,
+    ) -> Holders<'h> {
+        let alive = || threads.iter().enumerate().filter(|(_, t)| t.has_stack());
+        let managed = alive().filter_map(|(i, t)| Some((t.id?, i))).collect();
+        let os = alive().filter_map(|(i, t)| Some((u32::try_from(t.os_id?).ok()?, i))).collect();
+        Holders { library, types, found, primitives, threads, notes, by_id: (managed, os) }
+    }
+
+    fn owner(&self, id: u32) -> Owner {
+        Owner { id, thread: self.by_id.0.get(&id).copied() }
+    }
+
+    /// All locks.
+    pub(super) fn read(&self, headers: Option<&Headers>, blocks: &[SyncBlockModel]) -> Locks {
+        let mut out = Locks::new();
+        for object in &self.found.thin {
+            let Some(header) = headers.and_then(|h| h.read(*object)) else { continue };
+            let owner = header.owner_managed_id.map(|id| self.owner(id));
+            out.insert(*object, Held { owner, recursion: header.recursion, ..Held::new(LockKind::Monitor) });
+        }
+        for block in blocks {
+            let Some(object) = block.object else { continue };
+            let held = block.held == Some(true);
+            let lock = Held {
+                owner: block.owner_managed_id.filter(|_| held).map(|id| self.owner(id)),
+                recursion: block.recursion.filter(|_| held).map(|n| n.saturating_sub(1)),
+                waiting: block.waiters.map(u64::from),
+                sync_block: Some(block.index),
+                ..Held::new(LockKind::Monitor)
+            };
+            out.insert(object, lock);
+        }
+        self.locks(&mut out);
+        self.counted(&mut out);
+        self.reader_writers(&mut out);
+        out
+    }
+
+    fn locks(&self, out: &mut Locks) {
+        let (library, Some(f)) = (self.library, self.primitives.lock) else { return };
+        for object in self.found.of(LockType::Lock) {
+            let (Some(state), Some(id)) = (library.u32(object, f.state), library.u32(object, f.owner)) else { continue };
+            let held = state & LOCKED != 0;
+            let lock = Held {
+                owner: (held && id != 0).then(|| self.owner_of_lock(id)),
+                recursion: library.u32(object, f.recursion).filter(|_| held),
+                waiting: Some((state >> WAITERS_SHIFT).into()),
+                ..Held::new(LockKind::Lock)
+            };
+            out.insert(object, lock);
+        }
+    }
+
+    /// The owner of a `Lock`. CoreCLR of .NET 10 stores the id of the operating system's thread, later sources the managed one: the
+    /// one that a living thread has.
+    fn owner_of_lock(&self, id: u32) -> Owner {
+        let (managed, os) = (self.by_id.0.get(&id).copied(), self.by_id.1.get(&id).copied());
+        let thread = match (managed, os) {
+            (Some(managed), Some(os)) if managed != os => None,
+            (managed, os) => os.or(managed),
+        };
+        let id = thread.and_then(|i| self.threads.get(i)?.id).unwrap_or(id);
+        Owner { id, thread }
+    }
+
+    /// What has a count instead of an owner.
+    fn counted(&self, out: &mut Locks) {
+        let library = self.library;
+        if let Some(f) = self.primitives.semaphore {
+            for object in self.found.of(LockType::Semaphore) {
+                let count = library.i32(object, f.count).map(i64::from);
+                let waiting = library.i32(object, f.waiting).and_then(|n| u64::try_from(n).ok());
+                out.insert(object, Held { count, waiting, ..Held::new(LockKind::Semaphore) });
+            }
+        }
+        if let Some(f) = self.primitives.countdown {
+            for object in self.found.of(LockType::Countdown).chain(self.found.of(LockType::OtherCountdown)) {
+                out.insert(object, Held { count: library.i32(object, f.count).map(i64::from), ..Held::new(LockKind::Countdown) });
+            }
+        }
+        if let Some(f) = self.primitives.barrier {
+            for object in self.found.of(LockType::Barrier) {
+                let arrived = library.u32(object, f.counts).map(|n| i64::from(n >> BARRIER_SHIFT & BARRIER_COUNT));
+                out.insert(object, Held { count: arrived, ..Held::new(LockKind::Barrier) });
+            }
+        }
+    }
+
+    fn reader_writers(&self, out: &mut Locks) {
+        let (library, Some(f)) = (self.library, self.primitives.reader_writer) else { return };
+        let readers = self.readers();
+        for object in self.found.of(LockType::ReaderWriter) {
+            let owners = library.u32(object, f.owners).unwrap_or(0);
+            // -1: none.
+            let thread = |field: FieldAt| library.i32(object, field).and_then(|id| u32::try_from(id).ok()).map(|id| self.owner(id));
+            let waiters = [f.write_waiters, f.read_waiters, f.upgrade_waiters, f.write_upgrade_waiters];
+            let waiting = waiters.into_iter().map(|field| library.u32(object, field).map(u64::from)).sum::<Option<u64>>();
+            let of_lock = library.u64(object, f.id).and_then(|id| readers.get(&id)).cloned().unwrap_or_default();
+            let lock = Held {
+                owner: thread(f.writer),
+                upgrader: thread(f.upgrader),
+                writers_first: owners & (WAITING_TO_WRITE | WAITING_TO_UPGRADE) != 0,
+                readers: of_lock,
+                waiting,
+                ..Held::new(LockKind::ReaderWriter)
+            };
+            out.insert(object, lock);
+        }
+    }
+
+    /// The threads that read, by id of the lock: each thread keeps a list of what it has entered.
+    fn readers(&self) -> Map<u64, Vec<Owner>> {
+        let mut out: Map<u64, Vec<Owner>> = Map::default();
+        let (Some(table), Some(f)) = (self.types.table(LockType::ReaderWriter), self.primitives.reader) else { return out };
+        for (i, thread) in self.threads.iter().enumerate().filter(|(_, t)| t.has_stack()) {
+            let first = match self.library.thread_static_at(table, "t_rwc", thread.address) {
+                Ok(first) => first,
+                Err(missing) => {
+                    self.notes.add(
+                        NoteKind::Missing,
+                        None,
+                        format!("readers of reader-writer locks are not told: {missing} in this runtime"),
+                    );
+                    return out;
+                }
+            };
+            let mut entry = first.and_then(|at| self.library.reference_at(at));
+            let mut seen = HashSet::new();
+            while let Some(at) = entry {
+                if !seen.insert(at) || seen.len() > MAX_ENTERED {
+                    let what = format!("the reader-writer locks of thread {} have a cycle or exceed the limit", thread.address);
+                    self.notes.add(NoteKind::LimitHit, at, what);
+                    break;
+                }
+                if self.library.i32(at, f.readers).is_some_and(|n| n > 0)
+                    && let Some(lock) = self.library.u64(at, f.lock)
+                {
+                    out.entry(lock).or_default().push(Owner { id: thread.id.unwrap_or(0), thread: Some(i) });
+                }
+                entry = self.library.reference(at, f.next);
+            }
+        }
+        out
+    }
+}

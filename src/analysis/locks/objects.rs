@@ -1,0 +1,143 @@
+//! The objects that threads wait for, found by one walk of the heap.
+
+use crate::base::hash::Map;
+use crate::base::{Addr, Collector, IndexVec};
+use crate::clr::header::{HeaderUse, Headers};
+use crate::clr::library::{Classifier, Kinds, library_types};
+use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
+use crate::memory::Window;
+use crate::model::SegmentModel;
+use crate::session::{Heap, note_walks};
+
+library_types! {
+    /// Types that threads wait for, and the parts that they are made of.
+    pub(super) enum LockType {
+        in "System.Private.CoreLib" {
+            Lock = "System.Threading.Lock",
+            Condition = "System.Threading.Condition",
+            Event = "System.Threading.ManualResetEventSlim",
+            Semaphore = "System.Threading.SemaphoreSlim",
+            ReaderWriter = "System.Threading.ReaderWriterLockSlim",
+            Countdown = "System.Threading.CountdownEvent",
+            WaitHandle = "System.Threading.WaitHandle",
+            SafeWaitHandle = "Microsoft.Win32.SafeHandles.SafeWaitHandle",
+            Thread = "System.Threading.Thread",
+            Task = "System.Threading.Tasks.Task",
+            OnInvoke = "System.Threading.Tasks.Task+SetOnInvokeMres",
+            OnCountdown = "System.Threading.Tasks.Task+SetOnCountdownMres",
+            ReaderCount = "System.Threading.ReaderWriterCount",
+            BlockingInfo = "System.Threading.ThreadBlockingInfo",
+        }
+        in "System.Threading" {
+            Barrier = "System.Threading.Barrier",
+            OtherCountdown = "System.Threading.CountdownEvent",
+        }
+    }
+}
+
+impl LockType {
+    /// Types whose objects nothing asks for: they are met by reference.
+    const UNLISTED: [LockType; 4] = [LockType::ReaderCount, LockType::BlockingInfo, LockType::Condition, LockType::Task];
+}
+
+/// What a walk found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// By address: what it is.
+    pub(super) kinds: Map<Addr, Kinds<LockType>>,
+    /// The objects of each type, in heap order.
+    list: Vec<(Addr, Kinds<LockType>)>,
+    /// Objects whose header word is a thin lock.
+    pub(super) thin: Vec<Addr>,
+    /// Arrays of `SafeWaitHandle`: start and end.
+    pub(super) handle_arrays: Vec<(Addr, Addr)>,
+}
+
+impl Found {
+    /// The objects of a type, in heap order.
+    pub(super) fn of(&self, kind: LockType) -> impl Iterator<Item = Addr> {
+        self.list.iter().filter(move |(_, kinds)| kinds.is(kind)).map(|(address, _)| *address)
+    }
+}
+
+/// What is done with the objects of a type.
+#[derive(Clone, Copy)]
+struct Use {
+    kinds: Option<Kinds<LockType>>,
+    is_handles: bool,
+}
+
+struct Finder<'h> {
+    classifier: &'h Classifier<LockType>,
+    known: IndexVec<TypeIndex, Option<Use>>,
+    headers: Option<(&'h Headers, Window<'h>)>,
+    segment: SegmentIndex,
+    found: Vec<(SegmentIndex, Addr, Kinds<LockType>)>,
+    thin: Vec<Addr>,
+    arrays: Vec<(Addr, Addr)>,
+}
+
+impl Visitor for Finder<'_> {
+    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
+        self.segment = index;
+        true
+    }
+
+    fn object(&mut self, object: &Object<'_>) {
+        // Gaps keep the header words of the objects that were there.
+        if object.ty.is_free {
+            return;
+        }
+        if let Some((headers, window)) = &mut self.headers
+            && let Some(word) = object.address.minus(headers.before()).and_then(|at| window.u32(at))
+            && matches!(HeaderUse::of(word), HeaderUse::ThinLock(_))
+        {
+            self.thin.push(object.address);
+        }
+        let (classifier, mt) = (self.classifier, object.ty.method_table);
+        let Some(slot) = self.known.slot(object.ty.index) else { return };
+        let used = *slot.get_or_insert_with(|| {
+            let kinds = classifier.of(mt);
+            let listed = kinds.iter().any(|kind| !LockType::UNLISTED.contains(&kind));
+            Use { kinds: listed.then_some(kinds), is_handles: object.ty.is_array && is_handles(classifier, mt) }
+        });
+        if let Some(kinds) = used.kinds {
+            self.found.push((self.segment, object.address, kinds));
+        }
+        if used.is_handles {
+            self.arrays.push((object.address, object.address.plus(object.size)));
+        }
+    }
+}
+
+fn is_handles(classifier: &Classifier<LockType>, array: Addr) -> bool {
+    let element = classifier.types().names().method_tables().element_type(array);
+    element.is_ok_and(|element| classifier.of(element).is(LockType::SafeWaitHandle))
+}
+
+/// Walks the heap.
+pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Option<&Headers>, notes: &Collector) -> Found {
+    let visitor = || Finder {
+        classifier,
+        known: IndexVec::new(),
+        headers: headers.map(|h| (h, Window::new(heap.memory()))),
+        segment: SegmentIndex::default(),
+        found: Vec::new(),
+        thin: Vec::new(),
+        arrays: Vec::new(),
+    };
+    let walked = heap.walker().walk_once(heap.progress(), visitor);
+    note_walks(heap.walker(), &walked.segments, notes);
+    let (mut out, mut found) = (Found::default(), Vec::new());
+    for visitor in walked.visitors {
+        found.extend(visitor.found);
+        out.thin.extend(visitor.thin);
+        out.handle_arrays.extend(visitor.arrays);
+    }
+    found.sort_unstable_by_key(|(segment, address, _)| (*segment, *address));
+    out.thin.sort_unstable();
+    out.handle_arrays.sort_unstable();
+    out.kinds = found.iter().map(|(_, address, kinds)| (*address, *kinds)).collect();
+    out.list = found.into_iter().map(|(_, address, kinds)| (address, kinds)).collect();
+    out
+}

@@ -1,0 +1,216 @@
+//! Locks, waits and deadlocks as they are printed.
+
+use std::collections::BTreeMap;
+
+use super::LocksQuery;
+use super::deadlocks::{Edge, WaitGraph};
+use super::holders::{Held, Locks, Owner};
+use super::waits::{Blocked, Wait};
+use crate::base::hash::Map;
+use crate::base::{Addr, len64};
+use crate::clr::threads::Thread;
+use crate::dump::ThreadStacks;
+use crate::model::{LockKind, LockModel, LockOwner, LocksReport, WaitChain, WaitEvidence, WaitKind, WaitModel, WaiterModel};
+use crate::session::{Error, Library, Namer, Runtime};
+
+/// Longest chain of waiting threads.
+const MAX_CHAIN: usize = 64;
+
+/// Makes the report.
+pub(super) struct Reporter<'r> {
+    pub(super) runtime: &'r Runtime,
+    pub(super) namer: &'r Namer,
+    pub(super) library: &'r Library,
+    pub(super) threads: &'r [Thread],
+    pub(super) stacks: &'r [(usize, Blocked<'r>)],
+}
+
+impl Reporter<'_> {
+    pub(super) fn report(&self, locks: &Locks, waits: &[Wait], query: &LocksQuery) -> Result<LocksReport, Error> {
+        let graph = WaitGraph::new(u32::try_from(self.threads.len()).unwrap_or(u32::MAX), self.edges(locks, waits))?;
+        let cycles = graph.cycles();
+        let deadlocks = cycles.iter().map(|c| graph.model(c, |t| self.id(t), |object| self.type_of(object), self.stacks)).collect();
+        let frames: Map<usize, &Blocked<'_>> = self.stacks.iter().map(|(i, t)| (*i, t)).collect();
+        let native = ThreadStacks::new(self.runtime.file());
+        let name = |thread: &Thread| {
+            let object = thread.exposed?;
+            let managed = self.namer.string_field(object, self.library.method_table(object)?, "_name").filter(|n| !n.is_empty());
+            managed.or_else(|| native.thread(thread.os_id?)?.name.clone())
+        };
+        let wait = |w: &Wait| {
+            let thread = self.threads.get(w.thread)?;
+            Some(WaitModel {
+                managed_id: thread.id,
+                os_id: thread.os_id,
+                name: name(thread),
+                kind: w.kind,
+                object: w.object.map(|(object, _)| object),
+                type_name: w.object.and_then(|(object, _)| self.type_of(object)),
+                others: w.others.clone(),
+                evidence: w.evidence,
+                timeout_ms: w.timeout,
+                method: frames.get(&w.thread).and_then(|t| t.method()).map(ToString::to_string),
+            })
+        };
+        Ok(LocksReport {
+            locks: self.locks(locks, waits, query),
+            waits: waits.iter().filter_map(wait).collect(),
+            deadlocks,
+            chains: self.chains(locks, waits, &graph, &cycles),
+        })
+    }
+
+    /// Who waits for whom. That a thread joins another is known from its frames.
+    fn edges(&self, locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
+        let objects = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
+        let mut out = edges(locks, waits);
+        out.extend(joins(waits, &objects));
+        out
+    }
+
+    /// The managed id of a thread.
+    fn id(&self, thread: u32) -> u32 {
+        usize::try_from(thread).ok().and_then(|i| self.threads.get(i)?.id).unwrap_or(0)
+    }
+
+    fn type_of(&self, object: Addr) -> Option<String> {
+        self.namer.name(self.library.method_table(object)?)
+    }
+
+    fn owner(&self, owner: Owner) -> LockOwner {
+        let thread = owner.thread.and_then(|i| self.threads.get(i));
+        LockOwner { managed_id: thread.map_or(Some(owner.id), |t| t.id), os_id: thread.and_then(|t| t.os_id), orphaned: thread.is_none() }
+    }
+
+    fn locks(&self, locks: &Locks, waits: &[Wait], query: &LocksQuery) -> Vec<LockModel> {
+        let mut waiters: BTreeMap<Addr, Vec<WaiterModel>> = BTreeMap::new();
+        let mut kinds: BTreeMap<Addr, LockKind> = BTreeMap::new();
+        for w in waits {
+            let waiter = WaiterModel { managed_id: self.threads.get(w.thread).and_then(|t| t.id), evidence: w.evidence };
+            for (object, kind) in w.object.into_iter().chain(w.others.iter().filter_map(|o| Some((*o, w.object?.1)))) {
+                waiters.entry(object).or_default().push(waiter.clone());
+                kinds.insert(object, kind);
+            }
+        }
+        let shown = locks.iter().filter(|(object, held)| query.all || held.in_use() || waiters.contains_key(object));
+        let mut all: Vec<(Addr, Held)> = shown.map(|(object, held)| (*object, held.clone())).collect();
+        all.extend(kinds.iter().filter(|(object, _)| !locks.contains_key(object)).map(|(object, kind)| (*object, Held::new(*kind))));
+        let model = |(object, held): (Addr, Held)| LockModel {
+            object,
+            type_name: self.type_of(object),
+            // The monitor of an object may be waited for as well as the object itself.
+            kind: held.kind,
+            owner: held.owner.or(held.upgrader).map(|o| self.owner(o)),
+            recursion: held.recursion,
+            readers: held.readers.iter().map(|o| self.owner(*o)).collect(),
+            waiters: waiters.get(&object).cloned().unwrap_or_default(),
+            waiting: held.waiting,
+            count: held.count,
+            sync_block: held.sync_block,
+        };
+        let mut out: Vec<LockModel> = all.into_iter().map(model).collect();
+        out.sort_by_key(|l| (std::cmp::Reverse(len64(l.waiters.len())), l.kind, l.object));
+        out
+    }
+
+    /// Chains of waiting threads that end outside the cycles: each thread waits for the next one, the last for something without an owner.
+    fn chains(&self, locks: &Locks, waits: &[Wait], graph: &WaitGraph, cycles: &[Vec<u32>]) -> Vec<WaitChain> {
+        let by_thread: Map<u32, &Wait> = waits.iter().filter_map(|w| Some((u32::try_from(w.thread).ok()?, w))).collect();
+        let in_cycle = |thread: u32| cycles.iter().any(|c| c.contains(&thread) || graph.victims(c).contains(&thread));
+        let mut out = Vec::new();
+        for (last, wait) in &by_thread {
+            // Somebody waits for the last one, which waits for nobody.
+            if !graph.owners(*last).is_empty() || in_cycle(*last) || graph.waiters(*last).next().is_none() {
+                continue;
+            }
+            let mut threads = vec![*last];
+            while let Some(before) = threads.last().and_then(|t| graph.waiters(*t).find(|w| !threads.contains(w)))
+                && threads.len() < MAX_CHAIN
+            {
+                threads.push(before);
+            }
+            let candidates = match wait.object {
+                Some((object, _)) if !locks.get(&object).is_some_and(|held| held.owner.is_some()) => {
+                    let waiters: Vec<usize> =
+                        waits.iter().filter(|w| w.object.is_some_and(|(o, _)| o == object)).map(|w| w.thread).collect();
+                    self.holders_of(object, &waiters)
+                }
+                _ => Vec::new(),
+            };
+            out.push(WaitChain {
+                threads: threads.into_iter().rev().map(|t| self.id(t)).collect(),
+                kind: wait.kind,
+                object: wait.object.map(|(object, _)| object),
+                type_name: wait.object.and_then(|(object, _)| self.type_of(object)),
+                candidates,
+            });
+        }
+        out.sort_by(|a, b| a.threads.cmp(&b.threads));
+        out
+    }
+
+    /// The threads but its `waiters` with a reference to `object` on their stacks.
+    fn holders_of(&self, object: Addr, waiters: &[usize]) -> Vec<u32> {
+        let memory = self.runtime.memory();
+        let has = |blocked: &Blocked<'_>| {
+            let mut words = blocked.stack.into_iter().flat_map(|stack| memory.words(stack));
+            words.any(|(_, bytes)| Addr(memory.shape().number(bytes)) == object)
+        };
+        let others = self.stacks.iter().filter(|(i, blocked)| !waiters.contains(i) && has(blocked));
+        others.filter_map(|(_, blocked)| blocked.thread.id).collect()
+    }
+}
+
+/// Who waits for whom.
+fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
+    let mut out = Vec::new();
+    for w in waits {
+        let Some((object, _)) = w.object else { continue };
+        let certain = w.evidence == WaitEvidence::Exact && w.timeout.is_none();
+        let from = w.thread;
+        let mut add = |to: Option<usize>, certain: bool| {
+            if let Some((from, to)) = u32::try_from(from).ok().zip(to.and_then(|t| u32::try_from(t).ok())) {
+                out.push(Edge { from, to, object, certain });
+            }
+        };
+        let Some(held) = locks.get(&object) else { continue };
+        let owner = held.owner.and_then(|o| o.thread);
+        let upgrader = held.upgrader.and_then(|o| o.thread);
+        let readers = held.readers.iter().map(|o| o.thread);
+        // A lock that is found by the event its threads wait for is as sure as a record: nothing else has that event.
+        let of_event = w.timeout.is_none();
+        match w.kind {
+            WaitKind::Monitor | WaitKind::Lock => add(owner, certain || w.kind == WaitKind::Lock && of_event),
+            WaitKind::WriteLock => {
+                add(owner, of_event);
+                add(upgrader, of_event);
+                readers.for_each(|reader| add(reader, of_event));
+            }
+            // Never for itself.
+            WaitKind::Upgrade => readers.filter(|reader| *reader != Some(from)).for_each(|reader| add(reader, of_event)),
+            WaitKind::ReadLock | WaitKind::UpgradeableLock => {
+                add(owner, of_event);
+                if w.kind == WaitKind::UpgradeableLock {
+                    add(upgrader, of_event);
+                }
+                if held.writers_first {
+                    let writers = waits.iter().filter(|o| o.kind == WaitKind::WriteLock && o.object.is_some_and(|(at, _)| at == object));
+                    writers.for_each(|writer| add(Some(writer.thread), of_event));
+                }
+            }
+            _ => {}
+        }
+    }
+    out
+}
+
+/// Threads joined by others.
+fn joins(waits: &[Wait], by_object: &Map<Addr, usize>) -> Vec<Edge> {
+    let joined = waits.iter().filter(|w| w.kind == WaitKind::Join);
+    let edge = |w: &Wait| {
+        let (object, _) = w.object?;
+        let to = by_object.get(&object)?;
+        Some(Edge { from: u32::try_from(w.thread).ok()?, to: u32::try_from(*to).ok()?, object, certain: w.timeout.is_none() })
+    };
+    joined.filter_map(edge).collect()
+}

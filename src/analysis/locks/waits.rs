@@ -1,0 +1,251 @@
+//! What each blocked thread waits for: by the record that the runtime keeps, else by its frames and the values on its stack.
+
+use super::objects::{Found, LockType};
+use super::primitives::{Primitives, Whole};
+use crate::analysis::stacks::readable;
+use crate::base::hash::{Map, Set};
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, Collector, NoteKind};
+use crate::clr::blocking::{Blocking, BlockingItem};
+use crate::clr::methods::Methods;
+use crate::clr::threads::Thread;
+use crate::dump::ThreadStacks;
+use crate::model::{LockKind, SyncBlockModel, WaitEvidence, WaitKind};
+use crate::session::{Heap, Library, Namer};
+use crate::stack::walk::Frame;
+
+/// Maximum elements of an array of wait handles.
+const MAX_HANDLES: u64 = 1024;
+/// Frames that are named of each thread.
+const MAX_FRAMES: usize = 64;
+
+/// The kinds of `ThreadBlockingInfo._objectKind`.
+const KIND_ENTER: i32 = 0;
+const KIND_WAIT: i32 = 1;
+const KIND_LOCK: i32 = 2;
+const KIND_CONDITION: i32 = 3;
+
+/// What a thread waits for.
+#[derive(Clone, Debug)]
+pub(super) struct Wait {
+    /// Its place in the runtime's list.
+    pub(super) thread: usize,
+    pub(super) kind: WaitKind,
+    /// The lock and its kind.
+    pub(super) object: Option<(Addr, LockKind)>,
+    pub(super) others: Vec<Addr>,
+    pub(super) evidence: WaitEvidence,
+    pub(super) timeout: Option<u32>,
+}
+
+/// A thread with what is known of its stack.
+#[derive(Debug)]
+pub(super) struct Blocked<'t> {
+    pub(super) thread: &'t Thread,
+    pub(super) stack: Option<AddrRange>,
+    /// Methods for people, innermost first.
+    pub(super) frames: Vec<String>,
+}
+
+impl Blocked<'_> {
+    /// The innermost method outside `System.Threading`.
+    pub(super) fn method(&self) -> Option<&str> {
+        let own = |name: &&String| !name.starts_with("System.Threading.") && !name.starts_with("ILStubClass.");
+        self.frames.iter().find(own).map(String::as_str)
+    }
+
+    /// What the innermost frames of `System.Threading` are about.
+    fn framed(&self) -> Option<WaitKind> {
+        let waits = [
+            ("System.Threading.Thread.Join", WaitKind::Join),
+            ("System.Threading.Thread.Sleep", WaitKind::Sleep),
+            ("System.Threading.WaitHandle.WaitOne", WaitKind::WaitHandle),
+            ("System.Threading.WaitHandle.WaitAny", WaitKind::WaitHandles),
+            ("System.Threading.WaitHandle.WaitAll", WaitKind::WaitHandles),
+            ("System.Threading.WaitHandle.WaitMultiple", WaitKind::WaitHandles),
+        ];
+        let own = |name: &&String| name.starts_with("System.Threading.") || name.starts_with("ILStubClass.");
+        let kind = |name: &String| waits.iter().find(|(prefix, _)| name.starts_with(prefix)).map(|(_, kind)| *kind);
+        self.frames.iter().take_while(own).find_map(kind)
+    }
+}
+
+/// The threads that have a stack, with their frames. Threads that block for nobody to see need none.
+pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], notes: &Collector) -> Vec<(usize, Blocked<'t>)> {
+    let runtime = heap.runtime();
+    let stacks = ThreadStacks::new(runtime.file());
+    let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
+    // Frames are a help: what they lack is told by `stacks`.
+    let walked = tried(|| runtime.walk_stacks(threads, false, Thread::waits)).unwrap_or_default();
+    let mut frames: Map<usize, Vec<String>> = Map::default();
+    let mut names: Map<Addr, Option<String>> = Map::default();
+    for stack in &walked {
+        let managed = stack.walk.frames.iter().filter_map(|f| match f {
+            Frame::Managed(f) => Some(f.code.method_desc),
+            Frame::Runtime(_) => None,
+        });
+        let mut name = |method: Addr| {
+            let read = || tried(|| methods.as_ref()?.name(namer.names()?, method).map(|m| readable(&m.name)));
+            names.entry(method).or_insert_with(read).clone()
+        };
+        frames.insert(stack.index, managed.take(MAX_FRAMES).filter_map(&mut name).collect());
+    }
+    let with_stack = threads.iter().enumerate().filter(|(_, t)| t.has_stack());
+    let blocked = |(i, thread): (usize, &'t Thread)| {
+        let native = thread.os_id.and_then(|id| stacks.thread(id));
+        let stack = native.and_then(|n| runtime.stack_in_use(&stacks, thread, n));
+        (i, Blocked { thread, stack, frames: frames.remove(&i).unwrap_or_default() })
+    };
+    with_stack.map(blocked).collect()
+}
+
+/// Reads what threads wait for.
+pub(super) struct Waits<'w> {
+    pub(super) heap: &'w Heap,
+    pub(super) library: &'w Library,
+    pub(super) found: &'w Found,
+    pub(super) primitives: &'w Primitives,
+    /// By address of the block.
+    pub(super) blocks: Map<Addr, SyncBlockModel>,
+    pub(super) blocking: Blocking,
+    /// `Thread` objects, by address.
+    pub(super) thread_objects: Set<Addr>,
+}
+
+impl Waits<'_> {
+    /// What each of `threads` waits for.
+    pub(super) fn read(&mut self, threads: &[(usize, Blocked<'_>)], notes: &Collector) -> Vec<Wait> {
+        if !self.blocking.is_placed() {
+            let stacks: Vec<(Addr, AddrRange)> = threads.iter().filter_map(|(_, t)| Some((t.thread.address, t.stack?))).collect();
+            let blocks = &self.blocks;
+            tried(|| self.blocking.find(&stacks, |block| blocks.contains_key(&block)));
+        }
+        let queued = self.queued(notes);
+        let mut out = Vec::new();
+        for (index, thread) in threads {
+            let exact = self.recorded(*index, thread).or_else(|| self.managed(*index, thread));
+            let queue = || queued.get(&thread.thread.address).map(|object| self.monitor(*index, *object, true, None));
+            let by_stack = || thread.thread.waits().then(|| self.by_stack(*index, thread));
+            out.extend(exact.or_else(queue).or_else(by_stack));
+        }
+        out
+    }
+
+    /// The objects of the monitors on which threads sleep, by `Thread`.
+    fn queued(&self, notes: &Collector) -> Map<Addr, Addr> {
+        let mut out = Map::default();
+        for (address, block) in &self.blocks {
+            let Some(object) = block.object else { continue };
+            match self.blocking.queued(*address) {
+                Some(list) => out.extend(list.into_iter().map(|thread| (thread, object))),
+                None if self.blocking.has_queues() => {
+                    notes.add(NoteKind::Missing, *address, "the threads that wait in a sync block cannot be read");
+                }
+                None => {}
+            }
+        }
+        out
+    }
+
+    /// By the runtime's own record.
+    fn recorded(&self, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
+        let item: BlockingItem = self.blocking.item(thread.thread.address, thread.stack?, |block| self.blocks.contains_key(&block))?;
+        let object = self.blocks.get(&item.block)?.object?;
+        Some(self.monitor(index, object, item.waits, item.timeout))
+    }
+
+    /// By the library's record (.NET 9 and later).
+    fn managed(&self, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
+        let (table, fields) = self.primitives.blocking?;
+        let stack = thread.stack?;
+        let first = self.library.thread_static_at(table, "t_first", thread.thread.address).ok()??;
+        let at = self.library.reference_at(first).filter(|at| stack.contains(*at))?;
+        // Offsets of a structure are those of its box.
+        let at = at.minus(self.heap.memory().ptr_bytes())?;
+        let object = Addr(self.library.word(at, fields.object)?);
+        let timeout = self.library.i32(at, fields.timeout).and_then(|ms| u32::try_from(ms).ok());
+        let in_slot = || self.library.reference_at(object).filter(|_| stack.contains(object));
+        let exact = |kind, object| Wait { thread: index, kind, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout };
+        match self.library.i32(at, fields.kind)? {
+            kind @ (KIND_ENTER | KIND_WAIT) => {
+                let object = self.blocks.get(&object)?.object?;
+                Some(self.monitor(index, object, kind == KIND_WAIT, timeout))
+            }
+            KIND_LOCK => {
+                let lock = in_slot()?;
+                Some(exact(WaitKind::Lock, Some((lock, LockKind::Lock))))
+            }
+            KIND_CONDITION => {
+                let condition = in_slot()?;
+                let whole = self.primitives.by_monitor.get(&condition);
+                Some(whole.map_or_else(
+                    || exact(WaitKind::Condition, Some((condition, LockKind::Monitor))),
+                    |w| exact(w.wait, Some((w.object, w.kind))),
+                ))
+            }
+            _ => None,
+        }
+    }
+
+    /// A wait for the monitor of `object`, or for what it is a part of.
+    fn monitor(&self, index: usize, object: Addr, waits: bool, timeout: Option<u32>) -> Wait {
+        let whole = self.primitives.by_monitor.get(&object).filter(|_| waits);
+        let plain = Whole { object, kind: LockKind::Monitor, wait: if waits { WaitKind::MonitorWait } else { WaitKind::Monitor } };
+        let whole = whole.copied().unwrap_or(plain);
+        let object = Some((whole.object, whole.kind));
+        Wait { thread: index, kind: whole.wait, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout }
+    }
+
+    /// By frames, and by the first value on the stack that threads wait for.
+    fn by_stack(&self, index: usize, thread: &Blocked<'_>) -> Wait {
+        let framed = thread.framed();
+        let wait = |kind, object, others| Wait { thread: index, kind, object, others, evidence: WaitEvidence::Stack, timeout: None };
+        let kind = framed.unwrap_or(WaitKind::Other);
+        let Some(stack) = thread.stack else { return wait(kind, None, Vec::new()) };
+        match framed {
+            Some(WaitKind::Sleep) => return wait(kind, None, Vec::new()),
+            Some(WaitKind::Join) => {
+                let own = thread.thread.exposed;
+                let joined = self.words(stack).find(|word| self.thread_objects.contains(word) && Some(*word) != own);
+                return wait(kind, joined.map(|object| (object, LockKind::Thread)), Vec::new());
+            }
+            _ => {}
+        }
+        for word in self.words(stack) {
+            if self.found.kinds.get(&word).is_some_and(|kinds| kinds.is(LockType::SafeWaitHandle)) {
+                let plain = Whole { object: word, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
+                let whole = self.primitives.by_handle.get(&word).copied().unwrap_or(plain);
+                return wait(whole.wait, Some((whole.object, whole.kind)), Vec::new());
+            }
+            let arrays = &self.found.handle_arrays;
+            let last = arrays.partition_point(|(start, _)| *start <= word).checked_sub(1);
+            if let Some((array, _)) = last.and_then(|i| arrays.get(i)).filter(|(_, end)| word < *end) {
+                let mut objects = self.handles(*array);
+                let first = (!objects.is_empty()).then(|| objects.remove(0));
+                return wait(WaitKind::WaitHandles, first.map(|object| (object, LockKind::WaitHandle)), objects);
+            }
+        }
+        wait(kind, None, Vec::new())
+    }
+
+    /// The wait handles of an array of their safe handles.
+    fn handles(&self, array: Addr) -> Vec<Addr> {
+        let all = self.library.references(array, MAX_HANDLES);
+        let handles = all.into_iter().map(|(_, handle)| handle).filter(|h| !h.is_null());
+        handles.map(|handle| self.primitives.by_handle.get(&handle).map_or(handle, |whole| whole.object)).collect()
+    }
+
+    /// The words of a stack, innermost first.
+    fn words(&self, stack: AddrRange) -> impl Iterator<Item = Addr> {
+        let memory = self.heap.memory();
+        memory.words(stack).map(|(_, bytes)| Addr(memory.shape().number(bytes)))
+    }
+}
+
+/// Notes about threads whose stack is not in the dump.
+pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
+    let lost = threads.iter().filter(|(_, t)| t.thread.waits() && t.stack.is_none()).count();
+    if lost > 0 {
+        notes.add(NoteKind::Missing, None, format!("what {lost} threads wait for: their stacks are not in the dump"));
+    }
+}

@@ -1,0 +1,41 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::{LocksQuery, locks};
+use crate::base::Answer;
+use crate::model::LocksReport;
+
+/// Locks, what each thread waits for, and deadlocks.
+///
+/// Monitors (thin locks and sync blocks), Lock, ReaderWriterLockSlim, SemaphoreSlim, events, countdowns, barriers, wait handles,
+/// joined threads and tasks.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Locks {
+    /// Also list locks that nobody holds or waits for.
+    #[arg(long)]
+    all: bool,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Locks {
+    const NAME: &'static str = "locks";
+    const GROUP: Group = Group::Threads;
+    const SOS: &'static [&'static str] = &["syncblk", "dlk"];
+    const EXAMPLES: &'static [Example] =
+        &[example("locks DUMP", "who holds what, who waits for whom, and deadlocks"), example("locks --all DUMP", "free locks as well")];
+    type Report = LocksReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<LocksReport>> {
+        Ok(locks(&at.heap()?, &LocksQuery { all: self.all })?)
+    }
+}

@@ -1,0 +1,138 @@
+//! What the runtime records of a thread that waits for a monitor.
+//!
+//! A thread that blocks in native code keeps a *blocking item* on its own stack, for debuggers: `threads.h`, `syncblk.h`; measured on
+//! .NET 8 to 10. Threads in `Monitor.Wait` are queued on the sync block besides.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::base::{Addr, AddrRange};
+use crate::contract::Descriptor;
+use crate::contract::descriptor::layout;
+use crate::memory::Memory;
+
+/// Maximum threads in the queue of one sync block.
+const MAX_QUEUED: usize = 1 << 16;
+
+layout! {
+    struct ThreadLayout : "Thread" {
+        item: opt "DebugBlockingItem",
+    }
+}
+
+layout! {
+    struct ItemLayout : "DebugBlockingItem" {
+        lock: req "Lock",
+        domain: req "AppDomain",
+        kind: req "Kind",
+        timeout: req "Timeout",
+    }
+}
+
+layout! {
+    struct BlockLayout : "SyncBlock" {
+        queue: req "WaitQueue",
+    }
+}
+
+layout! {
+    struct LinkLayout : "WaitEventLink" {
+        thread: req "Thread",
+        link: req "Link",
+    }
+}
+
+/// What a thread is blocked in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BlockingItem {
+    /// Address of the `SyncBlock`.
+    pub(crate) block: Addr,
+    /// Whether it is in `Monitor.Wait`: otherwise it enters the monitor.
+    pub(crate) waits: bool,
+    /// Timeout in milliseconds; `None` for none.
+    pub(crate) timeout: Option<u32>,
+}
+
+/// Reads blocking items and wait queues.
+#[derive(Debug)]
+pub(crate) struct Blocking {
+    memory: Arc<Memory>,
+    offset: Option<u64>,
+    item: Option<ItemLayout>,
+    queue: Option<(BlockLayout, LinkLayout)>,
+}
+
+/// No timeout.
+const ENDLESS: u32 = u32::MAX;
+/// Kinds of items.
+const ENTER: u32 = 0;
+const WAIT: u32 = 1;
+/// Bytes of a `Thread` that are searched for the item of a runtime whose offset is unknown.
+const SEARCHED: u64 = 0x800;
+
+impl Blocking {
+    /// Binds to a runtime. What the descriptor lacks is left out.
+    pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Blocking {
+        Blocking {
+            memory: Arc::clone(memory),
+            offset: ThreadLayout::bind(d).ok().and_then(|l| l.item),
+            item: ItemLayout::bind(d).ok(),
+            queue: BlockLayout::bind(d).ok().zip(LinkLayout::bind(d).ok()),
+        }
+    }
+
+    /// Whether the descriptor says where threads keep their items.
+    pub(crate) fn is_placed(&self) -> bool {
+        self.offset.is_some()
+    }
+
+    /// Whether the descriptor says how threads queue on sync blocks.
+    pub(crate) fn has_queues(&self) -> bool {
+        self.queue.is_some()
+    }
+
+    /// Finds where threads keep their items, by their shape: the one word of several `threads` (address, stack) that points to an item on the
+    /// thread's own stack. One thread is not enough: other words may look like it.
+    pub(crate) fn find(&mut self, threads: &[(Addr, AddrRange)], is_block: impl Fn(Addr) -> bool) {
+        let word = self.memory.ptr_bytes();
+        let hits = |offset: u64| threads.iter().filter(|(t, stack)| self.read(t.plus(offset), *stack, &is_block).is_some()).count();
+        let offsets = (0..SEARCHED.checked_div(word).unwrap_or(0)).map(|i| i.saturating_mul(word));
+        let mut best: Vec<(usize, u64)> = offsets.map(|o| (hits(o), o)).filter(|(n, _)| *n > 0).collect();
+        best.sort_unstable_by(|a, b| b.cmp(a));
+        let unrivalled = |most: usize| best.get(1).is_none_or(|(next, _)| next.saturating_mul(2) < most);
+        self.offset = best.first().filter(|(most, _)| *most > 1 && unrivalled(*most)).map(|(_, offset)| *offset);
+    }
+
+    /// The item of the `Thread` at `thread`, whose stack in use is `stack`. `None` if it is not blocked by a monitor.
+    pub(crate) fn item(&self, thread: Addr, stack: AddrRange, is_block: impl Fn(Addr) -> bool) -> Option<BlockingItem> {
+        self.read(thread.plus(self.offset?), stack, &is_block)
+    }
+
+    fn read(&self, slot: Addr, stack: AddrRange, is_block: &impl Fn(Addr) -> bool) -> Option<BlockingItem> {
+        let (m, l) = (&self.memory, self.item.as_ref()?);
+        let at = m.ptr(slot).ok().filter(|at| stack.contains(*at))?;
+        let block = m.ptr(at.plus(l.lock)).ok().filter(|block| is_block(*block))?;
+        let domain = m.ptr(at.plus(l.domain)).ok()?;
+        let kind = m.u32(at.plus(l.kind)).ok()?;
+        let timeout = m.u32(at.plus(l.timeout)).ok()?;
+        let valid = !domain.is_null() && matches!(kind, ENTER | WAIT);
+        valid.then_some(BlockingItem { block, waits: kind == WAIT, timeout: (timeout != ENDLESS).then_some(timeout) })
+    }
+
+    /// The `Thread`s in `Monitor.Wait` on the sync block at `block`, in the order in which they will be woken. `None` if the list is
+    /// broken, or not described.
+    pub(crate) fn queued(&self, block: Addr) -> Option<Vec<Addr>> {
+        let (of_block, of_link) = self.queue.as_ref()?;
+        let mut link = self.memory.ptr(block.plus(of_block.queue)).ok()?;
+        let (mut out, mut seen) = (Vec::new(), HashSet::new());
+        while !link.is_null() {
+            if !seen.insert(link) || out.len() >= MAX_QUEUED {
+                return None;
+            }
+            let event = link.minus(of_link.link)?;
+            out.push(self.memory.ptr(event.plus(of_link.thread)).ok()?);
+            link = self.memory.ptr(link).ok()?;
+        }
+        Some(out)
+    }
+}

@@ -1,0 +1,229 @@
+use serde::Serialize;
+
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// Kinds of locks and other things that threads wait for.
+    pub enum LockKind {
+        /// The monitor of an object: `lock`, `Monitor.Enter`, `Monitor.Wait`.
+        Monitor = "monitor",
+        /// `System.Threading.Lock`.
+        Lock = "lock",
+        /// `ReaderWriterLockSlim`.
+        ReaderWriter = "rwlock",
+        /// `SemaphoreSlim`.
+        Semaphore = "semaphore-slim",
+        /// `ManualResetEventSlim`.
+        Event = "event-slim",
+        /// `CountdownEvent`.
+        Countdown = "countdown",
+        /// `Barrier`.
+        Barrier = "barrier",
+        /// An event, mutex or semaphore of the operating system.
+        WaitHandle = "wait-handle",
+        /// A task.
+        Task = "task",
+        /// A thread, waited for by `Thread.Join`.
+        Thread = "thread",
+    }
+}
+
+named_enum! {
+    /// What a thread is blocked in.
+    pub enum WaitKind {
+        /// Entering a monitor.
+        Monitor = "monitor",
+        /// `Monitor.Wait`: released the monitor, waits for a pulse.
+        MonitorWait = "monitor-wait",
+        /// Entering a `Lock`.
+        Lock = "lock",
+        /// Waiting in the runtime's own condition variable.
+        Condition = "condition",
+        /// Entering a `ReaderWriterLockSlim` to read.
+        ReadLock = "rwlock-read",
+        /// Entering a `ReaderWriterLockSlim` to write.
+        WriteLock = "rwlock-write",
+        /// Entering a `ReaderWriterLockSlim` upgradeably.
+        UpgradeableLock = "rwlock-upgradeable",
+        /// Going on from the upgradeable mode to writing.
+        Upgrade = "rwlock-upgrade",
+        /// `SemaphoreSlim.Wait`.
+        Semaphore = "semaphore-slim",
+        /// `ManualResetEventSlim.Wait`.
+        Event = "event-slim",
+        /// `CountdownEvent.Wait`.
+        Countdown = "countdown",
+        /// `Barrier.SignalAndWait`.
+        Barrier = "barrier",
+        /// `Task.Wait`, `Task.Result`, `Task.WaitAll` and the like.
+        Task = "task",
+        /// A wait handle: `WaitOne`.
+        WaitHandle = "wait-handle",
+        /// Several wait handles: `WaitAny`, `WaitAll`.
+        WaitHandles = "wait-handles",
+        /// `Thread.Join`.
+        Join = "join",
+        /// `Thread.Sleep`.
+        Sleep = "sleep",
+        /// Waits for something that the dump does not tell.
+        Other = "other",
+    }
+}
+
+named_enum! {
+    /// How it is known what a thread waits for.
+    pub enum WaitEvidence {
+        /// From a record that the runtime keeps.
+        Exact = "exact",
+        /// From the frames and values on its stack.
+        Stack = "stack",
+    }
+}
+
+/// `locks`: locks that are held or waited for, what each thread waits for, and deadlocks.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct LocksReport {
+    /// Locks that are held or waited for: most waiters first.
+    pub locks: Vec<LockModel>,
+    /// The blocked threads, in the order of the runtime's list.
+    pub waits: Vec<WaitModel>,
+    /// Threads that wait for each other.
+    pub deadlocks: Vec<DeadlockModel>,
+    /// Chains of waiting threads outside deadlocks that end in something which nobody is known to own.
+    pub chains: Vec<WaitChain>,
+}
+
+/// A lock that is held or waited for.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct LockModel {
+    /// The object.
+    pub object: Addr,
+    /// Name of its type.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// Kind.
+    pub kind: LockKind,
+    /// The thread that holds it; `null` if none does, or if locks of this kind have no owner.
+    pub owner: Option<LockOwner>,
+    /// How often the owner entered it again: 0 if it entered once. `null` if nobody holds it or its kind does not count.
+    pub recursion: Option<u32>,
+    /// The threads that hold it for reading.
+    pub readers: Vec<LockOwner>,
+    /// The threads that wait for it.
+    pub waiters: Vec<WaiterModel>,
+    /// Number of waiters that the lock itself counts.
+    pub waiting: Option<u64>,
+    /// Current count of a semaphore, countdown or barrier.
+    pub count: Option<i64>,
+    /// Index of the sync block of a monitor; `null` for a thin lock.
+    pub sync_block: Option<u32>,
+}
+
+/// A thread that holds a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct LockOwner {
+    /// Managed id.
+    pub managed_id: Option<u32>,
+    /// OS id; `null` if no such thread is alive: the lock is orphaned.
+    pub os_id: Option<u64>,
+    /// Whether no living thread has the id: the lock will not be released.
+    pub orphaned: bool,
+}
+
+/// A thread that waits for a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WaiterModel {
+    /// Managed id.
+    pub managed_id: Option<u32>,
+    /// How that is known.
+    pub evidence: WaitEvidence,
+}
+
+/// A blocked thread.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WaitModel {
+    /// Managed id.
+    pub managed_id: Option<u32>,
+    /// OS id.
+    pub os_id: Option<u64>,
+    /// Name of the thread.
+    pub name: Option<String>,
+    /// What it is blocked in.
+    pub kind: WaitKind,
+    /// The object that it waits for; `null` if it waits for none, or the dump does not tell.
+    pub object: Option<Addr>,
+    /// Name of its type.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// Further objects, of a wait for several.
+    pub others: Vec<Addr>,
+    /// How that is known.
+    pub evidence: WaitEvidence,
+    /// Timeout in milliseconds; `null` if there is none, or the dump does not tell.
+    pub timeout_ms: Option<u32>,
+    /// The innermost method outside `System.Threading`.
+    pub method: Option<String>,
+}
+
+/// Threads that wait for each other.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct DeadlockModel {
+    /// Managed ids.
+    pub threads: Vec<u32>,
+    /// Who waits for whom.
+    pub edges: Vec<WaitEdge>,
+    /// Whether an edge is not certain, or has a timeout.
+    pub possible: bool,
+    /// Managed ids of the threads that wait for one of them, directly or not.
+    pub victims: Vec<u32>,
+    /// What its threads were doing.
+    pub stacks: Vec<BlockedStack>,
+}
+
+/// A thread waits for what another holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WaitEdge {
+    /// Managed id of the thread that waits.
+    pub from: u32,
+    /// Managed id of the thread that holds it.
+    pub to: u32,
+    /// The lock.
+    pub object: Addr,
+    /// Name of its type.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+}
+
+/// The innermost frames of a thread.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct BlockedStack {
+    /// Managed id.
+    pub managed_id: u32,
+    /// Methods, innermost first.
+    pub frames: Vec<String>,
+}
+
+/// Threads that wait, one for the other, for something that nobody is known to own.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WaitChain {
+    /// Managed ids: each waits for a lock that the next one holds.
+    pub threads: Vec<u32>,
+    /// What the last one is blocked in.
+    pub kind: WaitKind,
+    /// What the last one waits for.
+    pub object: Option<Addr>,
+    /// Name of its type.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// Managed ids of the threads that hold a reference to it on their stacks, and may release it.
+    pub candidates: Vec<u32>,
+}

@@ -1,0 +1,97 @@
+use crate::model::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitModel};
+use crate::output::plural;
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+
+fn id(managed: Option<u32>) -> String {
+    managed.map_or_else(|| "?".into(), |id| id.to_string())
+}
+
+fn owner(owner: &LockOwner) -> String {
+    if owner.orphaned { format!("{} (no such thread)", id(owner.managed_id)) } else { id(owner.managed_id) }
+}
+
+fn lock_columns<'r>() -> Columns<'r, LockModel> {
+    columns::<LockModel>()
+        .text("kind", 14, |l| l.kind.name())
+        .address("object", |l| l.object)
+        .made("owner", 24, |l| l.owner.as_ref().map(owner).unwrap_or_default())
+        .id("recursion", |l| l.recursion.map(u64::from))
+        .made("readers", 24, |l| l.readers.iter().map(owner).collect::<Vec<_>>().join(" "))
+        .made("waiters", 40, |l| l.waiters.iter().map(|w| id(w.managed_id)).collect::<Vec<_>>().join(" "))
+        .id("waiting", |l| l.waiting)
+        .made("count", 8, |l| l.count.map(|n| n.to_string()).unwrap_or_default())
+        .id("sync_block", |l| l.sync_block.map(u64::from))
+        .text_or_none("type", 50, |l| l.type_name.as_deref())
+}
+
+fn wait_columns<'r>() -> Columns<'r, WaitModel> {
+    columns::<WaitModel>()
+        .id("managed_id", |w| w.managed_id.map(u64::from))
+        .id("os_id", |w| w.os_id)
+        .text_or_none("name", 16, |w| w.name.as_deref())
+        .text("kind", 18, |w| w.kind.name())
+        .address("object", |w| w.object)
+        .text_or_none("type", 40, |w| w.type_name.as_deref())
+        .text("evidence", 8, |w| w.evidence.name())
+        .id("timeout_ms", |w| w.timeout_ms.map(u64::from))
+        .text_or_none("method", 60, |w| w.method.as_deref())
+}
+
+fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
+    let threads = d.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let sure = if d.possible { "POSSIBLE DEADLOCK" } else { "DEADLOCK" };
+    to.line(format!("{sure} of threads {threads}"));
+    for edge in &d.edges {
+        let ty = edge.type_name.as_deref().unwrap_or("?");
+        to.line(format!("  {} waits for {} ({ty}), held by {}", edge.from, edge.object, edge.to));
+    }
+    if !d.victims.is_empty() {
+        let victims = d.victims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        to.line(format!("  waiting behind them: {victims}"));
+    }
+    for stack in d.stacks.iter().filter(|s| !s.frames.is_empty()) {
+        to.line(format!("  thread {}", stack.managed_id));
+        to.lines(stack.frames.iter().map(|frame| format!("    {frame}")));
+    }
+    to.gap();
+}
+
+fn chain(c: &WaitChain) -> String {
+    let threads = c.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" waits for thread ");
+    let what = match (&c.object, &c.type_name) {
+        (Some(object), ty) => format!("{} {object} ({}), which nobody is known to own", c.kind, ty.as_deref().unwrap_or("?")),
+        (None, _) => format!("something of kind {}", c.kind),
+    };
+    let candidates = match c.candidates.as_slice() {
+        [] => String::new(),
+        list => format!("; on the stacks of {}", list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    format!("thread {threads}, which waits for {what}{candidates}")
+}
+
+impl Report for LocksReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        for d in &self.deadlocks {
+            deadlock(to, d);
+        }
+        to.records("deadlock", &self.deadlocks);
+        to.table(Table::records("wait", &self.waits, wait_columns()).shown(!self.waits.is_empty()));
+        to.gap_if(!self.waits.is_empty());
+        to.table(Table::records("lock", &self.locks, lock_columns()).csv(true).shown(!self.locks.is_empty()));
+        to.gap_if(!self.locks.is_empty());
+        to.records("chain", &self.chains);
+        for c in &self.chains {
+            to.line(chain(c));
+        }
+        let deadlocks = match self.deadlocks.len() {
+            0 => "no deadlock".to_string(),
+            n => plural(u64::try_from(n).unwrap_or(u64::MAX), "deadlock"),
+        };
+        to.line(format!(
+            "{} held or waited for, {} blocked, {deadlocks}",
+            plural(crate::base::len64(self.locks.len()), "lock"),
+            plural(crate::base::len64(self.waits.len()), "thread")
+        ));
+    }
+}
