@@ -21,7 +21,7 @@ mod error;
 mod graph;
 mod heap;
 mod holders;
-mod library;
+pub(crate) mod library;
 mod lines;
 mod names;
 mod object;
