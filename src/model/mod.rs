@@ -5,6 +5,7 @@
 
 mod bridge;
 mod chains;
+mod collection;
 mod collections;
 mod contracts;
 mod delegate;
@@ -43,6 +44,7 @@ pub use chains::{
     AsyncChain, AsyncEdge, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel,
     TaskPart, TaskStatus, TaskStatusCount, TaskWaiter,
 };
+pub use collection::{ContainerKind, ContainerModel, ItemModel};
 pub use collections::{
     CollectionKind, CollectionsModel, GcLatencyMode, GcReason, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration,
 };

@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use super::collection::ContainerModel;
 use super::delegate::DelegateModel;
 use super::header::HeaderModel;
 use super::place::SegmentPlace;
@@ -127,6 +128,8 @@ pub struct ObjectReport {
     pub boxed: Option<FieldValue>,
     /// What a delegate calls; `null` for other objects.
     pub delegate: Option<DelegateModel>,
+    /// The elements of a collection, and how many elements of an array of references are set; `null` for other objects.
+    pub collection: Option<ContainerModel>,
     /// Instance fields, inherited ones first. Empty for arrays.
     pub fields: Vec<FieldValue>,
     /// Elements of an array, as requested.

@@ -14,6 +14,7 @@
 //! Lazily bound or built parts are shared. Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer
 //! carries the notes of exactly the parts it uses, so repeated queries return the same notes.
 
+pub(crate) mod collections;
 pub(crate) mod delegates;
 mod dump;
 mod edges;

@@ -24,6 +24,7 @@ mod api;
 mod attacks;
 mod bridge;
 mod cli;
+mod collections_of;
 mod corpus;
 mod damage;
 mod damage_real;
