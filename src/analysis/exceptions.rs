@@ -83,6 +83,12 @@ impl<'r> ExceptionReader<'r> {
         Some(read)
     }
 
+    /// The message of the exception at `address`, if the answer may keep it.
+    pub(super) fn message(&self, address: Addr) -> Option<String> {
+        let message = self.read(address)?.message;
+        if self.keeps([&message]) { message } else { None }
+    }
+
     /// The exception at `address` with its inner exceptions. Parts missing from the dump are absent.
     pub(crate) fn model(&self, address: Addr, current: bool) -> ExceptionModel {
         let mut seen = HashSet::new();

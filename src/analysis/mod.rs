@@ -4,6 +4,7 @@
 //! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts it uses.
 
 mod answers;
+mod chains;
 mod contracts;
 mod diff;
 mod exceptions;
@@ -37,6 +38,7 @@ mod types;
 mod verify;
 mod walk;
 
+pub use chains::{AsyncQuery, chains};
 pub use contracts::{ContractsQuery, contracts};
 pub use diff::{DiffQuery, Rule, RuleError, diff};
 pub(crate) use exceptions::ExceptionReader;

@@ -1,10 +1,13 @@
 //! One object: its type and its fields or elements.
 
+use std::sync::Arc;
+
 use super::place::{containing, heap_place};
-use crate::base::{Addr, Answer, NoteKind, Notes, len64};
+use crate::base::{Addr, Answer, Collector, NoteKind, Notes, len64};
 use crate::clr::values::{ValueLimits, Values};
-use crate::model::{CutShort, DimensionModel, ObjectReport};
-use crate::session::{Error, Heap};
+use crate::model::{ContainerKind, ContainerModel, CutShort, DimensionModel, ItemModel, ObjectReport};
+use crate::session::collections::{Collections, Slot};
+use crate::session::{Error, Heap, Library, Texts};
 
 /// Size of the smallest object in words.
 const MIN_WORDS: u64 = 3;
@@ -18,6 +21,8 @@ pub struct ObjectQuery {
     pub start: u64,
     /// Maximum number of elements to list.
     pub count: u64,
+    /// Maximum number of elements of a collection to list.
+    pub items: u64,
     /// Whether fields and elements are listed.
     pub fields: bool,
 }
@@ -25,7 +30,7 @@ pub struct ObjectQuery {
 impl ObjectQuery {
     /// The object at `address`, with its first hundred elements.
     pub fn at(address: Addr) -> ObjectQuery {
-        ObjectQuery { address, start: 0, count: 100, fields: true }
+        ObjectQuery { address, start: 0, count: 100, items: 100, fields: true }
     }
 }
 
@@ -35,7 +40,8 @@ impl ObjectQuery {
 /// [`Error::NoObject`] if there is none, [`Error::Contract`] if fields are not described.
 pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
-    let values = Values::new(namer.types()?, ValueLimits::default());
+    let texts = Arc::new(Texts::bind(runtime, namer.types()?, &notes));
+    let values = Values::new(namer.types()?, ValueLimits::default()).with_texts(texts.clone());
     // Outside all segments, or in a part that could not be walked, an object may still start at the address itself.
     let address = containing(heap, &namer, query.address, &notes).map_or(query.address, |o| o.address);
     // Memory outside of the heap that is not in the dump holds no object.
@@ -53,10 +59,41 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         interior: (report.address != query.address).then_some(query.address),
         segment: heap_place(heap, report.address),
         header: headers.and_then(|h| h.read(report.address)),
+        delegate: texts.delegates().model(report.address, &notes),
+        collection: collection(&Library::bind(runtime, &namer, &notes)?, &values, report.address, query, &notes),
         ..report
     };
+    texts.note(&notes);
     namer.note(&notes);
     Ok(notes.finish(report))
+}
+
+/// The elements of the collection at `object`, if it is one.
+pub(super) fn collection(
+    library: &Library,
+    values: &Values,
+    object: Addr,
+    query: &ObjectQuery,
+    notes: &Collector,
+) -> Option<ContainerModel> {
+    let most = if query.fields { query.items } else { 0 };
+    let contents = match Collections::bind(library).read(object, most) {
+        Ok(contents) => contents?,
+        Err(missing) => {
+            notes.add(NoteKind::Missing, None, format!("the elements of the collection: {missing} in this runtime"));
+            return None;
+        }
+    };
+    if contents.cut {
+        notes.add(NoteKind::LimitHit, object, "the nodes of the collection have a cycle or exceed their limit");
+    }
+    let model = |name: &str, slot: Slot| values.value(name.into(), slot.type_name, &slot.place);
+    let items = if contents.kind == ContainerKind::Array { Vec::new() } else { contents.items };
+    let items = items
+        .into_iter()
+        .map(|item| ItemModel { key: item.key.map(|slot| model("key", slot)), value: item.value.map(|slot| model("value", slot)) });
+    let (kind, count, capacity) = (contents.kind, contents.count, contents.capacity);
+    Some(ContainerModel { kind, count, capacity, text: contents.text, items: items.collect() })
 }
 
 /// The object that starts at the queried address; `None` without a valid method table.
@@ -102,6 +139,8 @@ pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<Obje
             .collect(),
         string: string.map(|(text, _)| text),
         boxed: values.boxed(&info, address),
+        delegate: None,
+        collection: None,
         fields: fields.unwrap_or_default(),
         elements,
         first_element: query.start,

@@ -4,8 +4,9 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    bridge, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, locks, near, object, objects, objsize, oom, path,
-    place, retained, roots, segments, simulate, stacks, stat, statics, strings, threads, track, trim, types, unreachable, verify, whatif,
+    bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, locks, near, object, objects, objsize,
+    oom, path, place, retained, roots, segments, simulate, stacks, stat, statics, strings, threads, track, trim, types, unreachable,
+    verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 
@@ -39,6 +40,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<stacks::Stacks>(),
     entry::<locks::Locks>(),
     entry::<exceptions::Exceptions>(),
+    entry::<chains::Async>(),
     entry::<diff::Diff>(),
     entry::<track::Track>(),
     entry::<verify::Verify>(),

@@ -165,6 +165,11 @@ impl Methods {
         Some(out)
     }
 
+    /// Whether there is a method at `desc`.
+    pub(crate) fn is_method(&self, names: &TypeNames, desc: Addr) -> bool {
+        self.read(names, desc).is_some()
+    }
+
     /// The name of the method at `desc`, as the instance that `context` tells; `None` if it tells no instance of that method.
     pub(crate) fn exact_name(&self, names: &TypeNames, desc: Addr, context: GenericContext) -> Option<MethodName> {
         let shared = self.read(names, desc)?;

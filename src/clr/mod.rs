@@ -13,6 +13,7 @@ pub mod modules;
 pub mod objects;
 pub(crate) mod pdb;
 mod pe;
+pub(crate) mod precodes;
 mod render;
 pub mod statics;
 pub mod strings;
@@ -31,6 +32,7 @@ pub const CONTRACTS: &[Contract] = &[
     method_table::MethodTables::CONTRACT,
     modules::Modules::METADATA,
     objects::Objects::CONTRACT,
+    precodes::Precodes::CONTRACT,
     threads::Threads::CONTRACT,
     wrappers::Wrappers::BUILT_IN_COM,
     wrappers::Wrappers::COM_WRAPPERS,

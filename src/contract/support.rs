@@ -88,7 +88,6 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("Notifications", &["1"]),
     ("ObjectiveCMarshal", &["1"]),
     ("PlatformMetadata", &["1"]),
-    ("PrecodeStubs", &["1", "2", "3"]),
     ("ReJIT", &["1"]),
     ("RuntimeMutableTypeSystem", &["1"]),
     ("SHash", &["1"]),

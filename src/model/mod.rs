@@ -4,8 +4,11 @@
 //! open-ended: later runtimes may add some.
 
 mod bridge;
+mod chains;
+mod collection;
 mod collections;
 mod contracts;
+mod delegate;
 mod diff;
 mod envelope;
 mod exception;
@@ -37,6 +40,11 @@ mod verify;
 mod walk;
 
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
+pub use chains::{
+    AsyncChain, AsyncEdge, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel,
+    TaskPart, TaskStatus, TaskStatusCount, TaskWaiter,
+};
+pub use collection::{ContainerKind, ContainerModel, ItemModel};
 pub use collections::{
     CollectionKind, CollectionsModel, GcLatencyMode, GcReason, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration,
 };
@@ -44,6 +52,7 @@ pub use contracts::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
     UnusableModel,
 };
+pub use delegate::{DelegateModel, DelegatePart};
 pub use diff::{
     ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
 };

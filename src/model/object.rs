@@ -1,5 +1,7 @@
 use serde::Serialize;
 
+use super::collection::ContainerModel;
+use super::delegate::DelegateModel;
 use super::header::HeaderModel;
 use super::place::SegmentPlace;
 use crate::base::{Addr, named_enum};
@@ -124,6 +126,10 @@ pub struct ObjectReport {
     pub string: Option<String>,
     /// The boxed value, for boxed structures, enums and primitives.
     pub boxed: Option<FieldValue>,
+    /// What a delegate calls; `null` for other objects.
+    pub delegate: Option<DelegateModel>,
+    /// The elements of a collection, and how many elements of an array of references are set; `null` for other objects.
+    pub collection: Option<ContainerModel>,
     /// Instance fields, inherited ones first. Empty for arrays.
     pub fields: Vec<FieldValue>,
     /// Elements of an array, as requested.

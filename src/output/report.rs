@@ -149,14 +149,14 @@ impl std::fmt::Debug for Graph<'_> {
     }
 }
 
-/// A cluster of nodes.
+/// A cluster of nodes, or a single node.
 pub struct Cluster<'r> {
     /// Its id.
     pub id: u32,
     /// Its label.
     pub label: String,
-    /// Ids and labels of its nodes.
-    pub nodes: Box<dyn Iterator<Item = (String, String)> + 'r>,
+    /// Ids and labels of its nodes; `None` for a single node.
+    pub nodes: Option<Box<dyn Iterator<Item = (String, String)> + 'r>>,
 }
 
 impl std::fmt::Debug for Cluster<'_> {

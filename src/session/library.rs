@@ -95,6 +95,21 @@ impl Library {
         self.memory.word(field.of_object(object)).ok()
     }
 
+    /// The word at `address`.
+    pub(crate) fn word_at(&self, address: Addr) -> Option<u64> {
+        self.memory.word(address).ok()
+    }
+
+    /// 32 bits at `address`.
+    pub(crate) fn u32_at(&self, address: Addr) -> Option<u32> {
+        self.memory.u32(address).ok()
+    }
+
+    /// 16 bits at `address`.
+    pub(crate) fn u16_at(&self, address: Addr) -> Option<u16> {
+        self.memory.u16(address).ok()
+    }
+
     /// The text of the string that a field refers to.
     pub(crate) fn string(&self, object: Addr, field: FieldAt) -> Option<String> {
         self.types.strings().text(self.reference(object, field)?, LONGEST).map(|(text, _)| text)

@@ -14,13 +14,15 @@
 //! Lazily bound or built parts are shared. Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer
 //! carries the notes of exactly the parts it uses, so repeated queries return the same notes.
 
+pub(crate) mod collections;
+pub(crate) mod delegates;
 mod dump;
 mod edges;
 mod error;
 mod graph;
 mod heap;
 mod holders;
-mod library;
+pub(crate) mod library;
 mod lines;
 mod names;
 mod object;
@@ -31,6 +33,8 @@ pub mod roots;
 mod runtime;
 mod stacks;
 mod statics;
+pub(crate) mod tasks;
+mod texts;
 mod ty;
 mod types;
 mod value;
@@ -51,6 +55,7 @@ pub use read::FromValue;
 pub use runtime::Runtime;
 pub(crate) use stacks::ThreadStack;
 pub use statics::{StaticsQuery, StaticsReader};
+pub(crate) use texts::Texts;
 pub use ty::Type;
 pub use types::TypePattern;
 pub(crate) use types::loaded_types;

@@ -1,6 +1,9 @@
 //! Readers shared by the handles of the library.
 
-use super::{Namer, Runtime};
+use std::sync::Arc;
+
+use super::{Namer, Runtime, Texts};
+use crate::base::Collector;
 use crate::clr::fields::Types;
 use crate::clr::statics::Statics;
 use crate::clr::values::{ValueLimits, Values};
@@ -19,7 +22,8 @@ impl Readers {
     pub(super) fn bind(runtime: &Runtime) -> Result<Readers, ContractError> {
         let namer = runtime.namer();
         let types = namer.types()?;
-        let values = Values::new(types, ValueLimits::default());
+        let texts = Arc::new(Texts::bind(runtime, types, &Collector::new()));
+        let values = Values::new(types, ValueLimits::default()).with_texts(texts);
         let statics = Statics::new(runtime.memory(), runtime.descriptor(), types);
         Ok(Readers { namer, values, statics })
     }

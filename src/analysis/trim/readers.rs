@@ -1,5 +1,7 @@
 //! Runs every reader the commands use, to record the memory they read.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
@@ -8,12 +10,12 @@ use crate::analysis::{
     StacksQuery, ThreadsQuery, VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, locks, object, oom, roots, segments,
     stacks, statics, threads, verify,
 };
-use crate::base::{Addr, Count};
+use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::TypeIndex;
 use crate::session::roots::RootOptions;
-use crate::session::{Dump, Heap, Runtime, SourceLines, StaticsQuery, loaded_types};
+use crate::session::{Dump, Heap, Runtime, SourceLines, StaticsQuery, Texts, loaded_types};
 
 /// Objects read field by field per type: the first ones already reach the type data that values need.
 const OBJECTS_OF_A_TYPE: u32 = 256;
@@ -77,13 +79,19 @@ fn read_lines(runtime: &Runtime, addresses: impl Iterator<Item = Addr>) {
 fn read_objects(heap: &Heap) {
     let namer = heap.namer();
     let mut objects: Vec<Addr> = Vec::new();
-    let mut met: FxHashMap<TypeIndex, u32> = FxHashMap::default();
+    let texts = namer.types().ok().map(|types| Arc::new(Texts::bind(heap.runtime(), types, &Collector::new())));
+    let is_delegate = |mt: Addr| texts.as_ref().is_some_and(|t| t.delegates().is_delegate(mt));
+    // Objects met of each type, and how many of them are read: the method of a delegate is of its own.
+    let mut met: FxHashMap<TypeIndex, (u32, u32)> = FxHashMap::default();
     heap.walker().visit(
         heap.progress(),
         |_| true,
         |object| {
-            let met = met.entry(object.ty.index).or_default();
-            if *met < OBJECTS_OF_A_TYPE && !object.ty.is_free {
+            let (met, most) = met.entry(object.ty.index).or_insert_with(|| {
+                let all = !object.ty.is_free && is_delegate(object.ty.method_table);
+                (0, if all { u32::MAX } else { OBJECTS_OF_A_TYPE })
+            });
+            if *met < *most && !object.ty.is_free {
                 met.bump();
                 objects.push(object.address);
             }
@@ -100,9 +108,10 @@ fn read_objects(heap: &Heap) {
             }
         }
     }
-    let Ok(types) = types else { return };
-    let values = Values::new(types, ValueLimits::default());
+    let Some((types, texts)) = types.ok().zip(texts) else { return };
+    let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
     for address in objects {
         object::report(&values, &ObjectQuery::at(address));
+        let _ = texts.delegates().model(address, &Collector::new());
     }
 }

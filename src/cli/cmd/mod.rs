@@ -1,6 +1,7 @@
 //! One file per command: arguments with examples, the query they form, and the function that answers it.
 
 pub(super) mod bridge;
+pub(super) mod chains;
 pub(super) mod contracts;
 pub(super) mod diff;
 pub(super) mod exceptions;

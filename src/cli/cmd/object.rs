@@ -25,8 +25,12 @@ pub(in crate::cli) struct Object {
     #[arg(long, value_name = "N", default_value_t = 100)]
     count: u64,
 
+    /// Maximum number of elements of a collection to list.
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    items: u64,
+
     /// Leave out fields and elements.
-    #[arg(long, conflicts_with_all = ["start", "count"])]
+    #[arg(long, conflicts_with_all = ["start", "count", "items"])]
     no_fields: bool,
 
     #[command(flatten)]
@@ -36,7 +40,7 @@ pub(in crate::cli) struct Object {
 impl Command for Object {
     const NAME: &'static str = "object";
     const GROUP: Group = Group::Objects;
-    const SOS: &'static [&'static str] = &["dumpobj", "do"];
+    const SOS: &'static [&'static str] = &["dumpobj", "do", "dumpdelegate"];
     const EXAMPLES: &'static [Example] = &[example("object ADDR DUMP", "type, field values, lock, hash code")];
     type Report = ObjectReport;
 
@@ -45,7 +49,7 @@ impl Command for Object {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ObjectReport>> {
-        let query = ObjectQuery { address: self.address, start: self.start, count: self.count, fields: !self.no_fields };
+        let query = ObjectQuery { address: self.address, start: self.start, count: self.count, items: self.items, fields: !self.no_fields };
         Ok(object(&at.heap()?, &query)?)
     }
 }

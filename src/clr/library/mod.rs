@@ -157,6 +157,11 @@ impl<E: LibraryType> Classifier<E> {
         self.types.loader().type_def(definition.module, definition.rid)
     }
 
+    /// Whether the dump has the definition of the type.
+    pub(crate) fn defines(&self, kind: E) -> bool {
+        self.by_definition.values().any(|bits| bits & kind.bit() != 0)
+    }
+
     /// The types and their fields.
     pub(crate) fn types(&self) -> &Arc<Types> {
         &self.types

@@ -70,6 +70,12 @@ pub(super) struct Budget {
     fields: u32,
 }
 
+/// What people want to read of an object beside its address and type: what a delegate calls, the text of an address.
+pub(crate) trait ObjectTexts: std::fmt::Debug + Send + Sync {
+    /// The text for the object at `object` with this method table, if there is one.
+    fn text(&self, method_table: Addr, object: Addr) -> Option<String>;
+}
+
 /// Reads values.
 #[derive(Debug)]
 pub struct Values {
@@ -77,12 +83,19 @@ pub struct Values {
     pub(super) memory: Arc<Memory>,
     pub(super) limits: ValueLimits,
     enums: Enums,
+    texts: Option<Arc<dyn ObjectTexts>>,
 }
 
 impl Values {
     /// Creates a reader of values of these types.
     pub fn new(types: &Arc<Types>, limits: ValueLimits) -> Values {
-        Values { types: Arc::clone(types), memory: Arc::clone(&types.memory), limits, enums: Enums::default() }
+        Values { types: Arc::clone(types), memory: Arc::clone(&types.memory), limits, enums: Enums::default(), texts: None }
+    }
+
+    /// The same with texts for references to objects.
+    #[must_use]
+    pub(crate) fn with_texts(self, texts: Arc<dyn ObjectTexts>) -> Values {
+        Values { texts: Some(texts), ..self }
     }
 
     /// The types.
@@ -269,6 +282,8 @@ impl Values {
         {
             let lengths: Vec<String> = shape.dimensions.iter().map(|d| d.length.to_string()).collect();
             out.text.text = format!("{} ({} elements)", out.text.text, lengths.join("×"));
+        } else if let Some(text) = self.texts.as_ref().and_then(|t| t.text(mt, object)) {
+            out.text.text = format!("{} {}", out.text.text, text);
         }
         out
     }

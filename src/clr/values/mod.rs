@@ -9,6 +9,7 @@ mod known;
 mod plain;
 
 pub use arrays::{ArrayShape, Dimension};
+pub(crate) use decode::ObjectTexts;
 pub use decode::{Place, Values};
 pub use plain::Text;
 

@@ -37,9 +37,13 @@ impl Writer for Dot {
         writeln!(out.to, "digraph {} {{", graph.name)?;
         writeln!(out.to, "  node [shape=box];")?;
         for c in graph.clusters {
+            let Some(nodes) = c.nodes else {
+                writeln!(out.to, "  s{} [label={}];", c.id, quoted(&c.label))?;
+                continue;
+            };
             writeln!(out.to, "  subgraph cluster_{} {{ label={};", c.id, quoted(&c.label))?;
             writeln!(out.to, "    s{} [shape=point];", c.id)?;
-            for (id, label) in c.nodes {
+            for (id, label) in nodes {
                 writeln!(out.to, "    {} [label={}];", quoted(&id), quoted(&label))?;
             }
             writeln!(out.to, "  }}")?;

@@ -64,7 +64,7 @@ impl Report for BridgeReport {
             clusters: Box::new(self.sccs.iter().map(move |scc| {
                 let (id, label) = cluster(scc);
                 let nodes = scc.objects.iter().map(|o| (o.address.to_string(), format!("{} {}", o.type_name, o.address)));
-                Cluster { id, label, nodes: Box::new(nodes) }
+                Cluster { id, label, nodes: Some(Box::new(nodes)) }
             })),
             edges: Box::new(self.xrefs.iter().map(|x| (x.src, x.dst))),
         })

@@ -1,6 +1,7 @@
 //! Descriptions of the answers.
 
 mod bridge;
+mod chains;
 mod collections;
 mod contracts;
 mod diff;

@@ -2,7 +2,10 @@ use serde::Serialize;
 
 use super::{name_of, number};
 use crate::base::Addr;
-use crate::model::{CutShort, DimensionModel, FieldValue, HeaderModel, HeaderState, ObjectReport, SegmentPlace, ValueKind};
+use crate::model::{
+    ContainerKind, ContainerModel, CutShort, DelegateModel, DelegatePart, DimensionModel, FieldValue, HeaderModel, HeaderState, ItemModel,
+    ObjectReport, SegmentPlace, ValueKind,
+};
 use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -31,6 +34,21 @@ fn field_columns<'r>(inherited: bool) -> Columns<'r, FieldValue> {
         .text_or_none("declared_by", 40, |f| f.declaring_type.as_deref())
         .only(Readers::People)
         .when(inherited)
+}
+
+fn part_columns<'r>() -> Columns<'r, DelegatePart> {
+    columns::<DelegatePart>()
+        .address("part", |p| p.object)
+        .text_or_none("method", 60, |p| p.method.as_deref())
+        .address("target", |p| p.target)
+        .text_or_none("target_type", 40, |p| p.target_type.as_deref())
+}
+
+fn item_columns<'r>(keys: bool) -> Columns<'r, ItemModel> {
+    columns::<ItemModel>()
+        .text_or_none("key", 40, |i| i.key.as_ref().map(|k| k.text.as_str()))
+        .when(keys)
+        .text_or_none("value", 80, |i| i.value.as_ref().map(|v| v.text.as_str()))
 }
 
 /// Describes a header word; `None` if it is empty.
@@ -75,6 +93,8 @@ struct Itself<'r> {
     dimensions: &'r [DimensionModel],
     string: &'r Option<String>,
     boxed: &'r Option<FieldValue>,
+    delegate: &'r Option<DelegateModel>,
+    collection: &'r Option<ContainerModel>,
     first_element: u64,
     truncated: &'r [CutShort],
 }
@@ -83,7 +103,7 @@ impl ObjectReport {
     fn itself(&self) -> Itself<'_> {
         // Exhaustive, so that new fields are not forgotten.
         let ObjectReport { address, type_name, method_table, interior, segment, header, size, length, dimensions, .. } = self;
-        let ObjectReport { string, boxed, fields: _, elements: _, first_element, truncated, .. } = self;
+        let ObjectReport { string, boxed, delegate, collection, fields: _, elements: _, first_element, truncated, .. } = self;
         Itself {
             address: *address,
             type_name,
@@ -96,6 +116,8 @@ impl ObjectReport {
             dimensions,
             string,
             boxed,
+            delegate,
+            collection,
             first_element: *first_element,
             truncated,
         }
@@ -116,6 +138,18 @@ impl Report for ObjectReport {
         facts.extend(self.length.map(|n| ("Length", count(n))));
         facts.extend(self.boxed.as_ref().map(|b| ("Value", b.text.clone())));
         facts.extend(self.string.as_ref().map(|s| ("Text", s.clone())));
+        if let Some(delegate) = &self.delegate {
+            let object = |a: Addr, ty: &Option<String>| format!("{a} {}", ty.as_deref().unwrap_or("?"));
+            facts.push(("Method", delegate.method.clone().unwrap_or_else(|| "?".into())));
+            facts.extend(delegate.target.map(|t| ("Target", object(t, &delegate.target_type))));
+            facts.extend((!delegate.parts.is_empty()).then(|| ("Parts", count(number(&delegate.parts)))));
+        }
+        if let Some(c) = &self.collection {
+            let name = if c.kind == ContainerKind::Array { "Not null" } else { "Count" };
+            facts.push((name, count(c.count)));
+            facts.extend(c.capacity.filter(|_| c.kind != ContainerKind::Array).map(|n| ("Capacity", count(n))));
+            facts.extend(c.text.as_ref().map(|text| ("Text", text.clone())));
+        }
         to.facts(facts);
         to.itself("object", self.itself());
         to.records("field", &self.fields);
@@ -125,6 +159,18 @@ impl Report for ObjectReport {
         let some = rows.clone().next().is_some();
         to.gap_if(some);
         to.table(Table::new(rows, field_columns(inherited)).csv(true).shown(some));
+        if let Some(delegate) = self.delegate.as_ref().filter(|d| !d.parts.is_empty()) {
+            to.gap();
+            to.table(Table::new(delegate.parts.iter(), part_columns()));
+        }
+        if let Some(c) = self.collection.as_ref().filter(|c| !c.items.is_empty()) {
+            to.gap();
+            to.table(Table::new(c.items.iter(), item_columns(c.items.iter().any(|i| i.key.is_some()))));
+            let shown = number(&c.items);
+            if shown < c.count {
+                to.line(format!("Showing {} of {} elements (--items N)", count(shown), count(c.count)));
+            }
+        }
         for part in &self.truncated {
             match part {
                 CutShort::Elements => {

@@ -72,8 +72,12 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("handles", |r, _| tried(handles(r, &HandlesQuery::default()))),
     ("heap", |r, _| tried(heap(r, &HeapQuery { detail: true, ..HeapQuery::default() }))),
     ("near", |r, g| with_heap(r, |h| tried(near(h, &NearQuery { address: g.object, before: 3, after: 3 })))),
-    ("object", |r, g| with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.exception, start: 0, count: 10, fields: true })))),
-    ("object-array", |r, g| with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.array, start: 0, count: 10, fields: true })))),
+    ("object", |r, g| {
+        with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.exception, start: 0, count: 10, items: 10, fields: true })))
+    }),
+    ("object-array", |r, g| {
+        with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.array, start: 0, count: 10, items: 10, fields: true })))
+    }),
     ("objsize", |r, g| with_heap(r, |h| tried(objsize(h, g.object, Stacks::ALL[0])))),
     ("oom", |r, _| tried(oom(r))),
     ("path", |r, g| {

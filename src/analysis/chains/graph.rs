@@ -1,0 +1,341 @@
+//! Who waits for whom: pending tasks, asynchronous methods, sources, blocked threads.
+
+use super::queues::queued;
+use crate::analysis::walk::objects_of;
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Collector, Count, NoteKind, len64};
+use crate::model::{AsyncTotals, TaskStatus};
+use crate::session::Heap;
+use crate::session::tasks::{AsyncType, Tasks, Waiter, flags, status};
+
+/// Index of a node.
+pub(super) type NodeIndex = u32;
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NodeKind {
+    /// A task that is no asynchronous method.
+    Task,
+    /// An asynchronous method.
+    Method,
+    /// An object that calls back.
+    Source,
+    /// A blocked thread's event.
+    Thread,
+    /// A delegate, or an unknown continuation.
+    Callback,
+}
+
+/// A node of the graph.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node {
+    pub(super) address: Addr,
+    pub(super) method_table: Addr,
+    pub(super) kind: NodeKind,
+    /// `m_stateFlags`; `None` for what is no task.
+    pub(super) flags: Option<u32>,
+    /// `<>1__state` of a method.
+    pub(super) state: Option<i32>,
+    /// Whether an awaiter of the method is set.
+    pub(super) awaits: bool,
+}
+
+/// A task of the heap: address, method table, flags.
+pub(super) type Listed = (Addr, Addr, u32);
+
+/// The graph, and what else the walk found.
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+    /// From node to waiter, sorted.
+    pub(super) edges: Vec<(NodeIndex, NodeIndex)>,
+    /// Number of nodes that lead to each node.
+    pub(super) incoming: Vec<u32>,
+    /// Every task.
+    pub(super) tasks: Vec<Listed>,
+    pub(super) totals: AsyncTotals,
+    /// Nodes in the pool's queues.
+    pub(super) queued: Set<Addr>,
+    /// Semaphores and channels: what waits in them.
+    pub(super) owners: Vec<(Addr, Addr)>,
+}
+
+/// What the walk found.
+#[derive(Default)]
+struct Found {
+    tasks: Vec<(Addr, Addr)>,
+    pooling: Vec<(Addr, Addr)>,
+    sources: Vec<(Addr, Addr)>,
+    queues: Vec<(Addr, Addr)>,
+    owners: Vec<(Addr, Addr)>,
+}
+
+/// Builds the graph of `heap`.
+struct Builder<'t> {
+    tasks: &'t Tasks,
+    nodes: Vec<Node>,
+    index: Map<Addr, NodeIndex>,
+    edges: Vec<(NodeIndex, NodeIndex)>,
+    /// Edges from holders of plain delegates, which may be stale.
+    weak: Vec<(NodeIndex, NodeIndex)>,
+    totals: AsyncTotals,
+}
+
+impl Graph {
+    pub(super) fn build(heap: &Heap, tasks: &Tasks, notes: &Collector) -> Graph {
+        let found = find(heap, tasks, notes);
+        let mut builder = Builder {
+            tasks,
+            nodes: Vec::new(),
+            index: Map::default(),
+            edges: Vec::new(),
+            weak: Vec::new(),
+            totals: AsyncTotals::default(),
+        };
+        let listed = builder.nodes_of(&found, notes);
+        builder.continuations();
+        builder.sources(&found);
+        builder.awaiters();
+        let queued = queued(tasks, &found.queues, notes);
+        builder.finish(listed, queued, found.owners)
+    }
+
+    /// What waits for `node`.
+    pub(super) fn waiters(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
+        let from = self.edges.partition_point(|(n, _)| *n < node);
+        self.edges.iter().skip(from).take_while(move |(n, _)| *n == node).map(|(_, waiter)| *waiter)
+    }
+
+    /// Edges from waiter to what it waits for, sorted.
+    pub(super) fn reversed(&self) -> Vec<(NodeIndex, NodeIndex)> {
+        let mut out: Vec<_> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();
+        out.sort_unstable();
+        out
+    }
+
+    /// Number of nodes that lead to `node`.
+    pub(super) fn incoming(&self, node: NodeIndex) -> u32 {
+        usize::try_from(node).ok().and_then(|i| self.incoming.get(i)).copied().unwrap_or(0)
+    }
+
+    pub(super) fn node(&self, index: NodeIndex) -> Option<&Node> {
+        self.nodes.get(usize::try_from(index).ok()?)
+    }
+}
+
+fn find(heap: &Heap, tasks: &Tasks, notes: &Collector) -> Found {
+    let others = [AsyncType::WorkQueue, AsyncType::LocalQueue, AsyncType::Semaphore, AsyncType::Channel];
+    let wanted = |mt: Addr| {
+        let plan = tasks.plan(mt);
+        plan.is_node() || plan.is_source() || others.iter().any(|kind| plan.kinds.is(*kind))
+    };
+    let objects = notes.take(objects_of(heap, wanted));
+    let mut found = Found::default();
+    // Runs of one type are common, and a look at the table of plans costs more than one at the object.
+    let mut last = None;
+    for (address, mt) in objects {
+        let plan = match &last {
+            Some((known, plan)) if *known == mt => plan,
+            _ => &last.insert((mt, tasks.plan(mt))).1,
+        };
+        let object = (address, mt);
+        if plan.kinds.is(AsyncType::Task) {
+            found.tasks.push(object);
+        } else if plan.kinds.is(AsyncType::PoolingBox) {
+            found.pooling.push(object);
+        }
+        if plan.is_source() {
+            found.sources.push(object);
+        }
+        if plan.kinds.is(AsyncType::WorkQueue) || plan.kinds.is(AsyncType::LocalQueue) {
+            found.queues.push(object);
+        }
+        if plan.kinds.is(AsyncType::Semaphore) || plan.kinds.is(AsyncType::Channel) {
+            found.owners.push(object);
+        }
+    }
+    found
+}
+
+impl Builder<'_> {
+    fn add(&mut self, node: Node) -> Option<NodeIndex> {
+        if let Some(known) = self.index.get(&node.address) {
+            return Some(*known);
+        }
+        let index = NodeIndex::try_from(self.nodes.len()).ok()?;
+        self.index.insert(node.address, index);
+        self.nodes.push(node);
+        Some(index)
+    }
+
+    /// Nodes of pending tasks and methods. Returns all tasks.
+    fn nodes_of(&mut self, found: &Found, notes: &Collector) -> Vec<Listed> {
+        let mut listed = Vec::with_capacity(found.tasks.len());
+        self.totals.tasks = len64(found.tasks.len());
+        let mut waiters = Vec::new();
+        let mut unread = (0u64, None);
+        for (address, method_table) in found.tasks.iter().copied() {
+            let Some(bits) = self.tasks.flags(address) else {
+                unread.0.bump();
+                unread.1 = unread.1.or(Some(address));
+                continue;
+            };
+            listed.push((address, method_table, bits));
+            let kind = if self.tasks.plan(method_table).machine.is_some() { NodeKind::Method } else { NodeKind::Task };
+            if bits & flags::COMPLETED == 0 {
+                self.totals.pending.bump();
+                self.totals.methods.grow(u64::from(kind == NodeKind::Method));
+                self.add(Node { address, method_table, kind, flags: Some(bits), state: None, awaits: false });
+            } else {
+                waiters.clear();
+                self.tasks.waiters(address, &mut waiters);
+                self.totals
+                    .completing
+                    .grow(u64::from(waiters.iter().any(|w| !matches!(w, Waiter::Callback(at) if self.tasks.is_sentinel(*at)))));
+            }
+        }
+        for (address, method_table) in found.pooling.iter().copied() {
+            // Without an awaiter it is a spare one, or runs.
+            let position = self.tasks.position(address, &self.tasks.plan(method_table));
+            if position.is_some_and(|p| !p.awaiters.is_empty()) {
+                self.totals.methods.bump();
+                self.add(Node { address, method_table, kind: NodeKind::Method, flags: None, state: None, awaits: false });
+            }
+        }
+        if unread.0 > 0 {
+            notes.add(NoteKind::Missing, unread.1, format!("the state of {} tasks cannot be read", unread.0));
+        }
+        listed
+    }
+
+    /// A waiter as a node; `None` for what has completed.
+    fn waiter(&mut self, waiter: Waiter) -> Option<NodeIndex> {
+        let (address, kind) = match waiter {
+            Waiter::Node(at) => return self.index.get(&at).copied(),
+            Waiter::Thread(at) => (at, NodeKind::Thread),
+            Waiter::Callback(at) => (at, NodeKind::Callback),
+        };
+        let method_table = self.tasks.library().method_table(address)?;
+        self.add(Node { address, method_table, kind, flags: None, state: None, awaits: false })
+    }
+
+    /// Edges from tasks to what their continuations lead to.
+    fn continuations(&mut self) {
+        let mut waiters = Vec::new();
+        for index in 0..self.nodes.len() {
+            let Some(node) = self.nodes.get(index).filter(|n| n.flags.is_some()).copied() else { continue };
+            waiters.clear();
+            self.tasks.waiters(node.address, &mut waiters);
+            self.edges_to(index, &waiters);
+        }
+    }
+
+    fn edges_to(&mut self, from: usize, waiters: &[Waiter]) {
+        let Ok(from) = NodeIndex::try_from(from) else { return };
+        for waiter in waiters {
+            if let Some(to) = self.waiter(*waiter).filter(|to| *to != from) {
+                self.edges.push((from, to));
+            }
+        }
+    }
+
+    /// Edges from sources to pending nodes: pooled ones keep the state of their last use.
+    fn sources(&mut self, found: &Found) {
+        let (mut waiters, mut delegates) = (Vec::new(), Vec::new());
+        for (address, method_table) in found.sources.iter().copied() {
+            let plan = self.tasks.plan(method_table);
+            for (weak, list) in [(false, &mut waiters), (true, &mut delegates)] {
+                list.clear();
+                if weak { self.tasks.delegates(address, &plan, list) } else { self.tasks.states(address, &plan, list) }
+            }
+            for (weak, list) in [(false, &waiters), (true, &delegates)] {
+                for waiter in list {
+                    let Waiter::Node(at) = waiter else { continue };
+                    let Some(to) = self.index.get(at).copied().filter(|_| *at != address) else { continue };
+                    let node = Node { address, method_table, kind: NodeKind::Source, flags: None, state: None, awaits: false };
+                    let Some(from) = self.add(node) else { return };
+                    if weak { self.weak.push((from, to)) } else { self.edges.push((from, to)) }
+                }
+            }
+        }
+    }
+
+    /// What the awaiters of methods say, against the edges so far.
+    fn awaiters(&mut self) {
+        let mut into: Vec<(NodeIndex, NodeIndex)> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();
+        into.sort_unstable();
+        let mut weak: Vec<(NodeIndex, NodeIndex)> = self.weak.iter().map(|(from, to)| (*to, *from)).collect();
+        weak.sort_unstable();
+        let leading = |list: &[(NodeIndex, NodeIndex)], to: NodeIndex| -> Vec<NodeIndex> {
+            let from = list.partition_point(|(n, _)| *n < to);
+            list.iter().skip(from).take_while(|(n, _)| *n == to).map(|(_, from)| *from).collect()
+        };
+        for at in 0..self.nodes.len() {
+            let (Some(node), Ok(index)) = (self.nodes.get(at).filter(|n| n.kind == NodeKind::Method).copied(), NodeIndex::try_from(at))
+            else {
+                continue;
+            };
+            let plan = self.tasks.plan(node.method_table);
+            let Some(position) = self.tasks.position(node.address, &plan) else { continue };
+            let awaited: Vec<Addr> = position.awaiters.into_iter().flatten().collect();
+            if let Some(own) = self.nodes.get_mut(at) {
+                own.state = position.state;
+                own.awaits = !awaited.is_empty();
+            }
+            let names = |from: &NodeIndex| {
+                let node = usize::try_from(*from).ok().and_then(|i| self.nodes.get(i));
+                node.is_some_and(|n| awaited.contains(&n.address))
+            };
+            let mut from = leading(&into, index);
+            if from.is_empty() {
+                // Of several holders of its delegate, the one that it awaits.
+                let holders = leading(&weak, index);
+                let awaited: Vec<NodeIndex> = holders.iter().copied().filter(names).collect();
+                from = if awaited.is_empty() { holders } else { awaited };
+                self.edges.extend(from.iter().map(|from| (*from, index)));
+            }
+            if awaited.is_empty() {
+                continue;
+            }
+            self.totals.suspended.bump();
+            if from.iter().any(names) {
+                self.totals.confirmed.bump();
+            } else if !from.is_empty() {
+                self.totals.contradicted.bump();
+            } else if let Some(from) = self.awaited(&awaited) {
+                self.edges.push((from, index));
+            }
+        }
+    }
+
+    /// The node for the object that a method awaits, if nothing leads to the method: a pending task, or what is no task.
+    fn awaited(&mut self, awaited: &[Addr]) -> Option<NodeIndex> {
+        if let Some(known) = awaited.iter().find_map(|at| self.index.get(at)) {
+            return Some(*known);
+        }
+        let other = awaited.iter().find_map(|at| {
+            let mt = self.tasks.library().method_table(*at)?;
+            (!self.tasks.kinds(mt).is(AsyncType::Task)).then_some((*at, mt))
+        });
+        let (address, method_table) = other?;
+        self.add(Node { address, method_table, kind: NodeKind::Source, flags: None, state: None, awaits: false })
+    }
+
+    fn finish(mut self, tasks: Vec<Listed>, queued: Set<Addr>, owners: Vec<(Addr, Addr)>) -> Graph {
+        self.edges.sort_unstable();
+        self.edges.dedup();
+        let mut incoming = vec![0u32; self.nodes.len()];
+        for (_, to) in &self.edges {
+            if let Some(n) = usize::try_from(*to).ok().and_then(|i| incoming.get_mut(i)) {
+                n.bump();
+            }
+        }
+        Graph { nodes: self.nodes, edges: self.edges, incoming, tasks, totals: self.totals, queued, owners }
+    }
+}
+
+impl Node {
+    /// Status of a task.
+    pub(super) fn status(&self) -> Option<TaskStatus> {
+        self.flags.map(status)
+    }
+}

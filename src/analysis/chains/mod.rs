@@ -1,0 +1,287 @@
+//! `async`: what tasks and asynchronous methods wait for.
+
+mod graph;
+mod names;
+mod owners;
+mod paths;
+mod queues;
+mod roots;
+mod stacks;
+mod tree;
+
+use super::ExceptionReader;
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Name, glob, len64, top_or_all};
+use crate::model::{
+    AsyncChain, AsyncEdge, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, TaskExceptionModel, TaskModel, TaskStatus, TaskStatusCount,
+};
+use crate::session::library::Library;
+use crate::session::tasks::{Tasks, status};
+use crate::session::{Error, Heap, TypePattern};
+use graph::{Graph, Listed, NodeIndex, NodeKind};
+use names::Names;
+use paths::{Path, paths};
+use roots::Roots;
+use tree::tree;
+
+/// Arguments of `async`.
+#[derive(Clone, Debug, Default)]
+pub struct AsyncQuery {
+    /// Fold equal chains.
+    pub merge: bool,
+    /// Only chains with an object, or a root, of one of these types; all if empty.
+    pub types: Vec<TypePattern>,
+    /// Only chains with one of these methods: globs, or parts of names; all if empty.
+    pub methods: Vec<String>,
+    /// Only chains that hang on these; all if empty.
+    pub roots: Vec<AsyncRootKind>,
+    /// List tasks.
+    pub tasks: bool,
+    /// List completed tasks only.
+    pub completed: bool,
+    /// List faulted tasks only.
+    pub faulted: bool,
+    /// Maximum number of merged trees; 0 for all.
+    pub top: usize,
+}
+
+impl AsyncQuery {
+    fn lists_tasks(&self) -> bool {
+        self.tasks || self.completed || self.faulted
+    }
+}
+
+/// Finds what tasks and asynchronous methods wait for.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe types and fields.
+pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Error> {
+    let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
+    let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
+    let graph = Graph::build(heap, &tasks, &notes);
+    let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
+    let exceptions = ExceptionReader::new(runtime, &namer, &notes);
+    let roots = Roots::new(runtime, &tasks, &graph, &notes);
+    let names = Names::new(&tasks, &namer);
+    let mut reporter = Reporter { tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
+    let report = reporter.report();
+    reporter.budget.note("listing tasks", &notes);
+    namer.note(&notes);
+    Ok(notes.finish(report))
+}
+
+/// What makes frames equal: type, method, state or status.
+type FrameKey = (Option<Name>, Option<Name>, Option<i32>, Option<TaskStatus>);
+
+/// Makes the report.
+struct Reporter<'g> {
+    tasks: &'g Tasks,
+    graph: &'g Graph,
+    names: Names<'g>,
+    roots: Roots<'g>,
+    query: &'g AsyncQuery,
+    budget: Budget,
+    exceptions: ExceptionReader<'g>,
+}
+
+impl Reporter<'_> {
+    fn report(&mut self) -> AsyncReport {
+        let mut totals = self.graph.totals;
+        let mut kept: Vec<(Path, AsyncRoot)> = Vec::new();
+        let mut known: Map<NodeIndex, Option<AsyncRoot>> = Map::default();
+        let mut abandoned = Set::default();
+        for path in paths(self.graph, &self.budget) {
+            let root = match known.get(&path.root) {
+                Some(root) => root.clone(),
+                None => {
+                    let root = self.roots.classify(path.root, path.cycle, &mut self.names);
+                    known.insert(path.root, root.clone());
+                    root
+                }
+            };
+            let Some(root) = root else { continue };
+            if root.kind == AsyncRootKind::Abandoned {
+                abandoned.insert(path.root);
+            }
+            if self.wants(&path, &root) {
+                kept.push((path, root));
+            }
+        }
+        totals.abandoned = len64(abandoned.len());
+        let statuses = self.statuses();
+        let tasks = self.query.lists_tasks().then(|| self.task_list());
+        totals.unobserved = self.unobserved();
+        let (tree, trees) = if self.query.merge {
+            let (rows, all) = tree(self, &kept, top_or_all(self.query.top));
+            (Some(rows), all)
+        } else {
+            (None, 0)
+        };
+        let edges = self.edges(&kept);
+        let chains = self.chains(&kept);
+        let shown = (self.query.top > 0 && trees > self.query.top).then(|| len64(self.query.top));
+        AsyncReport { totals, statuses, chains, merged: self.query.merge, tree, shown, tasks, edges }
+    }
+
+    /// Whether the query asks for a chain.
+    fn wants(&mut self, path: &Path, root: &AsyncRoot) -> bool {
+        if !self.query.roots.is_empty() && !self.query.roots.contains(&root.kind) {
+            return false;
+        }
+        let query = self.query;
+        let graph = self.graph;
+        let ends = std::iter::once(path.root).chain(path.nodes.iter().copied());
+        let nodes: Vec<_> = if query.types.is_empty() && query.methods.is_empty() {
+            return true;
+        } else {
+            ends.filter_map(|n| graph.node(n).copied()).collect()
+        };
+        let mut of_type = |pattern: &TypePattern| {
+            let own = nodes.iter().any(|n| {
+                pattern.matches(n.method_table, || self.names.type_name(n.method_table).map_or_else(String::new, |t| t.to_string()))
+            });
+            own || matches!((pattern, &root.type_name), (TypePattern::Name(p), Some(name)) if glob(p, name))
+        };
+        if !query.types.is_empty() && !query.types.iter().any(&mut of_type) {
+            return false;
+        }
+        let methods: Vec<Name> = path.nodes.iter().filter_map(|n| self.method(*n)).collect();
+        let in_method = |pattern: &String| methods.iter().any(|m| matches(pattern, m));
+        query.methods.is_empty() || query.methods.iter().any(in_method)
+    }
+
+    /// The method of a node.
+    fn method(&mut self, node: NodeIndex) -> Option<Name> {
+        let node = self.graph.node(node)?;
+        match node.kind {
+            NodeKind::Method => self.names.method(node.address, node.method_table),
+            NodeKind::Task => self.names.work(node.address),
+            NodeKind::Callback => self.names.delegate(node.address),
+            NodeKind::Source | NodeKind::Thread => None,
+        }
+    }
+
+    fn key(&mut self, node: NodeIndex) -> Option<FrameKey> {
+        let found = *self.graph.node(node)?;
+        Some((self.names.type_name(found.method_table), self.method(node), found.state, found.status()))
+    }
+
+    /// Threads that have the node on their stacks.
+    fn threads(&self, node: NodeIndex) -> &[u32] {
+        let at = self.graph.node(node).map(|n| n.address);
+        at.and_then(|at| self.roots.threads.get(&at)).map_or(&[], Vec::as_slice)
+    }
+
+    fn frame(&mut self, node: NodeIndex, visited: bool) -> Option<AsyncFrame> {
+        let found = *self.graph.node(node)?;
+        let plan = self.tasks.plan(found.method_table);
+        Some(AsyncFrame {
+            method: self.method(node),
+            state: found.state,
+            object: found.address,
+            type_name: self.names.type_name(found.method_table),
+            status: found.status(),
+            async_void: self.tasks.is_void(found.address, &plan),
+            thread: self.threads(node).first().copied(),
+            visited,
+        })
+    }
+
+    fn chains(&mut self, kept: &[(Path, AsyncRoot)]) -> Vec<AsyncChain> {
+        let mut out: Vec<AsyncChain> = Vec::with_capacity(if self.query.merge { 0 } else { kept.len() });
+        let mut equal: Map<(AsyncRootKind, Name, Vec<Option<FrameKey>>), usize> = Map::default();
+        for (path, root) in kept {
+            if self.query.merge {
+                let keys = path.nodes.iter().map(|n| self.key(*n)).collect();
+                let known = equal.entry((root.kind, root.label.clone(), keys)).or_insert(out.len());
+                if let Some(chain) = out.get_mut(*known) {
+                    chain.count.bump();
+                    continue;
+                }
+            }
+            let frames = path.nodes.iter().enumerate().filter_map(|(i, n)| self.frame(*n, i >= path.visited)).collect();
+            out.push(AsyncChain { root: root.clone(), count: 1, frames });
+        }
+        if self.query.merge {
+            out.sort_by_key(|chain| std::cmp::Reverse(chain.count));
+        }
+        out
+    }
+
+    /// The edges between nodes of the chains.
+    fn edges(&self, kept: &[(Path, AsyncRoot)]) -> Vec<AsyncEdge> {
+        let mut edges = Set::default();
+        let at = |n: &NodeIndex| self.graph.node(*n).map(|n| n.address);
+        for (path, root) in kept {
+            let first = root.object.into_iter().filter(|o| path.nodes.first().and_then(at) != Some(*o));
+            let all: Vec<Addr> = first.chain(path.nodes.iter().filter_map(at)).collect();
+            edges.extend(all.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?))));
+        }
+        let mut edges: Vec<_> = edges.into_iter().collect();
+        edges.sort_unstable();
+        edges.into_iter().map(|(node, waiter)| AsyncEdge { node, waiter }).collect()
+    }
+
+    fn statuses(&self) -> Vec<TaskStatusCount> {
+        let mut counts: Map<TaskStatus, u64> = Map::default();
+        for (_, _, bits) in &self.graph.tasks {
+            counts.entry(status(*bits)).or_default().bump();
+        }
+        TaskStatus::ALL.iter().filter_map(|s| Some(TaskStatusCount { status: *s, count: *counts.get(s)? })).collect()
+    }
+
+    /// Number of faulted tasks whose exceptions nobody has looked at.
+    fn unobserved(&self) -> u64 {
+        let faulted = self.graph.tasks.iter().filter(|(_, _, bits)| status(*bits) == TaskStatus::Faulted);
+        len64(faulted.filter(|(at, _, _)| self.tasks.exceptions(*at).is_some_and(|e| !e.observed)).count())
+    }
+
+    fn task_list(&mut self) -> Vec<TaskModel> {
+        /// Bytes of memory that a task of the list takes beside its exceptions.
+        const TASK: u64 = 160;
+        let query = self.query;
+        let wanted = |(_, _, bits): &&Listed| {
+            let status = status(*bits);
+            let completed = matches!(status, TaskStatus::RanToCompletion | TaskStatus::Canceled | TaskStatus::Faulted);
+            match (query.completed, query.faulted) {
+                (false, false) => true,
+                (true, _) => completed,
+                (false, true) => status == TaskStatus::Faulted,
+            }
+        };
+        let graph = self.graph;
+        let mut out = Vec::new();
+        for (object, method_table, bits) in graph.tasks.iter().filter(wanted) {
+            if !self.budget.memory(TASK) {
+                break;
+            }
+            out.push(self.task(*object, *method_table, *bits));
+        }
+        out.sort_by_key(|t: &TaskModel| (t.status, t.object));
+        out
+    }
+
+    fn task(&mut self, object: Addr, method_table: Addr, bits: u32) -> TaskModel {
+        let status = status(bits);
+        let faults = if status == TaskStatus::Faulted { self.tasks.exceptions(object) } else { None };
+        let method = self.names.method(object, method_table).or_else(|| self.names.work(object));
+        let exception = |at: &Addr, names: &mut Names<'_>| TaskExceptionModel {
+            object: *at,
+            type_name: names.type_of(*at),
+            message: self.exceptions.message(*at),
+        };
+        TaskModel {
+            object,
+            type_name: self.names.type_name(method_table),
+            status,
+            method,
+            unobserved: faults.as_ref().map(|f| !f.observed),
+            exceptions: faults.iter().flat_map(|f| &f.exceptions).map(|at| exception(at, &mut self.names)).collect(),
+        }
+    }
+}
+
+/// Whether a method's name matches: without stars, any part of it.
+fn matches(pattern: &str, name: &str) -> bool {
+    if pattern.contains(['*', '?']) { glob(pattern, name) } else { name.contains(pattern) }
+}

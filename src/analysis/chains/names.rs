@@ -1,0 +1,63 @@
+//! Names of types, methods and delegates, made once each.
+
+use crate::base::hash::Map;
+use crate::base::{Addr, Name};
+use crate::session::Namer;
+use crate::session::tasks::{MachineAt, Tasks, method_of};
+
+/// Names what tasks are and run.
+pub(super) struct Names<'n> {
+    tasks: &'n Tasks,
+    namer: &'n Namer,
+    types: Map<Addr, Option<Name>>,
+    methods: Map<Addr, Option<Name>>,
+}
+
+impl<'n> Names<'n> {
+    pub(super) fn new(tasks: &'n Tasks, namer: &'n Namer) -> Names<'n> {
+        Names { tasks, namer, types: Map::default(), methods: Map::default() }
+    }
+
+    /// The name of the type at `method_table`.
+    pub(super) fn type_name(&mut self, method_table: Addr) -> Option<Name> {
+        let namer = self.namer;
+        self.types.entry(method_table).or_insert_with(|| namer.name(method_table).map(Name::from)).clone()
+    }
+
+    /// The name of the type of the object at `object`.
+    pub(super) fn type_of(&mut self, object: Addr) -> Option<Name> {
+        let mt = self.tasks.library().method_table(object)?;
+        self.type_name(mt)
+    }
+
+    /// The asynchronous method whose box is at `object`, with this method table.
+    pub(super) fn method(&mut self, object: Addr, method_table: Addr) -> Option<Name> {
+        let plan = self.tasks.plan(method_table);
+        let machine = match plan.machine.as_ref()? {
+            MachineAt::Inside(machine) => machine.method_table,
+            MachineAt::Behind(field) => {
+                let library = self.tasks.library();
+                library.method_table(library.reference(object, *field)?)?
+            }
+        };
+        let namer = self.namer;
+        let name = || {
+            let name = namer.name(machine)?;
+            Some(method_of(&name).unwrap_or(name).into())
+        };
+        self.methods.entry(machine).or_insert_with(name).clone()
+    }
+
+    /// What the delegate at `delegate` calls: the type of its target.
+    pub(super) fn delegate(&mut self, delegate: Addr) -> Option<Name> {
+        let library = self.tasks.library();
+        let next = self.tasks.plan_of(delegate)?.next?;
+        let target = library.reference(delegate, next).filter(|target| *target != delegate)?;
+        self.type_of(target)
+    }
+
+    /// What the task at `task` runs.
+    pub(super) fn work(&mut self, task: Addr) -> Option<Name> {
+        self.delegate(self.tasks.action(task)?)
+    }
+}

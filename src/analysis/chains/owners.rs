@@ -1,0 +1,100 @@
+//! Semaphores and channels: which waiters are theirs.
+
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Collector, NoteKind};
+use crate::clr::library::{FieldAt, fields_of};
+use crate::gc::GcDesc;
+use crate::session::tasks::{AsyncType, Tasks, noted};
+
+/// Most waiters of a semaphore, and objects of a channel.
+const MOST: usize = 1 << 20;
+
+fields_of! {
+    /// Fields of `SemaphoreSlim`.
+    pub(super) struct Semaphore {
+        head: req "m_asyncHead",
+        count: req "m_currentCount",
+    }
+}
+
+/// The owners of waiters.
+pub(super) struct Owners {
+    /// By waiter.
+    pub(super) by_waiter: Map<Addr, Addr>,
+    pub(super) semaphore: Option<Semaphore>,
+}
+
+/// Finds the owners of the waiters for which `wanted` holds. `owners` are all semaphores and channels.
+pub(super) fn owners(tasks: &Tasks, owners: &[(Addr, Addr)], wanted: impl Fn(Addr) -> bool, notes: &Collector) -> Owners {
+    let types = tasks.library().types();
+    let bind = || noted(Semaphore::bind(types, tasks.table(AsyncType::Semaphore)?), "semaphores", notes);
+    let next = || noted(types.field_at(tasks.table(AsyncType::SemaphoreWaiter)?, "Next"), "semaphores", notes);
+    let (semaphore, next) = (bind(), next());
+    let mut by_waiter = Map::default();
+    for (owner, mt) in owners {
+        if tasks.kinds(*mt).is(AsyncType::Channel) {
+            channel(tasks, (*owner, *mt), &wanted, &mut by_waiter, notes);
+        } else if let (Some(fields), Some(next)) = (semaphore, next) {
+            waiters(tasks, *owner, (fields.head, next), &mut by_waiter, notes);
+        }
+    }
+    Owners { by_waiter, semaphore }
+}
+
+/// The list of a semaphore.
+fn waiters(tasks: &Tasks, owner: Addr, (head, next): (FieldAt, FieldAt), out: &mut Map<Addr, Addr>, notes: &Collector) {
+    let library = tasks.library();
+    let mut at = library.reference(owner, head);
+    let mut count = 0usize;
+    while let Some(waiter) = at {
+        count = count.saturating_add(1);
+        // A waiter belongs to one list only.
+        if out.insert(waiter, owner).is_some() || count > MOST {
+            notes.add(NoteKind::LimitHit, waiter, "the waiters of a semaphore have a cycle or exceed the limit");
+            return;
+        }
+        at = library.reference(waiter, next);
+    }
+}
+
+/// The operations that a channel leads to, through objects of its own library.
+fn channel(tasks: &Tasks, channel: (Addr, Addr), wanted: &impl Fn(Addr) -> bool, out: &mut Map<Addr, Addr>, notes: &Collector) {
+    let library = tasks.library();
+    let types = library.types();
+    let tables = types.names().method_tables();
+    let home = types.definition(channel.1).map(|d| d.module);
+    let mut layouts: Map<Addr, Option<GcDesc>> = Map::default();
+    let mut seen = Set::from_iter([channel.0]);
+    let mut ready = vec![channel.0];
+    while let Some(object) = ready.pop() {
+        if object != channel.0 && wanted(object) {
+            out.insert(object, channel.0);
+        }
+        let Some(mt) = library.method_table(object) else { continue };
+        let Ok(info) = tables.read(mt) else { continue };
+        let layout = layouts.entry(mt).or_insert_with(|| {
+            // Arrays and structures of the runtime hold the library's own lists.
+            let own = info.is_array && tables.element_type(mt).is_ok_and(|e| types.definition(e).map(|d| d.module) == home)
+                || types.definition(mt).map(|d| d.module) == home && home.is_some();
+            (own && info.contains_pointers).then(|| GcDesc::read(types.memory(), mt, info.base_size.into()))
+        });
+        let Some(layout) = layout else { continue };
+        let size = if info.is_array {
+            let Some(shape) = library.array(object) else { continue };
+            shape.length.saturating_mul(shape.element_bytes).saturating_add(info.base_size.into())
+        } else {
+            info.base_size.into()
+        };
+        layout.captured(types.memory(), object, size, |offset| {
+            if seen.len() < MOST
+                && let Some(to) = library.reference_at(object.plus(offset))
+                && seen.insert(to)
+            {
+                ready.push(to);
+            }
+        });
+    }
+    if seen.len() >= MOST {
+        notes.add(NoteKind::LimitHit, channel.0, "the lists of a channel exceed the limit");
+    }
+}

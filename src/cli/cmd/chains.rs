@@ -1,0 +1,89 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::type_pattern;
+use crate::analysis::{AsyncQuery, chains};
+use crate::base::Answer;
+use crate::model::{AsyncReport, AsyncRootKind};
+use crate::session::TypePattern;
+
+/// What asynchronous methods wait for: chains of awaiting methods from what everything hangs on; tasks by status.
+///
+/// Each chain goes from its root, such as a timer, a socket or a TaskCompletionSource, over the method that awaits it to the
+/// outermost one. Tables merge equal chains into trees, with the number of objects in each place; other formats list each one.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Async {
+    /// Merge equal chains in all formats.
+    #[arg(long, conflicts_with = "all")]
+    merge: bool,
+
+    /// List each chain, in tables too.
+    #[arg(long)]
+    all: bool,
+
+    /// Only chains with an object of this type (repeatable).
+    #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
+    types: Vec<TypePattern>,
+
+    /// Only chains with a method that matches; without * or ?, whose name has this in it (repeatable).
+    #[arg(long = "method", value_name = "GLOB")]
+    methods: Vec<String>,
+
+    /// Only chains that hang on this kind of root (repeatable).
+    #[arg(long = "root", value_name = "KIND", value_enum, ignore_case = true)]
+    roots: Vec<AsyncRootKind>,
+
+    /// List all tasks with their status, too; in tables, instead of chains.
+    #[arg(long)]
+    tasks: bool,
+
+    /// List completed tasks.
+    #[arg(long)]
+    completed: bool,
+
+    /// List faulted tasks with their exceptions, and whether anybody has looked at those.
+    #[arg(long)]
+    faulted: bool,
+
+    /// Maximum number of trees; 0 for all [default: as many as the screen has rows].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Async {
+    const NAME: &'static str = "async";
+    const GROUP: Group = Group::Threads;
+    const SOS: &'static [&'static str] = &["dumpasync"];
+    const EXAMPLES: &'static [Example] = &[
+        example("async DUMP", "what asynchronous methods wait for, merged into trees"),
+        example("async --all --root timer DUMP", "each chain that hangs on a timer"),
+        example("async --method 'Lab.*' --json DUMP", "the chains of some methods"),
+        example("async --faulted DUMP", "faulted tasks with their exceptions"),
+    ];
+    type Report = AsyncReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<AsyncReport>> {
+        let query = AsyncQuery {
+            merge: self.merge || at.is_table() && !self.all,
+            types: self.types.clone(),
+            methods: self.methods.clone(),
+            roots: self.roots.clone(),
+            tasks: self.tasks,
+            completed: self.completed,
+            faulted: self.faulted,
+            top: at.rows(self.top),
+        };
+        Ok(chains(&at.heap()?, &query)?)
+    }
+}

@@ -1,0 +1,36 @@
+use serde::Serialize;
+
+use crate::base::Addr;
+
+/// What a delegate calls.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct DelegateModel {
+    /// The object that the method is called on, or its first argument; `null` for a static method or an open delegate. Of a multicast
+    /// delegate, that of the last part, as `Delegate.Target` says.
+    pub target: Option<Addr>,
+    /// Type of the target.
+    pub target_type: Option<String>,
+    /// The method; `null` if it could not be found. Of a multicast delegate, that of the last part, as `Delegate.Method` says.
+    pub method: Option<String>,
+    /// The runtime's description of the method (MethodDesc).
+    pub method_desc: Option<Addr>,
+    /// The parts of a multicast delegate, in the order in which they are called; empty for others.
+    pub parts: Vec<DelegatePart>,
+}
+
+/// A part of a multicast delegate.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct DelegatePart {
+    /// The part: a delegate of its own.
+    pub object: Addr,
+    /// The object that the method is called on, or its first argument.
+    pub target: Option<Addr>,
+    /// Type of the target.
+    pub target_type: Option<String>,
+    /// The method; `null` if it could not be found.
+    pub method: Option<String>,
+    /// The runtime's description of the method (MethodDesc).
+    pub method_desc: Option<Addr>,
+}

@@ -1,0 +1,177 @@
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::base::Addr;
+use crate::model::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
+use crate::output::report::{Cluster, Graph, Report, Sections};
+use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::{count, plural};
+
+/// Maximum width of the tree's indent.
+const MAX_INDENT: usize = 60;
+/// Maximum frames printed per chain.
+const MAX_FRAMES: usize = 200;
+
+/// A frame with its chain.
+#[derive(Serialize)]
+struct Row<'r> {
+    chain: usize,
+    count: u64,
+    root_kind: &'static str,
+    root_object: Option<Addr>,
+    root: &'r str,
+    /// From 0, innermost first.
+    index: usize,
+    #[serde(flatten)]
+    frame: &'r AsyncFrame,
+}
+
+fn rows(chains: &[AsyncChain]) -> impl Iterator<Item = Row<'_>> + Clone {
+    chains.iter().enumerate().flat_map(|(chain, c)| {
+        c.frames.iter().enumerate().map(move |(index, frame)| Row {
+            chain,
+            count: c.count,
+            root_kind: c.root.kind.name(),
+            root_object: c.root.object,
+            root: &c.root.label,
+            index,
+            frame,
+        })
+    })
+}
+
+fn row_columns<'r>() -> Columns<'r, Row<'r>> {
+    columns::<Row<'r>>()
+        .id("chain", |r| u64::try_from(r.chain).ok())
+        .count("count", |r| r.count)
+        .text("root_kind", 9, |r| r.root_kind)
+        .address("root_object", |r| r.root_object)
+        .text("root", 40, |r| r.root)
+        .id("index", |r| u64::try_from(r.index).ok())
+        .address("object", |r| r.frame.object)
+        .made("state", 5, |r| r.frame.state.map(|s| s.to_string()))
+        .text_or_none("status", 20, |r| r.frame.status.map(|s| s.name()))
+        .id("thread", |r| r.frame.thread.map(u64::from))
+        .text_or_none("method", 60, |r| r.frame.method.as_deref())
+        .text_or_none("type", 60, |r| r.frame.type_name.as_deref())
+}
+
+/// A row of the tree in words.
+fn told(row: &AsyncRow) -> String {
+    let indent = usize::try_from(row.depth).unwrap_or(MAX_INDENT).saturating_mul(2).min(MAX_INDENT);
+    let kind = row.root.map_or_else(String::new, |kind| format!("{kind}: "));
+    let ids: Vec<String> = row.threads.iter().map(ToString::to_string).collect();
+    let threads = match ids.as_slice() {
+        [] => String::new(),
+        [one] => format!("  ← thread {one}"),
+        all => format!("  ← threads {}", all.join(", ")),
+    };
+    let visited = if row.visited { "  (see above)" } else { "" };
+    format!("{}{kind}{}{threads}{visited}", " ".repeat(indent), row.label)
+}
+
+fn tree_columns<'r>() -> Columns<'r, AsyncRow> {
+    columns::<AsyncRow>()
+        .count("count", |r| r.count)
+        .address("example", |r| r.example)
+        .made("state", 5, |r| r.state.map(|s| s.to_string()))
+        .right()
+        .text_or_none("status", 20, |r| r.status.map(|s| s.name()))
+        .made("root, and what waits for it", 100, told)
+}
+
+fn task_columns<'r>() -> Columns<'r, TaskModel> {
+    columns::<TaskModel>()
+        .address("object", |t| t.object)
+        .text("status", 20, |t| t.status.name())
+        .made("exception", 60, |t| {
+            let first = t.exceptions.first()?;
+            let name = first.type_name.as_deref().unwrap_or("?");
+            let unobserved = if t.unobserved == Some(true) { " (unobserved)" } else { "" };
+            Some(first.message.as_ref().map_or_else(|| format!("{name}{unobserved}"), |m| format!("{name}: {m}{unobserved}")))
+        })
+        .only(Readers::All)
+        .text_or_none("method", 60, |t| t.method.as_deref())
+        .text_or_none("type", 60, |t| t.type_name.as_deref())
+}
+
+/// A frame in words.
+fn line(frame: &AsyncFrame) -> String {
+    let name = frame.method.as_deref().or(frame.type_name.as_deref()).unwrap_or("?");
+    let state = frame.state.map_or_else(String::new, |s| format!(", state {s}"));
+    let void = if frame.async_void { ", async void" } else { "" };
+    let status = frame.status.map_or_else(String::new, |s| format!(", {s}"));
+    let thread = frame.thread.map_or_else(String::new, |id| format!(", thread {id}"));
+    let visited = if frame.visited { " (see above)" } else { "" };
+    format!("  {} {name}{state}{status}{void}{thread}{visited}", frame.object)
+}
+
+impl Report for AsyncReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let tasks = self.tasks.is_some();
+        to.table(Table::records("task", self.tasks.iter().flatten(), task_columns()).csv(tasks).shown(tasks));
+        to.records("chain", &self.chains);
+        to.table(Table::new(self.tree.iter().flatten(), tree_columns()).shown(!tasks && self.tree.as_ref().is_some_and(|t| !t.is_empty())));
+        to.table(Table::new(rows(&self.chains), row_columns()).csv(!tasks).shown(false));
+        if !tasks && self.tree.is_none() {
+            for chain in &self.chains {
+                let object = chain.root.object.map_or_else(|| "?".into(), |o| o.to_string());
+                let times = if chain.count > 1 { format!("{}× ", chain.count) } else { String::new() };
+                to.line(format!("{times}{}: {} {object}", chain.root.kind, chain.root.label));
+                to.lines(chain.frames.iter().take(MAX_FRAMES).map(line));
+                if let Some(more) = chain.frames.len().checked_sub(MAX_FRAMES).filter(|n| *n > 0) {
+                    to.line(format!("  … {more} more frames (see --json)"));
+                }
+            }
+        }
+        to.gap_if(tasks || !self.chains.is_empty());
+        to.record("async-totals", self.totals);
+        if let Some(shown) = self.shown {
+            to.line(format!("{} roots shown; --top 0 shows all", count(shown)));
+        }
+        let t = &self.totals;
+        if t.tasks == 0 && self.chains.is_empty() {
+            return to.line("No tasks found.");
+        }
+        let statuses: Vec<String> = self.statuses.iter().map(|s| format!("{} {}", count(s.count), s.status)).collect();
+        to.line(format!("{}: {}", plural(t.tasks, "task"), statuses.join(", ")));
+        to.line(format!(
+            "{} pending, {} of them suspended in an await; {} confirmed by what they wait for{}",
+            plural(t.methods, "asynchronous method"),
+            count(t.suspended),
+            count(t.confirmed),
+            if t.contradicted > 0 { format!(", {} contradicted", count(t.contradicted)) } else { String::new() }
+        ));
+        for (n, what) in [
+            (t.abandoned, "abandoned (--root abandoned)"),
+            (t.unobserved, "faulted with exceptions that nobody has looked at (--faulted)"),
+            (t.completing, "completed but with continuations left"),
+        ] {
+            if n > 0 {
+                to.line(format!("{} {what}", count(n)));
+            }
+        }
+    }
+
+    fn graph(&self) -> Option<Graph<'_>> {
+        let mut labels: BTreeMap<Addr, String> = BTreeMap::new();
+        for chain in &self.chains {
+            if let Some(at) = chain.root.object {
+                labels.entry(at).or_insert_with(|| format!("{}: {} {at}", chain.root.kind, chain.root.label));
+            }
+            for f in &chain.frames {
+                let name = f.method.as_deref().or(f.type_name.as_deref()).unwrap_or("?");
+                let state = f.state.map_or_else(String::new, |s| format!(" state {s}"));
+                labels.insert(f.object, format!("{name}{state} {}", f.object));
+            }
+        }
+        let ids: BTreeMap<Addr, u32> = labels.keys().copied().zip(0u32..).collect();
+        let edges: Vec<(u32, u32)> = self.edges.iter().filter_map(|e| Some((*ids.get(&e.node)?, *ids.get(&e.waiter)?))).collect();
+        Some(Graph {
+            name: "async",
+            clusters: Box::new(labels.into_values().zip(0u32..).map(|(label, id)| Cluster { id, label, nodes: None })),
+            edges: Box::new(edges.into_iter()),
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Collections over one array, or none.
+
+use super::{Collections, Contents, Item, Read, there};
+use crate::base::Addr;
+use crate::clr::values::ArrayShape;
+use crate::model::ContainerKind;
+
+/// Most characters shown of a `StringBuilder`.
+const MOST_TEXT: u64 = 4096;
+
+impl Collections<'_> {
+    fn elements(&self, shape: Option<&ArrayShape>, indexes: impl Iterator<Item = u64>, most: u64) -> Vec<Item> {
+        let Some(shape) = shape else { return Vec::new() };
+        let valid = indexes.filter(|i| *i < shape.length).take(usize::try_from(most).unwrap_or(usize::MAX));
+        valid.map(|i| Item { key: None, value: Some(self.element(shape, i)) }).collect()
+    }
+
+    pub(super) fn vector(&self, kind: ContainerKind, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
+        let count = there!(self.number(object, mt, "_size")?);
+        let shape = self.array_of(object, mt, "_items|_array")?;
+        let mut out = Contents::new(kind, count, Some(shape.as_ref().map_or(0, |s| s.length)));
+        out.items = if kind == ContainerKind::Stack {
+            self.elements(shape.as_ref(), (0..count).rev(), most)
+        } else {
+            self.elements(shape.as_ref(), 0..count, most)
+        };
+        Ok(Some(out))
+    }
+
+    pub(super) fn ring(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
+        let count = there!(self.number(object, mt, "_size")?);
+        let head = there!(self.number(object, mt, "_head")?);
+        let shape = self.array_of(object, mt, "_array")?;
+        let length = shape.as_ref().map_or(0, |s| s.length);
+        let mut out = Contents::new(ContainerKind::Queue, count, Some(length));
+        let place = |i: u64| head.checked_add(i)?.checked_rem(length);
+        out.items = self.elements(shape.as_ref(), (0..count).map_while(place), most);
+        Ok(Some(out))
+    }
+
+    pub(super) fn heap(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
+        let count = there!(self.number(object, mt, "_size")?);
+        let shape = self.array_of(object, mt, "_nodes")?;
+        let mut out = Contents::new(ContainerKind::PriorityQueue, count, Some(shape.as_ref().map_or(0, |s| s.length)));
+        if let Some(shape) = shape.filter(|_| count > 0 && most > 0) {
+            let (element, priority) = (self.field(shape.element, "Item1")?, self.field(shape.element, "Item2")?);
+            for i in 0..count.min(most).min(shape.length) {
+                let at = shape.data.element(i, shape.element_bytes);
+                out.items.push(Item { key: self.in_structure(&priority, at), value: self.in_structure(&element, at) });
+            }
+        }
+        Ok(Some(out))
+    }
+
+    pub(super) fn sorted_list(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
+        let count = there!(self.number(object, mt, "_size")?);
+        let (keys, values) = (self.array_of(object, mt, "keys")?, self.array_of(object, mt, "values")?);
+        let mut out = Contents::new(ContainerKind::SortedList, count, Some(keys.as_ref().map_or(0, |s| s.length)));
+        let element = |shape: &Option<ArrayShape>, i: u64| shape.as_ref().filter(|s| i < s.length).map(|s| self.element(s, i));
+        let length = keys.as_ref().map_or(0, |s| s.length);
+        out.items.extend((0..count.min(most).min(length)).map(|i| Item { key: element(&keys, i), value: element(&values, i) }));
+        Ok(Some(out))
+    }
+
+    /// An array of references: the elements that are not null.
+    pub(super) fn array(&self, object: Addr, most: u64) -> Option<Contents> {
+        let shape = self.library.array(object)?;
+        let mut out = Contents::new(ContainerKind::Array, 0, Some(shape.length));
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        for i in 0..shape.length {
+            let at = shape.data.element(i, shape.element_bytes);
+            if self.library.word_at(at)? != 0 {
+                out.count = out.count.saturating_add(1);
+                if out.items.len() < most {
+                    out.items.push(Item { key: None, value: Some(self.element(&shape, i)) });
+                }
+            }
+        }
+        Some(out)
+    }
+
+    pub(super) fn bit_array(&self, object: Addr, mt: Addr) -> Read<Contents> {
+        let count = there!(self.number(object, mt, "_bitLength|m_length")?);
+        Ok(Some(Contents::new(ContainerKind::BitArray, count, None)))
+    }
+
+    pub(super) fn memory_stream(&self, object: Addr, mt: Addr) -> Read<Contents> {
+        let length = there!(self.number(object, mt, "_length")?);
+        let origin = there!(self.number(object, mt, "_origin")?);
+        let capacity = there!(self.number(object, mt, "_capacity")?);
+        let bytes = length.saturating_sub(origin);
+        Ok(Some(Contents::new(ContainerKind::MemoryStream, bytes, Some(capacity.saturating_sub(origin)))))
+    }
+
+    pub(super) fn lazy(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
+        let made = self.reference(object, mt, "_state")?.is_none();
+        let mut out = Contents::new(ContainerKind::Lazy, u64::from(made), None);
+        if made && most > 0 {
+            out.items.push(Item { key: None, value: Some(Self::in_object(&self.field(mt, "_value")?, object)) });
+        }
+        Ok(Some(out))
+    }
+
+    /// A `StringBuilder`: its chunks are linked from the last one to the first.
+    pub(super) fn string_builder(&self, object: Addr, mt: Addr) -> Read<Contents> {
+        let (offset, length) = (self.at(mt, "m_ChunkOffset")?, self.at(mt, "m_ChunkLength")?);
+        let (chars, previous) = (self.at(mt, "m_ChunkChars")?, self.at(mt, "m_ChunkPrevious")?);
+        let number = |object, field| self.library.i32(object, field).and_then(|n| u64::try_from(n).ok());
+        let offset_of_last = there!(number(object, offset));
+        let count = offset_of_last.saturating_add(there!(number(object, length)));
+        let (chunks, ends) = self.chain(Some(object), previous);
+        let mut units: Vec<u16> = Vec::new();
+        let mut room = there!(self.library.reference(object, chars).and_then(|a| self.library.array(a))).length;
+        room = room.saturating_add(offset_of_last);
+        for chunk in chunks.iter().rev() {
+            let left = MOST_TEXT.saturating_sub(u64::try_from(units.len()).unwrap_or(u64::MAX));
+            let own = there!(number(*chunk, length)).min(left);
+            if own == 0 {
+                continue;
+            }
+            let shape = there!(self.library.reference(*chunk, chars).and_then(|a| self.library.array(a)));
+            for i in 0..own.min(shape.length) {
+                units.push(there!(self.library.u16_at(shape.data.element(i, shape.element_bytes))));
+            }
+        }
+        let mut text = String::from_utf16_lossy(&units);
+        if u64::try_from(units.len()).unwrap_or(u64::MAX) < count {
+            text.push('…');
+        }
+        let mut out = Contents::new(ContainerKind::StringBuilder, count, Some(room));
+        out.text = Some(text);
+        out.cut = !ends;
+        Ok(Some(out))
+    }
+}

@@ -1,0 +1,232 @@
+//! Delegates: what they call, and on which object.
+//!
+//! `docs/internals/delegates.md` tells what this relies on.
+
+use std::sync::Arc;
+
+use super::Runtime;
+use crate::base::missed::tried;
+use crate::base::{Addr, Collector, NoteKind};
+use crate::clr::fields::Types;
+use crate::clr::library::{Classifier, NoSuchField, fields_of, library_types};
+use crate::clr::loader::Loader;
+use crate::clr::methods::{GenericContext, MethodName, Methods};
+use crate::clr::precodes::Precodes;
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::Memory;
+use crate::model::{DelegateModel, DelegatePart};
+use crate::stack::CodeBytes;
+use crate::stack::code::CodeMap;
+
+/// Most parts of a multicast delegate that are read.
+const MAX_PARTS: u64 = 1 << 16;
+/// Most reads to find the code at one address.
+const READS: u64 = 1 << 20;
+
+library_types! {
+    enum DelegateType {
+        in "System.Private.CoreLib" {
+            Delegate = "System.Delegate",
+            Multicast = "System.MulticastDelegate",
+        }
+    }
+}
+
+fields_of! {
+    struct Fields {
+        target: req "_target",
+        entry: req "_methodPtr",
+        entry_of_open: req "_methodPtrAux",
+        list: req "_invocationList",
+        count: req "_invocationCount",
+    }
+}
+
+/// What one delegate calls. A multicast delegate calls its [parts](Delegates::parts).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// The delegate.
+    pub(crate) delegate: Addr,
+    /// The object that the method is called on, or its first argument. `None` for open delegates.
+    pub(crate) target: Option<Addr>,
+    /// Where the method is entered.
+    pub(crate) entry: Addr,
+    /// The method; `None` if it could not be found.
+    pub(crate) method: Option<Addr>,
+}
+
+/// Finds the methods of code: of precodes, of jitted code, of code in images.
+#[derive(Debug)]
+struct Entries {
+    methods: Methods,
+    precodes: Result<Precodes, ContractError>,
+    code: Option<CodeMap>,
+}
+
+impl Entries {
+    fn bind(runtime: &Runtime, types: &Types, d: &Arc<Descriptor>) -> Result<Entries, ContractError> {
+        let (memory, limits) = (runtime.memory(), runtime.limits());
+        let bytes = match Loader::bind(memory, d, limits) {
+            Ok(loader) => CodeBytes::with_files(memory, types.names().modules().for_answer(), loader),
+            Err(_) => CodeBytes::new(memory),
+        };
+        let methods = Methods::bind(memory, d, limits)?;
+        Ok(Entries { methods, precodes: Precodes::bind(memory, d), code: CodeMap::bind(&bytes, d).ok() })
+    }
+
+    fn method(&self, types: &Types, entry: Addr) -> Option<Addr> {
+        let in_code = || self.code.as_ref()?.find(entry).ok().flatten().filter(|code| code.start == entry).map(|code| code.method_desc);
+        // Few delegates lead to code itself, and what is not known of code is no loss where a precode tells.
+        let found = tried(|| CodeBytes::bounded(READS, in_code));
+        found.or_else(|| self.precodes.as_ref().ok()?.method(entry, |desc| self.methods.is_method(types.names(), desc)))
+    }
+}
+
+/// Reads delegates.
+#[derive(Debug)]
+pub(crate) struct Delegates {
+    types: Arc<Types>,
+    memory: Arc<Memory>,
+    classifier: Classifier<DelegateType>,
+    fields: Result<Fields, NoSuchField>,
+    entries: Result<Entries, ContractError>,
+}
+
+impl Delegates {
+    /// Binds to the types of an answer. What the descriptor lacks goes to `notes`.
+    pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Delegates {
+        let classifier = Classifier::bind(types);
+        let table = classifier.table(DelegateType::Multicast);
+        let fields = match table {
+            Some(table) => Fields::bind(types, table),
+            None => Err(NoSuchField { type_name: "System.MulticastDelegate".into(), field: "_invocationList" }),
+        };
+        let entries = runtime.scoped(notes, |d| Entries::bind(runtime, types, d));
+        Delegates { types: Arc::clone(types), memory: Arc::clone(runtime.memory()), classifier, fields, entries }
+    }
+
+    /// Notes what delegates lack in this runtime; for answers that show some.
+    pub(crate) fn note(&self, notes: &Collector) {
+        if let Err(missing) = &self.fields {
+            notes.add(NoteKind::Missing, None, format!("what delegates call: {missing} in this runtime"));
+        }
+        let why = self.entries.as_ref().err().or(self.entries.as_ref().ok().and_then(|e| e.precodes.as_ref().err()));
+        if let Some(why) = why {
+            notes.add(NoteKind::Missing, None, format!("the methods of delegates cannot be found: {why}"));
+        }
+    }
+
+    /// Whether objects with this method table are delegates.
+    pub(crate) fn is_delegate(&self, method_table: Addr) -> bool {
+        !self.classifier.of(method_table).is_empty()
+    }
+
+    /// Whether the object at `object` is a delegate.
+    pub(crate) fn is(&self, object: Addr) -> bool {
+        self.types.objects().method_table(object).is_some_and(|mt| self.is_delegate(mt))
+    }
+
+    /// What the delegate at `delegate` calls itself; of a multicast delegate, its last part. `None` if it is not in the dump.
+    pub(crate) fn call(&self, delegate: Addr) -> Option<Call> {
+        match self.list(delegate) {
+            Some((_, 0)) | None => self.single(delegate),
+            Some((list, count)) => self.single(self.memory.ptr(self.slot(list, count.saturating_sub(1))?).ok()?),
+        }
+    }
+
+    /// The parts of a multicast delegate, in order; `None` for other delegates. Whether they are all there.
+    pub(crate) fn parts(&self, delegate: Addr) -> Option<(Vec<Call>, bool)> {
+        let (list, count) = self.list(delegate)?;
+        let shown = count.min(MAX_PARTS);
+        let part = |i: u64| self.single(self.memory.ptr(self.slot(list, i)?).ok()?);
+        let parts: Vec<Call> = (0..shown).map_while(part).collect();
+        let complete = u64::try_from(parts.len()).ok() == Some(count);
+        Some((parts, complete))
+    }
+
+    /// The list of parts of a multicast delegate, and how many of its elements are in use.
+    fn list(&self, delegate: Addr) -> Option<(Addr, u64)> {
+        let fields = self.fields.as_ref().ok()?;
+        let list = self.memory.ptr(fields.list.of_object(delegate)).ok().filter(|a| !a.is_null())?;
+        // Delegates of wrappers and of collectible types keep other things in this field.
+        let is_array = |mt: Addr| self.types.names().method_tables().read(mt).is_ok_and(|info| info.is_array);
+        self.types.objects().method_table(list).filter(|mt| is_array(*mt))?;
+        let length = u64::from(self.types.objects().component_count(list)?);
+        let count = self.memory.word(fields.count.of_object(delegate)).ok()?;
+        (count <= length).then_some((list, count))
+    }
+
+    fn slot(&self, list: Addr, index: u64) -> Option<Addr> {
+        Some(list.plus(self.types.objects().array_bytes()?).element(index, self.memory.ptr_bytes()))
+    }
+
+    fn single(&self, delegate: Addr) -> Option<Call> {
+        let fields = self.fields.as_ref().ok()?;
+        let open = Addr(self.memory.word(fields.entry_of_open.of_object(delegate)).ok()?);
+        let (target, entry) = if open.is_null() {
+            let target = self.memory.ptr(fields.target.of_object(delegate)).ok()?;
+            (Some(target), Addr(self.memory.word(fields.entry.of_object(delegate)).ok()?))
+        } else {
+            // The target is the delegate itself, for the stub that shuffles the arguments.
+            (None, open)
+        };
+        let method = self.entries.as_ref().ok().and_then(|e| e.method(&self.types, entry));
+        Some(Call { delegate, target: target.filter(|a| !a.is_null()), entry, method })
+    }
+
+    /// The method of a call, with the exact arguments of a generic type where the target tells them.
+    pub(crate) fn method(&self, call: &Call) -> Option<MethodName> {
+        let (methods, names) = (&self.entries.as_ref().ok()?.methods, self.types.names());
+        let desc = call.method?;
+        let exact = call.target.and_then(|this| methods.exact_name(names, desc, GenericContext::This(this)));
+        exact.or_else(|| methods.name(names, desc))
+    }
+
+    /// The method of a call as text, without its parameters: `Lab.Program.<Main>b__0`.
+    pub(crate) fn method_text(&self, call: &Call) -> Option<String> {
+        let name = self.method(call)?.name;
+        Some(name.split_once('(').map_or(name.clone(), |(name, _)| name.into()))
+    }
+
+    /// The delegate for people: `Lab.Program.<Main>b__0 on 0x7f0012345678`, and how many more parts it has.
+    pub(crate) fn text(&self, delegate: Addr) -> Option<String> {
+        let call = self.call(delegate)?;
+        let mut text = self.method_text(&call).unwrap_or_else(|| format!("code at {}", call.entry));
+        if let Some(target) = call.target {
+            text.push_str(&format!(" on {target}"));
+        }
+        match self.list(delegate) {
+            Some((_, count)) if count > 1 => text.push_str(&format!(" and {} more", count.saturating_sub(1))),
+            _ => {}
+        }
+        Some(text)
+    }
+
+    /// The delegate for answers; `None` if the object is none. What is missing goes to `notes`.
+    pub(crate) fn model(&self, delegate: Addr, notes: &Collector) -> Option<DelegateModel> {
+        self.is(delegate).then_some(())?;
+        self.note(notes);
+        let parts = self.parts(delegate);
+        if let Some((_, false)) = &parts {
+            notes.add(NoteKind::Missing, delegate, "not all parts of the delegate could be read");
+        }
+        let parts: Vec<DelegatePart> = parts.map_or_else(Vec::new, |(parts, _)| parts.iter().map(|c| self.part(c)).collect());
+        let last = match parts.last() {
+            Some(last) => last.clone(),
+            None => self.part(&self.call(delegate)?),
+        };
+        let DelegatePart { target, target_type, method, method_desc, .. } = last;
+        Some(DelegateModel { target, target_type, method, method_desc, parts })
+    }
+
+    fn part(&self, call: &Call) -> DelegatePart {
+        let table = call.target.and_then(|t| self.types.objects().method_table(t));
+        DelegatePart {
+            object: call.delegate,
+            target: call.target,
+            target_type: table.map(|mt| self.types.names().name(mt).name.clone()),
+            method: self.method(call).map(|m| m.name),
+            method_desc: call.method,
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Tasks, async methods and what continues them, as their fields tell.
+//!
+//! Source: `docs/internals/async.md`. Fields are looked up by name once per type (a [`Plan`]); objects are read by offsets.
+
+mod names;
+mod plan;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub(crate) use names::method_of;
+pub(crate) use plan::{Machine, MachineAt, Plan};
+
+use super::library::Library;
+use crate::base::hash::Map;
+use crate::base::missed::Kept;
+use crate::base::{Addr, Collector, NoteKind, Notes};
+use crate::clr::library::{Classifier, FieldAt, Kinds, NoSuchField, fields_of, library_types};
+use crate::model::TaskStatus;
+
+library_types! {
+    /// Types of the library that take part in asynchronous work.
+    pub(crate) enum AsyncType {
+        in "System.Private.CoreLib" {
+            Task = "System.Threading.Tasks.Task",
+            Box = "System.Runtime.CompilerServices.AsyncTaskMethodBuilder`1+AsyncStateMachineBox`1",
+            PoolingBox = "System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1",
+            RuntimeAsyncTask = "System.Runtime.CompilerServices.AsyncHelpers+RuntimeAsyncTask`1",
+            RuntimeContinuation = "System.Runtime.CompilerServices.Continuation",
+            /// What a thread waits for in `Wait` or `Result`.
+            BlockedWait = "System.Threading.Tasks.Task+SetOnInvokeMres",
+            /// What a thread waits for in `WaitAll`.
+            BlockedWaitAll = "System.Threading.Tasks.Task+SetOnCountdownMres",
+            TaskContinuation = "System.Threading.Tasks.TaskContinuation",
+            ContinueWith = "System.Threading.Tasks.ContinueWithTaskContinuation",
+            AwaitContinuation = "System.Threading.Tasks.AwaitTaskContinuation",
+            ContinuationWrapper = "System.Runtime.CompilerServices.AsyncMethodBuilderCore+ContinuationWrapper",
+            Contingent = "System.Threading.Tasks.Task+ContingentProperties",
+            ExceptionHolder = "System.Threading.Tasks.TaskExceptionHolder",
+            DispatchInfo = "System.Runtime.ExceptionServices.ExceptionDispatchInfo",
+            Delegate = "System.Delegate",
+            Action = "System.Action",
+            List = "System.Collections.Generic.List`1",
+            DelayPromise = "System.Threading.Tasks.Task+DelayPromise",
+            ValueTaskSource = "System.Threading.Tasks.ValueTask+ValueTaskSourceAsTask",
+            ValueTaskSourceOf = "System.Threading.Tasks.ValueTask`1+ValueTaskSourceAsTask",
+            Timer = "System.Threading.TimerQueueTimer",
+            PeriodicTimer = "System.Threading.PeriodicTimer+State",
+            Semaphore = "System.Threading.SemaphoreSlim",
+            SemaphoreWaiter = "System.Threading.SemaphoreSlim+TaskNode",
+            WorkQueue = "System.Threading.ThreadPoolWorkQueue",
+            LocalQueue = "System.Threading.ThreadPoolWorkQueue+WorkStealingQueue",
+        }
+        in "System.Threading.Channels" {
+            Channel = "System.Threading.Channels.Channel`2",
+        }
+        in "System.Net.Sockets" {
+            SocketOperation = "System.Net.Sockets.SocketAsyncEventArgs",
+        }
+    }
+}
+
+fields_of! {
+    /// Fields of every `Task`.
+    pub(crate) struct TaskFields {
+        flags: req "m_stateFlags",
+        continuation: req "m_continuationObject",
+        action: opt "m_action",
+        state: opt "m_stateObject",
+        contingent: opt "m_contingentProperties",
+    }
+}
+
+/// The way from a task to its exceptions.
+#[derive(Clone, Copy, Debug)]
+struct Faults {
+    holder: FieldAt,
+    exceptions: FieldAt,
+    handled: FieldAt,
+    exception: FieldAt,
+}
+
+/// Bits of `m_stateFlags`.
+pub(crate) mod flags {
+    pub(crate) const DELEGATE: u32 = 0x20000;
+    pub(crate) const COMPLETED: u32 = 0x160_0000;
+    pub(crate) const STARTED: u32 = 0x10000;
+    pub(crate) const PROMISE: u32 = 0x400;
+    pub(crate) const CONTINUATION: u32 = 0x200;
+    pub(crate) const ALL_STATUS: [(u32, super::TaskStatus); 7] = [
+        (0x20_0000, super::TaskStatus::Faulted),
+        (0x40_0000, super::TaskStatus::Canceled),
+        (0x100_0000, super::TaskStatus::RanToCompletion),
+        (0x80_0000, super::TaskStatus::WaitingForChildrenToComplete),
+        (DELEGATE, super::TaskStatus::Running),
+        (STARTED, super::TaskStatus::WaitingToRun),
+        (0x200_0000, super::TaskStatus::WaitingForActivation),
+    ];
+}
+
+/// `Task.Status` of a task with these flags.
+pub(crate) fn status(state_flags: u32) -> TaskStatus {
+    flags::ALL_STATUS.iter().find(|(bit, _)| state_flags & bit != 0).map_or(TaskStatus::Created, |(_, status)| *status)
+}
+
+/// Most continuations of a task, and exceptions, that are read.
+const MOST: u64 = 1 << 20;
+/// Most steps from a continuation object to what it continues.
+const STEPS: u32 = 16;
+
+/// What goes on once something has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Waiter {
+    /// A task, or the box of an async method.
+    Node(Addr),
+    /// A thread that is blocked: the event that it waits for.
+    Thread(Addr),
+    /// Anything else: a delegate, or an unknown continuation.
+    Callback(Addr),
+}
+
+/// Where a box is.
+#[derive(Clone, Debug)]
+pub(crate) struct Position {
+    pub(crate) machine: Arc<Machine>,
+    /// `<>1__state`; `None` if it cannot be read.
+    pub(crate) state: Option<i32>,
+    /// Awaiter fields that are set: what each refers to.
+    pub(crate) awaiters: Vec<Vec<Addr>>,
+}
+
+/// The exceptions of a task.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TaskExceptions {
+    pub(crate) exceptions: Vec<Addr>,
+    /// Whether somebody has looked at them.
+    pub(crate) observed: bool,
+}
+
+/// Reads tasks and async methods.
+#[derive(Debug)]
+pub(crate) struct Tasks {
+    library: Library,
+    kinds: Classifier<AsyncType>,
+    fields: Option<TaskFields>,
+    faults: Option<Faults>,
+    plans: Mutex<Map<Addr, Kept<Arc<Plan>>>>,
+    machines: Mutex<Map<Addr, Kept<Option<Arc<Machine>>>>>,
+    action: Option<Addr>,
+    sentinel: Option<Addr>,
+}
+
+impl Tasks {
+    /// Binds to the types of `library`; what this runtime lacks goes to `notes`.
+    pub(crate) fn bind(library: Library, notes: &Collector) -> Tasks {
+        let kinds = Classifier::<AsyncType>::bind(library.types());
+        let mut out = Tasks {
+            action: kinds.table(AsyncType::Action),
+            library,
+            kinds,
+            fields: None,
+            faults: None,
+            plans: Mutex::default(),
+            machines: Mutex::default(),
+            sentinel: None,
+        };
+        if !out.kinds.defines(AsyncType::Task) {
+            let what = "tasks: the definition of System.Threading.Tasks.Task is not in the dump";
+            notes.add(NoteKind::Missing, None, what);
+        }
+        // Without a method table nobody has used the class.
+        if let Some(table) = out.kinds.table(AsyncType::Task) {
+            out.fields = noted(TaskFields::bind(out.library.types(), table), "tasks", notes);
+            out.faults = out.bind_faults(notes);
+            out.sentinel = noted(out.library.static_object(table, "s_taskCompletionSentinel"), "completion of tasks", notes).flatten();
+        }
+        out
+    }
+
+    fn bind_faults(&self, notes: &Collector) -> Option<Faults> {
+        let types = self.library.types();
+        let field = |kind: AsyncType, names: &'static str| {
+            let table = self.kinds.table(kind)?;
+            noted(types.field_at(table, names), "exceptions of tasks", notes)
+        };
+        Some(Faults {
+            holder: field(AsyncType::Contingent, "m_exceptionsHolder")?,
+            exceptions: field(AsyncType::ExceptionHolder, "m_faultExceptions")?,
+            handled: field(AsyncType::ExceptionHolder, "m_isHandled")?,
+            exception: field(AsyncType::DispatchInfo, "_exception")?,
+        })
+    }
+
+    /// The library's objects.
+    pub(crate) fn library(&self) -> &Library {
+        &self.library
+    }
+
+    /// What the type at `method_table` is.
+    pub(crate) fn kinds(&self, method_table: Addr) -> Kinds<AsyncType> {
+        self.kinds.of(method_table)
+    }
+
+    /// The method table of a type that is not generic.
+    pub(crate) fn table(&self, kind: AsyncType) -> Option<Addr> {
+        self.kinds.table(kind)
+    }
+
+    /// How objects of the type at `method_table` are read.
+    pub(crate) fn plan(&self, method_table: Addr) -> Arc<Plan> {
+        let known = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().get(&method_table).map(|plan| Arc::clone(plan.get()));
+        found.unwrap_or_else(|| {
+            let plan = Kept::of(|| Arc::new(Plan::make(self, method_table)));
+            Arc::clone(known().entry(method_table).or_insert(plan).get())
+        })
+    }
+
+    /// How the object at `object` is read.
+    pub(crate) fn plan_of(&self, object: Addr) -> Option<Arc<Plan>> {
+        Some(self.plan(self.library.method_table(object)?))
+    }
+
+    fn machine(&self, method_table: Addr) -> Option<Arc<Machine>> {
+        let known = || self.machines.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().get(&method_table).map(|machine| machine.get().clone());
+        found.unwrap_or_else(|| {
+            let machine = Kept::of(|| Machine::of_class(self, method_table).map(Arc::new));
+            known().entry(method_table).or_insert(machine).get().clone()
+        })
+    }
+
+    /// `m_stateFlags` of the task at `task`.
+    pub(crate) fn flags(&self, task: Addr) -> Option<u32> {
+        self.library.u32(task, self.fields?.flags)
+    }
+
+    /// The delegate that the task at `task` runs.
+    pub(crate) fn action(&self, task: Addr) -> Option<Addr> {
+        self.library.reference(task, self.fields?.action?)
+    }
+
+    /// `m_stateObject` of the task at `task`.
+    pub(crate) fn state_object(&self, task: Addr) -> Option<Addr> {
+        self.library.reference(task, self.fields?.state?)
+    }
+
+    /// The exceptions of the faulted task at `task`, through fields of the objects on the way.
+    pub(crate) fn exceptions(&self, task: Addr) -> Option<TaskExceptions> {
+        let contingent = self.library.reference(task, self.fields?.contingent?)?;
+        let faults = self.faults?;
+        let holder = self.library.reference(contingent, faults.holder)?;
+        let list = self.library.reference(holder, faults.exceptions)?;
+        let mut exceptions = Vec::new();
+        let plan = self.plan_of(list)?;
+        for (_, item) in self.items(list, &plan) {
+            let exception = self.library.reference(item, faults.exception);
+            exceptions.extend(exception);
+        }
+        Some(TaskExceptions { exceptions, observed: self.library.u8(holder, faults.handled)? != 0 })
+    }
+
+    /// The non-null items of a `List<T>` of references: slot and target.
+    fn items(&self, list: Addr, plan: &Plan) -> Vec<(Addr, Addr)> {
+        let read = || {
+            let (items, size) = plan.list?;
+            let size = u64::from(self.library.u32(list, size)?);
+            Some(self.library.references(self.library.reference(list, items)?, size.min(MOST)))
+        };
+        let mut all = read().unwrap_or_default();
+        all.retain(|(_, item)| !item.is_null());
+        all
+    }
+
+    /// Where the box at `object` is suspended.
+    pub(crate) fn position(&self, object: Addr, plan: &Plan) -> Option<Position> {
+        let (machine, at) = match plan.machine.as_ref()? {
+            MachineAt::Inside(machine) => (Arc::clone(machine), object),
+            MachineAt::Behind(field) => {
+                let at = self.library.reference(object, *field)?;
+                (self.machine(self.library.method_table(at)?)?, at)
+            }
+        };
+        let set =
+            |slots: &Vec<u64>| -> Vec<Addr> { slots.iter().filter_map(|offset| self.library.reference_at(at.plus(*offset))).collect() };
+        let awaiters = machine.awaiters.iter().map(set).filter(|refs| !refs.is_empty()).collect();
+        let state = machine.state.and_then(|field| self.library.i32(at, field));
+        Some(Position { machine, state, awaiters })
+    }
+
+    /// Whether the box at `object` is that of an `async void` method.
+    pub(crate) fn is_void(&self, object: Addr, plan: &Plan) -> bool {
+        match &plan.machine {
+            Some(MachineAt::Inside(machine)) => machine.is_void,
+            Some(MachineAt::Behind(field)) => {
+                let machine = self.library.reference(object, *field).and_then(|at| self.machine(self.library.method_table(at)?));
+                machine.is_some_and(|m| m.is_void)
+            }
+            None => false,
+        }
+    }
+
+    /// What goes on when the task at `task` completes, as its `m_continuationObject` tells.
+    pub(crate) fn waiters(&self, task: Addr, out: &mut Vec<Waiter>) {
+        if let Some(continuation) = self.fields.and_then(|f| self.library.reference(task, f.continuation)) {
+            self.resolve_all(continuation, out);
+        }
+    }
+
+    /// What the continuation at `object`, or each one of a list, leads to.
+    pub(crate) fn resolve_all(&self, object: Addr, out: &mut Vec<Waiter>) {
+        let Some(plan) = self.plan_of(object) else { return };
+        if plan.list.is_some() {
+            out.extend(self.items(object, &plan).into_iter().filter_map(|(_, item)| self.resolve(item)));
+        } else {
+            out.extend(self.resolve(object));
+        }
+    }
+
+    /// What a continuation object leads to.
+    pub(crate) fn resolve(&self, object: Addr) -> Option<Waiter> {
+        let mut at = object;
+        for _ in 0..STEPS {
+            let plan = self.plan_of(at)?;
+            if plan.is_node() {
+                return Some(Waiter::Node(at));
+            }
+            if plan.kinds.is(AsyncType::BlockedWait) || plan.kinds.is(AsyncType::BlockedWaitAll) {
+                return Some(Waiter::Thread(at));
+            }
+            match plan.next.and_then(|field| self.library.reference(at, field)) {
+                // Delegates without a target of their own refer to themselves.
+                Some(next) if next != at => at = next,
+                _ => break,
+            }
+        }
+        Some(Waiter::Callback(object))
+    }
+
+    /// Whether the object at `object` is the one that stands for the continuations of every completed task.
+    pub(crate) fn is_sentinel(&self, object: Addr) -> bool {
+        self.sentinel == Some(object)
+    }
+
+    /// The tasks and methods that are the states of the callbacks of the object at `object`.
+    pub(crate) fn states(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
+        for offset in &plan.states {
+            let Some(state) = self.library.reference_at(object.plus(*offset)) else { continue };
+            if self.plan_of(state).is_some_and(|p| p.is_node() || p.is_action) {
+                out.extend(self.node(state));
+            }
+        }
+    }
+
+    /// The tasks and methods that the `Action`s which the object at `object` holds go on with.
+    pub(crate) fn delegates(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
+        let fields = plan.actions.iter().filter_map(|offset| self.library.reference_at(object.plus(*offset)));
+        let items = if plan.array_of_actions { self.library.references(object, MOST) } else { Vec::new() };
+        let items = items.into_iter().map(|(_, item)| item).filter(|item| !item.is_null());
+        let actions = fields.chain(items).filter(|a| self.library.method_table(*a).is_some_and(|mt| Some(mt) == self.action));
+        out.extend(actions.filter_map(|action| self.node(action)));
+    }
+
+    fn node(&self, object: Addr) -> Option<Waiter> {
+        self.resolve(object).filter(|waiter| matches!(waiter, Waiter::Node(_)))
+    }
+}
+
+/// What was bound; notes what lacks a field.
+pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collector) -> Option<T> {
+    bound
+        .map_err(|lacking| {
+            let mut note = Notes::new();
+            lacking.note(what, &mut note);
+            notes.extend(&note);
+        })
+        .ok()
+}

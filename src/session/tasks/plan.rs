@@ -1,0 +1,182 @@
+//! How objects of one type are read.
+
+use std::sync::Arc;
+
+use super::{AsyncType, Tasks};
+use crate::base::Addr;
+use crate::clr::fields::{Field, Storage, Types};
+use crate::clr::library::{FieldAt, Kinds};
+use crate::gc::GcDesc;
+
+/// Maximum nesting of structures.
+const MAX_DEPTH: u32 = 8;
+/// Maximum callbacks of one type.
+const MAX_HOOKS: usize = 64;
+
+/// What objects of a type tell about asynchronous work, and where.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// What the type is.
+    pub(crate) kinds: Kinds<AsyncType>,
+    /// The state machine of a box.
+    pub(crate) machine: Option<MachineAt>,
+    /// `_items` and `_size` of a list.
+    pub(crate) list: Option<(FieldAt, FieldAt)>,
+    /// The field of a continuation that leads to what it continues.
+    pub(crate) next: Option<FieldAt>,
+    /// Whether it is a `System.Action`.
+    pub(crate) is_action: bool,
+    /// Offsets of the states of callbacks, at any depth in structures.
+    pub(crate) states: Vec<u64>,
+    /// Offsets of fields of type `Action`, at any depth in structures.
+    pub(crate) actions: Vec<u64>,
+    /// Whether it is an array of `Action`.
+    pub(crate) array_of_actions: bool,
+}
+
+/// The state machine of a box.
+#[derive(Clone, Debug)]
+pub(crate) enum MachineAt {
+    /// A structure in the box. Offsets are those of the box.
+    Inside(Arc<Machine>),
+    /// An object: code compiled without optimization.
+    Behind(FieldAt),
+}
+
+/// The type of a state machine.
+#[derive(Clone, Debug)]
+pub(crate) struct Machine {
+    /// Its method table.
+    pub(crate) method_table: Addr,
+    /// `<>1__state`.
+    pub(crate) state: Option<FieldAt>,
+    /// Offsets of the references in each awaiter, `<>u__N`.
+    pub(crate) awaiters: Vec<Vec<u64>>,
+    /// Whether it is that of an `async void` method.
+    pub(crate) is_void: bool,
+}
+
+impl Plan {
+    pub(super) fn make(tasks: &Tasks, method_table: Addr) -> Plan {
+        let types = tasks.library().types();
+        let kinds = tasks.kinds(method_table);
+        let is = |kind| kinds.is(kind);
+        let field = |names| types.field_at(method_table, names).ok();
+        let next = match () {
+            () if is(AsyncType::Delegate) => field("_target"),
+            () if is(AsyncType::ContinueWith) => field("m_task"),
+            () if is(AsyncType::AwaitContinuation) => field("m_action"),
+            () if is(AsyncType::ContinuationWrapper) => field("_continuation"),
+            // An `ITaskCompletionAction` that is no task.
+            () if kinds.is_empty() => field("_stateMachineBox|m_innerTask|_task"),
+            () => None,
+        };
+        let mut plan = Plan {
+            kinds,
+            machine: if is(AsyncType::Box) || is(AsyncType::PoolingBox) { machine(tasks, method_table) } else { None },
+            list: if is(AsyncType::List) { field("_items").zip(field("_size")) } else { None },
+            next,
+            is_action: is(AsyncType::Action),
+            states: Vec::new(),
+            actions: Vec::new(),
+            array_of_actions: false,
+        };
+        let resolved = [AsyncType::Delegate, AsyncType::TaskContinuation, AsyncType::ContinuationWrapper, AsyncType::List];
+        if is(AsyncType::Task) || resolved.into_iter().any(is) {
+            return plan;
+        }
+        let tables = types.names().method_tables();
+        if tables.read(method_table).is_ok_and(|info| info.is_array) {
+            plan.array_of_actions = tables.element_type(method_table).is_ok_and(|e| tasks.kinds(e).is(AsyncType::Action));
+            return plan;
+        }
+        callbacks(types, method_table, (0, 0), &mut plan);
+        if is(AsyncType::PoolingBox) {
+            // What it keeps of its own.
+            plan.actions.clear();
+        }
+        plan
+    }
+
+    /// Whether the object is a task or an async method.
+    pub(crate) fn is_node(&self) -> bool {
+        self.kinds.is(AsyncType::Task) || self.kinds.is(AsyncType::PoolingBox)
+    }
+
+    /// Whether the object may hold callbacks.
+    pub(crate) fn is_source(&self) -> bool {
+        self.array_of_actions || !self.states.is_empty() || !self.actions.is_empty()
+    }
+}
+
+/// Finds fields that hold a callback, or its state.
+fn callbacks(types: &Types, method_table: Addr, (base, depth): (u64, u32), plan: &mut Plan) {
+    let Some(fields) = types.instance_fields(method_table) else { return };
+    for field in fields.iter().filter(|f| f.storage == Storage::Instance) {
+        if plan.states.len().saturating_add(plan.actions.len()) >= MAX_HOOKS {
+            return;
+        }
+        let offset = base.saturating_add(field.offset);
+        if field.is_reference() {
+            if field.name == "_continuationState" {
+                plan.states.push(offset);
+            } else if field.type_name == "System.Action" {
+                plan.actions.push(offset);
+            }
+        } else if let Some(inner) = field.method_table.filter(|_| field.is_structure() && depth < MAX_DEPTH) {
+            // Offsets within a structure are those of its box.
+            callbacks(types, inner, (offset.saturating_sub(types.pointer_bytes()), depth.saturating_add(1)), plan);
+        }
+    }
+}
+
+fn machine(tasks: &Tasks, method_table: Addr) -> Option<MachineAt> {
+    let types = tasks.library().types();
+    let own = types.instance_fields(method_table)?;
+    let field = own.iter().rev().find(|f| f.storage == Storage::Instance && f.name == "StateMachine")?;
+    let at = types.field_at(method_table, "StateMachine").ok()?;
+    let Some(inner) = field.method_table.filter(|_| field.is_structure()) else {
+        return field.is_reference().then_some(MachineAt::Behind(at));
+    };
+    // Offsets within a structure are those of its box.
+    let base = field.offset.saturating_sub(types.pointer_bytes());
+    let fields = types.instance_fields(inner)?;
+    let others = own.iter().filter(|f| f.token != field.token || f.declaring != field.declaring);
+    let ends = fields.iter().map(|f| f.offset.saturating_add(base)).chain(others.map(|f| f.offset)).collect();
+    Some(MachineAt::Inside(Arc::new(Machine::of_fields(tasks, (method_table, inner), &fields, base, ends)?)))
+}
+
+impl Machine {
+    /// That of a class.
+    pub(super) fn of_class(tasks: &Tasks, method_table: Addr) -> Option<Machine> {
+        let fields = tasks.library().types().instance_fields(method_table)?;
+        let ends = fields.iter().map(|f| f.offset).collect();
+        Machine::of_fields(tasks, (method_table, method_table), &fields, 0, ends)
+    }
+
+    /// `ends` are the offsets of all fields: the references between one and the next belong to it.
+    fn of_fields(tasks: &Tasks, (object, own): (Addr, Addr), fields: &[Field], base: u64, mut ends: Vec<u64>) -> Option<Machine> {
+        let types = tasks.library().types();
+        ends.sort_unstable();
+        let info = types.names().method_tables().read(object).ok()?;
+        let size = u64::from(info.base_size);
+        let memory = types.memory();
+        let mut places = Vec::new();
+        let desc = if info.contains_pointers { GcDesc::read(memory, object, size) } else { GcDesc::None };
+        desc.places(size, memory.ptr_bytes(), |at| places.push(at));
+        let instance = || fields.iter().filter(|f| f.storage == Storage::Instance);
+        let awaiter = |f: &Field| {
+            let from = f.offset.saturating_add(base);
+            let end = ends.iter().copied().find(|e| *e > from).unwrap_or(u64::MAX);
+            places.iter().copied().filter(|at| (from..end).contains(at)).collect::<Vec<u64>>()
+        };
+        let at = |f: &Field| FieldAt { offset: f.offset.saturating_add(base), element: f.element, method_table: f.method_table };
+        let builder = instance().find(|f| f.name == "<>t__builder");
+        Some(Machine {
+            method_table: own,
+            state: instance().find(|f| f.name == "<>1__state").map(at),
+            awaiters: instance().filter(|f| f.name.starts_with("<>u__")).map(awaiter).collect(),
+            is_void: builder.is_some_and(|f| f.type_name == "System.Runtime.CompilerServices.AsyncVoidMethodBuilder"),
+        })
+    }
+}

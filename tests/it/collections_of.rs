@@ -1,0 +1,104 @@
+//! Collections: kinds, counts and contents as the programs that were dumped wrote them down.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+use crate::common::{Known, ask, known_dumps, run};
+
+fn text<'v>(v: &'v Value, key: &str) -> &'v str {
+    v[key].as_str().unwrap_or_default()
+}
+
+fn dumps() -> Vec<Known> {
+    known_dumps(|row| row["scenario"] == "colls" && row["truth"].is_string()).0
+}
+
+fn told(dump: &Known) -> &[Value] {
+    dump.truth.as_ref().unwrap()["collections"].as_array().unwrap()
+}
+
+/// The `collection` of an object, with `items` of its elements.
+fn collection(dump: &Known, told: &Value, items: &str) -> Value {
+    let (exit, answer) = ask(&dump.path, &["object", "--items", items, text(told, "address")]);
+    assert_eq!(exit, Exit::Ok, "{}: {told}: {answer}", dump.name);
+    answer["data"]["collection"].clone()
+}
+
+#[test]
+fn every_kind_is_counted() {
+    let (dumps, mut right, mut kinds) = (dumps(), 0, BTreeSet::new());
+    for dump in &dumps {
+        for told in told(dump) {
+            let found = collection(dump, told, "1000");
+            assert_eq!(found["count"], told["count"], "{}: {told}: {found}", dump.name);
+            let listed = found["items"].as_array().unwrap().len() as u64;
+            let elements = !["string-builder", "memory-stream", "bit-array", "array"].contains(&text(&found, "kind"));
+            assert_eq!(listed, if elements { told["count"].as_u64().unwrap() } else { 0 }, "{}: {told}", dump.name);
+            kinds.insert(text(&found, "kind").to_string());
+            right += 1;
+        }
+    }
+    let all: usize = dumps.iter().map(|d| told(d).len()).sum();
+    println!("{right} of {all} collections counted, of {} kinds", kinds.len());
+    assert!(right == all && (dumps.is_empty() || kinds.len() >= 24), "{kinds:?}");
+}
+
+/// The programs fill their collections with these elements (`Colls.cs` of the lab).
+#[test]
+fn contents_are_those_of_the_program() {
+    let mut compared = 0;
+    for dump in &dumps() {
+        for told in told(dump) {
+            let found = collection(dump, told, "1000");
+            let of = |item: &Value, part: &str| text(&item[part], "text").trim_matches('"').to_string();
+            let items: Vec<(String, String)> = found["items"].as_array().unwrap().iter().map(|i| (of(i, "key"), of(i, "value"))).collect();
+            let pairs: BTreeMap<&String, &String> = items.iter().map(|(k, v)| (k, v)).collect();
+            let prefix = match text(told, "name") {
+                "Dictionary<string,int>" => "k",
+                "ConcurrentDictionary<string,int>" => "c",
+                "SortedDictionary<int,string>" | "SortedList<int,string>" | "ImmutableDictionary<int,string>" => {
+                    // Keys are numbers, values end with them.
+                    assert_eq!(pairs.len(), items.len(), "{told}");
+                    assert!(items.iter().all(|(k, v)| v.ends_with(k.as_str()) && k.parse::<i32>().is_ok()), "{told}: {items:?}");
+                    compared += 1;
+                    continue;
+                }
+                "Stack<string>" => {
+                    let expected: Vec<String> = (0..items.len()).rev().map(|i| format!("s{i}")).collect();
+                    assert_eq!(items.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>(), expected, "{told}");
+                    compared += 1;
+                    continue;
+                }
+                "SortedSet<int>" | "LinkedList<int>" | "List<long>" | "Queue<int>" | "ConcurrentQueue<int>" => {
+                    let numbers: Vec<i64> = items.iter().map(|(_, v)| v.parse().unwrap()).collect();
+                    assert!(numbers.windows(2).all(|w| w[0] < w[1]), "{told}: {numbers:?}");
+                    compared += 1;
+                    continue;
+                }
+                _ => continue,
+            };
+            // Every third key up to 90 was removed again from the one, `c7` from the other.
+            let removed = |n: u32| if prefix == "k" { n % 3 == 0 && n < 90 } else { n == 7 };
+            let kept = (0..if prefix == "k" { 100 } else { 200 }).filter(|n| !removed(*n)).map(|n| format!("{prefix}{n}"));
+            assert_eq!(kept.collect::<BTreeSet<_>>(), pairs.keys().map(ToString::to_string).collect(), "{told}");
+            assert_eq!(pairs.len(), items.len(), "{told}");
+            assert!(items.iter().all(|(k, v)| *k == format!("{prefix}{v}")), "{told}: {items:?}");
+            compared += 1;
+        }
+    }
+    println!("contents of {compared} collections compared");
+}
+
+#[test]
+fn tables_list_elements() {
+    for dump in &dumps() {
+        let all = told(dump);
+        let dictionary = all.iter().find(|c| c["name"] == "Dictionary<string,int>").unwrap();
+        let shown = run(&["object", "--items", "2", "--no-local-files", text(dictionary, "address"), dump.path.to_str().unwrap()]);
+        for expected in ["Count         70", "Capacity      197", "\"k1\"  1", "Showing 2 of 70 elements"] {
+            assert!(shown.out.contains(expected), "{expected} is not in\n{}", shown.out);
+        }
+    }
+}
