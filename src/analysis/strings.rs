@@ -78,7 +78,7 @@ fn mixed(x: u64) -> u64 {
 }
 
 /// Two independent hashes of `content`: one multiplies modulo 2^64, the other folds the full product.
-fn hashes(content: &[u8]) -> (u64, u64) {
+pub(super) fn hashes(content: &[u8]) -> (u64, u64) {
     let (words, rest) = content.as_chunks::<8>();
     let mut last = [0; 8];
     last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);

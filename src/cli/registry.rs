@@ -4,9 +4,9 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, locks, near, object, objects, objsize,
-    oom, path, place, retained, roots, segments, simulate, stacks, stat, statics, strings, threads, track, trim, types, unreachable,
-    verify, whatif,
+    bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, inspect, locks, near, object, objects,
+    objsize, oom, path, place, retained, roots, segments, simulate, stacks, stat, statics, strings, threads, track, trim, types,
+    unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 
@@ -36,6 +36,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<whatif::Whatif>(),
     entry::<simulate::Simulate>(),
     entry::<bridge::Bridge>(),
+    entry::<inspect::Inspect>(),
     entry::<threads::Threads>(),
     entry::<stacks::Stacks>(),
     entry::<locks::Locks>(),

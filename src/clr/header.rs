@@ -14,6 +14,8 @@ use crate::memory::Memory;
 use crate::model::{HeaderModel, HeaderState, SyncBlockModel};
 
 // Bits of the header word.
+/// `BIT_SBLK_FINALIZER_RUN`.
+const FINALIZER_RUN: u32 = 0x4000_0000;
 const HASH_OR_INDEX: u32 = 0x0800_0000;
 const IS_HASH: u32 = 0x0400_0000;
 const HASH_OR_INDEX_MASK: u32 = 0x03ff_ffff;
@@ -63,6 +65,11 @@ struct Table {
     entry: EntryLayout,
     entry_bytes: u64,
     block: Option<BlockLayout>,
+}
+
+/// Whether the finalizer of the object with this header word was suppressed, or has run.
+pub(crate) fn finalizer_suppressed(word: u32) -> bool {
+    word & FINALIZER_RUN != 0
 }
 
 /// Use of an object's header word.

@@ -84,6 +84,18 @@ layout! {
     }
 }
 
+layout! {
+    struct AssemblyOfModule : "Module" {
+        pe_assembly: req "PEAssembly",
+    }
+}
+
+layout! {
+    struct BinderLayout : "PEAssembly" {
+        binder: req "AssemblyBinder",
+    }
+}
+
 /// The assembly list of the application domain.
 #[derive(Clone, Debug)]
 struct Assemblies {
@@ -123,6 +135,7 @@ pub struct Loader {
     hash: Option<HashLayout>,
     module: Option<ModuleLayout>,
     allocator: Option<AllocatorLayout>,
+    binders: Option<(AssemblyOfModule, BinderLayout)>,
     most_modules: usize,
     cycles: Mutex<BTreeMap<Addr, &'static str>>,
 }
@@ -144,6 +157,7 @@ impl Loader {
             hash: HashLayout::bind(d).ok(),
             module: ModuleLayout::bind(d).ok(),
             allocator: AllocatorLayout::bind(d).ok(),
+            binders: AssemblyOfModule::bind(d).ok().zip(BinderLayout::bind(d).ok()),
             most_modules: limits.modules,
             cycles: Mutex::default(),
         })
@@ -286,6 +300,18 @@ impl Loader {
         let allocator = self.pointer(module.plus(self.module.as_ref()?.allocator?))?;
         let handle = self.pointer(allocator.plus(self.allocator.as_ref()?.object?))?;
         self.pointer(handle)
+    }
+
+    /// The binder of a module's assembly: what the `_nativeAssemblyLoadContext` of its load context points to.
+    pub(crate) fn binder(&self, module: Addr) -> Option<Addr> {
+        let (of_module, of_assembly) = self.binders.as_ref()?;
+        let assembly = self.pointer(module.plus(of_module.pe_assembly))?;
+        self.pointer(assembly.plus(of_assembly.binder))
+    }
+
+    /// Whether the runtime tells the binders of modules.
+    pub(crate) fn has_binders(&self) -> bool {
+        self.binders.is_some()
     }
 
     /// The generic instances, arrays and pointers in the tables of `modules`, as type handles: method tables, or type descriptors with

@@ -18,6 +18,7 @@ mod handle;
 mod header;
 mod heap;
 mod info;
+mod inspect;
 mod locks;
 mod object;
 mod object_list;
@@ -74,6 +75,7 @@ pub use info::{
     AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource,
     ModuleFileModel, RuntimeBrief, VersionSource,
 };
+pub use inspect::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 pub use locks::{
     BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdge, WaitEvidence, WaitKind,
     WaitModel, WaiterModel,

@@ -156,6 +156,11 @@ impl Delegates {
         (count <= length).then_some((list, count))
     }
 
+    /// The array of the parts of a multicast delegate.
+    pub(crate) fn list_of(&self, delegate: Addr) -> Option<Addr> {
+        self.list(delegate).map(|(list, _)| list)
+    }
+
     fn slot(&self, list: Addr, index: u64) -> Option<Addr> {
         Some(list.plus(self.types.objects().array_bytes()?).element(index, self.memory.ptr_bytes()))
     }

@@ -45,6 +45,7 @@ mod handles;
 mod headers;
 mod holes;
 mod hostile_text;
+mod inspect;
 mod library;
 mod lines;
 mod locks;

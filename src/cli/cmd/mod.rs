@@ -10,6 +10,7 @@ pub(super) mod fragmentation;
 pub(super) mod handles;
 pub(super) mod heap;
 pub(super) mod info;
+pub(super) mod inspect;
 pub(super) mod locks;
 pub(super) mod near;
 pub(super) mod object;

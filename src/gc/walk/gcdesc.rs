@@ -53,6 +53,11 @@ impl GcDesc {
         read(memory, mt, base_size).unwrap_or(GcDesc::Unknown)
     }
 
+    /// Whether objects hold no references.
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(self, GcDesc::None)
+    }
+
     /// Calls `visit` with the offset of every place in an object of `size` bytes (not rounded) that holds a reference.
     #[inline]
     pub fn places(&self, size: u64, word: u64, visit: impl FnMut(u64)) {

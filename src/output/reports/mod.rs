@@ -11,6 +11,7 @@ mod fragmentation;
 mod handles;
 mod heap;
 mod info;
+mod inspect;
 mod locks;
 mod object;
 mod objects;

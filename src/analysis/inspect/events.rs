@@ -1,0 +1,107 @@
+//! Events with many handlers.
+
+use super::sweep::Inspected;
+use super::{Findings, Inspector};
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, NoteKind};
+use crate::gc::{Object, Visitor};
+use crate::model::{InspectionRow, Stacks};
+use crate::session::delegates::Delegates;
+use crate::session::roots::{Root, RootOptions, Roots};
+
+/// Who refers to the objects of interest.
+struct Referrers<'r> {
+    wanted: &'r Set<Addr>,
+    found: Map<Addr, Vec<(Addr, u64)>>,
+}
+
+/// Referrers kept of each object: with more, it is held by others anyway.
+const KEPT: usize = 64;
+
+impl Visitor for Referrers<'_> {
+    fn object(&mut self, object: &Object<'_>) {
+        let (wanted, found) = (self.wanted, &mut self.found);
+        object.references(|offset, target| {
+            if wanted.contains(&target) {
+                let list = found.entry(target).or_default();
+                if list.len() < KEPT {
+                    list.push((object.address, offset));
+                }
+            }
+        });
+    }
+}
+
+/// A delegate with several parts.
+struct Event {
+    delegate: Addr,
+    list: Set<Addr>,
+    /// Delegate and target of each part.
+    parts: Vec<(Addr, Option<Addr>)>,
+}
+
+impl Inspector<'_> {
+    pub(super) fn event_leaks(&self) -> Findings {
+        let delegates = Delegates::bind(self.heap.runtime(), self.library.types(), self.notes);
+        let mut events = Vec::new();
+        for delegate in self.swept.of(Inspected::MulticastDelegate) {
+            let Some((parts, complete)) = delegates.parts(delegate).filter(|(parts, _)| parts.len() > 1) else { continue };
+            if !complete {
+                self.notes.add(NoteKind::Missing, delegate, "a part of a multicast delegate is not in the dump");
+            }
+            let list = delegates.list_of(delegate).into_iter().collect();
+            events.push(Event { delegate, list, parts: parts.iter().map(|c| (c.delegate, c.target)).collect() });
+        }
+        if events.is_empty() {
+            return Findings::plain(Vec::new());
+        }
+        let targets = events.iter().flat_map(|e| &e.parts).flat_map(|(part, target)| [Some(*part), *target]).flatten();
+        let wanted: Set<Addr> = targets.chain(events.iter().map(|e| e.delegate)).collect();
+        let walked = self.heap.walker().walk_once(self.heap.progress(), || Referrers { wanted: &wanted, found: Map::default() });
+        let mut referrers: Map<Addr, Vec<(Addr, u64)>> = Map::default();
+        for visitor in walked.visitors {
+            visitor.found.into_iter().for_each(|(object, list)| referrers.entry(object).or_default().extend(list));
+        }
+        // Stacks let go by themselves.
+        let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
+        let roots = self.notes.take(Roots::collect(self.heap, self.namer, &options));
+        let rooted: Map<Addr, &Root> = roots.roots.iter().map(|r| (r.object, r)).collect();
+        let none = Vec::new();
+        let row = |event: Event| {
+            let holders = referrers.get(&event.delegate).unwrap_or(&none);
+            // Without a static or field it is an old list that nobody uses. It refers to itself.
+            let holder = match rooted.get(&event.delegate) {
+                Some(root) => roots.label(root),
+                None => self.holder(*holders.iter().filter(|(by, _)| *by != event.delegate).min()?),
+            };
+            let own: Set<Addr> = event.parts.iter().map(|(part, _)| *part).collect();
+            let only = |(part, target): &&(Addr, Option<Addr>)| {
+                let Some(target) = target else { return false };
+                let of_target = referrers.get(target).unwrap_or(&none);
+                let of_part = referrers.get(part).unwrap_or(&none);
+                !rooted.contains_key(target)
+                    && !rooted.contains_key(part)
+                    && of_target.iter().all(|(by, _)| own.contains(by))
+                    && of_part.iter().all(|(by, _)| event.list.contains(by))
+            };
+            let here = event.parts.iter().filter(only).count();
+            let count = u64::try_from(event.parts.len()).unwrap_or(u64::MAX);
+            let detail = format!("{holder}: {here} of {count} targets are held by nothing else");
+            Some(InspectionRow {
+                object: Some(event.delegate),
+                type_name: self.type_of(event.delegate),
+                count,
+                bytes: 0,
+                detail: Some(detail),
+            })
+        };
+        Findings::plain(events.into_iter().filter_map(row).collect())
+    }
+
+    /// The field of an object: `Changed of Lab.Publisher at 0x7f…`.
+    fn holder(&self, (object, offset): (Addr, u64)) -> String {
+        let ty = self.library.method_table(object);
+        let field = ty.and_then(|mt| self.namer.path_at(mt, offset)).unwrap_or_else(|| "?".into());
+        format!("{field} of {} at {object}", ty.and_then(|mt| self.name(mt)).unwrap_or_else(|| "?".into()))
+    }
+}

@@ -1,0 +1,159 @@
+//! `inspect`: what the heap wastes, and what is held by mistake. A file for each kind of evidence, a [rule](rule) for each inspection.
+
+mod arrays;
+mod collections;
+mod events;
+mod resources;
+mod sweep;
+mod tasks;
+
+use super::strings::{StringsQuery, strings};
+use crate::base::{Addr, Answer, Collector, cut, len64, total};
+use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
+use crate::session::collections::Collections;
+use crate::session::{Error, Heap, Library, Namer};
+use sweep::{Swept, sweep};
+
+/// What to inspect.
+#[derive(Clone, Debug)]
+pub struct InspectQuery {
+    /// Only these inspections; all if empty.
+    pub only: Vec<InspectionId>,
+    /// Maximum rows of each, 0 for all.
+    pub top: usize,
+}
+
+impl Default for InspectQuery {
+    /// All inspections, ten rows each.
+    fn default() -> InspectQuery {
+        InspectQuery { only: Vec::new(), top: 10 }
+    }
+}
+
+/// What an inspection looks for, and what it leaves out.
+fn rule(id: InspectionId) -> &'static str {
+    match id {
+        InspectionId::EqualStrings => "strings with the same text: all but one are waste; interned and frozen strings count as well",
+        InspectionId::EqualArrays => "arrays of plain values with the same contents, without those of zeros: all but one are waste",
+        InspectionId::ZeroArrays => "arrays of plain values of at least 1 KiB, all zero; spares of array pools look the same",
+        InspectionId::ZeroTails => "arrays of plain values of at least 1 KiB of which more than half, from the end, is zero",
+        InspectionId::SparseArrays => {
+            "arrays of at least 100 references of which less than a quarter are set, without pinned ones (statics) and \
+                                       those of collections"
+        }
+        InspectionId::EmptyCollections => "collections without an element, with the arrays that they keep",
+        InspectionId::OversizedCollections => "collections with room for at least 100 elements of which less than a quarter is used",
+        InspectionId::BoxedValues => "values in objects of their own, by type",
+        InspectionId::EventLeaks => {
+            "delegates with at least two parts in a field or static; a target is held only here if nothing but these \
+                                     parts refers to it, and nothing but this list to the part; stacks do not count"
+        }
+        InspectionId::Undisposed => {
+            "objects registered for finalization whose finalizer was not suppressed, by type; many types need no Dispose"
+        }
+        InspectionId::OpenHandles => "SafeHandles that are not closed and own their handle, by type",
+        InspectionId::UnobservedExceptions => "faulted tasks whose exception nobody has looked at",
+        InspectionId::LoadContexts => "collectible load contexts that were asked to unload, with the objects of their types that hold them",
+        InspectionId::Registrations => "cancellation sources with at least 100 registrations: on a source that lives long they are a leak",
+    }
+}
+
+/// What inspections share.
+struct Inspector<'h> {
+    heap: &'h Heap,
+    namer: &'h Namer,
+    library: &'h Library,
+    collections: Collections<'h>,
+    swept: Swept,
+    notes: &'h Collector,
+    top: usize,
+}
+
+/// What an inspection found.
+struct Findings {
+    found: u64,
+    wasted: Option<u64>,
+    rows: Vec<InspectionRow>,
+    /// Number of rows, if not all are here.
+    total: Option<u64>,
+}
+
+impl Findings {
+    /// Findings by the sums of their rows.
+    fn of(rows: Vec<InspectionRow>) -> Findings {
+        Findings { found: total(rows.iter().map(|r| r.count)), wasted: Some(total(rows.iter().map(|r| r.bytes))), rows, total: None }
+    }
+
+    /// Findings that are not about bytes.
+    fn plain(rows: Vec<InspectionRow>) -> Findings {
+        Findings { wasted: None, ..Findings::of(rows) }
+    }
+}
+
+impl Inspector<'_> {
+    fn name(&self, method_table: Addr) -> Option<String> {
+        self.namer.name(method_table)
+    }
+
+    fn type_of(&self, object: Addr) -> Option<String> {
+        self.name(self.library.method_table(object)?)
+    }
+
+    fn run(&self, id: InspectionId) -> Result<Findings, Error> {
+        Ok(match id {
+            InspectionId::EqualStrings => self.equal_strings()?,
+            InspectionId::EqualArrays => self.equal_arrays(),
+            InspectionId::ZeroArrays => self.zero_arrays(),
+            InspectionId::ZeroTails => self.zero_tails(),
+            InspectionId::SparseArrays => self.sparse_arrays(),
+            InspectionId::EmptyCollections => self.empty_collections(),
+            InspectionId::OversizedCollections => self.oversized_collections(),
+            InspectionId::BoxedValues => self.boxed_values(),
+            InspectionId::EventLeaks => self.event_leaks(),
+            InspectionId::Undisposed => self.undisposed(),
+            InspectionId::OpenHandles => self.open_handles(),
+            InspectionId::UnobservedExceptions => self.unobserved_exceptions()?,
+            InspectionId::LoadContexts => self.load_contexts(),
+            InspectionId::Registrations => self.registrations(),
+        })
+    }
+
+    fn equal_strings(&self) -> Result<Findings, Error> {
+        let query = StringsQuery { top: self.top, max_chars: 80, ..StringsQuery::default() };
+        let report = self.notes.take(strings(self.heap, &query)?);
+        let row = |s: crate::model::StringModel| InspectionRow {
+            object: Some(s.address),
+            type_name: Some("System.String".into()),
+            count: s.count,
+            bytes: s.waste,
+            detail: Some(s.value),
+        };
+        let totals = report.totals;
+        let rows = report.strings.into_iter().map(row).collect();
+        let once = totals.distinct.saturating_sub(totals.duplicate_groups);
+        let found = totals.strings.saturating_sub(totals.unreadable).saturating_sub(once);
+        Ok(Findings { found, wasted: Some(totals.wasted_bytes), rows, total: Some(totals.duplicate_groups) })
+    }
+}
+
+/// Inspects the heap.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe types and fields.
+pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport>, Error> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let library = Library::bind(heap.runtime(), &namer, &notes)?;
+    let collections = Collections::bind(&library);
+    let swept = sweep(heap, &library, &collections, &notes);
+    let inspector = Inspector { heap, namer: &namer, library: &library, collections, swept, notes: &notes, top: query.top };
+    let mut inspections = Vec::new();
+    for id in InspectionId::ALL.into_iter().filter(|id| query.only.is_empty() || query.only.contains(id)) {
+        let Findings { found, wasted, mut rows, total } = inspector.run(id)?;
+        rows.sort_by(|a, b| (b.bytes, b.count, a.object).cmp(&(a.bytes, a.count, b.object)));
+        let total = total.unwrap_or_else(|| len64(rows.len()));
+        cut(&mut rows, query.top);
+        inspections.push(InspectionModel { id, rule: rule(id), found, wasted_bytes: wasted, total, rows });
+    }
+    namer.note(&notes);
+    Ok(notes.finish(InspectReport { inspections }))
+}

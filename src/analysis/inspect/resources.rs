@@ -1,0 +1,192 @@
+//! What is not released: finalizable objects, handles, load contexts, registrations.
+
+use std::collections::HashSet;
+
+use super::sweep::Inspected;
+use super::{Findings, Inspector};
+use crate::base::hash::Map;
+use crate::base::{Addr, Count, NoteKind};
+use crate::clr::header::finalizer_suppressed;
+use crate::clr::library::{NoSuchField, fields_of};
+use crate::model::{FinalizerState, InspectionRow};
+
+/// Registrations from which a source is worth a line.
+const REGISTRATIONS: u64 = 100;
+/// Most registrations counted of a source.
+const MOST: u64 = 1 << 24;
+
+// `SafeHandle._state`: closed; references are counted above the two lowest bits.
+const CLOSED: u32 = 1;
+/// `AssemblyLoadContext._state` of a context that was asked to unload.
+const UNLOADING: u32 = 1;
+
+fields_of! {
+    /// `SafeHandle`.
+    struct SafeHandleFields {
+        handle: req "handle",
+        state: req "_state",
+        owns: req "_ownsHandle",
+    }
+}
+
+fields_of! {
+    /// `AssemblyLoadContext`.
+    struct ContextFields {
+        name: req "_name",
+        collectible: req "_isCollectible",
+        state: req "_state",
+        native: req "_nativeAssemblyLoadContext",
+    }
+}
+
+fields_of! {
+    /// `CancellationTokenSource`.
+    struct SourceFields {
+        registrations: req "_registrations",
+    }
+}
+
+fields_of! {
+    /// `CancellationTokenSource.Registrations`.
+    struct RegistrationsFields {
+        callbacks: req "Callbacks",
+    }
+}
+
+fields_of! {
+    /// `CancellationTokenSource.CallbackNode`.
+    struct NodeFields {
+        next: req "Next",
+    }
+}
+
+/// Objects of a type: how many, their bytes, and the first.
+#[derive(Clone, Copy)]
+struct Group {
+    count: u64,
+    bytes: u64,
+    first: Addr,
+}
+
+impl Inspector<'_> {
+    /// The result of binding, with a note if it failed.
+    fn bound<F>(&self, bound: Result<F, NoSuchField>, what: &str) -> Option<F> {
+        bound.map_err(|missing| self.notes.add(NoteKind::Missing, None, format!("{what}: {missing} in this runtime"))).ok()
+    }
+
+    /// Rows by type.
+    fn grouped(&self, objects: impl Iterator<Item = Addr>) -> Vec<InspectionRow> {
+        let mut groups: Map<Option<Addr>, Group> = Map::default();
+        for object in objects {
+            let size = self.heap.walker().object(object).map_or(0, |(_, size)| size);
+            let group = groups.entry(self.library.method_table(object)).or_insert(Group { count: 0, bytes: 0, first: object });
+            group.count.bump();
+            group.bytes.grow(size);
+            group.first = group.first.min(object);
+        }
+        let row = |(mt, g): (Option<Addr>, Group)| InspectionRow {
+            object: Some(g.first),
+            type_name: mt.and_then(|mt| self.name(mt)),
+            count: g.count,
+            bytes: g.bytes,
+            detail: None,
+        };
+        groups.into_iter().map(row).collect()
+    }
+
+    pub(super) fn undisposed(&self) -> Findings {
+        let Some(headers) = self.heap.runtime().headers(self.notes) else {
+            self.notes.add(NoteKind::Missing, None, "undisposed objects are not told: the runtime does not describe object headers");
+            return Findings::plain(Vec::new());
+        };
+        let queues = self.notes.take(self.heap.gc().finalizer_queues());
+        let registered = queues.into_iter().flat_map(|q| q.entries).filter(|e| e.state == FinalizerState::Registered).map(|e| e.object);
+        let word = |object: Addr| self.heap.memory().u32(object.minus(headers.before())?).ok();
+        let pending = registered.filter(|object| word(*object).is_some_and(|word| !finalizer_suppressed(word)));
+        Findings::plain(self.grouped(pending))
+    }
+
+    pub(super) fn open_handles(&self) -> Findings {
+        let library = self.library;
+        let mut bound: Map<Addr, Option<SafeHandleFields>> = Map::default();
+        let mut open = |object: &Addr| {
+            let mt = library.method_table(*object)?;
+            let f = (*bound.entry(mt).or_insert_with(|| self.bound(SafeHandleFields::bind(library.types(), mt), "open handles")))?;
+            let (state, owns, handle) = (library.u32(*object, f.state)?, library.u8(*object, f.owns)?, library.word(*object, f.handle)?);
+            // 0 and -1 are invalid in one kind of handle or the other.
+            Some(state & CLOSED == 0 && owns != 0 && handle != 0 && handle != u64::MAX && handle != u64::from(u32::MAX))
+        };
+        let list: Vec<Addr> = self.swept.of(Inspected::SafeHandle).filter(|o| open(o) == Some(true)).collect();
+        Findings::plain(self.grouped(list.into_iter()))
+    }
+
+    pub(super) fn load_contexts(&self) -> Findings {
+        let library = self.library;
+        let mut rows = Vec::new();
+        let mut held: Vec<(Addr, u64, Addr)> = self.swept.collectible.iter().map(|(mt, (count, first))| (*mt, *count, *first)).collect();
+        held.sort_unstable();
+        for context in self.swept.of(Inspected::LoadContext) {
+            let Some(f) =
+                library.method_table(context).and_then(|mt| self.bound(ContextFields::bind(library.types(), mt), "load contexts"))
+            else {
+                continue;
+            };
+            if library.u8(context, f.collectible) == Some(0) || library.u32(context, f.state) != Some(UNLOADING) {
+                continue;
+            }
+            let name = library.string(context, f.name).unwrap_or_else(|| "?".into());
+            let binder = library.word(context, f.native).map(Addr);
+            let holders: Vec<&(Addr, u64, Addr)> =
+                held.iter().filter(|(mt, _, _)| binder.is_some() && self.binder(*mt) == binder).collect();
+            let count = holders.iter().fold(0u64, |n, (_, count, _)| n.saturating_add(*count));
+            let first = holders.first().map(|(mt, _, first)| format!("{} at {first}", self.name(*mt).unwrap_or_default()));
+            let detail = match first {
+                Some(first) => format!("\"{name}\" is held by {count} objects of its types: {first}"),
+                None if library.types().loader().has_binders() => format!("\"{name}\" has no objects of its types on the heap"),
+                None => format!("\"{name}\": which objects hold it is not told for this runtime"),
+            };
+            rows.push(InspectionRow { object: Some(context), type_name: self.type_of(context), count: 1, bytes: 0, detail: Some(detail) });
+        }
+        Findings::plain(rows)
+    }
+
+    /// The binder of the module of a type.
+    fn binder(&self, method_table: Addr) -> Option<Addr> {
+        let types = self.library.types();
+        let tables = types.names().method_tables();
+        types.loader().binder(tables.module(&tables.read(method_table).ok()?).ok()?)
+    }
+
+    pub(super) fn registrations(&self) -> Findings {
+        let library = self.library;
+        let mut rows = Vec::new();
+        for source in self.swept.of(Inspected::CancellationSource) {
+            let of = |object: Addr| library.method_table(object);
+            let count = || {
+                let f = self.bound(SourceFields::bind(library.types(), of(source)?), "registrations")?;
+                let list = library.reference(source, f.registrations)?;
+                let f = self.bound(RegistrationsFields::bind(library.types(), of(list)?), "registrations")?;
+                let mut node = library.reference(list, f.callbacks);
+                let (mut count, mut seen) = (0u64, HashSet::new());
+                let f = self.bound(NodeFields::bind(library.types(), of(node?)?), "registrations")?;
+                while let Some(at) = node {
+                    if !seen.insert(at) || count >= MOST {
+                        self.notes.add(
+                            NoteKind::LimitHit,
+                            at,
+                            "the registrations of a cancellation source have a cycle or exceed the limit",
+                        );
+                        break;
+                    }
+                    count.bump();
+                    node = library.reference(at, f.next);
+                }
+                Some(count)
+            };
+            if let Some(count) = count().filter(|n| *n >= REGISTRATIONS) {
+                rows.push(InspectionRow { object: Some(source), type_name: self.type_of(source), count, bytes: 0, detail: None });
+            }
+        }
+        Findings::plain(rows)
+    }
+}

@@ -1,0 +1,252 @@
+//! The one walk that all inspections share: what arrays contain, which values are boxed, and the objects of the types that others read.
+
+use crate::analysis::strings::hashes;
+use crate::base::hash::Map;
+use crate::base::{Addr, Collector, Count, IndexVec};
+use crate::clr::library::{Classifier, Kinds, library_types};
+use crate::clr::method_table::Category;
+use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
+use crate::model::{ContainerKind, Generation, SegmentModel};
+use crate::session::collections::Collections;
+use crate::session::{Heap, Library, note_walks};
+
+/// Bytes from which an array of zeros, or with many at its end, is worth a line.
+const ZEROS: u64 = 1 << 10;
+/// References from which an array may be called sparse.
+const SPARSE: u64 = 100;
+
+library_types! {
+    /// Types whose objects are inspected.
+    pub(super) enum Inspected {
+        in "System.Private.CoreLib" {
+            MulticastDelegate = "System.MulticastDelegate",
+            SafeHandle = "System.Runtime.InteropServices.SafeHandle",
+            LoadContext = "System.Runtime.Loader.AssemblyLoadContext",
+            CancellationSource = "System.Threading.CancellationTokenSource",
+            Task = "System.Threading.Tasks.Task",
+        }
+    }
+}
+
+/// Identifies the contents of an array, as two independent hashes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct ContentKey {
+    pub(super) method_table: Addr,
+    hashes: (u64, u64),
+    pub(super) length: u64,
+}
+
+/// Arrays with the same contents.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Same {
+    pub(super) count: u64,
+    pub(super) first: Addr,
+    /// Size of each.
+    pub(super) size: u64,
+}
+
+/// An array with something to say about its elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Array {
+    pub(super) object: Addr,
+    pub(super) method_table: Addr,
+    pub(super) size: u64,
+    pub(super) length: u64,
+    /// Bytes of zeros at the end, or references that are set.
+    pub(super) part: u64,
+}
+
+/// What the walk found.
+#[derive(Debug, Default)]
+pub(super) struct Swept {
+    pub(super) same: Map<ContentKey, Same>,
+    pub(super) zeros: Vec<Array>,
+    pub(super) tails: Vec<Array>,
+    pub(super) sparse: Vec<Array>,
+    /// By method table: how many, and their bytes.
+    pub(super) boxes: Map<Addr, (u64, u64, Addr)>,
+    /// Objects of inspected types, in heap order.
+    pub(super) objects: Vec<(Addr, Kinds<Inspected>)>,
+    /// Collections, in heap order.
+    pub(super) collections: Vec<(Addr, u64)>,
+    /// Objects of collectible types, by method table: how many, and the first.
+    pub(super) collectible: Map<Addr, (u64, Addr)>,
+}
+
+impl Swept {
+    /// The objects of a type.
+    pub(super) fn of(&self, kind: Inspected) -> impl Iterator<Item = Addr> {
+        self.objects.iter().filter(move |(_, kinds)| kinds.is(kind)).map(|(object, _)| *object)
+    }
+}
+
+/// What is done with the objects of a type.
+#[derive(Clone, Copy)]
+enum Use {
+    Nothing,
+    /// An array of plain values.
+    Plain,
+    /// An array of references.
+    References,
+    Box,
+    Inspected(Kinds<Inspected>),
+    Collection,
+}
+
+struct Sweeper<'s> {
+    library: &'s Library,
+    classifier: &'s Classifier<Inspected>,
+    collections: &'s Collections<'s>,
+    uses: IndexVec<TypeIndex, Option<Use>>,
+    segment: SegmentIndex,
+    found: Swept,
+    objects: Vec<(SegmentIndex, Addr, Kinds<Inspected>)>,
+    of_collections: Vec<(SegmentIndex, Addr, u64)>,
+}
+
+impl Sweeper<'_> {
+    /// Decides once per type.
+    fn used(&self, object: &Object<'_>) -> Use {
+        let mt = object.ty.method_table;
+        if object.ty.is_free || object.ty.is_string {
+            return Use::Nothing;
+        }
+        if object.ty.is_array {
+            let tables = self.library.types().names().method_tables();
+            let element = tables.element_type(mt).ok().and_then(|e| tables.read(e).ok());
+            return match element {
+                _ if object.ty.gc_desc.is_empty() => Use::Plain,
+                Some(element) if element.category != Category::ValueType => Use::References,
+                _ => Use::Nothing,
+            };
+        }
+        let kinds = self.classifier.of(mt);
+        if !kinds.is_empty() {
+            return Use::Inspected(kinds);
+        }
+        let tables = self.library.types().names().method_tables();
+        if tables.read(mt).is_ok_and(|info| info.category == Category::ValueType) {
+            return Use::Box;
+        }
+        match self.collections.kind(mt) {
+            Some(ContainerKind::Lazy | ContainerKind::Array) | None => Use::Nothing,
+            Some(_) => Use::Collection,
+        }
+    }
+
+    fn plain(&mut self, object: &Object<'_>) {
+        let Some(length) = object.length().filter(|n| *n > 0) else { return };
+        let bytes = length.saturating_mul(object.ty.component_size);
+        let at = object.size.saturating_sub(bytes).saturating_sub(self.library.types().pointer_bytes());
+        let Some(content) = object.part(at, bytes) else { return };
+        let array = |part| Array { object: object.address, method_table: object.ty.method_table, size: object.size, length, part };
+        let used = content.iter().rposition(|b| *b != 0).map_or(0, |last| last.saturating_add(1));
+        let used = u64::try_from(used).unwrap_or(u64::MAX);
+        if used == 0 {
+            if bytes >= ZEROS {
+                self.found.zeros.push(array(bytes));
+            }
+            return;
+        }
+        let tail = bytes.saturating_sub(used);
+        if bytes >= ZEROS && tail > bytes / 2 {
+            self.found.tails.push(array(tail));
+        }
+        let key = ContentKey { method_table: object.ty.method_table, hashes: hashes(&content), length };
+        let same = self.found.same.entry(key).or_insert(Same { count: 0, first: object.address, size: object.size });
+        same.count.bump();
+        same.first = same.first.min(object.address);
+    }
+
+    fn references(&mut self, object: &Object<'_>) {
+        // Pinned blocks of references are the runtime's: statics and interned strings.
+        let Some(length) = object.length().filter(|n| *n >= SPARSE && object.generation != Generation::Poh) else { return };
+        let mut set = 0u64;
+        object.references(|_, _| set.bump());
+        if set.saturating_mul(4) < length {
+            let array = Array { object: object.address, method_table: object.ty.method_table, size: object.size, length, part: set };
+            self.found.sparse.push(array);
+        }
+    }
+}
+
+impl Visitor for Sweeper<'_> {
+    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
+        self.segment = index;
+        true
+    }
+
+    fn object(&mut self, object: &Object<'_>) {
+        let used = match self.uses.get(object.ty.index) {
+            Some(Some(used)) => *used,
+            _ => {
+                let used = self.used(object);
+                if let Some(slot) = self.uses.slot(object.ty.index) {
+                    *slot = Some(used);
+                }
+                used
+            }
+        };
+        if object.ty.is_collectible {
+            let of_type = self.found.collectible.entry(object.ty.method_table).or_insert((0, object.address));
+            of_type.0.bump();
+            of_type.1 = of_type.1.min(object.address);
+        }
+        match used {
+            Use::Nothing => {}
+            Use::Plain => self.plain(object),
+            Use::References => self.references(object),
+            Use::Box => {
+                let boxes = self.found.boxes.entry(object.ty.method_table).or_insert((0, 0, object.address));
+                boxes.0.bump();
+                boxes.1.grow(object.size);
+                boxes.2 = boxes.2.min(object.address);
+            }
+            Use::Inspected(kinds) => self.objects.push((self.segment, object.address, kinds)),
+            Use::Collection => self.of_collections.push((self.segment, object.address, object.size)),
+        }
+    }
+}
+
+/// Walks the heap.
+pub(super) fn sweep(heap: &Heap, library: &Library, collections: &Collections<'_>, notes: &Collector) -> Swept {
+    let classifier = Classifier::bind(library.types());
+    let visitor = || Sweeper {
+        library,
+        classifier: &classifier,
+        collections,
+        uses: IndexVec::new(),
+        segment: SegmentIndex::default(),
+        found: Swept::default(),
+        objects: Vec::new(),
+        of_collections: Vec::new(),
+    };
+    let walked = heap.walker().walk_once(heap.progress(), visitor);
+    note_walks(heap.walker(), &walked.segments, notes);
+    let (mut out, mut objects, mut of_collections) = (Swept::default(), Vec::new(), Vec::new());
+    for sweeper in walked.visitors {
+        for (key, same) in sweeper.found.same {
+            let into = out.same.entry(key).or_insert(Same { count: 0, ..same });
+            into.count.grow(same.count);
+            into.first = into.first.min(same.first);
+        }
+        for (mt, (count, bytes, first)) in sweeper.found.boxes {
+            let into = out.boxes.entry(mt).or_insert((0, 0, first));
+            *into = (into.0.saturating_add(count), into.1.saturating_add(bytes), into.2.min(first));
+        }
+        for (mt, (count, first)) in sweeper.found.collectible {
+            let into = out.collectible.entry(mt).or_insert((0, first));
+            *into = (into.0.saturating_add(count), into.1.min(first));
+        }
+        out.zeros.extend(sweeper.found.zeros);
+        out.tails.extend(sweeper.found.tails);
+        out.sparse.extend(sweeper.found.sparse);
+        objects.extend(sweeper.objects);
+        of_collections.extend(sweeper.of_collections);
+    }
+    objects.sort_unstable_by_key(|(segment, object, _)| (*segment, *object));
+    of_collections.sort_unstable();
+    out.objects = objects.into_iter().map(|(_, object, kinds)| (object, kinds)).collect();
+    out.collections = of_collections.into_iter().map(|(_, object, size)| (object, size)).collect();
+    out
+}

@@ -1,0 +1,47 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::{InspectQuery, inspect};
+use crate::base::Answer;
+use crate::model::{InspectReport, InspectionId};
+
+/// What the heap wastes, and what is held by mistake.
+///
+/// Equal strings and arrays, zeros, sparse arrays, empty and oversized collections, boxed values, event leaks, undisposed objects, open
+/// handles, unobserved exceptions, load contexts that stay, registrations.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Inspect {
+    /// Only this inspection (repeatable).
+    #[arg(long, value_enum, ignore_case = true, value_name = "ID")]
+    only: Vec<InspectionId>,
+
+    /// Number of rows of each inspection, 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Inspect {
+    const NAME: &'static str = "inspect";
+    const GROUP: Group = Group::Holders;
+    const SOS: &'static [&'static str] = &["dumpalc"];
+    const EXAMPLES: &'static [Example] = &[
+        example("inspect DUMP", "everything that is often wasted or held by mistake"),
+        example("inspect --only event-leaks --only undisposed DUMP", "some inspections"),
+    ];
+    type Report = InspectReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<InspectReport>> {
+        Ok(inspect(&at.heap()?, &InspectQuery { only: self.only.clone(), top: self.top })?)
+    }
+}

@@ -1,0 +1,59 @@
+use serde::Serialize;
+
+use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+use crate::output::{bytes, count};
+
+/// A row with its inspection.
+#[derive(Serialize)]
+struct Row<'r> {
+    id: InspectionId,
+    #[serde(flatten)]
+    row: &'r InspectionRow,
+}
+
+fn rows(inspections: &[InspectionModel]) -> impl Iterator<Item = Row<'_>> + Clone {
+    inspections.iter().flat_map(|i| i.rows.iter().map(|row| Row { id: i.id, row }))
+}
+
+fn all_columns<'r>() -> Columns<'r, Row<'r>> {
+    columns::<Row<'r>>()
+        .text("id", 22, |r| r.id.name())
+        .address("object", |r| r.row.object)
+        .count("count", |r| r.row.count)
+        .bytes("bytes", |r| r.row.bytes)
+        .text_or_none("type", 50, |r| r.row.type_name.as_deref())
+        .text_or_none("detail", 80, |r| r.row.detail.as_deref())
+}
+
+fn own_columns<'r>() -> Columns<'r, InspectionRow> {
+    columns::<InspectionRow>()
+        .count("count", |r| r.count)
+        .bytes("bytes", |r| r.bytes)
+        .address("object", |r| r.object)
+        .text_or_none("type", 50, |r| r.type_name.as_deref())
+        .text_or_none("detail", 80, |r| r.detail.as_deref())
+}
+
+impl Report for InspectReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.table(Table::records("finding", rows(&self.inspections), all_columns()).csv(true).shown(false));
+        to.records("inspection", &self.inspections);
+        let (found, none): (Vec<_>, Vec<_>) = self.inspections.iter().partition(|i| i.found > 0);
+        for i in found {
+            let wasted = i.wasted_bytes.map_or_else(String::new, |n| format!(", {}", bytes(n)));
+            to.line(format!("{}: {}{wasted}", i.id, count(i.found)));
+            to.line(format!("  {}", i.rule));
+            to.table(Table::new(&i.rows, own_columns()));
+            let listed = u64::try_from(i.rows.len()).unwrap_or(u64::MAX);
+            if i.total > listed {
+                to.line(format!("… {} more rows (--top 0 lists all)", count(i.total.saturating_sub(listed))));
+            }
+            to.gap();
+        }
+        if !none.is_empty() {
+            to.line(format!("Nothing found: {}", none.iter().map(|i| i.id.name()).collect::<Vec<_>>().join(", ")));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! `inspect` against what the programs know of their heaps.
+
+use crate::common::{ask, known_dumps};
+use serde_json::Value;
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// The rows of an inspection.
+fn rows<'v>(answer: &'v Value, id: &str) -> &'v [Value] {
+    let all = answer["data"]["inspections"].as_array().unwrap();
+    all.iter().find(|i| text(i, "id") == id).unwrap()["rows"].as_array().unwrap()
+}
+
+/// The sum of the counts of the rows that are `wanted`.
+fn count(answer: &Value, id: &str, wanted: impl Fn(&Value) -> bool) -> u64 {
+    rows(answer, id).iter().filter(|r| wanted(r)).map(|r| r["count"].as_u64().unwrap()).sum()
+}
+
+/// The answer for each dump of a scenario, with the truth.
+fn answers(scenario: &str) -> Vec<(String, Value, Value)> {
+    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == scenario);
+    let answer = |d: crate::common::Known| {
+        let (exit, answer) = ask(&d.path, &["inspect", "--top", "0"]);
+        assert_eq!(exit.code(), 0, "{}: {}", d.name, answer["warnings"]);
+        (d.name, answer, d.truth.unwrap())
+    };
+    dumps.into_iter().map(answer).collect()
+}
+
+#[test]
+fn waste_is_what_the_program_made() {
+    for (name, answer, truth) in answers("inspect") {
+        let of_type = |part: &'static str| move |r: &Value| text(r, "type").starts_with(part);
+        let is = |object: &Value| {
+            let object = object.clone();
+            move |r: &Value| r["object"] == object
+        };
+        let n = |key: &str| truth[key].as_u64().unwrap();
+        // The literal is one more.
+        let texts = count(&answer, "equal-strings", |r| r["detail"] == truth["duplicate_text"]);
+        assert_eq!(texts, n("duplicates") + 1, "{name}");
+        assert!(
+            count(&answer, "empty-collections", of_type("System.Collections.Generic.List<System.Int32>")) >= n("empty_lists"),
+            "{name}"
+        );
+        let empty = count(&answer, "empty-collections", of_type("System.Collections.Generic.Dictionary<System.String, System.Int32>"));
+        assert!(empty >= n("empty_dictionaries"), "{name}: {empty}");
+        assert_eq!(count(&answer, "sparse-arrays", is(&truth["sparse_array"])), 1, "{name}");
+        assert_eq!(count(&answer, "zero-arrays", is(&truth["zero_array"])), 1, "{name}");
+        assert_eq!(count(&answer, "oversized-collections", is(&truth["roomy_list"])), 1, "{name}");
+        // The framework boxes some as well.
+        let boxed = count(&answer, "boxed-values", |r| text(r, "type") == "System.Int32");
+        assert!((n("boxed_ints")..n("boxed_ints") + 50).contains(&boxed), "{name}: {boxed}");
+        let publisher = text(&truth, "publisher");
+        let event = rows(&answer, "event-leaks").iter().find(|r| text(r, "detail").contains(publisher)).unwrap();
+        assert_eq!(event["count"], truth["subscribers"], "{name}");
+        assert!(text(event, "detail").contains("150 of 150 targets"), "{name}: {event}");
+        println!("{name}: {texts} equal strings, {boxed} boxed integers, {event}");
+    }
+}
+
+#[test]
+fn what_is_held_is_what_the_program_holds() {
+    for (name, answer, truth) in answers("colls") {
+        let n = |key: &str| truth[key].as_u64().unwrap();
+        assert_eq!(count(&answer, "equal-strings", |r| text(r, "detail") == "d".repeat(30)), n("dup_strings"), "{name}");
+        let arrays = rows(&answer, "equal-arrays").iter().find(|r| text(r, "type") == "System.Byte[]" && r["count"] == truth["dup_arrays"]);
+        assert!(arrays.is_some(), "{name}");
+        assert_eq!(count(&answer, "undisposed", |r| text(r, "type") == "StateLab.Res"), n("res_undisposed"), "{name}");
+        assert_eq!(count(&answer, "boxed-values", |r| text(r, "type") == "System.Boolean"), n("boxed_bool"), "{name}");
+        assert_eq!(count(&answer, "boxed-values", |r| text(r, "type") == "System.DateTime"), n("boxed_datetime"), "{name}");
+        assert_eq!(count(&answer, "open-handles", |r| text(r, "type") == "Microsoft.Win32.SafeHandles.SafeFileHandle"), 1, "{name}");
+        let events = rows(&answer, "event-leaks");
+        let event = |holder: &str| events.iter().find(|r| text(r, "detail").contains(holder)).unwrap_or_else(|| panic!("{name}: {holder}"));
+        let told = |holder: &str, only: u64, all: u64| {
+            let row = event(holder);
+            assert_eq!(row["count"], all, "{name}: {row}");
+            assert!(text(row, "detail").contains(&format!("{only} of {all} targets")), "{name}: {row}");
+        };
+        told("Changed of StateLab.Bus", n("bus_changed_only_event"), n("bus_changed"));
+        told("Other of StateLab.Bus", n("bus_other"), n("bus_other"));
+        told("StaticChanged", n("static_changed"), n("static_changed"));
+        let contexts = rows(&answer, "load-contexts");
+        let held: Vec<&Value> =
+            truth["alcs"].as_array().unwrap().iter().filter(|a| text(a, "state").starts_with("unload requested")).collect();
+        assert_eq!(contexts.len(), held.len(), "{name}: {contexts:?}");
+        assert!(text(&contexts[0], "detail").contains(text(held[0], "name")), "{name}");
+    }
+}
+
+#[test]
+fn exceptions_of_tasks_that_nobody_saw_are_told() {
+    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == "asyncmix");
+    for d in dumps {
+        let (_, answer) = ask(&d.path, &["inspect", "--only", "unobserved-exceptions", "--top", "0"]);
+        let found: Vec<&str> = rows(&answer, "unobserved-exceptions").iter().map(|r| text(r, "object")).collect();
+        let truth = &d.truth.as_ref().unwrap()["async"];
+        let expected: Vec<&str> = match &truth["unobserved"] {
+            Value::Array(list) => list.iter().map(|o| o.as_str().unwrap()).collect(),
+            one => vec![one.as_str().unwrap()],
+        };
+        assert!(expected.iter().all(|o| found.contains(o)), "{}: {found:?}, not {expected:?}", d.name);
+    }
+}
