@@ -108,9 +108,12 @@ pub struct StackFrameModel {
     pub ip: Option<Addr>,
     /// Stack pointer; of a runtime frame, its address.
     pub sp: Addr,
-    /// Method: `Lab.Program.Main(System.String[])`; of a runtime frame, the one that it is about to call. `null` if unknown.
+    /// Method, as the runtime's debugging interface writes it, and ClrMD after it:
+    /// ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``; of a runtime frame, the one that it is about
+    /// to call. `null` if unknown.
     pub method: Option<String>,
-    /// The method for people: compiler-made names are led back to the method in the source.
+    /// The method for people: `Lab.Gen<System.String>.Add(System.Span<Byte>)`. Exact instances where the frame tells them;
+    /// compiler-made names are led back to the method in the source.
     pub display: Option<String>,
     /// Address of the `MethodDesc`.
     pub method_desc: Option<Addr>,

@@ -37,7 +37,7 @@ fn list(v: &Value) -> &[Value] {
 
 /// The frames of the thread that stands deepest, as its source has them.
 fn deepest() -> Vec<(&'static str, Option<u64>)> {
-    let generic = "E2E.Worker.Generic<System.__Canon>";
+    let generic = "E2E.Worker.Generic[[System.__Canon, System.Private.CoreLib]]";
     let again = ("E2E.Worker.Outer", line_of("Outer(n - 1);"));
     vec![
         (generic, line_of("gate.WaitOne();")),

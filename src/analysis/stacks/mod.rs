@@ -149,6 +149,8 @@ struct Reporter<'r> {
 #[derive(Clone)]
 struct Named {
     method: MethodName,
+    /// As the runtime writes it.
+    signature: String,
     display: String,
 }
 
@@ -187,9 +189,10 @@ impl<'r> Reporter<'r> {
     fn name(&mut self, method: Addr) -> Option<Named> {
         let (methods, namer) = (self.methods.as_ref(), self.namer);
         let named = self.names.entry(method).or_insert_with(|| {
-            let method = methods.zip(namer.names()).and_then(|(m, types)| m.name(types, method))?;
+            let (methods, types) = methods.zip(namer.names())?;
+            let (signature, method) = (methods.signature(types, method)?, methods.name(types, method)?);
             let display = readable(&method.name);
-            Some(Named { method, display })
+            Some(Named { method, signature, display })
         });
         named.clone()
     }
@@ -233,7 +236,7 @@ impl<'r> Reporter<'r> {
             kind: StackFrameKind::Managed,
             ip: Some(frame.ip),
             sp: frame.sp,
-            method: named.as_ref().map(|n| n.method.name.clone()),
+            method: named.as_ref().map(|n| n.signature.clone()),
             display: self.exact(frame).or_else(|| named.as_ref().map(|n| n.display.clone())),
             method_desc: Some(code.method_desc),
             module: named.and_then(|n| n.method.module),
@@ -262,7 +265,7 @@ impl<'r> Reporter<'r> {
             kind: StackFrameKind::Runtime,
             ip: frame.ip,
             sp: frame.frame.address,
-            method: named.as_ref().map(|n| n.method.name.clone()),
+            method: named.as_ref().map(|n| n.signature.clone()),
             display: named.as_ref().map(|n| n.display.clone()),
             method_desc: frame.callee,
             module: named.and_then(|n| n.method.module),
