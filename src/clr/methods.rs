@@ -178,11 +178,53 @@ impl Methods {
 
     /// The name of the method at `desc`, as the instance that `context` tells; `None` if it tells no instance of that method.
     pub(crate) fn exact_name(&self, names: &TypeNames, desc: Addr, context: GenericContext) -> Option<MethodName> {
+        let mut out = self.declared(names, &self.exact(names, desc, context)?, Notation::Readable)?;
+        truncate(&mut out.name, self.string_bytes);
+        Some(out)
+    }
+
+    /// The parameters of the method at `desc`, as the instance that `context` tells; `None` if its signature cannot be read, or
+    /// `context` tells no instance of the method.
+    pub(crate) fn parameters(&self, names: &TypeNames, desc: Addr, context: Option<GenericContext>) -> Option<Parameters> {
+        let desc = match context {
+            Some(context) => self.exact(names, desc, context)?,
+            None => self.read(names, desc)?,
+        };
+        let info = names.method_tables().read(desc.method_table).ok()?;
+        let home = names.method_tables().module(&info).ok();
+        let (signature, listed) = match desc.flags & KIND {
+            KIND_ARRAY => return None,
+            KIND_DYNAMIC => (self.stored_signature(&desc)?, Vec::new()),
+            _ => {
+                let module = names.module(home?);
+                let metadata = module.metadata.as_ref()?;
+                (metadata.method(desc.rid)?.signature?, metadata.parameter_names(desc.rid))
+            }
+        };
+        let mut parameter_names = vec![None; signature.parameters.len()];
+        for (position, name) in listed {
+            let at = position.checked_sub(1).and_then(|i| usize::try_from(i).ok());
+            if let Some(place) = at.and_then(|i| parameter_names.get_mut(i)) {
+                *place = Some(name).filter(|n| !n.is_empty());
+            }
+        }
+        Some(Parameters {
+            home,
+            class_arguments: names.arguments(&info).unwrap_or_default(),
+            method_arguments: self.arguments(&desc),
+            this: signature.has_this.then_some(desc.method_table),
+            types: signature.parameters,
+            names: parameter_names,
+        })
+    }
+
+    /// The method at `desc` as the instance that `context` tells.
+    fn exact(&self, names: &TypeNames, desc: Addr, context: GenericContext) -> Option<Desc> {
         let shared = self.read(names, desc)?;
         let tables = names.method_tables();
         let canonical = tables.canonical(shared.method_table).ok()?;
         let is_instance = |mt: Addr| tables.is_valid(mt) == Ok(true) && tables.canonical(mt) == Ok(canonical);
-        let exact = match context {
+        Some(match context {
             GenericContext::MethodTable(mt) => is_instance(mt).then_some(Desc { method_table: mt, ..shared })?,
             GenericContext::Method(method) => {
                 let exact = self.read(names, method)?;
@@ -197,10 +239,7 @@ impl Methods {
                 });
                 Desc { method_table: bases.take(MAX_BASES).find(|mt| is_instance(*mt))?, ..shared }
             }
-        };
-        let mut out = self.declared(names, &exact, Notation::Readable)?;
-        truncate(&mut out.name, self.string_bytes);
-        Some(out)
+        })
     }
 
     /// Reads a MethodDesc; valid only if it is in a chunk that belongs to a type.
@@ -270,16 +309,18 @@ impl Methods {
         read().unwrap_or_default()
     }
 
+    /// The signature that is stored with a MethodDesc.
+    fn stored_signature(&self, desc: &Desc) -> Option<MethodSig> {
+        let l = self.stored.as_ref()?;
+        let at = self.memory.ptr(desc.address.plus(l.signature)).ok().filter(|a| !a.is_null())?;
+        let bytes = self.memory.u32(desc.address.plus(l.bytes)).ok().filter(|n| *n <= MAX_SIGNATURE)?;
+        signature::method(&self.memory.bytes(at, u64::from(bytes)).ok()?)
+    }
+
     /// `DynamicMethod` and runtime stubs: name and signature are stored with the MethodDesc, not in metadata.
     fn made_at_run_time(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
         let name = self.memory.ptr(desc.address.plus(self.dynamic.as_ref()?.name)).ok().filter(|a| !a.is_null())?;
         let name = self.memory.text(name, self.string_bytes.min(1024)).ok()?;
-        let signature = || {
-            let l = self.stored.as_ref()?;
-            let at = self.memory.ptr(desc.address.plus(l.signature)).ok().filter(|a| !a.is_null())?;
-            let bytes = self.memory.u32(desc.address.plus(l.bytes)).ok().filter(|n| *n <= MAX_SIGNATURE)?;
-            signature::method(&self.memory.bytes(at, u64::from(bytes)).ok()?)
-        };
         // The class names used by the DAC.
         let class = if name.starts_with("IL_STUB") { "ILStubClass" } else { "DynamicClass" };
         // The stub of a delegate or P/Invoke may have the tokens of its module.
@@ -287,10 +328,27 @@ impl Methods {
         let module = home().map(|home| names.module(home));
         let metadata = module.as_ref().and_then(|m| m.metadata.as_deref());
         let mut writer = Writer { out: format!("{class}.{name}"), metadata, ..Writer::new(names, notation) };
-        writer.parameters(signature().as_ref());
+        writer.parameters(self.stored_signature(desc).as_ref());
         let (name, quality) = (writer.out, writer.quality);
         Some(MethodName { name, module: None, home: None, token: None, declaring_type: desc.method_table, quality })
     }
+}
+
+/// The parameters of a method.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    /// The module whose tokens `types` have.
+    pub(crate) home: Option<Addr>,
+    /// Generic arguments of the declaring type, as type handles.
+    pub(crate) class_arguments: Vec<Addr>,
+    /// Those of the method.
+    pub(crate) method_arguments: Vec<Addr>,
+    /// Method table of `this`; `None` if it has none.
+    pub(crate) this: Option<Addr>,
+    /// Types, without that of `this`.
+    pub(crate) types: Vec<TypeSig>,
+    /// Names, as many; `None` where the metadata has none.
+    pub(crate) names: Vec<Option<String>>,
 }
 
 fn truncate(text: &mut String, bytes: u64) {

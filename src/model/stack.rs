@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use super::ExceptionModel;
+use super::{ExceptionModel, FieldValue};
 use crate::base::{Addr, named_enum};
 
 named_enum! {
@@ -137,6 +137,26 @@ pub struct StackFrameModel {
     pub unwound: bool,
     /// The references that it holds; `null` unless asked for.
     pub roots: Option<Vec<StackRootModel>>,
+    /// Its arguments, `this` first; `null` unless asked for, for a runtime frame, and where the method's signature cannot be read.
+    pub arguments: Option<Vec<ArgumentModel>>,
+}
+
+/// An argument of a frame.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct ArgumentModel {
+    /// Name, or `this`; `null` where the metadata has none.
+    pub name: Option<String>,
+    /// Declared type; with `&`, an address of such a value.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Where the method's debug info says that it is at this instruction, as in a disassembly: `[rbp-0x8]`, `rdi`; `null` if it says
+    /// nothing.
+    pub location: Option<String>,
+    /// Its value there; `null` if it cannot be told.
+    pub value: Option<FieldValue>,
+    /// Why it cannot be told.
+    pub reason: Option<String>,
 }
 
 /// A reference that a frame holds.

@@ -13,7 +13,7 @@ mod resolve;
 
 pub use list::Field;
 pub use resolve::{Definition, Types};
-pub(crate) use resolve::{VALUE_TYPE, is_reference};
+pub(crate) use resolve::{Typed, VALUE_TYPE, is_reference};
 
 use super::method_table::{MethodTableInfo, MethodTables};
 use super::type_names::TypeNames;

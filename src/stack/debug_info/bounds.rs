@@ -52,6 +52,13 @@ impl<F: FnMut(u64) -> Option<u8>> Nibbles<F> {
         None
     }
 
+    /// The next signed number: its sign is the lowest bit.
+    pub(super) fn i32(&mut self) -> Option<i32> {
+        let number = self.u32()?;
+        let size = i32::try_from(number >> 1).ok()?;
+        if number & 1 == 0 { Some(size) } else { size.checked_neg() }
+    }
+
     /// Offset of the next whole byte.
     pub(super) fn next_byte(&self) -> u64 {
         self.nibbles.div_ceil(2)
@@ -108,6 +115,14 @@ impl Bounds {
             }
         }
         Some(Bounds { list })
+    }
+
+    /// Whether the code at `offset` sets up the frame or leaves it.
+    pub(crate) fn is_prologue_or_epilogue(&self, offset: u32) -> bool {
+        let before = self.list.iter().filter(|b| !b.call).take_while(|b| b.native <= offset);
+        // Of several there, any counts.
+        let last = before.clone().map(|b| b.native).max();
+        last.is_none() || before.filter(|b| Some(b.native) == last).any(|b| matches!(b.il, PROLOG | EPILOG))
     }
 
     /// Number of entries.
