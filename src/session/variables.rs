@@ -26,6 +26,9 @@ pub(crate) struct MethodVariables {
 
 type Found = Result<MethodVariables, StackError>;
 
+/// What is said where the runtime does not describe its debug info.
+const NOT_DESCRIBED: &str = "the runtime does not describe its debug info: arguments of its methods are not told";
+
 /// Finds where methods keep their variables. Each method is looked up once.
 #[derive(Debug)]
 pub(crate) struct FrameVariables<'r> {
@@ -44,6 +47,11 @@ impl<'r> FrameVariables<'r> {
     pub(crate) fn new(runtime: &'r Runtime) -> FrameVariables<'r> {
         let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok();
         FrameVariables { runtime, debug_info, reads: READS, known: Map::default(), lost: 0, why: None }
+    }
+
+    /// Whether the runtime describes its debug info.
+    pub(crate) fn are_described(&self) -> bool {
+        self.debug_info.is_some()
     }
 
     /// The variables of the method of a frame.
@@ -75,7 +83,10 @@ impl<'r> FrameVariables<'r> {
 
     /// Notes methods whose variables cannot be told since the dump lacks their debug info.
     pub(crate) fn note(&self, notes: &Collector) {
-        if self.reads == 0 {
+        if !self.are_described() {
+            // As with .NET versions that are not known: nothing is lost of the dump.
+            notes.add(NoteKind::Descriptor, None, NOT_DESCRIBED);
+        } else if self.reads == 0 {
             notes.add(NoteKind::LimitHit, None, "the search for arguments takes too many reads; further ones are left out");
         } else if let Some(why) = &self.why {
             let methods = if self.lost == 1 { "a method".into() } else { format!("{} methods", self.lost) };

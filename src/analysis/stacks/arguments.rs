@@ -13,10 +13,10 @@ use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::values::{Place, ValueLimits, Values};
 use crate::model::{ArgumentModel, FieldValue};
 use crate::session::{FrameVariables, MethodVariables, Namer, Runtime};
-use crate::stack::StackError;
 use crate::stack::debug_info::{Held, Slot, Told};
 use crate::stack::frames::Left;
 use crate::stack::walk::{ManagedFrame, Part};
+use crate::stack::{RegisterNames, StackError};
 
 /// What is shown of a value: a frame is no place for whole texts and trees.
 const LIMITS: ValueLimits = ValueLimits { string_chars: 256, depth: 2, fields: 64, raw_bytes: 64, text_chars: 200 };
@@ -52,6 +52,7 @@ enum Untold {
     Dead,
     Nothing,
     NoDebugInfo,
+    NotDescribed,
     Ambiguous,
     Lost(StackError),
     Clobbered(&'static str),
@@ -69,6 +70,7 @@ impl Untold {
             Untold::Dead => "not live at this instruction".into(),
             Untold::Nothing => "the debug info of the method tells no place of it".into(),
             Untold::NoDebugInfo => "the code has no debug info with variables".into(),
+            Untold::NotDescribed => "the runtime does not describe its debug info".into(),
             Untold::Ambiguous => "the debug info tells two places".into(),
             Untold::Lost(e) => format!("the debug info cannot be read: {e}"),
             Untold::Clobbered(register) => format!("nothing tells what {register} was"),
@@ -130,6 +132,9 @@ impl<'r> ArgumentReader<'r> {
         if frame.unwound {
             return Err(Untold::Left);
         }
+        if !self.variables.are_described() {
+            return Err(Untold::NotDescribed);
+        }
         let told = self.variables.of(frame).map_err(Untold::Lost)?;
         if told.variables.is_none() {
             return Err(Untold::NoDebugInfo);
@@ -160,8 +165,9 @@ impl<'r> ArgumentReader<'r> {
         let in_memory = |address: Addr| self.values.value(name.clone(), typed.name.clone(), &place(address));
         let register = |number: u8| {
             let saved = frame.register(number);
-            let name = || Held::Register(number).text(arch).map_or(Untold::Parts, |_| Untold::Clobbered(register_name(arch, number)));
-            saved.and_then(|s| Some((s.value?, s.place))).ok_or_else(name)
+            let name = RegisterNames::of(arch).get(usize::from(number));
+            let untold = name.map_or(Untold::Parts, |name| Untold::Clobbered(name));
+            saved.and_then(|s| Some((s.value?, s.place))).ok_or(untold)
         };
         let slot = |slot: Slot| {
             // Blocks of the method have a stack pointer of their own.
@@ -211,10 +217,6 @@ fn held(told: &MethodVariables, number: u32, offset: Option<u32>) -> Result<Held
         Told::Nothing => Err(Untold::Nothing),
         Told::Ambiguous => Err(Untold::Ambiguous),
     }
-}
-
-fn register_name(arch: Arch, number: u8) -> &'static str {
-    crate::stack::RegisterNames::of(arch).get(usize::from(number)).copied().unwrap_or("?")
 }
 
 /// The memory that arguments take, in bytes.

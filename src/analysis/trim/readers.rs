@@ -30,7 +30,7 @@ pub(super) fn read_everything(dump: &Dump) {
 fn read_runtime(runtime: &Runtime) {
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime);
-    if let Ok(answer) = stacks(runtime, &StacksQuery { roots: true, ..StacksQuery::default() }) {
+    if let Ok(answer) = stacks(runtime, &StacksQuery { roots: true, arguments: true, ..StacksQuery::default() }) {
         let frames = answer.data.threads.iter().flatten().flat_map(|t| &t.frames);
         // Return addresses may be behind the end of their method.
         read_lines(runtime, frames.filter_map(|f| f.ip).flat_map(|ip| [Some(ip), ip.minus(1)]).flatten());

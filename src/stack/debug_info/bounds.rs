@@ -246,6 +246,8 @@ pub(super) mod tests {
             let mut reader = Nibbles::new(|at| bytes.get(at as usize).copied());
             assert_eq!(reader.u32(), Some(number), "{bytes:02x?}");
         }
+        let signed = |n: u32| Nibbles::new(|at| nibbles(&[n]).get(at as usize).copied()).i32();
+        assert_eq!([signed(0), signed(16), signed(17), signed(u32::MAX)], [Some(0), Some(8), Some(-8), Some(-i32::MAX)]);
         let endless = [0x88u8; 20];
         assert_eq!(Nibbles::new(|at| endless.get(at as usize).copied()).u32(), None);
         let most = nibbles(&[u32::MAX]);
@@ -275,6 +277,9 @@ pub(super) mod tests {
         }
         let late = Bounds { list: vec![bound(5, 4, false)] };
         assert_eq!((late.il_offset(4), late.il_offset(5), Bounds::default().il_offset(4)), (Some(0), Some(4), None));
+        let makes = |offset| Bounds { list: list.to_vec() }.is_prologue_or_epilogue(offset);
+        assert_eq!([0, 9, 10, 20, 36, 49, 50, u32::MAX].map(makes), [true, true, false, false, false, false, true, true]);
+        assert!(late.is_prologue_or_epilogue(4) && !late.is_prologue_or_epilogue(5) && Bounds::default().is_prologue_or_epilogue(0));
         let none = Bounds { list: vec![bound(5, 4, false), bound(5, NO_MAPPING, false)] };
         assert_eq!(none.il_offset(6), Some(4));
     }
