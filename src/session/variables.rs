@@ -49,6 +49,13 @@ impl<'r> FrameVariables<'r> {
         FrameVariables { runtime, debug_info, reads: READS, known: Map::default(), lost: 0, why: None }
     }
 
+    /// Takes the reads for a look at `entries` entries. Returns whether any were left.
+    pub(crate) fn afford(&mut self, entries: u64) -> bool {
+        let left = self.reads > 0;
+        self.reads = self.reads.saturating_sub(entries / ENTRIES_OF_A_READ);
+        left
+    }
+
     /// Whether the runtime describes its debug info.
     pub(crate) fn are_described(&self) -> bool {
         self.debug_info.is_some()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, Arch, Collector, len64};
-use crate::clr::fields::{Typed, VALUE_TYPE, is_reference};
+use crate::clr::fields::{Typed, VALUE_TYPE};
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::values::{Place, ValueLimits, Values};
 use crate::model::{ArgumentModel, FieldValue};
@@ -20,6 +20,8 @@ use crate::stack::{RegisterNames, StackError};
 
 /// What is shown of a value: a frame is no place for whole texts and trees.
 const LIMITS: ValueLimits = ValueLimits { string_chars: 256, depth: 2, fields: 64, raw_bytes: 64, text_chars: 200 };
+/// Most parameters that are kept for further frames: instances of a method may be as many as its frames.
+const MOST_KEPT: usize = 1 << 18;
 /// Bytes of memory that a value takes beside its texts.
 const PLAIN: u64 = 256;
 
@@ -42,6 +44,8 @@ pub(super) struct ArgumentReader<'r> {
     values: Values,
     variables: FrameVariables<'r>,
     signatures: Map<(Addr, Option<GenericContext>), Signature>,
+    /// Number of parameters in `signatures`.
+    kept: usize,
 }
 
 /// Why an argument has no value.
@@ -55,6 +59,7 @@ enum Untold {
     NotDescribed,
     Ambiguous,
     Lost(StackError),
+    Limit,
     Clobbered(&'static str),
     Float,
     Parts,
@@ -66,13 +71,14 @@ impl Untold {
     fn reason(&self) -> String {
         match self {
             Untold::Left => "an exception has left the frame, or a handler of the method runs above it".into(),
-            Untold::Moving => "the frame is being set up or left".into(),
+            Untold::Moving => "the frame may be half made: it stopped where it is set up or left, or in a block of the method".into(),
             Untold::Dead => "not live at this instruction".into(),
             Untold::Nothing => "the debug info of the method tells no place of it".into(),
             Untold::NoDebugInfo => "the code has no debug info with variables".into(),
             Untold::NotDescribed => "the runtime does not describe its debug info".into(),
             Untold::Ambiguous => "the debug info tells two places".into(),
             Untold::Lost(e) => format!("the debug info cannot be read: {e}"),
+            Untold::Limit => "looking for arguments takes too many reads".into(),
             Untold::Clobbered(register) => format!("nothing tells what {register} was"),
             Untold::Float => "floating point registers are not restored".into(),
             Untold::Parts => "it is in parts, or at a place that is not known".into(),
@@ -87,14 +93,18 @@ impl<'r> ArgumentReader<'r> {
     pub(super) fn new(runtime: &'r Runtime, namer: &'r Namer, methods: &Methods) -> Option<ArgumentReader<'r>> {
         let values = Values::new(namer.types().ok()?, LIMITS);
         let (methods, variables) = (methods.clone(), FrameVariables::new(runtime));
-        Some(ArgumentReader { runtime, namer, methods, values, variables, signatures: Map::default() })
+        Some(ArgumentReader { runtime, namer, methods, values, variables, signatures: Map::default(), kept: 0 })
     }
 
     /// The arguments of `frame`, `this` first; `None` if the signature of its method cannot be read.
     pub(super) fn of(&mut self, frame: &ManagedFrame) -> Option<Vec<ArgumentModel>> {
         let parameters = self.signature(frame)?;
         let told = if parameters.is_empty() { Ok(MethodVariables::default()) } else { self.told(frame) };
-        let one = |(number, parameter): (u32, &Parameter)| self.argument(frame, number, parameter, &told);
+        let one = |(number, parameter): (u32, &Parameter)| {
+            let entries = told.as_ref().ok().and_then(|t| t.variables.as_ref()).map_or(0, |v| v.count_of(number));
+            let told = if self.variables.afford(entries) { &told } else { &Err(Untold::Limit) };
+            self.argument(frame, number, parameter, told)
+        };
         Some((0u32..).zip(parameters.iter()).map(one).collect())
     }
 
@@ -122,8 +132,11 @@ impl<'r> ArgumentReader<'r> {
             let names = this.into_iter().chain(parameters.names);
             Some(Arc::new(names.zip(typed).map(|(name, typed)| Parameter { name, typed }).collect()))
         };
-        let signature = read();
-        self.signatures.insert(key, signature.clone());
+        let signature: Signature = read();
+        if self.kept < MOST_KEPT {
+            self.kept = self.kept.saturating_add(signature.as_ref().map_or(1, |s| s.len().max(1)));
+            self.signatures.insert(key, signature.clone());
+        }
         signature
     }
 
@@ -142,7 +155,7 @@ impl<'r> ArgumentReader<'r> {
         // Only a frame that stopped at any instruction can be half made.
         let anywhere = matches!(frame.left, Left::Stopped | Left::Fault);
         let whole = told.bounds.as_ref().zip(offset(frame)).is_some_and(|(bounds, at)| !bounds.is_prologue_or_epilogue(at));
-        if anywhere && !whole { Err(Untold::Moving) } else { Ok(told) }
+        if anywhere && (!whole || frame.part != Part::Body) { Err(Untold::Moving) } else { Ok(told) }
     }
 
     fn argument(&self, frame: &ManagedFrame, number: u32, parameter: &Parameter, told: &Result<MethodVariables, Untold>) -> ArgumentModel {
@@ -166,7 +179,7 @@ impl<'r> ArgumentReader<'r> {
         let register = |number: u8| {
             let saved = frame.register(number);
             let name = RegisterNames::of(arch).get(usize::from(number));
-            let untold = name.map_or(Untold::Parts, |name| Untold::Clobbered(name));
+            let untold = name.map_or(Untold::Parts, |register| Untold::Clobbered(register));
             saved.and_then(|s| Some((s.value?, s.place))).ok_or(untold)
         };
         let slot = |slot: Slot| {
@@ -192,7 +205,7 @@ impl<'r> ArgumentReader<'r> {
             }
             Held::Stack(s) => slot(s).map(in_memory),
             // Only structures are kept by address.
-            Held::AtRegister(_) | Held::AtStack(_) if is_reference(element) => Err(Untold::Parts),
+            Held::AtRegister(_) | Held::AtStack(_) if element != VALUE_TYPE => Err(Untold::Parts),
             Held::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
             Held::AtStack(s) => {
                 let address = self.runtime.memory().ptr(slot(s)?).map_err(|_| Untold::NotInDump)?;
@@ -223,7 +236,8 @@ fn held(told: &MethodVariables, number: u32, offset: Option<u32>) -> Result<Held
 pub(super) fn bytes(arguments: &[ArgumentModel]) -> u64 {
     let text = |t: Option<&String>| t.map_or(0, |t| len64(t.len()));
     arguments.iter().fold(0, |sum, a| {
-        let own = PLAIN.saturating_add(text(a.name.as_ref())).saturating_add(len64(a.type_name.len()));
+        let texts = [a.name.as_ref(), Some(&a.type_name), a.location.as_ref(), a.reason.as_ref()];
+        let own = texts.into_iter().map(text).fold(PLAIN, u64::saturating_add);
         sum.saturating_add(own).saturating_add(a.value.as_ref().map_or(0, value_bytes))
     })
 }

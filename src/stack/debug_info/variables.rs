@@ -53,6 +53,7 @@ struct Variable {
 /// The variables of a method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variables {
+    /// By number.
     list: Vec<Variable>,
 }
 
@@ -83,6 +84,7 @@ impl Variables {
             let number = nibbles.u32()?.checked_sub(BIAS);
             list.push(Variable { start, end, number, held: held(&mut nibbles)? });
         }
+        list.sort_by_key(|v| v.number);
         Some(Variables { list })
     }
 
@@ -91,10 +93,22 @@ impl Variables {
         len64(self.list.len())
     }
 
+    /// The entries of variable `number`.
+    fn entries(&self, number: u32) -> &[Variable] {
+        let start = self.list.partition_point(|v| v.number < Some(number));
+        let end = self.list.partition_point(|v| v.number <= Some(number));
+        self.list.get(start..end).unwrap_or_default()
+    }
+
+    /// Number of entries of variable `number`.
+    pub(crate) fn count_of(&self, number: u32) -> u64 {
+        len64(self.entries(number).len())
+    }
+
     /// Where variable `number` is at the instruction at `offset` in the method's code.
     pub(crate) fn at(&self, number: u32, offset: u32) -> Told {
         let mut told = Told::Nothing;
-        for variable in self.list.iter().filter(|v| v.number == Some(number)) {
+        for variable in self.entries(number) {
             let lives = variable.start <= offset && offset < variable.end;
             told = match (lives, told) {
                 (true, Told::Held(before)) if before != variable.held => return Told::Ambiguous,
@@ -185,7 +199,7 @@ mod tests {
         .concat();
         let bytes = nibbles(&numbers);
         let variables = Variables::decode(&bytes).unwrap();
-        assert_eq!(variables.count(), 11);
+        assert_eq!([variables.count(), variables.count_of(1), variables.count_of(8)], [11, 2, 0]);
         let text = |number, offset| match variables.at(number, offset) {
             Told::Held(held) => held.text(Arch::X64).unwrap_or_default(),
             other => format!("{other:?}"),
