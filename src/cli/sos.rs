@@ -55,14 +55,19 @@ fn gcroot(args: Vec<OsString>) -> Vec<OsString> {
 /// The commands of SOS that show stacks. Every thread is shown, so that `-all` adds nothing.
 fn stacks(mut args: Vec<OsString>, command: &str) -> Vec<OsString> {
     let held = ["-gc", "-l", "-locals", "-a"];
+    let given = ["-p", "-a"];
     let is = |a: &OsString, list: &[&str]| a.to_str().is_some_and(|a| list.contains(&a));
     let roots = matches!(command, "dumpstackobjects" | "dso") || args.iter().any(|a| is(a, &held));
-    args.retain(|a| !is(a, &held) && !is(a, &["-all", "--all", "-short", "-EE", "-ee"]));
+    let arguments = args.iter().any(|a| is(a, &given));
+    args.retain(|a| !is(a, &held) && !is(a, &given) && !is(a, &["-all", "--all", "-short", "-EE", "-ee"]));
     if let Some(name) = args.get_mut(1) {
         *name = "stacks".into();
     }
     if roots {
         args.insert(2, "--roots".into());
+    }
+    if arguments {
+        args.insert(2, "--arguments".into());
     }
     if matches!(command, "parallelstacks" | "pstacks") {
         args.insert(2, "--merge".into());
@@ -124,6 +129,9 @@ mod tests {
         assert_eq!(t(&["gcdump", "dumpheap", "-type", "String", "x.dmp"]), ["gcdump", "objects", "--type", "*String*", "x.dmp"]);
         assert_eq!(t(&["gcdump", "dumpheap", "-mt", "7f31", "x.dmp"]), ["gcdump", "objects", "--type", "0x7f31", "x.dmp"]);
         assert_eq!(t(&["gcdump", "dumpheap", "-stat", "-type", "Lab", "x"]), ["gcdump", "stat", "--type", "*Lab*", "x"]);
+        assert_eq!(t(&["gcdump", "clrstack", "-p", "x"]), ["gcdump", "stacks", "--arguments", "x"]);
+        assert_eq!(t(&["gcdump", "clrstack", "-a", "x"]), ["gcdump", "stacks", "--arguments", "--roots", "x"]);
+        assert_eq!(t(&["gcdump", "clrstack", "-l", "x"]), ["gcdump", "stacks", "--roots", "x"]);
         assert_eq!(t(&["gcdump", "dumpheap", "--by", "heap", "x"]), ["gcdump", "stat", "--by", "heap", "x"]);
     }
 }

@@ -1,14 +1,16 @@
 //! Method names as in stack traces: `Lab.Program.Main(System.String[])`.
 //!
 //! Source: contract `RuntimeTypeSystem` (MethodDesc), measured on .NET 8 for its smaller structures.
-//! The declaring type and generic arguments use the format of this crate; parameters that of ClrMD and SOS: primitive types
-//! without `System.`, nested types without enclosing ones, `ByRef` after references.
+//! The declaring type and generic arguments are written for people; parameters as the runtime does: primitive types without
+//! `System.`, nested types without enclosing ones, `ByRef` after references. A signature is the runtime's own text, which ClrMD
+//! and SOS print: ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``.
 
 use std::sync::Arc;
 
 use super::metadata::Metadata;
 use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
 use super::method_table::MethodTables;
+use super::render::{Notation, short};
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::{Addr, Limits};
 use crate::contract::descriptor::layout;
@@ -149,17 +151,26 @@ impl Methods {
 
     /// The method at `desc`; `None` if there is none, or its structures are not in the dump.
     pub fn name(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
+        self.written(names, desc, Notation::Readable)
+    }
+
+    /// The method at `desc` as the runtime writes it; `None` as for [`Methods::name`].
+    pub(crate) fn signature(&self, names: &TypeNames, desc: Addr) -> Option<String> {
+        self.written(names, desc, Notation::Qualified).map(|m| m.name)
+    }
+
+    fn written(&self, names: &TypeNames, desc: Addr, notation: Notation) -> Option<MethodName> {
         let desc = self.read(names, desc)?;
         let mut out = match desc.flags & KIND {
-            KIND_DYNAMIC => self.made_at_run_time(names, &desc)?,
+            KIND_DYNAMIC => self.made_at_run_time(names, &desc, notation)?,
             KIND_ARRAY => {
                 // Get, Set, Address, .ctor of arrays: synthesized by the runtime and identified only by index.
-                let owner = names.name(desc.method_table);
+                let owner = names.written(desc.method_table, notation);
                 let quality = owner.quality.min(NameQuality::ModuleToken);
                 let name = format!("{}.<array accessor>", owner.name);
                 MethodName { name, module: owner.module.clone(), home: None, token: None, declaring_type: desc.method_table, quality }
             }
-            _ => self.declared(names, &desc)?,
+            _ => self.declared(names, &desc, notation)?,
         };
         truncate(&mut out.name, self.string_bytes);
         Some(out)
@@ -172,11 +183,53 @@ impl Methods {
 
     /// The name of the method at `desc`, as the instance that `context` tells; `None` if it tells no instance of that method.
     pub(crate) fn exact_name(&self, names: &TypeNames, desc: Addr, context: GenericContext) -> Option<MethodName> {
+        let mut out = self.declared(names, &self.exact(names, desc, context)?, Notation::Readable)?;
+        truncate(&mut out.name, self.string_bytes);
+        Some(out)
+    }
+
+    /// The parameters of the method at `desc`, as the instance that `context` tells; `None` if its signature cannot be read, or
+    /// `context` tells no instance of the method.
+    pub(crate) fn parameters(&self, names: &TypeNames, desc: Addr, context: Option<GenericContext>) -> Option<Parameters> {
+        let desc = match context {
+            Some(context) => self.exact(names, desc, context)?,
+            None => self.read(names, desc)?,
+        };
+        let info = names.method_tables().read(desc.method_table).ok()?;
+        let home = names.method_tables().module(&info).ok();
+        let (signature, listed) = match desc.flags & KIND {
+            KIND_ARRAY => return None,
+            KIND_DYNAMIC => (self.stored_signature(&desc)?, Vec::new()),
+            _ => {
+                let module = names.module(home?);
+                let metadata = module.metadata.as_ref()?;
+                (metadata.method(desc.rid)?.signature?, metadata.parameter_names(desc.rid))
+            }
+        };
+        let mut parameter_names = vec![None; signature.parameters.len()];
+        for (position, name) in listed {
+            let at = position.checked_sub(1).and_then(|i| usize::try_from(i).ok());
+            if let Some(place) = at.and_then(|i| parameter_names.get_mut(i)) {
+                *place = Some(name).filter(|n| !n.is_empty());
+            }
+        }
+        Some(Parameters {
+            home,
+            class_arguments: names.arguments(&info).unwrap_or_default(),
+            method_arguments: self.arguments(&desc),
+            this: signature.has_this.then_some(desc.method_table),
+            types: signature.parameters,
+            names: parameter_names,
+        })
+    }
+
+    /// The method at `desc` as the instance that `context` tells.
+    fn exact(&self, names: &TypeNames, desc: Addr, context: GenericContext) -> Option<Desc> {
         let shared = self.read(names, desc)?;
         let tables = names.method_tables();
         let canonical = tables.canonical(shared.method_table).ok()?;
         let is_instance = |mt: Addr| tables.is_valid(mt) == Ok(true) && tables.canonical(mt) == Ok(canonical);
-        let exact = match context {
+        Some(match context {
             GenericContext::MethodTable(mt) => is_instance(mt).then_some(Desc { method_table: mt, ..shared })?,
             GenericContext::Method(method) => {
                 let exact = self.read(names, method)?;
@@ -191,10 +244,7 @@ impl Methods {
                 });
                 Desc { method_table: bases.take(MAX_BASES).find(|mt| is_instance(*mt))?, ..shared }
             }
-        };
-        let mut out = self.declared(names, &exact)?;
-        truncate(&mut out.name, self.string_bytes);
-        Some(out)
+        })
     }
 
     /// Reads a MethodDesc; valid only if it is in a chunk that belongs to a type.
@@ -220,11 +270,11 @@ impl Methods {
         Some(Desc { address, flags: m.u16(address.plus(self.desc.flags)).ok()?, method_table, rid: rid & RID })
     }
 
-    fn declared(&self, names: &TypeNames, desc: &Desc) -> Option<MethodName> {
+    fn declared(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
         let info = names.method_tables().read(desc.method_table).ok()?;
         let home = names.method_tables().module(&info).ok()?;
         let module = names.module(home);
-        let owner = names.name(desc.method_table);
+        let owner = names.written(desc.method_table, notation);
         let token = (desc.rid != 0).then_some(METHOD_DEF_TOKEN | desc.rid);
         let row = module.metadata.as_ref().and_then(|m| m.method(desc.rid));
         let Some((metadata, row)) = module.metadata.as_ref().zip(row) else {
@@ -239,20 +289,12 @@ impl Methods {
                 quality,
             });
         };
-        let mut writer = Writer { names, metadata: Some(metadata), quality: owner.quality, ..Writer::new(names) };
-        let info = names.method_tables().read(desc.method_table).ok();
-        writer.class_arguments = info.and_then(|i| names.arguments(&i)).unwrap_or_default();
+        let mut writer = Writer { metadata: Some(metadata), quality: owner.quality, ..Writer::new(names, notation) };
+        writer.class_arguments = names.arguments(&info).unwrap_or_default();
         writer.method_arguments = self.arguments(desc);
-        writer.out = format!("{}.{}", owner.name, row.name);
-        let own = std::mem::take(&mut writer.method_arguments);
-        for (i, argument) in own.iter().enumerate() {
-            writer.out.push_str(if i == 0 { "<" } else { ", " });
-            let name = names.handle_name(*argument);
-            writer.weaken(name.quality);
-            writer.out.push_str(&name.name);
-        }
-        writer.out.push_str(if own.is_empty() { "" } else { ">" });
-        writer.method_arguments = own;
+        let arguments = names.written_list(&writer.method_arguments, notation);
+        writer.weaken(arguments.quality);
+        writer.out = format!("{}.{}{}", owner.name, row.name, arguments.name);
         writer.parameters(row.signature.as_ref());
         let (name, quality) = (writer.out, writer.quality);
         Some(MethodName { name, module: module.name.clone(), home: Some(home), token, declaring_type: desc.method_table, quality })
@@ -272,23 +314,46 @@ impl Methods {
         read().unwrap_or_default()
     }
 
+    /// The signature that is stored with a MethodDesc.
+    fn stored_signature(&self, desc: &Desc) -> Option<MethodSig> {
+        let l = self.stored.as_ref()?;
+        let at = self.memory.ptr(desc.address.plus(l.signature)).ok().filter(|a| !a.is_null())?;
+        let bytes = self.memory.u32(desc.address.plus(l.bytes)).ok().filter(|n| *n <= MAX_SIGNATURE)?;
+        signature::method(&self.memory.bytes(at, u64::from(bytes)).ok()?)
+    }
+
     /// `DynamicMethod` and runtime stubs: name and signature are stored with the MethodDesc, not in metadata.
-    fn made_at_run_time(&self, names: &TypeNames, desc: &Desc) -> Option<MethodName> {
+    fn made_at_run_time(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
         let name = self.memory.ptr(desc.address.plus(self.dynamic.as_ref()?.name)).ok().filter(|a| !a.is_null())?;
         let name = self.memory.text(name, self.string_bytes.min(1024)).ok()?;
-        let signature = || {
-            let l = self.stored.as_ref()?;
-            let at = self.memory.ptr(desc.address.plus(l.signature)).ok().filter(|a| !a.is_null())?;
-            let bytes = self.memory.u32(desc.address.plus(l.bytes)).ok().filter(|n| *n <= MAX_SIGNATURE)?;
-            signature::method(&self.memory.bytes(at, u64::from(bytes)).ok()?)
-        };
         // The class names used by the DAC.
         let class = if name.starts_with("IL_STUB") { "ILStubClass" } else { "DynamicClass" };
-        let mut writer = Writer { out: format!("{class}.{name}"), ..Writer::new(names) };
-        writer.parameters(signature().as_ref());
+        // The stub of a delegate or P/Invoke may have the tokens of its module.
+        let home = || names.method_tables().module(&names.method_tables().read(desc.method_table).ok()?).ok();
+        let module = home().map(|home| names.module(home));
+        let metadata = module.as_ref().and_then(|m| m.metadata.as_deref());
+        let mut writer = Writer { out: format!("{class}.{name}"), metadata, ..Writer::new(names, notation) };
+        writer.parameters(self.stored_signature(desc).as_ref());
         let (name, quality) = (writer.out, writer.quality);
         Some(MethodName { name, module: None, home: None, token: None, declaring_type: desc.method_table, quality })
     }
+}
+
+/// The parameters of a method.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters {
+    /// The module whose tokens `types` have.
+    pub(crate) home: Option<Addr>,
+    /// Generic arguments of the declaring type, as type handles.
+    pub(crate) class_arguments: Vec<Addr>,
+    /// Those of the method.
+    pub(crate) method_arguments: Vec<Addr>,
+    /// Method table of `this`; `None` if it has none.
+    pub(crate) this: Option<Addr>,
+    /// Types, without that of `this`.
+    pub(crate) types: Vec<TypeSig>,
+    /// Names, as many; `None` where the metadata has none.
+    pub(crate) names: Vec<Option<String>>,
 }
 
 fn truncate(text: &mut String, bytes: u64) {
@@ -303,6 +368,7 @@ fn truncate(text: &mut String, bytes: u64) {
 /// Writes the parameters of a method.
 struct Writer<'w> {
     names: &'w TypeNames,
+    notation: Notation,
     metadata: Option<&'w Metadata>,
     class_arguments: Vec<Addr>,
     method_arguments: Vec<Addr>,
@@ -311,9 +377,10 @@ struct Writer<'w> {
 }
 
 impl<'w> Writer<'w> {
-    fn new(names: &'w TypeNames) -> Writer<'w> {
+    fn new(names: &'w TypeNames, notation: Notation) -> Writer<'w> {
         Writer {
             names,
+            notation,
             metadata: None,
             class_arguments: Vec::new(),
             method_arguments: Vec::new(),
@@ -333,13 +400,13 @@ impl<'w> Writer<'w> {
             self.out.push_str("(…)");
             return;
         };
-        self.list("(", &signature.parameters, ")", 0);
+        self.list(["(", ", ", ")"], &signature.parameters, 0);
     }
 
-    fn list(&mut self, open: &str, types: &[TypeSig], close: &str, depth: u32) {
+    fn list(&mut self, [open, comma, close]: [&str; 3], types: &[TypeSig], depth: u32) {
         self.out.push_str(open);
         for (i, t) in types.iter().enumerate() {
-            self.out.push_str(if i == 0 { "" } else { ", " });
+            self.out.push_str(if i == 0 { "" } else { comma });
             self.type_sig(t, depth);
         }
         self.out.push_str(close);
@@ -365,19 +432,27 @@ impl<'w> Writer<'w> {
             }
             TypeSig::Generic { token, arguments, .. } => {
                 self.token(*token);
-                plain(&mut self.out);
-                self.list("<", arguments, ">", inner);
+                let readable = self.notation == Notation::Readable;
+                if readable {
+                    plain(&mut self.out);
+                }
+                self.list(["<", if readable { ", " } else { "," }, ">"], arguments, inner);
             }
             TypeSig::Function(method) => {
                 self.type_sig(&method.result, inner);
-                self.list(" (", &method.parameters, ")", inner);
+                self.list([" (", ", ", ")"], &method.parameters, inner);
             }
             TypeSig::Internal(handle) => {
-                let name = self.names.handle_name(Addr(*handle));
+                let name = self.names.written(Addr(*handle), self.of_parameters(Notation::Definition));
                 self.weaken(name.quality);
                 self.out.push_str(&name.name);
             }
         }
+    }
+
+    /// The notation of types within parameters: `runtime` if the runtime's is asked for.
+    fn of_parameters(&self, runtime: Notation) -> Notation {
+        if self.notation == Notation::Readable { Notation::Readable } else { runtime }
     }
 
     fn suffixed(&mut self, sig: &TypeSig, suffix: &str, depth: u32) {
@@ -410,10 +485,9 @@ impl<'w> Writer<'w> {
             // A method of an open type.
             return self.out.push_str(&format!("{}{n}", if of_method { "!!" } else { "!" }));
         };
-        let name = self.names.handle_name(handle);
+        let name = self.names.written(handle, self.of_parameters(Notation::Parameter));
         self.weaken(name.quality);
-        let short = name.name.strip_prefix("System.").filter(|s| SHORT.contains(s));
-        self.out.push_str(short.unwrap_or(&name.name));
+        self.out.push_str(short(&name.name));
     }
 }
 
@@ -426,26 +500,6 @@ fn plain(out: &mut String) {
         out.truncate(head.len());
     }
 }
-
-/// Types written without their namespace.
-const SHORT: [&str; 16] = [
-    "Void",
-    "Boolean",
-    "Char",
-    "SByte",
-    "Byte",
-    "Int16",
-    "UInt16",
-    "Int32",
-    "UInt32",
-    "Int64",
-    "UInt64",
-    "Single",
-    "Double",
-    "IntPtr",
-    "UIntPtr",
-    "TypedReference",
-];
 
 fn primitive(p: Primitive) -> &'static str {
     match p {

@@ -1,8 +1,12 @@
 //! Builds type names from method tables, type descriptors and metadata.
+//!
+//! Source of the notations of the runtime: `typestring.cpp`, `sigformat.cpp`.
+
+use std::sync::Arc;
 
 use super::metadata::Metadata;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
-use super::modules::Modules;
+use super::modules::{Module, Modules};
 use super::type_names::{NameQuality, TypeName};
 use crate::base::Addr;
 use crate::contract::Descriptor;
@@ -129,12 +133,43 @@ impl Layouts {
     }
 }
 
+/// How a name is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notation {
+    /// For people: `Outer<System.Int32>+Inner`.
+    Readable,
+    /// As the runtime writes the declaring types and generic arguments of methods, and after it ClrMD and SOS:
+    /// `` Outer`1+Inner[[System.Int32, System.Private.CoreLib]] ``.
+    Qualified,
+    /// As it writes their parameters, without enclosing types: `` Inner<Int32> ``.
+    Parameter,
+    /// As it writes types that the signatures of its stubs point to: the definition's name alone.
+    Definition,
+}
+
+impl Notation {
+    /// What encloses generic arguments and separates them.
+    fn brackets(self) -> [&'static str; 3] {
+        match self {
+            Notation::Readable => ["<", ", ", ">"],
+            Notation::Qualified => ["[", ",", "]"],
+            Notation::Parameter | Notation::Definition => ["<", ",", ">"],
+        }
+    }
+
+    /// Whether types are written as those of parameters.
+    fn is_of_parameters(self) -> bool {
+        matches!(self, Notation::Parameter | Notation::Definition)
+    }
+}
+
 /// Builds one name.
 pub(super) struct Renderer<'r> {
     memory: &'r Memory,
     tables: &'r MethodTables,
     modules: &'r Modules,
     layouts: &'r Layouts,
+    notation: Notation,
     longest: usize,
     parts_left: u32,
     quality: NameQuality,
@@ -149,20 +184,34 @@ impl<'r> Renderer<'r> {
         layouts: &'r Layouts,
         longest: usize,
     ) -> Renderer<'r> {
-        let (quality, out) = (NameQuality::Exact, String::new());
-        Renderer { memory, tables, modules, layouts, longest, parts_left: MAX_PARTS, quality, out }
+        let (notation, quality, out) = (Notation::Readable, NameQuality::Exact, String::new());
+        Renderer { memory, tables, modules, layouts, notation, longest, parts_left: MAX_PARTS, quality, out }
+    }
+
+    /// The same in another notation.
+    pub(super) fn with(self, notation: Notation) -> Renderer<'r> {
+        Renderer { notation, ..self }
     }
 
     pub(super) fn type_name(mut self, mt: Addr) -> TypeName {
         let home = self.method_table(mt, 0);
-        let (module, token) = home.map_or((None, None), |h| (h.module, h.token));
-        TypeName { name: self.out, module, token, quality: self.quality }
+        self.finish(home)
     }
 
     /// The name of the type with this handle.
     pub(super) fn handle_name(mut self, handle: Addr) -> TypeName {
         let home = self.handle(handle, 0);
-        let (module, token) = home.map_or((None, None), |h| (h.module, h.token));
+        self.finish(home)
+    }
+
+    /// A list of generic arguments, in its brackets; empty without any.
+    pub(super) fn list(mut self, arguments: &[Addr]) -> TypeName {
+        self.argument_list(arguments, 0);
+        self.finish(None)
+    }
+
+    fn finish(self, home: Option<Home>) -> TypeName {
+        let (module, token) = home.map_or((None, None), |h| (h.module.name.clone(), h.token));
         TypeName { name: self.out, module, token, quality: self.quality }
     }
 
@@ -231,7 +280,7 @@ impl<'r> Renderer<'r> {
         let suffix = match (info.category, self.layouts.rank(self.memory, self.tables, info)) {
             (Category::SzArray, _) => "[]".to_string(),
             // A one-dimensional array with a lower bound.
-            (_, Some(1)) => "[*]".to_string(),
+            (_, Some(1)) if !self.notation.is_of_parameters() => "[*]".to_string(),
             (_, Some(rank)) => format!("[{}]", ",".repeat(usize::from(rank.saturating_sub(1)))),
             (_, None) => {
                 self.weaken(NameQuality::ModuleToken);
@@ -249,7 +298,7 @@ impl<'r> Renderer<'r> {
         }
         let token = TYPE_DEF_TOKEN | rid;
         let module = self.modules.get(module);
-        let home = Home { module: module.name.clone(), token: Some(token) };
+        let home = Home { module: Arc::clone(&module), token: Some(token) };
         let levels = module.metadata.as_ref().and_then(|m| levels(m, rid));
         let Some(levels) = levels else {
             if let Some(name) = self.tables.known_name(info) {
@@ -266,6 +315,27 @@ impl<'r> Renderer<'r> {
             self.arguments_as_list(info, depth);
             return Some(home);
         };
+        match self.notation {
+            Notation::Readable => self.readable(info, &levels, depth),
+            Notation::Qualified => {
+                let names: Vec<String> = levels.iter().map(|level| escaped(&level.name)).collect();
+                self.push(&names.join("+"));
+                self.arguments_as_list(info, depth);
+            }
+            Notation::Parameter | Notation::Definition => {
+                let name = levels.last().map_or("", |level| level.name.as_str());
+                let is_short = levels.len() == 1 && self.notation == Notation::Parameter;
+                self.push(if is_short { short(name) } else { name });
+                if self.notation == Notation::Parameter {
+                    self.arguments_as_list(info, depth);
+                }
+            }
+        }
+        Some(home)
+    }
+
+    /// A class for people: each of the nested types with its own generic arguments.
+    fn readable(&mut self, info: &MethodTableInfo, levels: &[Level], depth: u32) {
         let arguments = self.arguments(info);
         let mut rest = arguments.as_slice();
         let last = levels.len().saturating_sub(1);
@@ -281,7 +351,6 @@ impl<'r> Renderer<'r> {
             self.argument_list(now, depth);
             rest = later;
         }
-        Some(home)
     }
 
     fn arguments_as_list(&mut self, info: &MethodTableInfo, depth: u32) {
@@ -290,16 +359,35 @@ impl<'r> Renderer<'r> {
     }
 
     fn argument_list(&mut self, arguments: &[Addr], depth: u32) {
+        let [open, comma, close] = self.notation.brackets();
         for (i, argument) in arguments.iter().enumerate() {
-            self.push(if i == 0 { "<" } else { ", " });
+            self.push(if i == 0 { open } else { comma });
             if self.parts_left == 0 {
                 return self.cut();
             }
-            self.handle(*argument, depth.saturating_add(1));
+            let start = self.out.len();
+            let home = self.handle(*argument, depth.saturating_add(1));
+            if self.notation == Notation::Qualified {
+                self.qualify(start, *argument, home);
+            }
         }
         if !arguments.is_empty() {
-            self.push(">");
+            self.push(close);
         }
+    }
+
+    /// Adds the assembly of the generic argument that was written from `start` on; type variables have none.
+    fn qualify(&mut self, start: usize, argument: Addr, home: Option<Home>) {
+        let is_variable = is_type_desc(argument)
+            && matches!(self.kind(Addr(argument.0 & !TYPE_DESC)), Some(ELEMENT_TYPE_VARIABLE | ELEMENT_METHOD_VARIABLE));
+        let Some(assembly) = home.as_ref().and_then(|h| h.module.simple_name()).filter(|_| !is_variable && self.parts_left > 0) else {
+            return;
+        };
+        let assembly = assembly.replace(']', "\\]");
+        self.out.insert(start, '[');
+        self.push(", ");
+        self.push(&assembly);
+        self.push("]");
     }
 
     /// The arguments of a generic instance, as type handles.
@@ -317,9 +405,9 @@ impl<'r> Renderer<'r> {
         if !self.enter(depth) {
             return None;
         }
-        let kind = self.layouts.desc.as_ref().and_then(|l| self.memory.u32(desc.plus(l.type_and_flags)).ok()).map(|f| f & 0xff);
-        match kind {
+        match self.kind(desc) {
             Some(ELEMENT_POINTER) => self.parameterised(desc, "*", depth),
+            Some(ELEMENT_BYREF) if self.notation.is_of_parameters() => self.parameterised(desc, " ByRef", depth),
             Some(ELEMENT_BYREF) => self.parameterised(desc, "&", depth),
             // The native view of a structure: marshalling only.
             Some(ELEMENT_VALUE_TYPE) => self.parameterised(desc, "", depth),
@@ -327,6 +415,12 @@ impl<'r> Renderer<'r> {
             Some(ELEMENT_FUNCTION) => self.function(desc, depth),
             _ => self.unknown(desc, depth),
         }
+    }
+
+    /// `CorElementType` of a type descriptor.
+    fn kind(&self, desc: Addr) -> Option<u32> {
+        let layout = self.layouts.desc.as_ref()?;
+        self.memory.u32(desc.plus(layout.type_and_flags)).ok().map(|flags| flags & 0xff)
     }
 
     fn parameterised(&mut self, desc: Addr, suffix: &str, depth: u32) -> Option<Home> {
@@ -343,7 +437,7 @@ impl<'r> Renderer<'r> {
             let module = self.modules.get(self.memory.ptr(desc.plus(layout.module)).ok()?);
             let token = self.memory.u32(desc.plus(layout.token)).ok()?;
             let name = module.metadata.as_ref()?.generic_param_name(token & RID)?;
-            Some((name, Home { module: module.name.clone(), token: None }))
+            Some((name, Home { module, token: None }))
         };
         let Some((name, home)) = read() else { return self.unknown(desc, depth) };
         self.push(&name);
@@ -386,9 +480,46 @@ pub(super) fn is_type_desc(handle: Addr) -> bool {
     handle.0 & TYPE_DESC != 0
 }
 
+/// `name`, with a backslash before each character that separates parts of names.
+fn escaped(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for c in name.chars() {
+        if matches!(c, ',' | '[' | ']' | '&' | '*' | '+' | '\\') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// `name`, without its namespace if parameters are written without.
+pub(super) fn short(name: &str) -> &str {
+    name.strip_prefix("System.").filter(|s| SHORT.contains(s)).unwrap_or(name)
+}
+
+/// Types of parameters that are written without their namespace.
+const SHORT: [&str; 16] = [
+    "Void",
+    "Boolean",
+    "Char",
+    "SByte",
+    "Byte",
+    "Int16",
+    "UInt16",
+    "Int32",
+    "UInt32",
+    "Int64",
+    "UInt64",
+    "Single",
+    "Double",
+    "IntPtr",
+    "UIntPtr",
+    "TypedReference",
+];
+
 /// Definition of a type.
 struct Home {
-    module: Option<String>,
+    module: Arc<Module>,
     token: Option<u32>,
 }
 
@@ -438,6 +569,13 @@ pub(super) fn levels(metadata: &Metadata, rid: u32) -> Option<Vec<Level>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_the_runtime_escape_what_separates_parts() {
+        assert_eq!(escaped("Lab.<Main>d__1`1"), "Lab.<Main>d__1`1");
+        assert_eq!(escaped("a,b[c]&*+\\"), "a\\,b\\[c\\]\\&\\*\\+\\\\");
+        assert_eq!([short("System.Int32"), short("System.String"), short("Lab.Int32")], ["Int32", "System.String", "Lab.Int32"]);
+    }
 
     #[test]
     fn arity_is_a_number_behind_the_last_backtick() {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
-use super::render::{Layouts, Renderer, is_type_desc};
+use super::render::{Layouts, Notation, Renderer, is_type_desc};
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, Budget, Collector, Limits, Os, len64};
@@ -125,6 +125,28 @@ impl TypeNames {
             return self.name(handle);
         }
         Arc::new(self.renderer().handle_name(handle))
+    }
+
+    /// The name of the type with this handle, in a notation. Names for people are kept, others are not.
+    pub(crate) fn written(&self, handle: Addr, notation: Notation) -> Arc<TypeName> {
+        match notation {
+            Notation::Readable => self.handle_name(handle),
+            _ => self.once(handle, |r| r.with(notation).handle_name(handle)),
+        }
+    }
+
+    /// A list of generic arguments, in its brackets; empty without any.
+    pub(crate) fn written_list(&self, arguments: &[Addr], notation: Notation) -> Arc<TypeName> {
+        if arguments.is_empty() {
+            return Arc::new(TypeName { name: String::new(), module: None, token: None, quality: NameQuality::Exact });
+        }
+        self.once(Addr::NULL, |r| r.with(notation).list(arguments))
+    }
+
+    /// A name that is not kept.
+    fn once(&self, of: Addr, write: impl FnOnce(Renderer<'_>) -> TypeName) -> Arc<TypeName> {
+        let name = (!self.spent()).then(|| write(self.renderer())).filter(|name| self.afford(name.bytes()));
+        Arc::new(name.unwrap_or_else(|| TypeName::unknown(of)))
     }
 
     /// The type with this handle has a method table of its own; type descriptors (pointers, function pointers, type variables) have

@@ -91,8 +91,8 @@ pub use retained::{
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
 pub use stack::{
-    CodeKind, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport,
-    ThreadStackModel,
+    ArgumentModel, CodeKind, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel,
+    StacksReport, ThreadStackModel,
 };
 pub use stat::{GroupStat, StatBy, StatReport, StatSort, StatTotals, TypeStat};
 pub use statics::{StaticModel, StaticThread, StaticsReport, Storage};

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use super::ExceptionModel;
+use super::{ExceptionModel, FieldValue};
 use crate::base::{Addr, named_enum};
 
 named_enum! {
@@ -108,9 +108,12 @@ pub struct StackFrameModel {
     pub ip: Option<Addr>,
     /// Stack pointer; of a runtime frame, its address.
     pub sp: Addr,
-    /// Method: `Lab.Program.Main(System.String[])`; of a runtime frame, the one that it is about to call. `null` if unknown.
+    /// Method, as the runtime's debugging interface writes it, and ClrMD after it:
+    /// ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``; of a runtime frame, the one that it is about
+    /// to call. `null` if unknown.
     pub method: Option<String>,
-    /// The method for people: compiler-made names are led back to the method in the source.
+    /// The method for people: `Lab.Gen<System.String>.Add(System.Span<Byte>)`. Exact instances where the frame tells them;
+    /// compiler-made names are led back to the method in the source.
     pub display: Option<String>,
     /// Address of the `MethodDesc`.
     pub method_desc: Option<Addr>,
@@ -134,6 +137,26 @@ pub struct StackFrameModel {
     pub unwound: bool,
     /// The references that it holds; `null` unless asked for.
     pub roots: Option<Vec<StackRootModel>>,
+    /// Its arguments, `this` first; `null` unless asked for, for a runtime frame, and where the method's signature cannot be read.
+    pub arguments: Option<Vec<ArgumentModel>>,
+}
+
+/// An argument of a frame.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct ArgumentModel {
+    /// Name, or `this`; `null` where the metadata has none.
+    pub name: Option<String>,
+    /// Declared type; with `&`, an address of such a value.
+    #[serde(rename = "type")]
+    pub type_name: String,
+    /// Where the method's debug info says that it is at this instruction, as in a disassembly: `[rbp-0x8]`, `rdi`; `null` if it says
+    /// nothing.
+    pub location: Option<String>,
+    /// Its value there; `null` if it cannot be told.
+    pub value: Option<FieldValue>,
+    /// Why it cannot be told.
+    pub reason: Option<String>,
 }
 
 /// A reference that a frame holds.

@@ -39,6 +39,7 @@ mod ty;
 mod types;
 mod value;
 mod value_error;
+mod variables;
 mod walks;
 
 pub use self::dump::{Dump, OpenOptions};
@@ -61,4 +62,5 @@ pub use types::TypePattern;
 pub(crate) use types::loaded_types;
 pub use value::Value;
 pub use value_error::ValueError;
+pub(crate) use variables::{FrameVariables, MethodVariables};
 pub(crate) use walks::{coverage, note_walks};

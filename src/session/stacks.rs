@@ -13,7 +13,7 @@ use crate::contract::{ContractError, Descriptor};
 use crate::dump::{OsThread, ThreadStacks};
 use crate::stack::code::CodeMap;
 use crate::stack::frames::FrameReader;
-use crate::stack::walk::{Gap, StackWalker, Start, Walk};
+use crate::stack::walk::{Asked, Gap, StackWalker, Start, Walk};
 use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, StackError};
 
 /// State flags of threads without a stack (not started, or exited).
@@ -71,14 +71,14 @@ impl Runtime {
         Ok(StackWalker::new(CodeMap::bind(&bytes, d)?, frames, self.description().site.image.clone(), facts.os))
     }
 
-    /// Walks the stacks of `threads`, of which `wanted` decides; with `roots`, what frames hold as well.
+    /// Walks the stacks of `threads`, of which `wanted` decides.
     ///
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
     pub(crate) fn walk_stacks<'t>(
         &'t self,
         threads: &'t [Thread],
-        roots: bool,
+        asked: Asked,
         wanted: impl Fn(&Thread) -> bool + Sync,
     ) -> Result<Vec<ThreadStack<'t>>, ContractError> {
         let walker = self.stack_walker()?;
@@ -99,7 +99,7 @@ impl Runtime {
                 stack: range.filter(|_| !thread.on_signal_stack()),
                 reads: share.saturating_add(wanted.min(left).saturating_mul(READS_OF_A_BYTE)),
             };
-            ThreadStack { thread, index: *index, native, range, walk: carried.run(|| walker.walk(&start, roots)) }
+            ThreadStack { thread, index: *index, native, range, walk: carried.run(|| walker.walk(&start, asked)) }
         };
         Ok(listed.par_iter().map(walk).collect())
     }

@@ -31,6 +31,15 @@ pub(crate) struct Start {
     pub(crate) reads: u64,
 }
 
+/// What a walk tells of frames beside their methods.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asked {
+    /// What they hold.
+    pub(crate) roots: bool,
+    /// Their registers.
+    pub(crate) registers: bool,
+}
+
 /// What a managed frame executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
@@ -70,11 +79,18 @@ pub(crate) struct ManagedFrame {
     pub(crate) contexts: Vec<GenericContext>,
     /// The slots that it holds.
     pub(crate) roots: Vec<FrameSlot>,
+    /// Its registers whose values are known; empty unless asked for.
+    pub(crate) registers: Vec<(u8, Saved)>,
     /// Whether it holds nothing because an exception has left it, or because the part of it that runs reports for it.
     pub(crate) unwound: bool,
 }
 
 impl ManagedFrame {
+    /// Register `number`, if its value is known.
+    pub(crate) fn register(&self, number: u8) -> Option<Saved> {
+        self.registers.iter().find(|(n, _)| *n == number).map(|(_, saved)| *saved)
+    }
+
     /// An address within the instruction that it executes: a return address may begin the next statement.
     pub(crate) fn instruction(&self) -> Addr {
         match self.left {
@@ -158,7 +174,7 @@ struct Parent {
 /// State of a walk.
 struct Walking<'w> {
     walker: &'w StackWalker,
-    roots: bool,
+    asked: Asked,
     out: Walk,
     /// A handler reports for this frame, so that none up to and including it does.
     parent: Option<Parent>,
@@ -177,13 +193,13 @@ impl StackWalker {
         &self.code
     }
 
-    /// Walks a stack; with `roots`, what its frames hold as well.
-    pub(crate) fn walk(&self, start: &Start, roots: bool) -> Walk {
-        CodeBytes::bounded(start.reads, || self.walk_on(start, roots))
+    /// Walks a stack.
+    pub(crate) fn walk(&self, start: &Start, asked: Asked) -> Walk {
+        CodeBytes::bounded(start.reads, || self.walk_on(start, asked))
     }
 
-    fn walk_on(&self, start: &Start, roots: bool) -> Walk {
-        let mut walking = Walking { walker: self, roots, out: Walk::default(), parent: None, unknown: None };
+    fn walk_on(&self, start: &Start, asked: Asked) -> Walk {
+        let mut walking = Walking { walker: self, asked, out: Walk::default(), parent: None, unknown: None };
         walking.run(start);
         walking.out
     }
@@ -353,7 +369,7 @@ impl Walking<'_> {
             self.unknown = Some(frame.address);
         }
         let roots = match self.walker.frames.roots(bytes, frame) {
-            Ok(roots) if self.roots && self.parent.is_none() => roots,
+            Ok(roots) if self.asked.roots && self.parent.is_none() => roots,
             Ok(_) => FrameRoots::default(),
             Err(e) => {
                 let to = Some(frame.address.plus(PAGE));
@@ -369,7 +385,7 @@ impl Walking<'_> {
     fn managed(&mut self, code: Arc<Code>, registers: &Registers, sp: Addr, caller_sp: Option<Addr>, left: Left) {
         let part = self.walker.part(&code);
         let (mut roots, mut contexts, mut unwound, mut register) = (Vec::new(), Vec::new(), false, None);
-        if self.roots {
+        if self.asked.roots {
             let info = self.walker.gc_info(&code);
             register = info.as_ref().ok().and_then(|i| i.header().frame_register);
             let frame_register = register.map(|n| (n, registers.value(n)));
@@ -397,6 +413,8 @@ impl Walking<'_> {
                 }
             }
         }
+        let known = |n: u8| Some((n, registers.get(n))).filter(|(_, saved)| saved.value.is_some());
+        let known = (0..registers.count()).filter(|_| self.asked.registers).filter_map(known).collect();
         self.out.frames.push(Frame::Managed(ManagedFrame {
             code,
             part,
@@ -406,6 +424,7 @@ impl Walking<'_> {
             frame_register: register,
             contexts,
             roots,
+            registers: known,
             unwound,
         }));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::common::{own_dump, run};
 use gcdump::analysis::{
-    self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, LocksQuery, PathsQuery, RetainedQuery, RootsQuery,
+    self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, PathsQuery, RetainedQuery, RootsQuery,
     SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery, VerifyQuery,
 };
 use gcdump::internals::base::{Addr, Answer, Note};
@@ -35,6 +35,7 @@ const QUESTIONS: &[Question] = &[
     ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true, at: None }))),
     ("handles", |d| said(analysis::handles(&d.runtime().unwrap(), &HandlesQuery::default()))),
     ("threads", |d| said(analysis::threads(&d.runtime().unwrap(), &ThreadsQuery::default()))),
+    ("inspect", |d| on_heap(d, |h| analysis::inspect(h, &InspectQuery::default()))),
     ("locks", |d| on_heap(d, |h| analysis::locks(h, &LocksQuery { all: true }))),
     ("statics", |d| said(analysis::statics(&d.runtime().unwrap(), &StaticsQuery::default()))),
     ("type", |d| said(analysis::types(&d.runtime().unwrap(), "System.*"))),

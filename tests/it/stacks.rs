@@ -1,6 +1,7 @@
 //! `stacks` and precise roots: compared with ClrMD and the programs' own records, and checked without an oracle.
 
 mod alone;
+mod arguments;
 mod clrmd;
 mod fallback;
 mod stale;

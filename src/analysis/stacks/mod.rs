@@ -1,5 +1,6 @@
 //! `stacks`: what each managed thread was doing.
 
+mod arguments;
 mod merge;
 mod readable;
 
@@ -16,7 +17,8 @@ use crate::model::{
 use crate::session::{Error, Heap, Namer, Runtime, SourceLines, ThreadStack};
 use crate::stack::code::CodeOrigin;
 use crate::stack::gc_info::FrameSlot;
-use crate::stack::walk::{Frame, Gap, ManagedFrame, Part, RuntimeFrame};
+use crate::stack::walk::{Asked, Frame, Gap, ManagedFrame, Part, RuntimeFrame};
+use arguments::ArgumentReader;
 use merge::merge;
 pub(crate) use merge::{label as frame_label, shown as shown_frames};
 pub(in crate::analysis) use readable::readable;
@@ -35,6 +37,8 @@ pub struct StacksQuery {
     pub methods: Vec<String>,
     /// Also what each frame holds.
     pub roots: bool,
+    /// Also the arguments of each method.
+    pub arguments: bool,
     /// Fold threads with equal stacks.
     pub merge: bool,
 }
@@ -53,7 +57,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     };
     // References are read where the coverage of the stacks is told, which is always.
-    let walked = runtime.walk_stacks(threads, true, wanted)?;
+    let walked = runtime.walk_stacks(threads, Asked { roots: true, registers: query.arguments }, wanted)?;
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
@@ -91,6 +95,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     list.sort_by_key(|t| !t.crashed);
     note_gaps(&list, &notes);
     reporter.lines.note(&notes);
+    reporter.arguments.iter().for_each(|a| a.note(&notes));
     exceptions.note_lines();
     namer.note(&notes);
     let total = len64(list.len());
@@ -135,6 +140,8 @@ struct Reporter<'r> {
     namer: &'r Namer,
     notes: &'r Collector,
     roots: bool,
+    /// `None` unless asked for.
+    arguments: Option<ArgumentReader<'r>>,
     methods: Option<Methods>,
     objects: Option<Objects>,
     heap: Option<Heap>,
@@ -149,6 +156,8 @@ struct Reporter<'r> {
 #[derive(Clone)]
 struct Named {
     method: MethodName,
+    /// As the runtime writes it.
+    signature: String,
     display: String,
 }
 
@@ -159,6 +168,7 @@ impl<'r> Reporter<'r> {
             let methods = Methods::bind(memory, d, runtime.limits()).ok();
             (methods, Objects::bind(memory, d).ok())
         });
+        let arguments = methods.as_ref().filter(|_| query.arguments).and_then(|m| ArgumentReader::new(runtime, namer, m));
         let heap = if query.roots { runtime.heap().ok() } else { None };
         let budget = Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory);
         Reporter {
@@ -166,6 +176,7 @@ impl<'r> Reporter<'r> {
             namer,
             notes,
             roots: query.roots,
+            arguments,
             methods,
             objects,
             heap,
@@ -187,9 +198,10 @@ impl<'r> Reporter<'r> {
     fn name(&mut self, method: Addr) -> Option<Named> {
         let (methods, namer) = (self.methods.as_ref(), self.namer);
         let named = self.names.entry(method).or_insert_with(|| {
-            let method = methods.zip(namer.names()).and_then(|(m, types)| m.name(types, method))?;
+            let (methods, types) = methods.zip(namer.names())?;
+            let (signature, method) = (methods.signature(types, method)?, methods.name(types, method)?);
             let display = readable(&method.name);
-            Some(Named { method, display })
+            Some(Named { method, signature, display })
         });
         named.clone()
     }
@@ -214,6 +226,7 @@ impl<'r> Reporter<'r> {
             };
             let texts = [&model.method, &model.display, &model.module, &model.file];
             let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
+            let bytes = bytes.saturating_add(model.arguments.as_deref().map_or(0, arguments::bytes));
             if !self.budget.memory(bytes) {
                 self.budget.note("listing stacks", self.notes);
                 break;
@@ -233,7 +246,7 @@ impl<'r> Reporter<'r> {
             kind: StackFrameKind::Managed,
             ip: Some(frame.ip),
             sp: frame.sp,
-            method: named.as_ref().map(|n| n.method.name.clone()),
+            method: named.as_ref().map(|n| n.signature.clone()),
             display: self.exact(frame).or_else(|| named.as_ref().map(|n| n.display.clone())),
             method_desc: Some(code.method_desc),
             module: named.and_then(|n| n.method.module),
@@ -253,6 +266,7 @@ impl<'r> Reporter<'r> {
             address: None,
             unwound: frame.unwound,
             roots: self.roots.then(|| self.slots(frame)),
+            arguments: self.arguments.as_mut().and_then(|a| a.of(frame)),
         }
     }
 
@@ -262,7 +276,7 @@ impl<'r> Reporter<'r> {
             kind: StackFrameKind::Runtime,
             ip: frame.ip,
             sp: frame.frame.address,
-            method: named.as_ref().map(|n| n.method.name.clone()),
+            method: named.as_ref().map(|n| n.signature.clone()),
             display: named.as_ref().map(|n| n.display.clone()),
             method_desc: frame.callee,
             module: named.and_then(|n| n.method.module),
@@ -275,6 +289,7 @@ impl<'r> Reporter<'r> {
             address: Some(frame.frame.address),
             unwound: false,
             roots: self.roots.then(|| self.owned(frame)),
+            arguments: None,
         }
     }
 

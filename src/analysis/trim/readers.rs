@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, LocksQuery, ObjectQuery, RootsQuery, SegmentsQuery,
-    StacksQuery, ThreadsQuery, VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, locks, object, oom, roots, segments,
+    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, ObjectQuery, RootsQuery, SegmentsQuery,
+    StacksQuery, ThreadsQuery, VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, inspect, locks, object, oom, roots, segments,
     stacks, statics, threads, verify,
 };
 use crate::base::{Addr, Collector, Count};
@@ -33,7 +33,7 @@ pub(super) fn read_everything(dump: &Dump) {
 fn read_runtime(runtime: &Runtime) {
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime, &ThreadsQuery::default());
-    if let Ok(answer) = stacks(runtime, &StacksQuery { roots: true, ..StacksQuery::default() }) {
+    if let Ok(answer) = stacks(runtime, &StacksQuery { roots: true, arguments: true, ..StacksQuery::default() }) {
         let frames = answer.data.threads.iter().flatten().flat_map(|t| &t.frames);
         // Return addresses may be behind the end of their method.
         read_lines(runtime, frames.filter_map(|f| f.ip).flat_map(|ip| [Some(ip), ip.minus(1)]).flatten());
@@ -64,6 +64,7 @@ fn read_runtime(runtime: &Runtime) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
     }
     let _ = locks(&heap, &LocksQuery { all: true });
+    let _ = inspect(&heap, &InspectQuery::default());
     read_objects(&heap);
     let _ = verify(runtime, &VerifyQuery::default());
 }

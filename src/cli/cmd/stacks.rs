@@ -24,6 +24,10 @@ pub(in crate::cli) struct Stacks {
     #[arg(long, visible_alias = "locals")]
     roots: bool,
 
+    /// Also list the arguments of each method, as far as debug info and stack tell them.
+    #[arg(long)]
+    arguments: bool,
+
     /// Fold threads with equal stacks into a tree with counts.
     #[arg(long)]
     merge: bool,
@@ -46,6 +50,7 @@ impl Command for Stacks {
         example("stacks DUMP", "every managed thread with its methods"),
         example("stacks --merge DUMP", "threads that stand in the same methods, folded: the first look at a hang"),
         example("stacks --roots --thread 1 DUMP", "what each frame of thread 1 holds"),
+        example("stacks --arguments --method Program.Main DUMP", "what the methods of these threads were called with"),
         example("stacks --format folded DUMP", "folded stacks for speedscope and flame graphs"),
     ];
     type Report = StacksReport;
@@ -55,7 +60,13 @@ impl Command for Stacks {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StacksReport>> {
-        let query = StacksQuery { threads: self.thread.clone(), methods: self.method.clone(), roots: self.roots, merge: self.merge };
+        let query = StacksQuery {
+            threads: self.thread.clone(),
+            methods: self.method.clone(),
+            roots: self.roots,
+            arguments: self.arguments,
+            merge: self.merge,
+        };
         Ok(stacks(&at.runtime()?, &query)?)
     }
 }

@@ -12,7 +12,7 @@ mod net9;
 mod resolve;
 
 pub use list::Field;
-pub(crate) use resolve::{CORE, VALUE_TYPE, is_reference};
+pub(crate) use resolve::{CORE, Typed, VALUE_TYPE, is_reference};
 pub use resolve::{Definition, Types};
 
 use super::method_table::{MethodTableInfo, MethodTables};

@@ -1,6 +1,7 @@
 //! Names of the types in signatures, in the style of [`crate::clr::type_names`].
 
 use super::resolve::{Context, Types};
+use crate::base::Addr;
 use crate::clr::metadata::signature::TypeSig;
 use crate::clr::render::{Level, levels, split_arity};
 
@@ -47,12 +48,8 @@ impl<'t> SignatureNames<'t> {
             TypeSig::Primitive(p) => self.push(p.name()),
             TypeSig::Class(token) | TypeSig::ValueType(token) => self.token(*token, &[], inner),
             TypeSig::Generic { token, arguments, .. } => self.token(*token, arguments, inner),
-            TypeSig::Var(n) => {
-                let argument = usize::try_from(*n).ok().and_then(|n| self.context.arguments.get(n));
-                let name = argument.map_or_else(|| format!("!{n}"), |a| self.types.names().handle_name(*a).name.clone());
-                self.push(&name);
-            }
-            TypeSig::MethodVar(n) => self.push(&format!("!!{n}")),
+            TypeSig::Var(n) => self.variable("!", *n, &self.context.arguments),
+            TypeSig::MethodVar(n) => self.variable("!!", *n, &self.context.of_method),
             TypeSig::SzArray(element) => self.with_suffix(element, "[]", inner),
             TypeSig::Array(element, 1) => self.with_suffix(element, "[*]", inner),
             TypeSig::Array(element, rank) => {
@@ -71,10 +68,17 @@ impl<'t> SignatureNames<'t> {
                 self.push(")");
             }
             TypeSig::Internal(mt) => {
-                let name = self.types.names().name(crate::base::Addr(*mt)).name.clone();
+                let name = self.types.names().name(Addr(*mt)).name.clone();
                 self.push(&name);
             }
         }
+    }
+
+    /// Type variable `n`: its argument, or without that its number behind `mark`.
+    fn variable(&mut self, mark: &str, n: u32, arguments: &[Addr]) {
+        let argument = usize::try_from(n).ok().and_then(|n| arguments.get(n));
+        let name = argument.map_or_else(|| format!("{mark}{n}"), |a| self.types.names().handle_name(*a).name.clone());
+        self.push(&name);
     }
 
     fn with_suffix(&mut self, element: &TypeSig, suffix: &str, depth: u32) {

@@ -11,6 +11,7 @@ use crate::base::{Addr, Limits, len64};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::{Primitive, TypeSig};
 use crate::clr::method_table::{Category, MethodTableInfo};
+use crate::clr::methods::Parameters;
 use crate::clr::objects::Objects;
 use crate::clr::render::TYPE_DESC;
 use crate::clr::strings::Strings;
@@ -36,6 +37,10 @@ const TYPE_SPEC: u32 = 0x1b00_0000;
 const FIELD: u32 = 0x0400_0000;
 /// `CorElementType` of a structure.
 pub(crate) const VALUE_TYPE: u8 = 0x11;
+/// `CLASS`: of references.
+const REFERENCE: u8 = 0x12;
+const POINTER: u8 = 0x0f;
+const BYREF: u8 = 0x10;
 
 /// Definition of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,6 +57,21 @@ pub(super) struct Context {
     pub(super) module: Addr,
     /// Arguments of the declaring type, as type handles.
     pub(super) arguments: Vec<Addr>,
+    /// Those of the method, in its signature.
+    pub(super) of_method: Vec<Addr>,
+}
+
+/// The type of a parameter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Typed {
+    /// Its name.
+    pub(crate) name: String,
+    /// `CorElementType` of its values; `None` if that cannot be told.
+    pub(crate) element: Option<u8>,
+    /// Method table, of values.
+    pub(crate) method_table: Option<Addr>,
+    /// Definition, of values.
+    pub(crate) definition: Option<Definition>,
 }
 
 type Lists = Map<Addr, Kept<Option<Arc<Vec<Field>>>>>;
@@ -71,6 +91,13 @@ pub struct Types {
     references: Mutex<References>,
     instance: Mutex<Lists>,
     statics: Mutex<Lists>,
+}
+
+impl Typed {
+    /// A type of which the element type says all, without a name.
+    fn plain(element: u8) -> Typed {
+        Typed { name: String::new(), element: Some(element), method_table: None, definition: None }
+    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -175,8 +202,6 @@ impl Types {
     /// `CorElementType` of a field of this type: `CLASS` for references, `VALUETYPE` for structures, the underlying type for
     /// enums.
     pub fn element(&self, info: &MethodTableInfo) -> Option<u8> {
-        /// `CLASS`.
-        const REFERENCE: u8 = 0x12;
         let tables = self.names.method_tables();
         if info.category != Category::ValueType {
             return Some(REFERENCE);
@@ -261,7 +286,7 @@ impl Types {
         }
         let tables = self.names.method_tables();
         let home = tables.module(info).ok()?;
-        let context = Context { module: home, arguments: self.names.arguments(info).unwrap_or_default() };
+        let context = Context { module: home, arguments: self.names.arguments(info).unwrap_or_default(), of_method: Vec::new() };
         let module = self.names.module(home);
         let pointer = self.memory.ptr_bytes();
         let complete = |d: &FieldDesc| {
@@ -292,6 +317,59 @@ impl Types {
         Some(own.iter().map(complete).collect())
     }
 
+    /// The types of `parameters`, and of `this` before them.
+    pub(crate) fn parameters(&self, parameters: &Parameters) -> Vec<Typed> {
+        let context = Context {
+            module: parameters.home.unwrap_or_default(),
+            arguments: parameters.class_arguments.clone(),
+            of_method: parameters.method_arguments.clone(),
+        };
+        let this = parameters.this.map(|mt| {
+            let own = self.typed_handle(self.names.name(mt).name.clone(), mt);
+            // A method of a structure gets its address.
+            let is_value = own.element.is_some_and(|e| !is_reference(e));
+            if is_value { Typed { name: format!("{}&", own.name), ..Typed::plain(BYREF) } } else { own }
+        });
+        this.into_iter().chain(parameters.types.iter().map(|sig| self.typed(sig, &context))).collect()
+    }
+
+    fn typed(&self, sig: &TypeSig, context: &Context) -> Typed {
+        let name = SignatureNames::new(self, context).name(sig);
+        match sig {
+            TypeSig::Primitive(p) if !matches!(p, Primitive::TypedByRef) => Typed { name, ..Typed::plain(p.code()) },
+            TypeSig::Class(_) | TypeSig::SzArray(_) | TypeSig::Array(..) | TypeSig::Generic { value_type: false, .. } => {
+                Typed { name, ..Typed::plain(REFERENCE) }
+            }
+            TypeSig::Pointer(_) | TypeSig::Function(_) => Typed { name, ..Typed::plain(POINTER) },
+            TypeSig::ByRef(_) => Typed { name, ..Typed::plain(BYREF) },
+            TypeSig::Var(_)
+            | TypeSig::MethodVar(_)
+            | TypeSig::Internal(_)
+            | TypeSig::Primitive(_)
+            | TypeSig::ValueType(_)
+            | TypeSig::Generic { .. } => {
+                let handle = self.resolve(sig, context, 0);
+                let name = match (sig, handle) {
+                    (TypeSig::MethodVar(_), Some(handle)) => self.names.handle_name(handle).name.clone(),
+                    _ => name,
+                };
+                let unknown = Typed { name: String::new(), element: None, method_table: None, definition: None };
+                handle.map_or(Typed { name: name.clone(), ..unknown }, |handle| self.typed_handle(name, handle))
+            }
+        }
+    }
+
+    /// The type with this handle.
+    fn typed_handle(&self, name: String, handle: Addr) -> Typed {
+        if handle.0 & TYPE_DESC != 0 {
+            return Typed { name, ..Typed::plain(POINTER) };
+        }
+        let info = self.names.method_tables().read(handle).ok();
+        let element = info.and_then(|info| self.element(&info));
+        let value = element.is_some_and(|e| !is_reference(e)).then_some(handle);
+        Typed { name, element, method_table: value, definition: value.and_then(|mt| self.definition(mt)) }
+    }
+
     /// Method table of a value type in a signature. References are not resolved: their objects have the exact type.
     pub(super) fn resolve(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Addr> {
         if depth > MAX_DEPTH {
@@ -318,7 +396,8 @@ impl Types {
             }
             TypeSig::SzArray(element) => self.array_of(element, 0, context, inner),
             TypeSig::Array(element, rank) => self.array_of(element, u8::try_from(*rank).ok()?, context, inner),
-            TypeSig::Pointer(_) | TypeSig::ByRef(_) | TypeSig::Function(_) | TypeSig::MethodVar(_) => None,
+            TypeSig::MethodVar(n) => return context.of_method.get(usize::try_from(*n).ok()?).copied(),
+            TypeSig::Pointer(_) | TypeSig::ByRef(_) | TypeSig::Function(_) => None,
             TypeSig::Internal(mt) => Some(Addr(*mt)),
         };
         found.filter(|mt| self.names.method_tables().is_valid(*mt) == Ok(true))

@@ -18,8 +18,8 @@ use std::sync::OnceLock;
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use schema::{
-    ASSEMBLY, CONSTANT, FIELD, FIELD_PTR, FIELD_RVA, GENERIC_PARAM, MEMBER_REF, METHOD_DEF, METHOD_PTR, MODULE, NESTED_CLASS, SCHEMA,
-    TABLES, TYPE_DEF, TYPE_REF, Widths,
+    ASSEMBLY, CONSTANT, FIELD, FIELD_PTR, FIELD_RVA, GENERIC_PARAM, MEMBER_REF, METHOD_DEF, METHOD_PTR, MODULE, NESTED_CLASS, PARAM,
+    PARAM_PTR, SCHEMA, TABLES, TYPE_DEF, TYPE_REF, Widths,
 };
 
 /// Maximum streams of a blob: there are five or six kinds.
@@ -238,13 +238,24 @@ impl Metadata {
         self.list(rid, 5, METHOD_DEF, METHOD_PTR)
     }
 
+    /// Names of the parameters of the method `rid`, with their positions: 1 is the first, 0 the returned value.
+    pub fn parameter_names(&self, rid: u32) -> Vec<(u32, String)> {
+        let rows = self.list_of(METHOD_DEF, rid, 5, PARAM, PARAM_PTR);
+        rows.into_iter().filter_map(|row| Some((self.cell(PARAM, row, 1)?, self.name(PARAM, row, 2)?))).collect()
+    }
+
     fn list(&self, rid: u32, column: usize, table: usize, pointers: usize) -> Vec<u32> {
+        self.list_of(TYPE_DEF, rid, column, table, pointers)
+    }
+
+    /// The rows of `table` that row `rid` of `owner` has, from the one in its `column` to that of the next row.
+    fn list_of(&self, owner: usize, rid: u32, column: usize, table: usize, pointers: usize) -> Vec<u32> {
         // The runtime allows 65 535 fields and as many methods per type.
         const MOST: usize = 65_535;
         let indirect = self.table(pointers).rows > 0;
         let rows = self.table(if indirect { pointers } else { table }).rows;
-        let Some(first) = self.cell(TYPE_DEF, rid, column) else { return Vec::new() };
-        let next = rid.checked_add(1).and_then(|r| self.cell(TYPE_DEF, r, column)).unwrap_or(u32::MAX);
+        let Some(first) = self.cell(owner, rid, column) else { return Vec::new() };
+        let next = rid.checked_add(1).and_then(|r| self.cell(owner, r, column)).unwrap_or(u32::MAX);
         let list = (first.max(1)..next.min(rows.saturating_add(1))).take(MOST);
         list.filter_map(|r| if indirect { self.cell(pointers, r, 0) } else { Some(r) }).collect()
     }

@@ -76,6 +76,11 @@ impl Primitive {
         })
     }
 
+    /// Its `CorElementType`.
+    pub(crate) fn code(self) -> u8 {
+        (0x01..=0x1c).find(|code| Primitive::of(*code) == Some(self)).unwrap_or(0)
+    }
+
     /// Full name, as in `System.Int32`.
     pub fn name(self) -> &'static str {
         match self {

@@ -49,6 +49,11 @@ fn small(stream: &str, extra_data: bool) -> Vec<u8> {
     rows.extend([0; 8]);
     rows.extend(string("Run"));
     rows.extend([0, 0, 1, 0]);
+    // Param: flags, position, name.
+    for (position, name) in [(0u8, "result"), (2, "count")] {
+        rows.extend([0, 0, position, 0]);
+        rows.extend(string(name));
+    }
     // Assembly: hash, version, flags, key, name, culture.
     rows.extend([0; 4]);
     rows.extend([10, 0, 1, 0, 2, 0, 3, 0]);
@@ -65,10 +70,10 @@ fn small(stream: &str, extra_data: bool) -> Vec<u8> {
         rows.extend(string("T"));
     }
     let mut tables = vec![0, 0, 0, 0, 2, 0, if extra_data { 0x40 } else { 0 }, 1];
-    let valid = [MODULE, TYPE_DEF, FIELD, METHOD_DEF, ASSEMBLY, NESTED_CLASS, GENERIC_PARAM];
+    let valid = [MODULE, TYPE_DEF, FIELD, METHOD_DEF, PARAM, ASSEMBLY, NESTED_CLASS, GENERIC_PARAM];
     tables.extend(valid.iter().fold(0u64, |n, t| n | 1 << t).to_le_bytes());
     tables.extend((1u64 << NESTED_CLASS | 1 << GENERIC_PARAM).to_le_bytes());
-    for rows in [1u32, 3, 2, 1, 1, 1, 2] {
+    for rows in [1u32, 3, 2, 1, 2, 1, 1, 2] {
         tables.extend(rows.to_le_bytes());
     }
     if extra_data {
@@ -104,6 +109,8 @@ fn a_small_blob_is_read_in_both_forms() {
         assert_eq!((m.generic_params(1), m.generic_params(2), m.generic_params(3)), (0, 1, 1));
         assert_eq!((m.fields_of(2), m.fields_of(3), m.methods_of(2), m.methods_of(3)), (vec![1], vec![2], vec![1], vec![]));
         assert_eq!((m.field_name(2).as_deref(), m.method_name(1).as_deref()), (Some("second"), Some("Run")));
+        assert_eq!(m.parameter_names(1), [(0, "result".to_string()), (2, "count".to_string())]);
+        assert_eq!(m.parameter_names(2), []);
         assert_eq!(m.assembly(), Some(AssemblyRow { name: "small".into(), version: [10, 1, 2, 3] }));
         assert_eq!(m.module_name().as_deref(), Some("small.dll"));
         assert_eq!(m.mvid().map(|g| (g[0], g[15])), Some((1, 16)));

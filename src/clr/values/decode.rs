@@ -147,6 +147,19 @@ impl Values {
         finish(name, type_name, None, None, Some(place.address), decoded)
     }
 
+    /// The value that a register holds, of the type at `place`, whose address does not count; `None` for structures, which are read
+    /// from memory only.
+    pub fn in_register(&self, name: String, type_name: String, place: &Place, register: u64) -> Option<FieldValue> {
+        let decoded = if is_reference(place.element) {
+            self.reference_to(Addr(register))
+        } else {
+            let width = self.width_of(place.element)?;
+            let mask = u64::MAX.checked_shr(u64::BITS.saturating_sub(width))?;
+            self.primitive_of(place, place.element, register & mask, width)?
+        };
+        Some(finish(name, type_name, None, None, None, decoded))
+    }
+
     /// A static field with an unknown location, or not yet allocated.
     pub fn nowhere(&self, field: &Field, kind: ValueKind, text: &str) -> FieldValue {
         let declaring = Some(self.types.names().name(field.declaring).name.clone());
@@ -244,7 +257,10 @@ impl Values {
     }
 
     fn reference(&self, address: Addr) -> Decoded {
-        let Ok(object) = self.memory.ptr(address) else { return Decoded::absent() };
+        self.memory.ptr(address).map_or_else(|_| Decoded::absent(), |object| self.reference_to(object))
+    }
+
+    fn reference_to(&self, object: Addr) -> Decoded {
         if object.is_null() {
             return Decoded::bare(ValueKind::Null, "null");
         }
@@ -288,23 +304,39 @@ impl Values {
         out
     }
 
-    /// Zero-extended bytes of a primitive with its width in bytes.
-    fn bits(&self, at: Addr, element: u8) -> Option<(u64, u32)> {
+    /// Width of a primitive in bits.
+    fn width_of(&self, element: u8) -> Option<u32> {
         Some(match element {
-            0x02 | 0x04 | 0x05 => (self.memory.u8(at).ok()?.into(), 8),
-            0x03 | 0x06 | 0x07 => (self.memory.u16(at).ok()?.into(), 16),
-            0x08 | 0x09 | 0x0c => (self.memory.u32(at).ok()?.into(), 32),
-            0x0a | 0x0b | 0x0d => (self.memory.u64(at).ok()?, 64),
+            0x02 | 0x04 | 0x05 => 8,
+            0x03 | 0x06 | 0x07 => 16,
+            0x08 | 0x09 | 0x0c => 32,
+            0x0a | 0x0b | 0x0d => 64,
             // nint, nuint, pointers, managed pointers, pointers to functions.
-            0x0f | 0x10 | 0x18 | 0x19 | 0x1b => (self.memory.word(at).ok()?, u32::try_from(self.memory.ptr_bytes()).ok()?.checked_mul(8)?),
+            0x0f | 0x10 | 0x18 | 0x19 | 0x1b => u32::try_from(self.memory.ptr_bytes()).ok()?.checked_mul(8)?,
             _ => return None,
         })
+    }
+
+    /// Zero-extended bytes of a primitive with its width in bits.
+    fn bits(&self, at: Addr, element: u8) -> Option<(u64, u32)> {
+        let width = self.width_of(element)?;
+        let bits = match width {
+            8 => self.memory.u8(at).ok()?.into(),
+            16 => self.memory.u16(at).ok()?.into(),
+            32 => self.memory.u32(at).ok()?.into(),
+            _ => self.memory.u64(at).ok()?,
+        };
+        Some((bits, width))
     }
 
     fn primitive(&self, place: &Place, element: u8) -> Option<Decoded> {
         let Some((bits, width)) = self.bits(place.address, element) else {
             return (!self.memory.has(place.address)).then(Decoded::absent).or_else(|| self.raw(place));
         };
+        self.primitive_of(place, element, bits, width)
+    }
+
+    fn primitive_of(&self, place: &Place, element: u8, bits: u64, width: u32) -> Option<Decoded> {
         let tables = self.types.names().method_tables();
         let is_enum = match place.method_table.and_then(|mt| tables.read(mt).ok()) {
             Some(info) => tables.is_enum(&info),

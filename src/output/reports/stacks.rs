@@ -6,7 +6,7 @@ use super::exceptions::trace;
 use crate::analysis::{frame_label, shown_frames};
 use crate::base::{Count, file_name};
 use crate::model::{
-    FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackRootModel, StacksReport, ThreadStackModel,
+    ArgumentModel, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackRootModel, StacksReport, ThreadStackModel,
 };
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -91,6 +91,15 @@ fn root(r: &StackRootModel) -> String {
     format!("        {:<16} {object} {}{marks}", r.location, r.type_name.as_deref().unwrap_or("?"))
 }
 
+fn argument(a: &ArgumentModel) -> String {
+    let (name, at) = (a.name.as_deref().unwrap_or("?"), a.location.as_deref().unwrap_or("-"));
+    let value = match (&a.value, &a.reason) {
+        (Some(value), _) => value.text.clone(),
+        (None, reason) => format!("? ({})", reason.as_deref().unwrap_or("not told")),
+    };
+    format!("        {:<16} {} {name} = {value}", at, a.type_name)
+}
+
 fn title(t: &ThreadStackModel) -> String {
     let id = t.managed_id.map_or_else(|| "?".into(), |id| id.to_string());
     let os = t.os_id.map_or_else(String::new, |os| format!(" (OS {os})"));
@@ -116,13 +125,14 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel) {
     };
     let shown: Vec<&StackFrameModel> =
         t.frames.iter().enumerate().filter(|(i, f)| !repeated(*i, f)).map(|(_, f)| f).take(MAX_FRAMES).collect();
-    let with_roots = shown.iter().any(|f| f.roots.is_some());
+    let with_more = shown.iter().any(|f| f.roots.is_some() || f.arguments.is_some());
     if shown.is_empty() {
         to.line("  no managed frames");
-    } else if with_roots {
+    } else if with_more {
         for f in shown {
             let ip = f.ip.map_or_else(String::new, |ip| ip.to_string());
             to.line(format!("  {} {ip} {}", f.sp, line(f)));
+            to.lines(f.arguments.iter().flatten().map(argument));
             to.lines(f.roots.iter().flatten().map(root));
         }
     } else {

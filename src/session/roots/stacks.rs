@@ -18,7 +18,7 @@ use crate::memory::Memory;
 use crate::model::{CoverageKind, RootCoverageModel, RootKind};
 use crate::session::{Heap, Namer, ThreadStack};
 use crate::stack::gc_info::{FrameSlot, Location};
-use crate::stack::walk::{Frame, Gap};
+use crate::stack::walk::{Asked, Frame, Gap};
 
 /// Adds what the frames of `threads` hold. Where that is not known, the words that point to objects.
 ///
@@ -33,7 +33,7 @@ pub(super) fn frame_roots(
 ) -> Result<StackRoots, ContractError> {
     let notes = Collector::new();
     let runtime = heap.runtime();
-    let walked = runtime.walk_stacks(threads, true, |_| true)?;
+    let walked = runtime.walk_stacks(threads, Asked { roots: true, registers: false }, |_| true)?;
     let index = notes.with(heap.starts()).as_ref();
     let mut reader = Reader {
         heap,

@@ -52,6 +52,13 @@ impl<F: FnMut(u64) -> Option<u8>> Nibbles<F> {
         None
     }
 
+    /// The next signed number: its sign is the lowest bit.
+    pub(super) fn i32(&mut self) -> Option<i32> {
+        let number = self.u32()?;
+        let size = i32::try_from(number >> 1).ok()?;
+        if number & 1 == 0 { Some(size) } else { size.checked_neg() }
+    }
+
     /// Offset of the next whole byte.
     pub(super) fn next_byte(&self) -> u64 {
         self.nibbles.div_ceil(2)
@@ -108,6 +115,14 @@ impl Bounds {
             }
         }
         Some(Bounds { list })
+    }
+
+    /// Whether the code at `offset` sets up the frame or leaves it.
+    pub(crate) fn is_prologue_or_epilogue(&self, offset: u32) -> bool {
+        let before = self.list.iter().filter(|b| !b.call).take_while(|b| b.native <= offset);
+        // Of several there, any counts.
+        let last = before.clone().map(|b| b.native).max();
+        last.is_none() || before.filter(|b| Some(b.native) == last).any(|b| matches!(b.il, PROLOG | EPILOG))
     }
 
     /// Number of entries.
@@ -231,6 +246,8 @@ pub(super) mod tests {
             let mut reader = Nibbles::new(|at| bytes.get(at as usize).copied());
             assert_eq!(reader.u32(), Some(number), "{bytes:02x?}");
         }
+        let signed = |n: u32| Nibbles::new(|at| nibbles(&[n]).get(at as usize).copied()).i32();
+        assert_eq!([signed(0), signed(16), signed(17), signed(u32::MAX)], [Some(0), Some(8), Some(-8), Some(-i32::MAX)]);
         let endless = [0x88u8; 20];
         assert_eq!(Nibbles::new(|at| endless.get(at as usize).copied()).u32(), None);
         let most = nibbles(&[u32::MAX]);
@@ -260,6 +277,9 @@ pub(super) mod tests {
         }
         let late = Bounds { list: vec![bound(5, 4, false)] };
         assert_eq!((late.il_offset(4), late.il_offset(5), Bounds::default().il_offset(4)), (Some(0), Some(4), None));
+        let makes = |offset| Bounds { list: list.to_vec() }.is_prologue_or_epilogue(offset);
+        assert_eq!([0, 9, 10, 20, 36, 49, 50, u32::MAX].map(makes), [true, true, false, false, false, false, true, true]);
+        assert!(late.is_prologue_or_epilogue(4) && !late.is_prologue_or_epilogue(5) && Bounds::default().is_prologue_or_epilogue(0));
         let none = Bounds { list: vec![bound(5, 4, false), bound(5, NO_MAPPING, false)] };
         assert_eq!(none.il_offset(6), Some(4));
     }

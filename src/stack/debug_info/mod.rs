@@ -1,12 +1,16 @@
-//! Debug info: which IL instruction a piece of code stands for. The JIT keeps it beside the code it makes, the AOT compiler in a
-//! section of the image.
+//! Debug info: which IL instruction a piece of code stands for, and where it keeps its variables. The JIT keeps it beside the code it
+//! makes, the AOT compiler in a section of the image.
 //!
 //! Source: contract `DebugInfo`, `debuginfostore.cpp`, `patchpointinfo.h`; measured as `docs/internals/stacks.md#source-lines` says.
 
 mod bounds;
 mod native_array;
+mod variables;
 
 pub(crate) use bounds::Bounds;
+pub(crate) use variables::{Held, Slot, Told, Variables};
+
+use std::borrow::Cow;
 
 use super::code::{Code, CodeOrigin, ready_to_run_section};
 use super::{CodeBytes, StackError};
@@ -31,7 +35,7 @@ layout! {
 const DEBUG_INFO: u32 = 105;
 /// The first major version of ReadyToRun images whose bounds are packed.
 const PACKED_SINCE: u16 = 16;
-/// Most bytes of a method's bounds.
+/// Most bytes of a method's bounds, and of its variables.
 const MAX_BYTES: u32 = 1 << 18;
 /// Most locals of a method.
 const MAX_LOCALS: u32 = 1 << 16;
@@ -71,6 +75,13 @@ struct Place {
     version: Version,
 }
 
+/// Where the parts of a method's debug info are, and their sizes in bytes; `None` for those that it lacks.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    bounds: Option<(Addr, u32)>,
+    variables: Option<(Addr, u32)>,
+}
+
 impl DebugInfo {
     /// The contract read. Releases before .NET 11 do not advertise it; overlays tell how they store debug info.
     pub(crate) const CONTRACT: Contract = Contract::optional("DebugInfo", &["1", "2"]);
@@ -98,18 +109,25 @@ impl DebugInfo {
     /// [`StackError`] if they are not in the dump, or are wrong.
     pub(crate) fn bounds(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Bounds>, StackError> {
         let Some(place) = self.place(bytes, code)? else { return Ok(None) };
-        let Some((at, len)) = self.extent(bytes, place)? else { return Ok(None) };
-        if len > MAX_BYTES {
-            return Err(StackError::invalid(place.at, "debug info has a wrong size"));
-        }
+        let Some(part) = self.parts(bytes, place)?.bounds else { return Ok(None) };
         let form = match place.version {
             Version::Nibbles => Form::Nibbles,
             Version::Packed => Form::Packed { source: 2 },
             Version::Sized => Form::Packed { source: 3 },
         };
-        CodeBytes::take(u64::from(len));
-        let bounds = bytes.bytes(at, u64::from(len))?;
+        let bounds = part_of(bytes, place, part)?;
         Bounds::decode(&bounds, form).map(Some).ok_or(StackError::invalid(place.at, "debug info cannot be decoded"))
+    }
+
+    /// The variables of the method that `code` belongs to; `None` if it has no debug info that tells them.
+    ///
+    /// # Errors
+    /// [`StackError`] if they are not in the dump, or are wrong.
+    pub(crate) fn variables(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Variables>, StackError> {
+        let Some(place) = self.place(bytes, code)? else { return Ok(None) };
+        let Some(part) = self.parts(bytes, place)?.variables else { return Ok(None) };
+        let variables = part_of(bytes, place, part)?;
+        Variables::decode(&variables).map(Some).ok_or(StackError::invalid(place.at, "variables in debug info cannot be decoded"))
     }
 
     fn place(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Place>, StackError> {
@@ -139,8 +157,7 @@ impl DebugInfo {
         }
     }
 
-    /// Where the bounds are, and their size in bytes; `None` if there are none.
-    fn extent(&self, bytes: &CodeBytes, place: Place) -> Result<Option<(Addr, u32)>, StackError> {
+    fn parts(&self, bytes: &CodeBytes, place: Place) -> Result<Parts, StackError> {
         let wrong = StackError::invalid(place.at, "debug info cannot be decoded");
         let mut at = place.at;
         if place.flags {
@@ -162,32 +179,41 @@ impl DebugInfo {
         let mut nibbles = Nibbles::new(|offset| bytes.u8(at.plus(offset)).map_err(|e| failed = Some(e)).ok());
         let mut sizes = || {
             let first = nibbles.u32()?;
-            let (bounds, skipped) = match (place.version, first) {
+            // Each part: what precedes it, and its size.
+            let (bounds, variables) = match (place.version, first) {
                 (Version::Packed, TWO_BOUNDS) => {
-                    let (instrumented, plain) = (nibbles.u32()?, nibbles.u32()?);
-                    nibbles.u32()?;
-                    if plain == 0 { (instrumented, 0) } else { (plain, instrumented) }
+                    let (instrumented, plain, variables) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
+                    let bounds = if plain == 0 { (0, instrumented) } else { (instrumented, plain) };
+                    (bounds, (instrumented.checked_add(plain)?, variables))
                 }
                 (Version::Sized, SIX_SIZES) => {
-                    let (instrumented, vars, plain) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
+                    let (instrumented, variables, plain) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
                     // Those of what is not read.
                     (0..3).try_for_each(|_| nibbles.u32().map(drop))?;
-                    if plain == 0 { (instrumented, 0) } else { (plain, instrumented.checked_add(vars)?) }
+                    let bounds = if plain == 0 { (0, instrumented) } else { (instrumented.checked_add(variables)?, plain) };
+                    (bounds, (instrumented, variables))
                 }
-                _ => {
-                    nibbles.u32()?;
-                    (first, 0)
-                }
+                _ => ((0, first), (first, nibbles.u32()?)),
             };
-            Some((nibbles.next_byte(), bounds, skipped))
+            Some((nibbles.next_byte(), bounds, variables))
         };
         let read = sizes();
         if let Some(e) = failed {
             return Err(e.into());
         }
-        let (header, bounds, skipped) = read.ok_or(wrong)?;
-        Ok((bounds > 0).then(|| (at.plus(header).plus(u64::from(skipped)), bounds)))
+        let (header, bounds, variables) = read.ok_or(wrong)?;
+        let part = |(skipped, size): (u32, u32)| (size > 0).then(|| (at.plus(header).plus(u64::from(skipped)), size));
+        Ok(Parts { bounds: part(bounds), variables: part(variables) })
     }
+}
+
+/// The bytes of a part of the debug info at `place`.
+fn part_of(bytes: &CodeBytes, place: Place, (at, len): (Addr, u32)) -> Result<Cow<'_, [u8]>, StackError> {
+    if len > MAX_BYTES {
+        return Err(StackError::invalid(place.at, "debug info has a wrong size"));
+    }
+    CodeBytes::take(u64::from(len));
+    Ok(bytes.bytes(at, u64::from(len))?)
 }
 
 #[cfg(test)]

@@ -52,6 +52,16 @@ fn il(version: Version, bytes: &[u8], offset: u32) -> Result<Option<u32>, StackE
     Ok(reader(version).bounds(&memory(bytes, 16), &code(JITTED))?.and_then(|b| b.il_offset(offset)))
 }
 
+/// Where variable 1 is at the method's start.
+fn place(version: Version, bytes: &[u8]) -> Result<Option<Told>, StackError> {
+    Ok(reader(version).variables(&memory(bytes, 16), &code(JITTED))?.map(|v| v.at(1, 0)))
+}
+
+/// Variables: the second one is in `register` for eight bytes.
+fn variables(register: u32) -> Vec<u8> {
+    nibbles(&[2, 0, 8, 4, 3, 5, 17, 0, 8, 5, 0, register])
+}
+
 /// Bounds: native 0 is IL 0, native 8 IL `second`.
 fn in_nibbles(second: u32) -> Vec<u8> {
     nibbles(&[2, 0, 3, 2, 8, second + 3, 2])
@@ -93,6 +103,32 @@ fn every_version_says_where_its_bounds_are() {
 }
 
 #[test]
+fn every_version_says_where_its_variables_are() {
+    let size = |b: &[u8]| b.len() as u32;
+    let told = |register| Ok(Some(Told::Held(Held::Register(register))));
+    let (old, vars) = (in_nibbles(7), variables(3));
+    let net8 = [vec![0], nibbles(&[size(&old), size(&vars)]), old, vars.clone()].concat();
+    assert_eq!((place(Version::Nibbles, &net8), il(Version::Nibbles, &net8, 8)), (told(3), Ok(Some(7))));
+    let alone = [vec![0], nibbles(&[0, size(&vars)]), vars.clone()].concat();
+    assert_eq!((place(Version::Nibbles, &alone), place(Version::Packed, &alone)), (told(3), told(3)));
+    let (plain, instrumented) = (packed(7, 2), packed(9, 2));
+    let sizes = nibbles(&[u32::MAX, size(&instrumented), size(&plain), size(&vars)]);
+    let net10 = [vec![0], sizes, instrumented, plain, vars.clone()].concat();
+    assert_eq!((place(Version::Packed, &net10), il(Version::Packed, &net10, 8)), (told(3), Ok(Some(7))));
+    let (plain, instrumented) = (packed(7, 3), packed(9, 3));
+    let slim = [nibbles(&[size(&plain), size(&vars)]), plain.clone(), vars.clone()].concat();
+    assert_eq!(place(Version::Sized, &slim), told(3));
+    let sizes = nibbles(&[0, size(&instrumented), size(&vars), size(&plain), 0, 0, 0]);
+    let fat = [sizes, instrumented, vars, plain].concat();
+    assert_eq!((place(Version::Sized, &fat), il(Version::Sized, &fat, 8)), (told(3), Ok(Some(7))));
+    assert_eq!(place(Version::Nibbles, &[vec![0], nibbles(&[2, 0])].concat()), Ok(None), "only bounds");
+    let wrong = [vec![0], nibbles(&[0, 2]), vec![0x77; 2]].concat();
+    assert!(matches!(place(Version::Nibbles, &wrong), Err(StackError::Invalid { .. })));
+    let huge = [vec![0], nibbles(&[0, MAX_BYTES + 1])].concat();
+    assert!(matches!(place(Version::Nibbles, &huge), Err(StackError::Invalid { .. })));
+}
+
+#[test]
 fn images_share_equal_debug_info_and_tell_its_version() {
     // An array of two elements, each with one block entry: the second one points back at the first one's info.
     let info = [nibbles(&[in_nibbles(7).len() as u32, 0]), in_nibbles(7)].concat();
@@ -120,6 +156,10 @@ proptest! {
             for origin in [JITTED, CodeOrigin::ReadyToRun { header: Addr(BASE + 0x40), index }] {
                 if let Ok(Some(bounds)) = reader(version).bounds(&memory, &code(origin)) {
                     bounds.il_offset(offset);
+                    bounds.is_prologue_or_epilogue(offset);
+                }
+                if let Ok(Some(variables)) = reader(version).variables(&memory, &code(origin)) {
+                    variables.at(0, offset);
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::{ask_with, folders, has_heap};
+use super::{ask_with, folders, has_heap, plain};
 use crate::common::{ask, each, known_dumps, walker};
 use gcdump::analysis::{StacksQuery, place, stacks};
 use gcdump::internals::base::{Index, Silent};
@@ -76,8 +76,11 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
                 found.wrong.push(format!("{name}: {ip} of {:?} is {:?}", frame.method, at.kind));
                 continue;
             };
-            let same = (Some(code.method_desc), code.method.as_ref(), Some(code.code), code.module.as_ref())
-                == (frame.method_desc, frame.method.as_ref(), frame.code, frame.module.as_ref());
+            // `where` names methods for people, stacks as the runtime writes them.
+            let names = [&code.method, &frame.method].map(|name| name.as_deref().map(plain));
+            let same = names[0] == names[1]
+                && (Some(code.method_desc), Some(code.code), code.module.as_ref())
+                    == (frame.method_desc, frame.code, frame.module.as_ref());
             let within = at.range.is_some_and(|r| r.start <= ip && ip < r.end);
             if !same || !within || frame.offset.map(|o| code.start.plus(o)) != Some(ip) {
                 found.wrong.push(format!("{name}: {at:?} is not {frame:?}"));

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::{address, ask_with, document, folders, has_heap, list, plain, text};
+use super::{address, ask_with, document, folders, has_heap, list, text};
 use crate::common::{Known, each, every_dump};
 use gcdump::Addr;
 use gcdump::cli::Exit;
@@ -50,7 +50,7 @@ struct Holder {
 struct Frames {
     managed: Vec<ManagedFrame>,
     runtime: Vec<RuntimeFrame>,
-    /// Names of methods, by instruction and stack pointer.
+    /// Methods as written, by instruction and stack pointer; those that runtime frames call by 0 and their address.
     names: BTreeMap<(u64, u64), String>,
 }
 
@@ -75,9 +75,12 @@ impl Ours {
                 match managed {
                     true => {
                         frames.managed.push((ip, sp, address(f, "method_desc")));
-                        frames.names.insert((ip, sp), plain(text(f, "method")));
+                        frames.names.insert((ip, sp), text(f, "method").into());
                     }
-                    false => frames.runtime.push((sp, text(f, "frame_type").into())),
+                    false => {
+                        frames.runtime.push((sp, text(f, "frame_type").into()));
+                        frames.names.extend(f["method"].as_str().map(|name| ((0, sp), name.into())));
+                    }
                 }
                 for r in list(&f["roots"]) {
                     let location = text(r, "location").to_string();
@@ -135,14 +138,17 @@ impl Theirs {
             for f in list(&t["frames"]) {
                 let (ip, sp, method) = (address(f, "ip"), address(f, "sp"), address(f, "md"));
                 match (text(f, "kind"), method) {
-                    ("Runtime", _) => frames.runtime.push((sp, text(f, "frame_name").into())),
+                    ("Runtime", _) => {
+                        frames.runtime.push((sp, text(f, "frame_name").into()));
+                        frames.names.extend(f["method"].as_str().map(|name| ((0, sp), name.into())));
+                    }
                     (_, 0) => drop(theirs.nameless.insert((ip, sp))),
                     _ => {
                         frames.managed.push((ip, sp, method));
                         let name = text(f, "method");
-                        if !name.is_empty() && !name.ends_with("!Unknown") {
-                            theirs.has_names = true;
-                            frames.names.insert((ip, sp), plain(name));
+                        if !name.is_empty() {
+                            theirs.has_names |= !name.ends_with(UNKNOWN);
+                            frames.names.insert((ip, sp), name.into());
                         }
                     }
                 }
@@ -179,10 +185,17 @@ fn root_of_clrmd(r: &Value) -> (Root, Holder) {
     (root, Holder { ip, sp, location, managed: frame["kind"] == "ManagedMethod", precise: true })
 }
 
+/// How ClrMD names a method whose metadata it lacks, behind its module.
+const UNKNOWN: &str = "!Unknown";
+
 /// Faults of ClrMD, with the evidence by which each is recognised.
-const FAULTS: [(&str, &str); 13] = [
+const FAULTS: [(&str, &str); 14] = [
     ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it has none at all"),
     ("unnamed", "frames that ClrMD has without a method: the method of ours passes the checks of methods"),
+    (
+        "no metadata",
+        "methods that ClrMD names `lab.dll!Unknown`: gcdump has the name from a file, or else module and token: `lab!0x0600006b`",
+    ),
     ("not reached", "frames, and their roots, beyond the place where the dump alone does not tell how to unwind"),
     ("of another", "a frame that ClrMD shows on two threads with the same stack pointer: gcdump has it on the one whose stack it is"),
     ("cut GC info", "roots of frames for which ClrMD has none at all, and whose GC info is not in the dump as a whole"),
@@ -203,7 +216,7 @@ struct Tally {
     managed: (u64, u64),
     runtime: (u64, u64),
     roots: (u64, u64),
-    /// Names of methods.
+    /// Methods as written.
     names: (u64, u64),
     /// Roots of ClrMD that gcdump marks as words that look like a reference.
     words: u64,
@@ -232,6 +245,11 @@ impl Tally {
     }
 }
 
+/// Whether `name` is a method of `module` by its token.
+fn is_token_of(module: &str, name: &str) -> bool {
+    name.strip_prefix(module).is_some_and(|rest| rest.starts_with("!0x06"))
+}
+
 /// A dump with both answers.
 struct Compared<'a> {
     dump: &'a Known,
@@ -240,6 +258,8 @@ struct Compared<'a> {
     bare: &'a Ours,
     theirs: &'a Theirs,
     memory: gcdump::Runtime,
+    /// Whether `ours` has files of modules.
+    has_files: bool,
     tally: Tally,
 }
 
@@ -268,8 +288,11 @@ impl Compared<'_> {
             (listed.len()..frames.managed.len()).for_each(|_| self.tally.fault("of another"));
             for (at, name) in frames.names.iter().filter(|(at, _)| own.names.contains_key(at)) {
                 self.tally.names.1 += 1;
+                let module = name.strip_suffix(UNKNOWN).and_then(|file| file.rsplit_once('.'));
                 if own.names[at] == *name {
                     self.tally.names.0 += 1;
+                } else if module.is_some_and(|(module, _)| is_token_of(module, &own.names[at]) || self.has_files) {
+                    self.tally.fault("no metadata");
                 } else {
                     self.wrong(format!("{at:x?} is {:?}, ClrMD has {name:?}", own.names[at]));
                 }
@@ -412,7 +435,8 @@ fn compare(dump: &Known) -> [Tally; 2] {
     let memory = || gcdump::open(&dump.path).unwrap().runtime().unwrap();
     let mut tallies = [&bare, with_files.as_ref().unwrap_or(&bare)].map(|ours| {
         let of_files = with_files.is_some() && !std::ptr::eq(ours, &bare);
-        let mut compared = Compared { dump, ours, bare: &bare, theirs: &theirs, memory: memory(), tally: Tally::default() };
+        let mut compared =
+            Compared { dump, ours, bare: &bare, theirs: &theirs, memory: memory(), has_files: of_files, tally: Tally::default() };
         compared.tally.dumps = 1;
         compared.frames();
         // What the scan of gaps finds.

@@ -1,0 +1,249 @@
+//! Arguments of frames.
+//!
+//! A value is told only where the method's debug info says that it is at a place, at the very instruction of the frame, and where the
+//! walk knows what was there: never by the calling convention.
+
+use std::sync::Arc;
+
+use crate::base::hash::Map;
+use crate::base::missed::tried;
+use crate::base::{Addr, Arch, Collector, len64};
+use crate::clr::fields::{Typed, VALUE_TYPE};
+use crate::clr::methods::{GenericContext, Methods};
+use crate::clr::values::{Place, ValueLimits, Values};
+use crate::model::{ArgumentModel, FieldValue};
+use crate::session::{FrameVariables, MethodVariables, Namer, Runtime};
+use crate::stack::debug_info::{Held, Slot, Told};
+use crate::stack::frames::Left;
+use crate::stack::walk::{ManagedFrame, Part};
+use crate::stack::{RegisterNames, StackError};
+
+/// What is shown of a value: a frame is no place for whole texts and trees.
+const LIMITS: ValueLimits = ValueLimits { string_chars: 256, depth: 2, fields: 64, raw_bytes: 64, text_chars: 200 };
+/// Most parameters that are kept for further frames: instances of a method may be as many as its frames.
+const MOST_KEPT: usize = 1 << 18;
+/// Bytes of memory that a value takes beside its texts.
+const PLAIN: u64 = 256;
+
+/// A parameter of a method.
+#[derive(Debug)]
+struct Parameter {
+    name: Option<String>,
+    typed: Typed,
+}
+
+/// The parameters of a method; `None` if its signature cannot be read.
+type Signature = Option<Arc<Vec<Parameter>>>;
+
+/// Reads the arguments of frames.
+#[derive(Debug)]
+pub(super) struct ArgumentReader<'r> {
+    runtime: &'r Runtime,
+    namer: &'r Namer,
+    methods: Methods,
+    values: Values,
+    variables: FrameVariables<'r>,
+    signatures: Map<(Addr, Option<GenericContext>), Signature>,
+    /// Number of parameters in `signatures`.
+    kept: usize,
+}
+
+/// Why an argument has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Untold {
+    Left,
+    Moving,
+    Dead,
+    Nothing,
+    NoDebugInfo,
+    NotDescribed,
+    Ambiguous,
+    Lost(StackError),
+    Limit,
+    Clobbered(&'static str),
+    Float,
+    Parts,
+    NotInDump,
+    Layout,
+}
+
+impl Untold {
+    fn reason(&self) -> String {
+        match self {
+            Untold::Left => "an exception has left the frame, or a handler of the method runs above it".into(),
+            Untold::Moving => "the frame may be half made: it stopped where it is set up or left, or in a block of the method".into(),
+            Untold::Dead => "not live at this instruction".into(),
+            Untold::Nothing => "the debug info of the method tells no place of it".into(),
+            Untold::NoDebugInfo => "the code has no debug info with variables".into(),
+            Untold::NotDescribed => "the runtime does not describe its debug info".into(),
+            Untold::Ambiguous => "the debug info tells two places".into(),
+            Untold::Lost(e) => format!("the debug info cannot be read: {e}"),
+            Untold::Limit => "looking for arguments takes too many reads".into(),
+            Untold::Clobbered(register) => format!("nothing tells what {register} was"),
+            Untold::Float => "floating point registers are not restored".into(),
+            Untold::Parts => "it is in parts, or at a place that is not known".into(),
+            Untold::NotInDump => "the stack slot with its address is not in the dump".into(),
+            Untold::Layout => "the layout of its type is not known".into(),
+        }
+    }
+}
+
+impl<'r> ArgumentReader<'r> {
+    /// `None` if the runtime does not describe types.
+    pub(super) fn new(runtime: &'r Runtime, namer: &'r Namer, methods: &Methods) -> Option<ArgumentReader<'r>> {
+        let values = Values::new(namer.types().ok()?, LIMITS);
+        let (methods, variables) = (methods.clone(), FrameVariables::new(runtime));
+        Some(ArgumentReader { runtime, namer, methods, values, variables, signatures: Map::default(), kept: 0 })
+    }
+
+    /// The arguments of `frame`, `this` first; `None` if the signature of its method cannot be read.
+    pub(super) fn of(&mut self, frame: &ManagedFrame) -> Option<Vec<ArgumentModel>> {
+        let parameters = self.signature(frame)?;
+        let told = if parameters.is_empty() { Ok(MethodVariables::default()) } else { self.told(frame) };
+        let one = |(number, parameter): (u32, &Parameter)| {
+            let entries = told.as_ref().ok().and_then(|t| t.variables.as_ref()).map_or(0, |v| v.count_of(number));
+            let told = if self.variables.afford(entries) { &told } else { &Err(Untold::Limit) };
+            self.argument(frame, number, parameter, told)
+        };
+        Some((0u32..).zip(parameters.iter()).map(one).collect())
+    }
+
+    /// Adds notes about arguments that the dump does not tell.
+    pub(super) fn note(&self, notes: &Collector) {
+        self.variables.note(notes);
+    }
+
+    fn signature(&mut self, frame: &ManagedFrame) -> Signature {
+        let method = frame.code.method_desc;
+        // The second guess where the context is may be no address at all.
+        let exact = frame.contexts.iter().find_map(|context| tried(|| self.parameters(method, Some(*context))));
+        exact.or_else(|| self.parameters(method, None))
+    }
+
+    fn parameters(&mut self, method: Addr, context: Option<GenericContext>) -> Signature {
+        let key = (method, context);
+        if let Some(known) = self.signatures.get(&key) {
+            return known.clone();
+        }
+        let read = || {
+            let parameters = self.methods.parameters(self.namer.names()?, method, context)?;
+            let typed = self.values.types().parameters(&parameters);
+            let this = parameters.this.map(|_| Some("this".to_string()));
+            let names = this.into_iter().chain(parameters.names);
+            Some(Arc::new(names.zip(typed).map(|(name, typed)| Parameter { name, typed }).collect()))
+        };
+        let signature: Signature = read();
+        if self.kept < MOST_KEPT {
+            self.kept = self.kept.saturating_add(signature.as_ref().map_or(1, |s| s.len().max(1)));
+            self.signatures.insert(key, signature.clone());
+        }
+        signature
+    }
+
+    /// What debug info tells of the variables of a frame that still has any.
+    fn told(&mut self, frame: &ManagedFrame) -> Result<MethodVariables, Untold> {
+        if frame.unwound {
+            return Err(Untold::Left);
+        }
+        if !self.variables.are_described() {
+            return Err(Untold::NotDescribed);
+        }
+        let told = self.variables.of(frame).map_err(Untold::Lost)?;
+        if told.variables.is_none() {
+            return Err(Untold::NoDebugInfo);
+        }
+        // Only a frame that stopped at any instruction can be half made.
+        let anywhere = matches!(frame.left, Left::Stopped | Left::Fault);
+        let whole = told.bounds.as_ref().zip(offset(frame)).is_some_and(|(bounds, at)| !bounds.is_prologue_or_epilogue(at));
+        if anywhere && (!whole || frame.part != Part::Body) { Err(Untold::Moving) } else { Ok(told) }
+    }
+
+    fn argument(&self, frame: &ManagedFrame, number: u32, parameter: &Parameter, told: &Result<MethodVariables, Untold>) -> ArgumentModel {
+        let held = told.as_ref().map_err(Clone::clone).and_then(|told| held(told, number, offset(frame)));
+        let arch = self.runtime.file().facts.arch;
+        let location = held.as_ref().ok().and_then(|held| held.text(arch));
+        let value = held.and_then(|held| self.value(frame, parameter, held, arch));
+        let (value, reason) = match value {
+            Ok(value) => (Some(value), None),
+            Err(untold) => (None, Some(untold.reason())),
+        };
+        ArgumentModel { name: parameter.name.clone(), type_name: parameter.typed.name.clone(), location, value, reason }
+    }
+
+    fn value(&self, frame: &ManagedFrame, parameter: &Parameter, held: Held, arch: Arch) -> Result<FieldValue, Untold> {
+        let typed = &parameter.typed;
+        let name = parameter.name.clone().unwrap_or_default();
+        let element = typed.element.ok_or(Untold::Layout)?;
+        let place = |address: Addr| Place { address, element, method_table: typed.method_table, definition: typed.definition, bytes: None };
+        let in_memory = |address: Addr| self.values.value(name.clone(), typed.name.clone(), &place(address));
+        let register = |number: u8| {
+            let saved = frame.register(number);
+            let name = RegisterNames::of(arch).get(usize::from(number));
+            let untold = name.map_or(Untold::Parts, |register| Untold::Clobbered(register));
+            saved.and_then(|s| Some((s.value?, s.place))).ok_or(untold)
+        };
+        let slot = |slot: Slot| {
+            // Blocks of the method have a stack pointer of their own.
+            let is_sp = Held::Register(slot.base).text(arch).is_some_and(|name| name.ends_with("sp"));
+            if is_sp && frame.part != Part::Body {
+                return Err(Untold::Parts);
+            }
+            let (base, _) = register(slot.base)?;
+            base.checked_add_signed(i64::from(slot.offset)).map(Addr).ok_or(Untold::Parts)
+        };
+        match held {
+            Held::Register(number) => {
+                let (value, saved_at) = register(number)?;
+                match (element, saved_at) {
+                    (VALUE_TYPE, Some(at)) => Ok(in_memory(at)),
+                    (VALUE_TYPE, None) => Err(Untold::Parts),
+                    _ => {
+                        let shown = self.values.in_register(name.clone(), typed.name.clone(), &place(Addr::NULL), value);
+                        shown.map(|v| FieldValue { address: saved_at, ..v }).ok_or(Untold::Layout)
+                    }
+                }
+            }
+            Held::Stack(s) => slot(s).map(in_memory),
+            // Only structures are kept by address.
+            Held::AtRegister(_) | Held::AtStack(_) if element != VALUE_TYPE => Err(Untold::Parts),
+            Held::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
+            Held::AtStack(s) => {
+                let address = self.runtime.memory().ptr(slot(s)?).map_err(|_| Untold::NotInDump)?;
+                Ok(in_memory(address))
+            }
+            Held::Float(_) => Err(Untold::Float),
+            Held::Two(..) | Held::Elsewhere => Err(Untold::Parts),
+        }
+    }
+}
+
+/// Offset of the instruction that a frame executes in its method's code.
+fn offset(frame: &ManagedFrame) -> Option<u32> {
+    u32::try_from(frame.code.offset(frame.instruction())).ok()
+}
+
+fn held(told: &MethodVariables, number: u32, offset: Option<u32>) -> Result<Held, Untold> {
+    let (Some(variables), Some(offset)) = (&told.variables, offset) else { return Err(Untold::NoDebugInfo) };
+    match variables.at(number, offset) {
+        Told::Held(held) => Ok(held),
+        Told::Dead => Err(Untold::Dead),
+        Told::Nothing => Err(Untold::Nothing),
+        Told::Ambiguous => Err(Untold::Ambiguous),
+    }
+}
+
+/// The memory that arguments take, in bytes.
+pub(super) fn bytes(arguments: &[ArgumentModel]) -> u64 {
+    let text = |t: Option<&String>| t.map_or(0, |t| len64(t.len()));
+    arguments.iter().fold(0, |sum, a| {
+        let texts = [a.name.as_ref(), Some(&a.type_name), a.location.as_ref(), a.reason.as_ref()];
+        let own = texts.into_iter().map(text).fold(PLAIN, u64::saturating_add);
+        sum.saturating_add(own).saturating_add(a.value.as_ref().map_or(0, value_bytes))
+    })
+}
+
+fn value_bytes(value: &FieldValue) -> u64 {
+    let own = [&value.name, &value.type_name, &value.text].into_iter().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
+    // Texts twice: decoded as well.
+    value.fields.iter().map(value_bytes).fold(own.saturating_add(len64(value.text.len())), u64::saturating_add)
+}

@@ -1,0 +1,103 @@
+//! Variables of frames, for one answer.
+
+use std::sync::Arc;
+
+use super::Runtime;
+use crate::base::hash::Map;
+use crate::base::missed::tried;
+use crate::base::{Addr, Collector, Count, NoteKind};
+use crate::stack::debug_info::{Bounds, DebugInfo, Variables};
+use crate::stack::walk::ManagedFrame;
+use crate::stack::{CodeBytes, StackError};
+
+/// Reads that the variables of one answer may take: some hundred for each method.
+const READS: u64 = 1 << 22;
+/// Entries of debug info that count as a read.
+const ENTRIES_OF_A_READ: u64 = 8;
+
+/// What debug info tells of a method.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MethodVariables {
+    /// Where its variables are; `None` if it does not tell.
+    pub(crate) variables: Option<Arc<Variables>>,
+    /// Which of its code sets up its frame; `None` likewise.
+    pub(crate) bounds: Option<Arc<Bounds>>,
+}
+
+type Found = Result<MethodVariables, StackError>;
+
+/// What is said where the runtime does not describe its debug info.
+const NOT_DESCRIBED: &str = "the runtime does not describe its debug info: arguments of its methods are not told";
+
+/// Finds where methods keep their variables. Each method is looked up once.
+#[derive(Debug)]
+pub(crate) struct FrameVariables<'r> {
+    runtime: &'r Runtime,
+    /// `None` if the runtime does not describe it.
+    debug_info: Option<DebugInfo>,
+    reads: u64,
+    known: Map<Addr, Found>,
+    /// Methods whose debug info the dump lacks, and why that of the first one.
+    lost: u64,
+    why: Option<StackError>,
+}
+
+impl<'r> FrameVariables<'r> {
+    /// Variables for an answer about `runtime`.
+    pub(crate) fn new(runtime: &'r Runtime) -> FrameVariables<'r> {
+        let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok();
+        FrameVariables { runtime, debug_info, reads: READS, known: Map::default(), lost: 0, why: None }
+    }
+
+    /// Takes the reads for a look at `entries` entries. Returns whether any were left.
+    pub(crate) fn afford(&mut self, entries: u64) -> bool {
+        let left = self.reads > 0;
+        self.reads = self.reads.saturating_sub(entries / ENTRIES_OF_A_READ);
+        left
+    }
+
+    /// Whether the runtime describes its debug info.
+    pub(crate) fn are_described(&self) -> bool {
+        self.debug_info.is_some()
+    }
+
+    /// The variables of the method of a frame.
+    ///
+    /// # Errors
+    /// [`StackError`] if they are not in the dump, or are wrong.
+    pub(crate) fn of(&mut self, frame: &ManagedFrame) -> Found {
+        if let Some(found) = self.known.get(&frame.code.start) {
+            return found.clone();
+        }
+        let (runtime, debug_info) = (self.runtime, self.debug_info.as_ref());
+        let look_up = || {
+            let (Some(debug_info), Ok(walker)) = (debug_info, runtime.stack_walker()) else { return Ok(MethodVariables::default()) };
+            let bytes = walker.code().bytes();
+            let variables = debug_info.variables(bytes, &frame.code)?;
+            let bounds = debug_info.bounds(bytes, &frame.code)?;
+            let entries = variables.as_ref().map_or(0, Variables::count).saturating_add(bounds.as_ref().map_or(0, Bounds::count));
+            CodeBytes::take(entries / ENTRIES_OF_A_READ);
+            Ok(MethodVariables { variables: variables.map(Arc::new), bounds: bounds.map(Arc::new) })
+        };
+        let found: Found = tried(|| CodeBytes::taking(&mut self.reads, look_up));
+        if let Err(e @ StackError::Read(_)) = &found {
+            self.lost.bump();
+            self.why.get_or_insert_with(|| e.clone());
+        }
+        self.known.insert(frame.code.start, found.clone());
+        found
+    }
+
+    /// Notes methods whose variables cannot be told since the dump lacks their debug info.
+    pub(crate) fn note(&self, notes: &Collector) {
+        if !self.are_described() {
+            // As with .NET versions that are not known: nothing is lost of the dump.
+            notes.add(NoteKind::Descriptor, None, NOT_DESCRIBED);
+        } else if self.reads == 0 {
+            notes.add(NoteKind::LimitHit, None, "the search for arguments takes too many reads; further ones are left out");
+        } else if let Some(why) = &self.why {
+            let methods = if self.lost == 1 { "a method".into() } else { format!("{} methods", self.lost) };
+            notes.add(NoteKind::Missing, why.address(), format!("arguments of {methods} cannot be told: {why}"));
+        }
+    }
+}

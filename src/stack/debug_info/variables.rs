@@ -1,0 +1,227 @@
+//! Variables: where a method keeps its arguments and locals, at which of its instructions.
+//!
+//! Source: `DoNativeVarInfo` of `debuginfostore.cpp`, `cordebuginfo.h`. All known runtimes write them in nibbles.
+
+use super::bounds::Nibbles;
+use crate::base::{Arch, len64};
+use crate::stack::RegisterNames;
+
+/// What numbers of variables are stored above: hidden arguments have negative ones.
+const BIAS: u32 = 4;
+/// Nibbles of the smallest entry.
+const SMALLEST: u64 = 5;
+
+/// A word of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// Number of the register that the offset counts from.
+    pub(crate) base: u8,
+    /// Distance in bytes.
+    pub(crate) offset: i32,
+}
+
+/// Where a variable is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// In a register.
+    Register(u8),
+    /// In memory; a register has its address.
+    AtRegister(u8),
+    /// In a floating point register.
+    Float(u8),
+    /// On the stack.
+    Stack(Slot),
+    /// In memory; the stack has its address.
+    AtStack(Slot),
+    /// In two registers, the low part in the first one.
+    Two(u8, u8),
+    /// In parts, or relative to what is not known.
+    Elsewhere,
+}
+
+/// A variable at some instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Variable {
+    /// First offset in the method's code, and the one behind the last.
+    start: u32,
+    end: u32,
+    /// Its number in IL, arguments before locals; `None` for hidden arguments.
+    number: Option<u32>,
+    held: Held,
+}
+
+/// The variables of a method.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Variables {
+    /// By number.
+    list: Vec<Variable>,
+}
+
+/// What debug info tells of a variable at an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// Where it is.
+    Held(Held),
+    /// It lives elsewhere in the method only.
+    Dead,
+    /// Nothing anywhere in the method.
+    Nothing,
+    /// Two places at once.
+    Ambiguous,
+}
+
+impl Variables {
+    /// Decodes variables; `None` if there are none of this form in `bytes`.
+    pub(super) fn decode(bytes: &[u8]) -> Option<Variables> {
+        let byte_at = |at: u64| usize::try_from(at).ok().and_then(|i| bytes.get(i)).copied();
+        let mut nibbles = Nibbles::new(byte_at);
+        let most = len64(bytes.len()).saturating_mul(2) / SMALLEST;
+        let count = nibbles.u32().filter(|n| u64::from(*n) <= most)?;
+        let mut list = Vec::new();
+        for _ in 0..count {
+            let start = nibbles.u32()?;
+            let end = start.checked_add(nibbles.u32()?)?;
+            let number = nibbles.u32()?.checked_sub(BIAS);
+            list.push(Variable { start, end, number, held: held(&mut nibbles)? });
+        }
+        list.sort_by_key(|v| v.number);
+        Some(Variables { list })
+    }
+
+    /// Number of entries.
+    pub(crate) fn count(&self) -> u64 {
+        len64(self.list.len())
+    }
+
+    /// The entries of variable `number`.
+    fn entries(&self, number: u32) -> &[Variable] {
+        let start = self.list.partition_point(|v| v.number < Some(number));
+        let end = self.list.partition_point(|v| v.number <= Some(number));
+        self.list.get(start..end).unwrap_or_default()
+    }
+
+    /// Number of entries of variable `number`.
+    pub(crate) fn count_of(&self, number: u32) -> u64 {
+        len64(self.entries(number).len())
+    }
+
+    /// Where variable `number` is at the instruction at `offset` in the method's code.
+    pub(crate) fn at(&self, number: u32, offset: u32) -> Told {
+        let mut told = Told::Nothing;
+        for variable in self.entries(number) {
+            let lives = variable.start <= offset && offset < variable.end;
+            told = match (lives, told) {
+                (true, Told::Held(before)) if before != variable.held => return Told::Ambiguous,
+                (true, _) => Told::Held(variable.held),
+                (false, Told::Nothing) => Told::Dead,
+                (false, before) => before,
+            };
+        }
+        told
+    }
+}
+
+fn held<F: FnMut(u64) -> Option<u8>>(nibbles: &mut Nibbles<F>) -> Option<Held> {
+    // Numbers beyond those of registers stand for none.
+    let mut register = || Some(u8::try_from(nibbles.u32()?).unwrap_or(u8::MAX));
+    Some(match register()? {
+        0 => Held::Register(register()?),
+        1 => Held::AtRegister(register()?),
+        2 => Held::Float(register()?),
+        kind @ (3 | 4 | 8) => {
+            let slot = Slot { base: register()?, offset: nibbles.i32()? };
+            match kind {
+                3 => Held::Stack(slot),
+                4 => Held::AtStack(slot),
+                _ => Held::Elsewhere,
+            }
+        }
+        5 => Held::Two(register()?, register()?),
+        // A register and a slot, in either order; a slot of the floating point stack, a distance among variable arguments.
+        kind @ (6 | 7 | 9 | 10) => {
+            let numbers = if kind <= 7 { 3 } else { 1 };
+            (0..numbers).try_for_each(|_| nibbles.u32().map(drop))?;
+            Held::Elsewhere
+        }
+        _ => return None,
+    })
+}
+
+impl Held {
+    /// As in a disassembly: `rdi`, `[rbp-0x8]`; `None` if it cannot be written so.
+    pub(crate) fn text(self, arch: Arch) -> Option<String> {
+        let name = |number: u8| RegisterNames::of(arch).get(usize::from(number)).copied();
+        let slot = |s: Slot| {
+            let sign = if s.offset < 0 { '-' } else { '+' };
+            Some(format!("[{}{sign}{:#x}]", name(s.base)?, s.offset.unsigned_abs()))
+        };
+        match self {
+            Held::Register(n) => name(n).map(ToString::to_string),
+            Held::AtRegister(n) => name(n).map(|n| format!("[{n}]")),
+            Held::Float(n) => Some(format!("{}{n}", if arch == Arch::X64 { "xmm" } else { "v" })),
+            Held::Stack(s) => slot(s),
+            Held::AtStack(s) => slot(s).map(|s| format!("[{s}]")),
+            Held::Two(low, high) => Some(format!("{}:{}", name(low)?, name(high)?)),
+            Held::Elsewhere => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::bounds::tests::nibbles;
+    use super::*;
+
+    fn signed(n: i32) -> u32 {
+        n.unsigned_abs() << 1 | u32::from(n < 0)
+    }
+
+    #[test]
+    fn each_kind_of_place_is_read_at_its_instructions() {
+        let one = |start: u32, len: u32, number: u32, place: &[u32]| [&[start, len, number + BIAS], place].concat();
+        let numbers = [
+            vec![11],
+            one(0, 100, 0, &[3, 5, signed(-8)]),
+            one(0, 10, 1, &[0, 7]),
+            one(10, 90, 1, &[3, 4, signed(0x20)]),
+            one(0, 100, 2, &[1, 6]),
+            one(0, 100, 3, &[4, 5, signed(16)]),
+            one(0, 100, 4, &[5, 7, 6]),
+            one(0, 100, 5, &[2, 1]),
+            one(0, 100, 6, &[6, 1, 5, signed(8)]),
+            one(0, 50, 7, &[0, 3]),
+            one(40, 10, 7, &[0, 12]),
+            // The generic context.
+            vec![0, 100, 1, 0, 2],
+        ]
+        .concat();
+        let bytes = nibbles(&numbers);
+        let variables = Variables::decode(&bytes).unwrap();
+        assert_eq!([variables.count(), variables.count_of(1), variables.count_of(8)], [11, 2, 0]);
+        let text = |number, offset| match variables.at(number, offset) {
+            Told::Held(held) => held.text(Arch::X64).unwrap_or_default(),
+            other => format!("{other:?}"),
+        };
+        assert_eq!([text(0, 0), text(0, 99), text(0, 100)], ["[rbp-0x8]", "[rbp-0x8]", "Dead"]);
+        assert_eq!([text(1, 9), text(1, 10)], ["rdi", "[rsp+0x20]"]);
+        assert_eq!([text(2, 1), text(3, 1), text(4, 1), text(5, 1)], ["[rsi]", "[[rbp+0x10]]", "rdi:rsi", "xmm1"]);
+        assert_eq!([text(6, 1), text(7, 39), text(7, 40), text(8, 1)], ["", "rbx", "Ambiguous", "Nothing"]);
+        assert_eq!(Held::Register(29).text(Arch::Arm64).as_deref(), Some("fp"));
+        assert_eq!(Held::Register(17).text(Arch::X64), None, "the stack pointer of the caller");
+        assert_eq!(Variables::decode(&bytes[..bytes.len() - 1]), None);
+        assert_eq!(Variables::decode(&nibbles(&[1, 0, 1, 4, 12, 0])), None, "no such kind");
+        assert_eq!(Variables::decode(&nibbles(&[1 << 20, 0, 1, 4, 0, 0])), None, "too many for the bytes");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..200), number in 0u32..8, offset: u32) {
+            if let Some(variables) = Variables::decode(&bytes) {
+                prop_assert!(variables.list.len() <= bytes.len());
+                variables.at(number, offset);
+            }
+        }
+    }
+}
