@@ -41,14 +41,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
         namer.string_field(object, method_table(object)?, "_name").filter(|n| !n.is_empty())
     };
     let stacks = ThreadStacks::new(file);
-    let mut waits = match query.waits {
-        true => {
-            let heap = runtime.heap()?;
-            notes.extend(&heap.begin().into_notes());
-            thread_waits(&heap, &namer, &notes)?
-        }
-        false => BTreeMap::new(),
-    };
+    let mut waits = if query.waits { thread_waits(runtime, &namer, &notes)? } else { BTreeMap::new() };
     let list: Vec<ThreadModel> = threads
         .iter()
         .enumerate()

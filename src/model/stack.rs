@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use super::{ExceptionModel, FieldValue};
+use super::{ExceptionModel, FieldValue, ThreadWait};
 use crate::base::{Addr, named_enum};
 
 named_enum! {
@@ -77,6 +77,8 @@ pub struct ThreadStackModel {
     pub coverage: StackCoverage,
     /// Why they are not known precisely, where they are not.
     pub gaps: Vec<StackGap>,
+    /// What it waits for; `null` if it is not blocked, or unless asked for (`--waits`).
+    pub waits_for: Option<ThreadWait>,
     /// Exception in flight.
     pub exception: Option<ExceptionModel>,
     /// Its frames, innermost first.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::{own_dump, run};
 use gcdump::analysis::{
-    self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, PathsQuery, RetainedQuery, RootsQuery,
-    SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery, VerifyQuery,
+    self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, PathsQuery,
+    RetainedQuery, RootsQuery, SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery, VerifyQuery,
 };
 use gcdump::internals::base::{Addr, Answer, Note};
 use gcdump::internals::session::{StaticsQuery, TypePattern};

@@ -18,7 +18,7 @@ use crate::clr::header::Headers;
 use crate::clr::library::Classifier;
 use crate::clr::threads::Thread;
 use crate::model::{LocksReport, ThreadWait};
-use crate::session::{Error, Heap, Library, Namer};
+use crate::session::{Error, Heap, Library, Namer, Runtime};
 use holders::{Holders, Locks};
 use objects::LockType;
 use primitives::Primitives;
@@ -50,7 +50,9 @@ pub fn locks(heap: &Heap, query: &LocksQuery) -> Result<Answer<LocksReport>, Err
 ///
 /// # Errors
 /// See [`locks`].
-pub(super) fn thread_waits(heap: &Heap, namer: &Namer, notes: &Collector) -> Result<BTreeMap<usize, ThreadWait>, Error> {
+pub(super) fn thread_waits(runtime: &Runtime, namer: &Namer, notes: &Collector) -> Result<BTreeMap<usize, ThreadWait>, Error> {
+    let heap = &runtime.heap()?;
+    notes.extend(&heap.begin().into_notes());
     let threads = threads(heap, notes)?;
     let state = State::read(heap, namer, threads, notes)?;
     let reporter = state.reporter(heap, namer, threads);

@@ -12,7 +12,7 @@ use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
 use crate::model::{LockKind, SyncBlockModel, WaitEvidence, WaitKind};
 use crate::session::{Heap, Library, Namer};
-use crate::stack::walk::Frame;
+use crate::stack::walk::{Asked, Frame};
 
 /// Maximum elements of an array of wait handles.
 const MAX_HANDLES: u64 = 1024;
@@ -76,7 +76,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     let stacks = ThreadStacks::new(runtime.file());
     let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
     // Frames are a help: what they lack is told by `stacks`.
-    let walked = tried(|| runtime.walk_stacks(threads, false, Thread::waits)).unwrap_or_default();
+    let walked = tried(|| runtime.walk_stacks(threads, Asked::default(), Thread::waits)).unwrap_or_default();
     let mut frames: Map<usize, Vec<String>> = Map::default();
     let mut names: Map<Addr, Option<String>> = Map::default();
     for stack in &walked {

@@ -4,7 +4,10 @@ mod arguments;
 mod merge;
 mod readable;
 
+use std::collections::BTreeMap;
+
 use super::ExceptionReader;
+use super::locks::thread_waits;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
@@ -39,6 +42,8 @@ pub struct StacksQuery {
     pub roots: bool,
     /// Also the arguments of each method.
     pub arguments: bool,
+    /// Also what each thread waits for: walks the heap.
+    pub waits: bool,
     /// Fold threads with equal stacks.
     pub merge: bool,
 }
@@ -61,6 +66,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
+    let mut waits = if query.waits { thread_waits(runtime, &namer, &notes)? } else { BTreeMap::new() };
     let mut reporter = Reporter::new(runtime, &namer, &notes, query);
     let crashed = runtime.file().crash.as_ref().and_then(|c| c.thread).map(u64::from);
     let mut list: Vec<ThreadStackModel> = Vec::new();
@@ -74,6 +80,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
             coverage: coverage(stack),
             gaps: stack.walk.gaps.iter().map(|gap| reporter.gap(gap)).collect(),
             exception: None,
+            waits_for: waits.remove(&stack.index),
             frames: Vec::new(),
         };
         model.frames = reporter.frames(stack);
@@ -123,7 +130,7 @@ fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
 
 /// Notes what stacks lack: one note for each reason.
 fn note_gaps(list: &[ThreadStackModel], notes: &Collector) {
-    let mut reasons: std::collections::BTreeMap<&str, (u64, Option<Addr>)> = std::collections::BTreeMap::new();
+    let mut reasons: BTreeMap<&str, (u64, Option<Addr>)> = BTreeMap::new();
     for gap in list.iter().flat_map(|t| &t.gaps) {
         let reason = reasons.entry(&gap.reason).or_insert((0, gap.from));
         reason.0 = reason.0.saturating_add(1);

@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, ObjectQuery, RootsQuery, SegmentsQuery,
-    StacksQuery, ThreadsQuery, VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, inspect, locks, object, oom, roots, segments,
-    stacks, statics, threads, verify,
+    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, ObjectQuery, RootsQuery,
+    SegmentsQuery, StacksQuery, ThreadsQuery, VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, inspect, locks, object,
+    oom, roots, segments, stacks, statics, threads, verify,
 };
 use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;

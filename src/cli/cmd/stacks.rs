@@ -28,6 +28,10 @@ pub(in crate::cli) struct Stacks {
     #[arg(long)]
     arguments: bool,
 
+    /// Also what each thread waits for, and who holds it.
+    #[arg(long)]
+    waits: bool,
+
     /// Fold threads with equal stacks into a tree with counts.
     #[arg(long)]
     merge: bool,
@@ -65,6 +69,7 @@ impl Command for Stacks {
             methods: self.method.clone(),
             roots: self.roots,
             arguments: self.arguments,
+            waits: self.waits,
             merge: self.merge,
         };
         Ok(stacks(&at.runtime()?, &query)?)

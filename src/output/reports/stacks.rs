@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::exceptions::trace;
+use super::threads::wait;
 use crate::analysis::{frame_label, shown_frames};
 use crate::base::{Count, file_name};
 use crate::model::{
@@ -114,6 +115,9 @@ fn title(t: &ThreadStackModel) -> String {
 
 fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel) {
     to.line(title(t));
+    if let Some(waits_for) = &t.waits_for {
+        to.line(format!("  waits for {}", wait(waits_for)));
+    }
     if let Some(exception) = &t.exception {
         trace(to, exception);
     }
