@@ -6,7 +6,7 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Count, NoteKind, len64};
 use crate::model::{AsyncTotals, TaskStatus};
 use crate::session::Heap;
-use crate::session::tasks::{AsyncType, Tasks, Waiter, flags, status};
+use crate::session::tasks::{AsyncType, Outside, Plan, Tasks, Waiter, flags, status};
 
 /// Index of a node.
 pub(super) type NodeIndex = u32;
@@ -123,10 +123,11 @@ impl Graph {
 }
 
 fn find(heap: &Heap, tasks: &Tasks, notes: &Collector) -> Found {
-    let others = [AsyncType::WorkQueue, AsyncType::LocalQueue, AsyncType::Semaphore, AsyncType::Channel];
+    let others = [AsyncType::WorkQueue, AsyncType::LocalQueue];
+    let owns = |plan: &Plan| plan.kinds.is(AsyncType::Semaphore) || plan.outside == Some(Outside::Channel);
     let wanted = |mt: Addr| {
         let plan = tasks.plan(mt);
-        plan.is_node() || plan.is_source() || others.iter().any(|kind| plan.kinds.is(*kind))
+        plan.is_node() || plan.is_source() || owns(&plan) || others.iter().any(|kind| plan.kinds.is(*kind))
     };
     let objects = notes.take(objects_of(heap, wanted));
     let mut found = Found::default();
@@ -149,7 +150,7 @@ fn find(heap: &Heap, tasks: &Tasks, notes: &Collector) -> Found {
         if plan.kinds.is(AsyncType::WorkQueue) || plan.kinds.is(AsyncType::LocalQueue) {
             found.queues.push(object);
         }
-        if plan.kinds.is(AsyncType::Semaphore) || plan.kinds.is(AsyncType::Channel) {
+        if owns(plan) {
             found.owners.push(object);
         }
     }

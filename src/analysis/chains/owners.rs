@@ -32,7 +32,7 @@ pub(super) fn owners(tasks: &Tasks, owners: &[(Addr, Addr)], wanted: impl Fn(Add
     let (semaphore, next) = (bind(), next());
     let mut by_waiter = Map::default();
     for (owner, mt) in owners {
-        if tasks.kinds(*mt).is(AsyncType::Channel) {
+        if !tasks.kinds(*mt).is(AsyncType::Semaphore) {
             channel(tasks, (*owner, *mt), &wanted, &mut by_waiter, notes);
         } else if let (Some(fields), Some(next)) = (semaphore, next) {
             waiters(tasks, *owner, (fields.head, next), &mut by_waiter, notes);

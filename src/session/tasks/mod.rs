@@ -8,7 +8,7 @@ mod plan;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use names::method_of;
-pub(crate) use plan::{Machine, MachineAt, Plan};
+pub(crate) use plan::{Machine, MachineAt, Outside, Plan};
 
 use super::library::Library;
 use crate::base::hash::Map;
@@ -49,12 +49,6 @@ library_types! {
             SemaphoreWaiter = "System.Threading.SemaphoreSlim+TaskNode",
             WorkQueue = "System.Threading.ThreadPoolWorkQueue",
             LocalQueue = "System.Threading.ThreadPoolWorkQueue+WorkStealingQueue",
-        }
-        in "System.Threading.Channels" {
-            Channel = "System.Threading.Channels.Channel`2",
-        }
-        in "System.Net.Sockets" {
-            SocketOperation = "System.Net.Sockets.SocketAsyncEventArgs",
         }
     }
 }
@@ -143,6 +137,9 @@ pub(crate) struct Tasks {
     kinds: Classifier<AsyncType>,
     fields: Option<TaskFields>,
     faults: Option<Faults>,
+    /// The modules of channels and sockets.
+    channels: Option<Addr>,
+    sockets: Option<Addr>,
     plans: Mutex<Map<Addr, Kept<Arc<Plan>>>>,
     machines: Mutex<Map<Addr, Kept<Option<Arc<Machine>>>>>,
     action: Option<Addr>,
@@ -155,6 +152,8 @@ impl Tasks {
         let kinds = Classifier::<AsyncType>::bind(library.types());
         let mut out = Tasks {
             action: kinds.table(AsyncType::Action),
+            channels: library.types().module_named("System.Threading.Channels"),
+            sockets: library.types().module_named("System.Net.Sockets"),
             library,
             kinds,
             fields: None,

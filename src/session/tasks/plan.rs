@@ -10,6 +10,8 @@ use crate::gc::GcDesc;
 
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 8;
+/// Maximum base types.
+const MAX_BASES: usize = 64;
 /// Maximum callbacks of one type.
 const MAX_HOOKS: usize = 64;
 
@@ -18,6 +20,8 @@ const MAX_HOOKS: usize = 64;
 pub(crate) struct Plan {
     /// What the type is.
     pub(crate) kinds: Kinds<AsyncType>,
+    /// What the type is beside those, found by the names of it and its bases: a search of their modules would cost more.
+    pub(crate) outside: Option<Outside>,
     /// The state machine of a box.
     pub(crate) machine: Option<MachineAt>,
     /// `_items` and `_size` of a list.
@@ -32,6 +36,39 @@ pub(crate) struct Plan {
     pub(crate) actions: Vec<u64>,
     /// Whether it is an array of `Action`.
     pub(crate) array_of_actions: bool,
+}
+
+/// Types of modules other than System.Private.CoreLib.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// A channel.
+    Channel,
+    /// The arguments and result of an operation of a socket.
+    SocketOperation,
+}
+
+impl Outside {
+    /// What the type at `method_table` is or derives from.
+    fn of(tasks: &Tasks, method_table: Addr) -> Option<Outside> {
+        let types = tasks.library().types();
+        let names = types.names();
+        let all = [
+            (tasks.channels, "System.Threading.Channels.Channel", Outside::Channel),
+            (tasks.sockets, "System.Net.Sockets.SocketAsyncEventArgs", Outside::SocketOperation),
+        ];
+        if all.iter().all(|(module, _, _)| module.is_none()) {
+            return None;
+        }
+        let tables = names.method_tables();
+        let info = |mt: Addr| (!mt.is_null()).then(|| tables.read(mt).ok())?;
+        let mut bases = std::iter::successors(info(method_table), |i| info(i.parent)).take(MAX_BASES).filter(|i| !i.is_array);
+        bases.find_map(|base| {
+            let home = tables.module(&base).ok()?;
+            let (_, full, found) = all.iter().find(|(module, _, _)| *module == Some(home))?;
+            let name = names.name(base.address);
+            (name.name.split('<').next() == Some(full)).then_some(*found)
+        })
+    }
 }
 
 /// The state machine of a box.
@@ -73,6 +110,7 @@ impl Plan {
         };
         let mut plan = Plan {
             kinds,
+            outside: if kinds.is_empty() { Outside::of(tasks, method_table) } else { None },
             machine: if is(AsyncType::Box) || is(AsyncType::PoolingBox) { machine(tasks, method_table) } else { None },
             list: if is(AsyncType::List) { field("_items").zip(field("_size")) } else { None },
             next,
