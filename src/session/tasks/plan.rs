@@ -6,6 +6,7 @@ use super::{AsyncType, Tasks};
 use crate::base::Addr;
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::library::{FieldAt, Kinds};
+use crate::clr::type_names::TypeNames;
 use crate::gc::GcDesc;
 
 /// Maximum nesting of structures.
@@ -125,7 +126,8 @@ impl Plan {
         }
         let tables = types.names().method_tables();
         if tables.read(method_table).is_ok_and(|info| info.is_array) {
-            plan.array_of_actions = tables.element_type(method_table).is_ok_and(|e| tasks.kinds(e).is(AsyncType::Action));
+            let element = tables.element_type(method_table).ok().and_then(TypeNames::method_table_of);
+            plan.array_of_actions = element.is_some_and(|e| tasks.kinds(e).is(AsyncType::Action));
             return plan;
         }
         callbacks(types, method_table, (0, 0), &mut plan);
