@@ -1,5 +1,6 @@
 //! One object: its type and its fields or elements.
 
+use super::chains::task_part;
 use super::place::{containing, heap_place};
 use crate::base::{Addr, Answer, NoteKind, Notes, len64};
 use crate::clr::values::{ValueLimits, Values};
@@ -53,6 +54,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         interior: (report.address != query.address).then_some(query.address),
         segment: heap_place(heap, report.address),
         header: headers.and_then(|h| h.read(report.address)),
+        task: task_part(runtime, &namer, report.address, &notes),
         ..report
     };
     namer.note(&notes);
@@ -105,6 +107,7 @@ pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<Obje
         fields: fields.unwrap_or_default(),
         elements,
         first_element: query.start,
+        task: None,
         truncated,
     };
     Some(Answer::new(report, notes))

@@ -4,8 +4,9 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery,
-    VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, object, oom, roots, segments, stacks, statics, threads, verify,
+    AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, RootsQuery, SegmentsQuery,
+    StacksQuery, VerifyQuery, chains, contracts, exceptions, finalizers, handles, heap, info, object, oom, roots, segments, stacks,
+    statics, threads, verify,
 };
 use crate::base::{Addr, Count};
 use crate::clr::header::Headers;
@@ -57,6 +58,7 @@ fn read_runtime(runtime: &Runtime) {
     }
     let options = RootOptions { weak: true, any_stacks: true, ..RootOptions::default() };
     let _ = roots(&heap, &RootsQuery { options, ..RootsQuery::default() });
+    let _ = chains(&heap, &AsyncQuery { tasks: true, ..AsyncQuery::default() });
     if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
     }
