@@ -24,6 +24,8 @@ pub(super) enum NodeKind {
     Thread,
     /// A delegate, or an unknown continuation.
     Callback,
+    /// The continuation of a method of runtime async.
+    Frame,
 }
 
 /// A node of the graph.
@@ -78,6 +80,8 @@ struct Builder<'t> {
     /// Edges from holders of plain delegates, which may be stale.
     weak: Vec<(NodeIndex, NodeIndex)>,
     totals: AsyncTotals,
+    /// The innermost method of a task of runtime async: what waits when the task does.
+    innermost: Map<Addr, NodeIndex>,
 }
 
 impl Graph {
@@ -90,8 +94,10 @@ impl Graph {
             edges: Vec::new(),
             weak: Vec::new(),
             totals: AsyncTotals::default(),
+            innermost: Map::default(),
         };
         let listed = builder.nodes_of(&found, notes);
+        builder.frames(notes);
         builder.continuations();
         builder.sources(&found);
         builder.awaiters();
@@ -208,10 +214,41 @@ impl Builder<'_> {
         listed
     }
 
+    /// The node that goes on first where the object at `at` waits.
+    fn entry(&self, at: Addr) -> Option<NodeIndex> {
+        self.innermost.get(&at).or_else(|| self.index.get(&at)).copied()
+    }
+
+    /// Methods of runtime async: their continuations, up to the task of the outermost.
+    fn frames(&mut self, notes: &Collector) {
+        for index in 0..self.nodes.len() {
+            let Some(task) = self.nodes.get(index).copied() else { continue };
+            if !self.tasks.kinds(task.method_table).is(AsyncType::RuntimeAsyncTask) {
+                continue;
+            }
+            let mut inner = None;
+            for address in self.tasks.frames(task.address, notes) {
+                let Some(method_table) = self.tasks.library().method_table(address) else { break };
+                let (_, state) = self.tasks.suspended_at(address);
+                let node = Node { address, method_table, kind: NodeKind::Frame, flags: None, state, awaits: false };
+                let Some(frame) = self.add(node) else { return };
+                self.totals.methods.bump();
+                match inner {
+                    Some(inner) => self.edges.push((inner, frame)),
+                    None => drop(self.innermost.insert(task.address, frame)),
+                }
+                inner = Some(frame);
+            }
+            if let (Some(inner), Ok(task)) = (inner, NodeIndex::try_from(index)) {
+                self.edges.push((inner, task));
+            }
+        }
+    }
+
     /// A waiter as a node; `None` for what has completed.
     fn waiter(&mut self, waiter: Waiter) -> Option<NodeIndex> {
         let (address, kind) = match waiter {
-            Waiter::Node(at) => return self.index.get(&at).copied(),
+            Waiter::Node(at) => return self.entry(at),
             Waiter::Thread(at) => (at, NodeKind::Thread),
             Waiter::Callback(at) => (at, NodeKind::Callback),
         };
@@ -251,7 +288,7 @@ impl Builder<'_> {
             for (weak, list) in [(false, &waiters), (true, &delegates)] {
                 for waiter in list {
                     let Waiter::Node(at) = waiter else { continue };
-                    let Some(to) = self.index.get(at).copied().filter(|_| *at != address) else { continue };
+                    let Some(to) = self.entry(*at).filter(|_| *at != address) else { continue };
                     let node = Node { address, method_table, kind: NodeKind::Source, flags: None, state: None, awaits: false };
                     let Some(from) = self.add(node) else { return };
                     if weak { self.weak.push((from, to)) } else { self.edges.push((from, to)) }

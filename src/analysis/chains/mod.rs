@@ -12,7 +12,7 @@ mod tree;
 
 use super::ExceptionReader;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Budget, Collector, Count, Name, glob, len64, top_or_all};
+use crate::base::{Addr, Answer, Budget, Count, Name, glob, len64, top_or_all};
 use crate::model::{
     AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, TaskExceptionModel, TaskModel, TaskStatus, TaskStatusCount,
 };
@@ -37,6 +37,8 @@ pub struct AsyncQuery {
     pub methods: Vec<String>,
     /// Only chains that hang on these; all if empty.
     pub roots: Vec<AsyncRootKind>,
+    /// Only chains with this object.
+    pub object: Option<Addr>,
     /// List tasks.
     pub tasks: bool,
     /// List completed tasks only.
@@ -64,7 +66,7 @@ pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Er
     let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let roots = Roots::new(runtime, &tasks, &graph, &notes);
-    let names = Names::new(&tasks, &namer);
+    let names = Names::new(&tasks, runtime, &namer);
     let mut reporter = Reporter { tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
     let report = reporter.report();
     reporter.budget.note("listing tasks", &notes);
@@ -130,13 +132,14 @@ impl Reporter<'_> {
             return false;
         }
         let query = self.query;
-        let graph = self.graph;
-        let ends = std::iter::once(path.root).chain(path.nodes.iter().copied());
-        let nodes: Vec<_> = if query.types.is_empty() && query.methods.is_empty() {
+        if query.types.is_empty() && query.methods.is_empty() && query.object.is_none() {
             return true;
-        } else {
-            ends.filter_map(|n| graph.node(n).copied()).collect()
-        };
+        }
+        let ends = std::iter::once(path.root).chain(path.nodes.iter().copied());
+        let nodes: Vec<_> = ends.filter_map(|n| self.graph.node(n).copied()).collect();
+        if query.object.is_some_and(|at| root.object != Some(at) && nodes.iter().all(|n| n.address != at)) {
+            return false;
+        }
         let mut of_type = |pattern: &TypePattern| {
             let own = nodes.iter().any(|n| {
                 pattern.matches(n.method_table, || self.names.type_name(n.method_table).map_or_else(String::new, |t| t.to_string()))
@@ -158,6 +161,7 @@ impl Reporter<'_> {
             NodeKind::Method => self.names.method(node.address, node.method_table),
             NodeKind::Task => self.names.work(node.address),
             NodeKind::Callback => self.names.delegate(node.address),
+            NodeKind::Frame => self.names.suspended(node.address),
             NodeKind::Source | NodeKind::Thread => None,
         }
     }

@@ -62,6 +62,7 @@ impl<'g> Roots<'g> {
             _ if cycle => (AsyncRootKind::Cycle, node.address, "methods and tasks that wait for each other".into()),
             NodeKind::Method => self.method(&node),
             NodeKind::Task => self.task(&node, names),
+            NodeKind::Frame => (AsyncRootKind::Unknown, node.address, "what it awaits is not known".into()),
             _ => self.source(node.address, node.method_table, names),
         };
         Some(AsyncRoot { kind, object: Some(object), node: Some(node.address), type_name: names.type_of(object), label })

@@ -120,7 +120,13 @@ impl Plan {
             actions: Vec::new(),
             array_of_actions: false,
         };
-        let resolved = [AsyncType::Delegate, AsyncType::TaskContinuation, AsyncType::ContinuationWrapper, AsyncType::List];
+        let resolved = [
+            AsyncType::RuntimeContinuation,
+            AsyncType::Delegate,
+            AsyncType::TaskContinuation,
+            AsyncType::ContinuationWrapper,
+            AsyncType::List,
+        ];
         if is(AsyncType::Task) || resolved.into_iter().any(is) {
             return plan;
         }
