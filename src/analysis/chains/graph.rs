@@ -100,7 +100,7 @@ impl Graph {
         builder.frames(notes);
         builder.continuations();
         builder.sources(&found);
-        builder.awaiters();
+        builder.awaiters(notes);
         let queued = queued(tasks, &found.queues, notes);
         builder.finish(listed, queued, found.owners)
     }
@@ -187,7 +187,7 @@ impl Builder<'_> {
                 continue;
             };
             listed.push((address, method_table, bits));
-            let kind = if self.tasks.plan(method_table).machine.is_some() { NodeKind::Method } else { NodeKind::Task };
+            let kind = if self.tasks.kinds(method_table).is(AsyncType::Box) { NodeKind::Method } else { NodeKind::Task };
             if bits & flags::COMPLETED == 0 {
                 self.totals.pending.bump();
                 self.totals.methods.grow(u64::from(kind == NodeKind::Method));
@@ -298,7 +298,8 @@ impl Builder<'_> {
     }
 
     /// What the awaiters of methods say, against the edges so far.
-    fn awaiters(&mut self) {
+    fn awaiters(&mut self, notes: &Collector) {
+        let mut unread = (0u64, None);
         let mut into: Vec<(NodeIndex, NodeIndex)> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();
         into.sort_unstable();
         let mut weak: Vec<(NodeIndex, NodeIndex)> = self.weak.iter().map(|(from, to)| (*to, *from)).collect();
@@ -313,7 +314,11 @@ impl Builder<'_> {
                 continue;
             };
             let plan = self.tasks.plan(node.method_table);
-            let Some(position) = self.tasks.position(node.address, &plan) else { continue };
+            let Some(position) = self.tasks.position(node.address, &plan) else {
+                unread.0.bump();
+                unread.1 = unread.1.or(Some(node.address));
+                continue;
+            };
             let awaited: Vec<Addr> = position.awaiters.into_iter().flatten().collect();
             if let Some(own) = self.nodes.get_mut(at) {
                 own.state = position.state;
@@ -342,6 +347,10 @@ impl Builder<'_> {
             } else if let Some(from) = self.awaited(&awaited) {
                 self.edges.push((from, index));
             }
+        }
+        if unread.0 > 0 {
+            let what = format!("what {} asynchronous methods wait for: their state machines cannot be read", unread.0);
+            notes.add(NoteKind::Missing, unread.1, what);
         }
     }
 

@@ -179,9 +179,17 @@ impl Tasks {
         }
         // Without a method table nobody has used the class.
         if let Some(table) = out.kinds.table(AsyncType::Task) {
+            let field = |names: &'static str, what: &str| noted(out.library.types().field_at(table, names), what, notes);
+            field("m_action", "what tasks run");
+            field("m_contingentProperties", "exceptions of tasks");
             out.fields = noted(TaskFields::bind(out.library.types(), table), "tasks", notes);
             out.faults = out.bind_faults(notes);
             out.frame = out.bind_frame(notes);
+            // One of the many types with a `ManualResetValueTaskSourceCore`.
+            if let Some(timer) = out.kinds.table(AsyncType::PeriodicTimer).filter(|mt| out.plan(*mt).states.is_empty()) {
+                let name = out.library.types().names().name(timer).name.clone();
+                noted::<()>(Err(NoSuchField { type_name: name, field: plan::STATE }), "sources of results", notes);
+            }
             out.sentinel = noted(out.library.static_object(table, "s_taskCompletionSentinel"), "completion of tasks", notes).flatten();
         }
         out

@@ -13,6 +13,8 @@ use crate::gc::GcDesc;
 const MAX_DEPTH: u32 = 8;
 /// Maximum base types.
 const MAX_BASES: usize = 64;
+/// The field with the state of a callback.
+pub(super) const STATE: &str = "_continuationState";
 /// Maximum callbacks of one type.
 const MAX_HOOKS: usize = 64;
 
@@ -164,7 +166,7 @@ fn callbacks(types: &Types, method_table: Addr, (base, depth): (u64, u32), plan:
         }
         let offset = base.saturating_add(field.offset);
         if field.is_reference() {
-            if field.name == "_continuationState" {
+            if field.name == STATE {
                 plan.states.push(offset);
             } else if field.type_name == "System.Action" {
                 plan.actions.push(offset);
