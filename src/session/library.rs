@@ -30,10 +30,14 @@ impl Library {
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe types and fields.
     pub(crate) fn bind(runtime: &Runtime, namer: &Namer, notes: &Collector) -> Result<Library, Error> {
-        let types = namer.types()?;
+        Ok(Library::of(runtime, namer.types()?, notes))
+    }
+
+    /// Binds to these types. What the descriptor lacks goes to `notes`.
+    pub(super) fn of(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Library {
         let statics = runtime.scoped(notes, |d| Statics::new(runtime.memory(), d, types));
         let values = Values::new(types, ValueLimits::default());
-        Ok(Library { types: Arc::clone(types), statics, values, memory: Arc::clone(runtime.memory()) })
+        Library { types: Arc::clone(types), statics, values, memory: Arc::clone(runtime.memory()) }
     }
 
     /// The types and their fields.
