@@ -93,7 +93,7 @@ fn timers_and_waits_are_those_of_the_program() {
             let left = timer["due_ms"].as_u64().unwrap() - (tick - 500);
             let expected = 1_000_000 + i * 1000;
             assert!((expected - 300..=expected).contains(&left), "{}: {left} ms left, not {expected}", dump.name);
-            let period = if i % 2 == 0 { Value::Null } else { (5000 + i).into() };
+            let period = if i.is_multiple_of(2) { Value::Null } else { (5000 + i).into() };
             assert_eq!((&timer["period_ms"], &timer["kind"]), (&period, &"timer".into()), "{}: {timer}", dump.name);
         }
         let kinds: BTreeMap<&str, usize> = timers.iter().fold(BTreeMap::new(), |mut kinds, t| {

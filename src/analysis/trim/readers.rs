@@ -7,7 +7,8 @@ use rustc_hash::FxHashMap;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery,
-    VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, object, oom, roots, segments, stacks, statics, threads, verify,
+    VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, object, oom, pool, requests, roots, segments, stacks, statics,
+    threads, timers, verify,
 };
 use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
@@ -62,6 +63,7 @@ fn read_runtime(runtime: &Runtime) {
     if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
     }
+    let _ = (pool(&heap), timers(&heap), requests(&heap));
     read_objects(&heap);
     let _ = verify(runtime, &VerifyQuery::default());
 }
