@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery};
+use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
 use crate::base::{Answer, NoteKind, Notes, total};
 use crate::contract::ContractError;
 use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel};
@@ -62,7 +62,7 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec
         ("handles", super::handles(runtime, &HandlesQuery::default()).map(|a| Asked::of(a, |h| h.total > 0))),
         ("oom", super::oom(runtime).map(|a| Asked::of(a, |o| !o.heaps.is_empty()))),
         ("stacks", stacks(runtime)),
-        ("threads", super::threads(runtime).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
+        ("threads", super::threads(runtime, &ThreadsQuery::default()).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
     ];
     (list.into_iter().map(|(command, asked)| Asked::model(command, asked)).collect(), listed)
 }

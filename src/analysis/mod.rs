@@ -69,7 +69,7 @@ pub(crate) use stacks::{frame_label, shown_frames};
 pub use stat::{StatQuery, stat};
 pub use statics::statics;
 pub use strings::{StringsQuery, strings};
-pub use threads::threads;
+pub use threads::{ThreadsQuery, threads};
 pub use track::{TrackQuery, TrackView, track};
 pub(crate) use trim::{Reads, Trim};
 pub use types::types;

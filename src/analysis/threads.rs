@@ -1,6 +1,9 @@
 //! Managed threads, joined with the OS threads of the container.
 
+use std::collections::BTreeMap;
+
 use super::ExceptionReader;
+use super::locks::thread_waits;
 use crate::base::{Addr, Answer, len64};
 use crate::clr::objects::Objects;
 use crate::clr::threads::state_names;
@@ -8,11 +11,18 @@ use crate::dump::ThreadStacks;
 use crate::model::{GcMode, ThreadModel, ThreadsReport};
 use crate::session::{Error, Runtime};
 
+/// What to list.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadsQuery {
+    /// Also what each thread waits for: walks the heap.
+    pub waits: bool,
+}
+
 /// Lists the managed threads, joined with the OS threads.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe its threads or the thread list.
-pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
+pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<ThreadsReport>, Error> {
     let notes = runtime.begin();
     let reader = runtime.thread_reader()?;
     notes.extend(reader.losses());
@@ -31,9 +41,18 @@ pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
         namer.string_field(object, method_table(object)?, "_name").filter(|n| !n.is_empty())
     };
     let stacks = ThreadStacks::new(file);
+    let mut waits = match query.waits {
+        true => {
+            let heap = runtime.heap()?;
+            notes.extend(&heap.begin().into_notes());
+            thread_waits(&heap, &namer, &notes)?
+        }
+        false => BTreeMap::new(),
+    };
     let list: Vec<ThreadModel> = threads
         .iter()
-        .map(|t| {
+        .enumerate()
+        .map(|(i, t)| {
             let os_id = t.os_id.filter(|id| *id != 0);
             let native = os_id.and_then(|id| stacks.thread(id));
             ThreadModel {
@@ -50,6 +69,7 @@ pub fn threads(runtime: &Runtime) -> Result<Answer<ThreadsReport>, Error> {
                 alloc_limit: t.context.map(|c| c.limit),
                 object: t.exposed,
                 exception: t.exception.map(|a| exception(a, true)).or_else(|| t.last_thrown.map(|a| exception(a, false))),
+                waits_for: waits.remove(&i),
                 nested_exceptions: t.nested.clone(),
             }
         })

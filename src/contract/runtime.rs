@@ -200,6 +200,10 @@ impl<'a> Opener<'a> {
                 Err(e) => self.notes.add(NoteKind::Missing, e.address, format!("GcDacVars: {e}")),
             }
         }
+        // A dump of a kind that lacks them is complete without; every answer says where they come from.
+        if gc == LayoutSource::None && self.memory.is_cut() {
+            self.notes.add(NoteKind::Missing, None, "the GC's structures were not found in what is left of the dump");
+        }
         if gc == LayoutSource::None && vm.source == LayoutSource::None {
             return Err(self.unsupported("neither a descriptor nor GcDacVars found".into()));
         }

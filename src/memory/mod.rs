@@ -379,6 +379,11 @@ impl Memory {
         self.cut && self.piece(address).is_none() || gap()
     }
 
+    /// Whether the dump is cut off.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut
+    }
+
     /// Whether only a part of the page at `address` was captured. No writer does that.
     pub(crate) fn is_torn(&self, address: Addr) -> bool {
         let page = AddrRange::new(address.align_down(PAGE), address.align_down(PAGE).plus(PAGE));

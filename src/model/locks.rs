@@ -170,6 +170,25 @@ pub struct WaitModel {
     pub method: Option<String>,
 }
 
+/// What a thread waits for, and who holds it.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct ThreadWait {
+    /// What it is blocked in.
+    pub kind: WaitKind,
+    /// The object; `null` if it waits for none, or the dump does not tell.
+    pub object: Option<Addr>,
+    /// Name of its type.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// How that is known.
+    pub evidence: WaitEvidence,
+    /// Timeout in milliseconds; `null` if there is none, or the dump does not tell.
+    pub timeout_ms: Option<u32>,
+    /// The threads that hold it; empty if nobody does, or locks of its kind have no owner.
+    pub owners: Vec<LockOwner>,
+}
+
 /// Threads that wait for each other.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]

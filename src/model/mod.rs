@@ -78,8 +78,8 @@ pub use info::{
     ModuleFileModel, RuntimeBrief, VersionSource,
 };
 pub use locks::{
-    BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, WaitChain, WaitEdge, WaitEvidence, WaitKind, WaitModel,
-    WaiterModel,
+    BlockedStack, DeadlockModel, LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdge, WaitEvidence, WaitKind,
+    WaitModel, WaiterModel,
 };
 pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};

@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use super::ExceptionModel;
+use super::{ExceptionModel, ThreadWait};
 use crate::base::{Addr, named_enum};
 
 named_enum! {
@@ -55,6 +55,8 @@ pub struct ThreadModel {
     pub object: Option<Addr>,
     /// Exception in flight, or the last one thrown if its `current` is false.
     pub exception: Option<ExceptionModel>,
+    /// What it waits for; `null` if it is not blocked, or unless asked for (`--waits`).
+    pub waits_for: Option<ThreadWait>,
     /// Nested exceptions in flight below it: each was being handled when the next was thrown.
     pub nested_exceptions: Vec<Addr>,
 }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::{Error, Namer, Runtime};
-use crate::base::{Addr, AddrRange, Collector};
-use crate::clr::fields::Types;
+use crate::base::{Addr, AddrRange, Collector, NoteKind};
+use crate::clr::fields::{CORE, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 use crate::clr::statics::{StaticPlace, Statics};
 use crate::clr::values::{ArrayShape, ValueLimits, Values};
@@ -30,11 +30,16 @@ impl Library {
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe types and fields.
     pub(crate) fn bind(runtime: &Runtime, namer: &Namer, notes: &Collector) -> Result<Library, Error> {
-        Ok(Library::of(runtime, namer.types()?, notes))
+        let types = namer.types()?;
+        let core = types.module_named(CORE).map(|module| types.names().module(module));
+        if core.is_none_or(|module| module.metadata.is_none()) {
+            notes.add(NoteKind::Missing, None, format!("the types of {CORE} are not known: its metadata is not in the dump (--modules)"));
+        }
+        Ok(Library::of(runtime, types, notes))
     }
 
-    /// Binds to these types. What the descriptor lacks goes to `notes`.
-    pub(super) fn of(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Library {
+    /// Binds to these types, if there are any. What the descriptor lacks goes to `notes`.
+    pub(crate) fn of(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Library {
         let statics = runtime.scoped(notes, |d| Statics::new(runtime.memory(), d, types));
         let values = Values::new(types, ValueLimits::default());
         Library { types: Arc::clone(types), statics, values, memory: Arc::clone(runtime.memory()) }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Shape, Spec, Target};
 use gcdump::Dump;
-use gcdump::analysis::{ContractsQuery, HeapQuery, contracts, heap, info, threads};
+use gcdump::analysis::{ContractsQuery, HeapQuery, ThreadsQuery, contracts, heap, info, threads};
 use gcdump::internals::dump::{Bytes, OpenOptions, open_bytes};
 use gcdump::internals::gc::HandleFilter;
 
@@ -46,7 +46,7 @@ fn read_all(bytes: Vec<u8>) -> bool {
     serde_json::to_string(&info(&process, 0).data).unwrap();
     let Ok(runtime) = process.runtime() else { return false };
     serde_json::to_string(&contracts(&runtime, &ContractsQuery::default()).data).unwrap();
-    drop(threads(&runtime));
+    drop(threads(&runtime, &ThreadsQuery { waits: true }));
     if let Ok(gc) = runtime.gc() {
         serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true, heap: None }).unwrap().data).unwrap();
         serde_json::to_string(&(&*gc.segments(), &*gc.regions(), &*gc.oom())).unwrap();

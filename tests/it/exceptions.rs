@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::common::{Answered, answered, ask};
 use gcdump::Dump;
-use gcdump::analysis::threads;
+use gcdump::analysis::{ThreadsQuery, threads};
 use gcdump::internals::base::{Addr, AddrRange, Os, Shape};
 use gcdump::internals::clr::exceptions::Exceptions;
 use gcdump::internals::clr::fields::Fields;
@@ -456,7 +456,7 @@ fn a_cycle_of_inner_exceptions_ends() {
     let damaged = open_bytes(Bytes::Owned(bytes), &path, &OpenOptions::default()).unwrap();
     let process = Dump::of(damaged, &gcdump::OpenOptions::default());
     let runtime = process.runtime().unwrap();
-    let threads = threads(&runtime).unwrap().data.threads;
+    let threads = threads(&runtime, &ThreadsQuery::default()).unwrap().data.threads;
     let model = threads.into_iter().filter_map(|t| t.exception).find(|e| e.address == outer).unwrap();
     let again = model.inner.unwrap().inner.unwrap();
     assert_eq!((again.address, again.message.as_deref(), again.inner), (outer, None, None));

@@ -47,6 +47,7 @@ mod holes;
 mod hostile_text;
 mod library;
 mod lines;
+mod locks;
 mod loops;
 mod manifest;
 mod mutation;

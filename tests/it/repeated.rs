@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::{own_dump, run};
 use gcdump::analysis::{
-    self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, PathsQuery, RetainedQuery, RootsQuery,
-    SegmentsQuery, Selection, StatQuery, StringsQuery, UnreachableQuery, VerifyQuery,
+    self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, LocksQuery, PathsQuery, RetainedQuery, RootsQuery,
+    SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery, VerifyQuery,
 };
 use gcdump::internals::base::{Addr, Answer, Note};
 use gcdump::internals::session::{StaticsQuery, TypePattern};
@@ -34,7 +34,8 @@ const QUESTIONS: &[Question] = &[
     ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true, heap: None }))),
     ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true, at: None }))),
     ("handles", |d| said(analysis::handles(&d.runtime().unwrap(), &HandlesQuery::default()))),
-    ("threads", |d| said(analysis::threads(&d.runtime().unwrap()))),
+    ("threads", |d| said(analysis::threads(&d.runtime().unwrap(), &ThreadsQuery::default()))),
+    ("locks", |d| on_heap(d, |h| analysis::locks(h, &LocksQuery { all: true }))),
     ("statics", |d| said(analysis::statics(&d.runtime().unwrap(), &StaticsQuery::default()))),
     ("type", |d| said(analysis::types(&d.runtime().unwrap(), "System.*"))),
     ("finalizers", |d| said(analysis::finalizers(&d.runtime().unwrap(), &FinalizersQuery::default()))),

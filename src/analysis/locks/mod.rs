@@ -10,18 +10,20 @@ mod report;
 mod tasks;
 mod waits;
 
-use crate::base::hash::Set;
-use crate::base::{Answer, NoteKind};
+use std::collections::BTreeMap;
+
+use crate::base::{Answer, Collector, NoteKind};
 use crate::clr::blocking::Blocking;
 use crate::clr::header::Headers;
 use crate::clr::library::Classifier;
-use crate::model::LocksReport;
-use crate::session::{Error, Heap, Library};
-use holders::Holders;
+use crate::clr::threads::Thread;
+use crate::model::{LocksReport, ThreadWait};
+use crate::session::{Error, Heap, Library, Namer};
+use holders::{Holders, Locks};
 use objects::LockType;
 use primitives::Primitives;
 use report::Reporter;
-use waits::{Waits, blocked, note_stacks};
+use waits::{Blocked, Wait, Waits, blocked, note_stacks};
 
 /// What to list.
 #[derive(Clone, Debug, Default)]
@@ -36,38 +38,73 @@ pub struct LocksQuery {
 /// [`Error::Contract`] if the runtime does not describe its threads, types and fields.
 pub fn locks(heap: &Heap, query: &LocksQuery) -> Result<Answer<LocksReport>, Error> {
     let notes = heap.begin();
-    let runtime = heap.runtime();
-    notes.extend(runtime.thread_reader()?.identity_losses());
-    let threads = notes.with(runtime.threads()?);
     let namer = heap.namer();
-    let library = Library::bind(runtime, &namer, &notes)?;
-    let types = Classifier::<LockType>::bind(library.types());
-    let headers = runtime.headers(&notes);
-    if headers.is_none() {
-        notes.add(NoteKind::Missing, None, "monitors are not told: the runtime does not describe object headers");
-    }
-    let blocks = headers.as_ref().and_then(Headers::sync_blocks);
-    if headers.is_some() && blocks.is_none() {
-        notes.add(NoteKind::Missing, None, "contended monitors are not told: the sync table is not in the dump");
-    }
-    let blocks = blocks.unwrap_or_default();
-    let found = objects::find(heap, &types, headers.as_ref(), &notes);
-    let primitives = Primitives::read(&library, &types, &found, &notes);
-    let stacks = blocked(heap, &namer, threads, &notes);
-    note_stacks(&stacks, &notes);
-    let mut waits = Waits {
-        heap,
-        library: &library,
-        found: &found,
-        primitives: &primitives,
-        blocks: blocks.iter().filter_map(|b| Some((b.address?, b.clone()))).collect(),
-        blocking: runtime.scoped(&notes, |d| Blocking::bind(heap.memory(), d)),
-        thread_objects: threads.iter().filter_map(|t| t.exposed).collect::<Set<_>>(),
-    };
-    let mut waits = waits.read(&stacks, &notes);
-    tasks::lift(heap, &library, &types, &mut waits, &notes);
-    let held = Holders::new(&library, &types, &found, &primitives, threads, &notes).read(headers.as_ref(), &blocks);
-    let report = Reporter { runtime, namer: &namer, library: &library, threads, stacks: &stacks }.report(&held, &waits, query)?;
+    let threads = threads(heap, &notes)?;
+    let state = State::read(heap, &namer, threads, &notes)?;
+    let report = state.reporter(heap, &namer, threads).report(&state.locks, &state.waits, query)?;
     namer.note(&notes);
     Ok(notes.finish(report))
+}
+
+/// What each blocked thread waits for, by its place in the runtime's list.
+///
+/// # Errors
+/// See [`locks`].
+pub(super) fn thread_waits(heap: &Heap, namer: &Namer, notes: &Collector) -> Result<BTreeMap<usize, ThreadWait>, Error> {
+    let threads = threads(heap, notes)?;
+    let state = State::read(heap, namer, threads, notes)?;
+    let reporter = state.reporter(heap, namer, threads);
+    Ok(state.waits.iter().map(|wait| (wait.thread, reporter.brief(wait, &state.locks))).collect())
+}
+
+fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error> {
+    let runtime = heap.runtime();
+    notes.extend(runtime.thread_reader()?.identity_losses());
+    Ok(notes.with(runtime.threads()?).as_slice())
+}
+
+/// Who holds and waits for what.
+struct State<'h> {
+    library: Library,
+    locks: Locks,
+    waits: Vec<Wait>,
+    stacks: Vec<(usize, Blocked<'h>)>,
+}
+
+impl<'h> State<'h> {
+    fn read(heap: &'h Heap, namer: &Namer, threads: &'h [Thread], notes: &Collector) -> Result<State<'h>, Error> {
+        let runtime = heap.runtime();
+        let library = Library::bind(runtime, namer, notes)?;
+        let types = Classifier::<LockType>::bind(library.types());
+        let headers = runtime.headers(notes);
+        if headers.is_none() {
+            notes.add(NoteKind::Missing, None, "monitors are not told: the runtime does not describe object headers");
+        }
+        let blocks = headers.as_ref().and_then(Headers::sync_blocks);
+        if headers.is_some() && blocks.is_none() {
+            notes.add(NoteKind::Missing, None, "contended monitors are not told: the sync table is not in the dump");
+        }
+        let blocks = blocks.unwrap_or_default();
+        let found = objects::find(heap, &types, headers.as_ref(), notes);
+        let primitives = Primitives::read(&library, &types, &found, notes);
+        let stacks = blocked(heap, namer, threads, notes);
+        note_stacks(&stacks, notes);
+        let mut waits = Waits {
+            heap,
+            library: &library,
+            found: &found,
+            primitives: &primitives,
+            blocks: blocks.iter().filter_map(|b| Some((b.address?, b.clone()))).collect(),
+            blocking: runtime.scoped(notes, |d| Blocking::bind(heap.memory(), d)),
+            thread_objects: threads.iter().filter_map(|t| t.exposed).collect(),
+        };
+        let mut waits = waits.read(&stacks, notes);
+        tasks::lift(heap, &library, &types, &mut waits, notes);
+        let locks = Holders::new(&library, &types, &found, &primitives, threads, notes).read(headers.as_ref(), &blocks);
+        Ok(State { library, locks, waits, stacks })
+    }
+
+    fn reporter<'r>(&'r self, heap: &'r Heap, namer: &'r Namer, threads: &'r [Thread]) -> Reporter<'r> {
+        Reporter { runtime: heap.runtime(), namer, library: &self.library, threads, stacks: &self.stacks }
+    }
 }

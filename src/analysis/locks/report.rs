@@ -10,7 +10,7 @@ use crate::base::hash::Map;
 use crate::base::{Addr, len64};
 use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
-use crate::model::{LockKind, LockModel, LockOwner, LocksReport, WaitChain, WaitEvidence, WaitKind, WaitModel, WaiterModel};
+use crate::model::{LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEvidence, WaitKind, WaitModel, WaiterModel};
 use crate::session::{Error, Library, Namer, Runtime};
 
 /// Longest chain of waiting threads.
@@ -58,6 +58,21 @@ impl Reporter<'_> {
             deadlocks,
             chains: self.chains(locks, waits, &graph, &cycles),
         })
+    }
+
+    /// A wait, with who holds what it waits for.
+    pub(super) fn brief(&self, wait: &Wait, locks: &Locks) -> ThreadWait {
+        let held = wait.object.and_then(|(object, _)| locks.get(&object));
+        let owner = held.and_then(|h| h.owner.or(h.upgrader));
+        let owners = held.into_iter().flat_map(|h| owner.iter().chain(&h.readers));
+        ThreadWait {
+            kind: wait.kind,
+            object: wait.object.map(|(object, _)| object),
+            type_name: wait.object.and_then(|(object, _)| self.type_of(object)),
+            evidence: wait.evidence,
+            timeout_ms: wait.timeout,
+            owners: owners.map(|o| self.owner(*o)).collect(),
+        }
     }
 
     /// Who waits for whom. That a thread joins another is known from its frames.

@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery,
-    VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, object, oom, pool, requests, roots, segments, stacks, statics,
-    threads, timers, verify,
+    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, LocksQuery, ObjectQuery, RootsQuery, SegmentsQuery,
+    StacksQuery, ThreadsQuery, VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, locks, object, oom, pool, requests,
+    roots, segments, stacks, statics, threads, timers, verify,
 };
 use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
@@ -32,7 +32,7 @@ pub(super) fn read_everything(dump: &Dump) {
 /// Ignores the answers: what cannot be read now cannot be read from the copy either, and the commands will report it.
 fn read_runtime(runtime: &Runtime) {
     let _ = contracts(runtime, &ContractsQuery::default());
-    let _ = threads(runtime);
+    let _ = threads(runtime, &ThreadsQuery::default());
     if let Ok(answer) = stacks(runtime, &StacksQuery { roots: true, ..StacksQuery::default() }) {
         let frames = answer.data.threads.iter().flatten().flat_map(|t| &t.frames);
         // Return addresses may be behind the end of their method.
@@ -63,6 +63,7 @@ fn read_runtime(runtime: &Runtime) {
     if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
     }
+    let _ = locks(&heap, &LocksQuery { all: true });
     let _ = (pool(&heap), timers(&heap), requests(&heap));
     read_objects(&heap);
     let _ = verify(runtime, &VerifyQuery::default());

@@ -5,13 +5,17 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use crate::analysis::threads;
+use crate::analysis::{ThreadsQuery, threads};
 use crate::base::Answer;
 use crate::model::ThreadsReport;
 
 /// Managed threads: ids, state, allocation context, exception, and the crashed thread.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Threads {
+    /// Also what each thread waits for, and who holds it.
+    #[arg(long)]
+    waits: bool,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -20,7 +24,10 @@ impl Command for Threads {
     const NAME: &'static str = "threads";
     const GROUP: Group = Group::Threads;
     const SOS: &'static [&'static str] = &["clrthreads"];
-    const EXAMPLES: &'static [Example] = &[example("threads DUMP", "managed threads, and the crashed thread")];
+    const EXAMPLES: &'static [Example] = &[
+        example("threads DUMP", "managed threads, and the crashed thread"),
+        example("threads --waits DUMP", "what each thread waits for"),
+    ];
     type Report = ThreadsReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
@@ -28,6 +35,6 @@ impl Command for Threads {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ThreadsReport>> {
-        Ok(threads(&at.runtime()?)?)
+        Ok(threads(&at.runtime()?, &ThreadsQuery { waits: self.waits })?)
     }
 }

@@ -12,8 +12,8 @@ mod net9;
 mod resolve;
 
 pub use list::Field;
+pub(crate) use resolve::{CORE, VALUE_TYPE, is_reference};
 pub use resolve::{Definition, Types};
-pub(crate) use resolve::{VALUE_TYPE, is_reference};
 
 use super::method_table::{MethodTableInfo, MethodTables};
 use super::type_names::TypeNames;

@@ -27,7 +27,7 @@ const MAX_DEPTH: u32 = 32;
 /// Maximum cached field lists.
 const MAX_CACHED: usize = 1 << 20;
 /// The module of System.Object.
-const CORE: &str = "System.Private.CoreLib";
+pub(crate) const CORE: &str = "System.Private.CoreLib";
 const ROW: u32 = 0x00ff_ffff;
 const TABLE: u32 = 0xff00_0000;
 const TYPE_REF: u32 = 0x0100_0000;

@@ -1,5 +1,5 @@
 use super::exceptions::trace;
-use crate::model::{ThreadModel, ThreadsReport};
+use crate::model::{ThreadModel, ThreadWait, ThreadsReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -7,6 +7,14 @@ fn marks(t: &ThreadModel) -> String {
     let flags = [(t.crashed, "CRASHED"), (t.finalizer, "finalizer")];
     let flags = flags.into_iter().filter(|f| f.0).map(|f| f.1);
     flags.chain(t.state.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
+}
+
+/// A wait in words: `monitor 0x7f… (Lab.Account), held by 5`.
+pub(super) fn wait(w: &ThreadWait) -> String {
+    let object = w.object.map_or_else(String::new, |object| format!(" {object} ({})", w.type_name.as_deref().unwrap_or("?")));
+    let owners: Vec<String> = w.owners.iter().filter_map(|o| Some(o.managed_id?.to_string())).collect();
+    let held = if owners.is_empty() { String::new() } else { format!(", held by {}", owners.join(", ")) };
+    format!("{}{object}{held}", w.kind)
 }
 
 fn thread_columns<'r>() -> Columns<'r, ThreadModel> {
@@ -20,6 +28,7 @@ fn thread_columns<'r>() -> Columns<'r, ThreadModel> {
         .address("alloc_limit", |t| t.alloc_limit)
         .address("exception", |t| t.exception.as_ref().map(|e| e.address))
         .text_or_none("exception_type", 30, |t| t.exception.as_ref().and_then(|e| e.type_name.as_deref()))
+        .made("waits_for", 60, |t| t.waits_for.as_ref().map(wait).unwrap_or_default())
         .made("state", 40, marks)
 }
 

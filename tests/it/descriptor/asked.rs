@@ -99,7 +99,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("stat", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery::default())))),
     ("stat-generation", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery { by: StatBy::Generation, ..StatQuery::default() })))),
     ("statics", |r, _| tried(statics(r, &StaticsQuery { pattern: None, thread_statics: true, everything: true }))),
-    ("threads", |r, _| tried(threads(r))),
+    ("threads", |r, _| tried(threads(r, &ThreadsQuery::default()))),
     ("type", |r, g| tried(types(r, &g.table))),
     ("unreachable", |r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
     ("verify", |r, _| tried(verify(r, &VerifyQuery::default()))),

@@ -1,0 +1,148 @@
+//! `locks` against what the programs know of their threads, and against ClrMD's sync blocks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::{Known, ask, each, every_dump, known_dumps};
+use serde_json::Value;
+
+fn list<'v>(value: &'v Value, name: &str) -> &'v [Value] {
+    value[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// Locks that each thread holds, by managed id.
+fn holds(answer: &Value) -> BTreeMap<u64, BTreeSet<String>> {
+    let mut out: BTreeMap<u64, BTreeSet<String>> = BTreeMap::new();
+    for lock in list(&answer["data"], "locks") {
+        let owner = std::iter::once(&lock["owner"]).chain(list(lock, "readers"));
+        for id in owner.filter_map(|o| o["managed_id"].as_u64()) {
+            out.entry(id).or_default().insert(text(lock, "object").into());
+        }
+    }
+    out
+}
+
+#[test]
+fn waits_holds_and_deadlocks_are_those_of_the_program() {
+    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == "deadlock");
+    for dump in &dumps {
+        let truth = dump.truth.as_ref().unwrap();
+        let (exit, answer) = ask(&dump.path, &["locks"]);
+        assert_eq!(exit.code(), 0, "{}: {}", dump.name, answer["warnings"]);
+        let by_thread: BTreeMap<u64, &Value> =
+            list(&answer["data"], "waits").iter().filter_map(|w| Some((w["managed_id"].as_u64()?, w))).collect();
+        let held = holds(&answer);
+        let (mut waits, mut locks, mut of_locks) = (0, 0, 0);
+        let threads = list(truth, "threads");
+        for thread in threads {
+            let id = thread["managed"].as_u64().unwrap();
+            let wait = by_thread.get(&id).unwrap_or_else(|| panic!("{}: thread {id} does not wait", dump.name));
+            assert_eq!((text(wait, "kind"), text(wait, "name")), (text(thread, "kind"), text(thread, "name")), "{}: {id}", dump.name);
+            let object = wait["object"].as_str().unwrap_or("0x0");
+            assert_eq!(object, text(thread, "waits"), "{}: {id}", dump.name);
+            waits += 1;
+            for object in list(thread, "holds") {
+                of_locks += 1;
+                // Nothing on the heap tells who owns a mutex of the kernel.
+                if *object == truth["mutex"] {
+                    continue;
+                }
+                assert!(held[&id].contains(object.as_str().unwrap()), "{}: {id} does not hold {object}", dump.name);
+                locks += 1;
+            }
+        }
+        let records = by_thread.values().filter(|w| w["evidence"] == "exact").count();
+        println!("{:<28} waits {waits} of {} ({records} from records), holds {locks} of {of_locks}", dump.name, threads.len());
+        let cycle = |names: &[&str]| -> Vec<u64> {
+            let id = |name: &&str| threads.iter().find(|t| text(t, "name") == *name).map(|t| t["managed"].as_u64().unwrap());
+            let mut ids: Vec<u64> = names.iter().filter_map(id).collect();
+            ids.sort_unstable();
+            ids
+        };
+        let mut expected = vec![cycle(&["ab", "ba"]), cycle(&["cd", "de", "ec"]), cycle(&["l12", "l21"])];
+        expected.retain(|c| !c.is_empty());
+        let found: Vec<Vec<u64>> =
+            list(&answer["data"], "deadlocks").iter().map(|d| list(d, "threads").iter().map(|t| t.as_u64().unwrap()).collect()).collect();
+        assert_eq!(found, expected, "{}", dump.name);
+        let victims = &answer["data"]["deadlocks"][0]["victims"];
+        assert!(cycle(&["bystander", "joiner"]).iter().all(|id| victims.as_array().unwrap().contains(&(*id).into())), "{victims}");
+        let thin = list(&answer["data"], "locks").iter().find(|l| l["object"] == truth["thin"]).unwrap();
+        assert_eq!((thin["recursion"].as_u64(), thin["sync_block"].as_u64()), (Some(2), None));
+        let count = |object: &Value, name: &str| {
+            list(&answer["data"], "locks").iter().find(|l| l["object"] == *object).map(|l| l[name].clone()).unwrap_or_default()
+        };
+        assert_eq!(count(&truth["cde"], "count"), 3);
+        assert_eq!(count(&truth["sem"], "waiting"), 2);
+        let of_writers: u64 = ["waiting_write", "waiting_read"].iter().map(|n| truth["rw_state"][*n].as_u64().unwrap()).sum();
+        assert_eq!(count(&truth["rw"], "waiting"), of_writers);
+        assert_eq!(count(&truth["rw"], "readers").as_array().unwrap().len() as u64, truth["rw_state"]["readers"].as_u64().unwrap());
+    }
+}
+
+#[test]
+fn threads_that_wait_for_tasks_name_them() {
+    let (dumps, _) = known_dumps(|row| row["truth"].is_string() && ["asyncmix", "starve"].contains(&text(row, "scenario")));
+    for dump in &dumps {
+        let truth = dump.truth.as_ref().unwrap();
+        let (_, answer) = ask(&dump.path, &["locks"]);
+        let awaited = |id: &Value| -> BTreeSet<String> {
+            let wait = list(&answer["data"], "waits").iter().find(|w| w["managed_id"] == *id).unwrap();
+            assert_eq!((text(wait, "kind"), text(wait, "evidence")), ("task", "exact"), "{}: {id}", dump.name);
+            std::iter::once(&wait["object"]).chain(list(wait, "others")).map(|o| o.as_str().unwrap().into()).collect()
+        };
+        if dump.scenario == "starve" {
+            assert_eq!(awaited(&truth["knot"]), BTreeSet::from([text(truth, "second").to_string()]));
+            let workers = list(truth, "workers");
+            assert_eq!((workers.len(), workers.iter().map(awaited).collect::<BTreeSet<_>>().len()), (4, 4), "each waits for its own task");
+            continue;
+        }
+        let truth = &truth["async"];
+        for thread in list(truth, "threads") {
+            let mut expected = BTreeSet::from([text(truth, "blocked_on").to_string()]);
+            if text(thread, "name") == "blocked-waitall" {
+                expected.insert(truth["all_of"][0].as_str().unwrap().into());
+            }
+            assert_eq!(awaited(&thread["managed"]), expected, "{}: {}", dump.name, thread["name"]);
+        }
+    }
+}
+
+/// What a dump's answer says that ClrMD's does not: nothing.
+fn compare(dump: &Known) -> (usize, Vec<String>) {
+    let (_, answer) = ask(&dump.path, &["locks", "--all"]);
+    let mut wrong = Vec::new();
+    if dump.scenario != "deadlock" && !list(&answer["data"], "deadlocks").is_empty() {
+        wrong.push(format!("{}: {}", dump.name, answer["data"]["deadlocks"]));
+    }
+    let theirs = dump.clrmd.as_ref().map_or(&[][..], |c| list(&c["syncblocks"], "syncblocks"));
+    for block in theirs {
+        let mine = list(&answer["data"], "locks").iter().find(|l| l["sync_block"] == block["index"]);
+        let held = |l: &Value| !l["owner"].is_null();
+        let same = mine.is_some_and(|l| {
+            let once = block["recursion"].as_u64().unwrap_or(0);
+            let recursion = l["recursion"].as_u64().map_or(0, |n| n + 1);
+            // ClrMD prints 1000 where the lock's word is something else than a state (a hash code is stored instead).
+            let waiting = block["waiting"] == l["waiting"] || block["waiting"] == 1000;
+            l["object"] == block["object"] && held(l) == (block["held"] == true) && waiting && (once == recursion || !held(l))
+        });
+        if !same {
+            wrong.push(format!("{}: {block} is {mine:?}", dump.name));
+        }
+    }
+    (theirs.len(), wrong)
+}
+
+#[test]
+fn sync_blocks_are_those_of_clrmd_and_no_other_dump_has_a_deadlock() {
+    let (dumps, _) = every_dump(|row| text(row, "runtime") != "aot9");
+    let (mut blocks, mut wrong) = (0, Vec::new());
+    for (n, list) in each(&dumps, compare) {
+        blocks += n;
+        wrong.extend(list);
+    }
+    println!("{blocks} sync blocks in {} dumps", dumps.len());
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
