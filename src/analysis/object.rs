@@ -61,7 +61,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         segment: heap_place(heap, report.address),
         header: headers.and_then(|h| h.read(report.address)),
         delegate: texts.delegates().model(report.address, &notes),
-        collection: collection(&Library::bind(runtime, &namer, &notes)?, &values, report.address, query, &notes),
+        collection: collection(&Library::of(runtime, namer.types()?, &notes), &values, report.address, query, &notes),
         task: task_part(runtime, &namer, report.address, &notes),
         ..report
     };

@@ -5,8 +5,8 @@ use clap::{Args, Command as Clap};
 use super::args::Config;
 use super::cmd::{
     bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, inspect, locks, near, object, objects,
-    objsize, oom, path, place, retained, roots, segments, simulate, stacks, stat, statics, strings, threads, track, trim, types,
-    unreachable, verify, whatif,
+    objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings, threads, timers, track,
+    trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 
@@ -42,6 +42,9 @@ pub const COMMANDS: &[Entry] = &[
     entry::<locks::Locks>(),
     entry::<exceptions::Exceptions>(),
     entry::<chains::Async>(),
+    entry::<pool::Pool>(),
+    entry::<timers::Timers>(),
+    entry::<requests::Requests>(),
     entry::<diff::Diff>(),
     entry::<track::Track>(),
     entry::<verify::Verify>(),

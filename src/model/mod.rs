@@ -24,6 +24,8 @@ mod object;
 mod object_list;
 mod oom;
 mod place;
+mod pool;
+mod request;
 mod retained;
 mod root;
 mod segment;
@@ -34,6 +36,7 @@ mod strings;
 mod sum;
 mod survival;
 mod thread;
+mod timer;
 mod track;
 mod trim;
 mod types;
@@ -84,6 +87,8 @@ pub use object::{CutShort, DimensionModel, FieldValue, ObjectReport, ValueKind};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use place::{CodePlace, NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
+pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker};
+pub use request::{ConnectionPool, RequestModel, RequestState, RequestsReport, SocketModel};
 pub use retained::{
     BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
     RetainedType, Suspect, SuspectKind, TreeRow,
@@ -103,6 +108,7 @@ pub use survival::{
     WhatifComponent, WhatifReport, WhatifWeak,
 };
 pub use thread::{GcMode, ThreadModel, ThreadsReport};
+pub use timer::{CallbackCount, CancellationModel, RegisteredWait, TimerKind, TimerModel, TimersReport};
 pub use track::{Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
 pub use types::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};

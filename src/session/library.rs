@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{Error, Namer, Runtime};
-use crate::base::{Addr, AddrRange, Collector, NoteKind};
+use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::fields::{CORE, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 use crate::clr::statics::{StaticPlace, Statics};
@@ -35,9 +35,14 @@ impl Library {
         if core.is_none_or(|module| module.metadata.is_none()) {
             notes.add(NoteKind::Missing, None, format!("the types of {CORE} are not known: its metadata is not in the dump (--modules)"));
         }
+        Ok(Library::of(runtime, types, notes))
+    }
+
+    /// Binds to these types, if there are any. What the descriptor lacks goes to `notes`.
+    pub(crate) fn of(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Library {
         let statics = runtime.scoped(notes, |d| Statics::new(runtime.memory(), d, types));
         let values = Values::new(types, ValueLimits::default());
-        Ok(Library { types: Arc::clone(types), statics, values, memory: Arc::clone(runtime.memory()) })
+        Library { types: Arc::clone(types), statics, values, memory: Arc::clone(runtime.memory()) }
     }
 
     /// The types and their fields.
@@ -153,11 +158,6 @@ impl Library {
     /// [`NoSuchField`]
     pub(crate) fn static_object(&self, method_table: Addr, names: &'static str) -> Result<Option<Addr>, NoSuchField> {
         Ok(self.static_at(method_table, names)?.and_then(|at| self.reference_at(at)))
-    }
-
-    /// Whether `range` is in the dump.
-    pub(crate) fn has(&self, range: AddrRange) -> bool {
-        self.memory.captured(range) == range.end.0.saturating_sub(range.start.0)
     }
 }
 

@@ -25,6 +25,7 @@ mod holders;
 pub(crate) mod library;
 mod lines;
 mod names;
+pub(crate) mod net;
 mod object;
 mod objects;
 mod read;

@@ -263,6 +263,12 @@ impl Object {
         found
     }
 
+    /// Calls `f` with the target of each reference of the object.
+    pub(crate) fn targets(&self, mut f: impl FnMut(Addr)) {
+        let generation = self.generation().unwrap_or(Generation::Gen0);
+        self.heap.walker().again(self.address, &self.ty, self.size, generation).references(|_, target| f(target));
+    }
+
     fn label(&self) -> String {
         format!("the {} at {}", self.type_name(), self.address)
     }

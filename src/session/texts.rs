@@ -4,22 +4,60 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Runtime;
+use super::collections::Collections;
 use super::delegates::Delegates;
+use super::library::Library;
+use super::net::EndPoints;
+use super::tasks::status;
 use crate::base::{Addr, Collector};
 use crate::clr::fields::Types;
+use crate::clr::library::{Classifier, FieldAt, library_types};
 use crate::clr::values::ObjectTexts;
 
-/// Texts of delegates and of other objects with one.
+/// Most characters of a text.
+const LONGEST: usize = 100;
+
+library_types! {
+    /// Types with a text of their own.
+    enum TextType {
+        in "System.Private.CoreLib" {
+            Task = "System.Threading.Tasks.Task",
+            StringBuilder = "System.Text.StringBuilder",
+        }
+        in "System.Private.Uri" {
+            Uri = "System.Uri",
+        }
+        in "System.Net.Primitives" {
+            EndPoint = "System.Net.IPEndPoint",
+            Address = "System.Net.IPAddress",
+        }
+    }
+}
+
+/// Texts of delegates, tasks, addresses and the like.
 #[derive(Debug)]
 pub(crate) struct Texts {
+    library: Library,
     delegates: Delegates,
     delegates_met: AtomicBool,
+    types: Classifier<TextType>,
+    task: Option<FieldAt>,
+    uri: Option<FieldAt>,
 }
 
 impl Texts {
     /// Binds to the types of an answer. What the descriptor lacks goes to `notes`.
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Texts {
-        Texts { delegates: Delegates::bind(runtime, types, notes), delegates_met: AtomicBool::new(false) }
+        let texts = Classifier::<TextType>::bind(types);
+        let field = |kind, name| types.field_at(texts.table(kind)?, name).ok();
+        Texts {
+            library: Library::of(runtime, types, notes),
+            delegates: Delegates::bind(runtime, types, notes),
+            delegates_met: AtomicBool::new(false),
+            task: field(TextType::Task, "m_stateFlags"),
+            uri: field(TextType::Uri, "_string"),
+            types: texts,
+        }
     }
 
     /// The reader of delegates.
@@ -37,8 +75,23 @@ impl Texts {
 
 impl ObjectTexts for Texts {
     fn text(&self, method_table: Addr, object: Addr) -> Option<String> {
-        self.delegates.is_delegate(method_table).then_some(())?;
-        self.delegates_met.store(true, Ordering::Relaxed);
-        Some(format!("→ {}", self.delegates.text(object)?))
+        if self.delegates.is_delegate(method_table) {
+            self.delegates_met.store(true, Ordering::Relaxed);
+            return Some(format!("→ {}", self.delegates.text(object)?));
+        }
+        match self.types.of(method_table).iter().next()? {
+            TextType::Task => Some(format!("({})", status(self.library.u32(object, self.task?)?))),
+            TextType::StringBuilder => {
+                let contents = Collections::bind(&self.library).read(object, 0).ok()??;
+                Some(quoted(&contents.text?))
+            }
+            TextType::Uri => Some(quoted(&self.library.string(object, self.uri?)?)),
+            TextType::EndPoint | TextType::Address => EndPoints::bind(&self.library).text(object),
+        }
     }
+}
+
+fn quoted(text: &str) -> String {
+    let short: String = text.chars().take(LONGEST).collect();
+    format!("{short:?}{}", if short.len() < text.len() { "…" } else { "" })
 }

@@ -56,6 +56,7 @@ mod mutation;
 mod overlays;
 mod perf;
 mod places;
+mod pool;
 mod promises;
 mod repeated;
 mod retained;

@@ -8,7 +8,7 @@ use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, ObjectQuery,
     RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, VerifyQuery, chains, contracts, exceptions, finalizers, handles, heap, info,
-    inspect, locks, object, oom, roots, segments, stacks, statics, threads, verify,
+    inspect, locks, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers, verify,
 };
 use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
@@ -66,6 +66,7 @@ fn read_runtime(runtime: &Runtime) {
     }
     let _ = locks(&heap, &LocksQuery { all: true });
     let _ = inspect(&heap, &InspectQuery::default());
+    let _ = (pool(&heap), timers(&heap), requests(&heap));
     read_objects(&heap);
     let _ = verify(runtime, &VerifyQuery::default());
 }

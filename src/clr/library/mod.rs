@@ -28,9 +28,6 @@ pub(crate) trait LibraryType: Copy + fmt::Debug + 'static {
 
     /// Its bit.
     fn bit(self) -> u64;
-
-    /// Its full name.
-    fn full_name(self) -> &'static str;
 }
 
 /// Makes an enum of library types.
@@ -61,10 +58,6 @@ macro_rules! library_types {
 
             fn bit(self) -> u64 {
                 1u64.checked_shl(self as u32).unwrap_or(0)
-            }
-
-            fn full_name(self) -> &'static str {
-                match self { $($( $Enum::$Value => $name, )+)+ }
             }
         }
     };

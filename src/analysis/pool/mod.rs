@@ -1,0 +1,313 @@
+//! `pool` and `timers`: the thread pool, what waits in its queues, and what will be called later.
+//!
+//! Source: `docs/internals/pool.md`.
+
+mod describe;
+mod timers;
+
+pub use timers::timers;
+
+use super::locks::{LocksQuery, locks};
+use super::walk::objects_of;
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Answer, Collector, Count, NoteKind, len64};
+use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types};
+use crate::clr::threads::Thread;
+use crate::model::{PoolGroup, PoolKind, PoolQueue, PoolReport, PoolWorker, WaitModel};
+use crate::session::collections::Collections;
+use crate::session::library::Library;
+use crate::session::tasks::{Tasks, noted};
+use crate::session::{Error, Heap, Namer};
+use describe::Describer;
+
+library_types! {
+    /// Types of the thread pool, and of what it calls.
+    pub(super) enum PoolType {
+        in "System.Private.CoreLib" {
+            Portable = "System.Threading.PortableThreadPool",
+            Windows = "System.Threading.WindowsThreadPool",
+            ThreadPool = "System.Threading.ThreadPool",
+            WorkQueue = "System.Threading.ThreadPoolWorkQueue",
+            LocalQueue = "System.Threading.ThreadPoolWorkQueue+WorkStealingQueue",
+            Locals = "System.Threading.ThreadPoolWorkQueueThreadLocals",
+            Callback = "System.Threading.QueueUserWorkItemCallbackBase",
+            TimerQueue = "System.Threading.TimerQueue",
+            Timer = "System.Threading.TimerQueueTimer",
+            Delay = "System.Threading.Tasks.Task+DelayPromise",
+            Cancellation = "System.Threading.CancellationTokenSource",
+            Periodic = "System.Threading.PeriodicTimer+State",
+        }
+    }
+}
+
+fields_of! {
+    /// Fields of `PortableThreadPool`.
+    struct PoolFields {
+        min: req "_minThreads",
+        max: req "_maxThreads",
+        separated: req "_separated",
+        cpu: opt "_cpuUtilization",
+        blocked: opt "_numBlockedThreads",
+    }
+}
+
+fields_of! {
+    /// Fields of `ThreadPoolWorkQueue`.
+    struct WorkQueueFields {
+        global: req "workItems",
+        high: opt "highPriorityWorkItems",
+        low: opt "lowPriorityWorkItems",
+        assignable: opt "_assignableWorkItemQueues",
+    }
+}
+
+fields_of! {
+    /// Fields of `ThreadPoolWorkQueueThreadLocals`.
+    struct LocalsFields {
+        queue: req "workStealingQueue",
+        thread: req "currentThread",
+    }
+}
+
+/// Most assignable queues.
+const MAX_QUEUES: u64 = 1 << 12;
+/// Bits of each number in the pool's word of counts.
+const COUNT_BITS: u32 = 16;
+
+/// The thread pool: counters, queues with their items, threads with what blocks each.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe types and fields.
+pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
+    let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
+    let library = Library::bind(runtime, &namer, &notes)?;
+    let types = Classifier::<PoolType>::bind(library.types());
+    let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
+    let describer = Describer::bind(heap, &namer, &tasks, &notes)?;
+    let threads = runtime.threads_if_any(&notes);
+    let mut reader = Reader { heap, namer: &namer, library: &library, types: &types, describer, threads, notes: &notes };
+    let mut report = reader.counters();
+    if report.kind == PoolKind::Portable {
+        let found = notes.take(objects_of(heap, |mt| {
+            let kinds = types.of(mt);
+            kinds.is(PoolType::LocalQueue) || kinds.is(PoolType::Locals)
+        }));
+        let owners = reader.owners(&found);
+        reader.global_queues(&mut report);
+        reader.local_queues(&found, &owners, &mut report);
+        reader.workers(&owners, &mut report);
+        report.pending = report.queues.iter().fold(0, |n, q| n.saturating_add(len64(q.items.len())));
+        report.groups = groups(&report.queues);
+        report.starved = starved(&report);
+    }
+    reader.describer.note(&notes);
+    namer.note(&notes);
+    Ok(notes.finish(report))
+}
+
+/// Whether items wait that no thread can take.
+fn starved(report: &PoolReport) -> bool {
+    let (Some(existing), Some(goal), Some(max)) = (report.existing, report.goal, report.max) else { return false };
+    let busy = existing > 0 && report.working.is_some_and(|n| n >= existing);
+    let all_blocked = !report.workers.is_empty() && report.workers.iter().all(|w| w.blocked_by.is_some());
+    report.pending > 0 && busy && (existing >= goal && goal >= max || all_blocked)
+}
+
+fn groups(queues: &[PoolQueue]) -> Vec<PoolGroup> {
+    let mut out: Vec<PoolGroup> = Vec::new();
+    for queue in queues {
+        let start = out.len();
+        let mut known: Map<(&str, &str), usize> = Map::default();
+        for item in &queue.items {
+            let at = *known.entry((item.kind.name(), &item.description)).or_insert_with(|| {
+                let (kind, description) = (item.kind, item.description.clone());
+                out.push(PoolGroup { queue: queue.name.clone(), kind, description, count: 0 });
+                out.len().saturating_sub(1)
+            });
+            if let Some(group) = out.get_mut(at) {
+                group.count.bump();
+            }
+        }
+        if let Some(own) = out.get_mut(start..) {
+            own.sort_by_key(|g| std::cmp::Reverse(g.count));
+        }
+    }
+    out
+}
+
+/// The threads of the pool: by their local queue, its `Thread` object and what is known of it.
+type Owners<'t> = Vec<(Option<Addr>, &'t Thread)>;
+
+struct Reader<'h> {
+    heap: &'h Heap,
+    namer: &'h Namer,
+    library: &'h Library,
+    types: &'h Classifier<PoolType>,
+    describer: Describer<'h>,
+    threads: &'h [Thread],
+    notes: &'h Collector,
+}
+
+impl<'h> Reader<'h> {
+    fn counters(&self) -> PoolReport {
+        let mut out = PoolReport {
+            kind: PoolKind::None,
+            min: None,
+            max: None,
+            working: None,
+            existing: None,
+            goal: None,
+            blocked: None,
+            cpu_percent: None,
+            pending: 0,
+            starved: false,
+            queues: Vec::new(),
+            groups: Vec::new(),
+            workers: Vec::new(),
+        };
+        if !self.types.defines(PoolType::Portable) {
+            let what = "thread pool: the definition of System.Threading.PortableThreadPool is not in the dump";
+            self.notes.add(NoteKind::Missing, None, what);
+            return out;
+        }
+        let Some(instance) = self.instance() else {
+            // Its class is initialised only where Windows' pool is used.
+            if self.types.table(PoolType::Windows).is_some() && self.types.table(PoolType::Portable).is_none() {
+                out.kind = PoolKind::Windows;
+            }
+            return out;
+        };
+        out.kind = PoolKind::Portable;
+        let (library, types) = (self.library, self.library.types());
+        let Some(mt) = library.method_table(instance) else { return out };
+        let Some(fields) = noted(PoolFields::bind(types, mt), "counters of the thread pool", self.notes) else { return out };
+        out.min = library.u16(instance, fields.min).map(u32::from);
+        out.max = library.u16(instance, fields.max).map(u32::from);
+        out.cpu_percent = fields.cpu.and_then(|f| library.u32(instance, f));
+        out.blocked = fields.blocked.and_then(|f| library.u16(instance, f)).map(u32::from);
+        if let Some(counts) = noted(self.counts(fields.separated), "counters of the thread pool", self.notes) {
+            let word = library.u64(instance, counts);
+            let part = |n: u32| word.and_then(|w| u32::try_from(w >> n.saturating_mul(COUNT_BITS) & 0xffff).ok());
+            (out.working, out.existing, out.goal) = (part(0), part(1), part(2));
+        }
+        out
+    }
+
+    fn instance(&self) -> Option<Addr> {
+        let table = self.types.table(PoolType::Portable)?;
+        noted(self.library.static_object(table, "ThreadPoolInstance"), "thread pool", self.notes)?
+    }
+
+    /// The word of counts in the part of the pool that has a cache line of its own.
+    fn counts(&self, separated: FieldAt) -> Result<FieldAt, NoSuchField> {
+        let types = self.library.types();
+        let inner = separated.method_table.ok_or_else(|| NoSuchField { type_name: "CacheLineSeparated".into(), field: "counts" })?;
+        Ok(separated.then(types.field_at(inner, "counts")?, types))
+    }
+
+    /// Which thread has which local queue.
+    fn owners(&self, found: &[(Addr, Addr)]) -> Owners<'h> {
+        let by_object: Map<Addr, &Thread> = self.threads.iter().filter_map(|t| Some((t.exposed?, t))).collect();
+        let mut fields: Option<Option<LocalsFields>> = None;
+        let mut out = Vec::new();
+        for (object, mt) in found.iter().filter(|(_, mt)| self.types.of(*mt).is(PoolType::Locals)) {
+            let bind = || noted(LocalsFields::bind(self.library.types(), *mt), "threads of the thread pool", self.notes);
+            let Some(fields) = *fields.get_or_insert_with(bind) else { return out };
+            let thread = self.library.reference(*object, fields.thread).and_then(|t| by_object.get(&t).copied());
+            // A thread that has ended leaves its locals until the next collection.
+            out.extend(thread.filter(|t| t.has_stack()).map(|t| (self.library.reference(*object, fields.queue), t)));
+        }
+        out.sort_by_key(|(_, thread)| thread.id);
+        out
+    }
+
+    fn queue(&mut self, name: &str, object: Addr, report: &mut PoolReport) {
+        let collections = Collections::bind(self.library);
+        let items = match noted(collections.queued(object), "queues of the thread pool", self.notes).flatten() {
+            Some((items, cut)) => {
+                if cut {
+                    self.notes.add(NoteKind::LimitHit, object, "a queue of the thread pool has a cycle or exceeds its limit");
+                }
+                items.into_iter().map(|item| self.describer.item(item)).collect()
+            }
+            None => {
+                self.notes.add(NoteKind::Missing, object, "a queue of the thread pool could not be read");
+                return;
+            }
+        };
+        report.queues.push(PoolQueue { name: name.into(), object, managed_id: None, items });
+    }
+
+    fn global_queues(&mut self, report: &mut PoolReport) {
+        let library = self.library;
+        let Some(table) = self.types.table(PoolType::ThreadPool) else { return };
+        let found = noted(library.static_object(table, "s_workQueue"), "queues of the thread pool", self.notes);
+        let Some(queue) = found.flatten() else { return };
+        let bound = library.method_table(queue).map(|mt| WorkQueueFields::bind(library.types(), mt));
+        let Some(fields) = bound.and_then(|bound| noted(bound, "queues of the thread pool", self.notes)) else { return };
+        let own = [("high priority", fields.high), ("global", Some(fields.global)), ("low priority", fields.low)];
+        for (name, field) in own {
+            if let Some(object) = field.and_then(|f| library.reference(queue, f)) {
+                self.queue(name, object, report);
+            }
+        }
+        let assignable = fields.assignable.and_then(|f| library.reference(queue, f));
+        for (_, object) in assignable.map(|a| library.references(a, MAX_QUEUES)).unwrap_or_default() {
+            if !object.is_null() {
+                self.queue("assignable", object, report);
+            }
+        }
+    }
+
+    fn local_queues(&mut self, found: &[(Addr, Addr)], owners: &Owners<'_>, report: &mut PoolReport) {
+        let threads: Map<Addr, &Thread> = owners.iter().filter_map(|(queue, thread)| Some(((*queue)?, *thread))).collect();
+        for (queue, mt) in found.iter().filter(|(_, mt)| self.types.of(*mt).is(PoolType::LocalQueue)) {
+            let items = Collections::bind(self.library).work_stealing_queue(*queue, *mt);
+            let Some(items) = noted(items, "local queues of the thread pool", self.notes) else { return };
+            let Some(items) = items else {
+                self.notes.add(NoteKind::Missing, *queue, "a local queue of the thread pool could not be read");
+                continue;
+            };
+            let managed_id = threads.get(queue).and_then(|t| t.id);
+            if !items.is_empty() {
+                let items = items.into_iter().map(|item| self.describer.item(item)).collect();
+                let name = managed_id.map_or_else(|| "local".into(), |id| format!("local of thread {id}"));
+                report.queues.push(PoolQueue { name, object: *queue, managed_id, items });
+            }
+        }
+    }
+
+    fn workers(&self, owners: &Owners<'_>, report: &mut PoolReport) {
+        let waits: Map<u32, WaitModel> = match locks(self.heap, &LocksQuery::default()) {
+            Ok(answer) => self.notes.take(answer).waits.into_iter().filter_map(|w| Some((w.managed_id?, w))).collect(),
+            Err(e) => {
+                self.notes.add(NoteKind::Missing, None, format!("what blocks the threads of the pool: {e}"));
+                Map::default()
+            }
+        };
+        let mut seen = Set::default();
+        for thread in owners.iter().map(|(_, thread)| *thread).filter(|t| seen.insert(t.address)) {
+            let wait = thread.id.and_then(|id| waits.get(&id));
+            report.workers.push(PoolWorker {
+                managed_id: thread.id,
+                os_id: thread.os_id.filter(|id| *id != 0),
+                blocked_by: wait.map(|w| self.blocked_by(w)),
+                wait: wait.map(|w| w.kind),
+                object: wait.and_then(|w| w.object),
+                method: wait.and_then(|w| w.method.clone()),
+            });
+        }
+    }
+
+    fn blocked_by(&self, wait: &WaitModel) -> String {
+        let mut out = wait.kind.to_string();
+        if let Some(object) = wait.object {
+            let name = wait.type_name.clone().or_else(|| self.library.method_table(object).and_then(|mt| self.namer.name(mt)));
+            out.push_str(&format!(" {object}{}", name.map_or_else(String::new, |n| format!(" {n}"))));
+        }
+        if let Some(method) = &wait.method {
+            out.push_str(&format!(" in {method}"));
+        }
+        out
+    }
+}

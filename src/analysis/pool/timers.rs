@@ -1,0 +1,289 @@
+//! Timers, registered waits, callbacks of cancellation.
+
+use super::PoolType;
+use super::describe::Describer;
+use crate::analysis::walk::objects_of;
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Answer, Collector, Count, NoteKind};
+use crate::clr::library::{Classifier, NoSuchField, fields_of};
+use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerKind, TimerModel, TimersReport};
+use crate::session::library::Library;
+use crate::session::tasks::{Tasks, noted};
+use crate::session::{Error, Heap};
+
+/// Most nodes of a list, and queues of timers.
+const MOST: usize = 1 << 24;
+const MAX_QUEUES: u64 = 1 << 12;
+/// `Timeout.UnsignedInfinite`.
+const FOREVER: u32 = u32::MAX;
+/// Most methods listed of a source of cancellation.
+const MAX_CALLBACKS: usize = 20;
+
+fields_of! {
+    struct QueueFields {
+        short: req "_shortTimers",
+        long: req "_longTimers",
+    }
+}
+
+fields_of! {
+    struct TimerFields {
+        next: req "_next",
+        start: req "_startTicks",
+        due: req "_dueTime",
+        period: req "_period",
+        callback: req "_timerCallback",
+        state: req "_state",
+        canceled: opt "_canceled",
+        running: opt "_callbacksRunning",
+    }
+}
+
+fields_of! {
+    struct NodeFields {
+        thread: req "<Thread>k__BackingField|Thread",
+        next: req "<Next>k__BackingField|Next",
+    }
+}
+
+fields_of! {
+    struct WaitThreadFields {
+        waits: req "_registeredWaits",
+        count: req "_numUserWaits",
+    }
+}
+
+fields_of! {
+    struct WaitFields {
+        handle: req "_waitHandle",
+        helper: req "_callbackHelper",
+        timeout: req "_signedMillisecondsTimeout",
+        repeating: req "_repeating",
+    }
+}
+
+fields_of! {
+    struct CallbackFields {
+        next: req "Next",
+        callback: req "Callback",
+    }
+}
+
+/// Timers by due time, registered waits, and callbacks of cancellation.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe types and fields.
+pub fn timers(heap: &Heap) -> Result<Answer<TimersReport>, Error> {
+    let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
+    let library = Library::bind(runtime, &namer, &notes)?;
+    let types = Classifier::<PoolType>::bind(library.types());
+    let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
+    let describer = Describer::bind(heap, &namer, &tasks, &notes)?;
+    if !types.defines(PoolType::Timer) {
+        notes.add(NoteKind::Missing, None, "timers: the definition of System.Threading.TimerQueueTimer is not in the dump");
+    }
+    let mut reader = Reader { library: &library, types: &types, describer, notes: &notes };
+    let found = notes.take(objects_of(heap, |mt| {
+        let kinds = types.of(mt);
+        kinds.is(PoolType::Timer) || kinds.is(PoolType::Cancellation)
+    }));
+    let kinds = &types;
+    let of = |kind| found.iter().copied().filter(move |(_, mt)| kinds.of(*mt).is(kind));
+    let timers = reader.timers(of(PoolType::Timer).map(|(timer, _)| timer));
+    let report = TimersReport {
+        active: crate::base::len64(timers.iter().filter(|t| t.due_ms.is_some()).count()),
+        latest_tick_ms: reader.latest(&timers),
+        timers: Vec::new(),
+        waits: reader.waits(),
+        cancellations: reader.cancellations(of(PoolType::Cancellation)),
+    };
+    let until = |t: TimerModel| {
+        let due_in_ms = t.due_ms.zip(report.latest_tick_ms).and_then(|(due, now)| i64::try_from(i128::from(due) - i128::from(now)).ok());
+        TimerModel { due_in_ms, ..t }
+    };
+    let mut timers: Vec<TimerModel> = timers.into_iter().map(until).collect();
+    timers.sort_by_key(|t| (t.due_ms.is_none(), t.due_ms, t.object));
+    reader.describer.note(&notes);
+    namer.note(&notes);
+    Ok(notes.finish(TimersReport { timers, ..report }))
+}
+
+struct Reader<'r> {
+    library: &'r Library,
+    types: &'r Classifier<PoolType>,
+    describer: Describer<'r>,
+    notes: &'r Collector,
+}
+
+impl Reader<'_> {
+    /// The timers of all queues, and `others` that are in none.
+    fn timers(&mut self, others: impl Iterator<Item = Addr>) -> Vec<TimerModel> {
+        let Some(table) = self.types.table(PoolType::Timer) else { return Vec::new() };
+        let Some(fields) = noted(TimerFields::bind(self.library.types(), table), "timers", self.notes) else { return Vec::new() };
+        let (mut out, mut seen) = (Vec::new(), Set::default());
+        for first in self.lists() {
+            let mut at = Some(first);
+            while let Some(timer) = at {
+                if seen.len() >= MOST || !seen.insert(timer) {
+                    self.notes.add(NoteKind::LimitHit, timer, "a list of timers has a cycle or exceeds its limit");
+                    break;
+                }
+                out.push(self.timer(timer, &fields, true));
+                at = self.library.reference(timer, fields.next);
+            }
+        }
+        let idle: Vec<Addr> = others.filter(|timer| !seen.contains(timer)).collect();
+        out.extend(idle.into_iter().map(|timer| self.timer(timer, &fields, false)));
+        out
+    }
+
+    /// The first timers of the queues' lists.
+    fn lists(&self) -> Vec<Addr> {
+        let library = self.library;
+        let read = || -> Result<Vec<Addr>, NoSuchField> {
+            let Some(table) = self.types.table(PoolType::TimerQueue) else { return Ok(Vec::new()) };
+            let Some(queues) = library.static_object(table, "<Instances>k__BackingField|s_instances")? else { return Ok(Vec::new()) };
+            let fields = QueueFields::bind(library.types(), table)?;
+            let queues = library.references(queues, MAX_QUEUES).into_iter().map(|(_, queue)| queue).filter(|q| !q.is_null());
+            let lists = queues.flat_map(|q| [library.reference(q, fields.short), library.reference(q, fields.long)]);
+            Ok(lists.flatten().collect())
+        };
+        noted(read(), "timers", self.notes).unwrap_or_default()
+    }
+
+    fn timer(&mut self, timer: Addr, fields: &TimerFields, queued: bool) -> TimerModel {
+        let library = self.library;
+        let state = library.reference(timer, fields.state);
+        let table = state.and_then(|s| library.method_table(s));
+        let kinds = table.map(|mt| self.types.of(mt));
+        let is = |kind| kinds.is_some_and(|kinds| kinds.is(kind));
+        let kind = match () {
+            () if is(PoolType::Delay) => TimerKind::Delay,
+            () if is(PoolType::Cancellation) => TimerKind::Cancellation,
+            () if is(PoolType::Periodic) => TimerKind::Periodic,
+            () => TimerKind::Timer,
+        };
+        let due = library.u32(timer, fields.due).filter(|due| *due != FOREVER);
+        let due_ms = library.u64(timer, fields.start).zip(due).and_then(|(start, due)| start.checked_add(u64::from(due)));
+        let period = library.u32(timer, fields.period).filter(|period| *period != FOREVER && *period != 0);
+        TimerModel {
+            object: timer,
+            due_ms: due_ms.filter(|_| queued),
+            due_in_ms: None,
+            period_ms: period.map(u64::from),
+            kind,
+            callback: library.reference(timer, fields.callback).and_then(|callback| self.describer.delegate(callback)),
+            state,
+            state_type: table.and_then(|mt| self.describer.type_name(mt)),
+            canceled: fields.canceled.and_then(|f| library.u8(timer, f)).map(|n| n != 0),
+            running: fields.running.and_then(|f| library.u32(timer, f)),
+        }
+    }
+
+    /// The latest tick that a timer was started at.
+    fn latest(&self, timers: &[TimerModel]) -> Option<u64> {
+        let table = self.types.table(PoolType::Timer)?;
+        let start = self.library.types().field_at(table, "_startTicks").ok()?;
+        timers.iter().filter_map(|t| self.library.u64(t.object, start)).max().filter(|ticks| *ticks > 0)
+    }
+
+    fn waits(&mut self) -> Vec<RegisteredWait> {
+        let read = self.read_waits();
+        noted(read, "registered waits", self.notes).unwrap_or_default()
+    }
+
+    fn read_waits(&mut self) -> Result<Vec<RegisteredWait>, NoSuchField> {
+        let library = self.library;
+        let types = library.types();
+        let mut out = Vec::new();
+        let Some(table) = self.types.table(PoolType::Portable) else { return Ok(out) };
+        let Some(pool) = library.static_object(table, "ThreadPoolInstance")? else { return Ok(out) };
+        let mut at = library.reference(pool, types.field_at(table, "_waitThreadsHead")?);
+        let mut seen = Set::default();
+        while let Some(node) = at {
+            if !seen.insert(node) {
+                self.notes.add(NoteKind::LimitHit, node, "the list of threads that wait has a cycle");
+                break;
+            }
+            let Some(mt) = library.method_table(node) else { break };
+            let fields = NodeFields::bind(types, mt)?;
+            at = library.reference(node, fields.next);
+            let Some(thread) = library.reference(node, fields.thread) else { continue };
+            let Some(mt) = library.method_table(thread) else { continue };
+            let fields = WaitThreadFields::bind(types, mt)?;
+            let count = library.u32(thread, fields.count).unwrap_or(0);
+            let Some(array) = library.reference(thread, fields.waits) else { continue };
+            for (_, wait) in library.references(array, u64::from(count)) {
+                if let Some(mt) = library.method_table(wait) {
+                    let fields = WaitFields::bind(types, mt)?;
+                    out.push(self.wait(wait, &fields)?);
+                }
+            }
+        }
+        Ok(out)
+    }
+
+    fn wait(&mut self, wait: Addr, fields: &WaitFields) -> Result<RegisteredWait, NoSuchField> {
+        let library = self.library;
+        let helper = library.reference(wait, fields.helper);
+        let callback = match helper.and_then(|h| Some((h, library.method_table(h)?))) {
+            Some((helper, mt)) => {
+                let field = library.types().field_at(mt, "_waitOrTimerCallback|_callback")?;
+                library.reference(helper, field).and_then(|c| self.describer.delegate(c))
+            }
+            None => None,
+        };
+        Ok(RegisteredWait {
+            object: wait,
+            handle: library.reference(wait, fields.handle),
+            timeout_ms: library.i32(wait, fields.timeout).and_then(|n| u64::try_from(n).ok()),
+            repeating: library.u8(wait, fields.repeating).map(|n| n != 0),
+            callback,
+        })
+    }
+
+    fn cancellations(&mut self, sources: impl Iterator<Item = (Addr, Addr)>) -> Vec<CancellationModel> {
+        let library = self.library;
+        let types = library.types();
+        let mut out = Vec::new();
+        let Some(table) = self.types.table(PoolType::Cancellation) else { return out };
+        let Some(registrations) = noted(types.field_at(table, "_registrations"), "cancellation", self.notes) else { return out };
+        let mut nodes: Option<CallbackFields> = None;
+        let mut lists: Map<Addr, Result<crate::clr::library::FieldAt, NoSuchField>> = Map::default();
+        for (source, mt) in sources {
+            let Some(list) = library.reference(source, registrations) else { continue };
+            let Some(list_type) = library.method_table(list) else { continue };
+            let field = lists.entry(list_type).or_insert_with(|| types.field_at(list_type, "Callbacks")).clone();
+            let Some(first) = noted(field, "cancellation", self.notes) else { return out };
+            let mut at = library.reference(list, first);
+            let (mut seen, mut methods) = (Set::default(), Map::<String, u64>::default());
+            while let Some(node) = at {
+                if seen.len() >= MOST || !seen.insert(node) {
+                    self.notes.add(NoteKind::LimitHit, node, "a list of callbacks of cancellation has a cycle or exceeds its limit");
+                    break;
+                }
+                let fields = match nodes {
+                    Some(known) => known,
+                    None => {
+                        let Some(mt) = library.method_table(node) else { break };
+                        let Some(bound) = noted(CallbackFields::bind(types, mt), "cancellation", self.notes) else { return out };
+                        *nodes.insert(bound)
+                    }
+                };
+                let method = library.reference(node, fields.callback).and_then(|c| self.describer.delegate(c));
+                methods.entry(method.unwrap_or_else(|| "?".into())).or_default().bump();
+                at = library.reference(node, fields.next);
+            }
+            if !seen.is_empty() {
+                let mut callbacks: Vec<CallbackCount> =
+                    methods.into_iter().map(|(callback, count)| CallbackCount { callback, count }).collect();
+                callbacks.sort_by(|a, b| (b.count, &a.callback).cmp(&(a.count, &b.callback)));
+                callbacks.truncate(MAX_CALLBACKS);
+                let (type_name, count) = (self.describer.type_name(mt), crate::base::len64(seen.len()));
+                out.push(CancellationModel { object: source, type_name, count, callbacks });
+            }
+        }
+        out.sort_by_key(|c| (std::cmp::Reverse(c.count), c.object));
+        out
+    }
+}

@@ -1,0 +1,239 @@
+//! `requests`: HTTP requests in flight, and sockets.
+//!
+//! Source: `docs/internals/pool.md#http`.
+
+mod sockets;
+
+use super::walk::objects_of;
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Answer, Collector, len64};
+use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types};
+use crate::model::{ConnectionPool, RequestModel, RequestState, RequestsReport};
+use crate::session::library::Library;
+use crate::session::tasks::{AsyncType, MachineAt, Tasks, flags, noted};
+use crate::session::{Error, Heap};
+
+library_types! {
+    /// Types of HTTP clients and sockets.
+    enum NetType {
+        in "System.Net.Http" {
+            Request = "System.Net.Http.HttpRequestMessage",
+            Response = "System.Net.Http.HttpResponseMessage",
+            Connection = "System.Net.Http.HttpConnection",
+            Pool = "System.Net.Http.HttpConnectionPool",
+        }
+        in "System.Net.Sockets" {
+            Socket = "System.Net.Sockets.Socket",
+        }
+    }
+}
+
+fields_of! {
+    struct RequestFields {
+        method: req "_method",
+        uri: req "_requestUri",
+        sent: opt "_sendStatus",
+    }
+}
+
+fields_of! {
+    struct ConnectionFields {
+        request: req "_currentRequest",
+        pool: req "_pool",
+    }
+}
+
+fields_of! {
+    struct PoolFields {
+        authority: opt "_originAuthority",
+        queue: opt "_http11RequestQueue",
+    }
+}
+
+/// Most requests that wait for a connection of one pool.
+const MOST: u64 = 1 << 20;
+
+/// HTTP requests in flight with connection and pool, and sockets.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe types and fields.
+pub fn requests(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
+    let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
+    let library = Library::bind(runtime, &namer, &notes)?;
+    let types = Classifier::<NetType>::bind(library.types());
+    let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
+    let found = notes.take(objects_of(heap, |mt| {
+        !types.of(mt).is_empty() || tasks.kinds(mt).is(AsyncType::Box) || tasks.kinds(mt).is(AsyncType::PoolingBox)
+    }));
+    let of = |kind: NetType| -> Vec<(Addr, Addr)> { found.iter().copied().filter(|(_, mt)| types.of(*mt).is(kind)).collect() };
+    let reader = Reader { heap, library: &library, tasks: &tasks, notes: &notes };
+    let busy = noted(reader.connections(&of(NetType::Connection)), "connections of HTTP", &notes).unwrap_or_default();
+    let (pools, queued) = noted(reader.pools(&of(NetType::Pool), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
+    let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
+    let all = of(NetType::Request);
+    let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| types.of(*mt).is_empty()).collect();
+    let requests = noted(reader.requests(&all, &busy, &queued, &answered, &boxes), "requests of HTTP", &notes).unwrap_or_default();
+    let sockets = sockets::sockets(&library, &of(NetType::Socket), &notes);
+    namer.note(&notes);
+    let others = len64(all.len()).saturating_sub(len64(requests.len()));
+    Ok(notes.finish(RequestsReport { requests, others, pools, sockets }))
+}
+
+/// A connection with its pool and the request that it works on.
+struct Connection {
+    object: Addr,
+    pool: Option<Addr>,
+    request: Option<Addr>,
+}
+
+struct Reader<'r> {
+    heap: &'r Heap,
+    library: &'r Library,
+    tasks: &'r Tasks,
+    notes: &'r Collector,
+}
+
+impl Reader<'_> {
+    fn connections(&self, found: &[(Addr, Addr)]) -> Result<Vec<Connection>, NoSuchField> {
+        let Some((_, mt)) = found.first() else { return Ok(Vec::new()) };
+        let fields = ConnectionFields::bind(self.library.types(), *mt)?;
+        let connection = |(object, _): &(Addr, Addr)| Connection {
+            object: *object,
+            pool: self.library.reference(*object, fields.pool),
+            request: self.library.reference(*object, fields.request),
+        };
+        Ok(found.iter().map(connection).collect())
+    }
+
+    /// The pools, and the requests that wait in them with their pool.
+    fn pools(&self, found: &[(Addr, Addr)], connections: &[Connection]) -> Result<(Vec<ConnectionPool>, Map<Addr, Addr>), NoSuchField> {
+        let (mut out, mut queued) = (Vec::new(), Map::default());
+        let Some((_, mt)) = found.first() else { return Ok((out, queued)) };
+        let fields = PoolFields::bind(self.library.types(), *mt)?;
+        let working: Set<Addr> = connections.iter().filter_map(|c| c.request).collect();
+        for (object, _) in found {
+            let mut waiting = match fields.queue {
+                Some(queue) => self.queued(*object, queue)?,
+                None => Vec::new(),
+            };
+            // The pool removes those that got a connection only when they have come to the head of the queue.
+            waiting.retain(|request| !working.contains(request));
+            let own = || connections.iter().filter(|c| c.pool == Some(*object));
+            out.push(ConnectionPool {
+                object: *object,
+                server: fields.authority.and_then(|f| self.library.reference(*object, f)).and_then(|a| self.authority(a)),
+                connections: len64(own().count()),
+                busy: len64(own().filter(|c| c.request.is_some()).count()),
+                queued: len64(waiting.len()),
+            });
+            queued.extend(waiting.into_iter().map(|request| (request, *object)));
+        }
+        Ok((out, queued))
+    }
+
+    /// The requests in a pool's `RequestQueue`: a ring of items.
+    fn queued(&self, pool: Addr, queue: FieldAt) -> Result<Vec<Addr>, NoSuchField> {
+        let (library, types) = (self.library, self.library.types());
+        let Some(mt) = queue.method_table else { return Ok(Vec::new()) };
+        let field = |name| types.field_at(mt, name).map(|inner| queue.then(inner, types));
+        let (array, head, size) = (field("_array")?, field("_head")?, field("_size")?);
+        let (Some(head), Some(size)) = (library.u32(pool, head), library.u32(pool, size)) else { return Ok(Vec::new()) };
+        let Some(shape) = library.reference(pool, array).and_then(|a| library.array(a)) else { return Ok(Vec::new()) };
+        let item = types.field_at(shape.element, "Request")?;
+        // Offsets within a structure are those of its box.
+        let within = item.offset.saturating_sub(types.pointer_bytes());
+        let place = |i: u64| {
+            let index = u64::from(head).checked_add(i)?.checked_rem(shape.length)?;
+            library.reference_at(shape.data.element(index, shape.element_bytes).plus(within))
+        };
+        Ok((0..u64::from(size).min(shape.length).min(MOST)).filter_map(place).collect())
+    }
+
+    /// `host:port` of an `HttpAuthority`.
+    fn authority(&self, object: Addr) -> Option<String> {
+        let types = self.library.types();
+        let mt = self.library.method_table(object)?;
+        let field = |names| noted(types.field_at(mt, names), "servers of connection pools", self.notes);
+        let host = self.library.string(object, field("<IdnHost>k__BackingField|IdnHost|_idnHost")?)?;
+        let port = self.library.i32(object, field("<Port>k__BackingField|Port|_port")?)?;
+        Some(format!("{host}:{port}"))
+    }
+
+    /// Requests that have a response.
+    fn answered(&self, found: &[(Addr, Addr)]) -> Result<Set<Addr>, NoSuchField> {
+        let Some((_, mt)) = found.first() else { return Ok(Set::default()) };
+        let request = self.library.types().field_at(*mt, "_requestMessage")?;
+        Ok(found.iter().filter_map(|(object, _)| self.library.reference(*object, request)).collect())
+    }
+
+    fn requests(
+        &self,
+        found: &[(Addr, Addr)],
+        connections: &[Connection],
+        queued: &Map<Addr, Addr>,
+        answered: &Set<Addr>,
+        boxes: &[(Addr, Addr)],
+    ) -> Result<Vec<RequestModel>, NoSuchField> {
+        let Some((_, mt)) = found.first() else { return Ok(Vec::new()) };
+        let fields = RequestFields::bind(self.library.types(), *mt)?;
+        let working: Map<Addr, &Connection> = connections.iter().filter_map(|c| Some((c.request?, c))).collect();
+        let sent = |object: Addr| fields.sent.is_none_or(|f| self.library.u32(object, f) != Some(0));
+        let open: Set<Addr> = found.iter().map(|(object, _)| *object).filter(|o| !answered.contains(o) && sent(*o)).collect();
+        let waiters = self.waiters(&open, boxes);
+        let mut out = Vec::new();
+        let mut names: Map<Addr, Option<FieldAt>> = Map::default();
+        for (object, _) in found {
+            let (connection, queue, waiter) = (working.get(object), queued.get(object), waiters.get(object));
+            let state = match (connection, queue, waiter) {
+                (Some(_), _, _) => RequestState::Sent,
+                (None, Some(_), _) => RequestState::Queued,
+                (None, None, Some(_)) => RequestState::Waiting,
+                (None, None, None) => continue,
+            };
+            let mut text = |field: FieldAt, names_of: &'static str| {
+                let part = self.library.reference(*object, field)?;
+                let mt = self.library.method_table(part)?;
+                let bind = || noted(self.library.types().field_at(mt, names_of), "requests of HTTP", self.notes);
+                let name = (*names.entry(mt).or_insert_with(bind))?;
+                self.library.string(part, name)
+            };
+            out.push(RequestModel {
+                object: *object,
+                state,
+                method: text(fields.method, "_method"),
+                uri: text(fields.uri, "_string"),
+                connection: connection.map(|c| c.object),
+                pool: connection.and_then(|c| c.pool).or(queue.copied()),
+                waiter: waiter.copied(),
+            });
+        }
+        Ok(out)
+    }
+
+    /// The boxes of asynchronous methods that have not ended and refer to one of `wanted`, the first for each.
+    fn waiters(&self, wanted: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Addr> {
+        let mut out: Map<Addr, Addr> = Map::default();
+        if wanted.is_empty() {
+            return out;
+        }
+        for (object, mt) in boxes {
+            if self.tasks.flags(*object).is_some_and(|f| f & flags::COMPLETED != 0) {
+                continue;
+            }
+            let plan = self.tasks.plan(*mt);
+            // The state machine is in the box, or an object of its own.
+            let machine = match &plan.machine {
+                Some(MachineAt::Behind(field)) => self.library.reference(*object, *field),
+                Some(MachineAt::Inside(_)) => Some(*object),
+                None => None,
+            };
+            let Some(machine) = machine.and_then(|m| self.heap.object(m).ok()) else { continue };
+            machine.targets(|target| {
+                if wanted.contains(&target) {
+                    out.entry(target).or_insert(*object);
+                }
+            });
+        }
+        out
+    }
+}

@@ -1,0 +1,33 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::pool;
+use crate::base::Answer;
+use crate::model::PoolReport;
+
+/// The thread pool: its threads and what blocks them, its queues and what waits in them.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Pool {
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Pool {
+    const NAME: &'static str = "pool";
+    const GROUP: Group = Group::Threads;
+    const SOS: &'static [&'static str] = &["threadpool", "threadpoolqueue"];
+    const EXAMPLES: &'static [Example] = &[example("pool DUMP", "is the pool starved, and by what")];
+    type Report = PoolReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<PoolReport>> {
+        Ok(pool(&at.heap()?)?)
+    }
+}

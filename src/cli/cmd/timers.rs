@@ -1,0 +1,33 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::timers;
+use crate::base::Answer;
+use crate::model::TimersReport;
+
+/// Timers with due time and callback, registered waits, callbacks of cancellation.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Timers {
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Timers {
+    const NAME: &'static str = "timers";
+    const GROUP: Group = Group::Threads;
+    const SOS: &'static [&'static str] = &["timerinfo"];
+    const EXAMPLES: &'static [Example] = &[example("timers DUMP", "what will be called, and when")];
+    type Report = TimersReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<TimersReport>> {
+        Ok(timers(&at.heap()?)?)
+    }
+}

@@ -1,0 +1,100 @@
+use serde::Serialize;
+
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// What a timer is for.
+    pub enum TimerKind {
+        /// `System.Threading.Timer`, or what is built upon it.
+        Timer = "timer",
+        /// `Task.Delay`.
+        Delay = "delay",
+        /// A `CancellationTokenSource` that cancels after a time.
+        Cancellation = "cancellation",
+        /// `PeriodicTimer`.
+        Periodic = "periodic",
+    }
+}
+
+/// `timers`: timers, registered waits, and callbacks of cancellation.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct TimersReport {
+    /// Timers that are due some time.
+    pub active: u64,
+    /// The latest `Environment.TickCount64` that a timer was started at: the dump was written then, or later.
+    pub latest_tick_ms: Option<u64>,
+    /// The timers, by due time. Those that are in no queue come last: never started, or disposed.
+    pub timers: Vec<TimerModel>,
+    /// Waits of `ThreadPool.RegisterWaitForSingleObject`.
+    pub waits: Vec<RegisteredWait>,
+    /// Sources of cancellation with callbacks, most callbacks first.
+    pub cancellations: Vec<CancellationModel>,
+}
+
+/// A timer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct TimerModel {
+    /// The `TimerQueueTimer`.
+    pub object: Addr,
+    /// When it is due, in milliseconds as `Environment.TickCount64` counts; `null` if it is in no queue.
+    pub due_ms: Option<u64>,
+    /// Milliseconds from `latest_tick_ms` until then; less than zero if it was due before. The time left was not longer.
+    pub due_in_ms: Option<i64>,
+    /// Milliseconds between two calls; `null` if it is called once.
+    pub period_ms: Option<u64>,
+    /// What it is for.
+    pub kind: TimerKind,
+    /// The method that is called, or what waits.
+    pub callback: Option<String>,
+    /// The state that is passed to the callback: of other kinds than `timer`, what the timer belongs to.
+    pub state: Option<Addr>,
+    /// Type of the state.
+    pub state_type: Option<String>,
+    /// Whether it was disposed.
+    pub canceled: Option<bool>,
+    /// Callbacks that run at this moment.
+    pub running: Option<u32>,
+}
+
+/// A registered wait.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct RegisteredWait {
+    /// The `RegisteredWaitHandle`.
+    pub object: Addr,
+    /// What it waits for.
+    pub handle: Option<Addr>,
+    /// Milliseconds that it waits; `null` for ever.
+    pub timeout_ms: Option<u64>,
+    /// Whether it goes on to wait after a call.
+    pub repeating: Option<bool>,
+    /// The method that is called.
+    pub callback: Option<String>,
+}
+
+/// A source of cancellation with callbacks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct CancellationModel {
+    /// The `CancellationTokenSource`.
+    pub object: Addr,
+    /// Its type.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// Number of callbacks.
+    pub count: u64,
+    /// The callbacks by method, most frequent first.
+    pub callbacks: Vec<CallbackCount>,
+}
+
+/// A method, and how often it is registered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct CallbackCount {
+    /// The method.
+    pub callback: String,
+    /// Number of registrations.
+    pub count: u64,
+}

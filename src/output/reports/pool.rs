@@ -1,0 +1,85 @@
+use serde::Serialize;
+
+use crate::model::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::{count, plural};
+
+/// An item with its queue.
+#[derive(Clone, Serialize)]
+struct Row<'r> {
+    queue: &'r str,
+    managed_id: Option<u32>,
+    #[serde(flatten)]
+    item: &'r PoolItem,
+}
+
+fn row_columns<'r>() -> Columns<'r, Row<'r>> {
+    columns::<Row<'r>>()
+        .text("queue", 24, |r| r.queue)
+        .address("object", |r| r.item.object)
+        .text("kind", 14, |r| r.item.kind.name())
+        .text("description", 60, |r| &r.item.description)
+        .text_or_none("type", 60, |r| r.item.type_name.as_deref())
+}
+
+fn group_columns<'r>() -> Columns<'r, PoolGroup> {
+    columns::<PoolGroup>().count("count", |g| g.count).text("queue", 24, |g| &g.queue).text("kind", 14, |g| g.kind.name()).text(
+        "description",
+        80,
+        |g| &g.description,
+    )
+}
+
+fn worker_columns<'r>() -> Columns<'r, PoolWorker> {
+    columns::<PoolWorker>()
+        .id("managed_id", |w| w.managed_id.map(u64::from))
+        .id("os_id", |w| w.os_id)
+        .text_or_none("blocked_by", 100, |w| w.blocked_by.as_deref())
+        .text_or_none("wait", 16, |w| w.wait.map(|kind| kind.name()))
+        .only(Readers::Machines)
+        .address("object", |w| w.object)
+        .only(Readers::Machines)
+        .text_or_none("method", 60, |w| w.method.as_deref())
+        .only(Readers::Machines)
+}
+
+impl PoolReport {
+    fn verdict(&self) -> Option<String> {
+        let blocked = crate::base::len64(self.workers.iter().filter(|w| w.blocked_by.is_some()).count());
+        let (existing, max) = (self.existing?, self.max?);
+        let waiting = plural(self.pending, "item");
+        self.starved.then(|| {
+            format!(
+                "STARVED: {waiting} in the queues; {existing} of at most {max} threads exist, all at work, {} of them blocked",
+                count(blocked)
+            )
+        })
+    }
+}
+
+impl Report for PoolReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let rows = || self.queues.iter().flat_map(|q| q.items.iter().map(|item| Row { queue: &q.name, managed_id: q.managed_id, item }));
+        to.table(Table::records("item", rows().collect::<Vec<_>>(), row_columns()).csv(true).shown(false));
+        match self.kind {
+            PoolKind::None => return to.line("Nobody has used the thread pool."),
+            PoolKind::Windows => return to.line("The process uses the thread pool of Windows, whose queues are not on the heap."),
+            PoolKind::Portable => {}
+        }
+        let number = |n: Option<u32>| n.map_or_else(|| "?".into(), |n| count(u64::from(n)));
+        to.facts(vec![
+            ("Threads", format!("{} at work, {} exist, goal {}", number(self.working), number(self.existing), number(self.goal))),
+            ("Limits", format!("{} to {}", number(self.min), number(self.max))),
+            ("Queued", plural(self.pending, "item")),
+            ("Processor", self.cpu_percent.map_or_else(|| "?".into(), |n| format!("{n} %"))),
+        ]);
+        if let Some(verdict) = self.verdict() {
+            to.line(verdict);
+        }
+        to.gap_if(!self.groups.is_empty());
+        to.table(Table::new(&self.groups, group_columns()).shown(!self.groups.is_empty()));
+        to.gap_if(!self.workers.is_empty());
+        to.table(Table::records("worker", &self.workers, worker_columns()).shown(!self.workers.is_empty()));
+    }
+}

@@ -1,0 +1,57 @@
+use crate::model::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
+use crate::output::plural;
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Readers, Table, columns};
+
+fn timer_columns<'r>() -> Columns<'r, TimerModel> {
+    let yes = |b: Option<bool>| b.map(|b| if b { "true" } else { "false" });
+    columns::<TimerModel>()
+        .address("object", |t| t.object)
+        .id("due_ms", |t| t.due_ms)
+        .made("due_in_ms", 12, |t| t.due_in_ms.map(|n| n.to_string()))
+        .id("period_ms", |t| t.period_ms)
+        .text("kind", 12, |t| t.kind.name())
+        .text_or_none("callback", 80, |t| t.callback.as_deref())
+        .address("state", |t| t.state)
+        .text_or_none("state_type", 50, |t| t.state_type.as_deref())
+        .text_or_none("canceled", 8, move |t| yes(t.canceled))
+        .only(Readers::Machines)
+        .id("running", |t| t.running.map(u64::from))
+        .only(Readers::Machines)
+}
+
+fn wait_columns<'r>() -> Columns<'r, RegisteredWait> {
+    columns::<RegisteredWait>()
+        .address("object", |w| w.object)
+        .address("handle", |w| w.handle)
+        .id("timeout_ms", |w| w.timeout_ms)
+        .text_or_none("repeating", 9, |w| w.repeating.map(|b| if b { "true" } else { "false" }))
+        .text_or_none("callback", 80, |w| w.callback.as_deref())
+}
+
+fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
+    columns::<CancellationModel>()
+        .address("object", |c| c.object)
+        .count("callbacks", |c| c.count)
+        .made("most", 70, |c| c.callbacks.first().map(|m| format!("{} × {}", m.count, m.callback)))
+        .text_or_none("type", 60, |c| c.type_name.as_deref())
+}
+
+impl Report for TimersReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.table(Table::records("timer", &self.timers, timer_columns()).csv(true).shown(!self.timers.is_empty()));
+        to.gap_if(!self.timers.is_empty());
+        to.titled(
+            "Registered waits",
+            !self.waits.is_empty(),
+            Table::records("wait", &self.waits, wait_columns()).shown(!self.waits.is_empty()),
+        );
+        to.titled(
+            "Callbacks of cancellation",
+            !self.cancellations.is_empty(),
+            Table::records("cancellation", &self.cancellations, cancellation_columns()).shown(!self.cancellations.is_empty()),
+        );
+        let all = crate::base::len64(self.timers.len());
+        to.line(format!("{} active, {} in no queue", plural(self.active, "timer"), all.saturating_sub(self.active)));
+    }
+}
