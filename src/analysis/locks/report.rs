@@ -145,7 +145,7 @@ impl Reporter<'_> {
                 threads.push(before);
             }
             let candidates = match wait.object {
-                Some((object, _)) if !locks.get(&object).is_some_and(|held| held.owner.is_some()) => {
+                Some((object, _)) if locks.get(&object).is_none_or(|held| held.owner.is_none()) => {
                     let waiters: Vec<usize> =
                         waits.iter().filter(|w| w.object.is_some_and(|(o, _)| o == object)).map(|w| w.thread).collect();
                     self.holders_of(object, &waiters)
