@@ -267,9 +267,13 @@ impl Tasks {
         })
     }
 
-    /// How the object at `object` is read.
+    /// How the object at `object` is read; `None` if it is no object.
     pub(crate) fn plan_of(&self, object: Addr) -> Option<Arc<Plan>> {
-        Some(self.plan(self.library.method_table(object)?))
+        let method_table = self.library.method_table(object)?;
+        let known = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(&method_table).map(|plan| Arc::clone(plan.get()));
+        // Nothing is kept for what only looks like one.
+        let valid = || self.library.types().names().method_tables().is_valid(method_table) == Ok(true);
+        known.or_else(|| valid().then(|| self.plan(method_table)))
     }
 
     fn machine(&self, method_table: Addr) -> Option<Arc<Machine>> {
