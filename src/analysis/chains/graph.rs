@@ -289,7 +289,9 @@ impl Builder<'_> {
                 for waiter in list {
                     let Waiter::Node(at) = waiter else { continue };
                     let Some(to) = self.entry(*at).filter(|_| *at != address) else { continue };
-                    let node = Node { address, method_table, kind: NodeKind::Source, flags: None, state: None, awaits: false };
+                    // One that pools its box, and runs.
+                    let kind = if plan.is_node() { NodeKind::Method } else { NodeKind::Source };
+                    let node = Node { address, method_table, kind, flags: None, state: None, awaits: false };
                     let Some(from) = self.add(node) else { return };
                     if weak { self.weak.push((from, to)) } else { self.edges.push((from, to)) }
                 }

@@ -70,6 +70,7 @@ pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Er
     let mut reporter = Reporter { tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
     let report = reporter.report();
     reporter.budget.note("listing tasks", &notes);
+    tasks.note(&notes);
     namer.note(&notes);
     Ok(notes.finish(report))
 }

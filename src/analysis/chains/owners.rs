@@ -7,9 +7,6 @@ use crate::clr::type_names::TypeNames;
 use crate::gc::GcDesc;
 use crate::session::tasks::{AsyncType, Tasks, noted};
 
-/// Most waiters of a semaphore, and objects of a channel.
-const MOST: usize = 1 << 20;
-
 fields_of! {
     /// Fields of `SemaphoreSlim`.
     pub(super) struct Semaphore {
@@ -34,7 +31,7 @@ pub(super) fn owners(tasks: &Tasks, owners: &[(Addr, Addr)], wanted: impl Fn(Add
     let mut by_waiter = Map::default();
     for (owner, mt) in owners {
         if !tasks.kinds(*mt).is(AsyncType::Semaphore) {
-            channel(tasks, (*owner, *mt), &wanted, &mut by_waiter, notes);
+            channel(tasks, (*owner, *mt), &wanted, &mut by_waiter);
         } else if let (Some(fields), Some(next)) = (semaphore, next) {
             waiters(tasks, *owner, (fields.head, next), &mut by_waiter, notes);
         }
@@ -46,12 +43,10 @@ pub(super) fn owners(tasks: &Tasks, owners: &[(Addr, Addr)], wanted: impl Fn(Add
 fn waiters(tasks: &Tasks, owner: Addr, (head, next): (FieldAt, FieldAt), out: &mut Map<Addr, Addr>, notes: &Collector) {
     let library = tasks.library();
     let mut at = library.reference(owner, head);
-    let mut count = 0usize;
     while let Some(waiter) = at {
-        count = count.saturating_add(1);
         // A waiter belongs to one list only.
-        if out.insert(waiter, owner).is_some() || count > MOST {
-            notes.add(NoteKind::LimitHit, waiter, "the waiters of a semaphore have a cycle or exceed the limit");
+        if out.insert(waiter, owner).is_some() {
+            notes.add(NoteKind::LimitHit, waiter, "the waiters of a semaphore have a cycle, or are those of another one");
             return;
         }
         at = library.reference(waiter, next);
@@ -59,7 +54,7 @@ fn waiters(tasks: &Tasks, owner: Addr, (head, next): (FieldAt, FieldAt), out: &m
 }
 
 /// The operations that a channel leads to, through objects of its own library.
-fn channel(tasks: &Tasks, channel: (Addr, Addr), wanted: &impl Fn(Addr) -> bool, out: &mut Map<Addr, Addr>, notes: &Collector) {
+fn channel(tasks: &Tasks, channel: (Addr, Addr), wanted: &impl Fn(Addr) -> bool, out: &mut Map<Addr, Addr>) {
     let library = tasks.library();
     let types = library.types();
     let tables = types.names().method_tables();
@@ -87,15 +82,12 @@ fn channel(tasks: &Tasks, channel: (Addr, Addr), wanted: &impl Fn(Addr) -> bool,
             info.base_size.into()
         };
         layout.captured(types.memory(), object, size, |offset| {
-            if seen.len() < MOST
+            if tasks.afford(1)
                 && let Some(to) = library.reference_at(object.plus(offset))
                 && seen.insert(to)
             {
                 ready.push(to);
             }
         });
-    }
-    if seen.len() >= MOST {
-        notes.add(NoteKind::LimitHit, channel.0, "the lists of a channel exceed the limit");
     }
 }

@@ -49,6 +49,7 @@ pub(in crate::analysis) fn task_part(runtime: &Runtime, namer: &Namer, object: A
         unobserved: faults.as_ref().map(|f| !f.observed),
         exceptions: faults.map(|f| fault_models(&f, &mut names, &reader)).unwrap_or_default(),
     };
+    tasks.note(&losses);
     notes.extend(&losses.into_notes());
     Some(part)
 }

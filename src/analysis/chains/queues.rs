@@ -5,9 +5,6 @@ use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::library::{FieldAt, NoSuchField, fields_of};
 use crate::session::tasks::{AsyncType, Tasks, Waiter, noted};
 
-/// Most segments of a queue, and items of a segment.
-const MOST: u64 = 1 << 20;
-
 fields_of! {
     /// Fields of `ThreadPoolWorkQueue`.
     struct WorkQueue {
@@ -66,17 +63,16 @@ impl Reader<'_> {
         let types = library.types();
         if self.tasks.kinds(mt).is(AsyncType::LocalQueue) {
             let array = library.reference(object, LocalQueue::bind(types, mt)?.array);
-            let items = array.map(|a| library.references(a, MOST)).unwrap_or_default();
             // What was taken leaves null.
-            self.items.extend(items.into_iter().map(|(_, item)| item).filter(|item| !item.is_null()));
+            let items = array.map(|a| self.tasks.elements(a, u64::MAX)).unwrap_or_default();
+            self.items.extend(items.into_iter().map(|(_, item)| item));
             return Ok(());
         }
         let fields = WorkQueue::bind(types, mt)?;
         let assignable = fields.assignable.and_then(|f| library.reference(object, f));
-        let mut queues: Vec<Addr> = assignable.map(|a| library.references(a, MOST)).into_iter().flatten().map(|(_, q)| q).collect();
+        let mut queues: Vec<Addr> = assignable.map(|a| self.tasks.elements(a, u64::MAX)).into_iter().flatten().map(|(_, q)| q).collect();
         let own = [Some(fields.normal), fields.high, fields.low].into_iter().flatten();
         queues.extend(own.filter_map(|f| library.reference(object, f)));
-        queues.retain(|q| !q.is_null());
         queues.into_iter().try_for_each(|q| self.concurrent(q))
     }
 
@@ -89,8 +85,8 @@ impl Reader<'_> {
         let mut fields = None;
         let mut seen = Set::default();
         while let Some(segment) = at {
-            if !seen.insert(segment) || seen.len() > 1 << 16 {
-                self.notes.add(NoteKind::LimitHit, segment, "a queue of the thread pool has a cycle or exceeds its limit");
+            if !seen.insert(segment) {
+                self.notes.add(NoteKind::LimitHit, segment, "a queue of the thread pool has a cycle");
                 break;
             }
             let known = match fields {
@@ -111,11 +107,11 @@ impl Reader<'_> {
     fn slots(&mut self, slots: Addr) -> Result<(), NoSuchField> {
         let library = self.tasks.library();
         let types = library.types();
-        let Some(shape) = library.array(slots) else { return Ok(()) };
+        let Some(shape) = library.array(slots).filter(|s| self.tasks.afford(s.length.max(1))) else { return Ok(()) };
         let item = types.field_at(shape.element, "Item")?;
         // Offsets within a structure are those of its box.
         let within = item.offset.saturating_sub(types.pointer_bytes());
-        let items = (0..shape.length.min(MOST)).map(|i| shape.data.element(i, shape.element_bytes).plus(within));
+        let items = (0..shape.length).map(|i| shape.data.element(i, shape.element_bytes).plus(within));
         self.items.extend(items.filter_map(|slot| library.reference_at(slot)));
         Ok(())
     }

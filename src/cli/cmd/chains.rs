@@ -68,7 +68,7 @@ impl Command for Async {
     const EXAMPLES: &'static [Example] = &[
         example("async DUMP", "what asynchronous methods wait for, merged into trees"),
         example("async --all --root timer DUMP", "each chain that hangs on a timer"),
-        example("async --method 'Lab.*' --json DUMP", "the chains of some methods"),
+        example("async --method 'Lab.*' DUMP", "only chains with these methods"),
         example("async --faulted DUMP", "faulted tasks with their exceptions"),
     ];
     type Report = AsyncReport;

@@ -13,7 +13,7 @@ pub(crate) use plan::{Machine, MachineAt, Outside, Plan};
 use super::library::Library;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::Kept;
-use crate::base::{Addr, Collector, NoteKind, Notes, len64};
+use crate::base::{Addr, Budget, Collector, NoteKind, Notes};
 use crate::clr::library::{Classifier, FieldAt, Kinds, NoSuchField, fields_of, library_types};
 use crate::model::TaskStatus;
 
@@ -106,8 +106,6 @@ pub(crate) fn status(state_flags: u32) -> TaskStatus {
     flags::ALL_STATUS.iter().find(|(bit, _)| state_flags & bit != 0).map_or(TaskStatus::Created, |(_, status)| *status)
 }
 
-/// Most continuations of a task, and exceptions, that are read.
-const MOST: u64 = 1 << 20;
 /// Most steps from a continuation object to what it continues.
 const STEPS: u32 = 16;
 
@@ -154,12 +152,15 @@ pub(crate) struct Tasks {
     machines: Mutex<Map<Addr, Kept<Option<Arc<Machine>>>>>,
     action: Option<Addr>,
     sentinel: Option<Addr>,
+    /// What looking for callbacks, and reading lists, may take together: a forged dump may have one list a million times.
+    budget: Budget,
 }
 
 impl Tasks {
     /// Binds to the types of `library`; what this runtime lacks goes to `notes`.
     pub(crate) fn bind(library: Library, notes: &Collector) -> Tasks {
         let kinds = Classifier::<AsyncType>::bind(library.types());
+        let budget = Budget::new(library.types().memory().dump_bytes(), None);
         let mut out = Tasks {
             action: kinds.table(AsyncType::Action),
             channels: library.types().module_named("System.Threading.Channels"),
@@ -172,6 +173,7 @@ impl Tasks {
             plans: Mutex::default(),
             machines: Mutex::default(),
             sentinel: None,
+            budget,
         };
         if !out.kinds.defines(AsyncType::Task) {
             let what = "tasks: the definition of System.Threading.Tasks.Task is not in the dump";
@@ -222,6 +224,24 @@ impl Tasks {
         })
     }
 
+    /// Whether `n` more steps are left: fields and items to look at.
+    pub(crate) fn afford(&self, n: u64) -> bool {
+        self.budget.steps(n)
+    }
+
+    /// Notes what was left out.
+    pub(crate) fn note(&self, notes: &Collector) {
+        self.budget.note("reading tasks", notes);
+    }
+
+    /// The first `most` elements of the array of references at `array`, without nulls: slot and target. None if they exceed what is left.
+    pub(crate) fn elements(&self, array: Addr, most: u64) -> Vec<(Addr, Addr)> {
+        let length = self.library.array(array).map_or(0, |shape| shape.length.min(most));
+        let mut all = if self.afford(length.max(1)) { self.library.references(array, length) } else { Vec::new() };
+        all.retain(|(_, item)| !item.is_null());
+        all
+    }
+
     /// The library's objects.
     pub(crate) fn library(&self) -> &Library {
         &self.library
@@ -247,9 +267,13 @@ impl Tasks {
         })
     }
 
-    /// How the object at `object` is read.
+    /// How the object at `object` is read; `None` if it is no object.
     pub(crate) fn plan_of(&self, object: Addr) -> Option<Arc<Plan>> {
-        Some(self.plan(self.library.method_table(object)?))
+        let method_table = self.library.method_table(object)?;
+        let known = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(&method_table).map(|plan| Arc::clone(plan.get()));
+        // Nothing is kept for what only looks like one.
+        let valid = || self.library.types().names().method_tables().is_valid(method_table) == Ok(true);
+        known.or_else(|| valid().then(|| self.plan(method_table)))
     }
 
     fn machine(&self, method_table: Addr) -> Option<Arc<Machine>> {
@@ -280,8 +304,11 @@ impl Tasks {
         let head = || self.library.reference(task, self.fields?.state?);
         let (mut at, next) = (head(), self.frame.map(|f| f.next));
         while let Some(frame) = at.filter(|at| self.kinds.object(*at).is(AsyncType::RuntimeContinuation)) {
-            if len64(out.len()) >= MOST || !seen.insert(frame) {
-                notes.add(NoteKind::LimitHit, frame, "the continuations of a task have a cycle or exceed the limit");
+            if !seen.insert(frame) {
+                notes.add(NoteKind::LimitHit, frame, "the continuations of a task have a cycle");
+                break;
+            }
+            if !self.afford(1) {
                 break;
             }
             out.push(frame);
@@ -322,11 +349,9 @@ impl Tasks {
         let read = || {
             let (items, size) = plan.list?;
             let size = u64::from(self.library.u32(list, size)?);
-            Some(self.library.references(self.library.reference(list, items)?, size.min(MOST)))
+            Some(self.elements(self.library.reference(list, items)?, size))
         };
-        let mut all = read().unwrap_or_default();
-        all.retain(|(_, item)| !item.is_null());
-        all
+        read().unwrap_or_default()
     }
 
     /// Where the box at `object` is suspended.
@@ -412,8 +437,8 @@ impl Tasks {
     /// The tasks and methods that the `Action`s which the object at `object` holds go on with.
     pub(crate) fn delegates(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
         let fields = plan.actions.iter().filter_map(|offset| self.library.reference_at(object.plus(*offset)));
-        let items = if plan.array_of_actions { self.library.references(object, MOST) } else { Vec::new() };
-        let items = items.into_iter().map(|(_, item)| item).filter(|item| !item.is_null());
+        let items = if plan.array_of_actions { self.elements(object, u64::MAX) } else { Vec::new() };
+        let items = items.into_iter().map(|(_, item)| item);
         let actions = fields.chain(items).filter(|a| self.library.method_table(*a).is_some_and(|mt| Some(mt) == self.action));
         out.extend(actions.filter_map(|action| self.node(action)));
     }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use super::{AsyncType, Tasks};
-use crate::base::Addr;
-use crate::clr::fields::{Field, Storage, Types};
+use crate::base::{Addr, len64};
+use crate::clr::fields::{Field, Storage};
 use crate::clr::library::{FieldAt, Kinds};
 use crate::clr::type_names::TypeNames;
 use crate::gc::GcDesc;
 
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 8;
+/// Maximum size of a state machine, in bytes.
+const MAX_MACHINE: u64 = 1 << 20;
 /// Maximum base types.
 const MAX_BASES: usize = 64;
 /// The field with the state of a callback.
@@ -138,7 +140,7 @@ impl Plan {
             plan.array_of_actions = element.is_some_and(|e| tasks.kinds(e).is(AsyncType::Action));
             return plan;
         }
-        callbacks(types, method_table, (0, 0), &mut plan);
+        callbacks(tasks, method_table, (0, 0), &mut plan);
         if is(AsyncType::PoolingBox) {
             // What it keeps of its own.
             plan.actions.clear();
@@ -158,8 +160,9 @@ impl Plan {
 }
 
 /// Finds fields that hold a callback, or its state.
-fn callbacks(types: &Types, method_table: Addr, (base, depth): (u64, u32), plan: &mut Plan) {
-    let Some(fields) = types.instance_fields(method_table) else { return };
+fn callbacks(tasks: &Tasks, method_table: Addr, (base, depth): (u64, u32), plan: &mut Plan) {
+    let types = tasks.library().types();
+    let Some(fields) = types.instance_fields(method_table).filter(|f| tasks.afford(len64(f.len()))) else { return };
     for field in fields.iter().filter(|f| f.storage == Storage::Instance) {
         if plan.states.len().saturating_add(plan.actions.len()) >= MAX_HOOKS {
             return;
@@ -173,7 +176,7 @@ fn callbacks(types: &Types, method_table: Addr, (base, depth): (u64, u32), plan:
             }
         } else if let Some(inner) = field.method_table.filter(|_| field.is_structure() && depth < MAX_DEPTH) {
             // Offsets within a structure are those of its box.
-            callbacks(types, inner, (offset.saturating_sub(types.pointer_bytes()), depth.saturating_add(1)), plan);
+            callbacks(tasks, inner, (offset.saturating_sub(types.pointer_bytes()), depth.saturating_add(1)), plan);
         }
     }
 }
@@ -209,14 +212,19 @@ impl Machine {
         let info = types.names().method_tables().read(object).ok()?;
         let size = u64::from(info.base_size);
         let memory = types.memory();
+        if size > MAX_MACHINE {
+            return None;
+        }
         let mut places = Vec::new();
         let desc = if info.contains_pointers { GcDesc::read(memory, object, size) } else { GcDesc::None };
         desc.places(size, memory.ptr_bytes(), |at| places.push(at));
+        places.sort_unstable();
         let instance = || fields.iter().filter(|f| f.storage == Storage::Instance);
         let awaiter = |f: &Field| {
             let from = f.offset.saturating_add(base);
-            let end = ends.iter().copied().find(|e| *e > from).unwrap_or(u64::MAX);
-            places.iter().copied().filter(|at| (from..end).contains(at)).collect::<Vec<u64>>()
+            let end = ends.get(ends.partition_point(|e| *e <= from)).copied().unwrap_or(u64::MAX);
+            let first = places.partition_point(|at| *at < from);
+            places.iter().skip(first).copied().take_while(|at| *at < end).collect::<Vec<u64>>()
         };
         let at = |f: &Field| FieldAt { offset: f.offset.saturating_add(base), element: f.element, method_table: f.method_table };
         let builder = instance().find(|f| f.name == "<>t__builder");
