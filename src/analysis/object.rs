@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::chains::task_part;
 use super::place::{containing, heap_place};
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes, len64};
 use crate::clr::values::{ValueLimits, Values};
@@ -61,6 +62,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         header: headers.and_then(|h| h.read(report.address)),
         delegate: texts.delegates().model(report.address, &notes),
         collection: collection(&Library::of(runtime, namer.types()?, &notes), &values, report.address, query, &notes),
+        task: task_part(runtime, &namer, report.address, &notes),
         ..report
     };
     texts.note(&notes);
@@ -144,6 +146,7 @@ pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<Obje
         fields: fields.unwrap_or_default(),
         elements,
         first_element: query.start,
+        task: None,
         truncated,
     };
     Some(Answer::new(report, notes))

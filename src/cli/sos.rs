@@ -29,6 +29,7 @@ pub(super) fn translate(mut args: Vec<OsString>) -> Vec<OsString> {
             args.iter_mut().filter(|a| *a == "-nofields").for_each(|a| *a = "--no-fields".into());
         }
         "clrstack" | "eestack" | "dumpstackobjects" | "dso" | "parallelstacks" | "pstacks" => return stacks(args, &command),
+        "dumpasync" => return dumpasync(args),
         "verifyobj" => {
             if let Some(name) = args.get_mut(1) {
                 *name = "verify".into();
@@ -68,6 +69,35 @@ fn stacks(mut args: Vec<OsString>, command: &str) -> Vec<OsString> {
         args.insert(2, "--merge".into());
     }
     args
+}
+
+/// `dumpasync -type Lab` is `async --type '*Lab*'`; fields and states are always shown, or in `object`.
+fn dumpasync(args: Vec<OsString>) -> Vec<OsString> {
+    let mut out: Vec<OsString> = Vec::with_capacity(args.len());
+    // What comes next: a part of a type's name, or a method table, hexadecimal without 0x.
+    let (mut part, mut table) = (false, false);
+    for a in args {
+        let (of_name, of_table) = (std::mem::take(&mut part), std::mem::take(&mut table));
+        match a.to_str() {
+            Some("-type") => {
+                out.push("--type".into());
+                part = true;
+            }
+            Some("-mt") => {
+                out.push("--type".into());
+                table = true;
+            }
+            Some("-addr") => out.push("--object".into()),
+            Some("-tasks") => out.push("--tasks".into()),
+            Some("-completed") => out.push("--completed".into()),
+            Some("-coalesce") => out.push("--merge".into()),
+            Some("-fields" | "-stats" | "-roots") => {}
+            Some(text) if of_name && !text.contains('*') => out.push(format!("*{text}*").into()),
+            Some(text) if of_table && !text.starts_with("0x") => out.push(format!("0x{text}").into()),
+            _ => out.push(a),
+        }
+    }
+    out
 }
 
 /// `dumpheap -stat` is `stat`; without `-stat` but with a filter, it is `objects`.
@@ -119,6 +149,12 @@ mod tests {
         assert_eq!(t(&["gcdump", "gcroot", "-nostacks", "0x10", "x"]), ["gcdump", "gcroot", "--stacks", "none", "0x10", "x"]);
         assert_eq!(t(&["gcdump", "gcroot", "-all", "10", "x"]), ["gcdump", "gcroot", "--all-roots", "10", "x"]);
         assert_eq!(t(&["gcdump"]), ["gcdump"]);
+        assert_eq!(t(&["gcdump", "dumpasync", "-type", "Lab", "-fields", "x"]), ["gcdump", "dumpasync", "--type", "*Lab*", "x"]);
+        assert_eq!(
+            t(&["gcdump", "dumpasync", "-mt", "7f31", "-coalesce", "x"]),
+            ["gcdump", "dumpasync", "--type", "0x7f31", "--merge", "x"]
+        );
+        assert_eq!(t(&["gcdump", "dumpasync", "-addr", "7f31", "x"]), ["gcdump", "dumpasync", "--object", "7f31", "x"]);
         assert_eq!(t(&["gcdump", "dumpheap", "-stat", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);
         assert_eq!(t(&["gcdump", "dumpheap", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);
         assert_eq!(t(&["gcdump", "dumpheap", "-type", "String", "x.dmp"]), ["gcdump", "objects", "--type", "*String*", "x.dmp"]);

@@ -72,8 +72,6 @@ pub struct AsyncReport {
     pub shown: Option<u64>,
     /// Tasks; `null` unless asked for.
     pub tasks: Option<Vec<TaskModel>>,
-    /// Edges of the graph of tasks, from node to waiter, among those listed.
-    pub edges: Vec<AsyncEdge>,
 }
 
 /// Numbers of tasks and asynchronous methods.
@@ -184,16 +182,6 @@ pub struct AsyncRow {
     pub threads: Vec<u32>,
     /// Whether what waits for it is told in an earlier row.
     pub visited: bool,
-}
-
-/// An edge of the graph of tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-pub struct AsyncEdge {
-    /// What is waited for.
-    pub node: Addr,
-    /// What waits for it.
-    pub waiter: Addr,
 }
 
 /// A task.

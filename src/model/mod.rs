@@ -44,8 +44,8 @@ mod walk;
 
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
 pub use chains::{
-    AsyncChain, AsyncEdge, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel,
-    TaskPart, TaskStatus, TaskStatusCount, TaskWaiter,
+    AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel, TaskPart,
+    TaskStatus, TaskStatusCount, TaskWaiter,
 };
 pub use collection::{ContainerKind, ContainerModel, ItemModel};
 pub use collections::{

@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use super::chains::TaskPart;
 use super::collection::ContainerModel;
 use super::delegate::DelegateModel;
 use super::header::HeaderModel;
@@ -136,6 +137,8 @@ pub struct ObjectReport {
     pub elements: Vec<FieldValue>,
     /// Index of the first element listed.
     pub first_element: u64,
+    /// What a task, or the box of an asynchronous method, says; `null` for other objects, and where the types of tasks are not known.
+    pub task: Option<TaskPart>,
     /// Truncated parts.
     pub truncated: Vec<CutShort>,
 }

@@ -46,8 +46,10 @@ impl Report for Cats {
     }
 
     fn graph(&self) -> Option<Graph<'_>> {
-        let nodes = || Box::new(self.cats.iter().map(|c| (c.at.to_string(), c.name.clone())));
-        let clusters = std::iter::once_with(move || Cluster { id: 0, label: "all".into(), nodes: nodes() });
+        let nodes = || -> Box<dyn Iterator<Item = (String, String)> + '_> {
+            Box::new(self.cats.iter().map(|c| (c.at.to_string(), c.name.clone())))
+        };
+        let clusters = std::iter::once_with(move || Cluster { id: 0, label: "all".into(), nodes: Some(nodes()) });
         Some(Graph { name: "cats", clusters: Box::new(clusters), edges: Box::new([(0, 0)].into_iter()) })
     }
 }

@@ -21,6 +21,7 @@ mod support;
 
 mod absent_pages;
 mod api;
+mod async_chains;
 mod attacks;
 mod bridge;
 mod cli;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::common::{own_dump, run};
 use gcdump::analysis::{
-    self, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, LocksQuery, PathsQuery, RetainedQuery, RootsQuery,
-    SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery, VerifyQuery,
+    self, AsyncQuery, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, LocksQuery, PathsQuery, RetainedQuery,
+    RootsQuery, SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery, VerifyQuery,
 };
 use gcdump::internals::base::{Addr, Answer, Note};
 use gcdump::internals::session::{StaticsQuery, TypePattern};
@@ -44,6 +44,7 @@ const QUESTIONS: &[Question] = &[
     ("strings", |d| on_heap(d, |h| analysis::strings(h, &duplicates()))),
     ("fragmentation", |d| on_heap(d, |h| analysis::fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 10 }))),
     ("exceptions", |d| on_heap(d, |h| analysis::exceptions(h, &ExceptionsQuery::default()))),
+    ("async", |d| on_heap(d, |h| analysis::chains(h, &AsyncQuery { tasks: true, merge: true, ..AsyncQuery::default() }))),
     ("roots", |d| on_heap(d, |h| analysis::roots(h, &RootsQuery::default()))),
     ("path", |d| {
         let types = vec![TypePattern::Name("System.Byte[]".into()), TypePattern::Name("System.String".into())];

@@ -35,6 +35,9 @@ const ASKED: &[&[&str]] = &[
     &["threads"],
     &["exceptions"],
     &["exceptions", "--stat"],
+    &["async"],
+    &["async", "--merge"],
+    &["async", "--tasks"],
     &["stat"],
     &["stat", "--by", "generation"],
     &["stat", "--by", "segment", "--type", "System.*"],
@@ -300,6 +303,10 @@ fn expected_records(command: &str, data: &Value) -> Vec<Value> {
         "oom" => all("oom", "heaps"),
         "threads" => all("thread", "threads"),
         "exceptions" => [all("exception-group", "groups"), all("exception", "exceptions")].concat(),
+        "async" => {
+            let lists = [all("task", "tasks"), all("chain", "chains"), all("row", "tree"), all("status", "statuses")];
+            [lists.concat(), records("totals", [data["totals"].clone()], &json!({}))].concat()
+        }
         "stat" => {
             let last =
                 [records("totals", [data["totals"].clone()], &json!({})), records("coverage", [data["coverage"].clone()], &json!({}))];
@@ -413,6 +420,8 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,state",
         ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
         ["exceptions", _] => "count,thrown,example,type,message",
+        ["async", "--tasks"] => "object,status,exception,method,type",
+        ["async", ..] => "chain,count,root_kind,root_object,root,index,object,state,status,thread,method,type",
         ["stat"] => "method_table,count,bytes,share,type",
         ["stat", "--by", "segment", ..] => "segment,heap,generation,count,bytes,share,free_count,free_bytes",
         ["stat", ..] => "generation,count,bytes,share,free_count,free_bytes",
@@ -463,6 +472,8 @@ fn csv_rows(asked: &[&str], data: &Value) -> Option<usize> {
         ["threads"] => n(&data["threads"]),
         ["exceptions"] => n(&data["exceptions"]),
         ["exceptions", _] => n(&data["groups"]),
+        ["async", "--tasks"] => n(&data["tasks"]),
+        ["async", ..] => list(&data["chains"]).iter().map(|c| n(&c["frames"])).sum(),
         ["stat"] => n(&data["types"]),
         ["stat", ..] => n(&data["groups"]),
         ["strings", ..] => n(&data["strings"]),

@@ -42,6 +42,7 @@ const ASKED: &[(&[&str], bool)] = &[
     (&["strings", "--min-count", "1"], false),
     (&["threads"], false),
     (&["exceptions"], false),
+    (&["async", "--tasks"], false),
     (&["statics", "--all"], false),
     (&["statics", "--thread-statics"], false),
 ];

@@ -6,7 +6,7 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Count, NoteKind, len64};
 use crate::model::{AsyncTotals, TaskStatus};
 use crate::session::Heap;
-use crate::session::tasks::{AsyncType, Tasks, Waiter, flags, status};
+use crate::session::tasks::{AsyncType, Outside, Plan, Tasks, Waiter, flags, status};
 
 /// Index of a node.
 pub(super) type NodeIndex = u32;
@@ -24,6 +24,8 @@ pub(super) enum NodeKind {
     Thread,
     /// A delegate, or an unknown continuation.
     Callback,
+    /// The continuation of a method of runtime async.
+    Frame,
 }
 
 /// A node of the graph.
@@ -78,6 +80,8 @@ struct Builder<'t> {
     /// Edges from holders of plain delegates, which may be stale.
     weak: Vec<(NodeIndex, NodeIndex)>,
     totals: AsyncTotals,
+    /// The innermost method of a task of runtime async: what waits when the task does.
+    innermost: Map<Addr, NodeIndex>,
 }
 
 impl Graph {
@@ -90,11 +94,13 @@ impl Graph {
             edges: Vec::new(),
             weak: Vec::new(),
             totals: AsyncTotals::default(),
+            innermost: Map::default(),
         };
         let listed = builder.nodes_of(&found, notes);
+        builder.frames(notes);
         builder.continuations();
         builder.sources(&found);
-        builder.awaiters();
+        builder.awaiters(notes);
         let queued = queued(tasks, &found.queues, notes);
         builder.finish(listed, queued, found.owners)
     }
@@ -123,10 +129,11 @@ impl Graph {
 }
 
 fn find(heap: &Heap, tasks: &Tasks, notes: &Collector) -> Found {
-    let others = [AsyncType::WorkQueue, AsyncType::LocalQueue, AsyncType::Semaphore, AsyncType::Channel];
+    let others = [AsyncType::WorkQueue, AsyncType::LocalQueue];
+    let owns = |plan: &Plan| plan.kinds.is(AsyncType::Semaphore) || plan.outside == Some(Outside::Channel);
     let wanted = |mt: Addr| {
         let plan = tasks.plan(mt);
-        plan.is_node() || plan.is_source() || others.iter().any(|kind| plan.kinds.is(*kind))
+        plan.is_node() || plan.is_source() || owns(&plan) || others.iter().any(|kind| plan.kinds.is(*kind))
     };
     let objects = notes.take(objects_of(heap, wanted));
     let mut found = Found::default();
@@ -149,7 +156,7 @@ fn find(heap: &Heap, tasks: &Tasks, notes: &Collector) -> Found {
         if plan.kinds.is(AsyncType::WorkQueue) || plan.kinds.is(AsyncType::LocalQueue) {
             found.queues.push(object);
         }
-        if plan.kinds.is(AsyncType::Semaphore) || plan.kinds.is(AsyncType::Channel) {
+        if owns(plan) {
             found.owners.push(object);
         }
     }
@@ -180,7 +187,7 @@ impl Builder<'_> {
                 continue;
             };
             listed.push((address, method_table, bits));
-            let kind = if self.tasks.plan(method_table).machine.is_some() { NodeKind::Method } else { NodeKind::Task };
+            let kind = if self.tasks.kinds(method_table).is(AsyncType::Box) { NodeKind::Method } else { NodeKind::Task };
             if bits & flags::COMPLETED == 0 {
                 self.totals.pending.bump();
                 self.totals.methods.grow(u64::from(kind == NodeKind::Method));
@@ -207,10 +214,41 @@ impl Builder<'_> {
         listed
     }
 
+    /// The node that goes on first where the object at `at` waits.
+    fn entry(&self, at: Addr) -> Option<NodeIndex> {
+        self.innermost.get(&at).or_else(|| self.index.get(&at)).copied()
+    }
+
+    /// Methods of runtime async: their continuations, up to the task of the outermost.
+    fn frames(&mut self, notes: &Collector) {
+        for index in 0..self.nodes.len() {
+            let Some(task) = self.nodes.get(index).copied() else { continue };
+            if !self.tasks.kinds(task.method_table).is(AsyncType::RuntimeAsyncTask) {
+                continue;
+            }
+            let mut inner = None;
+            for address in self.tasks.frames(task.address, notes) {
+                let Some(method_table) = self.tasks.library().method_table(address) else { break };
+                let (_, state) = self.tasks.suspended_at(address);
+                let node = Node { address, method_table, kind: NodeKind::Frame, flags: None, state, awaits: false };
+                let Some(frame) = self.add(node) else { return };
+                self.totals.methods.bump();
+                match inner {
+                    Some(inner) => self.edges.push((inner, frame)),
+                    None => drop(self.innermost.insert(task.address, frame)),
+                }
+                inner = Some(frame);
+            }
+            if let (Some(inner), Ok(task)) = (inner, NodeIndex::try_from(index)) {
+                self.edges.push((inner, task));
+            }
+        }
+    }
+
     /// A waiter as a node; `None` for what has completed.
     fn waiter(&mut self, waiter: Waiter) -> Option<NodeIndex> {
         let (address, kind) = match waiter {
-            Waiter::Node(at) => return self.index.get(&at).copied(),
+            Waiter::Node(at) => return self.entry(at),
             Waiter::Thread(at) => (at, NodeKind::Thread),
             Waiter::Callback(at) => (at, NodeKind::Callback),
         };
@@ -250,7 +288,7 @@ impl Builder<'_> {
             for (weak, list) in [(false, &waiters), (true, &delegates)] {
                 for waiter in list {
                     let Waiter::Node(at) = waiter else { continue };
-                    let Some(to) = self.index.get(at).copied().filter(|_| *at != address) else { continue };
+                    let Some(to) = self.entry(*at).filter(|_| *at != address) else { continue };
                     let node = Node { address, method_table, kind: NodeKind::Source, flags: None, state: None, awaits: false };
                     let Some(from) = self.add(node) else { return };
                     if weak { self.weak.push((from, to)) } else { self.edges.push((from, to)) }
@@ -260,7 +298,8 @@ impl Builder<'_> {
     }
 
     /// What the awaiters of methods say, against the edges so far.
-    fn awaiters(&mut self) {
+    fn awaiters(&mut self, notes: &Collector) {
+        let mut unread = (0u64, None);
         let mut into: Vec<(NodeIndex, NodeIndex)> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();
         into.sort_unstable();
         let mut weak: Vec<(NodeIndex, NodeIndex)> = self.weak.iter().map(|(from, to)| (*to, *from)).collect();
@@ -275,7 +314,11 @@ impl Builder<'_> {
                 continue;
             };
             let plan = self.tasks.plan(node.method_table);
-            let Some(position) = self.tasks.position(node.address, &plan) else { continue };
+            let Some(position) = self.tasks.position(node.address, &plan) else {
+                unread.0.bump();
+                unread.1 = unread.1.or(Some(node.address));
+                continue;
+            };
             let awaited: Vec<Addr> = position.awaiters.into_iter().flatten().collect();
             if let Some(own) = self.nodes.get_mut(at) {
                 own.state = position.state;
@@ -304,6 +347,10 @@ impl Builder<'_> {
             } else if let Some(from) = self.awaited(&awaited) {
                 self.edges.push((from, index));
             }
+        }
+        if unread.0 > 0 {
+            let what = format!("what {} asynchronous methods wait for: their state machines cannot be read", unread.0);
+            notes.add(NoteKind::Missing, unread.1, what);
         }
     }
 

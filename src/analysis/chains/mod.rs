@@ -3,6 +3,7 @@
 mod graph;
 mod names;
 mod owners;
+mod part;
 mod paths;
 mod queues;
 mod roots;
@@ -11,15 +12,16 @@ mod tree;
 
 use super::ExceptionReader;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Budget, Collector, Count, Name, glob, len64, top_or_all};
+use crate::base::{Addr, Answer, Budget, Count, Name, glob, len64, top_or_all};
 use crate::model::{
-    AsyncChain, AsyncEdge, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, TaskExceptionModel, TaskModel, TaskStatus, TaskStatusCount,
+    AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, TaskExceptionModel, TaskModel, TaskStatus, TaskStatusCount,
 };
 use crate::session::library::Library;
-use crate::session::tasks::{Tasks, status};
+use crate::session::tasks::{TaskExceptions, Tasks, status};
 use crate::session::{Error, Heap, TypePattern};
 use graph::{Graph, Listed, NodeIndex, NodeKind};
 use names::Names;
+pub(super) use part::task_part;
 use paths::{Path, paths};
 use roots::Roots;
 use tree::tree;
@@ -35,6 +37,8 @@ pub struct AsyncQuery {
     pub methods: Vec<String>,
     /// Only chains that hang on these; all if empty.
     pub roots: Vec<AsyncRootKind>,
+    /// Only chains with this object.
+    pub object: Option<Addr>,
     /// List tasks.
     pub tasks: bool,
     /// List completed tasks only.
@@ -62,7 +66,7 @@ pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Er
     let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let roots = Roots::new(runtime, &tasks, &graph, &notes);
-    let names = Names::new(&tasks, &namer);
+    let names = Names::new(&tasks, runtime, &namer);
     let mut reporter = Reporter { tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
     let report = reporter.report();
     reporter.budget.note("listing tasks", &notes);
@@ -117,10 +121,9 @@ impl Reporter<'_> {
         } else {
             (None, 0)
         };
-        let edges = self.edges(&kept);
         let chains = self.chains(&kept);
         let shown = (self.query.top > 0 && trees > self.query.top).then(|| len64(self.query.top));
-        AsyncReport { totals, statuses, chains, merged: self.query.merge, tree, shown, tasks, edges }
+        AsyncReport { totals, statuses, chains, merged: self.query.merge, tree, shown, tasks }
     }
 
     /// Whether the query asks for a chain.
@@ -129,13 +132,14 @@ impl Reporter<'_> {
             return false;
         }
         let query = self.query;
-        let graph = self.graph;
-        let ends = std::iter::once(path.root).chain(path.nodes.iter().copied());
-        let nodes: Vec<_> = if query.types.is_empty() && query.methods.is_empty() {
+        if query.types.is_empty() && query.methods.is_empty() && query.object.is_none() {
             return true;
-        } else {
-            ends.filter_map(|n| graph.node(n).copied()).collect()
-        };
+        }
+        let ends = std::iter::once(path.root).chain(path.nodes.iter().copied());
+        let nodes: Vec<_> = ends.filter_map(|n| self.graph.node(n).copied()).collect();
+        if query.object.is_some_and(|at| root.object != Some(at) && nodes.iter().all(|n| n.address != at)) {
+            return false;
+        }
         let mut of_type = |pattern: &TypePattern| {
             let own = nodes.iter().any(|n| {
                 pattern.matches(n.method_table, || self.names.type_name(n.method_table).map_or_else(String::new, |t| t.to_string()))
@@ -157,6 +161,7 @@ impl Reporter<'_> {
             NodeKind::Method => self.names.method(node.address, node.method_table),
             NodeKind::Task => self.names.work(node.address),
             NodeKind::Callback => self.names.delegate(node.address),
+            NodeKind::Frame => self.names.suspended(node.address),
             NodeKind::Source | NodeKind::Thread => None,
         }
     }
@@ -208,20 +213,6 @@ impl Reporter<'_> {
         out
     }
 
-    /// The edges between nodes of the chains.
-    fn edges(&self, kept: &[(Path, AsyncRoot)]) -> Vec<AsyncEdge> {
-        let mut edges = Set::default();
-        let at = |n: &NodeIndex| self.graph.node(*n).map(|n| n.address);
-        for (path, root) in kept {
-            let first = root.object.into_iter().filter(|o| path.nodes.first().and_then(at) != Some(*o));
-            let all: Vec<Addr> = first.chain(path.nodes.iter().filter_map(at)).collect();
-            edges.extend(all.windows(2).filter_map(|pair| Some((*pair.first()?, *pair.last()?))));
-        }
-        let mut edges: Vec<_> = edges.into_iter().collect();
-        edges.sort_unstable();
-        edges.into_iter().map(|(node, waiter)| AsyncEdge { node, waiter }).collect()
-    }
-
     fn statuses(&self) -> Vec<TaskStatusCount> {
         let mut counts: Map<TaskStatus, u64> = Map::default();
         for (_, _, bits) in &self.graph.tasks {
@@ -265,20 +256,21 @@ impl Reporter<'_> {
         let status = status(bits);
         let faults = if status == TaskStatus::Faulted { self.tasks.exceptions(object) } else { None };
         let method = self.names.method(object, method_table).or_else(|| self.names.work(object));
-        let exception = |at: &Addr, names: &mut Names<'_>| TaskExceptionModel {
-            object: *at,
-            type_name: names.type_of(*at),
-            message: self.exceptions.message(*at),
-        };
         TaskModel {
             object,
             type_name: self.names.type_name(method_table),
             status,
             method,
             unobserved: faults.as_ref().map(|f| !f.observed),
-            exceptions: faults.iter().flat_map(|f| &f.exceptions).map(|at| exception(at, &mut self.names)).collect(),
+            exceptions: faults.map(|f| fault_models(&f, &mut self.names, &self.exceptions)).unwrap_or_default(),
         }
     }
+}
+
+/// The exceptions of a task.
+fn fault_models(faults: &TaskExceptions, names: &mut Names<'_>, reader: &ExceptionReader<'_>) -> Vec<TaskExceptionModel> {
+    let exception = |at: &Addr| TaskExceptionModel { object: *at, type_name: names.type_of(*at), message: reader.message(*at) };
+    faults.exceptions.iter().map(exception).collect()
 }
 
 /// Whether a method's name matches: without stars, any part of it.

@@ -1,21 +1,29 @@
 //! Names of types, methods and delegates, made once each.
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Name};
-use crate::session::Namer;
+use crate::base::{Addr, Collector, Name};
+use crate::clr::methods::Methods;
 use crate::session::tasks::{MachineAt, Tasks, method_of};
+use crate::session::{Namer, Runtime};
+use crate::stack::CodeBytes;
+
+/// Most reads for one address of code.
+const READS: u64 = 1 << 20;
 
 /// Names what tasks are and run.
 pub(super) struct Names<'n> {
     tasks: &'n Tasks,
+    runtime: &'n Runtime,
     namer: &'n Namer,
     types: Map<Addr, Option<Name>>,
     methods: Map<Addr, Option<Name>>,
+    /// By address of code.
+    code: Map<Addr, Option<Name>>,
 }
 
 impl<'n> Names<'n> {
-    pub(super) fn new(tasks: &'n Tasks, namer: &'n Namer) -> Names<'n> {
-        Names { tasks, namer, types: Map::default(), methods: Map::default() }
+    pub(super) fn new(tasks: &'n Tasks, runtime: &'n Runtime, namer: &'n Namer) -> Names<'n> {
+        Names { tasks, runtime, namer, types: Map::default(), methods: Map::default(), code: Map::default() }
     }
 
     /// The name of the type at `method_table`.
@@ -46,6 +54,19 @@ impl<'n> Names<'n> {
             Some(method_of(&name).unwrap_or(name).into())
         };
         self.methods.entry(machine).or_insert_with(name).clone()
+    }
+
+    /// The method of runtime async whose continuation is at `frame`.
+    pub(super) fn suspended(&mut self, frame: Addr) -> Option<Name> {
+        let ip = self.tasks.suspended_at(frame).0?;
+        let (runtime, namer) = (self.runtime, self.namer);
+        let name = || {
+            let look_up = || runtime.stack_walker().ok()?.code().find(ip).ok().flatten();
+            let code = CodeBytes::bounded(READS, look_up)?;
+            let methods = runtime.scoped(&Collector::new(), |d| Methods::bind(runtime.memory(), d, runtime.limits()).ok())?;
+            Some(methods.name(namer.names()?, code.method_desc)?.name.into())
+        };
+        self.code.entry(ip).or_insert_with(name).clone()
     }
 
     /// What the delegate at `delegate` calls: the type of its target.

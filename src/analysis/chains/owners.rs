@@ -3,6 +3,7 @@
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::library::{FieldAt, fields_of};
+use crate::clr::type_names::TypeNames;
 use crate::gc::GcDesc;
 use crate::session::tasks::{AsyncType, Tasks, noted};
 
@@ -32,7 +33,7 @@ pub(super) fn owners(tasks: &Tasks, owners: &[(Addr, Addr)], wanted: impl Fn(Add
     let (semaphore, next) = (bind(), next());
     let mut by_waiter = Map::default();
     for (owner, mt) in owners {
-        if tasks.kinds(*mt).is(AsyncType::Channel) {
+        if !tasks.kinds(*mt).is(AsyncType::Semaphore) {
             channel(tasks, (*owner, *mt), &wanted, &mut by_waiter, notes);
         } else if let (Some(fields), Some(next)) = (semaphore, next) {
             waiters(tasks, *owner, (fields.head, next), &mut by_waiter, notes);
@@ -73,9 +74,9 @@ fn channel(tasks: &Tasks, channel: (Addr, Addr), wanted: &impl Fn(Addr) -> bool,
         let Some(mt) = library.method_table(object) else { continue };
         let Ok(info) = tables.read(mt) else { continue };
         let layout = layouts.entry(mt).or_insert_with(|| {
-            // Arrays and structures of the runtime hold the library's own lists.
-            let own = info.is_array && tables.element_type(mt).is_ok_and(|e| types.definition(e).map(|d| d.module) == home)
-                || types.definition(mt).map(|d| d.module) == home && home.is_some();
+            let element = || tables.element_type(mt).ok().and_then(TypeNames::method_table_of);
+            let kept = if info.is_array { element() } else { Some(mt) };
+            let own = kept.and_then(|of| types.definition(of)).is_some_and(|d| Some(d.module) == home);
             (own && info.contains_pointers).then(|| GcDesc::read(types.memory(), mt, info.base_size.into()))
         });
         let Some(layout) = layout else { continue };

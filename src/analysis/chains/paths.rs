@@ -83,7 +83,7 @@ impl Finder<'_> {
     /// Whether the root is a frame of its own chain: a method that waits for no object.
     fn is_frame(&self, root: NodeIndex, cycle: bool) -> bool {
         let kind = self.graph.node(root).map(|n| n.kind);
-        cycle || kind == Some(NodeKind::Method)
+        cycle || matches!(kind, Some(NodeKind::Method | NodeKind::Frame))
     }
 
     /// Adds the ways from `root`. Returns whether there was room for all.

@@ -9,7 +9,7 @@ use crate::base::{Addr, Collector, Name};
 use crate::clr::library::FieldAt;
 use crate::model::{AsyncRoot, AsyncRootKind};
 use crate::session::Runtime;
-use crate::session::tasks::{AsyncType, Tasks, flags, noted};
+use crate::session::tasks::{AsyncType, Outside, Tasks, flags, noted};
 
 /// Milliseconds of a timer that is not set.
 const NEVER: u32 = u32::MAX;
@@ -37,7 +37,7 @@ impl<'g> Roots<'g> {
         let sources: Set<Addr> = graph.nodes.iter().filter(|n| n.kind == NodeKind::Source).map(|n| n.address).collect();
         let waits = |n: &Node| n.kind == NodeKind::Task && tasks.kinds(n.method_table).is(AsyncType::SemaphoreWaiter);
         let entered = graph.nodes.iter().any(waits);
-        let needed = |mt: Addr| if tasks.kinds(mt).is(AsyncType::Channel) { !sources.is_empty() } else { entered };
+        let needed = |mt: Addr| if tasks.kinds(mt).is(AsyncType::Semaphore) { entered } else { !sources.is_empty() };
         let listed: Vec<(Addr, Addr)> = graph.owners.iter().copied().filter(|(_, mt)| needed(*mt)).collect();
         let owners = owners(tasks, &listed, |at| sources.contains(&at), notes);
         let on_stacks = graph.nodes.iter().enumerate().filter(|(i, n)| {
@@ -62,6 +62,7 @@ impl<'g> Roots<'g> {
             _ if cycle => (AsyncRootKind::Cycle, node.address, "methods and tasks that wait for each other".into()),
             NodeKind::Method => self.method(&node),
             NodeKind::Task => self.task(&node, names),
+            NodeKind::Frame => (AsyncRootKind::Unknown, node.address, "what it awaits is not known".into()),
             _ => self.source(node.address, node.method_table, names),
         };
         Some(AsyncRoot { kind, object: Some(object), node: Some(node.address), type_name: names.type_of(object), label })
@@ -140,7 +141,7 @@ impl<'g> Roots<'g> {
             let timer = self.periodic.and_then(|f| library.reference(object, f));
             return (AsyncRootKind::Timer, timer.unwrap_or(object), "PeriodicTimer".into());
         }
-        if kinds.is(AsyncType::SocketOperation) {
+        if self.tasks.plan(mt).outside == Some(Outside::SocketOperation) {
             let socket = self.field(mt, "_currentSocket").and_then(|f| library.reference(object, f));
             return (AsyncRootKind::Socket, socket.unwrap_or(object), "an operation of a socket".into());
         }

@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, LocksQuery, ObjectQuery, RootsQuery, SegmentsQuery,
-    StacksQuery, ThreadsQuery, VerifyQuery, contracts, exceptions, finalizers, handles, heap, info, locks, object, oom, pool, requests,
-    roots, segments, stacks, statics, threads, timers, verify,
+    AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, LocksQuery, ObjectQuery, RootsQuery,
+    SegmentsQuery, StacksQuery, ThreadsQuery, VerifyQuery, chains, contracts, exceptions, finalizers, handles, heap, info, locks, object,
+    oom, pool, requests, roots, segments, stacks, statics, threads, timers, verify,
 };
 use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
@@ -60,6 +60,7 @@ fn read_runtime(runtime: &Runtime) {
     }
     let options = RootOptions { weak: true, any_stacks: true, ..RootOptions::default() };
     let _ = roots(&heap, &RootsQuery { options, ..RootsQuery::default() });
+    let _ = chains(&heap, &AsyncQuery { tasks: true, ..AsyncQuery::default() });
     if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
     }

@@ -5,9 +5,9 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::type_pattern;
+use super::super::select::{address, type_pattern};
 use crate::analysis::{AsyncQuery, chains};
-use crate::base::Answer;
+use crate::base::{Addr, Answer};
 use crate::model::{AsyncReport, AsyncRootKind};
 use crate::session::TypePattern;
 
@@ -36,6 +36,10 @@ pub(in crate::cli) struct Async {
     /// Only chains that hang on this kind of root (repeatable).
     #[arg(long = "root", value_name = "KIND", value_enum, ignore_case = true)]
     roots: Vec<AsyncRootKind>,
+
+    /// Only chains with the object at this address.
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    object: Option<Addr>,
 
     /// List all tasks with their status, too; in tables, instead of chains.
     #[arg(long)]
@@ -79,6 +83,7 @@ impl Command for Async {
             types: self.types.clone(),
             methods: self.methods.clone(),
             roots: self.roots.clone(),
+            object: self.object,
             tasks: self.tasks,
             completed: self.completed,
             faulted: self.faulted,

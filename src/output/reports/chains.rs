@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -112,6 +112,8 @@ impl Report for AsyncReport {
         let tasks = self.tasks.is_some();
         to.table(Table::records("task", self.tasks.iter().flatten(), task_columns()).csv(tasks).shown(tasks));
         to.records("chain", &self.chains);
+        to.records("row", self.tree.iter().flatten());
+        to.records("status", &self.statuses);
         to.table(Table::new(self.tree.iter().flatten(), tree_columns()).shown(!tasks && self.tree.as_ref().is_some_and(|t| !t.is_empty())));
         to.table(Table::new(rows(&self.chains), row_columns()).csv(!tasks).shown(false));
         if !tasks && self.tree.is_none() {
@@ -126,7 +128,7 @@ impl Report for AsyncReport {
             }
         }
         to.gap_if(tasks || !self.chains.is_empty());
-        to.record("async-totals", self.totals);
+        to.record("totals", self.totals);
         if let Some(shown) = self.shown {
             to.line(format!("{} roots shown; --top 0 shows all", count(shown)));
         }
@@ -167,7 +169,12 @@ impl Report for AsyncReport {
             }
         }
         let ids: BTreeMap<Addr, u32> = labels.keys().copied().zip(0u32..).collect();
-        let edges: Vec<(u32, u32)> = self.edges.iter().filter_map(|e| Some((*ids.get(&e.node)?, *ids.get(&e.waiter)?))).collect();
+        let mut edges: BTreeSet<(u32, u32)> = BTreeSet::new();
+        for chain in &self.chains {
+            let objects: Vec<Addr> = chain.root.object.into_iter().chain(chain.frames.iter().map(|f| f.object)).collect();
+            let linked = objects.windows(2).filter_map(|pair| Some((*ids.get(pair.first()?)?, *ids.get(pair.last()?)?)));
+            edges.extend(linked.filter(|(from, to)| from != to));
+        }
         Some(Graph {
             name: "async",
             clusters: Box::new(labels.into_values().zip(0u32..).map(|(label, id)| Cluster { id, label, nodes: None })),

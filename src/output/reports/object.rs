@@ -4,11 +4,14 @@ use super::{name_of, number};
 use crate::base::Addr;
 use crate::model::{
     ContainerKind, ContainerModel, CutShort, DelegateModel, DelegatePart, DimensionModel, FieldValue, HeaderModel, HeaderState, ItemModel,
-    ObjectReport, SegmentPlace, ValueKind,
+    ObjectReport, SegmentPlace, TaskPart, TaskWaiter, ValueKind,
 };
 use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
+
+/// Maximum awaited objects, and waiters, of a task printed.
+const MAX_LISTED: usize = 8;
 
 /// Name of a kind in JSON.
 pub(super) fn kind(kind: ValueKind) -> String {
@@ -78,6 +81,30 @@ fn header(h: &HeaderModel) -> Option<String> {
     })
 }
 
+/// A task in words.
+fn task(t: &TaskPart) -> Vec<(&'static str, String)> {
+    let list = |all: Vec<String>| {
+        let more = all.len().checked_sub(MAX_LISTED).filter(|n| *n > 0).map_or_else(String::new, |n| format!(" and {n} more"));
+        format!("{}{more}", all.into_iter().take(MAX_LISTED).collect::<Vec<_>>().join(", "))
+    };
+    let mut facts = Vec::new();
+    facts.extend(t.status.map(|s| ("Status", s.to_string())));
+    facts.extend(t.method.as_ref().map(|m| ("Method", format!("{m}{}", t.state.map_or_else(String::new, |s| format!(", state {s}"))))));
+    if !t.awaits.is_empty() {
+        facts.push(("Awaits", list(t.awaits.iter().map(ToString::to_string).collect())));
+    }
+    if !t.waiters.is_empty() {
+        let waiter = |w: &TaskWaiter| format!("{} {}", w.object, w.method.as_deref().or(w.type_name.as_deref()).unwrap_or("?"));
+        facts.push(("Waiters", list(t.waiters.iter().map(waiter).collect())));
+    }
+    for e in &t.exceptions {
+        let message = e.message.as_ref().map_or_else(String::new, |m| format!(": {m}"));
+        let unobserved = if t.unobserved == Some(true) { " (unobserved)" } else { "" };
+        facts.push(("Exception", format!("{} {}{message}{unobserved}", e.object, e.type_name.as_deref().unwrap_or("?"))));
+    }
+    facts
+}
+
 /// The object without its fields and elements.
 #[derive(Clone, Serialize)]
 struct Itself<'r> {
@@ -96,6 +123,7 @@ struct Itself<'r> {
     delegate: &'r Option<DelegateModel>,
     collection: &'r Option<ContainerModel>,
     first_element: u64,
+    task: &'r Option<TaskPart>,
     truncated: &'r [CutShort],
 }
 
@@ -103,7 +131,7 @@ impl ObjectReport {
     fn itself(&self) -> Itself<'_> {
         // Exhaustive, so that new fields are not forgotten.
         let ObjectReport { address, type_name, method_table, interior, segment, header, size, length, dimensions, .. } = self;
-        let ObjectReport { string, boxed, delegate, collection, fields: _, elements: _, first_element, truncated, .. } = self;
+        let ObjectReport { string, boxed, delegate, collection, fields: _, elements: _, first_element, task, truncated, .. } = self;
         Itself {
             address: *address,
             type_name,
@@ -119,6 +147,7 @@ impl ObjectReport {
             delegate,
             collection,
             first_element: *first_element,
+            task,
             truncated,
         }
     }
@@ -150,6 +179,7 @@ impl Report for ObjectReport {
             facts.extend(c.capacity.filter(|_| c.kind != ContainerKind::Array).map(|n| ("Capacity", count(n))));
             facts.extend(c.text.as_ref().map(|text| ("Text", text.clone())));
         }
+        facts.extend(self.task.iter().flat_map(task));
         to.facts(facts);
         to.itself("object", self.itself());
         to.records("field", &self.fields);

@@ -8,12 +8,12 @@ mod plan;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use names::method_of;
-pub(crate) use plan::{Machine, MachineAt, Plan};
+pub(crate) use plan::{Machine, MachineAt, Outside, Plan};
 
 use super::library::Library;
-use crate::base::hash::Map;
+use crate::base::hash::{Map, Set};
 use crate::base::missed::Kept;
-use crate::base::{Addr, Collector, NoteKind, Notes};
+use crate::base::{Addr, Collector, NoteKind, Notes, len64};
 use crate::clr::library::{Classifier, FieldAt, Kinds, NoSuchField, fields_of, library_types};
 use crate::model::TaskStatus;
 
@@ -26,6 +26,7 @@ library_types! {
             PoolingBox = "System.Runtime.CompilerServices.PoolingAsyncValueTaskMethodBuilder`1+StateMachineBox`1",
             RuntimeAsyncTask = "System.Runtime.CompilerServices.AsyncHelpers+RuntimeAsyncTask`1",
             RuntimeContinuation = "System.Runtime.CompilerServices.Continuation",
+            ResumeInfo = "System.Runtime.CompilerServices.ResumeInfo",
             /// What a thread waits for in `Wait` or `Result`.
             BlockedWait = "System.Threading.Tasks.Task+SetOnInvokeMres",
             /// What a thread waits for in `WaitAll`.
@@ -50,12 +51,6 @@ library_types! {
             WorkQueue = "System.Threading.ThreadPoolWorkQueue",
             LocalQueue = "System.Threading.ThreadPoolWorkQueue+WorkStealingQueue",
         }
-        in "System.Threading.Channels" {
-            Channel = "System.Threading.Channels.Channel`2",
-        }
-        in "System.Net.Sockets" {
-            SocketOperation = "System.Net.Sockets.SocketAsyncEventArgs",
-        }
     }
 }
 
@@ -68,6 +63,15 @@ fields_of! {
         state: opt "m_stateObject",
         contingent: opt "m_contingentProperties",
     }
+}
+
+/// Fields of `System.Runtime.CompilerServices.Continuation`, and of what it refers to.
+#[derive(Clone, Copy, Debug)]
+struct FrameFields {
+    next: FieldAt,
+    state: Option<FieldAt>,
+    resume_info: Option<FieldAt>,
+    diagnostic_ip: Option<FieldAt>,
 }
 
 /// The way from a task to its exceptions.
@@ -121,7 +125,6 @@ pub(crate) enum Waiter {
 /// Where a box is.
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
-    pub(crate) machine: Arc<Machine>,
     /// `<>1__state`; `None` if it cannot be read.
     pub(crate) state: Option<i32>,
     /// Awaiter fields that are set: what each refers to.
@@ -143,6 +146,10 @@ pub(crate) struct Tasks {
     kinds: Classifier<AsyncType>,
     fields: Option<TaskFields>,
     faults: Option<Faults>,
+    frame: Option<FrameFields>,
+    /// The modules of channels and sockets.
+    channels: Option<Addr>,
+    sockets: Option<Addr>,
     plans: Mutex<Map<Addr, Kept<Arc<Plan>>>>,
     machines: Mutex<Map<Addr, Kept<Option<Arc<Machine>>>>>,
     action: Option<Addr>,
@@ -155,10 +162,13 @@ impl Tasks {
         let kinds = Classifier::<AsyncType>::bind(library.types());
         let mut out = Tasks {
             action: kinds.table(AsyncType::Action),
+            channels: library.types().module_named("System.Threading.Channels"),
+            sockets: library.types().module_named("System.Net.Sockets"),
             library,
             kinds,
             fields: None,
             faults: None,
+            frame: None,
             plans: Mutex::default(),
             machines: Mutex::default(),
             sentinel: None,
@@ -169,11 +179,33 @@ impl Tasks {
         }
         // Without a method table nobody has used the class.
         if let Some(table) = out.kinds.table(AsyncType::Task) {
+            let field = |names: &'static str, what: &str| noted(out.library.types().field_at(table, names), what, notes);
+            field("m_action", "what tasks run");
+            field("m_contingentProperties", "exceptions of tasks");
             out.fields = noted(TaskFields::bind(out.library.types(), table), "tasks", notes);
             out.faults = out.bind_faults(notes);
+            out.frame = out.bind_frame(notes);
+            // One of the many types with a `ManualResetValueTaskSourceCore`.
+            if let Some(timer) = out.kinds.table(AsyncType::PeriodicTimer).filter(|mt| out.plan(*mt).states.is_empty()) {
+                let name = out.library.types().names().name(timer).name.clone();
+                noted::<()>(Err(NoSuchField { type_name: name, field: plan::STATE }), "sources of results", notes);
+            }
             out.sentinel = noted(out.library.static_object(table, "s_taskCompletionSentinel"), "completion of tasks", notes).flatten();
         }
         out
+    }
+
+    fn bind_frame(&self, notes: &Collector) -> Option<FrameFields> {
+        let types = self.library.types();
+        let table = self.kinds.table(AsyncType::RuntimeContinuation)?;
+        let field = |names: &'static str| types.field_at(table, names);
+        let info = self.kinds.table(AsyncType::ResumeInfo);
+        Some(FrameFields {
+            next: noted(field("Next"), "methods of runtime async", notes)?,
+            state: field("State").ok(),
+            resume_info: field("ResumeInfo").ok(),
+            diagnostic_ip: info.and_then(|mt| types.field_at(mt, "DiagnosticIP").ok()),
+        })
     }
 
     fn bind_faults(&self, notes: &Collector) -> Option<Faults> {
@@ -239,9 +271,35 @@ impl Tasks {
         self.library.reference(task, self.fields?.action?)
     }
 
-    /// `m_stateObject` of the task at `task`.
-    pub(crate) fn state_object(&self, task: Addr) -> Option<Addr> {
-        self.library.reference(task, self.fields?.state?)
+    /// The continuations of the runtime's own asynchronous methods that the task at `task` runs, from the innermost outwards.
+    ///
+    /// Unproven: read as the sources of .NET 11 have it.
+    pub(crate) fn frames(&self, task: Addr, notes: &Collector) -> Vec<Addr> {
+        let mut out = Vec::new();
+        let mut seen = Set::default();
+        let head = || self.library.reference(task, self.fields?.state?);
+        let (mut at, next) = (head(), self.frame.map(|f| f.next));
+        while let Some(frame) = at.filter(|at| self.kinds.object(*at).is(AsyncType::RuntimeContinuation)) {
+            if len64(out.len()) >= MOST || !seen.insert(frame) {
+                notes.add(NoteKind::LimitHit, frame, "the continuations of a task have a cycle or exceed the limit");
+                break;
+            }
+            out.push(frame);
+            at = next.and_then(|next| self.library.reference(frame, next));
+        }
+        out
+    }
+
+    /// Where the method whose continuation is at `frame` is suspended: an address of its code, and the number of the `await`.
+    pub(crate) fn suspended_at(&self, frame: Addr) -> (Option<Addr>, Option<i32>) {
+        let Some(fields) = self.frame else { return (None, None) };
+        let ip = || {
+            let info = self.library.reference(frame, fields.resume_info?)?;
+            // A structure in memory has no method table before its fields.
+            let at = info.plus(fields.diagnostic_ip?.offset).minus(self.library.types().pointer_bytes())?;
+            self.library.reference_at(at)
+        };
+        (ip(), fields.state.and_then(|f| self.library.i32(frame, f)))
     }
 
     /// The exceptions of the faulted task at `task`, through fields of the objects on the way.
@@ -284,7 +342,7 @@ impl Tasks {
             |slots: &Vec<u64>| -> Vec<Addr> { slots.iter().filter_map(|offset| self.library.reference_at(at.plus(*offset))).collect() };
         let awaiters = machine.awaiters.iter().map(set).filter(|refs| !refs.is_empty()).collect();
         let state = machine.state.and_then(|field| self.library.i32(at, field));
-        Some(Position { machine, state, awaiters })
+        Some(Position { state, awaiters })
     }
 
     /// Whether the box at `object` is that of an `async void` method.

@@ -6,10 +6,15 @@ use super::{AsyncType, Tasks};
 use crate::base::Addr;
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::library::{FieldAt, Kinds};
+use crate::clr::type_names::TypeNames;
 use crate::gc::GcDesc;
 
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 8;
+/// Maximum base types.
+const MAX_BASES: usize = 64;
+/// The field with the state of a callback.
+pub(super) const STATE: &str = "_continuationState";
 /// Maximum callbacks of one type.
 const MAX_HOOKS: usize = 64;
 
@@ -18,6 +23,8 @@ const MAX_HOOKS: usize = 64;
 pub(crate) struct Plan {
     /// What the type is.
     pub(crate) kinds: Kinds<AsyncType>,
+    /// What the type is beside those, found by the names of it and its bases: a search of their modules would cost more.
+    pub(crate) outside: Option<Outside>,
     /// The state machine of a box.
     pub(crate) machine: Option<MachineAt>,
     /// `_items` and `_size` of a list.
@@ -32,6 +39,39 @@ pub(crate) struct Plan {
     pub(crate) actions: Vec<u64>,
     /// Whether it is an array of `Action`.
     pub(crate) array_of_actions: bool,
+}
+
+/// Types of modules other than System.Private.CoreLib.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outside {
+    /// A channel.
+    Channel,
+    /// The arguments and result of an operation of a socket.
+    SocketOperation,
+}
+
+impl Outside {
+    /// What the type at `method_table` is or derives from.
+    fn of(tasks: &Tasks, method_table: Addr) -> Option<Outside> {
+        let types = tasks.library().types();
+        let names = types.names();
+        let all = [
+            (tasks.channels, "System.Threading.Channels.Channel", Outside::Channel),
+            (tasks.sockets, "System.Net.Sockets.SocketAsyncEventArgs", Outside::SocketOperation),
+        ];
+        if all.iter().all(|(module, _, _)| module.is_none()) {
+            return None;
+        }
+        let tables = names.method_tables();
+        let info = |mt: Addr| (!mt.is_null()).then(|| tables.read(mt).ok())?;
+        let mut bases = std::iter::successors(info(method_table), |i| info(i.parent)).take(MAX_BASES).filter(|i| !i.is_array);
+        bases.find_map(|base| {
+            let home = tables.module(&base).ok()?;
+            let (_, full, found) = all.iter().find(|(module, _, _)| *module == Some(home))?;
+            let name = names.name(base.address);
+            (name.name.split('<').next() == Some(full)).then_some(*found)
+        })
+    }
 }
 
 /// The state machine of a box.
@@ -73,6 +113,7 @@ impl Plan {
         };
         let mut plan = Plan {
             kinds,
+            outside: if kinds.is_empty() { Outside::of(tasks, method_table) } else { None },
             machine: if is(AsyncType::Box) || is(AsyncType::PoolingBox) { machine(tasks, method_table) } else { None },
             list: if is(AsyncType::List) { field("_items").zip(field("_size")) } else { None },
             next,
@@ -81,13 +122,20 @@ impl Plan {
             actions: Vec::new(),
             array_of_actions: false,
         };
-        let resolved = [AsyncType::Delegate, AsyncType::TaskContinuation, AsyncType::ContinuationWrapper, AsyncType::List];
+        let resolved = [
+            AsyncType::RuntimeContinuation,
+            AsyncType::Delegate,
+            AsyncType::TaskContinuation,
+            AsyncType::ContinuationWrapper,
+            AsyncType::List,
+        ];
         if is(AsyncType::Task) || resolved.into_iter().any(is) {
             return plan;
         }
         let tables = types.names().method_tables();
         if tables.read(method_table).is_ok_and(|info| info.is_array) {
-            plan.array_of_actions = tables.element_type(method_table).is_ok_and(|e| tasks.kinds(e).is(AsyncType::Action));
+            let element = tables.element_type(method_table).ok().and_then(TypeNames::method_table_of);
+            plan.array_of_actions = element.is_some_and(|e| tasks.kinds(e).is(AsyncType::Action));
             return plan;
         }
         callbacks(types, method_table, (0, 0), &mut plan);
@@ -118,7 +166,7 @@ fn callbacks(types: &Types, method_table: Addr, (base, depth): (u64, u32), plan:
         }
         let offset = base.saturating_add(field.offset);
         if field.is_reference() {
-            if field.name == "_continuationState" {
+            if field.name == STATE {
                 plan.states.push(offset);
             } else if field.type_name == "System.Action" {
                 plan.actions.push(offset);

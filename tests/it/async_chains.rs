@@ -1,0 +1,365 @@
+//! Chains of asynchronous methods: what the programs `asyncmix`, `async`, `starve` and `http` know of their tasks, and damaged lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::common::{Known, ask, file_offset, known_dumps, number, run};
+use gcdump::cli::Exit;
+use gcdump::internals::base::Addr;
+use serde_json::Value;
+
+fn list(v: &Value) -> &[Value] {
+    v.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn corpus(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"))
+}
+
+/// The answer of a command that must be complete.
+fn whole(path: &Path, command: &[&str]) -> Value {
+    let (exit, answer) = ask(path, command);
+    assert_eq!(exit, Exit::Ok, "{}: {}", path.display(), answer["warnings"]);
+    answer["data"].clone()
+}
+
+/// An answer, by the objects of its frames.
+struct Chains {
+    data: Value,
+    /// Kinds and objects of roots, by object of a frame.
+    roots: BTreeMap<u64, BTreeSet<(String, u64)>>,
+    frames: BTreeMap<u64, Value>,
+}
+
+impl Chains {
+    fn of(data: Value) -> Chains {
+        let (mut roots, mut frames) = (BTreeMap::<u64, BTreeSet<_>>::new(), BTreeMap::new());
+        for chain in list(&data["chains"]) {
+            let root = (chain["root"]["kind"].as_str().unwrap().to_string(), number(&chain["root"]["object"]));
+            for frame in list(&chain["frames"]) {
+                let object = number(&frame["object"]);
+                roots.entry(object).or_default().insert(root.clone());
+                frames.insert(object, frame.clone());
+            }
+        }
+        Chains { data, roots, frames }
+    }
+
+    /// The objects in the chain below and above `object`, in one of the chains that it is in.
+    fn chain(&self, object: u64) -> Vec<String> {
+        let has = |c: &&Value| list(&c["frames"]).iter().any(|f| number(&f["object"]) == object);
+        let chain = list(&self.data["chains"]).iter().find(has);
+        let method = |f: &Value| f["method"].as_str().unwrap_or_default().to_string();
+        chain.map_or(Vec::new(), |c| list(&c["frames"]).iter().map(method).collect())
+    }
+}
+
+/// What was compared: how often, and what was wrong.
+#[derive(Default)]
+struct Compared {
+    methods: usize,
+    statuses: usize,
+    threads: usize,
+    wrong: Vec<String>,
+}
+
+impl Compared {
+    fn check(&mut self, right: bool, what: impl FnOnce() -> String) {
+        if !right {
+            self.wrong.push(what());
+        }
+    }
+
+    /// `methods` methods end at `object`, and hang on `root` of `kind`.
+    fn hangs(&mut self, of: &Chains, (name, methods): (&str, usize), object: &Value, kind: &str, root: Option<&Value>) {
+        let found = of.roots.get(&number(object));
+        let right = found.is_some_and(|f| f.iter().any(|(k, o)| k == kind && root.is_none_or(|r| number(r) == *o)));
+        self.methods += if right { methods } else { 0 };
+        self.check(right, || format!("{name} hangs on {found:x?}, not on {kind} {root:?}"));
+    }
+}
+
+fn asyncmix(dump: &Known) -> Compared {
+    let truth = &dump.truth.as_ref().unwrap()["async"];
+    let of = Chains::of(whole(&dump.path, &["async", "--tasks"]));
+    let mut out = Compared::default();
+    let promise = |out: &mut Compared, name: &str, methods: usize, root: &str| {
+        out.hangs(&of, (name, methods), &truth[name], "promise", Some(&truth[root]));
+    };
+    for (name, methods, root) in [
+        ("c3", 3, "tcs_task"),
+        ("generic", 1, "tcs_task"),
+        ("lambda", 1, "tcs_task"),
+        ("three", 1, "three_awaits"),
+        ("over_valuetask", 2, "vt_task"),
+        ("blocked_on", 1, "blocked_source"),
+    ] {
+        promise(&mut out, name, methods, root);
+    }
+    for fan in list(&truth["fans"]) {
+        out.hangs(&of, ("fans", 1), fan, "promise", Some(&truth["shared"]));
+    }
+    for (name, of_name, all) in [("all", "all_of", true), ("any", "any_of", true)] {
+        let roots: BTreeSet<u64> = list(&truth[of_name]).iter().map(number).collect();
+        let found: BTreeSet<u64> = of.roots[&number(&truth[name])].iter().map(|(_, o)| *o).collect();
+        let right = if all { found.is_subset(&roots) && !found.is_empty() } else { found == roots };
+        out.methods += usize::from(right);
+        out.check(right, || format!("{name}: {found:x?}, not {roots:x?}"));
+    }
+    // Each of what `any` waits for is pending, so that it hangs on both.
+    out.check(of.roots[&number(&truth["any"])].len() == 2, || format!("any: {:x?}", of.roots[&number(&truth["any"])]));
+    for waiter in list(&truth["sem_waiters"]) {
+        out.hangs(&of, ("sem_waiters", 1), waiter, "semaphore", Some(&truth["sem"]));
+    }
+    for reader in list(&truth["chans"]) {
+        out.hangs(&of, ("chans", 1), reader, "channel", Some(&truth["channel"]));
+    }
+    out.hangs(&of, ("chan_wait", 1), &truth["chan_wait"], "channel", None);
+    out.hangs(&of, ("custom", 1), &truth["custom"], "source", Some(&truth["custom_awaitable"]));
+    out.hangs(&of, ("from_source", 1), &truth["from_source"], "source", Some(&truth["source"]));
+    out.hangs(&of, ("tick", 1), &truth["tick"], "timer", Some(&truth["periodic_timer"]));
+    out.hangs(&of, ("accept", 1), &truth["accept"], "socket", None);
+    out.hangs(&of, ("receive", 1), &truth["receive"], "socket", None);
+    let mut delays = BTreeSet::new();
+    for delay in list(&truth["delays"]).iter().chain([&truth["delay_cancel"]]) {
+        out.hangs(&of, ("delay", 1), delay, "timer", None);
+        delays.extend(of.roots[&number(delay)].iter().map(|(_, o)| *o));
+    }
+    out.check(delays.len() == 4, || format!("each waits for its own delay: {delays:x?}"));
+    let void: Vec<_> = of.frames.values().filter(|f| f["async_void"] == true).collect();
+    out.check(void.len() == 1, || format!("{} methods are async void", void.len()));
+    void.iter().for_each(|f| out.hangs(&of, ("async void", 1), &f["object"], "promise", Some(&truth["async_void_waits_for"])));
+    for next in list(&truth["continue_with"]) {
+        out.hangs(&of, ("continue_with", 0), next, "promise", Some(&truth["tcs_task"]));
+    }
+    let state = |name: &str| of.frames[&number(&truth[name])]["state"].as_i64();
+    out.check(state("three") == Some(3), || format!("three is at {:?}", state("three")));
+    for (object, names) in [
+        ("c3", &["C1", "C2", "C3"][..]),
+        ("generic", &["Service<System.String>.Fetch<System.Int32>"]),
+        ("lambda", &["lambda in StateLab.AsyncMix.Go"]),
+        ("over_valuetask", &["Vt", "OverVt"]),
+    ] {
+        let methods = of.chain(number(&truth[object]));
+        out.check(methods.len() == names.len() && methods.iter().zip(names).all(|(m, n)| m.ends_with(n)), || {
+            format!("{object}: {methods:?}")
+        });
+    }
+    // Both directions name the same object.
+    let totals = &of.data["totals"];
+    for (key, n) in [("methods", 34), ("suspended", 34), ("confirmed", 34), ("contradicted", 0), ("abandoned", 0), ("unobserved", 1)] {
+        out.check(totals[key] == n, || format!("{key}: {}", totals[key]));
+    }
+    let tasks: BTreeMap<u64, &Value> = list(&of.data["tasks"]).iter().map(|t| (number(&t["object"]), t)).collect();
+    for (name, status) in truth["status"].as_object().unwrap() {
+        let object = match name.as_str() {
+            "cont" => &truth["continue_with"][0],
+            "inner" => &truth["blocked_on"],
+            other => &truth[other],
+        };
+        let found = tasks.get(&number(object)).map(|t| &t["status"]);
+        out.statuses += usize::from(found == Some(status));
+        out.check(found == Some(status), || format!("{name} is {found:?}, not {status}"));
+    }
+    let faulted = tasks[&number(&truth["unobserved"])];
+    let exception = &faulted["exceptions"][0];
+    out.check(faulted["unobserved"] == true && exception["type"] == "System.InvalidOperationException", || faulted.to_string());
+    // Threads that wait for the task.
+    let mut ids = BTreeSet::new();
+    for chain in list(&of.data["chains"]) {
+        let frames = list(&chain["frames"]);
+        if frames.iter().any(|f| number(&f["object"]) == number(&truth["blocked_on"])) {
+            ids.extend(frames.iter().filter_map(|f| f["thread"].as_u64()));
+        }
+    }
+    let told: BTreeSet<u64> = list(&truth["threads"]).iter().filter_map(|t| t["managed"].as_u64()).collect();
+    out.threads = ids.intersection(&told).count();
+    out.check(ids == told, || format!("threads {ids:?}, not {told:?}"));
+    out
+}
+
+#[test]
+fn every_suspended_method_hangs_on_what_its_program_says() {
+    let (dumps, _) = known_dumps(|row| row["scenario"].as_str().is_some_and(|s| s.starts_with("asyncmix")));
+    if dumps.is_empty() {
+        println!("skipped: no dumps of the program are at hand");
+    }
+    let (mut wrong, mut statuses) = (Vec::new(), 0);
+    for dump in &dumps {
+        let found = asyncmix(dump);
+        println!("{}: {} of 34 methods, {} of 11 statuses, {} of 4 threads", dump.name, found.methods, found.statuses, found.threads);
+        assert!(found.methods == 34 || !found.wrong.is_empty(), "{}: {} methods were compared", dump.name, found.methods);
+        statuses += found.statuses;
+        wrong.extend(found.wrong.iter().map(|w| format!("{}: {w}", dump.name)));
+    }
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(statuses, 11 * dumps.len());
+}
+
+#[test]
+fn starved_methods_lie_in_a_queue_and_block_the_workers() {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "starve");
+    for dump in &dumps {
+        let truth = dump.truth.as_ref().unwrap();
+        let of = Chains::of(whole(&dump.path, &["async", "--tasks"]));
+        let queued: Vec<_> = list(&of.data["chains"]).iter().filter(|c| c["root"]["kind"] == "queue").collect();
+        let ids = |chains: &[&Value]| -> BTreeSet<u64> {
+            chains.iter().flat_map(|c| list(&c["frames"])).filter(|f| f["state"].is_null()).filter_map(|f| f["thread"].as_u64()).collect()
+        };
+        let workers: BTreeSet<u64> = list(&truth["workers"]).iter().filter_map(Value::as_u64).collect();
+        assert_eq!((queued.len(), ids(&queued)), (4, workers), "{}", dump.name);
+        let second = &of.roots[&number(&truth["second"])];
+        assert_eq!(*second, [("semaphore".to_string(), number(&truth["gate"]))].into(), "{}", dump.name);
+        let knot: Vec<_> = list(&of.data["chains"]).iter().filter(|c| c["root"]["kind"] == "semaphore").collect();
+        assert_eq!(ids(&knot), [truth["knot"].as_u64().unwrap()].into(), "{}", dump.name);
+        assert!(of.roots[&number(&truth["holder"])].iter().all(|(kind, _)| kind == "promise"), "{}", dump.name);
+        let running = list(&of.data["tasks"]).iter().filter(|t| t["status"] == "Running").count();
+        assert_eq!(running, truth["outer_states"].as_str().unwrap().split(',').count(), "{}", dump.name);
+        println!("{}: 4 of 4 queued, 4 of 4 workers, 1 of 1 knots", dump.name);
+    }
+}
+
+#[test]
+fn requests_in_flight_hang_on_their_sockets() {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "http");
+    for dump in &dumps {
+        let truth = dump.truth.as_ref().unwrap();
+        let of = Chains::of(whole(&dump.path, &["async"]));
+        let chains = list(&of.data["chains"]);
+        let ends = |name: &str| {
+            let last = |c: &&Value| list(&c["frames"]).last().and_then(|f| f["method"].as_str()).is_some_and(|m| m.contains(name));
+            chains.iter().filter(last).count() as u64
+        };
+        let found = (ends("HttpClient.GetStringAsync"), ends("HttpClient.SendAsync"));
+        assert_eq!(found, (truth["gets"].as_u64().unwrap(), truth["posts"].as_u64().unwrap()), "{}", dump.name);
+        assert!(chains.iter().all(|c| c["root"]["kind"] == "socket"), "{}: false roots", dump.name);
+        let totals = &of.data["totals"];
+        assert_eq!((&totals["suspended"], &totals["contradicted"]), (&totals["confirmed"], &0.into()), "{}", dump.name);
+        println!("{}: {} chains, {} of {} confirmed", dump.name, chains.len(), totals["confirmed"], totals["suspended"]);
+    }
+}
+
+#[test]
+fn forty_chains_hang_on_one_promise() {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "async");
+    for dump in &dumps {
+        let truth = dump.truth.as_ref().unwrap();
+        let never = number(&truth["never"]);
+        let data = whole(&dump.path, &["async", "--root", "promise"]);
+        let names: Vec<&str> = list(&truth["frames_per_chain"]).iter().filter_map(Value::as_str).collect();
+        let right = |c: &&Value| {
+            let frames = list(&c["frames"]);
+            let named = frames.iter().zip(&names).all(|(f, n)| f["method"].as_str().is_some_and(|m| m.ends_with(&format!(".{n}"))));
+            number(&c["root"]["object"]) == never && frames.len() == names.len() && named
+        };
+        let found = list(&data["chains"]).iter().filter(right).count() as u64;
+        assert_eq!(Some(found), truth["async_chains"].as_u64(), "{}", dump.name);
+        let merged = whole(&dump.path, &["async", "--merge", "--root", "promise"]);
+        assert_eq!(list(&merged["chains"]).iter().map(|c| c["count"].as_u64().unwrap()).max(), Some(found), "{}", dump.name);
+    }
+}
+
+/// A copy of a dump of the repository, with references changed.
+struct Changed {
+    folder: tempfile::TempDir,
+    bytes: Vec<u8>,
+}
+
+impl Changed {
+    fn of(name: &str) -> Changed {
+        let bytes = zstd::decode_all(File::open(corpus(name)).unwrap()).unwrap();
+        Changed { folder: tempfile::tempdir().unwrap(), bytes }
+    }
+
+    fn path(&self) -> PathBuf {
+        let path = self.folder.path().join("changed.dmp");
+        std::fs::write(&path, &self.bytes).unwrap();
+        path
+    }
+
+    /// Makes the field of the object refer to `to`.
+    fn refer(&mut self, object: u64, field: &str, to: u64) {
+        let path = self.path();
+        let (_, answer) = ask(&path, &["object", &format!("{object:#x}")]);
+        let at = list(&answer["data"]["fields"]).iter().find(|f| f["name"] == field).map(|f| number(&f["address"]));
+        let dump = gcdump::open(&path).unwrap();
+        let offset = file_offset(dump.runtime().unwrap().file(), Addr(at.unwrap())).unwrap();
+        self.bytes[offset..offset + 8].copy_from_slice(&to.to_le_bytes());
+    }
+}
+
+/// Objects of the frames of the first chain with a frame in `method`.
+fn objects(data: &Value, method: &str) -> Vec<u64> {
+    let within = |c: &&Value| list(&c["frames"]).iter().any(|f| f["method"].as_str().is_some_and(|m| m.ends_with(method)));
+    let chain = list(&data["chains"]).iter().find(within).unwrap_or_else(|| panic!("no {method}"));
+    list(&chain["frames"]).iter().map(|f| number(&f["object"])).collect()
+}
+
+#[test]
+fn chains_of_the_repositorys_dumps_are_confirmed_by_both_directions() {
+    for (name, methods) in [("net10-wks-asyncmix-heap", 34), ("net10-wks-async-heap", 120), ("net10-wks-http-heap", 42)] {
+        let data = whole(&corpus(name), &["async"]);
+        let totals = &data["totals"];
+        let counts = ["methods", "suspended", "confirmed"].map(|key| totals[key].as_u64());
+        assert_eq!(counts, [Some(methods); 3], "{name}: {totals}");
+    }
+    // No task at all is an answer.
+    let data = whole(&corpus("net10-wks-crash-heap"), &["async", "--tasks"]);
+    assert_eq!((list(&data["chains"]).len(), data["tasks"].as_array().map(Vec::len)), (0, Some(0)));
+}
+
+#[test]
+fn methods_that_wait_for_each_other_end() {
+    let mut dump = Changed::of("net10-wks-asyncmix-heap");
+    let before = whole(&dump.path(), &["async"]);
+    let [c1, _, c3] = objects(&before, ".C3")[..] else { panic!("C3 waits for C2 and C1") };
+    // The innermost waits for the outermost, and for its promise.
+    dump.refer(c3, "m_continuationObject", c1);
+    let (_, answer) = ask(&dump.path(), &["async"]);
+    assert_eq!(objects(&answer["data"], ".C3").len(), 3, "{answer}");
+    // Nothing else leads to two methods: they hang on themselves.
+    let [vt, over] = objects(&before, ".OverVt")[..] else { panic!("OverVt waits for Vt") };
+    let promise = list(&before["chains"]).iter().find(|c| objects_of(c).contains(&vt)).map(|c| number(&c["root"]["object"])).unwrap();
+    dump.refer(over, "m_continuationObject", vt);
+    dump.refer(promise, "m_continuationObject", 0);
+    let (exit, answer) = ask(&dump.path(), &["async", "--root", "cycle"]);
+    assert_eq!(exit, Exit::Ok, "{}", answer["warnings"]);
+    let cycles = list(&answer["data"]["chains"]);
+    assert_eq!(cycles.len(), 1, "{cycles:?}");
+    assert_eq!(objects_of(&cycles[0]).into_iter().collect::<BTreeSet<_>>(), [vt, over].into());
+    // Tables and graphs, too.
+    for form in [&["async"][..], &["async", "--all"], &["async", "--format", "dot"]] {
+        let path = dump.path();
+        let ran = run(&[form, &["--no-local-files", path.to_str().unwrap()]].concat());
+        assert_eq!(ran.exit, Exit::Ok, "{form:?}: {}", ran.err);
+    }
+}
+
+fn objects_of(chain: &Value) -> Vec<u64> {
+    list(&chain["frames"]).iter().map(|f| number(&f["object"])).collect()
+}
+
+#[test]
+fn a_cyclic_list_of_waiters_ends_and_is_told() {
+    let mut dump = Changed::of("net10-wks-asyncmix-heap");
+    let before = whole(&dump.path(), &["async", "--root", "semaphore"]);
+    let nodes: Vec<u64> = list(&before["chains"]).iter().map(|c| number(&c["root"]["node"])).collect();
+    assert_eq!(nodes.len(), 4);
+    nodes.iter().for_each(|node| dump.refer(*node, "Next", nodes[0]));
+    let (exit, answer) = ask(&dump.path(), &["async"]);
+    assert_eq!(exit, Exit::Partial);
+    assert!(list(&answer["warnings"]).iter().any(|w| w["kind"] == "limit-hit"), "{}", answer["warnings"]);
+    assert_eq!(answer["data"]["complete"], false);
+    // A list of continuations that has itself as an item.
+    let mut dump = Changed::of("net10-wks-asyncmix-heap");
+    let fan = objects(&whole(&dump.path(), &["async"]), ".Fan")[0];
+    let chains = whole(&dump.path(), &["async", "--method", ".Fan"]);
+    let shared = number(&chains["chains"][0]["root"]["object"]);
+    let (_, task) = ask(&dump.path(), &["object", &format!("{shared:#x}")]);
+    let field = |name: &str| list(&task["data"]["fields"]).iter().find(|f| f["name"] == name).map(|f| number(&f["object"])).unwrap();
+    let continuations = field("m_continuationObject");
+    dump.refer(fan, "m_continuationObject", continuations);
+    let (_, answer) = ask(&dump.path(), &["async", "--method", ".Fan"]);
+    assert!(list(&answer["data"]["chains"]).len() >= 5, "{answer}");
+}
