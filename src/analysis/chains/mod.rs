@@ -66,7 +66,7 @@ pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Er
     let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let roots = Roots::new(runtime, &tasks, &graph, &notes);
-    let names = Names::new(&tasks, runtime, &namer);
+    let names = Names::new(&tasks, runtime, &namer, &notes);
     let mut reporter = Reporter { tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
     let report = reporter.report();
     reporter.budget.note("listing tasks", &notes);

@@ -1,8 +1,10 @@
 //! Names of types, methods and delegates, made once each.
 
+use crate::analysis::stacks::readable;
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Name};
 use crate::clr::methods::Methods;
+use crate::session::delegates::Delegates;
 use crate::session::tasks::{MachineAt, Tasks, method_of};
 use crate::session::{Namer, Runtime};
 use crate::stack::CodeBytes;
@@ -15,6 +17,7 @@ pub(super) struct Names<'n> {
     tasks: &'n Tasks,
     runtime: &'n Runtime,
     namer: &'n Namer,
+    delegates: Delegates,
     types: Map<Addr, Option<Name>>,
     methods: Map<Addr, Option<Name>>,
     /// By address of code.
@@ -22,8 +25,9 @@ pub(super) struct Names<'n> {
 }
 
 impl<'n> Names<'n> {
-    pub(super) fn new(tasks: &'n Tasks, runtime: &'n Runtime, namer: &'n Namer) -> Names<'n> {
-        Names { tasks, runtime, namer, types: Map::default(), methods: Map::default(), code: Map::default() }
+    pub(super) fn new(tasks: &'n Tasks, runtime: &'n Runtime, namer: &'n Namer, notes: &Collector) -> Names<'n> {
+        let delegates = Delegates::bind(runtime, tasks.library().types(), notes);
+        Names { tasks, runtime, namer, delegates, types: Map::default(), methods: Map::default(), code: Map::default() }
     }
 
     /// The name of the type at `method_table`.
@@ -69,9 +73,13 @@ impl<'n> Names<'n> {
         self.code.entry(ip).or_insert_with(name).clone()
     }
 
-    /// What the delegate at `delegate` calls: the type of its target.
+    /// What the delegate at `delegate` calls: its method, or the type of its target.
     pub(super) fn delegate(&mut self, delegate: Addr) -> Option<Name> {
         let library = self.tasks.library();
+        let method = self.delegates.call(delegate).and_then(|call| self.delegates.method_text(&call));
+        if let Some(method) = method {
+            return Some(Name::from(readable(&method)));
+        }
         let next = self.tasks.plan_of(delegate)?.next?;
         let target = library.reference(delegate, next).filter(|target| *target != delegate)?;
         self.type_of(target)

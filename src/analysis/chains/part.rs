@@ -20,7 +20,7 @@ pub(in crate::analysis) fn task_part(runtime: &Runtime, namer: &Namer, object: A
     if !plan.is_node() {
         return None;
     }
-    let mut names = Names::new(&tasks, runtime, namer);
+    let mut names = Names::new(&tasks, runtime, namer, &losses);
     let bits = tasks.flags(object);
     let pending = bits.is_none_or(|b| b & flags::COMPLETED == 0);
     let position = if pending { tasks.position(object, &plan) } else { None };

@@ -14,11 +14,15 @@ use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::TypeIndex;
+use crate::session::collections::Collections;
 use crate::session::roots::RootOptions;
-use crate::session::{Dump, Heap, Runtime, SourceLines, StaticsQuery, Texts, loaded_types};
+use crate::session::{Dump, Heap, Library, Runtime, SourceLines, StaticsQuery, Texts, loaded_types};
 
 /// Objects read field by field per type: the first ones already reach the type data that values need.
 const OBJECTS_OF_A_TYPE: u32 = 256;
+
+/// Elements read of each collection.
+const ELEMENTS: u64 = 100;
 
 /// Reads everything that any command would read from `dump`.
 pub(super) fn read_everything(dump: &Dump) {
@@ -113,8 +117,11 @@ fn read_objects(heap: &Heap) {
     }
     let Some((types, texts)) = types.ok().zip(texts) else { return };
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
+    let library = Library::of(heap.runtime(), types, &Collector::new());
+    let collections = Collections::bind(&library);
     for address in objects {
         object::report(&values, &ObjectQuery::at(address));
+        let _ = collections.read(address, ELEMENTS);
         let _ = texts.delegates().model(address, &Collector::new());
     }
 }
