@@ -26,6 +26,7 @@ const UNIX_PATHS: &[&str] = &[
     "/proc/self/",
     // Microsoft's build folders: paths of symbol files.
     "/_/src/runtime/artifacts/obj/",
+    "/_/artifacts/obj/",
     "/__w/1/s/",
     // The requests of the `http` scenario, to its own server.
     "/path/",
