@@ -8,7 +8,7 @@ use super::metadata::Metadata;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
 use super::type_names::{NameQuality, TypeName};
-use crate::base::Addr;
+use crate::base::{Addr, len64};
 use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
 use crate::memory::Memory;
@@ -548,10 +548,16 @@ pub(super) fn split_arity(name: &str) -> (&str, usize) {
 
 /// The type in row `rid` and its enclosing types, outermost first; the first one has a namespace.
 pub(super) fn levels(metadata: &Metadata, rid: u32) -> Option<Vec<Level>> {
+    counted_levels(metadata, rid, &mut 0)
+}
+
+/// The same, with the bytes of the names that were read.
+pub(super) fn counted_levels(metadata: &Metadata, rid: u32, read: &mut u64) -> Option<Vec<Level>> {
     let mut out = Vec::new();
     let mut row = rid;
     loop {
         let def = metadata.type_def(row)?;
+        *read = read.saturating_add(len64(def.name.len().saturating_add(def.namespace.len())));
         let arity = split_arity(&def.name).1;
         let around = if def.flags & VISIBILITY > LAST_NOT_NESTED { metadata.enclosing(row) } else { None };
         let name = if def.namespace.is_empty() { def.name } else { format!("{}.{}", def.namespace, def.name) };

@@ -163,8 +163,13 @@ impl Subject {
             first.get_or_insert((asked, ran));
         }
         // What the others have left in the open dump makes no difference.
-        if let Some((asked, ran)) = first.filter(|(asked, ran)| run_on(&asked.cli, dump) != *ran) {
-            wrong.push((format!("{}: not the same when asked again (exit {})", asked.line, ran.0.code()), format!("{} {what}", self.name)));
+        if let Some((asked, ran)) = first {
+            let again = run_on(&asked.cli, dump);
+            if again != ran {
+                let place = difference("", &ran.1, &again.1).unwrap_or_else(|| format!("{:?} {:?}", ran.2, again.2));
+                println!("{} {what}: {}, then {}", self.name, ran.1["warnings"], again.1["warnings"]);
+                wrong.push((format!("{}: not the same when asked again: {place}", asked.line), format!("{} {what}", self.name)));
+            }
         }
         (runs, wrong)
     }

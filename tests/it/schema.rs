@@ -417,7 +417,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["finalizers", _] => "object,state,generation,heap,type",
         ["handles", _] => "type,count",
         ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
-        ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,state",
+        ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,waits_for,state",
         ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
         ["exceptions", _] => "count,thrown,example,type,message",
         ["async", "--tasks"] => "object,status,exception,method,type",

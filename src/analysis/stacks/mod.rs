@@ -69,7 +69,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     let mut waits = if query.waits { thread_waits(runtime, &namer, &notes)? } else { BTreeMap::new() };
     let mut reporter = Reporter::new(runtime, &namer, &notes, query);
     let crashed = runtime.file().crash.as_ref().and_then(|c| c.thread).map(u64::from);
-    let mut list: Vec<ThreadStackModel> = Vec::new();
+    let (mut list, mut others): (Vec<ThreadStackModel>, Vec<StackGap>) = (Vec::new(), Vec::new());
     for stack in &walked {
         let thread = stack.thread;
         let mut model = ThreadStackModel {
@@ -91,8 +91,12 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         if query.methods.is_empty() || query.methods.iter().any(stands_in) {
             model.exception = thread.exception.map(|a| exceptions.model(a, true));
             list.push(model);
+        } else {
+            // The method may stand where the stack is not known.
+            others.extend(model.gaps);
         }
     }
+    note_gaps(list.iter().flat_map(|t| &t.gaps).chain(&others), &notes);
     if list.is_empty() && !(query.threads.is_empty() && query.methods.is_empty()) {
         let what =
             if query.methods.is_empty() { "no managed thread with this id has a stack" } else { "no thread stands in such a method" };
@@ -100,7 +104,6 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         return Err(Error::Nothing(what.into()).given(&notes.into_notes()));
     }
     list.sort_by_key(|t| !t.crashed);
-    note_gaps(&list, &notes);
     reporter.lines.note(&notes);
     reporter.arguments.iter().for_each(|a| a.note(&notes));
     exceptions.note_lines();
@@ -129,9 +132,9 @@ fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
 }
 
 /// Notes what stacks lack: one note for each reason.
-fn note_gaps(list: &[ThreadStackModel], notes: &Collector) {
+fn note_gaps<'g>(gaps: impl Iterator<Item = &'g StackGap>, notes: &Collector) {
     let mut reasons: BTreeMap<&str, (u64, Option<Addr>)> = BTreeMap::new();
-    for gap in list.iter().flat_map(|t| &t.gaps) {
+    for gap in gaps {
         let reason = reasons.entry(&gap.reason).or_insert((0, gap.from));
         reason.0 = reason.0.saturating_add(1);
     }

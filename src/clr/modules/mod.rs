@@ -8,12 +8,13 @@ mod net9;
 mod symbols;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::loader::Loader;
 use super::metadata::{Metadata, RowCounts, Source};
 use super::pe;
-use super::render::levels;
+use super::render::counted_levels;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, Missed, tried, watched};
 use crate::base::{Addr, AddrRange, Budget, Collector, Limits, Os, file_name, len64};
@@ -30,8 +31,6 @@ pub(crate) use symbols::Symbols;
 const MAX_IMAGE: u64 = 1 << 32;
 /// Maximum types of a module that are found by name.
 const MAX_NAMES: u32 = 1 << 20;
-/// Bytes of the longest full name of a type: 64 levels of two names each.
-const LONGEST_NAME: u64 = 64 * 2 * 4096;
 /// Bytes of an entry of a hash table, about.
 const BYTES_OF_AN_ENTRY: u64 = 64;
 
@@ -121,6 +120,8 @@ pub struct Module {
     /// Its types by full name.
     by_name: OnceLock<Kept<Map<String, u32>>>,
     budget: Arc<Budget>,
+    /// Whether it, or its index, would have taken too much.
+    cut: Arc<AtomicBool>,
 }
 
 impl Module {
@@ -157,14 +158,17 @@ impl Module {
     fn named_type_defs(&self, metadata: &Metadata) -> Map<String, u32> {
         let mut out = Map::default();
         for rid in 1..=metadata.type_defs().min(MAX_NAMES) {
-            let name = levels(metadata, rid).map(|levels| levels.into_iter().map(|l| l.name).collect::<Vec<_>>().join("+"));
-            // A type nested too deeply to have a name takes as long as the longest name.
-            let bytes = name.as_ref().map_or(LONGEST_NAME, |name| len64(name.len()));
-            if !self.budget.steps(8 + bytes / 64) {
+            let mut read = 0;
+            let name =
+                counted_levels(metadata, rid, &mut read).map(|levels| levels.into_iter().map(|l| l.name).collect::<Vec<_>>().join("+"));
+            if !self.budget.steps(read.div_ceil(64).saturating_add(8)) {
+                self.cut.store(true, Ordering::Relaxed);
                 break;
             }
             let Some(name) = name else { continue };
+            let bytes = len64(name.len());
             if !self.budget.memory(bytes.saturating_add(BYTES_OF_AN_ENTRY)) {
+                self.cut.store(true, Ordering::Relaxed);
                 break;
             }
             out.insert(name, rid);
@@ -219,6 +223,8 @@ type Cache = Mutex<Map<Addr, Arc<Module>>>;
 pub struct Modules {
     reader: Arc<Reader>,
     seen: Cache,
+    /// Whether a module would have taken too much that was only looked at.
+    cut: AtomicBool,
 }
 
 /// Opens modules, each once per session.
@@ -280,12 +286,12 @@ impl Modules {
             cache: Mutex::default(),
             symbols: Mutex::default(),
         };
-        Ok(Modules { reader: Arc::new(reader), seen: Mutex::default() })
+        Ok(Modules { reader: Arc::new(reader), seen: Mutex::default(), cut: AtomicBool::new(false) })
     }
 
     /// The same modules, with an empty record of use.
     pub fn for_answer(&self) -> Modules {
-        Modules { reader: Arc::clone(&self.reader), seen: Mutex::default() }
+        Modules { reader: Arc::clone(&self.reader), seen: Mutex::default(), cut: AtomicBool::new(false) }
     }
 
     /// The module at `address`. Never fails; unreadable parts are absent.
@@ -305,7 +311,11 @@ impl Modules {
 
     /// Adds notes about modules that would have taken too much.
     pub fn note(&self, notes: &Collector) {
-        self.reader.budget.note("reading modules", notes);
+        // Of those that this answer has used.
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.cut.load(Ordering::Relaxed) || seen.values().any(|m| m.cut.load(Ordering::Relaxed)) {
+            self.reader.budget.note("reading modules", notes);
+        }
     }
 
     /// Every module used so far that has a name or metadata, by address.
@@ -318,12 +328,19 @@ impl Modules {
 
     /// Whether the metadata of the module at `address` is in the dump. Does not count as use.
     pub fn has_image(&self, address: Addr) -> bool {
-        self.reader.get(address).origin == MetadataOrigin::Image
+        self.look(address).origin == MetadataOrigin::Image
     }
 
     /// Whether the module at `address` has this simple name. Does not count as use.
     pub(crate) fn is_named(&self, address: Addr, name: &str) -> bool {
-        self.reader.get(address).simple_name() == Some(name)
+        self.look(address).simple_name() == Some(name)
+    }
+
+    /// The module at `address`, which is not used by that.
+    fn look(&self, address: Addr) -> Arc<Module> {
+        let module = self.reader.get(address);
+        self.cut.fetch_or(module.cut.load(Ordering::Relaxed), Ordering::Relaxed);
+        module
     }
 
     /// The file of the module at `address`, as it lies in memory: parts that the process cannot have modified. `None` if no file
@@ -345,8 +362,9 @@ impl Reader {
             return module;
         }
         // Without the lock, since this may open files. Two threads may both do it; the first result wins.
-        let (module, missed) = watched(|| if self.budget.met() { self.blank(address) } else { self.read(address) });
-        let module = if self.budget.memory(module.bytes()) && self.budget.steps(module.steps()) { module } else { self.blank(address) };
+        let refused = || Module { cut: Arc::new(AtomicBool::new(true)), ..self.blank(address) };
+        let (module, missed) = watched(|| if self.budget.met() { refused() } else { self.read(address) });
+        let module = if self.budget.memory(module.bytes()) && self.budget.steps(module.steps()) { module } else { refused() };
         let module = Arc::new(Module { missed, ..module });
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         if cache.len() >= self.most {
@@ -367,6 +385,7 @@ impl Reader {
             missed: Missed::default(),
             by_name: OnceLock::new(),
             budget: Arc::clone(&self.budget),
+            cut: Arc::default(),
         }
     }
 
