@@ -9,8 +9,9 @@ use super::check::{Before, Folded, Hits, Tools};
 use super::heap_map::certain;
 use super::sink::{Detail, Found, Sink};
 use crate::base::hash::Map;
+use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Count};
-use crate::gc::{SegmentIndex, min_object_size};
+use crate::gc::{SegmentIndex, Walker, min_object_size};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
 
 /// Maximum total words searched for objects inside others.
@@ -98,6 +99,10 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     if heap.memory().captured(AddrRange::new(at, at.plus(needed))) < needed {
         return Verdict::Fine;
     }
+    // Nor is one whose class is: the failed read is told.
+    if class_is_absent(heap, at) {
+        return Verdict::Fine;
+    }
     if heap.method_table(at).is_some_and(|mt| heap.type_at(mt).is_some()) {
         return Verdict::Size(at);
     }
@@ -128,6 +133,14 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
         return Verdict::Size(before.address);
     }
     Verdict::Table((before.sized && !hits.exact).then_some(before.address))
+}
+
+/// Whether the first word of the object at `at` leads to what may be a method table, whose class is not in the dump.
+fn class_is_absent(heap: &Walker, at: Addr) -> bool {
+    let Some(mt) = heap.method_table(at).filter(|mt| heap.segment_of(*mt).is_none()) else { return false };
+    let smallest = min_object_size(heap.memory());
+    let plausible = tried(|| heap.tables().read(mt)).is_ok_and(|info| u64::from(info.base_size) >= smallest);
+    plausible && heap.tables().is_valid(mt).is_err()
 }
 
 /// Whether the object continues beyond its end: its length is too small.

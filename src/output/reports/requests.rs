@@ -42,11 +42,11 @@ fn socket_columns<'r>() -> Columns<'r, SocketModel> {
 impl Report for RequestsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("request", &self.requests, request_columns()).csv(true).shown(!self.requests.is_empty()));
-        to.gap_if(!self.requests.is_empty());
         let pools = Table::records("connection-pool", &self.pools, pool_columns()).shown(!self.pools.is_empty());
         to.titled("Connection pools", !self.pools.is_empty(), pools);
         let sockets = Table::records("socket", &self.sockets, socket_columns()).shown(!self.sockets.is_empty());
         to.titled("Sockets", !self.sockets.is_empty(), sockets);
+        to.gap_if(!(self.requests.is_empty() && self.pools.is_empty() && self.sockets.is_empty()));
         for pool in self.pools.iter().filter(|p| p.is_full()) {
             let server = pool.server.as_deref().unwrap_or("?");
             to.line(format!("All connections to {server} are busy; {} wait", plural(pool.queued, "request")));

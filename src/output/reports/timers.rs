@@ -40,7 +40,6 @@ fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
 impl Report for TimersReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("timer", &self.timers, timer_columns()).csv(true).shown(!self.timers.is_empty()));
-        to.gap_if(!self.timers.is_empty());
         to.titled(
             "Registered waits",
             !self.waits.is_empty(),
@@ -51,6 +50,7 @@ impl Report for TimersReport {
             !self.cancellations.is_empty(),
             Table::records("cancellation", &self.cancellations, cancellation_columns()).shown(!self.cancellations.is_empty()),
         );
+        to.gap_if(!(self.timers.is_empty() && self.waits.is_empty() && self.cancellations.is_empty()));
         let all = crate::base::len64(self.timers.len());
         to.line(format!("{} active, {} in no queue", plural(self.active, "timer"), all.saturating_sub(self.active)));
     }
