@@ -127,9 +127,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<ObjectType> 
     let base_size = u64::from(info.base_size);
     // The empty string is the smallest object: its base size is two bytes below the minimum aligned size.
     let smallest = min_object_size(memory);
-    // A class that the dump has a hole for is missed, and its objects are still objects. Of a dump that is cut off, anything may lack.
-    let valid = || tables.is_valid(mt).unwrap_or_else(|e| !memory.is_cut() && memory.in_gap(e.address));
-    if base_size.saturating_add(8) < smallest || !(info.is_free || valid()) {
+    if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
     let gc_desc = if info.contains_pointers { GcDesc::read(memory, mt, base_size) } else { GcDesc::None };
