@@ -30,6 +30,7 @@ mod retained;
 mod roots;
 mod segments;
 mod select;
+mod stack_words;
 mod stacks;
 mod stat;
 mod statics;

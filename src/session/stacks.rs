@@ -6,7 +6,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::{Namer, Runtime};
 use crate::base::missed::{Carried, tried};
-use crate::base::{Addr, AddrRange, len64};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, len64};
 use crate::clr::loader::Loader;
 use crate::clr::threads::Thread;
 use crate::contract::{ContractError, Descriptor};
@@ -131,6 +131,30 @@ impl Runtime {
             }
         }
         (from < end).then(|| AddrRange::new(from, end))
+    }
+
+    /// The memory of the stacks of `threads` in use, by place in the list: of each at most `Limits::stack_bytes`, and of all no more than
+    /// the dump has, unless they overlap. `None` where it is not in the dump.
+    pub(crate) fn stacks_in_use<'t>(&self, threads: &'t [Thread], notes: &Collector) -> Vec<(usize, &'t Thread, Option<AddrRange>)> {
+        let stacks = ThreadStacks::new(self.file());
+        let most = self.limits().stack_bytes;
+        let mut left = self.memory().dump_bytes();
+        let range = |(index, thread): (usize, &'t Thread)| {
+            let native = thread.os_id.and_then(|id| stacks.thread(id));
+            let Some(range) = native.and_then(|n| self.stack_in_use(&stacks, thread, n)) else { return (index, thread, None) };
+            if range.len() > most {
+                let what = format!("the stack of the thread at {} is searched for {most} bytes only", thread.address);
+                notes.add(NoteKind::LimitHit, range.start, what);
+            }
+            let range = AddrRange::new(range.start, range.start.plus(range.len().min(most)));
+            let Some(rest) = left.checked_sub(self.memory().captured(range)) else {
+                notes.add(NoteKind::Invalid, range.start, "the stacks of the threads have more bytes than the dump: not all are searched");
+                return (index, thread, None);
+            };
+            left = rest;
+            (index, thread, Some(range))
+        };
+        threads.iter().enumerate().filter(|(_, t)| t.has_stack()).map(range).collect()
     }
 
     /// The registers of a thread as the dump has them.

@@ -7,7 +7,6 @@ mod part;
 mod paths;
 mod queues;
 mod roots;
-mod stacks;
 mod tree;
 
 use super::ExceptionReader;

@@ -3,13 +3,13 @@
 use super::graph::{Graph, Node, NodeIndex, NodeKind};
 use super::names::Names;
 use super::owners::{Owners, owners};
-use super::stacks::holders;
+use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Name};
-use crate::clr::library::FieldAt;
+use crate::clr::library::{FieldAt, noted};
 use crate::model::{AsyncRoot, AsyncRootKind};
 use crate::session::Runtime;
-use crate::session::tasks::{AsyncType, Outside, Tasks, flags, noted};
+use crate::session::tasks::{AsyncType, Outside, Tasks, flags};
 
 /// Milliseconds of a timer that is not set.
 const NEVER: u32 = u32::MAX;
@@ -45,7 +45,9 @@ impl<'g> Roots<'g> {
                 || root(*i) && n.kind == NodeKind::Method && (!n.awaits || n.state.is_some_and(|s| s < 0))
                 || root(*i) && n.kind == NodeKind::Task && n.flags.is_some_and(|f| f & flags::DELEGATE != 0)
         });
-        let threads = holders(runtime, &on_stacks.map(|(_, n)| n.address).collect(), notes);
+        let wanted = on_stacks.map(|(_, n)| n.address).collect();
+        let stacks = runtime.stacks_in_use(runtime.threads_if_any(notes), notes);
+        let threads = holders(runtime.memory(), stacks.into_iter().filter_map(|(_, t, range)| Some((t.id?, range?))), &wanted);
         let events = graph.nodes.iter().filter(|n| n.kind == NodeKind::Thread);
         let blocked = events.filter_map(|n| threads.get(&n.address)).flatten().copied().collect();
         let types = tasks.library().types();

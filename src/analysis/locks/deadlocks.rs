@@ -1,6 +1,6 @@
 //! Threads that wait for each other.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::waits::Blocked;
 use crate::base::Addr;
@@ -25,6 +25,8 @@ pub(super) struct Edge {
 pub(super) struct WaitGraph {
     edges: Vec<Edge>,
     graph: Csr,
+    /// The same, turned round.
+    back: Csr,
 }
 
 impl WaitGraph {
@@ -42,7 +44,8 @@ impl WaitGraph {
             edges.iter().skip(from).take_while(|e| e.from == thread).for_each(|e| rows.push_edge(e.to));
             rows.end_node()?;
         }
-        Ok(WaitGraph { graph: rows.finish()?, edges })
+        let graph = rows.finish()?;
+        Ok(WaitGraph { back: graph.reversed(), graph, edges })
     }
 
     /// The groups of threads that wait for each other, each in order.
@@ -55,15 +58,18 @@ impl WaitGraph {
 
     /// The threads that wait for one of `cycle`, directly or not.
     pub(super) fn victims(&self, cycle: &[u32]) -> BTreeSet<u32> {
-        let back = self.graph.reversed();
-        let (mut out, mut open) = (BTreeSet::new(), cycle.to_vec());
+        let mut out = self.behind(cycle.to_vec());
+        cycle.iter().for_each(|thread| {
+            out.remove(thread);
+        });
+        out
+    }
+
+    /// `threads`, and those that wait for one of them, directly or not.
+    pub(super) fn behind(&self, threads: Vec<u32>) -> BTreeSet<u32> {
+        let (mut out, mut open) = (threads.iter().copied().collect::<BTreeSet<u32>>(), threads);
         while let Some(thread) = open.pop() {
-            let waiting = back.successors(thread).iter().copied().filter(|t| !cycle.contains(t));
-            for victim in waiting {
-                if out.insert(victim) {
-                    open.push(victim);
-                }
-            }
+            open.extend(self.waiters(thread).iter().copied().filter(|waiter| out.insert(*waiter)));
         }
         out
     }
@@ -74,8 +80,8 @@ impl WaitGraph {
     }
 
     /// The threads that wait for `thread`.
-    pub(super) fn waiters(&self, thread: u32) -> impl Iterator<Item = u32> {
-        self.edges.iter().filter(move |e| e.to == thread).map(|e| e.from)
+    pub(super) fn waiters(&self, thread: u32) -> &[u32] {
+        self.back.successors(thread)
     }
 
     /// A deadlock in words. `id` gives the managed id of a thread, `name` the name of an object's type.
@@ -86,25 +92,25 @@ impl WaitGraph {
         name: impl Fn(Addr) -> Option<String>,
         threads: &[(usize, Blocked<'_>)],
     ) -> DeadlockModel {
-        let inside = |e: &&Edge| cycle.contains(&e.from) && cycle.contains(&e.to);
-        let mut edges: Vec<WaitEdge> = self
-            .edges
-            .iter()
-            .filter(inside)
-            .map(|e| WaitEdge { from: id(e.from), to: id(e.to), object: e.object, type_name: name(e.object) })
-            .collect();
+        // Edges by thread, and cycles, are sorted.
+        let of = |thread: u32| {
+            let from = self.edges.partition_point(|e| e.from < thread);
+            self.edges.iter().skip(from).take_while(move |e| e.from == thread)
+        };
+        let inside: Vec<&Edge> = cycle.iter().flat_map(|t| of(*t)).filter(|e| cycle.binary_search(&e.to).is_ok()).collect();
+        let mut edges: Vec<WaitEdge> =
+            inside.iter().map(|e| WaitEdge { from: id(e.from), to: id(e.to), object: e.object, type_name: name(e.object) }).collect();
         edges.sort();
         edges.dedup();
-        let frames: BTreeMap<u32, &[String]> =
-            threads.iter().filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.frames.as_slice()))).collect();
         let stack = |thread: &u32| {
-            let frames = frames.get(thread).copied().unwrap_or_default();
+            let at = usize::try_from(*thread).ok().and_then(|t| threads.binary_search_by_key(&t, |(i, _)| *i).ok());
+            let frames = at.and_then(|at| threads.get(at)).map(|(_, t)| t.frames.as_slice()).unwrap_or_default();
             BlockedStack { managed_id: id(*thread), frames: frames.iter().take(MAX_FRAMES).cloned().collect() }
         };
         DeadlockModel {
             threads: cycle.iter().map(|t| id(*t)).collect(),
             edges,
-            possible: !self.edges.iter().filter(inside).all(|e| e.certain),
+            possible: !inside.iter().all(|e| e.certain),
             victims: self.victims(cycle).into_iter().map(&id).collect(),
             stacks: cycle.iter().map(stack).collect(),
         }

@@ -41,7 +41,7 @@ pub fn locks(heap: &Heap, query: &LocksQuery) -> Result<Answer<LocksReport>, Err
     let namer = heap.namer();
     let threads = threads(heap, &notes)?;
     let state = State::read(heap, &namer, threads, &notes)?;
-    let report = state.reporter(heap, &namer, threads).report(&state.locks, &state.waits, query)?;
+    let report = state.reporter(heap, &namer, threads, &notes).report(&state.locks, &state.waits, query)?;
     namer.note(&notes);
     Ok(notes.finish(report))
 }
@@ -55,7 +55,7 @@ pub(super) fn thread_waits(runtime: &Runtime, namer: &Namer, notes: &Collector) 
     notes.extend(&heap.begin().into_notes());
     let threads = threads(heap, notes)?;
     let state = State::read(heap, namer, threads, notes)?;
-    let reporter = state.reporter(heap, namer, threads);
+    let reporter = state.reporter(heap, namer, threads, notes);
     Ok(state.waits.iter().map(|wait| (wait.thread, reporter.brief(wait, &state.locks))).collect())
 }
 
@@ -106,7 +106,7 @@ impl<'h> State<'h> {
         Ok(State { library, locks, waits, stacks })
     }
 
-    fn reporter<'r>(&'r self, heap: &'r Heap, namer: &'r Namer, threads: &'r [Thread]) -> Reporter<'r> {
-        Reporter { runtime: heap.runtime(), namer, library: &self.library, threads, stacks: &self.stacks }
+    fn reporter<'r>(&'r self, heap: &'r Heap, namer: &'r Namer, threads: &'r [Thread], notes: &'r Collector) -> Reporter<'r> {
+        Reporter { runtime: heap.runtime(), namer, library: &self.library, threads, stacks: &self.stacks, notes }
     }
 }

@@ -2,8 +2,8 @@
 
 use super::objects::{Found, LockType};
 use crate::base::hash::Map;
-use crate::base::{Addr, Collector, NoteKind};
-use crate::clr::library::{Classifier, NoSuchField, fields_of};
+use crate::base::{Addr, Collector};
+use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
 use crate::model::{LockKind, WaitKind};
 use crate::session::Library;
 
@@ -220,13 +220,6 @@ struct Binder<'b> {
 
 impl Binder<'_> {
     fn bind<F>(&self, kind: LockType, bind: impl Fn(&crate::clr::fields::Types, Addr) -> Result<F, NoSuchField>, what: &str) -> Option<F> {
-        let table = self.types.table(kind)?;
-        match bind(self.library.types(), table) {
-            Ok(fields) => Some(fields),
-            Err(missing) => {
-                self.notes.add(NoteKind::Missing, None, format!("{what} are not told: {missing} in this runtime"));
-                None
-            }
-        }
+        noted(bind(self.library.types(), self.types.table(kind)?), what, self.notes)
     }
 }

@@ -6,13 +6,16 @@ use super::LocksQuery;
 use super::deadlocks::{Edge, WaitGraph};
 use super::holders::{Held, Locks, Owner};
 use super::waits::{Blocked, Wait};
-use crate::base::hash::Map;
-use crate::base::{Addr, len64};
+use crate::analysis::stack_words::holders;
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Collector, NoteKind, len64};
 use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
 use crate::model::{LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEvidence, WaitKind, WaitModel, WaiterModel};
 use crate::session::{Error, Library, Namer, Runtime};
 
+/// Most pairs of threads of which one waits for the other: those who write wait for all who read.
+const MAX_EDGES: usize = 1 << 22;
 /// Longest chain of waiting threads.
 const MAX_CHAIN: usize = 64;
 
@@ -23,6 +26,7 @@ pub(super) struct Reporter<'r> {
     pub(super) library: &'r Library,
     pub(super) threads: &'r [Thread],
     pub(super) stacks: &'r [(usize, Blocked<'r>)],
+    pub(super) notes: &'r Collector,
 }
 
 impl Reporter<'_> {
@@ -33,9 +37,8 @@ impl Reporter<'_> {
         let frames: Map<usize, &Blocked<'_>> = self.stacks.iter().map(|(i, t)| (*i, t)).collect();
         let native = ThreadStacks::new(self.runtime.file());
         let name = |thread: &Thread| {
-            let object = thread.exposed?;
-            let managed = self.namer.string_field(object, self.library.method_table(object)?, "_name").filter(|n| !n.is_empty());
-            managed.or_else(|| native.thread(thread.os_id?)?.name.clone())
+            let object = thread.exposed.and_then(|object| Some((object, self.library.method_table(object)?)));
+            self.namer.thread_name(object, thread.os_id.and_then(|id| native.thread(id)))
         };
         let wait = |w: &Wait| {
             let thread = self.threads.get(w.thread)?;
@@ -79,6 +82,13 @@ impl Reporter<'_> {
     fn edges(&self, locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         let objects = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
         let mut out = edges(locks, waits);
+        if out.len() >= MAX_EDGES {
+            self.notes.add(
+                NoteKind::LimitHit,
+                None,
+                format!("more than {MAX_EDGES} times a thread waits for another: deadlocks may be missing"),
+            );
+        }
         out.extend(joins(waits, &objects));
         out
     }
@@ -131,48 +141,48 @@ impl Reporter<'_> {
     /// Chains of waiting threads that end outside the cycles: each thread waits for the next one, the last for something without an owner.
     fn chains(&self, locks: &Locks, waits: &[Wait], graph: &WaitGraph, cycles: &[Vec<u32>]) -> Vec<WaitChain> {
         let by_thread: Map<u32, &Wait> = waits.iter().filter_map(|w| Some((u32::try_from(w.thread).ok()?, w))).collect();
-        let in_cycle = |thread: u32| cycles.iter().any(|c| c.contains(&thread) || graph.victims(c).contains(&thread));
-        let mut out = Vec::new();
+        let in_cycle = graph.behind(cycles.concat());
+        let mut ends: Vec<(Vec<u32>, &Wait)> = Vec::new();
         for (last, wait) in &by_thread {
             // Somebody waits for the last one, which waits for nobody.
-            if !graph.owners(*last).is_empty() || in_cycle(*last) || graph.waiters(*last).next().is_none() {
+            if !graph.owners(*last).is_empty() || in_cycle.contains(last) || graph.waiters(*last).is_empty() {
                 continue;
             }
             let mut threads = vec![*last];
-            while let Some(before) = threads.last().and_then(|t| graph.waiters(*t).find(|w| !threads.contains(w)))
+            while let Some(before) = threads.last().and_then(|t| graph.waiters(*t).iter().copied().find(|w| !threads.contains(w)))
                 && threads.len() < MAX_CHAIN
             {
                 threads.push(before);
             }
-            let candidates = match wait.object {
-                Some((object, _)) if locks.get(&object).is_none_or(|held| held.owner.is_none()) => {
-                    let waiters: Vec<usize> =
-                        waits.iter().filter(|w| w.object.is_some_and(|(o, _)| o == object)).map(|w| w.thread).collect();
-                    self.holders_of(object, &waiters)
-                }
-                _ => Vec::new(),
-            };
-            out.push(WaitChain {
+            ends.push((threads, *wait));
+        }
+        // Who has what nobody owns on its stack, without those that wait for it.
+        let unowned = |object: Addr| locks.get(&object).is_none_or(|held| held.owner.is_none());
+        let wanted: Set<Addr> = ends.iter().filter_map(|(_, wait)| Some(wait.object?.0)).filter(|object| unowned(*object)).collect();
+        let stacks = self.stacks.iter().filter_map(|(_, t)| Some((t.thread.id?, t.stack?)));
+        let holders = holders(self.runtime.memory(), stacks, &wanted);
+        let mut waiters: Map<Addr, Set<u32>> = Map::default();
+        for wait in waits {
+            let id = self.threads.get(wait.thread).and_then(|t| t.id);
+            if let Some(((object, _), id)) = wait.object.zip(id) {
+                waiters.entry(object).or_default().insert(id);
+            }
+        }
+        let chain = |(threads, wait): (Vec<u32>, &Wait)| {
+            let object = wait.object.map(|(object, _)| object);
+            let mut candidates = object.and_then(|o| holders.get(&o)).cloned().unwrap_or_default();
+            candidates.retain(|id| !object.and_then(|o| waiters.get(&o)).is_some_and(|waiting| waiting.contains(id)));
+            WaitChain {
                 threads: threads.into_iter().rev().map(|t| self.id(t)).collect(),
                 kind: wait.kind,
-                object: wait.object.map(|(object, _)| object),
-                type_name: wait.object.and_then(|(object, _)| self.type_of(object)),
+                object,
+                type_name: object.and_then(|object| self.type_of(object)),
                 candidates,
-            });
-        }
+            }
+        };
+        let mut out: Vec<WaitChain> = ends.into_iter().map(chain).collect();
         out.sort_by(|a, b| a.threads.cmp(&b.threads));
         out
-    }
-
-    /// The threads but its `waiters` with a reference to `object` on their stacks.
-    fn holders_of(&self, object: Addr, waiters: &[usize]) -> Vec<u32> {
-        let memory = self.runtime.memory();
-        let has = |blocked: &Blocked<'_>| {
-            let mut words = blocked.stack.into_iter().flat_map(|stack| memory.words(stack));
-            words.any(|(_, bytes)| Addr(memory.shape().number(bytes)) == object)
-        };
-        let others = self.stacks.iter().filter(|(i, blocked)| !waiters.contains(i) && has(blocked));
-        others.filter_map(|(_, blocked)| blocked.thread.id).collect()
     }
 }
 
@@ -184,7 +194,8 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         let certain = w.evidence == WaitEvidence::Exact && w.timeout.is_none();
         let from = w.thread;
         let mut add = |to: Option<usize>, certain: bool| {
-            if let Some((from, to)) = u32::try_from(from).ok().zip(to.and_then(|t| u32::try_from(t).ok())) {
+            let ids = u32::try_from(from).ok().zip(to.and_then(|t| u32::try_from(t).ok()));
+            if let Some((from, to)) = ids.filter(|_| out.len() < MAX_EDGES) {
                 out.push(Edge { from, to, object, certain });
             }
         };

@@ -39,6 +39,8 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
         }
     };
     let mut found: Map<usize, Vec<Addr>> = Map::default();
+    let mut lists: Map<Addr, Option<ListFields>> = Map::default();
+    let mut list_fields = |mt: Addr| *lists.entry(mt).or_insert_with(|| ListFields::bind(library.types(), mt).ok());
     for (task, _) in notes.take(objects_of(heap, |mt| types.of(mt).is(LockType::Task))) {
         let Some(continuation) = library.reference(task, fields.continuation) else { continue };
         if let Some(wait) = events.get(&continuation) {
@@ -46,7 +48,7 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
             continue;
         }
         // Several continuations are a list.
-        let Some(list) = library.method_table(continuation).and_then(|mt| ListFields::bind(library.types(), mt).ok()) else { continue };
+        let Some(list) = library.method_table(continuation).and_then(&mut list_fields) else { continue };
         let Some(items) = library.reference(continuation, list.items) else { continue };
         for (_, item) in library.references(items, MAX_CONTINUATIONS) {
             if let Some(wait) = events.get(&item) {

@@ -9,10 +9,9 @@ use crate::base::{Addr, AddrRange, Collector, NoteKind};
 use crate::clr::blocking::{Blocking, BlockingItem};
 use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
-use crate::dump::ThreadStacks;
 use crate::model::{LockKind, SyncBlockModel, WaitEvidence, WaitKind};
 use crate::session::{Heap, Library, Namer};
-use crate::stack::walk::{Asked, Frame};
+use crate::stack::walk::{Asked, Frame, Gap};
 
 /// Maximum elements of an array of wait handles.
 const MAX_HANDLES: u64 = 1024;
@@ -73,10 +72,20 @@ impl Blocked<'_> {
 /// The threads that have a stack, with their frames. Threads that block for nobody to see need none.
 pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], notes: &Collector) -> Vec<(usize, Blocked<'t>)> {
     let runtime = heap.runtime();
-    let stacks = ThreadStacks::new(runtime.file());
     let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
-    // Frames are a help: what they lack is told by `stacks`.
-    let walked = tried(|| runtime.walk_stacks(threads, Asked::default(), Thread::waits)).unwrap_or_default();
+    let walked = match runtime.walk_stacks(threads, Asked::default(), Thread::waits) {
+        Ok(walked) => walked,
+        Err(e) => {
+            notes.add(NoteKind::Missing, None, format!("the frames of blocked threads are not told: {e}"));
+            Vec::new()
+        }
+    };
+    let lost: Vec<&Gap> = walked.iter().filter_map(|stack| stack.walk.gaps.first()).collect();
+    if let Some(first) = lost.first() {
+        let module = runtime.module_of_gap(first, namer);
+        let reason = first.lack.reason(module.as_deref());
+        notes.add(NoteKind::Missing, first.from, format!("frames of {} blocked threads are not told: {reason}", lost.len()));
+    }
     let mut frames: Map<usize, Vec<String>> = Map::default();
     let mut names: Map<Addr, Option<String>> = Map::default();
     for stack in &walked {
@@ -85,18 +94,13 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
             Frame::Runtime(_) => None,
         });
         let mut name = |method: Addr| {
-            let read = || tried(|| methods.as_ref()?.name(namer.names()?, method).map(|m| readable(&m.name)));
+            let read = || methods.as_ref()?.name(namer.names()?, method).map(|m| readable(&m.name));
             names.entry(method).or_insert_with(read).clone()
         };
         frames.insert(stack.index, managed.take(MAX_FRAMES).filter_map(&mut name).collect());
     }
-    let with_stack = threads.iter().enumerate().filter(|(_, t)| t.has_stack());
-    let blocked = |(i, thread): (usize, &'t Thread)| {
-        let native = thread.os_id.and_then(|id| stacks.thread(id));
-        let stack = native.and_then(|n| runtime.stack_in_use(&stacks, thread, n));
-        (i, Blocked { thread, stack, frames: frames.remove(&i).unwrap_or_default() })
-    };
-    with_stack.map(blocked).collect()
+    let stacks = runtime.stacks_in_use(threads, notes).into_iter();
+    stacks.map(|(i, thread, stack)| (i, Blocked { thread, stack, frames: frames.remove(&i).unwrap_or_default() })).collect()
 }
 
 /// Reads what threads wait for.

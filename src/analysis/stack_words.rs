@@ -1,0 +1,25 @@
+//! Which threads have an object on their stacks.
+
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, AddrRange};
+use crate::memory::Memory;
+
+/// The managed ids of the threads that have a word with one of the addresses `wanted` on their stacks. A word may be stale.
+pub(super) fn holders(memory: &Memory, stacks: impl Iterator<Item = (u32, AddrRange)>, wanted: &Set<Addr>) -> Map<Addr, Vec<u32>> {
+    let mut out: Map<Addr, Vec<u32>> = Map::default();
+    if wanted.is_empty() {
+        return out;
+    }
+    for (id, range) in stacks {
+        for (_, bytes) in memory.words(range) {
+            let word = Addr(memory.shape().number(bytes));
+            if wanted.contains(&word) {
+                let ids = out.entry(word).or_default();
+                if ids.last() != Some(&id) {
+                    ids.push(id);
+                }
+            }
+        }
+    }
+    out
+}
