@@ -35,11 +35,6 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let exception = |address: Addr, current: bool| exceptions.model(address, current);
-    // The managed Thread object has a name; Windows dumps also have the name of the OS thread.
-    let managed_name = |object: Option<Addr>| {
-        let object = object?;
-        namer.string_field(object, method_table(object)?, "_name").filter(|n| !n.is_empty())
-    };
     let stacks = ThreadStacks::new(file);
     let mut waits = if query.waits { thread_waits(runtime, &namer, &notes)? } else { BTreeMap::new() };
     let list: Vec<ThreadModel> = threads
@@ -52,7 +47,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
                 managed_id: t.id,
                 os_id,
                 address: t.address,
-                name: managed_name(t.exposed).or_else(|| native.and_then(|n| n.name.clone())),
+                name: namer.thread_name(t.exposed.and_then(|object| Some((object, method_table(object)?))), native),
                 state: t.state.map(state_names).unwrap_or_default(),
                 state_value: t.state,
                 gc_mode: t.cooperative.map(|c| if c { GcMode::Cooperative } else { GcMode::Preemptive }),

@@ -12,6 +12,7 @@ use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
 use crate::clr::type_names::{NameQuality, TypeNames};
 use crate::contract::ContractError;
+use crate::dump::OsThread;
 use crate::memory::Memory;
 
 /// Maximum nesting of structures.
@@ -170,6 +171,13 @@ impl Namer {
         let offset = types.fields().offset(self.names.as_ref()?, method_table, field)?;
         let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
         types.strings().until_nul(text, LONGEST)
+    }
+
+    /// The name of a thread: that of its managed `Thread` object with this method table, else that of the operating system's thread,
+    /// which Windows dumps have.
+    pub(crate) fn thread_name(&self, object: Option<(Addr, Addr)>, native: Option<&OsThread>) -> Option<String> {
+        let managed = object.and_then(|(object, mt)| self.string_field(object, mt, "_name")).filter(|n| !n.is_empty());
+        managed.or_else(|| native.and_then(|n| n.name.clone()))
     }
 
     /// Notes names taken from unproven files, and names missing for lack of metadata.

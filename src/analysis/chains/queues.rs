@@ -2,8 +2,8 @@
 
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, NoteKind};
-use crate::clr::library::{FieldAt, NoSuchField, fields_of};
-use crate::session::tasks::{AsyncType, Tasks, Waiter, noted};
+use crate::clr::library::{FieldAt, NoSuchField, fields_of, noted};
+use crate::session::tasks::{AsyncType, Tasks, Waiter};
 
 fields_of! {
     /// Fields of `ThreadPoolWorkQueue`.

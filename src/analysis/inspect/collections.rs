@@ -8,12 +8,26 @@ use crate::model::InspectionRow;
 /// Room from which a collection may be called oversized.
 const ROOM: u64 = 100;
 
+/// A collection with the number of its elements.
+#[derive(Clone, Copy)]
+pub(super) struct Counted {
+    object: Addr,
+    /// Its own bytes.
+    size: u64,
+    count: u64,
+    capacity: Option<u64>,
+}
+
 impl Inspector<'_> {
     /// The collections with their count and capacity. Those that this runtime keeps differently are noted, once for each field.
-    fn counted(&self) -> Vec<(Addr, u64, u64, Option<u64>)> {
+    fn counted(&self) -> &[Counted] {
+        self.counted.get_or_init(|| self.count())
+    }
+
+    fn count(&self) -> Vec<Counted> {
         let mut missing = Set::default();
         let mut read = |(object, size): &(Addr, u64)| match self.collections.read(*object, 0) {
-            Ok(contents) => contents.map(|c| (*object, *size, c.count, c.capacity)),
+            Ok(contents) => contents.map(|c| Counted { object: *object, size: *size, count: c.count, capacity: c.capacity }),
             Err(e) => {
                 if missing.insert(e.to_string()) {
                     self.notes.add(NoteKind::Missing, None, format!("collections: {e} in this runtime"));
@@ -40,7 +54,7 @@ impl Inspector<'_> {
 
     pub(super) fn empty_collections(&self) -> Findings {
         let mut by_type: Map<Option<Addr>, (u64, u64, Addr)> = Map::default();
-        for (object, size, _, _) in self.counted().into_iter().filter(|(_, _, count, _)| *count == 0) {
+        for Counted { object, size, .. } in self.counted().iter().copied().filter(|c| c.count == 0) {
             let row = by_type.entry(self.library.method_table(object)).or_insert((0, 0, object));
             row.0.bump();
             row.1.grow(size);
@@ -58,7 +72,7 @@ impl Inspector<'_> {
 
     pub(super) fn oversized_collections(&self) -> Findings {
         let word = self.library.types().pointer_bytes();
-        let wide = |(object, _, count, capacity): (Addr, u64, u64, Option<u64>)| {
+        let wide = |Counted { object, count, capacity, .. }: Counted| {
             let room = capacity.filter(|room| *room >= ROOM && count > 0 && count.saturating_mul(4) < *room)?;
             Some(InspectionRow {
                 object: Some(object),
@@ -69,6 +83,6 @@ impl Inspector<'_> {
                 detail: Some(format!("{} of {} used", thousands(count), thousands(room))),
             })
         };
-        Findings::of(self.counted().into_iter().filter_map(wide).collect())
+        Findings::of(self.counted().iter().copied().filter_map(wide).collect())
     }
 }

@@ -7,11 +7,14 @@ mod resources;
 mod sweep;
 mod tasks;
 
+use std::cell::OnceCell;
+
 use super::strings::{StringsQuery, strings};
 use crate::base::{Addr, Answer, Collector, cut, len64, total};
 use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 use crate::session::collections::Collections;
 use crate::session::{Error, Heap, Library, Namer};
+use collections::Counted;
 use sweep::{Swept, sweep};
 
 /// What to inspect.
@@ -67,6 +70,8 @@ struct Inspector<'h> {
     swept: Swept,
     notes: &'h Collector,
     top: usize,
+    /// Read once for all inspections of collections.
+    counted: OnceCell<Vec<Counted>>,
 }
 
 /// What an inspection found.
@@ -145,7 +150,8 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
     let library = Library::bind(heap.runtime(), &namer, &notes)?;
     let collections = Collections::bind(&library);
     let swept = sweep(heap, &library, &collections, &notes);
-    let inspector = Inspector { heap, namer: &namer, library: &library, collections, swept, notes: &notes, top: query.top };
+    let inspector =
+        Inspector { heap, namer: &namer, library: &library, collections, swept, notes: &notes, top: query.top, counted: OnceCell::new() };
     let mut inspections = Vec::new();
     for id in InspectionId::ALL.into_iter().filter(|id| query.only.is_empty() || query.only.contains(id)) {
         let Findings { found, wasted, mut rows, total } = inspector.run(id)?;

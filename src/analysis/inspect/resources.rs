@@ -7,7 +7,7 @@ use super::{Findings, Inspector};
 use crate::base::hash::Map;
 use crate::base::{Addr, Count, NoteKind};
 use crate::clr::header::finalizer_suppressed;
-use crate::clr::library::{NoSuchField, fields_of};
+use crate::clr::library::{fields_of, noted};
 use crate::model::{FinalizerState, InspectionRow};
 
 /// Registrations from which a source is worth a line.
@@ -69,11 +69,6 @@ struct Group {
 }
 
 impl Inspector<'_> {
-    /// The result of binding, with a note if it failed.
-    fn bound<F>(&self, bound: Result<F, NoSuchField>, what: &str) -> Option<F> {
-        bound.map_err(|missing| self.notes.add(NoteKind::Missing, None, format!("{what}: {missing} in this runtime"))).ok()
-    }
-
     /// Rows by type.
     fn grouped(&self, objects: impl Iterator<Item = Addr>) -> Vec<InspectionRow> {
         let mut groups: Map<Option<Addr>, Group> = Map::default();
@@ -111,7 +106,7 @@ impl Inspector<'_> {
         let mut bound: Map<Addr, Option<SafeHandleFields>> = Map::default();
         let mut open = |object: &Addr| {
             let mt = library.method_table(*object)?;
-            let f = (*bound.entry(mt).or_insert_with(|| self.bound(SafeHandleFields::bind(library.types(), mt), "open handles")))?;
+            let f = (*bound.entry(mt).or_insert_with(|| noted(SafeHandleFields::bind(library.types(), mt), "open handles", self.notes)))?;
             let (state, owns, handle) = (library.u32(*object, f.state)?, library.u8(*object, f.owns)?, library.word(*object, f.handle)?);
             // 0 and -1 are invalid in one kind of handle or the other.
             Some(state & CLOSED == 0 && owns != 0 && handle != 0 && handle != u64::MAX && handle != u64::from(u32::MAX))
@@ -127,7 +122,7 @@ impl Inspector<'_> {
         held.sort_unstable();
         for context in self.swept.of(Inspected::LoadContext) {
             let Some(f) =
-                library.method_table(context).and_then(|mt| self.bound(ContextFields::bind(library.types(), mt), "load contexts"))
+                library.method_table(context).and_then(|mt| noted(ContextFields::bind(library.types(), mt), "load contexts", self.notes))
             else {
                 continue;
             };
@@ -163,12 +158,12 @@ impl Inspector<'_> {
         for source in self.swept.of(Inspected::CancellationSource) {
             let of = |object: Addr| library.method_table(object);
             let count = || {
-                let f = self.bound(SourceFields::bind(library.types(), of(source)?), "registrations")?;
+                let f = noted(SourceFields::bind(library.types(), of(source)?), "registrations", self.notes)?;
                 let list = library.reference(source, f.registrations)?;
-                let f = self.bound(RegistrationsFields::bind(library.types(), of(list)?), "registrations")?;
+                let f = noted(RegistrationsFields::bind(library.types(), of(list)?), "registrations", self.notes)?;
                 let mut node = library.reference(list, f.callbacks);
                 let (mut count, mut seen) = (0u64, HashSet::new());
-                let f = self.bound(NodeFields::bind(library.types(), of(node?)?), "registrations")?;
+                let f = noted(NodeFields::bind(library.types(), of(node?)?), "registrations", self.notes)?;
                 while let Some(at) = node {
                     if !seen.insert(at) || count >= MOST {
                         self.notes.add(

@@ -11,12 +11,12 @@ use super::locks::{LocksQuery, locks};
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, NoteKind, len64};
-use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types};
+use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::clr::threads::Thread;
 use crate::model::{PoolGroup, PoolKind, PoolQueue, PoolReport, PoolWorker, WaitModel};
 use crate::session::collections::Collections;
 use crate::session::library::Library;
-use crate::session::tasks::{Tasks, noted};
+use crate::session::tasks::Tasks;
 use crate::session::{Error, Heap, Namer};
 use describe::Describer;
 
@@ -80,12 +80,12 @@ const COUNT_BITS: u32 = 16;
 /// [`Error::Contract`] if the runtime does not describe types and fields.
 pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
-    let library = Library::bind(runtime, &namer, &notes)?;
-    let types = Classifier::<PoolType>::bind(library.types());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
+    let library = tasks.library();
+    let types = Classifier::<PoolType>::bind(library.types());
     let describer = Describer::bind(heap, &namer, &tasks, &notes)?;
     let threads = runtime.threads_if_any(&notes);
-    let mut reader = Reader { heap, namer: &namer, library: &library, types: &types, describer, threads, notes: &notes };
+    let mut reader = Reader { heap, namer: &namer, library, types: &types, describer, threads, notes: &notes };
     let mut report = reader.counters();
     if report.kind == PoolKind::Portable {
         let found = notes.take(objects_of(heap, |mt| {

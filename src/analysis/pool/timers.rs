@@ -5,10 +5,10 @@ use super::describe::Describer;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, NoteKind};
-use crate::clr::library::{Classifier, NoSuchField, fields_of};
+use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
 use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerKind, TimerModel, TimersReport};
 use crate::session::library::Library;
-use crate::session::tasks::{Tasks, noted};
+use crate::session::tasks::Tasks;
 use crate::session::{Error, Heap};
 
 /// Most nodes of a list, and queues of timers.
@@ -75,14 +75,14 @@ fields_of! {
 /// [`Error::Contract`] if the runtime does not describe types and fields.
 pub fn timers(heap: &Heap) -> Result<Answer<TimersReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
-    let library = Library::bind(runtime, &namer, &notes)?;
-    let types = Classifier::<PoolType>::bind(library.types());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
+    let library = tasks.library();
+    let types = Classifier::<PoolType>::bind(library.types());
     let describer = Describer::bind(heap, &namer, &tasks, &notes)?;
     if !types.defines(PoolType::Timer) {
         notes.add(NoteKind::Missing, None, "timers: the definition of System.Threading.TimerQueueTimer is not in the dump");
     }
-    let mut reader = Reader { library: &library, types: &types, describer, notes: &notes };
+    let mut reader = Reader { library, types: &types, describer, notes: &notes };
     let found = notes.take(objects_of(heap, |mt| {
         let kinds = types.of(mt);
         kinds.is(PoolType::Timer) || kinds.is(PoolType::Cancellation)

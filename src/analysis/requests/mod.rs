@@ -7,10 +7,10 @@ mod sockets;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, len64};
-use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types};
+use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::model::{ConnectionPool, RequestModel, RequestState, RequestsReport};
 use crate::session::library::Library;
-use crate::session::tasks::{AsyncType, MachineAt, Tasks, flags, noted};
+use crate::session::tasks::{AsyncType, MachineAt, Tasks, flags};
 use crate::session::{Error, Heap};
 
 library_types! {
@@ -59,21 +59,21 @@ const MOST: u64 = 1 << 20;
 /// [`Error::Contract`] if the runtime does not describe types and fields.
 pub fn requests(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
-    let library = Library::bind(runtime, &namer, &notes)?;
-    let types = Classifier::<NetType>::bind(library.types());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
+    let library = tasks.library();
+    let types = Classifier::<NetType>::bind(library.types());
     let found = notes.take(objects_of(heap, |mt| {
         !types.of(mt).is_empty() || tasks.kinds(mt).is(AsyncType::Box) || tasks.kinds(mt).is(AsyncType::PoolingBox)
     }));
     let of = |kind: NetType| -> Vec<(Addr, Addr)> { found.iter().copied().filter(|(_, mt)| types.of(*mt).is(kind)).collect() };
-    let reader = Reader { heap, library: &library, tasks: &tasks, notes: &notes };
+    let reader = Reader { heap, library, tasks: &tasks, notes: &notes };
     let busy = noted(reader.connections(&of(NetType::Connection)), "connections of HTTP", &notes).unwrap_or_default();
     let (pools, queued) = noted(reader.pools(&of(NetType::Pool), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
     let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
     let all = of(NetType::Request);
     let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| types.of(*mt).is_empty()).collect();
     let requests = noted(reader.requests(&all, &busy, &queued, &answered, &boxes), "requests of HTTP", &notes).unwrap_or_default();
-    let sockets = sockets::sockets(&library, &of(NetType::Socket), &notes);
+    let sockets = sockets::sockets(library, &of(NetType::Socket), &notes);
     namer.note(&notes);
     let others = len64(all.len()).saturating_sub(len64(requests.len()));
     Ok(notes.finish(RequestsReport { requests, others, pools, sockets }))

@@ -1,11 +1,10 @@
 //! Sockets with both ends.
 
 use crate::base::{Addr, Collector};
-use crate::clr::library::fields_of;
+use crate::clr::library::{fields_of, noted};
 use crate::model::SocketModel;
 use crate::session::library::Library;
 use crate::session::net::EndPoints;
-use crate::session::tasks::noted;
 
 fields_of! {
     struct SocketFields {

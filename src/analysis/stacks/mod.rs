@@ -198,11 +198,8 @@ impl<'r> Reporter<'r> {
     }
 
     fn thread_name(&self, stack: &ThreadStack<'_>) -> Option<String> {
-        let managed = stack.thread.exposed.and_then(|object| {
-            let method_table = self.objects.as_ref()?.method_table(object)?;
-            self.namer.string_field(object, method_table, "_name").filter(|n| !n.is_empty())
-        });
-        managed.or_else(|| stack.native.and_then(|n| n.name.clone()))
+        let object = stack.thread.exposed.and_then(|object| Some((object, self.objects.as_ref()?.method_table(object)?)));
+        self.namer.thread_name(object, stack.native)
     }
 
     fn name(&mut self, method: Addr) -> Option<Named> {

@@ -3,6 +3,8 @@
 //! Source: `GeneratedNames.cs` of Roslyn. `<Main>b__3_0` is a lambda in `Main`, `<Main>g__Twice|3_1` a local function,
 //! `<Work>d__5.MoveNext` the body of an async method or iterator; `<>c` and `<>c__DisplayClass3_0` hold lambdas and what they capture.
 
+use crate::session::tasks::generated;
+
 /// `method`, as in a stack trace, for people. The text itself where nothing of it was made by a compiler.
 pub(in crate::analysis) fn readable(method: &str) -> String {
     let open = method.find('(').unwrap_or(method.len());
@@ -34,21 +36,6 @@ fn split_name(path: &str) -> Option<(&str, &str)> {
     }
     let at = last?;
     Some((path.get(..at)?, path.get(at.checked_add(1)?..)?))
-}
-
-/// The parts of `<inner>kind…`.
-fn generated(name: &str) -> Option<(&str, &str)> {
-    let rest = name.strip_prefix('<')?;
-    let mut depth = 1i32;
-    let close = rest.char_indices().find(|(_, c)| {
-        depth = depth.saturating_add(match c {
-            '<' => 1,
-            '>' => -1,
-            _ => 0,
-        });
-        depth == 0
-    })?;
-    Some((rest.get(..close.0)?, rest.get(close.0.checked_add(1)?..)?))
 }
 
 /// What `name` of type `owner` is in the source.

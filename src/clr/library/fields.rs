@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::{Addr, NoteKind, Notes};
+use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::fields::{Field, Storage, Types};
 
 /// Where an instance field is.
@@ -49,11 +49,9 @@ impl fmt::Display for NoSuchField {
     }
 }
 
-impl NoSuchField {
-    /// Notes that `what` cannot be told without it.
-    pub(crate) fn note(&self, what: &str, notes: &mut Notes) {
-        notes.add(NoteKind::Missing, None, format!("{what}: {self} in this runtime"));
-    }
+/// What was bound; notes that `what` cannot be told where it lacks a field.
+pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collector) -> Option<T> {
+    bound.map_err(|missing| notes.add(NoteKind::Missing, None, format!("{what}: {missing} in this runtime"))).ok()
 }
 
 impl Types {

@@ -10,7 +10,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use fields::{FieldAt, NoSuchField, fields_of};
+pub(crate) use fields::{FieldAt, NoSuchField, fields_of, noted};
 
 use super::fields::{Definition, Types};
 use crate::base::Addr;

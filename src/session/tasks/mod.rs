@@ -7,14 +7,14 @@ mod plan;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub(crate) use names::method_of;
+pub(crate) use names::{generated, method_of};
 pub(crate) use plan::{Machine, MachineAt, Outside, Plan};
 
 use super::library::Library;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::Kept;
-use crate::base::{Addr, Budget, Collector, NoteKind, Notes};
-use crate::clr::library::{Classifier, FieldAt, Kinds, NoSuchField, fields_of, library_types};
+use crate::base::{Addr, Budget, Collector, NoteKind};
+use crate::clr::library::{Classifier, FieldAt, Kinds, NoSuchField, fields_of, library_types, noted};
 use crate::model::TaskStatus;
 
 library_types! {
@@ -446,15 +446,4 @@ impl Tasks {
     fn node(&self, object: Addr) -> Option<Waiter> {
         self.resolve(object).filter(|waiter| matches!(waiter, Waiter::Node(_)))
     }
-}
-
-/// What was bound; notes what lacks a field.
-pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collector) -> Option<T> {
-    bound
-        .map_err(|lacking| {
-            let mut note = Notes::new();
-            lacking.note(what, &mut note);
-            notes.extend(&note);
-        })
-        .ok()
 }

@@ -50,7 +50,7 @@ fn last_plus(name: &str) -> Option<usize> {
 }
 
 /// The parts of `<inner>kind…`, with matching brackets.
-fn generated(name: &str) -> Option<(&str, &str)> {
+pub(crate) fn generated(name: &str) -> Option<(&str, &str)> {
     let rest = name.strip_prefix('<')?;
     let mut depth = 1i32;
     let close = rest.char_indices().find(|(_, c)| {
