@@ -16,13 +16,14 @@ layout! {
     /// Offsets of the runtime's `Thread`.
     struct ThreadLayout : "Thread" {
         link: req "LinkNext",
-        id: req "Id",
+        id: opt "Id",
         state: opt "State",
         cooperative: opt "PreemptiveGCDisabled",
         exposed: opt "ExposedObject|GCHandle",
         last_thrown: opt "LastThrownObject",
         tracker: opt "ExceptionTracker",
         stack_base: opt "CachedStackBase",
+        stack_limit: opt "CachedStackLimit",
     }
 }
 
@@ -50,7 +51,8 @@ layout! {
 }
 
 layout! {
-    struct TrackerLayout : "ExceptionInfo" {
+    /// An exception in flight. CoreCLR has a handle to the object; NativeAOT the object itself.
+    struct TrackerLayout : "ExceptionInfo|ExInfo" {
         thrown: req "ThrownObject",
         previous: opt "PreviousNestedInfo",
     }
@@ -112,8 +114,10 @@ pub struct Thread {
     pub exception_handles: Vec<(Addr, Addr)>,
     /// The handle of the last exception thrown.
     pub last_thrown_handle: Option<Addr>,
-    /// Base of its stack (highest address); published only by .NET 11.
+    /// Base of its stack (highest address); published only by .NET 11 and NativeAOT.
     pub stack_base: Option<Addr>,
+    /// Limit of its stack (lowest address); published only by .NET 11 and NativeAOT.
+    pub stack_limit: Option<Addr>,
 }
 
 /// Names of the state flags (`Thread::ThreadState`, threads.h; unchanged from .NET 8 to 11).
@@ -157,6 +161,15 @@ impl Thread {
     }
 }
 
+/// Names of the state flags of NativeAOT (`thread.h`).
+const NATIVE_AOT_STATES: &[(u64, &str)] = &[
+    (0x1, "attached"),
+    (0x2, "detached"),
+    (0x4, "suppress-gc-stress"),
+    (0x8, "do-not-trigger-gc"),
+    (0x10, "gc-special"),
+];
+
 /// Names of the flags set in a thread's state; unknown bits as `0x…`.
 pub fn state_names(state: u32) -> Vec<String> {
     flag_names(STATES, u64::from(state))
@@ -174,6 +187,8 @@ enum ContextPlace {
         /// Offset of the context in the locals.
         context: u64,
     },
+    /// NativeAOT: in the `Thread`, which is the thread locals.
+    NativeAot(u64),
 }
 
 impl ContextPlace {
@@ -183,6 +198,9 @@ impl ContextPlace {
         }
         // .NET 10 and later embed the GC's context in one of the VM; .NET 9 does not.
         let outer = d.offset("EEAllocContext", "GCAllocationContext").unwrap_or(0);
+        if d.is_native_aot() {
+            return Some(ContextPlace::NativeAot(d.offset("RuntimeThreadLocals", "AllocContext").ok()?.saturating_add(outer)));
+        }
         Some(ContextPlace::Net9 {
             locals: d.offset("Thread", "RuntimeThreadLocals").ok()?,
             context: d.offset("RuntimeThreadLocals", "AllocContext").ok()?.saturating_add(outer),
@@ -201,6 +219,7 @@ pub struct Threads {
     tracker: Option<TrackerLayout>,
     store_at: Addr,
     finalizer_at: Option<Addr>,
+    native_aot: bool,
     limit: usize,
     /// What is lost because the descriptor has it in a form that cannot be used: of the threads, and of their contexts alone.
     losses: Notes,
@@ -210,7 +229,7 @@ pub struct Threads {
 
 impl Threads {
     /// The contract read.
-    pub const CONTRACT: Contract = Contract::needed("Thread", &["1", "n1"]);
+    pub const CONTRACT: Contract = Contract::needed("Thread", &["1", "n1", "1001"]);
 
     /// Binds to a runtime.
     ///
@@ -227,6 +246,7 @@ impl Threads {
             context: ContextPlace::bind(&of_contexts).zip(ContextLayout::bind(&of_contexts).ok()),
             tracker: TrackerLayout::bind(&d).ok(),
             store_at: d.pointer("ThreadStore")?,
+            native_aot: d.is_native_aot(),
             finalizer_at: d.pointer("FinalizerThread").ok(),
             limit: limits.threads,
             losses: d.losses(),
@@ -285,12 +305,14 @@ impl Threads {
                 notes.add(NoteKind::LimitHit, link, "the thread list has a cycle or exceeds its limit");
                 break;
             }
-            let Some(address) = link.minus(self.thread.link) else {
+            // CoreCLR links the links, NativeAOT the threads.
+            let (address, next) = if self.native_aot { (Some(link), link.plus(self.thread.link)) } else { (link.minus(self.thread.link), link) };
+            let Some(address) = address else {
                 notes.add(NoteKind::Invalid, link, "the thread list has an invalid link");
                 break;
             };
             out.push(self.thread(address, notes));
-            link = match self.memory.ptr(link) {
+            link = match self.memory.ptr(next) {
                 Ok(next) => next,
                 Err(e) => {
                     notes.add(NoteKind::Missing, link, format!("the thread list stops after {} threads: {e}", out.len()));
@@ -314,7 +336,7 @@ impl Threads {
         let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();
         Thread {
             address,
-            id: m.u32(address.plus(self.thread.id)).ok(),
+            id: at(self.thread.id).and_then(|a| m.u32(a).ok()),
             // A size_t; the id itself has 32 bits on every system.
             os_id: at(self.identity.os_id).and_then(|a| m.word(a).ok()).map(|id| id & 0xffff_ffff),
             state: at(self.thread.state).and_then(|a| m.u32(a).ok()),
@@ -327,6 +349,7 @@ impl Threads {
             exception_handles,
             last_thrown_handle: at(self.thread.last_thrown).and_then(|a| m.ptr(a).ok()).filter(|h| !h.is_null()),
             stack_base: at(self.thread.stack_base).and_then(|a| m.ptr(a).ok()).filter(|b| !b.is_null()),
+            stack_limit: at(self.thread.stack_limit).and_then(|a| m.ptr(a).ok()).filter(|b| !b.is_null()),
         }
     }
 
@@ -342,8 +365,11 @@ impl Threads {
                 notes.add(NoteKind::LimitHit, info, what);
                 break;
             }
-            let handle = self.memory.ptr(info.plus(layout.thrown)).ok().filter(|h| !h.is_null());
-            out.push((handle, handle.and_then(|h| self.memory.ptr(h).ok()).filter(|o| !o.is_null())));
+            let thrown = self.memory.ptr(info.plus(layout.thrown)).ok().filter(|h| !h.is_null());
+            out.push(match self.native_aot {
+                true => (Some(info.plus(layout.thrown)), thrown),
+                false => (thrown, thrown.and_then(|h| self.memory.ptr(h).ok()).filter(|o| !o.is_null())),
+            });
             at = layout.previous.and_then(|o| self.memory.ptr(info.plus(o)).ok()).filter(|t| !t.is_null());
         }
         out
@@ -358,7 +384,7 @@ impl Threads {
     fn context_of(&self, thread: Addr) -> Option<AllocContext> {
         let (place, layout) = self.context.as_ref()?;
         let at = match place {
-            ContextPlace::Net8(context) => thread.plus(*context),
+            ContextPlace::Net8(context) | ContextPlace::NativeAot(context) => thread.plus(*context),
             // Null for dead and unstarted threads.
             ContextPlace::Net9 { locals, context } => self.memory.ptr(thread.plus(*locals)).ok().filter(|l| !l.is_null())?.plus(*context),
         };

@@ -86,7 +86,7 @@ fn method_table(
 ) -> Check {
     let result = || {
         let mt = well_known(descriptor, memory, global)?;
-        let flags_at = descriptor.offset("MethodTable", "MTFlags").map_err(|e| e.to_string())?;
+        let flags_at = descriptor.offset("MethodTable", "MTFlags|Flags").map_err(|e| e.to_string())?;
         let base_at = descriptor.offset("MethodTable", "BaseSize").map_err(|e| e.to_string())?;
         let (Ok(flags), Ok(base)) = (memory.u32(mt.plus(flags_at)), memory.u32(mt.plus(base_at))) else {
             return Err(format!("{global} points to {mt}, which is not in the dump"));
@@ -115,12 +115,17 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let offset = |t: &str, f: &str| descriptor.offset(t, f).map_err(|e| e.to_string());
         let store = well_known(descriptor, memory, "ThreadStore")?;
         let first = offset("ThreadStore", "FirstThreadLink")?;
-        let (link_at, id_at) = (offset("Thread", "LinkNext")?, offset("Thread", "Id")?);
+        let link_at = offset("Thread", "LinkNext")?;
+        // The list of NativeAOT leads to the threads themselves, which have no managed id.
+        let direct = descriptor.contract("Thread").is_some_and(|v| v != "1");
+        let id_at = if direct { 0 } else { offset("Thread", "Id")? };
         let mut link = memory.ptr(store.plus(first)).map_err(|e| format!("thread store: {e}"))?;
         let mut ids = BTreeSet::new();
         while !link.is_null() {
-            let thread = link.minus(link_at).ok_or("the thread list links to the null page")?;
-            let Ok(id) = memory.u32(thread.plus(id_at)) else {
+            let inside = if direct { Some(link) } else { link.minus(link_at) };
+            let thread = inside.ok_or("the thread list links to the null page")?;
+            let id = if direct { Ok(thread.0) } else { memory.u32(thread.plus(id_at)).map(u64::from) };
+            let Ok(id) = id else {
                 return Ok(Outcome::Failed(format!("thread {thread} is not in the dump")));
             };
             if !memory.afford_steps(2) {
@@ -129,7 +134,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
             if !ids.insert(id) || ids.len() > limits.threads {
                 return Ok(Outcome::Failed(format!("the thread list repeats id {id}")));
             }
-            let Ok(next) = memory.ptr(link) else {
+            let Ok(next) = memory.ptr(if direct { thread.plus(link_at) } else { link }) else {
                 return Ok(Outcome::Failed(format!("the thread list breaks at {link}")));
             };
             link = next;

@@ -152,6 +152,9 @@ pub enum ContractError {
     },
 }
 
+/// Versions of contracts that only NativeAOT has.
+const NATIVE_AOT: [&str; 2] = ["n1", "1001"];
+
 /// The merged descriptor of one runtime.
 ///
 /// Items that cannot be used are set aside. Whoever binds to one of them gets [`ContractError::Unusable`]; a reader that does
@@ -355,6 +358,11 @@ impl Descriptor {
         let info = Arc::make_mut(&mut self.types).entry(type_name.into()).or_default();
         info.origin = origin;
         info.fields.insert(field.into(), FieldInfo { offset, type_name: None, origin });
+    }
+
+    /// Whether this describes a NativeAOT program: its method tables and threads have forms of their own.
+    pub fn is_native_aot(&self) -> bool {
+        self.contract("RuntimeTypeSystem").is_some_and(|v| NATIVE_AOT.contains(&v.as_str()))
     }
 
     /// The type `name`; aliases separated by `|`, the first that exists counts.

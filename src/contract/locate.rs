@@ -2,6 +2,7 @@
 
 use super::dac_table::DacTable;
 use super::header::{self, Header};
+use super::native_aot::{self, DebugHeader, DebugHeaderError};
 use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64, ranges};
 use crate::dump::{DumpFile, Module};
@@ -11,8 +12,6 @@ use crate::memory::{FileSearch, Filled, Image, Memory, fill_module};
 const DESCRIPTOR: &str = "DotNetRuntimeContractDescriptor";
 /// Exported by CoreCLR of every version.
 const DAC_TABLE: &str = "g_dacTable";
-/// Exported by NativeAOT of .NET 8 and 9, which has no descriptor.
-const AOT_HEADER: &str = "DotNetRuntimeDebugHeader";
 
 /// Names of the runtime module.
 const RUNTIME_NAMES: [&str; 3] = ["libcoreclr.so", "coreclr.dll", "libcoreclr.dylib"];
@@ -30,6 +29,8 @@ pub struct Site {
     pub descriptor_found_by: Option<&'static str>,
     /// `g_dacTable`.
     pub dac_table: Option<DacTable>,
+    /// `DotNetRuntimeDebugHeader` of a NativeAOT program without a descriptor.
+    pub debug_header: Option<DebugHeader>,
     /// The module file used to fill in pages.
     pub filled: Filled,
 }
@@ -37,8 +38,8 @@ pub struct Site {
 /// Modules seen during the search, for the error message if there is no runtime.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
-    /// Modules of NativeAOT programs without a descriptor.
-    pub native_aot: Vec<Module>,
+    /// Modules of NativeAOT programs whose debug header cannot be used, with the reason.
+    pub native_aot: Vec<(Module, DebugHeaderError)>,
     /// Modules of unsupported runtimes: .NET Framework, Mono.
     pub foreign: Vec<(Module, &'static str)>,
     /// Modules named like a runtime whose image is not in the dump.
@@ -91,14 +92,59 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             }
             let filled = top_up(dump, memory, module, search, notes, true);
             sites.push(site(memory, module, image, filled, limits));
-        } else if image.export(memory, AOT_HEADER).is_some() {
-            seen.native_aot.push(module.clone());
+        } else if let Some(found) = native_aot::by_export(memory, &image) {
+            if !has_room(&sites, limits, notes) {
+                break;
+            }
+            let found = found.map(|header| (image, header));
+            program(&mut sites, &mut seen, (dump, memory), module, (search, notes), found);
+        }
+    }
+    // The pages that an export is looked up in may be missing.
+    if sites.is_empty() && seen.native_aot.is_empty() {
+        for module in &dump.modules {
+            let Some(image) = Image::at(memory, module.base) else { continue };
+            if let Some(found) = native_aot::by_content(memory, &image) {
+                let found = found.map(|header| (image, header));
+                program(&mut sites, &mut seen, (dump, memory), module, (search, notes), found);
+                break;
+            }
         }
     }
     if sites.is_empty() && seen.native_aot.is_empty() {
         sites.extend(stray_descriptor(dump, memory, limits));
     }
     (sites, seen)
+}
+
+/// Adds a NativeAOT program. Its file is asked for what the dump lacks: the names in the debug header, if need be.
+fn program(
+    sites: &mut Vec<Site>,
+    seen: &mut Seen,
+    (dump, memory): (&DumpFile, &mut Memory),
+    module: &Module,
+    (search, notes): (&FileSearch, &Collector),
+    found: Result<(Image, DebugHeader), DebugHeaderError>,
+) {
+    let filled = top_up(dump, memory, module, search, notes, true);
+    let found = match found {
+        Err(e) => Image::at(memory, module.base)
+            .and_then(|image| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).map(|h| (image, h)))
+            .map_or(Err(e), |(image, header)| header.map(|h| (image, h))),
+        found => found,
+    };
+    match found {
+        Err(why) => seen.native_aot.push((module.clone(), why)),
+        Ok((image, header)) => sites.push(Site {
+            module: Some(module.clone()),
+            image: Some(image),
+            descriptor: None,
+            descriptor_found_by: None,
+            dac_table: None,
+            debug_header: Some(header),
+            filled,
+        }),
+    }
 }
 
 /// Whether a further runtime is read.
@@ -142,6 +188,7 @@ fn site(memory: &Memory, module: &Module, image: Image, filled: Filled, limits: 
         descriptor: found.map(|f| f.0),
         descriptor_found_by: found.map(|f| f.1),
         dac_table,
+        debug_header: None,
         filled,
     }
 }
@@ -199,6 +246,7 @@ fn stray_descriptor(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Option
         descriptor: Some(address),
         descriptor_found_by: Some("its magic bytes, in a scan of all captured memory"),
         dac_table: None,
+        debug_header: None,
         filled: Filled::default(),
     })
 }

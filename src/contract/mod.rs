@@ -10,6 +10,7 @@ mod gc_image;
 mod header;
 mod json;
 mod locate;
+mod native_aot;
 pub(crate) mod overlay;
 mod runtime;
 mod support;
@@ -20,6 +21,7 @@ pub use descriptor::{ContractError, ContractInfo, Descriptor, FieldInfo, GlobalI
 pub use header::{Header, HeaderError};
 pub use json::{DescriptorItem, JsonError, RawDescriptor, parse as parse_descriptor};
 pub use locate::Site;
+pub use native_aot::{DebugHeader, DebugHeaderError};
 pub use overlay::{Overlay, OverlayError};
 pub use runtime::{Description, Options, RuntimeError, open_runtimes};
 pub use support::{CONTRACTS, Contract, is_known, refusal};

@@ -10,6 +10,7 @@ use super::gc_image;
 use super::header::{self, Header, HeaderError, Part};
 use super::json::{DescriptorItem, RawValue};
 use super::locate::{self, Seen, Site};
+use super::native_aot::{self, DebugHeader};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64};
@@ -94,14 +95,13 @@ pub enum RuntimeError {
         /// What the search had come to.
         why: Box<RuntimeError>,
     },
-    /// A NativeAOT program of .NET 8 to 10.
-    #[error(
-        "{path} is a NativeAOT program without a data contract descriptor (it exports DotNetRuntimeDebugHeader, as .NET 8 to 10 do); \
-         gcdump reads NativeAOT from .NET 11 on"
-    )]
+    /// A NativeAOT program of .NET 8 to 10 whose debug header is of no use.
+    #[error("{path} is a NativeAOT program that gcdump cannot read: {why}")]
     NativeAot {
         /// Path of the program.
         path: String,
+        /// Why it cannot be read.
+        why: String,
     },
     /// .NET Framework or Mono.
     #[error("the process runs {what} ({path}), which gcdump does not read; it reads .NET (CoreCLR) 8 and later")]
@@ -152,8 +152,8 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
 }
 
 fn nothing(dump: &DumpFile, seen: Seen) -> RuntimeError {
-    if let Some(m) = seen.native_aot.into_iter().next() {
-        return RuntimeError::NativeAot { path: m.path };
+    if let Some((m, why)) = seen.native_aot.into_iter().next() {
+        return RuntimeError::NativeAot { path: m.path, why: why.to_string() };
     }
     if let Some(m) = seen.headless.into_iter().next() {
         return RuntimeError::Headless { path: m.path };
@@ -190,8 +190,13 @@ impl<'a> Opener<'a> {
         let gc_layouts = overlay::gc_layouts(self.memory.shape().ptr);
         let layout = gc_layouts.and_then(VarsLayout::of);
         // Only runtimes without a GC contract need `GcDacVars`; searching for it by content reads all of `.data`.
-        let vars = layout.filter(|_| !has_gc).and_then(|l| self.vars(&l));
-        let mut vm = self.vm(&parts, header, has_gc, vars)?;
+        let (mut vm, vars) = match self.site.debug_header.as_ref() {
+            Some(debug_header) => self.native_aot(debug_header, layout),
+            None => {
+                let vars = layout.filter(|_| !has_gc).and_then(|l| self.vars(&l));
+                (self.vm(&parts, header, has_gc, vars)?, vars)
+            }
+        };
         let mut gc = if has_gc { LayoutSource::Descriptor } else { LayoutSource::None };
         if let (false, Some(layouts), Some(vars)) = (has_gc, gc_layouts, vars) {
             let card_table = vm.descriptor.pointer("CardTable").ok();
@@ -251,6 +256,16 @@ impl<'a> Opener<'a> {
                 (Vec::new(), Header::read(self.memory, address, limits).ok())
             }
         }
+    }
+
+    /// A NativeAOT program: its debug header takes the place of the descriptor.
+    fn native_aot(&self, header: &DebugHeader, layout: Option<VarsLayout>) -> (Vm<'a>, Option<GcDacVars>) {
+        let mut descriptor = Descriptor::default();
+        let (vars, overlay) = native_aot::describe(&mut descriptor, self.memory, header);
+        let vars = vars.filter(|v| layout.is_some_and(|l| l.matches(self.memory, v.address)));
+        let checks = checks::run(&descriptor, self.memory, &self.options.limits);
+        let vm = Vm { descriptor, source: LayoutSource::DebugHeader, overlay, table: None, checks, refused: Vec::new() };
+        (vm, vars)
     }
 
     fn vars(&self, layout: &VarsLayout) -> Option<GcDacVars> {

@@ -74,7 +74,6 @@ pub const CONTRACTS: &[Contract] = &[Contract::optional("RuntimeInfo", &["1"]), 
 
 /// Contracts of .NET 9 to 11 in versions for which no reader was written.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
-    ("RuntimeTypeSystem", &["n1"]),
     ("AuxiliarySymbols", &["1"]),
     ("CallingConvention", &["1"]),
     ("CodeNotifications", &["1"]),

@@ -12,6 +12,8 @@ named_enum! {
         OverlayJson = "overlay-json",
         /// An overlay and `g_dacTable`.
         Overlay = "overlay",
+        /// The debug header of a NativeAOT program.
+        DebugHeader = "debug-header",
         /// Synthesized from `GcDacVars`.
         Synthesised = "synthesised",
         /// Not available.

@@ -1,69 +1,20 @@
 //! Method tables: the type structure that every object points to.
 //!
-//! Source: contract `RuntimeTypeSystem`. Parts common to all releases are read here; `Release` covers the differences.
+//! Source: contract `RuntimeTypeSystem`: version 1 of CoreCLR, version n1 of NativeAOT.
 
+mod coreclr;
+mod native_aot;
 mod net8;
 mod net9;
 
 use std::sync::Arc;
 
-use super::metadata::signature::Primitive;
 use crate::base::Addr;
-use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::{Memory, ReadError};
 pub use crate::model::Generics;
-use net8::Net8;
-use net9::Net9;
-
-// Bits of MTFlags.
-const CATEGORY: u32 = 0x000f_0000;
-const CATEGORY_VALUE_TYPE: u32 = 0x0004_0000;
-const CATEGORY_NULLABLE: u32 = 0x0005_0000;
-const CATEGORY_ENUM: u32 = 0x0006_0000;
-const CATEGORY_PRIMITIVE: u32 = 0x0007_0000;
-const CATEGORY_VALUE_TYPE_MASK: u32 = 0x000c_0000;
-const CATEGORY_ARRAY: u32 = 0x0008_0000;
-const CATEGORY_SZ_ARRAY: u32 = 0x000a_0000;
-const CATEGORY_INTERFACE: u32 = 0x000c_0000;
-const FINALIZER: u32 = 0x0010_0000;
-const COLLECTIBLE: u32 = 0x0020_0000;
-const CONTAINS_POINTERS: u32 = 0x0100_0000;
-const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
-const GENERICS: u32 = 0x30;
-const GENERICS_DEFINITION: u32 = 0x30;
-
-layout! {
-    /// Offsets of `MethodTable` common to all versions.
-    struct Layout : "MethodTable" {
-        flags: req "MTFlags",
-        base_size: req "BaseSize",
-        parent: req "ParentMethodTable",
-        class: req "EEClassOrCanonMT",
-        per_inst_info: req "PerInstInfo",
-        interfaces: opt "NumInterfaces",
-    }
-}
-
-layout! {
-    struct ClassLayout : "EEClass" {
-        method_table: req "MethodTable",
-        element: opt "InternalCorElementType",
-    }
-}
-
-/// Release-specific parts: the TypeDef row, the modules and the statics of a type.
-#[derive(Clone, Debug)]
-enum Release {
-    Net8(Net8),
-    Net9(Net9),
-}
-
-impl Release {
-    fn bind(d: &Descriptor) -> Result<Release, ContractError> {
-        if Net8::fits(d) { Net8::bind(d).map(Release::Net8) } else { Net9::bind(d).map(Release::Net9) }
-    }
-}
+use coreclr::CoreClr;
+use native_aot::NativeAot;
 
 /// Category of a type (`enum_flag_Category_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,14 +64,25 @@ pub struct MethodTableInfo {
     pub parent: Addr,
 }
 
+/// Method tables that the runtime's globals name.
+#[derive(Clone, Copy, Debug)]
+struct WellKnown {
+    string: Option<Addr>,
+    free: Option<Addr>,
+}
+
+/// Who made the method tables.
+#[derive(Clone, Debug)]
+enum Maker {
+    CoreClr(CoreClr),
+    NativeAot(NativeAot),
+}
+
 /// Reads method tables.
 #[derive(Clone, Debug)]
 pub struct MethodTables {
     memory: Arc<Memory>,
-    layout: Layout,
-    class: ClassLayout,
-    release: Release,
-    collectible: u32,
+    maker: Maker,
     /// Method table of `System.String`.
     pub string: Option<Addr>,
     /// Method table of free space.
@@ -133,7 +95,7 @@ pub struct MethodTables {
 
 impl MethodTables {
     /// The contract read.
-    pub const CONTRACT: Contract = Contract::needed("RuntimeTypeSystem", &["1"]);
+    pub const CONTRACT: Contract = Contract::needed("RuntimeTypeSystem", &["1", "n1", "1001"]);
 
     /// Binds to a runtime.
     ///
@@ -141,15 +103,15 @@ impl MethodTables {
     /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor lacks an offset.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Descriptor) -> Result<MethodTables, ContractError> {
         Self::CONTRACT.require(descriptor)?;
-        let layout = Layout::bind(descriptor)?;
+        let maker = if descriptor.is_native_aot() {
+            Maker::NativeAot(NativeAot::bind(descriptor)?)
+        } else {
+            Maker::CoreClr(CoreClr::bind(descriptor)?)
+        };
         let well_known = |name| descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
-        let collectible = descriptor.number("MethodTableFlagCollectible").ok().and_then(|n| u32::try_from(n).ok());
         Ok(MethodTables {
             memory: Arc::clone(memory),
-            class: ClassLayout::bind(descriptor)?,
-            release: Release::bind(descriptor)?,
-            layout,
-            collectible: collectible.unwrap_or(COLLECTIBLE),
+            maker,
             string: well_known("StringMethodTable"),
             free: well_known("FreeObjectMethodTable"),
             object: well_known("ObjectMethodTable"),
@@ -162,34 +124,11 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`] if a part of it is absent.
     pub fn read(&self, mt: Addr) -> Result<MethodTableInfo, ReadError> {
-        let l = &self.layout;
-        let flags = self.memory.u32(mt.plus(l.flags))?;
-        let component_size = if flags & HAS_COMPONENT_SIZE != 0 { flags & 0xffff } else { 0 };
-        let category = category(flags);
-        let is_array = matches!(category, Category::Array | Category::SzArray);
-        let is_free = self.free == Some(mt);
-        let generics = match flags & GENERICS {
-            _ if flags & HAS_COMPONENT_SIZE != 0 => Generics::None,
-            0 => Generics::None,
-            GENERICS_DEFINITION => Generics::Definition,
-            _ => Generics::Instance,
-        };
-        Ok(MethodTableInfo {
-            address: mt,
-            flags,
-            base_size: self.memory.u32(mt.plus(l.base_size))?,
-            component_size,
-            contains_pointers: flags & CONTAINS_POINTERS != 0,
-            is_collectible: flags & self.collectible != 0,
-            has_finalizer: flags & FINALIZER != 0,
-            category,
-            generics,
-            is_array,
-            is_string: self.string.map_or(component_size == 2 && !is_array && !is_free, |s| s == mt),
-            is_free,
-            class_or_canonical: self.memory.ptr(mt.plus(l.class))?,
-            parent: self.memory.ptr(mt.plus(l.parent))?,
-        })
+        let known = WellKnown { string: self.string, free: self.free };
+        match &self.maker {
+            Maker::CoreClr(m) => m.read(&self.memory, &known, mt),
+            Maker::NativeAot(m) => m.read(&self.memory, &known, mt),
+        }
     }
 
     /// The canonical method table, with which `mt` shares code and EEClass; itself for most types.
@@ -197,27 +136,33 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`].
     pub fn canonical(&self, mt: Addr) -> Result<Addr, ReadError> {
-        let word = self.memory.ptr(mt.plus(self.layout.class))?;
-        Ok(if word.0 & 1 != 0 { Addr(word.0 & !1) } else { mt })
+        match &self.maker {
+            Maker::CoreClr(m) => m.canonical(&self.memory, mt),
+            Maker::NativeAot(_) => Ok(mt),
+        }
     }
 
-    /// The EEClass of a type.
+    /// The EEClass of a type; null in NativeAOT programs, which have none.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn class(&self, mt: Addr) -> Result<Addr, ReadError> {
-        let canonical = self.canonical(mt)?;
-        self.memory.ptr(canonical.plus(self.layout.class))
+        match &self.maker {
+            Maker::CoreClr(m) => m.class(&self.memory, mt),
+            Maker::NativeAot(_) => Ok(Addr::NULL),
+        }
     }
 
     /// The canonical method table of the EEClass at `class`; `None` if there is no EEClass.
     pub fn of_class(&self, class: Addr) -> Option<Addr> {
+        let Maker::CoreClr(m) = &self.maker else { return None };
         let aligned = !class.is_null() && class.is_aligned(self.memory.ptr_bytes());
-        let mt = self.memory.ptr(class.plus(self.class.method_table)).ok().filter(|_| aligned)?;
+        let mt = m.of_class(&self.memory, class).ok().filter(|_| aligned)?;
         (self.is_valid(mt) == Ok(true) && self.class(mt) == Ok(class)).then_some(mt)
     }
 
-    /// Whether there is a method table at `mt`: its EEClass must point back to the canonical method table.
+    /// Whether there is a method table at `mt`. CoreCLR: its EEClass points back to the canonical method table. NativeAOT: its base
+    /// types lead to `System.Object`.
     ///
     /// # Errors
     /// [`ReadError`] if the structures to check are not in the dump.
@@ -230,13 +175,10 @@ impl MethodTables {
         if [self.free, self.string, self.object].contains(&Some(mt)) {
             return Ok(true);
         }
-        let canonical = self.canonical(mt)?;
-        let class = self.memory.ptr(canonical.plus(self.layout.class))?;
-        // A structure full of pointers to itself is not a method table.
-        if class.is_null() || class == canonical || !class.is_aligned(self.memory.ptr_bytes()) {
-            return Ok(false);
+        match &self.maker {
+            Maker::CoreClr(m) => m.is_valid(&self.memory, mt),
+            Maker::NativeAot(m) => m.is_valid(&self.memory, mt),
         }
-        Ok(self.memory.ptr(class.plus(self.class.method_table))? == canonical)
     }
 
     /// The element type of an array, as a type handle.
@@ -244,78 +186,84 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`].
     pub fn element_type(&self, mt: Addr) -> Result<Addr, ReadError> {
-        self.memory.ptr(mt.plus(self.layout.per_inst_info))
+        match &self.maker {
+            Maker::CoreClr(m) => m.per_inst_info(&self.memory, mt),
+            Maker::NativeAot(m) => m.related(&self.memory, mt),
+        }
     }
 
-    /// The dictionaries of a generic instance.
+    /// The dictionaries of a generic instance of CoreCLR.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn per_inst_info(&self, mt: Addr) -> Result<Addr, ReadError> {
-        self.memory.ptr(mt.plus(self.layout.per_inst_info))
+        match &self.maker {
+            Maker::CoreClr(m) => m.per_inst_info(&self.memory, mt),
+            Maker::NativeAot(_) => Ok(Addr::NULL),
+        }
     }
 
-    /// The module that defines a type; for arrays, the module of the loader, not of the element type.
+    /// The module that defines a type; for arrays, the module of the loader, not of the element type. Null in NativeAOT programs,
+    /// whose types do not tell.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn module(&self, info: &MethodTableInfo) -> Result<Addr, ReadError> {
-        match &self.release {
-            Release::Net8(net8) => net8.module(&self.memory, info, || self.canonical(info.address)),
-            Release::Net9(net9) => net9.module(&self.memory, info.address),
+        match &self.maker {
+            Maker::CoreClr(m) => m.module(&self.memory, info),
+            Maker::NativeAot(_) => Ok(Addr::NULL),
         }
     }
 
-    /// Row of the type in TypeDef of its module; 0 for arrays.
+    /// Row of the type in TypeDef of its module; 0 for arrays, and in NativeAOT programs.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn rid(&self, info: &MethodTableInfo) -> Result<u32, ReadError> {
-        match &self.release {
-            Release::Net8(net8) => net8.rid(&self.memory, info),
-            Release::Net9(net9) => net9.rid(&self.memory, info.address),
+        match &self.maker {
+            Maker::CoreClr(m) => m.rid(&self.memory, info),
+            Maker::NativeAot(_) => Ok(0),
         }
     }
 
     /// .NET 9 and later: the auxiliary data of a type with statics, preceded by the structures of the statics.
     pub fn statics_end(&self, mt: Addr) -> Option<Addr> {
-        match &self.release {
-            Release::Net8(_) => None,
-            Release::Net9(net9) => net9.statics_end(&self.memory, mt),
-        }
+        self.coreclr()?.statics_end(&self.memory, mt)
     }
 
     /// .NET 8: for a generic instance with statics, its copy of the field descriptors and its index in the tables of statics.
     pub fn generic_statics(&self, info: &MethodTableInfo) -> Option<(Addr, u64)> {
-        match &self.release {
-            Release::Net8(net8) => net8.generic_statics(&self.memory, info),
-            Release::Net9(_) => None,
-        }
+        self.coreclr()?.generic_statics(&self.memory, info)
     }
 
     /// The loader module of the type: for an instance over a collectible type, that of an argument. In .NET 8, its tables
     /// contain the statics of the type.
     pub fn loader_module(&self, mt: Addr) -> Option<Addr> {
-        let at = match &self.release {
-            Release::Net8(net8) => net8.loader_module(mt),
-            Release::Net9(net9) => net9.loader_module(&self.memory, mt)?,
-        };
-        self.memory.ptr(at).ok().filter(|m| !m.is_null())
+        self.coreclr()?.loader_module(&self.memory, mt)
     }
 
     /// Number of interfaces implemented by a type.
     pub fn interfaces(&self, mt: Addr) -> Option<u16> {
-        self.memory.u16(mt.plus(self.layout.interfaces?)).ok()
+        match &self.maker {
+            Maker::CoreClr(m) => m.interfaces(&self.memory, mt),
+            Maker::NativeAot(m) => m.interfaces(&self.memory, mt),
+        }
     }
 
-    /// Whether a type is an enum (`enum_flag_Category_PrimitiveValueType`).
+    /// Whether a type is an enum (CoreCLR: `enum_flag_Category_PrimitiveValueType`).
     pub fn is_enum(&self, info: &MethodTableInfo) -> bool {
-        info.flags & CATEGORY == CATEGORY_ENUM
+        match &self.maker {
+            Maker::CoreClr(_) => CoreClr::is_enum(info.flags),
+            Maker::NativeAot(m) => m.is_enum(&self.memory, info),
+        }
     }
 
-    /// Whether a type is a primitive (`enum_flag_Category_TruePrimitive`).
+    /// Whether a type is a primitive (CoreCLR: `enum_flag_Category_TruePrimitive`).
     pub fn is_primitive(&self, info: &MethodTableInfo) -> bool {
-        info.flags & CATEGORY == CATEGORY_PRIMITIVE
+        match &self.maker {
+            Maker::CoreClr(_) => CoreClr::is_primitive(info.flags),
+            Maker::NativeAot(m) => m.primitive(&self.memory, info).is_some(),
+        }
     }
 
     /// The name of a type that the runtime itself knows: those of its globals, and the primitives, by their element type. Needs no
@@ -326,27 +274,39 @@ impl MethodTables {
             _ if mt == self.object => Some("System.Object"),
             _ if mt == self.string => Some("System.String"),
             _ if mt == self.exception => Some("System.Exception"),
-            _ if self.is_primitive(info) => {
-                let class = self.class(info.address).ok()?;
-                Primitive::of(self.memory.u8(class.plus(self.class.element?)).ok()?).map(Primitive::name)
-            }
-            _ => None,
+            _ => match &self.maker {
+                Maker::CoreClr(m) => m.primitive(&self.memory, info).map(|p| p.name()),
+                Maker::NativeAot(m) => m.known_name(&self.memory, info),
+            },
         }
     }
 
-    /// Whether a type is `System.Nullable` (`enum_flag_Category_Nullable`).
+    /// Whether a type is `System.Nullable` (CoreCLR: `enum_flag_Category_Nullable`).
     pub fn is_nullable(&self, info: &MethodTableInfo) -> bool {
-        info.flags & CATEGORY == CATEGORY_NULLABLE
+        match &self.maker {
+            Maker::CoreClr(_) => CoreClr::is_nullable(info.flags),
+            Maker::NativeAot(_) => NativeAot::is_nullable(info.flags),
+        }
     }
-}
 
-fn category(flags: u32) -> Category {
-    match flags & CATEGORY {
-        CATEGORY_ARRAY => Category::Array,
-        CATEGORY_SZ_ARRAY => Category::SzArray,
-        CATEGORY_INTERFACE => Category::Interface,
-        c if c & CATEGORY_VALUE_TYPE_MASK == CATEGORY_VALUE_TYPE => Category::ValueType,
-        _ => Category::Class,
+    /// The definition and the arguments of a generic instance. `None` in CoreCLR, where the dictionaries have them.
+    pub(crate) fn instance(&self, info: &MethodTableInfo) -> Option<Result<(Addr, Vec<Addr>), ReadError>> {
+        match &self.maker {
+            Maker::CoreClr(_) => None,
+            Maker::NativeAot(m) => Some(m.instance(&self.memory, info.address)),
+        }
+    }
+
+    /// Whether these are the method tables of a NativeAOT program.
+    pub(crate) fn is_native_aot(&self) -> bool {
+        matches!(self.maker, Maker::NativeAot(_))
+    }
+
+    fn coreclr(&self) -> Option<&CoreClr> {
+        match &self.maker {
+            Maker::CoreClr(m) => Some(m),
+            Maker::NativeAot(_) => None,
+        }
     }
 }
 

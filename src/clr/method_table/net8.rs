@@ -2,7 +2,8 @@
 //!
 //! Source: `methodtable.h` of .NET 8; `docs/internals/types.md#net-8-method-tables`.
 
-use super::{HAS_COMPONENT_SIZE, MethodTableInfo};
+use super::MethodTableInfo;
+use super::coreclr::HAS_COMPONENT_SIZE;
 use crate::base::Addr;
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};

@@ -267,7 +267,10 @@ impl Modules {
         search: Option<FileSearch>,
         limits: &Limits,
     ) -> Result<Modules, ContractError> {
-        Loader::CONTRACT.require(descriptor)?;
+        // NativeAOT programs have no modules of the runtime.
+        if !descriptor.is_native_aot() {
+            Loader::CONTRACT.require(descriptor)?;
+        }
         let reader = Reader {
             memory: Arc::clone(memory),
             os,

@@ -46,6 +46,8 @@ pub struct Section {
     pub descriptor: Option<Repeats>,
     /// The order of `g_dacTable`.
     pub dac_table: Option<DacTableOrder>,
+    /// The order of the tables of `DotNetRuntimeDebugHeader`.
+    pub debug_header: Option<DebugHeaderOrder>,
     /// Build ids of runtimes known to match, with their versions.
     #[serde(default)]
     pub build_ids: BTreeMap<String, String>,
@@ -68,6 +70,15 @@ pub struct DacTableOrder {
     pub entries: Vec<u64>,
     /// Index by name of the global.
     pub index: BTreeMap<String, u64>,
+}
+
+/// Order of the two tables of a NativeAOT program's debug header, for dumps without their names.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct DebugHeaderOrder {
+    /// `Type.field`, or `Type.SIZEOF`.
+    pub entries: Vec<String>,
+    /// Names of the globals.
+    pub globals: Vec<String>,
 }
 
 /// Why an overlay could not be parsed.
@@ -155,6 +166,7 @@ static RUNTIMES: [Bundled; 9] = bundled![
 static GC_64: Bundled = Bundled::new(include_str!("data/gc-64.json"));
 static GC_32: Bundled = Bundled::new(include_str!("data/gc-32.json"));
 static VM_64: Bundled = Bundled::new(include_str!("data/vm-64.json"));
+static AOT_64: Bundled = Bundled::new(include_str!("data/aot-64.json"));
 static GC_RECORDS_64: Bundled = Bundled::new(include_str!("data/gc-records-64.json"));
 
 /// The bundled runtime overlays for this operating system and architecture, newest first.
@@ -182,13 +194,18 @@ pub fn gc_records(ptr: PtrSize) -> Option<&'static Overlay> {
     GC_RECORDS_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
+/// What the debug header of a NativeAOT program of .NET 9 leaves out; `None` for 32-bit targets, for which it was not measured.
+pub fn native_aot(ptr: PtrSize) -> Option<&'static Overlay> {
+    AOT_64.get().filter(|_| ptr == PtrSize::Eight)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_bundled_overlay_parses_and_says_what_it_is_for() {
-        for bundled in RUNTIMES.iter().chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64]) {
+        for bundled in RUNTIMES.iter().chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64, &AOT_64]) {
             Overlay::parse(bundled.text.as_bytes(), false).unwrap();
         }
         for bundled in &RUNTIMES {

@@ -1,0 +1,215 @@
+//! Method tables of CoreCLR. What differs by release is in modules of its own.
+//!
+//! Source: contract `RuntimeTypeSystem` 1.
+
+use super::net8::Net8;
+use super::net9::Net9;
+use super::{Category, MethodTableInfo, WellKnown};
+use crate::base::Addr;
+use crate::clr::metadata::signature::Primitive;
+use crate::contract::descriptor::layout;
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::{Memory, ReadError};
+use crate::model::Generics;
+
+// Bits of MTFlags.
+const CATEGORY: u32 = 0x000f_0000;
+const CATEGORY_VALUE_TYPE: u32 = 0x0004_0000;
+const CATEGORY_NULLABLE: u32 = 0x0005_0000;
+const CATEGORY_ENUM: u32 = 0x0006_0000;
+const CATEGORY_PRIMITIVE: u32 = 0x0007_0000;
+const CATEGORY_VALUE_TYPE_MASK: u32 = 0x000c_0000;
+const CATEGORY_ARRAY: u32 = 0x0008_0000;
+const CATEGORY_SZ_ARRAY: u32 = 0x000a_0000;
+const CATEGORY_INTERFACE: u32 = 0x000c_0000;
+const FINALIZER: u32 = 0x0010_0000;
+const COLLECTIBLE: u32 = 0x0020_0000;
+const CONTAINS_POINTERS: u32 = 0x0100_0000;
+pub(super) const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
+const GENERICS: u32 = 0x30;
+const GENERICS_DEFINITION: u32 = 0x30;
+
+layout! {
+    /// Offsets of `MethodTable` common to all versions.
+    struct Layout : "MethodTable" {
+        flags: req "MTFlags",
+        base_size: req "BaseSize",
+        parent: req "ParentMethodTable",
+        class: req "EEClassOrCanonMT",
+        per_inst_info: req "PerInstInfo",
+        interfaces: opt "NumInterfaces",
+    }
+}
+
+layout! {
+    struct ClassLayout : "EEClass" {
+        method_table: req "MethodTable",
+        element: opt "InternalCorElementType",
+    }
+}
+
+/// Release-specific parts: the TypeDef row, the modules and the statics of a type.
+#[derive(Clone, Debug)]
+enum Release {
+    Net8(Net8),
+    Net9(Net9),
+}
+
+impl Release {
+    fn bind(d: &Descriptor) -> Result<Release, ContractError> {
+        if Net8::fits(d) { Net8::bind(d).map(Release::Net8) } else { Net9::bind(d).map(Release::Net9) }
+    }
+}
+
+/// Reads method tables of CoreCLR.
+#[derive(Clone, Debug)]
+pub(super) struct CoreClr {
+    layout: Layout,
+    class: ClassLayout,
+    release: Release,
+    collectible: u32,
+}
+
+impl CoreClr {
+    pub(super) fn bind(d: &Descriptor) -> Result<CoreClr, ContractError> {
+        let collectible = d.number("MethodTableFlagCollectible").ok().and_then(|n| u32::try_from(n).ok());
+        Ok(CoreClr {
+            layout: Layout::bind(d)?,
+            class: ClassLayout::bind(d)?,
+            release: Release::bind(d)?,
+            collectible: collectible.unwrap_or(COLLECTIBLE),
+        })
+    }
+
+    pub(super) fn read(&self, memory: &Memory, known: &WellKnown, mt: Addr) -> Result<MethodTableInfo, ReadError> {
+        let l = &self.layout;
+        let flags = memory.u32(mt.plus(l.flags))?;
+        let component_size = if flags & HAS_COMPONENT_SIZE != 0 { flags & 0xffff } else { 0 };
+        let category = category(flags);
+        let is_array = matches!(category, Category::Array | Category::SzArray);
+        let is_free = known.free == Some(mt);
+        let generics = match flags & GENERICS {
+            _ if flags & HAS_COMPONENT_SIZE != 0 => Generics::None,
+            0 => Generics::None,
+            GENERICS_DEFINITION => Generics::Definition,
+            _ => Generics::Instance,
+        };
+        Ok(MethodTableInfo {
+            address: mt,
+            flags,
+            base_size: memory.u32(mt.plus(l.base_size))?,
+            component_size,
+            contains_pointers: flags & CONTAINS_POINTERS != 0,
+            is_collectible: flags & self.collectible != 0,
+            has_finalizer: flags & FINALIZER != 0,
+            category,
+            generics,
+            is_array,
+            is_string: known.string.map_or(component_size == 2 && !is_array && !is_free, |s| s == mt),
+            is_free,
+            class_or_canonical: memory.ptr(mt.plus(l.class))?,
+            parent: memory.ptr(mt.plus(l.parent))?,
+        })
+    }
+
+    pub(super) fn canonical(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
+        let word = memory.ptr(mt.plus(self.layout.class))?;
+        Ok(if word.0 & 1 != 0 { Addr(word.0 & !1) } else { mt })
+    }
+
+    pub(super) fn class(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
+        let canonical = self.canonical(memory, mt)?;
+        memory.ptr(canonical.plus(self.layout.class))
+    }
+
+    /// The method table that the EEClass at `class` names; not checked.
+    pub(super) fn of_class(&self, memory: &Memory, class: Addr) -> Result<Addr, ReadError> {
+        memory.ptr(class.plus(self.class.method_table))
+    }
+
+    /// Whether the EEClass of `mt` points back to its canonical method table.
+    pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
+        let canonical = self.canonical(memory, mt)?;
+        let class = memory.ptr(canonical.plus(self.layout.class))?;
+        // A structure full of pointers to itself is not a method table.
+        if class.is_null() || class == canonical || !class.is_aligned(memory.ptr_bytes()) {
+            return Ok(false);
+        }
+        Ok(memory.ptr(class.plus(self.class.method_table))? == canonical)
+    }
+
+    pub(super) fn per_inst_info(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
+        memory.ptr(mt.plus(self.layout.per_inst_info))
+    }
+
+    pub(super) fn module(&self, memory: &Memory, info: &MethodTableInfo) -> Result<Addr, ReadError> {
+        match &self.release {
+            Release::Net8(net8) => net8.module(memory, info, || self.canonical(memory, info.address)),
+            Release::Net9(net9) => net9.module(memory, info.address),
+        }
+    }
+
+    pub(super) fn rid(&self, memory: &Memory, info: &MethodTableInfo) -> Result<u32, ReadError> {
+        match &self.release {
+            Release::Net8(net8) => net8.rid(memory, info),
+            Release::Net9(net9) => net9.rid(memory, info.address),
+        }
+    }
+
+    pub(super) fn statics_end(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
+        match &self.release {
+            Release::Net8(_) => None,
+            Release::Net9(net9) => net9.statics_end(memory, mt),
+        }
+    }
+
+    pub(super) fn generic_statics(&self, memory: &Memory, info: &MethodTableInfo) -> Option<(Addr, u64)> {
+        match &self.release {
+            Release::Net8(net8) => net8.generic_statics(memory, info),
+            Release::Net9(_) => None,
+        }
+    }
+
+    pub(super) fn loader_module(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
+        let at = match &self.release {
+            Release::Net8(net8) => net8.loader_module(mt),
+            Release::Net9(net9) => net9.loader_module(memory, mt)?,
+        };
+        memory.ptr(at).ok().filter(|m| !m.is_null())
+    }
+
+    pub(super) fn interfaces(&self, memory: &Memory, mt: Addr) -> Option<u16> {
+        memory.u16(mt.plus(self.layout.interfaces?)).ok()
+    }
+
+    pub(super) fn is_enum(flags: u32) -> bool {
+        flags & CATEGORY == CATEGORY_ENUM
+    }
+
+    pub(super) fn is_nullable(flags: u32) -> bool {
+        flags & CATEGORY == CATEGORY_NULLABLE
+    }
+
+    /// The primitive type that this is (`enum_flag_Category_TruePrimitive`).
+    pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<Primitive> {
+        if info.flags & CATEGORY != CATEGORY_PRIMITIVE {
+            return None;
+        }
+        let class = self.class(memory, info.address).ok()?;
+        Primitive::of(memory.u8(class.plus(self.class.element?)).ok()?)
+    }
+
+    pub(super) fn is_primitive(flags: u32) -> bool {
+        flags & CATEGORY == CATEGORY_PRIMITIVE
+    }
+}
+
+fn category(flags: u32) -> Category {
+    match flags & CATEGORY {
+        CATEGORY_ARRAY => Category::Array,
+        CATEGORY_SZ_ARRAY => Category::SzArray,
+        CATEGORY_INTERFACE => Category::Interface,
+        c if c & CATEGORY_VALUE_TYPE_MASK == CATEGORY_VALUE_TYPE => Category::ValueType,
+        _ => Category::Class,
+    }
+}

@@ -1,0 +1,101 @@
+//! Finds the debug header: by its export, by its cookie, or by the shape of its tables.
+
+use super::header::{COOKIE, DebugHeader, DebugHeaderError, MAX_ENTRIES, Tables};
+use crate::base::{Addr, AddrRange, len64};
+use crate::contract::overlay::{self, DebugHeaderOrder};
+use crate::memory::{Image, Memory};
+
+/// Exported by NativeAOT programs of .NET 8 to 10.
+const EXPORT: &str = "DotNetRuntimeDebugHeader";
+/// Fewer entries are no table of types: .NET 8 to 10 have about ninety.
+const MIN_ENTRIES: usize = 40;
+/// No offset or size in the table is larger.
+const MAX_VALUE: u64 = 0x1_0000;
+
+/// The header that `image` exports, if it does.
+pub fn by_export(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, DebugHeaderError>> {
+    let export = image.export(memory, EXPORT)?;
+    let read = DebugHeader::read(memory, export.address, "its export", &orders(memory));
+    // Heap dumps lack the page of the header, and have those of its tables.
+    Some(read.or_else(|e| by_content(memory, image).unwrap_or(Err(e))))
+}
+
+/// The header, or else its tables, in the captured writable memory of `image`.
+pub fn by_content(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, DebugHeaderError>> {
+    let mut failure = None;
+    for (start, bytes) in writable(memory, image) {
+        for offset in memchr::memmem::find_iter(bytes, &COOKIE) {
+            let address = start.plus(len64(offset));
+            if !address.is_aligned(memory.ptr_bytes()) || !memory.afford_steps(1) {
+                continue;
+            }
+            match DebugHeader::read(memory, address, "its cookie in the module's data", &orders(memory)) {
+                Ok(header) => return Some(Ok(header)),
+                Err(e) => failure = failure.or(Some(e)),
+            }
+        }
+    }
+    let tables = tables_by_shape(memory, image)?;
+    let read = DebugHeader::of_tables(memory, tables, None, "the shape of its tables in the module's data", &orders(memory));
+    match (read, failure) {
+        (Err(_), Some(failure)) => Some(Err(failure)),
+        (read, _) => Some(read),
+    }
+}
+
+fn orders(memory: &Memory) -> Vec<&'static DebugHeaderOrder> {
+    overlay::native_aot(memory.shape().ptr).and_then(|o| o.section.debug_header.as_ref()).into_iter().collect()
+}
+
+/// The captured writable memory of an image, as far as the opening may read.
+fn writable<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
+    let afford = |r: &&AddrRange| memory.afford_bytes(memory.captured(**r));
+    image.writable.iter().take_while(afford).flat_map(|range| memory.stretches(*range))
+}
+
+/// The tables, if the header that leads to them is not in the dump. Types: a run of two pointers into the image and a small number,
+/// ended by a null name. Globals: within one page behind or before, pairs of a pointer into the image and an address.
+fn tables_by_shape(memory: &Memory, image: &Image) -> Option<Tables> {
+    let word = memory.ptr_bytes();
+    let row = 2 * word + 8;
+    let inside = |a: Addr| image.range.contains(a);
+    let is_row = |at: Addr| -> Option<bool> {
+        let (name, field) = (memory.ptr(at).ok()?, memory.ptr(at.plus(word)).ok()?);
+        let (value, zero) = (memory.u32(at.plus(2 * word)).ok()?, memory.u32(at.plus(2 * word + 4)).ok()?);
+        Some(inside(name) && inside(field) && u64::from(value) < MAX_VALUE && zero == 0 && name != field)
+    };
+    for (start, bytes) in writable(memory, image) {
+        let end = start.plus(len64(bytes.len()));
+        let mut at = Addr(start.0.next_multiple_of(word));
+        while at.plus(row) <= end {
+            if is_row(at) != Some(true) {
+                at = at.plus(word);
+                continue;
+            }
+            let n = (0..MAX_ENTRIES).take_while(|i| memory.afford_steps(1) && is_row(at.plus(i * row)) == Some(true)).count();
+            let behind = at.plus(len64(n) * row);
+            if n >= MIN_ENTRIES && memory.ptr(behind).is_ok_and(Addr::is_null) {
+                let globals = globals_near(memory, image, at)?;
+                return Some(Tables { types: at, globals });
+            }
+            // A run that is too short cannot become longer from its own next row on.
+            at = behind.max(at.plus(word));
+        }
+    }
+    None
+}
+
+/// The table of globals in the memory around that of the types: .NET 9 has it just behind.
+fn globals_near(memory: &Memory, image: &Image, types: Addr) -> Option<Addr> {
+    let word = memory.ptr_bytes();
+    let capacity = MAX_ENTRIES * (2 * word + 8);
+    let inside = |at: Addr| memory.ptr(at).is_ok_and(|a| image.range.contains(a));
+    let near = [types.plus(capacity)].into_iter().chain((1..=512).map(|i| types.plus(capacity + i * word)));
+    let before = (1..=512u64).filter_map(|i| types.minus(i * word));
+    // The base address of the module is the value of one of them.
+    near.chain(before).find(|at| {
+        let pairs = (0..8u64).take_while(|i| inside(at.plus(i * 2 * word))).count();
+        let values = |base: Addr| (0..len64(pairs)).any(|i| memory.ptr(at.plus(i * 2 * word + word)) == Ok(base));
+        (4..8).contains(&pairs) && memory.ptr(at.plus(len64(pairs) * 2 * word)).is_ok_and(Addr::is_null) && values(image.base)
+    })
+}

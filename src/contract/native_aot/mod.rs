@@ -1,0 +1,11 @@
+//! NativeAOT programs of .NET 8 to 10: no descriptor, but a header that names the runtime's structures.
+//!
+//! Source: `docs/internals/native-aot.md`. From .NET 11 on, they have a descriptor; the one that is synthesised here has its form.
+
+mod describe;
+mod find;
+mod header;
+
+pub(super) use describe::describe;
+pub(super) use find::{by_content, by_export};
+pub use header::{DebugHeader, DebugHeaderError};
