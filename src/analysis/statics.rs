@@ -18,7 +18,7 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
     let report = reader.with_threads(threads).all(&[], query);
     namer.note(&notes);
-    if types.modules().len() < 2 {
+    if !types.knows_all() {
         notes.add(NoteKind::Missing, None, "the list of loaded modules is not in the dump: types of most modules are missing");
     }
     Ok(notes.finish(report))

@@ -37,6 +37,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let exception = |address: Addr, current: bool| exceptions.model(address, current);
     let stacks = ThreadStacks::new(file);
     let mut waits = if query.waits { thread_waits(runtime, &namer, &notes)? } else { BTreeMap::new() };
+    let native_aot = runtime.descriptor().is_native_aot();
     let list: Vec<ThreadModel> = threads
         .iter()
         .enumerate()
@@ -48,7 +49,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
                 os_id,
                 address: t.address,
                 name: namer.thread_name(t.exposed.and_then(|object| Some((object, method_table(object)?))), native),
-                state: t.state.map(state_names).unwrap_or_default(),
+                state: t.state.map(|state| state_names(state, native_aot)).unwrap_or_default(),
                 state_value: t.state,
                 gc_mode: t.cooperative.map(|c| if c { GcMode::Cooperative } else { GcMode::Preemptive }),
                 crashed: os_id.is_some() && os_id == crashed.map(u64::from),

@@ -8,9 +8,9 @@ use super::fields::Fields;
 use super::objects::Objects;
 use super::strings::Strings;
 use super::type_names::TypeNames;
-use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
+use crate::base::{Addr, len64};
 use crate::contract::descriptor::layout;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::memory::Memory;
@@ -36,6 +36,9 @@ layout! {
         stack_text: opt "_stackTraceString",
         remote_text: opt "_remoteStackTraceString",
         hresult: opt "_HResult",
+        // NativeAOT: an array of code addresses, and how many of them are in use.
+        addresses: opt "_corDbgStackTrace",
+        address_count: opt "_idxFirstFreeStackTraceEntry",
     }
 }
 
@@ -163,7 +166,9 @@ impl Exceptions {
         self.is_exception(names, method_table).then_some(())?;
         let reference = |offset: u64| self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null());
         let text = |offset: Option<u64>| self.strings.as_ref()?.until_nul(reference(offset?)?, MAX_TEXT);
-        let (stack, stack_cut) = self.layout.stack.and_then(reference).map(|a| self.stack(names, a)).unwrap_or_default();
+        let traced = self.layout.stack.and_then(reference).map(|a| self.stack(names, a));
+        let compiled = || Some(self.addresses(reference(self.layout.addresses?)?, object.plus(self.layout.address_count?)));
+        let (stack, stack_cut) = traced.or_else(compiled).unwrap_or_default();
         let inners = fields.and_then(|f| self.inners_offset(names, f, method_table)).and_then(reference);
         Some(Exception {
             address: object,
@@ -206,6 +211,28 @@ impl Exceptions {
     /// The frames referenced by `_stackTrace`, and whether some are missing.
     fn stack(&self, names: &TypeNames, trace: Addr) -> (Vec<StackFrame>, bool) {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
+    }
+
+    /// The frames of a NativeAOT program's exception: the code addresses in `array`, as many as the number at `count` says, and whether
+    /// some are missing. Addresses are those of calls' returns; a null one ends an earlier throw.
+    fn addresses(&self, array: Addr, count: Addr) -> (Vec<StackFrame>, bool) {
+        let read = || {
+            let wanted = u64::from(self.memory.u32(count).ok()?);
+            let (room, first) = self.elements(array)?;
+            let word = self.memory.ptr_bytes();
+            let frame = |i: u64| self.memory.ptr(first.element(i, word)).ok();
+            let all: Vec<Addr> = (0..wanted.min(room).min(MAX_FRAMES)).map_while(frame).collect();
+            let cut = len64(all.len()) < wanted;
+            let mut frames = Vec::new();
+            for (i, ip) in all.iter().enumerate() {
+                let last_of_foreign = all.get(i.saturating_add(1)).is_some_and(|next| next.is_null());
+                if !ip.is_null() {
+                    frames.push(StackFrame { ip: *ip, sp: None, method: Addr::NULL, last_of_foreign });
+                }
+            }
+            Some((frames, cut))
+        };
+        read().unwrap_or((Vec::new(), true))
     }
 
     /// The byte array with the frames of the exception at `object`.

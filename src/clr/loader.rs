@@ -149,7 +149,10 @@ impl Loader {
     /// # Errors
     /// [`ContractError`] if no supported version of the contract is advertised.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Loader, ContractError> {
-        Self::CONTRACT.require(d)?;
+        // A NativeAOT program has no loader.
+        if !d.is_native_aot() {
+            Self::CONTRACT.require(d)?;
+        }
         Ok(Loader {
             memory: Arc::clone(memory),
             assemblies: Assemblies::bind(d),

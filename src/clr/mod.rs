@@ -1,8 +1,10 @@
 //! Floor 4: structures of the runtime: threads, method tables, types, metadata.
 
+pub mod aot;
 pub(crate) mod blocking;
 pub mod exceptions;
 pub mod fields;
+pub mod gcdesc;
 pub mod header;
 pub(crate) mod library;
 pub mod loader;

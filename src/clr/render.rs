@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::aot::Blobs;
 use super::metadata::Metadata;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
@@ -23,6 +24,8 @@ const MAX_ARGUMENTS: u64 = 1024;
 const MAX_NESTING: usize = 64;
 /// Maximum dimensions of an array, as in the runtime.
 const MAX_RANK: u8 = 32;
+/// What an object that holds static fields is called; its type has no name.
+const STATICS: &str = "<statics>";
 /// Placeholder for parts cut by a limit.
 const CUT: &str = "…";
 
@@ -108,10 +111,12 @@ impl Layouts {
 
     /// Dimensions of an array.
     pub(super) fn rank(&self, memory: &Memory, tables: &MethodTables, info: &MethodTableInfo) -> Option<u8> {
+        // Header, method table and length.
+        let fixed = || memory.ptr_bytes().saturating_mul(3);
         // Where `ArrayClass` is not published, the base size tells: behind the fixed part, each dimension has a length and a lower
         // bound of 32 bits (contract `RuntimeTypeSystem`).
         let of_class = |layout: &ArrayLayout| memory.u8(tables.class(info.address).ok()?.plus(layout.rank)).ok();
-        let of_size = || u8::try_from(u64::from(info.base_size).checked_sub(self.array_base?)? / 8).ok();
+        let of_size = || u8::try_from(u64::from(info.base_size).checked_sub(self.array_base.unwrap_or_else(fixed))? / 8).ok();
         let rank = self.array.as_ref().map_or_else(of_size, of_class)?;
         (1..=MAX_RANK).contains(&rank).then_some(rank)
     }
@@ -168,6 +173,7 @@ pub(super) struct Renderer<'r> {
     memory: &'r Memory,
     tables: &'r MethodTables,
     modules: &'r Modules,
+    native_aot: Option<&'r Blobs>,
     layouts: &'r Layouts,
     notation: Notation,
     longest: usize,
@@ -180,12 +186,12 @@ impl<'r> Renderer<'r> {
     pub(super) fn new(
         memory: &'r Memory,
         tables: &'r MethodTables,
-        modules: &'r Modules,
+        (modules, native_aot): (&'r Modules, Option<&'r Blobs>),
         layouts: &'r Layouts,
         longest: usize,
     ) -> Renderer<'r> {
         let (notation, quality, out) = (Notation::Readable, NameQuality::Exact, String::new());
-        Renderer { memory, tables, modules, layouts, notation, longest, parts_left: MAX_PARTS, quality, out }
+        Renderer { memory, tables, modules, native_aot, layouts, notation, longest, parts_left: MAX_PARTS, quality, out }
     }
 
     /// The same in another notation.
@@ -211,7 +217,7 @@ impl<'r> Renderer<'r> {
     }
 
     fn finish(self, home: Option<Home>) -> TypeName {
-        let (module, token) = home.map_or((None, None), |h| (h.module.name.clone(), h.token));
+        let (module, token) = home.map_or((None, None), |h| (h.name().map(Into::into), h.token));
         TypeName { name: self.out, module, token, quality: self.quality }
     }
 
@@ -292,13 +298,16 @@ impl<'r> Renderer<'r> {
     }
 
     fn class(&mut self, info: &MethodTableInfo, depth: u32) -> Option<Home> {
+        if self.tables.is_native_aot() {
+            return self.native_aot_class(info, depth);
+        }
         let (Ok(module), Ok(rid)) = (self.tables.module(info), self.tables.rid(info)) else { return self.unknown(info.address, depth) };
         if rid == 0 || rid > RID {
             return self.unknown(info.address, depth);
         }
         let token = TYPE_DEF_TOKEN | rid;
         let module = self.modules.get(module);
-        let home = Home { module: Arc::clone(&module), token: Some(token) };
+        let home = Home { module: Place::Module(Arc::clone(&module)), token: Some(token) };
         let levels = module.metadata.as_ref().and_then(|m| levels(m, rid));
         let Some(levels) = levels else {
             if let Some(name) = self.tables.known_name(info) {
@@ -315,8 +324,37 @@ impl<'r> Renderer<'r> {
             self.arguments_as_list(info, depth);
             return Some(home);
         };
+        self.named(info, &levels, depth);
+        Some(home)
+    }
+
+    /// A class of a NativeAOT program: by what the compiler left for reflection, and by what its element type says.
+    fn native_aot_class(&mut self, info: &MethodTableInfo, depth: u32) -> Option<Home> {
+        if self.tables.holds_statics(info.address) {
+            self.push(STATICS);
+            return None;
+        }
+        let definition = match self.tables.instance(info).filter(|_| info.generics == Generics::Instance) {
+            Some(instance) => instance.ok().map(|(definition, _)| definition),
+            None => Some(info.address),
+        };
+        let Some(found) = definition.and_then(|mt| self.native_aot?.definition(mt)) else {
+            match self.tables.known_name(info) {
+                Some(name) => self.push(name),
+                None => return self.unknown(info.address, depth),
+            }
+            return None;
+        };
+        let level = |name: &str| Level { name: name.to_string(), arity: split_arity(name).1 };
+        let levels: Vec<Level> = found.name.split('+').map(level).collect();
+        self.named(info, &levels, depth);
+        Some(Home { module: Place::Compiled(Arc::clone(&found.module)), token: None })
+    }
+
+    /// Writes a class with its enclosing types and arguments.
+    fn named(&mut self, info: &MethodTableInfo, levels: &[Level], depth: u32) {
         match self.notation {
-            Notation::Readable => self.readable(info, &levels, depth),
+            Notation::Readable => self.readable(info, levels, depth),
             Notation::Qualified => {
                 let names: Vec<String> = levels.iter().map(|level| escaped(&level.name)).collect();
                 self.push(&names.join("+"));
@@ -331,7 +369,6 @@ impl<'r> Renderer<'r> {
                 }
             }
         }
-        Some(home)
     }
 
     /// A class for people: each of the nested types with its own generic arguments.
@@ -380,7 +417,7 @@ impl<'r> Renderer<'r> {
     fn qualify(&mut self, start: usize, argument: Addr, home: Option<Home>) {
         let is_variable = is_type_desc(argument)
             && matches!(self.kind(Addr(argument.0 & !TYPE_DESC)), Some(ELEMENT_TYPE_VARIABLE | ELEMENT_METHOD_VARIABLE));
-        let Some(assembly) = home.as_ref().and_then(|h| h.module.simple_name()).filter(|_| !is_variable && self.parts_left > 0) else {
+        let Some(assembly) = home.as_ref().and_then(|h| h.simple_name()).filter(|_| !is_variable && self.parts_left > 0) else {
             return;
         };
         let assembly = assembly.replace(']', "\\]");
@@ -395,7 +432,11 @@ impl<'r> Renderer<'r> {
         if info.generics != Generics::Instance {
             return Vec::new();
         }
-        self.layouts.arguments(self.memory, self.tables, info).unwrap_or_else(|| {
+        let found = match self.tables.instance(info) {
+            Some(instance) => instance.ok().map(|(_, arguments)| arguments),
+            None => self.layouts.arguments(self.memory, self.tables, info),
+        };
+        found.unwrap_or_else(|| {
             self.quality = self.quality.min(NameQuality::ModuleToken);
             Vec::new()
         })
@@ -437,7 +478,7 @@ impl<'r> Renderer<'r> {
             let module = self.modules.get(self.memory.ptr(desc.plus(layout.module)).ok()?);
             let token = self.memory.u32(desc.plus(layout.token)).ok()?;
             let name = module.metadata.as_ref()?.generic_param_name(token & RID)?;
-            Some((name, Home { module, token: None }))
+            Some((name, Home { module: Place::Module(module), token: None }))
         };
         let Some((name, home)) = read() else { return self.unknown(desc, depth) };
         self.push(&name);
@@ -519,8 +560,33 @@ const SHORT: [&str; 16] = [
 
 /// Definition of a type.
 struct Home {
-    module: Arc<Module>,
+    module: Place,
     token: Option<u32>,
+}
+
+/// Where a type is defined.
+enum Place {
+    Module(Arc<Module>),
+    /// In a module that was compiled into a NativeAOT program: its simple name.
+    Compiled(Arc<str>),
+}
+
+impl Home {
+    /// Name of the module for display.
+    fn name(&self) -> Option<&str> {
+        match &self.module {
+            Place::Module(module) => module.name.as_deref(),
+            Place::Compiled(name) => Some(name),
+        }
+    }
+
+    /// Name of the module without `.dll`.
+    fn simple_name(&self) -> Option<&str> {
+        match &self.module {
+            Place::Module(module) => module.simple_name(),
+            Place::Compiled(name) => Some(name),
+        }
+    }
 }
 
 /// One type of a chain of nested types, outermost first.

@@ -35,6 +35,21 @@ layout! {
 }
 
 layout! {
+    /// NativeAOT: the array of blocks of thread statics, and those of modules that have just one.
+    struct StaticsLayout : "Thread" {
+        array: req "ThreadLocalStatics",
+        inlined: opt "InlinedThreadLocalStatics",
+    }
+}
+
+layout! {
+    struct InlinedLayout : "InlinedThreadStaticRoot" {
+        statics: req "Statics",
+        next: req "Next",
+    }
+}
+
+layout! {
     struct StoreLayout : "ThreadStore" {
         first: req "FirstThreadLink",
     }
@@ -58,6 +73,8 @@ layout! {
     }
 }
 
+/// Maximum modules with a block of thread statics of their own.
+const MAX_INLINED: usize = 1024;
 /// Maximum nested exceptions in flight per thread.
 const MAX_NESTED: usize = 64;
 
@@ -118,6 +135,8 @@ pub struct Thread {
     pub stack_base: Option<Addr>,
     /// Limit of its stack (lowest address); published only by .NET 11 and NativeAOT.
     pub stack_limit: Option<Addr>,
+    /// NativeAOT: the objects that hold its thread statics, each with the place that leads to it.
+    pub statics: Vec<(Addr, Addr)>,
 }
 
 /// Names of the state flags (`Thread::ThreadState`, threads.h; unchanged from .NET 8 to 11).
@@ -162,17 +181,12 @@ impl Thread {
 }
 
 /// Names of the state flags of NativeAOT (`thread.h`).
-const NATIVE_AOT_STATES: &[(u64, &str)] = &[
-    (0x1, "attached"),
-    (0x2, "detached"),
-    (0x4, "suppress-gc-stress"),
-    (0x8, "do-not-trigger-gc"),
-    (0x10, "gc-special"),
-];
+const NATIVE_AOT_STATES: &[(u64, &str)] =
+    &[(0x1, "attached"), (0x2, "detached"), (0x4, "suppress-gc-stress"), (0x8, "do-not-trigger-gc"), (0x10, "gc-special")];
 
 /// Names of the flags set in a thread's state; unknown bits as `0x…`.
-pub fn state_names(state: u32) -> Vec<String> {
-    flag_names(STATES, u64::from(state))
+pub fn state_names(state: u32, native_aot: bool) -> Vec<String> {
+    flag_names(if native_aot { NATIVE_AOT_STATES } else { STATES }, u64::from(state))
 }
 
 /// Location of a thread's allocation context.
@@ -217,6 +231,7 @@ pub struct Threads {
     store: StoreLayout,
     context: Option<(ContextPlace, ContextLayout)>,
     tracker: Option<TrackerLayout>,
+    statics: Option<(StaticsLayout, Option<InlinedLayout>)>,
     store_at: Addr,
     finalizer_at: Option<Addr>,
     native_aot: bool,
@@ -245,6 +260,7 @@ impl Threads {
             store: StoreLayout::bind(&d)?,
             context: ContextPlace::bind(&of_contexts).zip(ContextLayout::bind(&of_contexts).ok()),
             tracker: TrackerLayout::bind(&d).ok(),
+            statics: StaticsLayout::bind(&d).ok().map(|s| (s, InlinedLayout::bind(&d).ok())),
             store_at: d.pointer("ThreadStore")?,
             native_aot: d.is_native_aot(),
             finalizer_at: d.pointer("FinalizerThread").ok(),
@@ -306,7 +322,8 @@ impl Threads {
                 break;
             }
             // CoreCLR links the links, NativeAOT the threads.
-            let (address, next) = if self.native_aot { (Some(link), link.plus(self.thread.link)) } else { (link.minus(self.thread.link), link) };
+            let (address, next) =
+                if self.native_aot { (Some(link), link.plus(self.thread.link)) } else { (link.minus(self.thread.link), link) };
             let Some(address) = address else {
                 notes.add(NoteKind::Invalid, link, "the thread list has an invalid link");
                 break;
@@ -333,6 +350,7 @@ impl Threads {
         let mut thrown = thrown.into_iter().map(|(_, object)| object);
         // The innermost tracker belongs to the exception in flight, even if its object cannot be read.
         let exception = thrown.next().flatten();
+        let statics = self.statics_of(address, notes);
         let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();
         Thread {
             address,
@@ -349,8 +367,29 @@ impl Threads {
             exception_handles,
             last_thrown_handle: at(self.thread.last_thrown).and_then(|a| m.ptr(a).ok()).filter(|h| !h.is_null()),
             stack_base: at(self.thread.stack_base).and_then(|a| m.ptr(a).ok()).filter(|b| !b.is_null()),
+            statics,
             stack_limit: at(self.thread.stack_limit).and_then(|a| m.ptr(a).ok()).filter(|b| !b.is_null()),
         }
+    }
+
+    /// The objects with the thread statics of a thread of a NativeAOT program.
+    fn statics_of(&self, thread: Addr, notes: &Collector) -> Vec<(Addr, Addr)> {
+        let Some((layout, inlined)) = &self.statics else { return Vec::new() };
+        let object = |at: Addr| Some((at, self.memory.ptr(at).ok().filter(|o| !o.is_null())?));
+        let mut out: Vec<_> = object(thread.plus(layout.array)).into_iter().collect();
+        let Some((first, link)) = layout.inlined.zip(inlined.as_ref()) else { return out };
+        let mut at = self.memory.ptr(thread.plus(first)).unwrap_or_default();
+        let mut seen = HashSet::new();
+        while !at.is_null() {
+            if !seen.insert(at) || out.len() >= MAX_INLINED {
+                let what = format!("thread {thread}: the list of thread statics has a cycle or exceeds its limit");
+                notes.add(NoteKind::LimitHit, at, what);
+                break;
+            }
+            out.extend(object(at.plus(link.statics)));
+            at = self.memory.ptr(at.plus(link.next)).unwrap_or_default();
+        }
+        out
     }
 
     /// The exceptions in flight of a thread, innermost first: handles and objects.

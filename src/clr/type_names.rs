@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::aot::Blobs;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
 use super::render::{Layouts, Notation, Renderer, is_type_desc};
@@ -12,7 +13,7 @@ use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, Budget, Collector, Limits, Os, len64};
 use crate::contract::{ContractError, Descriptor};
-use crate::memory::{FileSearch, Memory};
+use crate::memory::{FileSearch, Image, Memory};
 
 /// Quality of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +58,7 @@ pub struct TypeNames {
     tables: MethodTables,
     modules: Modules,
     layouts: Layouts,
+    native_aot: Option<Arc<Blobs>>,
     memory: Arc<Memory>,
     longest: usize,
     /// What the names, and the fields of types, may take: types may share all bytes that lead to them.
@@ -65,7 +67,8 @@ pub struct TypeNames {
 }
 
 impl TypeNames {
-    /// Binds to a runtime. `search`: where to find module files for metadata missing from the dump; `None` for nowhere.
+    /// Binds to a runtime. `image`: that of its module, which has the names if it is a NativeAOT program. `search`: where to find module
+    /// files for metadata missing from the dump; `None` for nowhere.
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` or `Loader` is advertised, or the descriptor
@@ -73,11 +76,14 @@ impl TypeNames {
     pub fn new(
         memory: &Arc<Memory>,
         descriptor: &Descriptor,
+        image: Option<&Image>,
         os: Os,
         search: Option<FileSearch>,
         limits: &Limits,
     ) -> Result<TypeNames, ContractError> {
+        let image = image.filter(|_| descriptor.is_native_aot());
         Ok(TypeNames {
+            native_aot: image.and_then(|image| Blobs::find(memory, None, image, limits)).map(Arc::new),
             tables: MethodTables::bind(memory, descriptor)?,
             modules: Modules::bind(memory, descriptor, os, search, limits)?,
             layouts: Layouts::bind(descriptor),
@@ -95,6 +101,7 @@ impl TypeNames {
             tables: self.tables.clone(),
             modules: self.modules.for_answer(),
             layouts: self.layouts.clone(),
+            native_aot: self.native_aot.clone(),
             memory: Arc::clone(&self.memory),
             longest: self.longest,
             budget: self.budget.renewed(),
@@ -173,17 +180,23 @@ impl TypeNames {
     /// Adds notes about names and fields, or modules, that would have taken too much.
     pub fn note(&self, notes: &Collector) {
         self.budget.note("reading types", notes);
+        if let Some(blobs) = &self.native_aot {
+            blobs.note(notes);
+        }
         self.modules.note(notes);
     }
 
     fn renderer(&self) -> Renderer<'_> {
-        Renderer::new(&self.memory, &self.tables, &self.modules, &self.layouts, self.longest)
+        Renderer::new(&self.memory, &self.tables, (&self.modules, self.native_aot.as_deref()), &self.layouts, self.longest)
     }
 
     /// The arguments of a generic instance, as type handles; empty for other types.
     pub fn arguments(&self, info: &MethodTableInfo) -> Option<Vec<Addr>> {
         if info.generics == Generics::None {
             return Some(Vec::new());
+        }
+        if let Some(instance) = self.tables.instance(info) {
+            return instance.ok().map(|(_, arguments)| arguments);
         }
         self.layouts.arguments(&self.memory, &self.tables, info)
     }
@@ -195,6 +208,11 @@ impl TypeNames {
             Category::Array => self.layouts.rank(&self.memory, &self.tables, info),
             _ => None,
         }
+    }
+
+    /// What the compiler left in a NativeAOT program.
+    pub(crate) fn native_aot(&self) -> Option<&Blobs> {
+        self.native_aot.as_deref()
     }
 
     /// The reader of method tables.

@@ -128,7 +128,7 @@ impl Wrappers {
         let layout = self.managed.as_ref()?;
         let names = types.names();
         (names.name(mt).name == HOLDER).then_some(())?;
-        let wrapper = self.memory.ptr(object.plus(types.fields().offset(names, mt, "_wrapper")?)).ok().filter(|a| !a.is_null())?;
+        let wrapper = self.memory.ptr(object.plus(types.own_offset(mt, "_wrapper")?)).ok().filter(|a| !a.is_null())?;
         Some(RefCount::of_com_wrappers(self.memory.u64(wrapper.plus(layout.count)).ok()?))
     }
 

@@ -191,7 +191,7 @@ impl<'a> Opener<'a> {
         let layout = gc_layouts.and_then(VarsLayout::of);
         // Only runtimes without a GC contract need `GcDacVars`; searching for it by content reads all of `.data`.
         let (mut vm, vars) = match self.site.debug_header.as_ref() {
-            Some(debug_header) => self.native_aot(debug_header, layout),
+            Some(debug_header) => self.native_aot(debug_header, layout)?,
             None => {
                 let vars = layout.filter(|_| !has_gc).and_then(|l| self.vars(&l));
                 (self.vm(&parts, header, has_gc, vars)?, vars)
@@ -259,13 +259,18 @@ impl<'a> Opener<'a> {
     }
 
     /// A NativeAOT program: its debug header takes the place of the descriptor.
-    fn native_aot(&self, header: &DebugHeader, layout: Option<VarsLayout>) -> (Vm<'a>, Option<GcDacVars>) {
+    fn native_aot(&self, header: &DebugHeader, layout: Option<VarsLayout>) -> Result<(Vm<'a>, Option<GcDacVars>), RuntimeError> {
         let mut descriptor = Descriptor::default();
         let (vars, overlay) = native_aot::describe(&mut descriptor, self.memory, header);
         let vars = vars.filter(|v| layout.is_some_and(|l| l.matches(self.memory, v.address)));
+        if vars.is_none() {
+            let why = "the variables of its GC are not in the dump; specify the folder with the program with --modules".into();
+            let path = self.site.module.as_ref().map_or_else(|| "the process".to_string(), |m| m.path.clone());
+            return Err(RuntimeError::NativeAot { path, why });
+        }
         let checks = checks::run(&descriptor, self.memory, &self.options.limits);
         let vm = Vm { descriptor, source: LayoutSource::DebugHeader, overlay, table: None, checks, refused: Vec::new() };
-        (vm, vars)
+        Ok((vm, vars))
     }
 
     fn vars(&self, layout: &VarsLayout) -> Option<GcDacVars> {

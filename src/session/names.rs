@@ -85,7 +85,7 @@ impl Namer {
 
     /// The field layouts, if described.
     pub fn fields(&self) -> Option<&Fields> {
-        self.types().ok().map(|t| t.fields())
+        self.types().ok().and_then(|t| t.fields())
     }
 
     /// Modules that supplied names, by address.
@@ -168,7 +168,7 @@ impl Namer {
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
         const LONGEST: u32 = 1024;
         let types = self.types().ok()?;
-        let offset = types.fields().offset(self.names.as_ref()?, method_table, field)?;
+        let offset = types.own_offset(method_table, field)?;
         let text = self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())?;
         types.strings().until_nul(text, LONGEST)
     }

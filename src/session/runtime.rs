@@ -170,8 +170,10 @@ impl Runtime {
     fn named(&self) -> &Named {
         self.inner.names.get_or_init(|| {
             let (scope, search) = (self.descriptor().scope(), Some(self.search().clone()));
-            let (names, missed) =
-                watched(|| TypeNames::new(self.memory(), &scope, self.file().facts.os, search, self.limits()).map(Arc::new));
+            let (names, missed) = watched(|| {
+                let image = self.description().site.image.as_ref();
+                TypeNames::new(self.memory(), &scope, image, self.file().facts.os, search, self.limits()).map(Arc::new)
+            });
             let mut losses = scope.losses();
             losses.tell(&missed);
             (names, losses)

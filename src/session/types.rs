@@ -26,6 +26,11 @@ impl TypePattern {
 /// instances.
 pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
     let tables = types.names().method_tables();
+    if let Some(blobs) = types.names().native_aot() {
+        let mut out: Vec<Addr> = blobs.definitions().map(|(mt, _)| mt).collect();
+        out.sort_unstable();
+        return out;
+    }
     let mut out = types.loader().type_defs(types.modules());
     out.retain(|mt| tables.is_valid(*mt) == Ok(true));
     out.extend(types.instances());

@@ -108,7 +108,7 @@ impl Finder<'_> {
     pub(super) fn static_field(&self, blank: &WhereReport) -> Option<WhereReport> {
         let runtime = self.heap.runtime();
         let types = self.namer.types().ok()?;
-        if types.modules().len() < 2 {
+        if !types.knows_all() {
             let what = "the list of loaded modules is not in the dump: static fields of most types are not known";
             self.notes.add(NoteKind::Missing, None, what);
         }

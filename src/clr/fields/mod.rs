@@ -7,6 +7,7 @@ use std::sync::Arc;
 mod index;
 mod list;
 mod names;
+mod native_aot;
 mod net8;
 mod net9;
 mod resolve;

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::index::Index;
 use super::names::SignatureNames;
-use super::{Field, FieldDesc, Fields, OwnFields, Storage};
+use super::{Field, FieldDesc, Fields, OwnFields, Storage, native_aot};
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, Limits, len64};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::{Primitive, TypeSig};
-use crate::clr::method_table::{Category, MethodTableInfo};
+use crate::clr::method_table::{Category, Generics, MethodTableInfo};
 use crate::clr::methods::Parameters;
 use crate::clr::objects::Objects;
 use crate::clr::render::TYPE_DESC;
@@ -20,7 +20,7 @@ use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 
 /// Maximum base types.
-const MAX_BASES: usize = 256;
+pub(super) const MAX_BASES: usize = 256;
 /// Maximum fields of a type, including inherited ones.
 const MAX_FIELDS: usize = 1 << 17;
 /// Maximum nesting of type references: enclosing types and arguments.
@@ -42,13 +42,23 @@ const REFERENCE: u8 = 0x12;
 const POINTER: u8 = 0x0f;
 const BYREF: u8 = 0x10;
 
+/// In place of a row: the type is known by its method table.
+const COMPILED: u32 = u32::MAX;
+
 /// Definition of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Definition {
-    /// Address of the `Module`.
+    /// Address of the `Module`; in NativeAOT programs the method table of the definition itself.
     pub module: Addr,
     /// Row of TypeDef.
     pub rid: u32,
+}
+
+impl Definition {
+    /// A type of a NativeAOT program: known by the method table of its definition.
+    fn compiled(mt: Addr) -> Definition {
+        Definition { module: mt, rid: COMPILED }
+    }
 }
 
 /// Context of a signature: module of its tokens, and generic arguments.
@@ -83,7 +93,8 @@ type References = Map<(Addr, u32), Kept<Option<Definition>>>;
 pub struct Types {
     pub(in crate::clr) memory: Arc<Memory>,
     names: Arc<TypeNames>,
-    fields: Fields,
+    /// `None` in NativeAOT programs, which have no field descriptors.
+    fields: Option<Fields>,
     objects: Objects,
     strings: Strings,
     loader: Loader,
@@ -113,7 +124,7 @@ impl Types {
         Ok(Types {
             memory: Arc::clone(memory),
             names,
-            fields: Fields::bind(memory, d)?,
+            fields: if d.is_native_aot() { None } else { Some(Fields::bind(memory, d)?) },
             objects: Objects::bind(memory, d)?,
             strings: Strings::bind(memory, d)?,
             loader: Loader::bind(memory, d, limits)?,
@@ -139,9 +150,17 @@ impl Types {
         &self.names
     }
 
-    /// The reader of field descriptors.
-    pub fn fields(&self) -> &Fields {
-        &self.fields
+    /// The reader of field descriptors; `None` in NativeAOT programs.
+    pub fn fields(&self) -> Option<&Fields> {
+        self.fields.as_ref()
+    }
+
+    /// Offset from the start of the object of the field `name` declared by the type itself.
+    pub fn own_offset(&self, mt: Addr, name: &str) -> Option<u64> {
+        match &self.fields {
+            Some(fields) => fields.offset(&self.names, mt, name),
+            None => self.instance_fields(mt)?.iter().find(|f| f.declaring == mt && f.name == name).map(|f| f.offset),
+        }
     }
 
     /// The reader of method table pointers.
@@ -168,6 +187,11 @@ impl Types {
         &self.index().modules
     }
 
+    /// Whether the list of modules is there, so that all types are known.
+    pub(crate) fn knows_all(&self) -> bool {
+        self.names.native_aot().is_some_and(|blobs| blobs.definitions().next().is_some()) || self.modules().len() > 1
+    }
+
     /// Method tables of all loaded generic instances.
     pub fn instances(&self) -> &[Addr] {
         &self.index().all
@@ -175,6 +199,9 @@ impl Types {
 
     /// Whether the type at `mt` is defined in System.Private.CoreLib.
     pub fn is_core(&self, info: &MethodTableInfo) -> bool {
+        if let Some(compiled) = self.compiled(info.address) {
+            return &*compiled.module == CORE;
+        }
         self.core().is_some() && self.names.method_tables().module(info).ok() == self.core()
     }
 
@@ -187,12 +214,40 @@ impl Types {
     pub fn definition(&self, mt: Addr) -> Option<Definition> {
         let tables = self.names.method_tables();
         let info = tables.read(mt).ok()?;
+        if tables.is_native_aot() {
+            return (!info.is_array).then(|| Definition::compiled(self.generic_definition(&info)));
+        }
         let rid = tables.rid(&info).ok().filter(|r| *r != 0)?;
         Some(Definition { module: tables.module(&info).ok()?, rid })
     }
 
+    /// The method table of the generic definition of an instance; that of any other type.
+    fn generic_definition(&self, info: &MethodTableInfo) -> Addr {
+        let instance = (info.generics == Generics::Instance).then(|| self.names.method_tables().instance(info)).flatten();
+        instance.and_then(Result::ok).map_or(info.address, |(definition, _)| definition)
+    }
+
+    /// What the compiler left of the definition of a type in a NativeAOT program.
+    fn compiled(&self, mt: Addr) -> Option<&crate::clr::aot::Definition> {
+        let blobs = self.names.native_aot()?;
+        blobs.definition(self.generic_definition(&self.names.method_tables().read(mt).ok()?))
+    }
+
+    /// The definition of the type with this full name in the module with this simple name, both as in metadata.
+    pub(crate) fn definition_named(&self, module: &str, name: &str) -> Option<Definition> {
+        if let Some(blobs) = self.names.native_aot() {
+            return blobs.method_table_of(module, name).map(Definition::compiled);
+        }
+        let module = self.module_named(module)?;
+        Some(Definition { module, rid: self.type_named(module, name)? })
+    }
+
     /// Whether the type has its own `CorElementType`: `System.Int32` and the like.
     pub fn is_primitive_definition(&self, definition: Definition) -> bool {
+        if definition.rid == COMPILED {
+            let tables = self.names.method_tables();
+            return tables.read(definition.module).is_ok_and(|info| tables.is_primitive(&info));
+        }
         Some(definition.module) == self.core() && {
             let module = self.names.module(definition.module);
             (1..=0x1c).filter_map(Primitive::of).any(|p| module.type_def_named(p.name()) == Some(definition.rid))
@@ -209,7 +264,10 @@ impl Types {
         if !tables.is_enum(info) && !tables.is_primitive(info) {
             return Some(VALUE_TYPE);
         }
-        self.fields.element_type(tables.class(info.address).ok()?)
+        match &self.fields {
+            Some(fields) => fields.element_type(tables.class(info.address).ok()?),
+            None => tables.element_code(info),
+        }
     }
 
     /// The instance fields of the type at `mt`, inherited ones first; `None` if they cannot be read.
@@ -221,6 +279,9 @@ impl Types {
     pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.statics, mt, || {
             let info = self.names.method_tables().read(mt).ok()?;
+            if self.fields.is_none() {
+                return None;
+            }
             let own = self.own(&info)?;
             self.complete(&info, &own.statics)
         })
@@ -248,7 +309,7 @@ impl Types {
 
     /// The fields declared by a type, a step for each.
     fn own(&self, info: &MethodTableInfo) -> Option<OwnFields> {
-        let own = self.fields.own(&self.names, info)?;
+        let own = self.fields.as_ref()?.own(&self.names, info)?;
         self.names.afford_steps(len64(own.instance.len().saturating_add(own.statics.len()))).then_some(own)
     }
 
@@ -257,6 +318,9 @@ impl Types {
         // The type of free space has no class, and nothing but a length.
         if tables.free == Some(mt) {
             return Some(Vec::new());
+        }
+        if self.fields.is_none() {
+            return Some(native_aot::instance_fields(&self.memory, tables, &tables.read(mt).ok()?));
         }
         let mut chain = Vec::new();
         let mut at = mt;
@@ -442,7 +506,11 @@ impl Types {
         Some(Definition { module, rid: self.type_named(module, p.name())? })
     }
 
-    fn loaded(&self, definition: Definition) -> Option<Addr> {
+    /// The method table of a type that is not generic, if it is loaded.
+    pub(crate) fn loaded(&self, definition: Definition) -> Option<Addr> {
+        if definition.rid == COMPILED {
+            return Some(definition.module);
+        }
         self.loader.type_def(definition.module, definition.rid)
     }
 

@@ -114,7 +114,7 @@ impl<E: LibraryType> Classifier<E> {
     pub(crate) fn bind(types: &Arc<Types>) -> Classifier<E> {
         let mut by_definition = Map::default();
         for definition in E::ALL {
-            if let Some(found) = find(types, definition.1, definition.2) {
+            if let Some(found) = types.definition_named(definition.1, definition.2) {
                 *by_definition.entry(found).or_insert(0) |= definition.0.bit();
             }
         }
@@ -147,7 +147,7 @@ impl<E: LibraryType> Classifier<E> {
     /// The method table of a type that is not generic, if it is loaded.
     pub(crate) fn table(&self, kind: E) -> Option<Addr> {
         let (definition, _) = self.by_definition.iter().find(|(_, bits)| **bits & kind.bit() != 0)?;
-        self.types.loader().type_def(definition.module, definition.rid)
+        self.types.loaded(*definition)
     }
 
     /// Whether the dump has the definition of the type.
@@ -159,10 +159,4 @@ impl<E: LibraryType> Classifier<E> {
     pub(crate) fn types(&self) -> &Arc<Types> {
         &self.types
     }
-}
-
-/// The definition of a type, by module and full name.
-fn find(types: &Types, module: &str, name: &str) -> Option<Definition> {
-    let module = types.module_named(module)?;
-    Some(Definition { module, rid: types.names().module(module).type_def_named(name)? })
 }

@@ -297,6 +297,22 @@ impl MethodTables {
         }
     }
 
+    /// `CorElementType` of the values of a primitive or an enum in a NativeAOT program.
+    pub(crate) fn element_code(&self, info: &MethodTableInfo) -> Option<u8> {
+        match &self.maker {
+            Maker::CoreClr(_) => None,
+            Maker::NativeAot(_) => NativeAot::value_code(info.flags),
+        }
+    }
+
+    /// Whether objects of a type hold the static fields of another one: only in NativeAOT programs.
+    pub(crate) fn holds_statics(&self, mt: Addr) -> bool {
+        match &self.maker {
+            Maker::CoreClr(_) => false,
+            Maker::NativeAot(m) => m.holds_statics(&self.memory, mt).unwrap_or(false),
+        }
+    }
+
     /// Whether these are the method tables of a NativeAOT program.
     pub(crate) fn is_native_aot(&self) -> bool {
         matches!(self.maker, Maker::NativeAot(_))

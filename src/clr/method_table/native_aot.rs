@@ -4,6 +4,7 @@
 
 use super::{Category, MethodTableInfo, WellKnown};
 use crate::base::Addr;
+use crate::base::missed::tried;
 use crate::clr::metadata::signature::Primitive;
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
@@ -12,7 +13,6 @@ use crate::model::Generics;
 
 // Bits of Flags; the runtime asserts that its debug header's readers know these.
 const KIND: u32 = 0x0003_0000;
-const KIND_PARAMETERIZED: u32 = 0x0002_0000;
 const KIND_DEFINITION: u32 = 0x0003_0000;
 const DISPATCH_MAP: u32 = 0x0004_0000;
 const DYNAMIC: u32 = 0x0008_0000;
@@ -114,6 +114,10 @@ impl NativeAot {
     /// Whether the related types of `mt` lead, through element types first, to the type without a base.
     pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let mut at = mt;
+        if self.holds_statics(memory, mt)? {
+            // Nothing is behind its base type.
+            at = self.related(memory, mt)?;
+        }
         for _ in 0..MAX_BASES {
             let flags = memory.u32(at.plus(self.layout.flags))?;
             let (kind, element) = (flags & KIND, element(flags));
@@ -140,20 +144,38 @@ impl NativeAot {
         Ok(false)
     }
 
+    /// Whether objects with this method table hold the static fields of a type (`__GCStaticEEType_…`): a method table cut off behind
+    /// the base type, without an element type.
+    pub(super) fn holds_statics(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
+        let word = memory.ptr_bytes();
+        // Those of a type without references are in one block with others'.
+        if memory.u32(mt.plus(self.layout.flags))? & !CONTAINS_POINTERS != 0 {
+            return Ok(false);
+        }
+        let base = self.related(memory, mt)?;
+        let is_root = || Ok(memory.ptr(base.plus(self.layout.related))?.is_null());
+        Ok(base.is_aligned(word) && !base.is_null() && is_root()?)
+    }
+
     /// The primitive type that this is: of that element type, and no enum, whose base type is not `System.ValueType` but
     /// `System.Enum`.
     pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<Primitive> {
-        let code = match element(info.flags) {
+        let code = NativeAot::value_code(info.flags)?;
+        (!self.is_enum(memory, info)).then_some(())?;
+        Primitive::of(code)
+    }
+
+    /// `CorElementType` of the values of a primitive or an enum.
+    pub(super) fn value_code(flags: u32) -> Option<u8> {
+        Some(match element(flags) {
             // From `void` to `ulong` those of metadata.
-            n @ 1..=0xb => n,
+            n @ 1..=0xb => u8::try_from(n).ok()?,
             0xc => 0x18,
             0xd => 0x19,
             0xe => 0xc,
             0xf => 0xd,
             _ => return None,
-        };
-        (!self.is_enum(memory, info)).then_some(())?;
-        Primitive::of(u8::try_from(code).ok()?)
+        })
     }
 
     /// An enum has the element type of its values, and two base types below `System.Object` more than a primitive has.
@@ -200,7 +222,8 @@ impl NativeAot {
             return Ok((definition, vec![list]));
         }
         let plausible = |a: Addr| a.is_aligned(memory.ptr_bytes()) && memory.u32(a.plus(l.flags)).is_ok();
-        let near = relative(memory, list).is_ok_and(|a| plausible(a) && self.is_valid(memory, a).unwrap_or(false));
+        // A full pointer read as a distance leads anywhere.
+        let near = tried(|| relative(memory, list).is_ok_and(|a| plausible(a) && self.is_valid(memory, a).unwrap_or(false)));
         let arguments = (0..u64::from(count)).map(|i| match near {
             true => relative(memory, list.element(i, 4)),
             false => memory.ptr(list.element(i, memory.ptr_bytes())),

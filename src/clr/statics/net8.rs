@@ -197,7 +197,7 @@ impl Net8 {
     fn allocator_slots(&self, types: &Types, module: Addr) -> Option<Addr> {
         let allocator = types.loader().allocator_object(module)?;
         let mt = types.objects().method_table(allocator)?;
-        let slots = types.fields().offset(types.names(), mt, "m_slots")?;
+        let slots = types.own_offset(mt, "m_slots")?;
         self.memory.ptr(allocator.plus(slots)).ok().filter(|s| !s.is_null())
     }
 }

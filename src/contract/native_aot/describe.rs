@@ -77,12 +77,12 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
             }
         }
     }
-    let origin = descriptor.add_origin(Origin {
-        kind: OriginKind::InMemory,
-        name: "debug header".into(),
-        address: header.address,
-        version: 0,
-    });
+    if let Some(o) = used {
+        let origin = descriptor.origins.len().saturating_sub(1);
+        descriptor.merge(&RawDescriptor { globals: o.raw.globals.clone(), ..RawDescriptor::default() }, origin, |_| None);
+    }
+    let origin =
+        descriptor.add_origin(Origin { kind: OriginKind::InMemory, name: "debug header".into(), address: header.address, version: 0 });
     for (from, field, to_type, to_field) in FIELDS {
         let from = if *from == "Thread" { thread(header) } else { from };
         if let Some(offset) = header.offset(from, field) {

@@ -1,7 +1,7 @@
 //! Finds the debug header: by its export, by its cookie, or by the shape of its tables.
 
-use super::header::{COOKIE, DebugHeader, DebugHeaderError, MAX_ENTRIES, Tables};
-use crate::base::{Addr, AddrRange, len64};
+use super::header::{COOKIE, DebugHeader, DebugHeaderError, MAX_ENTRIES, MAX_GLOBALS, Tables};
+use crate::base::{Addr, AddrRange, PAGE, len64};
 use crate::contract::overlay::{self, DebugHeaderOrder};
 use crate::memory::{Image, Memory};
 
@@ -9,6 +9,8 @@ use crate::memory::{Image, Memory};
 const EXPORT: &str = "DotNetRuntimeDebugHeader";
 /// Fewer entries are no table of types: .NET 8 to 10 have about ninety.
 const MIN_ENTRIES: usize = 40;
+/// Fewer are no table of globals: .NET 9 has six.
+const MIN_GLOBALS: u64 = 4;
 /// No offset or size in the table is larger.
 const MAX_VALUE: u64 = 0x1_0000;
 
@@ -54,7 +56,7 @@ fn writable<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = (A
 }
 
 /// The tables, if the header that leads to them is not in the dump. Types: a run of two pointers into the image and a small number,
-/// ended by a null name. Globals: within one page behind or before, pairs of a pointer into the image and an address.
+/// ended by a null name. Globals: pairs of a pointer into the image and an address.
 fn tables_by_shape(memory: &Memory, image: &Image) -> Option<Tables> {
     let word = memory.ptr_bytes();
     let row = 2 * word + 8;
@@ -75,7 +77,7 @@ fn tables_by_shape(memory: &Memory, image: &Image) -> Option<Tables> {
             let n = (0..MAX_ENTRIES).take_while(|i| memory.afford_steps(1) && is_row(at.plus(i * row)) == Some(true)).count();
             let behind = at.plus(len64(n) * row);
             if n >= MIN_ENTRIES && memory.ptr(behind).is_ok_and(Addr::is_null) {
-                let globals = globals_near(memory, image, at)?;
+                let globals = globals_near(memory, image, at, behind)?;
                 return Some(Tables { types: at, globals });
             }
             // A run that is too short cannot become longer from its own next row on.
@@ -85,17 +87,18 @@ fn tables_by_shape(memory: &Memory, image: &Image) -> Option<Tables> {
     None
 }
 
-/// The table of globals in the memory around that of the types: .NET 9 has it just behind.
-fn globals_near(memory: &Memory, image: &Image, types: Addr) -> Option<Addr> {
+/// The table of globals around that of the types, from `types` to `behind`: .NET 9 has it in the page behind.
+fn globals_near(memory: &Memory, image: &Image, types: Addr, behind: Addr) -> Option<Addr> {
     let word = memory.ptr_bytes();
-    let capacity = MAX_ENTRIES * (2 * word + 8);
+    let pair = 2 * word;
     let inside = |at: Addr| memory.ptr(at).is_ok_and(|a| image.range.contains(a));
-    let near = [types.plus(capacity)].into_iter().chain((1..=512).map(|i| types.plus(capacity + i * word)));
-    let before = (1..=512u64).filter_map(|i| types.minus(i * word));
-    // The base address of the module is the value of one of them.
-    near.chain(before).find(|at| {
-        let pairs = (0..8u64).take_while(|i| inside(at.plus(i * 2 * word))).count();
-        let values = |base: Addr| (0..len64(pairs)).any(|i| memory.ptr(at.plus(i * 2 * word + word)) == Ok(base));
-        (4..8).contains(&pairs) && memory.ptr(at.plus(len64(pairs) * 2 * word)).is_ok_and(Addr::is_null) && values(image.base)
+    let places = 0..=PAGE / word;
+    let after = places.clone().map(|i| behind.plus(i * word));
+    let before = places.filter_map(|i| types.minus(i * word));
+    after.chain(before).find(|at| {
+        let pairs = len64((0..MAX_GLOBALS).take_while(|i| inside(at.plus(i * pair))).count());
+        // The base address of the module is the value of one of them.
+        let names_base = || (0..pairs).any(|i| memory.ptr(at.plus(i * pair + word)) == Ok(image.base));
+        (MIN_GLOBALS..MAX_GLOBALS).contains(&pairs) && memory.ptr(at.plus(pairs * pair)).is_ok_and(Addr::is_null) && names_base()
     })
 }

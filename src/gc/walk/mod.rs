@@ -3,7 +3,6 @@
 //! Source: `docs/internals/gc-structures.md#walking`. Measured on 131 dumps: outside the plan phase of a collection, every
 //! walk ends exactly at the end of the segment once allocation contexts and objects in allocation are accounted for.
 
-mod gcdesc;
 mod segment;
 mod types;
 mod words;
@@ -14,7 +13,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use gcdesc::{GcDesc, Series, ValueSeries};
+pub use crate::clr::gcdesc::{GcDesc, Series, ValueSeries};
 pub use segment::MAX_GAPS;
 pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
 

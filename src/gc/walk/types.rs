@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::gcdesc::GcDesc;
 use crate::base::hash::Map;
 use crate::base::missed::{Missed, watched};
 use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange, Index, IndexVec, index_type};
+use crate::clr::gcdesc::GcDesc;
 use crate::clr::method_table::MethodTables;
 use crate::memory::Memory;
 use crate::model::SegmentModel;

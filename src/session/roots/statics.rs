@@ -2,6 +2,8 @@
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots, enumerated};
 use crate::base::{Addr, Collector, NoteKind};
+use crate::clr::aot::Blobs;
+use crate::clr::threads::Thread;
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 use crate::session::{Namer, Runtime, StaticsQuery, StaticsReader};
 
@@ -18,6 +20,9 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
             return;
         }
     };
+    if let Some(blobs) = types.names().native_aot() {
+        return compiled_statics((blobs, namer), threads, options, notes, roots);
+    }
     let reader = StaticsReader::bind(runtime, types, notes).with_threads(threads);
     if !reader.statics().is_described() {
         let why = "the descriptor does not describe where static fields are";
@@ -56,15 +61,49 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
                 }
             }
         }
-        match types.modules().len() {
-            0 | 1 => roots.cover(kind, CoverageKind::Partial, Some("the list of loaded modules is not in the dump".into())),
-            _ if absent > 0 => {
+        match () {
+            () if !types.knows_all() => {
+                roots.cover(kind, CoverageKind::Partial, Some("the list of loaded modules is not in the dump".into()))
+            }
+            () if absent > 0 => {
                 roots.cover(kind, CoverageKind::Partial, Some(format!("the values of {absent} fields are not in the dump")));
             }
-            _ if report.unknown > 0 => {
+            () if report.unknown > 0 => {
                 roots.cover(kind, CoverageKind::Partial, Some(format!("the place of {} fields cannot be told", report.unknown)));
             }
-            _ => roots.cover(kind, CoverageKind::Complete, None),
+            () => roots.cover(kind, CoverageKind::Complete, None),
+        }
+    }
+}
+
+/// The static fields of a NativeAOT program: objects that hold those of a type, or a thread's.
+fn compiled_statics((blobs, namer): (&Blobs, &Namer), threads: &[Thread], options: &RootOptions, notes: &Collector, roots: &mut Roots) {
+    let mut add = |kind: RootKind, name: String, address: Addr, object: Addr, thread| {
+        let Some(name) = roots.names.push(name) else { return };
+        roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
+    };
+    if options.wants(RootKind::Static) {
+        for statics in blobs.gc_statics() {
+            let owner = statics.owner.and_then(|mt| namer.name(mt));
+            let name = owner.map_or_else(|| "statics".to_string(), |owner| format!("statics of {owner}"));
+            if let Some(block) = statics.block {
+                add(RootKind::Static, name, statics.slot, block, None);
+            }
+        }
+    }
+    if options.wants(RootKind::ThreadStatic) {
+        for (thread, i) in enumerated(threads) {
+            for (address, object) in &thread.statics {
+                add(RootKind::ThreadStatic, "thread statics".into(), *address, *object, Some(i));
+            }
+        }
+    }
+    blobs.note(notes);
+    let cut = blobs.incomplete();
+    for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
+        match cut.first() {
+            Some(what) => roots.cover(kind, CoverageKind::Partial, Some(format!("a part of the module's {what} cannot be read"))),
+            None => roots.cover(kind, CoverageKind::Complete, None),
         }
     }
 }
