@@ -1,5 +1,7 @@
 //! Floor 4: structures of the runtime: threads, method tables, types, metadata.
 
+#[allow(dead_code)]
+pub mod aot;
 pub(crate) mod blocking;
 pub mod exceptions;
 pub mod fields;
