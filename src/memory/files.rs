@@ -102,14 +102,7 @@ pub struct Filled {
 /// `clean_pages` states that the dump holds every page that the process modified, so that missing writable pages equal the
 /// file's. True for kernel cores, and for createdump's dumps of single-file programs (without a DAC it saves modified pages
 /// only), but not for mini dumps.
-pub(crate) fn fill_module(
-    memory: &mut Memory,
-    module: &Module,
-    image: Option<&Image>,
-    search: &FileSearch,
-    os: Os,
-    clean_pages: bool,
-) -> Filled {
+pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, clean_pages: bool) -> Filled {
     let mut filled = Filled::default();
     for path in search.candidates(&module.path, os) {
         if !memory.afford_steps(STEPS_OF_A_FILE) {
@@ -125,6 +118,18 @@ pub(crate) fn fill_module(
         }
     }
     filled
+}
+
+/// The image of `module` as the file at `path` has it, relocated to where the process loaded it. For what no code changes, though it
+/// lies in writable pages that the dump lacks.
+///
+/// # Errors
+/// Says why the file is not the one that the process had loaded.
+pub fn file_image(module: &Module, image: &Image, path: &Path, shape: Shape) -> Result<Memory, String> {
+    let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
+    let mut memory = Memory::empty(shape);
+    fill_from(&mut memory, module, Some(image), bytes, true)?;
+    Ok(memory)
 }
 
 fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: Bytes, clean_pages: bool) -> Result<u64, String> {

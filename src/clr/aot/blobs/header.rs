@@ -1,0 +1,88 @@
+//! The header that lists a module's sections.
+//!
+//! Source of the layout: `ModuleHeaders.h`, `ReadyToRunHeaderNode.cs` of the runtime.
+
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, len64};
+use crate::memory::{Image, Memory};
+
+/// A pointer to each module's header, where it is exported.
+const MODULES: &str = "__modules";
+const MAGIC: &[u8] = b"RTR\0";
+/// Bytes of the header before its rows.
+const HEAD: u64 = 16;
+/// Major versions of .NET 8 to 11 are 9 to 18. A version says little: the shape decides.
+const VERSIONS: std::ops::RangeInclusive<u16> = 8..=32;
+/// Most sections. .NET 9 has 34.
+const MAX_SECTIONS: u64 = 128;
+/// What looking at a hit takes of the opening's budget, in bytes.
+const BYTES_OF_A_HIT: u64 = 256;
+
+/// Where each section of a module is.
+#[derive(Clone, Debug)]
+pub(super) struct Sections {
+    /// Address of the header.
+    pub(super) header: Addr,
+    rows: Vec<(u32, AddrRange)>,
+}
+
+impl Sections {
+    /// Finds the header of `image`: by the export, else by its magic bytes in writable memory, where its pointers were relocated.
+    pub(super) fn find(memory: &Memory, image: &Image) -> Option<Sections> {
+        // A word that looks like the header's may be anything, and a page of the search may be absent.
+        tried(|| {
+            let exported = image.export(memory, MODULES).and_then(|e| memory.ptr(e.address).ok());
+            exported.and_then(|at| Sections::read(memory, image, at)).or_else(|| Sections::search(memory, image))
+        })
+    }
+
+    fn search(memory: &Memory, image: &Image) -> Option<Sections> {
+        for range in &image.writable {
+            for (start, bytes) in memory.stretches(*range) {
+                memory.afford_bytes(len64(bytes.len()).saturating_add(BYTES_OF_A_HIT)).then_some(())?;
+                for offset in memchr::memmem::find_iter(bytes, MAGIC) {
+                    let at = start.plus(len64(offset));
+                    memory.afford_bytes(BYTES_OF_A_HIT).then_some(())?;
+                    if let Some(found) = Sections::read(memory, image, at) {
+                        return Some(found);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Reads the header at `at`; `None` if it does not look like one.
+    fn read(memory: &Memory, image: &Image, at: Addr) -> Option<Sections> {
+        let word = memory.ptr_bytes();
+        let fits = at.is_aligned(word)
+            && image.range.contains(at)
+            && memory.bytes(at, len64(MAGIC.len())).ok()?.as_ref() == MAGIC
+            && VERSIONS.contains(&memory.u16(at.plus(4)).ok()?);
+        let count = u64::from(memory.u16(at.plus(12)).ok()?);
+        let entry = u64::from(memory.u8(at.plus(14)).ok()?);
+        (fits && (1..=MAX_SECTIONS).contains(&count) && entry == word.saturating_mul(2).saturating_add(8)).then_some(())?;
+        let mut rows = Vec::new();
+        let mut last = 0;
+        for i in 0..count {
+            let row = at.plus(HEAD).element(i, entry);
+            let (id, start, end) = (memory.u32(row).ok()?, memory.ptr(row.plus(8)).ok()?, memory.ptr(row.plus(8).plus(word)).ok()?);
+            // A single item has no end. An empty section may lie behind the last byte.
+            let inside = |at: Addr| at >= image.range.start && at <= image.range.end;
+            let single = end.is_null();
+            (id > last && (start.is_null() || inside(start)) && (single || inside(end) && start <= end)).then_some(())?;
+            last = id;
+            if !single {
+                rows.push((id, AddrRange::new(start, end)));
+            }
+        }
+        let sections = Sections { header: at, rows };
+        [super::METADATA, super::TYPE_MAP].iter().all(|id| sections.get(*id).is_some()).then_some(sections)
+    }
+
+    /// Where section `id` is, unless it is empty.
+    pub(super) fn get(&self, id: u32) -> Option<AddrRange> {
+        let found = self.rows.iter().find(|(known, _)| *known == id)?.1;
+        (!found.is_empty()).then_some(found)
+    }
+}

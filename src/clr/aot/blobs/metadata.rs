@@ -1,0 +1,183 @@
+//! Metadata in the native format: names of types, namespaces and modules.
+//!
+//! A record is a run of numbers at an offset. A reference to a record of one kind is its offset; where kinds differ, the kind is in the
+//! low 8 bits and the offset above. Source: `SchemaDef.cs` of the runtime's metadata generator.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::reader::{Cursor, Section};
+use crate::base::hash::Map;
+use crate::base::missed::Kept;
+use crate::base::{Budget, len64};
+
+/// The first four bytes.
+const SIGNATURE: u32 = 0xdead_dffd;
+
+// Kinds of records.
+const NAMESPACE_DEFINITION: u8 = 0x2f;
+const NAMESPACE_REFERENCE: u8 = 0x30;
+const SCOPE_DEFINITION: u8 = 0x38;
+const SCOPE_REFERENCE: u8 = 0x39;
+const TYPE_DEFINITION: u8 = 0x3a;
+const TYPE_INSTANCE: u8 = 0x3c;
+const TYPE_REFERENCE: u8 = 0x3d;
+const TYPE_SPECIFICATION: u8 = 0x3e;
+
+/// Most enclosing types, and most nested namespaces.
+const MAX_NESTING: u32 = 64;
+/// Most bytes of one name. The compilers' own limit is 1,023.
+const MAX_NAME: u64 = 4096;
+
+/// A reference to a record of any kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Handle {
+    kind: u8,
+    offset: u32,
+}
+
+impl Handle {
+    /// As it is written in metadata.
+    fn of_reference(n: u32) -> Handle {
+        let [kind, a, b, c] = n.to_le_bytes();
+        Handle { kind, offset: u32::from_le_bytes([a, b, c, 0]) }
+    }
+
+    /// As it is written elsewhere.
+    pub(super) fn of_token(n: u32) -> Handle {
+        let [a, b, c, kind] = n.to_le_bytes();
+        Handle { kind, offset: u32::from_le_bytes([a, b, c, 0]) }
+    }
+}
+
+/// A namespace, or the module itself, with the module's name.
+#[derive(Clone, Debug)]
+struct Place {
+    namespace: String,
+    module: Arc<str>,
+}
+
+/// Name of a type without generic arguments, and that of its module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    /// Full name as in metadata: ``System.Collections.Generic.Dictionary`2+Entry``.
+    pub name: String,
+    /// Simple name of its module: `System.Private.CoreLib`.
+    pub module: Arc<str>,
+}
+
+/// The metadata of a module.
+#[derive(Debug)]
+pub(super) struct Metadata {
+    section: Section,
+    /// Namespaces by offset: most types share a few.
+    places: Mutex<Map<u32, Kept<Option<Arc<Place>>>>>,
+}
+
+impl Metadata {
+    pub(super) fn open(section: Section) -> Option<Metadata> {
+        (section.u32(0)? == SIGNATURE).then(|| Metadata { section, places: Mutex::default() })
+    }
+
+    fn at(&self, offset: u32) -> Cursor<'_> {
+        self.section.at(offset.into())
+    }
+
+    /// The text of a string record.
+    pub(super) fn string(&self, offset: u32, budget: &Budget) -> Option<String> {
+        let mut cursor = self.at(offset);
+        let len = u64::from(cursor.unsigned()?);
+        (len <= MAX_NAME && budget.steps(1) && budget.bytes(len)).then_some(())?;
+        self.section.text(cursor.at, len)
+    }
+
+    /// Name and module of the type that `handle` refers to.
+    pub(super) fn type_name(&self, mut handle: Handle, budget: &Budget) -> Option<Definition> {
+        // Innermost first.
+        let mut names: Vec<String> = Vec::new();
+        for _ in 0..MAX_NESTING {
+            budget.steps(1).then_some(())?;
+            let mut record = self.at(handle.offset);
+            let outer = match handle.kind {
+                TYPE_DEFINITION => {
+                    let (_flags, _base, namespace) = (record.unsigned()?, record.unsigned()?, record.unsigned()?);
+                    let (name, _size, _packing, enclosing) =
+                        (record.unsigned()?, record.unsigned()?, record.unsigned()?, record.unsigned()?);
+                    names.push(self.string(name, budget)?);
+                    if enclosing == 0 {
+                        Handle { kind: NAMESPACE_DEFINITION, offset: namespace }
+                    } else {
+                        Handle { kind: TYPE_DEFINITION, offset: enclosing }
+                    }
+                }
+                TYPE_REFERENCE => {
+                    let (parent, name) = (record.unsigned()?, record.unsigned()?);
+                    names.push(self.string(name, budget)?);
+                    Handle::of_reference(parent)
+                }
+                // Of an instance, the definition comes first.
+                TYPE_SPECIFICATION | TYPE_INSTANCE if names.is_empty() => Handle::of_reference(record.unsigned()?),
+                NAMESPACE_DEFINITION | NAMESPACE_REFERENCE if !names.is_empty() => {
+                    return Some(named(&*self.place(handle, budget)?, &names)).filter(|d| budget.memory(len64(d.name.len())));
+                }
+                _ => return None,
+            };
+            handle = outer;
+        }
+        None
+    }
+
+    /// The namespace that `handle` refers to.
+    fn place(&self, handle: Handle, budget: &Budget) -> Option<Arc<Place>> {
+        let places = || self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = places().get(&handle.offset).cloned();
+        let known = known.unwrap_or_else(|| {
+            let read = Kept::of(|| self.read_place(handle, budget).map(Arc::new));
+            places().insert(handle.offset, read.clone());
+            read
+        });
+        known.get().clone()
+    }
+
+    fn read_place(&self, mut handle: Handle, budget: &Budget) -> Option<Place> {
+        // Innermost first.
+        let mut parts: Vec<String> = Vec::new();
+        for _ in 0..MAX_NESTING {
+            budget.steps(1).then_some(())?;
+            let mut record = self.at(handle.offset);
+            match handle.kind {
+                NAMESPACE_DEFINITION | NAMESPACE_REFERENCE => {
+                    let (parent, name) = (record.unsigned()?, record.unsigned()?);
+                    // The outermost one has no name.
+                    if name != 0 {
+                        parts.push(self.string(name, budget)?);
+                    }
+                    handle = Handle::of_reference(parent);
+                }
+                SCOPE_DEFINITION | SCOPE_REFERENCE => {
+                    let (_flags, name) = (record.unsigned()?, record.unsigned()?);
+                    let module = self.string(name, budget)?.into();
+                    parts.retain(|part| !part.is_empty());
+                    parts.reverse();
+                    let namespace = parts.join(".");
+                    return budget.memory(len64(namespace.len())).then_some(Place { namespace, module });
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+/// The type with these names, innermost first.
+fn named(place: &Place, names: &[String]) -> Definition {
+    let mut name = place.namespace.clone();
+    for (i, part) in names.iter().rev().enumerate() {
+        match i {
+            0 if name.is_empty() => {}
+            0 => name.push('.'),
+            _ => name.push('+'),
+        }
+        name.push_str(part);
+    }
+    Definition { name, module: Arc::clone(&place.module) }
+}

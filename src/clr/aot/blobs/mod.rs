@@ -1,0 +1,175 @@
+//! The tables that every NativeAOT module has for reflection, static fields and stack traces: names without any symbols.
+//!
+//! They are read-only, so a dump may lack them; the module's file supplies them. Each table is read at first use, once, and tells each
+//! answer what it lacks: [`Blobs::note`], and failed reads.
+
+mod header;
+mod metadata;
+mod methods;
+mod reader;
+mod statics;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, OnceLock};
+
+use crate::base::hash::Map;
+use crate::base::missed::Kept;
+use crate::base::{Addr, AddrRange, Budget, Collector, Limits, NoteKind};
+use crate::memory::{Image, Memory};
+
+use header::Sections;
+pub use metadata::Definition;
+use metadata::{Handle, Metadata};
+pub use methods::Method;
+use methods::Methods;
+use reader::Section;
+use statics::Owners;
+pub use statics::{GcStatics, Owned, StaticKind};
+
+// Numbers of sections. Source: `ReadyToRunSectionType` and `ReflectionMapBlob` of the runtime, the latter from 300 on.
+const GC_STATIC_REGION: u32 = 201;
+const THREAD_STATIC_REGION: u32 = 202;
+const FROZEN_OBJECTS: u32 = 206;
+const TYPE_MAP: u32 = 301;
+const COMMON_FIXUPS: u32 = 308;
+const METADATA: u32 = 313;
+const STACK_TRACE_METADATA: u32 = 326;
+const STACK_TRACE_METHODS: u32 = 327;
+const NATIVE_REFERENCES: u32 = 331;
+const NATIVE_STATICS: u32 = 333;
+const STATICS_INFO: u32 = 334;
+
+/// A table, and whether all of it could be read.
+#[derive(Debug)]
+struct Table<T> {
+    data: T,
+    whole: bool,
+}
+
+/// What the compiler left in one NativeAOT module.
+#[derive(Debug)]
+pub struct Blobs {
+    memory: Arc<Memory>,
+    /// Where the tables are read: the same, or the module's file.
+    tables: Arc<Memory>,
+    image: Image,
+    sections: Sections,
+    metadata: Option<Metadata>,
+    budget: Budget,
+    types: OnceLock<Kept<Table<Types>>>,
+    owners: OnceLock<Kept<Table<Owners>>>,
+    methods: OnceLock<Kept<Table<Methods>>>,
+}
+
+/// The types of the module.
+#[derive(Debug, Default)]
+struct Types {
+    by_table: Map<Addr, Definition>,
+    by_name: Map<String, Vec<Addr>>,
+}
+
+impl Blobs {
+    /// Finds the tables of `image`: in `memory`, or in the module's `file` ([`file_image`](crate::memory::file_image)), whose writable pages
+    /// hold the list of them. `None` if there are none, or the page that leads to them is absent.
+    pub fn find(memory: &Arc<Memory>, file: Option<&Arc<Memory>>, image: &Image, limits: &Limits) -> Option<Blobs> {
+        let found = |tables: &Arc<Memory>| Some((Sections::find(tables, image)?, Arc::clone(tables)));
+        let (sections, tables) = found(memory).or_else(|| found(file?))?;
+        let metadata = sections.get(METADATA).and_then(|range| Metadata::open(Section::new(&tables, range)));
+        Some(Blobs {
+            memory: Arc::clone(memory),
+            tables,
+            image: image.clone(),
+            sections,
+            metadata,
+            budget: Budget::of_types(memory.dump_bytes(), limits.max_memory),
+            types: OnceLock::new(),
+            owners: OnceLock::new(),
+            methods: OnceLock::new(),
+        })
+    }
+
+    /// Address of the header that lists the tables.
+    pub fn header(&self) -> Addr {
+        self.sections.header
+    }
+
+    fn section(&self, id: u32) -> Option<Section> {
+        self.sections.get(id).map(|range| Section::new(&self.tables, range))
+    }
+
+    /// Name and module of the type at `method_table`, which is no instance of a generic type, no array and no pointer. `None` if the
+    /// compiler left no metadata of it, or that is absent.
+    pub fn definition(&self, method_table: Addr) -> Option<&Definition> {
+        self.types().by_table.get(&method_table)
+    }
+
+    /// Its name alone: ``System.Collections.Generic.Dictionary`2``, `Lab.Program+Entry`.
+    pub fn definition_name(&self, method_table: Addr) -> Option<&str> {
+        self.definition(method_table).map(|d| d.name.as_str())
+    }
+
+    /// The method table of the type of this name in the module of that name, both as in [`Definition`].
+    pub fn method_table_of(&self, module: &str, name: &str) -> Option<Addr> {
+        let types = self.types();
+        let mut found = types.by_name.get(name)?.iter();
+        found.find(|at| types.by_table.get(at).is_some_and(|d| &*d.module == module)).copied()
+    }
+
+    /// All types that have a name, in no order.
+    pub fn definitions(&self) -> impl Iterator<Item = (Addr, &Definition)> {
+        self.types().by_table.iter().map(|(at, d)| (*at, d))
+    }
+
+    /// Which of the tables read so far have parts that are absent or mean nothing.
+    pub fn incomplete(&self) -> Vec<&'static str> {
+        let cut = [
+            ("metadata", self.metadata.is_none()),
+            ("table of types", self.types.get().is_some_and(|t| !t.get().whole)),
+            ("table of static fields", self.owners.get().is_some_and(|t| !t.get().whole)),
+            ("table of methods", self.methods.get().is_some_and(|t| !t.get().whole)),
+        ];
+        cut.into_iter().filter(|(_, cut)| *cut).map(|(what, _)| what).collect()
+    }
+
+    /// Adds [what is incomplete](Blobs::incomplete) to `notes`, and limits that were met.
+    pub(crate) fn note(&self, notes: &Collector) {
+        for what in self.incomplete() {
+            notes.add(NoteKind::Missing, Some(self.sections.header), format!("a part of the module's {what} cannot be read (--modules)"));
+        }
+        self.budget.note("reading the tables of the module", notes);
+    }
+
+    fn types(&self) -> &Types {
+        &self.types.get_or_init(|| Kept::of(|| self.read_types())).get().data
+    }
+
+    fn read_types(&self) -> Table<Types> {
+        let mut types = Types::default();
+        let (Some(map), Some(fixups), Some(metadata)) = (self.section(TYPE_MAP), self.section(COMMON_FIXUPS), &self.metadata) else {
+            return Table { data: types, whole: self.metadata.is_some() };
+        };
+        let mut named = true;
+        let all = map.entries(&self.budget, |mut entry| {
+            let mut read = || {
+                let (index, token) = (entry.unsigned()?, entry.unsigned()?);
+                let table = fixups.relative(u64::from(index).checked_mul(4)?)?;
+                // Types that reflection may not look into are only referred to.
+                Some((table, metadata.type_name(Handle::of_token(token), &self.budget)?))
+            };
+            match read() {
+                Some((table, definition)) => {
+                    types.by_name.entry(definition.name.clone()).or_default().push(table);
+                    types.by_table.insert(table, definition);
+                }
+                None => named = false,
+            }
+        });
+        Table { data: types, whole: all && named }
+    }
+
+    /// Where the module's frozen objects are: string literals, and what the compiler computed.
+    pub fn frozen_objects(&self) -> Option<AddrRange> {
+        self.sections.get(FROZEN_OBJECTS)
+    }
+}

@@ -1,0 +1,134 @@
+//! Static fields: the slots that hold the blocks of types, and whose they are.
+
+use super::reader::Section;
+use super::{Blobs, GC_STATIC_REGION, NATIVE_REFERENCES, NATIVE_STATICS, STATICS_INFO, THREAD_STATIC_REGION, Table};
+use crate::base::Addr;
+use crate::base::hash::Map;
+use crate::base::missed::Kept;
+
+/// Most pairs of one type: it has one block of each kind.
+const MAX_PAIRS: usize = 16;
+/// Memory that each of them takes.
+const BYTES_OF_AN_OWNER: u64 = 48;
+/// Bit of a slot whose block was not yet made: what it leads to is the block's type.
+const NOT_INITIALISED: u64 = 1;
+
+/// Kinds of static fields, which have blocks of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StaticKind {
+    /// References, and structures that have some.
+    Gc,
+    /// All others.
+    Other,
+    /// Thread statics.
+    Thread,
+}
+
+impl StaticKind {
+    /// Source: `BagElementKind` of the runtime.
+    fn of(kind: u32) -> Option<StaticKind> {
+        match kind {
+            0x43 => Some(StaticKind::Gc),
+            0x42 => Some(StaticKind::Other),
+            0x49 => Some(StaticKind::Thread),
+            _ => None,
+        }
+    }
+}
+
+/// Whose static fields are somewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owned {
+    /// Method table of the type.
+    pub owner: Addr,
+    /// Which of its static fields.
+    pub kind: StaticKind,
+}
+
+/// The references among the static fields of a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GcStatics {
+    /// Address of the variable that leads to the block.
+    pub slot: Addr,
+    /// The block: an object whose fields are the static fields. `None` if it was not yet made, or is not in the dump.
+    pub block: Option<Addr>,
+    /// Method table of the type. The tables tell it of instances of generic types only.
+    pub owner: Option<Addr>,
+}
+
+/// What is known of the owners of static fields.
+#[derive(Debug, Default)]
+pub(super) struct Owners {
+    /// By place; types without fields of a kind may share one.
+    all: Vec<(Addr, Owned)>,
+    /// Owners of references by slot.
+    of_slots: Map<Addr, Addr>,
+}
+
+impl Blobs {
+    /// The blocks of static fields that are references, in the order of the module. Fewer than there are slots if a part of the list is
+    /// absent, which [`Blobs::note`] and the failed reads tell.
+    pub fn gc_statics(&self) -> Vec<GcStatics> {
+        let Some(region) = self.section(GC_STATIC_REGION) else { return Vec::new() };
+        let slots = (0..region.len() / 4).map_while(|i| region.relative(i.saturating_mul(4)));
+        let statics = slots.map(|slot| GcStatics { slot, block: self.block(slot), owner: self.owners().of_slots.get(&slot).copied() });
+        statics.collect()
+    }
+
+    /// The block of the static fields whose slot is at `slot`. The slot leads to it, or, in other versions of the runtime, to the element
+    /// that does in the array of all blocks.
+    pub fn block(&self, slot: Addr) -> Option<Addr> {
+        let target = |at: Addr| self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALISED == 0);
+        // The types of blocks are never made at run time.
+        let is_object = |at: Addr| target(at).is_some_and(|table| self.image.range.contains(table));
+        let first = target(slot)?;
+        if is_object(first) { Some(first) } else { target(first).filter(|second| is_object(*second)) }
+    }
+
+    /// Method tables of the blocks of thread statics, by the number of their type. The list ends at the first that is absent.
+    pub fn thread_statics(&self) -> Vec<Addr> {
+        let word = self.memory.ptr_bytes();
+        let region = self.sections.get(THREAD_STATIC_REGION).unwrap_or_default();
+        (0..region.len() / word).map_while(|i| self.tables.ptr(region.start.element(i, word)).ok()).collect()
+    }
+
+    /// All static fields whose owner is known, with their place: the slot of references, the block of others, or the cell with the
+    /// number of a type with thread statics. Blocks without fields share a place.
+    pub fn owned_statics(&self) -> &[(Addr, Owned)] {
+        &self.owners().all
+    }
+
+    fn owners(&self) -> &Owners {
+        &self.owners.get_or_init(|| Kept::of(|| self.read_owners())).get().data
+    }
+
+    fn read_owners(&self) -> Table<Owners> {
+        let mut owners = Owners::default();
+        let tables = (self.section(STATICS_INFO), self.section(NATIVE_REFERENCES), self.section(NATIVE_STATICS));
+        let (Some(map), Some(types), Some(places)) = tables else { return Table { data: owners, whole: true } };
+        let pointer = |table: &Section, index: u32| table.relative(u64::from(index).checked_mul(4)?);
+        let mut whole = true;
+        let all = map.entries(&self.budget, |mut entry| {
+            let mut read = || {
+                let owner = pointer(&types, entry.unsigned()?)?;
+                for _ in 0..MAX_PAIRS {
+                    let kind = entry.unsigned()?;
+                    if kind == 0 {
+                        return Some(());
+                    }
+                    let place = pointer(&places, entry.unsigned()?)?;
+                    if let Some(kind) = StaticKind::of(kind) {
+                        self.budget.memory(BYTES_OF_AN_OWNER).then_some(())?;
+                        owners.all.push((place, Owned { owner, kind }));
+                        if kind == StaticKind::Gc {
+                            owners.of_slots.insert(place, owner);
+                        }
+                    }
+                }
+                None
+            };
+            whole &= read().is_some();
+        });
+        Table { data: owners, whole: all && whole }
+    }
+}

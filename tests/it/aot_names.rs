@@ -1,0 +1,206 @@
+//! What the compiler left in a NativeAOT module, on the real dumps of one, against the symbols of its file and the program's own records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use gcdump::internals::base::{Addr, Arch, Limits, Shape};
+use gcdump::internals::clr::aot::{Blobs, StaticKind};
+use gcdump::internals::dump::{self, DumpFile};
+use gcdump::internals::memory::{FileSearch, Image, Memory, file_image, fill_module};
+use goblin::elf::Elf;
+
+use crate::common::{self, Known};
+
+/// A dump of the lab's program with its module.
+struct Opened {
+    memory: Arc<Memory>,
+    image: Image,
+    blobs: Blobs,
+}
+
+/// The folder of the lab's program; `None` if it is not on this machine.
+fn lab() -> Option<PathBuf> {
+    Some(common::lab()?.join("aot9")).filter(|folder| folder.join("lab").is_file())
+}
+
+fn dumps() -> Vec<Known> {
+    common::every_dump(|row| row["runtime"] == "aot9").0
+}
+
+fn open(path: &Path, folder: &Path) -> Opened {
+    let dump: DumpFile = dump::open(path, &dump::OpenOptions::default()).unwrap();
+    let mut memory = Memory::new(&dump, Shape::LE64);
+    let module = dump.modules.iter().find(|m| m.path.ends_with("/lab")).unwrap();
+    let image = Image::at(&memory, module.base).unwrap();
+    let search = FileSearch { modules: vec![folder.into()], ..FileSearch::default() };
+    // Heap dumps lack pages of the module's data that the process changed.
+    let clean_pages = !path.to_string_lossy().contains("-heap");
+    fill_module(&mut memory, module, Some(&image), &search, dump.facts.os, clean_pages);
+    let file = Arc::new(file_image(module, &image, &folder.join("lab"), memory.shape()).unwrap());
+    assert_eq!(dump.facts.arch, Arch::X64);
+    let memory = Arc::new(memory);
+    let blobs = Blobs::find(&memory, Some(&file), &image, &Limits::default()).unwrap_or_else(|| panic!("{}", path.display()));
+    Opened { memory, image, blobs }
+}
+
+/// Symbols of the lab's program by value.
+fn symbols() -> &'static BTreeMap<u64, Vec<String>> {
+    static SYMBOLS: OnceLock<BTreeMap<u64, Vec<String>>> = OnceLock::new();
+    SYMBOLS.get_or_init(|| {
+        let bytes = std::fs::read(lab().unwrap().join("lab")).unwrap();
+        let elf = Elf::parse(&bytes).unwrap();
+        let mut out: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+        for symbol in elf.syms.iter().filter(|s| s.st_shndx != 0) {
+            out.entry(symbol.st_value).or_default().push(elf.strtab.get_at(symbol.st_name).unwrap().to_string());
+        }
+        out
+    })
+}
+
+impl Opened {
+    fn symbols(&self, at: Addr) -> &[String] {
+        symbols().get(&at.0.wrapping_sub(self.image.base.0)).map_or(&[], Vec::as_slice)
+    }
+
+    /// The mangled name of the type at `method_table`.
+    fn mangled(&self, method_table: Addr) -> Option<&str> {
+        let name = self.symbols(method_table).iter().find_map(|s| s.strip_prefix("_ZTV"))?;
+        Some(name.trim_start_matches(|c: char| c.is_ascii_digit()))
+    }
+}
+
+impl Opened {
+    /// The same without the mark of structures.
+    fn unboxed(&self, method_table: Addr) -> Option<&str> {
+        self.mangled(method_table).map(|name| name.strip_prefix("Boxed_").unwrap_or(name))
+    }
+}
+
+/// As the compiler writes a name in symbols.
+fn mangle(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+#[test]
+fn every_type_of_the_map_is_named_as_its_symbol() {
+    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
+    for known in dumps() {
+        let opened = open(&known.path, &folder);
+        let mut spelled = Vec::new();
+        for (table, definition) in opened.blobs.definitions() {
+            let mangled = opened.mangled(table).unwrap();
+            if !mangled.ends_with(&mangle(&definition.name)) {
+                spelled.push(definition.name.as_str());
+            }
+        }
+        spelled.sort_unstable();
+        // What C# has keywords for is spelled otherwise in symbols.
+        assert_eq!(spelled, KEYWORDS.map(|name| format!("System.{name}")), "{}", known.name);
+        assert_eq!(opened.blobs.definitions().count(), 1056, "{}", known.name);
+        assert_eq!(opened.blobs.incomplete(), [""; 0], "{}", known.name);
+        let dictionary = "System.Collections.Generic.Dictionary`2";
+        let table = opened.blobs.method_table_of("System.Private.CoreLib", dictionary).unwrap();
+        assert_eq!(opened.blobs.definition_name(table), Some(dictionary));
+        assert_eq!(opened.blobs.method_table_of("lab", dictionary), None);
+        assert!(opened.blobs.method_table_of("lab", "Lab.Program+Entry").is_some());
+    }
+}
+
+/// Static fields with owners: references, others, thread statics.
+const KINDS: [usize; 3] = [232, 206, 8];
+
+/// Types whose symbols have other names.
+const KEYWORDS: [&str; 16] = [
+    "Boolean", "Byte", "Char", "Double", "Int16", "Int32", "Int64", "IntPtr", "Object", "SByte", "Single", "String", "UInt16", "UInt32",
+    "UInt64", "UIntPtr",
+];
+
+#[test]
+fn every_block_of_static_fields_is_found_and_those_of_generics_have_their_owner() {
+    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
+    for known in dumps() {
+        let opened = open(&known.path, &folder);
+        let statics = opened.blobs.gc_statics();
+        let symbol = |at: Addr, prefix: &str| opened.symbols(at).iter().find_map(|s| s.strip_prefix(prefix));
+        assert_eq!(statics.len(), 438, "{}", known.name);
+        for found in &statics {
+            // Heap dumps lack most slots.
+            let Some(block) = found.block else {
+                assert!(known.kind == "heap" && opened.memory.ptr(found.slot).is_err(), "{}: {found:?}", known.name);
+                continue;
+            };
+            let table = opened.memory.ptr(block).unwrap();
+            assert!(symbol(table, "__GCStaticEEType_").is_some(), "{}: {found:?}", known.name);
+            let Some(owner) = found.owner else { continue };
+            assert_eq!(symbol(found.slot, "__GCSTATICS"), opened.unboxed(owner), "{}: {found:?}", known.name);
+        }
+        assert_eq!(statics.iter().filter(|s| s.owner.is_some()).count(), 232, "{}", known.name);
+        let mut kinds = [0; 3];
+        for (place, owned) in opened.blobs.owned_statics() {
+            let (kind, prefix) = match owned.kind {
+                StaticKind::Gc => (0, "__GCSTATICS"),
+                StaticKind::Other => (1, "__NONGCSTATICS"),
+                StaticKind::Thread => (2, "__TypeThreadStaticIndex"),
+            };
+            kinds[kind] += 1;
+            // Blocks without fields share a place.
+            let mut names = opened.symbols(*place).iter().filter_map(|s| s.strip_prefix(prefix));
+            assert!(names.any(|name| opened.unboxed(owned.owner) == Some(name)), "{}: {place} {owned:?}", known.name);
+        }
+        assert_eq!(kinds, KINDS, "{}", known.name);
+        let threads = opened.blobs.thread_statics();
+        assert!(threads.len() == 9 && threads.iter().all(|t| symbol(*t, "__GCStaticEEType_").is_some()), "{}: {threads:?}", known.name);
+        assert!(opened.blobs.frozen_objects().is_some_and(|range| range.len() == 149_184), "{}", known.name);
+        assert_eq!(opened.blobs.incomplete(), [""; 0], "{}", known.name);
+    }
+}
+
+#[test]
+fn every_method_of_the_map_is_named_as_its_symbol() {
+    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
+    for known in dumps() {
+        let opened = open(&known.path, &folder);
+        let (mut nameless, mut other) = (0, Vec::new());
+        for start in opened.blobs.method_starts() {
+            let Some(method) = opened.blobs.method_at(start) else {
+                nameless += 1;
+                continue;
+            };
+            assert_eq!(method.start, start, "{}: {method:?}", known.name);
+            // Behind the type are its generic arguments; behind the name those of the method, or the number of the overload.
+            let simple = mangle(method.owner.rsplit(['.', '+']).next().unwrap());
+            let wanted = (simple, mangle(&method.name));
+            let agrees = |s: &String| s.contains(&wanted.0) && s.contains(&wanted.1);
+            if !opened.symbols(start).iter().any(agrees) {
+                other.push(method);
+            }
+        }
+        // The two around `Main` belong to no type. What C# has keywords for is spelled otherwise in symbols.
+        let spelled = other.iter().all(|m| KEYWORDS.iter().any(|name| m.owner == format!("System.{name}")));
+        assert!(nameless == 2 && other.len() == 24 && spelled, "{}: {nameless} {other:?}", known.name);
+        assert_eq!(opened.blobs.method_count(), 7846, "{}", known.name);
+        assert_eq!(opened.blobs.incomplete(), [""; 0], "{}", known.name);
+    }
+}
+
+#[test]
+fn code_anywhere_in_a_method_or_its_handlers_is_the_methods() {
+    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
+    let Some(known) = dumps().into_iter().next() else { return println!("skipped: no NativeAOT dump") };
+    let opened = open(&known.path, &folder);
+    let bytes = std::fs::read(folder.join("lab")).unwrap();
+    let elf = Elf::parse(&bytes).unwrap();
+    let starts: BTreeSet<Addr> = opened.blobs.method_starts().filter(|at| opened.blobs.method_at(*at).is_some()).collect();
+    let (mut methods, mut others) = (0, 0);
+    for symbol in elf.syms.iter().filter(|s| s.is_function() && s.st_size > 0 && s.st_shndx != 0) {
+        let start = opened.image.base.plus(symbol.st_value);
+        let wanted = starts.get(&start).copied();
+        *(if wanted.is_some() { &mut methods } else { &mut others }) += 1;
+        for code in [start, start.plus(symbol.st_size / 2), start.plus(symbol.st_size - 1)] {
+            assert_eq!(opened.blobs.method_at(code).map(|m| m.start), wanted, "{code} {:?}", elf.strtab.get_at(symbol.st_name));
+        }
+    }
+    // Some methods have a second symbol.
+    assert!(methods >= 7844 && others > 3000, "{methods} {others}");
+}
