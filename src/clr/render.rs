@@ -334,7 +334,7 @@ impl<'r> Renderer<'r> {
             self.push(STATICS);
             return None;
         }
-        let definition = match self.tables.instance(info).filter(|_| info.generics == Generics::Instance) {
+        let definition = match self.tables.instance(info) {
             Some(instance) => instance.ok().map(|(definition, _)| definition),
             None => Some(info.address),
         };

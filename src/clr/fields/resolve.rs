@@ -10,7 +10,7 @@ use crate::base::missed::Kept;
 use crate::base::{Addr, Limits, len64};
 use crate::clr::loader::Loader;
 use crate::clr::metadata::signature::{Primitive, TypeSig};
-use crate::clr::method_table::{Category, Generics, MethodTableInfo};
+use crate::clr::method_table::{Category, MethodTableInfo};
 use crate::clr::methods::Parameters;
 use crate::clr::objects::Objects;
 use crate::clr::render::TYPE_DESC;
@@ -223,7 +223,7 @@ impl Types {
 
     /// The method table of the generic definition of an instance; that of any other type.
     fn generic_definition(&self, info: &MethodTableInfo) -> Addr {
-        let instance = (info.generics == Generics::Instance).then(|| self.names.method_tables().instance(info)).flatten();
+        let instance = self.names.method_tables().instance(info);
         instance.and_then(Result::ok).map_or(info.address, |(definition, _)| definition)
     }
 

@@ -289,11 +289,11 @@ impl MethodTables {
         }
     }
 
-    /// The definition and the arguments of a generic instance. `None` in CoreCLR, where the dictionaries have them.
+    /// The definition and the arguments of a generic instance. `None` for other types, and in CoreCLR, where dictionaries have them.
     pub(crate) fn instance(&self, info: &MethodTableInfo) -> Option<Result<(Addr, Vec<Addr>), ReadError>> {
         match &self.maker {
-            Maker::CoreClr(_) => None,
-            Maker::NativeAot(m) => Some(m.instance(&self.memory, info.address)),
+            Maker::NativeAot(m) if info.generics == Generics::Instance => Some(m.instance(&self.memory, info.address)),
+            _ => None,
         }
     }
 

@@ -71,7 +71,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
                     descriptor.set_field(to_type, to_field, *offset, origin);
                 }
             }
-            if ["Object", "String", "Array"].contains(&name) {
+            if ["Object", "String", "Array", "Exception"].contains(&name) {
                 let raw = RawDescriptor { types: vec![(name.to_string(), layout.clone())], ..RawDescriptor::default() };
                 descriptor.merge(&raw, origin, |_| None);
             }
