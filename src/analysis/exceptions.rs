@@ -147,7 +147,13 @@ impl<'r> ExceptionReader<'r> {
     fn frames(&self, stack: &[StackFrame]) -> Vec<FrameModel> {
         // Runaway recursion repeats its methods: name each once.
         let mut names: Map<Addr, Option<MethodName>> = Map::default();
+        let compiled = self.namer.names().and_then(|names| names.native_aot());
         let frame = |f: &StackFrame| {
+            // Addresses are those behind calls.
+            if let Some(method) = compiled.and_then(|blobs| blobs.method_at(f.ip.minus(1)?)) {
+                let name = format!("{}.{}", method.owner, method.name);
+                return FrameModel { method: Some(name), ..FrameModel::bare(f.ip, f.last_of_foreign) };
+            }
             let name = names
                 .entry(f.method)
                 .or_insert_with(|| self.methods.as_ref().zip(self.namer.names()).and_then(|(m, types)| m.name(types, f.method)));

@@ -8,7 +8,7 @@ use crate::gc::Gc;
 use crate::memory::{diag_page, hex, is_diag_page};
 use crate::model::{
     AnswerKind, AnswerModel, DumpKind, DumpModel, DumpWriter, GcKind, GcLayout, GcModel, InfoReport, ModuleFileModel, NamedCount,
-    RuntimeBrief, RuntimeModel, SegmentModel,
+    RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
 };
 use crate::session::{Dump, Runtime};
 
@@ -90,6 +90,7 @@ pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
         os_threads: len64(dump.file().threads.len()),
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),
+        crash_report: descriptions.iter().find_map(|r| r.crash_report.clone()),
         gc: probe.gc,
         managed_threads: probe.managed_threads,
         runtimes: descriptions.iter().map(|r| brief(r)).collect(),
@@ -111,6 +112,7 @@ fn module_file(r: &Description) -> Option<ModuleFileModel> {
 
 fn brief(r: &Description) -> RuntimeBrief {
     RuntimeBrief {
+        kind: if r.descriptor.is_native_aot() { RuntimeKind::NativeAot } else { RuntimeKind::CoreClr },
         version: r.version.clone(),
         version_source: r.version_source,
         module: r.site.module.as_ref().map(|m| m.path.clone()),

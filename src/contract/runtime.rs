@@ -16,7 +16,7 @@ use super::synthesis;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
-use crate::model::{LayoutSource, OriginKind, VersionSource};
+use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
 
 /// Options of the caller.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +56,8 @@ pub struct Description {
     pub refused: Vec<String>,
     /// `version` of the runtime's JSON.
     pub descriptor_version: Option<u64>,
+    /// What a NativeAOT program said of its own end.
+    pub crash_report: Option<CrashReport>,
 }
 
 /// Why no runtime can be read.
@@ -218,7 +220,8 @@ impl<'a> Opener<'a> {
             self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
         }
         let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor);
-        let (version, version_source) = self.version(&vm).map_or((None, None), |(v, s)| (Some(v), Some(s)));
+        let crash_report = native_aot::report(self.memory, &vm.descriptor);
+        let (version, version_source) = self.version(&vm, crash_report.as_ref()).map_or((None, None), |(v, s)| (Some(v), Some(s)));
         let mut site = self.site.clone();
         site.dac_table = vm.table.or(site.dac_table);
         let version_of_json = parts.first().map(|p| p.raw.version);
@@ -236,6 +239,7 @@ impl<'a> Opener<'a> {
             checks: vm.checks,
             refused: vm.refused,
             descriptor_version: version_of_json,
+            crash_report,
         })
     }
 
@@ -466,7 +470,17 @@ impl<'a> Opener<'a> {
         d
     }
 
-    fn version(&self, vm: &Vm) -> Option<(String, VersionSource)> {
+    fn version(&self, vm: &Vm, crash: Option<&CrashReport>) -> Option<(String, VersionSource)> {
+        if let Some(version) = crash.and_then(|c| c.runtime_version.clone()) {
+            return Some((version, VersionSource::CrashReport));
+        }
+        if vm.descriptor.is_native_aot() {
+            let own = || native_aot::version(self.memory, self.site.image.as_ref()?);
+            return self
+                .product_version(&vm.descriptor)
+                .map(|v| (v, VersionSource::Descriptor))
+                .or_else(|| Some((own()?, VersionSource::Image)));
+        }
         if let Some(text) = self.product_version(&vm.descriptor) {
             return Some((text, VersionSource::Descriptor));
         }

@@ -41,7 +41,7 @@ pub struct FrameModel {
     pub sp: Option<Addr>,
     /// Method: `Lab.Program.Main(System.String[])`, or `lab!0x06000001` without metadata; `null` if unknown.
     pub method: Option<String>,
-    /// Address of the `MethodDesc`.
+    /// Address of the `MethodDesc`; 0 in NativeAOT programs, which have none.
     pub method_desc: Addr,
     /// File name of the declaring module.
     pub module: Option<String>,
@@ -51,6 +51,13 @@ pub struct FrameModel {
     pub line: Option<u32>,
     /// Whether this is the last frame of an earlier throw: the exception was captured and rethrown after it.
     pub last_of_foreign: bool,
+}
+
+impl FrameModel {
+    /// A frame of which only the instruction pointer is known.
+    pub(crate) fn bare(ip: Addr, last_of_foreign: bool) -> FrameModel {
+        FrameModel { ip, sp: None, method: None, method_desc: Addr::NULL, module: None, file: None, line: None, last_of_foreign }
+    }
 }
 
 /// `exceptions`: the exception objects on the heap.

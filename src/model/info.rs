@@ -22,10 +22,22 @@ named_enum! {
 }
 
 named_enum! {
+    /// Kinds of runtimes.
+    pub enum RuntimeKind {
+        /// The runtime of most programs, single-file ones included.
+        CoreClr = "coreclr",
+        /// A program compiled ahead of time, with the runtime in it.
+        NativeAot = "native-aot",
+    }
+}
+
+named_enum! {
     /// Sources of a version.
     pub enum VersionSource {
         /// A descriptor global (.NET 11).
         Descriptor = "descriptor",
+        /// The report of a crash in the process's memory (NativeAOT).
+        CrashReport = "crash-report",
         /// The module list of the dump.
         ModuleList = "module-list",
         /// The path of the runtime module.
@@ -135,6 +147,8 @@ pub struct InfoReport {
     pub crash: Option<String>,
     /// OS id of the crashed thread.
     pub crashed_thread: Option<u32>,
+    /// What a NativeAOT program said of its own end.
+    pub crash_report: Option<super::CrashReport>,
     /// The GC; `null` if it cannot be read.
     pub gc: Option<GcModel>,
     /// Number of managed threads; `null` if they cannot be read.
@@ -157,6 +171,8 @@ pub struct InfoReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RuntimeBrief {
+    /// CoreCLR or NativeAOT.
+    pub kind: RuntimeKind,
     /// Version.
     pub version: Option<String>,
     /// Source of the version.

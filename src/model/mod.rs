@@ -8,6 +8,7 @@ mod chains;
 mod collection;
 mod collections;
 mod contracts;
+mod crash;
 mod delegate;
 mod diff;
 mod envelope;
@@ -56,6 +57,7 @@ pub use contracts::{
     CheckModel, CheckOutcome, ContractModel, ContractsReport, FieldModel, GlobalModel, OriginKind, OriginModel, SupportKind, TypeModel,
     UnusableModel,
 };
+pub use crash::{CrashException, CrashFrame, CrashReport};
 pub use delegate::{DelegateModel, DelegatePart};
 pub use diff::{
     ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
@@ -76,7 +78,7 @@ pub use heap::{
 };
 pub use info::{
     AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource,
-    ModuleFileModel, RuntimeBrief, VersionSource,
+    ModuleFileModel, RuntimeBrief, RuntimeKind, VersionSource,
 };
 pub use inspect::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 pub use locks::{

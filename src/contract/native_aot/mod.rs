@@ -2,10 +2,14 @@
 //!
 //! Source: `docs/internals/native-aot.md`. From .NET 11 on, they have a descriptor; the one that is synthesised here has its form.
 
+mod crash;
 mod describe;
 mod find;
 mod header;
+mod version;
 
+pub(super) use crash::report;
 pub(super) use describe::describe;
 pub(super) use find::{by_content, by_export};
 pub use header::{DebugHeader, DebugHeaderError};
+pub(super) use version::version;

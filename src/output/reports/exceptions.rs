@@ -37,7 +37,8 @@ fn place(f: &FrameModel) -> String {
 
 fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
     for f in frames.iter().take(MAX_FRAMES) {
-        let method = f.method.clone().unwrap_or_else(|| format!("<method {}>", f.method_desc));
+        let unknown = || if f.method_desc.is_null() { format!("<code {}>", f.ip) } else { format!("<method {}>", f.method_desc) };
+        let method = f.method.clone().unwrap_or_else(unknown);
         to.line(format!("   at {method}{}", place(f)));
         if f.last_of_foreign {
             to.line("   --- End of stack trace from previous location ---");

@@ -1,8 +1,20 @@
 use super::collections::{counts_line, last_line, recorded_line};
-use crate::model::{AnswerBasis, AnswerKind, GcKind, GcLayout, GcModel, InfoReport, LayoutSource};
+use crate::model::{AnswerBasis, AnswerKind, CrashReport, GcKind, GcLayout, GcModel, InfoReport, LayoutSource, RuntimeKind};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count};
+
+/// `System.ApplicationException: out of luck, in Lab.Program.Crash(), thread 27678`.
+fn crash_line(report: &CrashReport) -> String {
+    let exception = report.exception.as_ref().map(|e| {
+        let message = e.message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
+        let method = e.stack.iter().find_map(|f| f.method.as_ref()).map(|m| format!(", in {m}")).unwrap_or_default();
+        format!("{}{message}{method}", e.type_name.as_deref().unwrap_or("an exception"))
+    });
+    let what = exception.or_else(|| report.message.clone()).or_else(|| report.reason.clone());
+    let thread = report.thread.map(|t| format!(", thread {t}")).unwrap_or_default();
+    format!("{}{thread}", what.as_deref().unwrap_or("no reason given"))
+}
 
 fn gc_line(gc: &GcModel) -> String {
     let mut parts = Vec::new();
@@ -65,10 +77,14 @@ impl InfoReport {
         fact("threads", Some(format!("{}{managed}", self.os_threads)));
         let crashed = self.crashed_thread.map(|t| format!(" in thread {t}")).unwrap_or_default();
         fact("crash", self.crash.as_ref().map(|c| format!("{c}{crashed}")));
+        if let Some(report) = &self.crash_report {
+            fact("crash report", Some(crash_line(report)));
+        }
         for r in &self.runtimes {
             let version = r.version.as_deref().unwrap_or("(unknown version)");
             let by = r.version_source.as_ref().map(|s| format!(" (by {s})")).unwrap_or_default();
-            fact("runtime", Some(format!(".NET {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
+            let kind = if r.kind == RuntimeKind::NativeAot { " NativeAOT" } else { "" };
+            fact("runtime", Some(format!(".NET{kind} {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
             let gc = match r.gc {
                 LayoutSource::Descriptor => "runtime descriptor".to_string(),
                 LayoutSource::Synthesised => "synthesized from GcDacVars".to_string(),
@@ -79,6 +95,7 @@ impl InfoReport {
                 LayoutSource::Descriptor => "runtime descriptor".to_string(),
                 LayoutSource::OverlayJson => format!("runtime pointer data with bundled JSON{overlay}"),
                 LayoutSource::Overlay => format!("bundled overlay{overlay}"),
+                LayoutSource::DebugHeader => format!("debug header of the program{overlay}"),
                 other => other.to_string(),
             };
             fact("layouts", Some(format!("VM: {vm}; GC: {gc}")));

@@ -1,0 +1,86 @@
+//! The crash report that a NativeAOT program leaves in its memory.
+//!
+//! Source: `CrashInfo.cs`, `g_CrashInfoBuffer`; measured on .NET 9.0.20. JSON, written before the program ends itself.
+
+use serde::Deserialize;
+
+use crate::base::Addr;
+use crate::contract::descriptor::Descriptor;
+use crate::memory::Memory;
+use crate::model::{CrashException, CrashFrame, CrashReport};
+
+/// Size of the buffer (`CrashInfoBufferSize`, 8 KiB in .NET 9).
+const MAX_BYTES: u64 = 64 << 10;
+/// Maximum inner exceptions followed.
+const MAX_DEPTH: usize = 32;
+
+#[derive(Deserialize)]
+struct Raw {
+    runtime_version: Option<String>,
+    reason: Option<String>,
+    thread: Option<String>,
+    message: Option<String>,
+    exception: Option<RawException>,
+}
+
+#[derive(Deserialize)]
+struct RawException {
+    address: Option<String>,
+    hr: Option<String>,
+    message: Option<String>,
+    #[serde(rename = "type")]
+    type_name: Option<String>,
+    #[serde(default)]
+    stack: Vec<RawFrame>,
+    #[serde(default)]
+    inner: Vec<RawException>,
+}
+
+#[derive(Deserialize)]
+struct RawFrame {
+    ip: Option<String>,
+    name: Option<String>,
+}
+
+/// The report, if the program wrote one.
+pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor) -> Option<CrashReport> {
+    let at = descriptor.pointer("CrashInfoBuffer").ok()?;
+    if memory.u8(at) != Ok(b'{') {
+        return None;
+    }
+    let text = memory.text(at, MAX_BYTES).ok()?;
+    let raw: Raw = serde_json::from_str(&text).ok()?;
+    Some(CrashReport {
+        runtime_version: raw.runtime_version,
+        reason: raw.reason.as_deref().and_then(reason).map(Into::into),
+        thread: raw.thread.as_deref().and_then(number),
+        message: raw.message,
+        exception: raw.exception.map(|e| exception(e, 0)),
+    })
+}
+
+/// `RhFailFastReason`.
+fn reason(number: &str) -> Option<&'static str> {
+    Some(match number {
+        "1" => "unhandled exception",
+        "2" => "fail fast",
+        "3" => "internal error",
+        _ => return None,
+    })
+}
+
+fn number(text: &str) -> Option<u64> {
+    let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
+    u64::from_str_radix(digits, 16).ok()
+}
+
+fn exception(raw: RawException, depth: usize) -> CrashException {
+    CrashException {
+        address: raw.address.as_deref().and_then(number).map(Addr),
+        type_name: raw.type_name,
+        hresult: raw.hr.as_deref().and_then(number).and_then(|n| u32::try_from(n).ok()).map(u32::cast_signed),
+        message: raw.message,
+        stack: raw.stack.into_iter().map(|f| CrashFrame { ip: f.ip.as_deref().and_then(number).map(Addr), method: f.name }).collect(),
+        inner: raw.inner.into_iter().filter(|_| depth < MAX_DEPTH).map(|e| exception(e, depth.saturating_add(1))).collect(),
+    }
+}
