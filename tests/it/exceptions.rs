@@ -178,7 +178,7 @@ fn names_of_methods_are_those_of_clrmd() {
         }
         let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
         let runtime = process.runtime().unwrap();
-        let names = TypeNames::new(process.memory(), runtime.descriptor(), process.file().facts.os, None, process.limits()).unwrap();
+        let names = TypeNames::new(process.memory(), runtime.descriptor(), None, process.file().facts.os, None, process.limits()).unwrap();
         let methods = Methods::bind(process.memory(), runtime.descriptor(), process.limits()).unwrap();
         for (md, wanted) in wanted {
             let own = methods.name(&names, md).map(|m| (m.name, m.module.map_or(Value::Null, Value::from), m.quality));
@@ -225,7 +225,7 @@ fn for_each_with_methods(mut check: impl FnMut(WithMethods<'_>)) {
         let process = Dump::open(&path, &gcdump::OpenOptions::default()).unwrap();
         let (memory, runtime) = (process.memory(), process.runtime().unwrap());
         let d = runtime.descriptor();
-        let names = TypeNames::new(memory, d, process.file().facts.os, None, process.limits()).unwrap();
+        let names = TypeNames::new(memory, d, None, process.file().facts.os, None, process.limits()).unwrap();
         let methods = Methods::bind(memory, d, process.limits()).unwrap();
         let header = d.size_of("MethodDescChunk").unwrap();
         check(WithMethods { name: &name, memory, names: &names, methods: &methods, header, known });
@@ -424,7 +424,7 @@ fn damage(path: &Path, clrmd: &Value) {
         let damaged = open_bytes(Bytes::Owned(bytes), path, &OpenOptions::default()).unwrap();
         let memory = Arc::new(Memory::new(&damaged, Shape::LE64));
         let limits = gcdump::internals::base::Limits::default();
-        let names = TypeNames::new(&memory, descriptor, Os::Linux, None, &limits).unwrap();
+        let names = TypeNames::new(&memory, descriptor, None, Os::Linux, None, &limits).unwrap();
         let (reader, namer) = (Exceptions::bind(&memory, descriptor).unwrap(), Methods::bind(&memory, descriptor, &limits).unwrap());
         let fields = Fields::bind(&memory, descriptor).ok();
         for a in &hot {

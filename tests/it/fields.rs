@@ -477,7 +477,7 @@ fn corrupt_memory_never_panics() {
             // The descriptor of the intact dump: self-checks would reject the overlay in a corrupt one.
             let memory = Arc::new(Memory::new(&damaged, gcdump::internals::base::Shape::LE64));
             let limits = Limits::default();
-            let names = Arc::new(TypeNames::new(&memory, descriptor, damaged.facts.os, None, &limits).unwrap());
+            let names = Arc::new(TypeNames::new(&memory, descriptor, None, damaged.facts.os, None, &limits).unwrap());
             let types = Arc::new(Types::new(&memory, descriptor, names, &limits).unwrap());
             for thread_statics in [false, true] {
                 drop(all(&memory, descriptor, &types, &found, thread_statics));

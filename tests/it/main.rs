@@ -54,6 +54,7 @@ mod locks;
 mod loops;
 mod manifest;
 mod mutation;
+mod native_aot;
 mod overlays;
 mod perf;
 mod places;
