@@ -47,6 +47,12 @@ pub struct Image {
 }
 
 impl Image {
+    /// An image of which nothing is read.
+    #[cfg(test)]
+    pub(crate) fn bare(format: ImageFormat, range: AddrRange, writable: Vec<AddrRange>) -> Image {
+        Image { base: range.start, format, range, writable, build_id: None, timestamp: None, bias: range.start.0, exports: None }
+    }
+
     /// Reads the headers of the image at `base`. `None` if there is no image, or its first page is absent.
     pub fn at(memory: &Memory, base: Addr) -> Option<Image> {
         let magic = memory.bytes(base, 4).ok()?;

@@ -6,6 +6,8 @@ mod crash;
 mod describe;
 mod find;
 mod header;
+#[cfg(test)]
+mod tests;
 mod version;
 
 pub(super) use crash::report;

@@ -167,6 +167,7 @@ static GC_64: Bundled = Bundled::new(include_str!("data/gc-64.json"));
 static GC_32: Bundled = Bundled::new(include_str!("data/gc-32.json"));
 static VM_64: Bundled = Bundled::new(include_str!("data/vm-64.json"));
 static AOT_64: Bundled = Bundled::new(include_str!("data/aot-64.json"));
+static AOT_32: Bundled = Bundled::new(include_str!("data/aot-32.json"));
 static GC_RECORDS_64: Bundled = Bundled::new(include_str!("data/gc-records-64.json"));
 
 /// The bundled runtime overlays for this operating system and architecture, newest first.
@@ -194,9 +195,12 @@ pub fn gc_records(ptr: PtrSize) -> Option<&'static Overlay> {
     GC_RECORDS_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
-/// What the debug header of a NativeAOT program of .NET 9 leaves out; `None` for 32-bit targets, for which it was not measured.
+/// What the debug header of a NativeAOT program of .NET 9 leaves out.
 pub fn native_aot(ptr: PtrSize) -> Option<&'static Overlay> {
-    AOT_64.get().filter(|_| ptr == PtrSize::Eight)
+    match ptr {
+        PtrSize::Eight => AOT_64.get(),
+        PtrSize::Four => AOT_32.get(),
+    }
 }
 
 #[cfg(test)]
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn every_bundled_overlay_parses_and_says_what_it_is_for() {
-        for bundled in RUNTIMES.iter().chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64, &AOT_64]) {
+        for bundled in RUNTIMES.iter().chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64, &AOT_64, &AOT_32]) {
             Overlay::parse(bundled.text.as_bytes(), false).unwrap();
         }
         for bundled in &RUNTIMES {

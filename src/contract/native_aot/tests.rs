@@ -1,0 +1,254 @@
+//! Handmade debug headers: every pointer size and byte order, and what no program writes.
+
+use super::header::{DebugHeader, DebugHeaderError, Tables};
+use super::*;
+use crate::base::{Addr, AddrRange, Arch, Budget, Endian, Os, PtrSize, Shape};
+use crate::contract::descriptor::Descriptor;
+use crate::contract::overlay::{self, DebugHeaderOrder};
+use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
+use crate::memory::{Image, ImageFormat, Memory};
+use std::sync::Arc;
+
+const BASE: Addr = Addr(0x40_0000);
+/// Places in the image: header, types, globals, names.
+const HEADER: u64 = 0x1000;
+const TYPES: u64 = 0x2000;
+const GLOBALS: u64 = 0x3000;
+const NAMES: u64 = 0x4000;
+const END: u64 = 0x8000;
+
+const SHAPES: [Shape; 4] = [
+    Shape { ptr: PtrSize::Eight, endian: Endian::Little },
+    Shape { ptr: PtrSize::Eight, endian: Endian::Big },
+    Shape { ptr: PtrSize::Four, endian: Endian::Little },
+    Shape { ptr: PtrSize::Four, endian: Endian::Big },
+];
+
+struct Program {
+    bytes: Vec<u8>,
+    shape: Shape,
+    names_end: u64,
+}
+
+impl Program {
+    fn new(shape: Shape) -> Program {
+        Program { bytes: vec![0; END as usize], shape, names_end: NAMES }
+    }
+
+    fn put(&mut self, at: u64, value: u64, len: usize) {
+        let mut bytes = value.to_le_bytes()[..len].to_vec();
+        if self.shape.endian == Endian::Big {
+            bytes.reverse();
+        }
+        self.bytes[at as usize..][..len].copy_from_slice(&bytes);
+    }
+
+    fn word(&mut self, at: u64, value: u64) {
+        self.put(at, value, self.shape.ptr.bytes() as usize);
+    }
+
+    /// The address of a name; equal names share it.
+    fn name(&mut self, name: &str) -> u64 {
+        let text = [name.as_bytes(), &[0]].concat();
+        if let Some(i) =
+            memchr::memmem::find(&self.bytes[NAMES as usize..], &text).filter(|i| *i == 0 || self.bytes[NAMES as usize + i - 1] == 0)
+        {
+            return BASE.0 + NAMES + i as u64;
+        }
+        let at = self.names_end;
+        self.bytes[at as usize..][..text.len()].copy_from_slice(&text);
+        self.names_end += text.len() as u64;
+        BASE.0 + at
+    }
+
+    fn header(&mut self, major: u8, flags: u8) {
+        let word = self.shape.ptr.bytes();
+        let at = HEADER as usize;
+        self.bytes[at..][..4].copy_from_slice(b"DNDH");
+        self.bytes[at + 4] = major;
+        self.bytes[at + 8] = flags;
+        self.word(HEADER + 16, BASE.0 + TYPES);
+        self.word(HEADER + 16 + word, BASE.0 + GLOBALS);
+    }
+
+    fn tables(&mut self, entries: &[(&str, &str, u64)], globals: &[(&str, u64)]) {
+        let word = self.shape.ptr.bytes();
+        for (i, (type_name, field, value)) in (0u64..).zip(entries) {
+            let at = TYPES + i * (2 * word + 8);
+            let (t, f) = (self.name(type_name), self.name(field));
+            self.word(at, t);
+            self.word(at + word, f);
+            self.put(at + 2 * word, *value, 4);
+        }
+        for (i, (name, value)) in (0u64..).zip(globals) {
+            let n = self.name(name);
+            self.word(GLOBALS + i * 2 * word, n);
+            self.word(GLOBALS + i * 2 * word + word, *value);
+        }
+    }
+
+    /// The memory, of which only `ranges` of offsets were captured.
+    fn memory(&self, ranges: &[std::ops::Range<u64>]) -> Memory {
+        let len = self.bytes.len() as u64;
+        let facts = DumpFacts {
+            path: "test".into(),
+            container: Container::ElfCore,
+            compression: None,
+            os: Os::Linux,
+            arch: Arch::X64,
+            shape: Some(self.shape),
+            pid: None,
+            process_name: None,
+            time: None,
+            started: None,
+            file_bytes: len,
+            captured_bytes: len,
+            mapped_bytes: None,
+            truncated_bytes: 0,
+            minidump_flags: None,
+            uncaptured_mappings: 0,
+            trimmed: None,
+            oddities: vec![],
+        };
+        let captured = ranges.iter().map(|r| CapturedRange { start: BASE.plus(r.start), len: r.end - r.start, offset: r.start });
+        let dump = DumpFile {
+            bytes: Arc::new(Bytes::Owned(self.bytes.clone())),
+            facts,
+            ranges: captured.collect(),
+            regions: vec![],
+            modules: vec![],
+            files: vec![],
+            threads: vec![],
+            crash: None,
+            auxv: vec![],
+        };
+        let mut memory = Memory::new(&dump, self.shape);
+        memory.begin(Arc::new(Budget::new(len, None)));
+        memory
+    }
+
+    fn image(&self) -> Image {
+        Image::bare(ImageFormat::Elf, AddrRange::new(BASE, BASE.plus(END)), vec![AddrRange::new(BASE.plus(HEADER), BASE.plus(NAMES))])
+    }
+
+    fn flags(&self) -> u8 {
+        u8::from(self.shape.ptr == PtrSize::Eight) | u8::from(self.shape.endian == Endian::Big) << 1
+    }
+}
+
+const ENTRIES: [(&str, &str, u64); 6] = [
+    ("ThreadStore", "SIZEOF", 56),
+    ("ThreadStore", "m_ThreadList", 4),
+    ("ThreadBuffer", "SIZEOF", 100),
+    ("ThreadBuffer", "m_pNext", 44),
+    ("ThreadBuffer", "m_threadId", 60),
+    ("RuntimeInstance", "m_pThreadStore", 8),
+];
+const ALL: std::ops::Range<u64> = 0..END;
+
+#[test]
+fn a_header_of_any_shape_becomes_a_descriptor() {
+    for shape in SHAPES {
+        let mut program = Program::new(shape);
+        let flags = program.flags();
+        program.header(4, flags);
+        program
+            .tables(&ENTRIES, &[("g_pTheRuntimeInstance", 0x1234_5678), ("g_gcDacGlobals", 0x40_7000), ("g_pFreeObjectEEType", 0x40_7100)]);
+        let memory = program.memory(&[ALL]);
+        let header = by_content(&memory, &program.image()).unwrap().unwrap();
+        assert_eq!(header.address, Some(BASE.plus(HEADER)), "{shape:?}");
+
+        let mut d = Descriptor::default();
+        let (vars, overlay) = describe(&mut d, &memory, &header);
+        assert_eq!(vars.map(|v| v.address), Some(Addr(0x40_7000)), "{shape:?}");
+        assert!(overlay.is_some() && d.is_native_aot());
+        assert_eq!(d.offset("Thread", "LinkNext"), Ok(44), "the older name of the thread's structure, {shape:?}");
+        assert_eq!(d.offset("Thread", "OSId"), Ok(60));
+        assert_eq!(d.pointer("ThreadStore"), Ok(Addr(0x1234_5680)));
+        // The value in the table is the variable.
+        let free = d.pointer("FreeObjectMethodTable").unwrap();
+        assert_eq!(memory.ptr(free), Ok(Addr(0x40_7100)));
+        // What the overlay says of the thread's structure is for another size of it.
+        assert!(d.offset("Thread", "CachedStackBase").is_err());
+        assert_eq!(d.offset("MethodTable", "VTable"), Ok(if shape.ptr == PtrSize::Eight { 24 } else { 20 }));
+    }
+}
+
+#[test]
+fn headers_that_are_none_are_refused() {
+    let shape = SHAPES[0];
+    let read = |change: &dyn Fn(&mut Program)| {
+        let mut program = Program::new(shape);
+        program.header(4, 1);
+        program.tables(&ENTRIES, &[("g_gcDacGlobals", 1)]);
+        change(&mut program);
+        DebugHeader::read(&program.memory(&[ALL]), BASE.plus(HEADER), "test", &[])
+    };
+    assert!(read(&|_| {}).is_ok());
+    assert!(matches!(read(&|p| p.bytes[HEADER as usize] = 0), Err(DebugHeaderError::NoHeader { .. })));
+    assert!(matches!(read(&|p| p.bytes[HEADER as usize + 4] = 5), Err(DebugHeaderError::Version { major: 5, .. })));
+    assert!(matches!(read(&|p| p.bytes[HEADER as usize + 8] = 3), Err(DebugHeaderError::Shape { .. })));
+    assert!(matches!(read(&|p| p.word(TYPES, 0)), Err(DebugHeaderError::Empty)));
+    assert!(matches!(read(&|p| p.word(HEADER + 16, 0x9999_9999)), Err(DebugHeaderError::Read(_))));
+    let endless = |p: &mut Program| (0..200).for_each(|i| p.word(TYPES + 24 * i, BASE.0 + NAMES));
+    assert!(matches!(read(&endless), Err(DebugHeaderError::Empty)));
+}
+
+/// The tables of .NET 9, with sizes and offsets that rise.
+fn of_release(order: &DebugHeaderOrder) -> Program {
+    let mut program = Program::new(SHAPES[0]);
+    let entry = |(i, e): (usize, &String)| -> (String, String, u64) {
+        let (t, f) = e.split_once('.').unwrap();
+        (t.into(), f.into(), if f == "SIZEOF" { 4096 } else { i as u64 })
+    };
+    let entries: Vec<_> = order.entries.iter().enumerate().map(entry).collect();
+    let entries: Vec<_> = entries.iter().map(|(t, f, v)| (t.as_str(), f.as_str(), *v)).collect();
+    let globals: Vec<_> =
+        order.globals.iter().map(|g| (g.as_str(), if g == "moduleBaseAddress" { BASE.0 } else { BASE.0 + 0x7000 })).collect();
+    program.tables(&entries, &globals);
+    program
+}
+
+#[test]
+fn tables_without_header_and_names_are_those_of_a_known_release_or_refused() {
+    let order = overlay::native_aot(PtrSize::Eight).unwrap().section.debug_header.as_ref().unwrap();
+    let program = of_release(order);
+    // Neither header nor names.
+    let tables_only = program.memory(&[TYPES..NAMES]);
+    let header = by_content(&tables_only, &program.image()).unwrap().unwrap();
+    assert_eq!(header.address, None);
+    let whole = DebugHeader::of_tables(
+        &program.memory(&[ALL]),
+        Tables { types: BASE.plus(TYPES), globals: BASE.plus(GLOBALS) },
+        None,
+        header.found_by,
+        &[],
+    );
+    assert_eq!(whole.as_ref(), Ok(&header));
+
+    // One entry less is another release.
+    let shorter = DebugHeaderOrder { entries: order.entries[1..].to_vec(), globals: order.globals.clone() };
+    let refused =
+        DebugHeader::of_tables(&tables_only, Tables { types: BASE.plus(TYPES), globals: BASE.plus(GLOBALS) }, None, "test", &[&shorter]);
+    assert_eq!(refused, Err(DebugHeaderError::Nameless));
+    // So is one in which equal names would have different addresses.
+    let mut swapped = DebugHeaderOrder { entries: order.entries.clone(), globals: order.globals.clone() };
+    swapped.entries.swap(3, 20);
+    let refused =
+        DebugHeader::of_tables(&tables_only, Tables { types: BASE.plus(TYPES), globals: BASE.plus(GLOBALS) }, None, "test", &[&swapped]);
+    assert_eq!(refused, Err(DebugHeaderError::Nameless));
+}
+
+#[test]
+fn the_version_is_one_that_two_attributes_agree_on() {
+    let image = |text: &str| {
+        let mut program = Program::new(SHAPES[0]);
+        program.bytes[0x100..][..text.len()].copy_from_slice(text.as_bytes());
+        version(&program.memory(&[ALL]), &program.image())
+    };
+    let commit = "3879076d9a06ce098d37c3882fb1845a6627335b";
+    assert_eq!(image(&format!("\0^9.0.20+{commit}\0\09.0.2026.41315\0")), Some("9.0.20".into()));
+    assert_eq!(image(&format!("\01.2.3+{commit}\0\0^9.0.20+{commit}\0 9.0.2026.41315\0")), Some("9.0.20".into()));
+    assert_eq!(image(&format!("\01.2.3+{commit}\0")), None, "that of the program alone");
+    assert_eq!(image("\09.0.2026.41315\0"), None);
+}
