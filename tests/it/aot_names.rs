@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use gcdump::internals::base::{Addr, Arch, Limits, Shape};
+use gcdump::internals::base::{Addr, AddrRange, Arch, Limits, Shape};
 use gcdump::internals::clr::aot::{Blobs, DebugField, Debugging, FieldKind, StaticAt, StaticKind};
 use gcdump::internals::dump::{self, DumpFile};
 use gcdump::internals::memory::{FileSearch, Image, Memory, file_image, fill_module};
@@ -138,6 +138,18 @@ fn every_block_of_static_fields_is_found_and_those_of_generics_have_their_owner(
             assert!(symbol(table, "__GCStaticEEType_").is_some(), "{}: {found:?}", known.name);
             let Some(owner) = found.owner else { continue };
             assert_eq!(symbol(found.slot, "__GCSTATICS"), opened.unboxed(owner), "{}: {found:?}", known.name);
+        }
+        // The array that keeps the blocks alive has them in the same order.
+        let blocks: Vec<u8> = statics.iter().filter_map(|s| s.block).flat_map(|b| b.0.to_le_bytes()).collect();
+        if blocks.len() == 438 * 8 {
+            let places = opened.memory.stretches(AddrRange::new(Addr(0), Addr(u64::MAX))).flat_map(|(start, bytes)| {
+                let hits: Vec<usize> = memchr::memmem::find_iter(bytes, &blocks).collect();
+                hits.into_iter().map(move |at| start.plus(at as u64))
+            });
+            let array = places.into_iter().find(|at| !opened.image.range.contains(*at)).unwrap();
+            assert_eq!(opened.blobs.gc_statics_in(array).unwrap(), statics, "{}", known.name);
+            assert_eq!(opened.blobs.gc_statics_in(array.plus(8)), None, "{}", known.name);
+            assert_eq!(opened.blobs.slot_count(), 438);
         }
         assert_eq!(statics.iter().filter(|s| s.owner.is_some()).count(), 232, "{}", known.name);
         let mut kinds = [0; 3];

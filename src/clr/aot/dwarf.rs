@@ -314,7 +314,6 @@ impl<'d> Reader<'_, 'd> {
         let mut entry = DebuggingInformationEntry::null();
         let mut open: Option<Open> = None;
         while !entries.is_empty() {
-            self.types.budget.steps(1).then_some(())?;
             let is_entry = entries.read_entry(&mut entry).ok()?;
             let depth = entry.depth();
             let inside = open.as_ref().map(|o| match o {

@@ -18,7 +18,7 @@ const MAX_SECTIONS: usize = 4096;
 /// Bytes that an unpacked section may have for each packed one: the best that zlib can do.
 const MAX_RATIO: u64 = 1032;
 /// Bytes that an unpacked section may have at all.
-const MAX_UNPACKED: u64 = 2 << 30;
+const MAX_UNPACKED: u64 = 1 << 30;
 /// Types of compression. Source: System V ABI, "Section Compression".
 const ZLIB: u64 = 1;
 const ZSTD: u64 = 2;

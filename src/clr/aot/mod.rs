@@ -5,11 +5,13 @@
 //! | --- | --- |
 //! | `blobs` | the tables for reflection, statics and stack traces, which are in every module |
 //! | `symbols` | names by address: the symbol table of the module's file, or of the debug file beside it |
+//! | `library` | fields of .NET's own types, for programs without debug information |
 //! | `dwarf` | fields of types, and places of static fields, from debug information |
 
 pub mod blobs;
 pub mod dwarf;
 mod elf_file;
+pub mod library;
 pub mod symbols;
 mod unwind;
 
@@ -21,6 +23,7 @@ use crate::memory::{FileSearch, Image};
 
 pub use blobs::{Blobs, Definition, GcStatics, Method, Owned, StaticKind};
 pub use dwarf::{DebugField, DebugStatic, DebugTypes, FieldKind, StaticAt};
+pub use library::{LibraryField, fits, library_fields};
 pub use symbols::{NativeSymbols, TypeSymbol};
 
 /// What the files of a module add to its tables.
