@@ -71,6 +71,11 @@ impl Image {
         }
     }
 
+    /// Load bias: memory address minus link-time address, as in symbols and debug information. Wraps.
+    pub(crate) fn bias(&self) -> u64 {
+        self.bias
+    }
+
     /// Where the table is that leads to the unwind information of its native code: `.eh_frame_hdr` (ELF), `.pdata` (PE). `None` if it
     /// has none.
     ///

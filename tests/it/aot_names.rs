@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use gcdump::internals::base::{Addr, Arch, Limits, Shape};
-use gcdump::internals::clr::aot::{Blobs, StaticKind};
+use gcdump::internals::base::{Addr, AddrRange, Arch, Limits, Shape};
+use gcdump::internals::clr::aot::{Blobs, DebugField, Debugging, FieldKind, StaticAt, StaticKind};
 use gcdump::internals::dump::{self, DumpFile};
 use gcdump::internals::memory::{FileSearch, Image, Memory, file_image, fill_module};
 use goblin::elf::Elf;
@@ -17,6 +17,7 @@ struct Opened {
     memory: Arc<Memory>,
     image: Image,
     blobs: Blobs,
+    debugging: Debugging,
 }
 
 /// The folder of the lab's program; `None` if it is not on this machine.
@@ -41,7 +42,10 @@ fn open(path: &Path, folder: &Path) -> Opened {
     assert_eq!(dump.facts.arch, Arch::X64);
     let memory = Arc::new(memory);
     let blobs = Blobs::find(&memory, Some(&file), &image, &Limits::default()).unwrap_or_else(|| panic!("{}", path.display()));
-    Opened { memory, image, blobs }
+    let facts = (dump.facts.os, memory.shape());
+    let debugging = Debugging::find(module, &image, &search, facts, &Limits::default());
+    assert!(debugging.refused.is_empty(), "{:?}", debugging.refused);
+    Opened { memory, image, blobs, debugging }
 }
 
 /// Symbols of the lab's program by value.
@@ -135,6 +139,18 @@ fn every_block_of_static_fields_is_found_and_those_of_generics_have_their_owner(
             let Some(owner) = found.owner else { continue };
             assert_eq!(symbol(found.slot, "__GCSTATICS"), opened.unboxed(owner), "{}: {found:?}", known.name);
         }
+        // The array that keeps the blocks alive has them in the same order.
+        let blocks: Vec<u8> = statics.iter().filter_map(|s| s.block).flat_map(|b| b.0.to_le_bytes()).collect();
+        if blocks.len() == 438 * 8 {
+            let places = opened.memory.stretches(AddrRange::new(Addr(0), Addr(u64::MAX))).flat_map(|(start, bytes)| {
+                let hits: Vec<usize> = memchr::memmem::find_iter(bytes, &blocks).collect();
+                hits.into_iter().map(move |at| start.plus(at as u64))
+            });
+            let array = places.into_iter().find(|at| !opened.image.range.contains(*at)).unwrap();
+            assert_eq!(opened.blobs.gc_statics_in(array).unwrap(), statics, "{}", known.name);
+            assert_eq!(opened.blobs.gc_statics_in(array.plus(8)), None, "{}", known.name);
+            assert_eq!(opened.blobs.slot_count(), 438);
+        }
         assert_eq!(statics.iter().filter(|s| s.owner.is_some()).count(), 232, "{}", known.name);
         let mut kinds = [0; 3];
         for (place, owned) in opened.blobs.owned_statics() {
@@ -204,3 +220,56 @@ fn code_anywhere_in_a_method_or_its_handlers_is_the_methods() {
     // Some methods have a second symbol.
     assert!(methods >= 7844 && others > 3000, "{methods} {others}");
 }
+
+#[test]
+fn symbols_and_debug_information_tell_fields_and_owners() {
+    let Some(folder) = lab() else { return println!("skipped: no NativeAOT program of the lab") };
+    for known in dumps() {
+        let opened = open(&known.path, &folder);
+        let (symbols, types) = (opened.debugging.symbols.as_ref().unwrap(), opened.debugging.types.as_ref().unwrap());
+        assert!(types.is_whole(), "{}", known.name);
+        // Every block has its owner.
+        for found in opened.blobs.gc_statics() {
+            let owner = symbols.statics_at(found.slot, StaticKind::Gc).unwrap();
+            if let Some(table) = found.owner {
+                assert_eq!(symbols.type_at(table).map(|t| t.name), Some(owner), "{}", known.name);
+            }
+            assert!(found.block.is_none_or(|b| symbols.is_static_block(opened.memory.ptr(b).unwrap())), "{}: {found:?}", known.name);
+        }
+        let node = opened.blobs.method_table_of("lab", "Lab.Node").unwrap();
+        let fields = opened.debugging.fields_of(node, 8).unwrap();
+        let seen = |f: &DebugField| (f.name.clone(), f.offset, f.kind.clone());
+        let reference = |name: &str, offset, to: &str| (name.to_string(), offset, FieldKind::Reference(to.into()));
+        let primitive = |name: &str, offset, element| (name.to_string(), offset, FieldKind::Primitive(element));
+        let wanted = [reference("Next", 8, "lab_Lab_Node"), primitive("Index", 24, I4), reference("Data", 16, "__Array<UInt8>")];
+        // The method table comes first.
+        assert_eq!(fields.iter().skip(1).map(seen).collect::<Vec<_>>(), wanted, "{}", known.name);
+        // A boxed structure, of which fields are enums, and fields of an instance that another one describes.
+        let key = types.fields_of("System_Console_System_ConsoleKeyInfo").unwrap();
+        let of = |name: &str| FieldKind::Enum(format!("System_Console_System_{name}"), I4);
+        let wanted = [primitive("_keyChar", 0, CHAR), ("_key".into(), 4, of("ConsoleKey")), ("_mods".into(), 8, of("ConsoleModifiers"))];
+        assert_eq!(key.iter().map(seen).collect::<Vec<_>>(), wanted);
+        let boxed = symbols.types().find(|(t, _)| t.boxed && t.name == "System_Console_System_ConsoleKeyInfo").unwrap().1;
+        let offsets = opened.debugging.fields_of(boxed, 8).unwrap().iter().map(|f| f.offset).collect::<Vec<_>>();
+        assert_eq!(offsets, [8, 12, 16]);
+        let weak = "S_P_CoreLib_System_Runtime_CompilerServices_ConditionalWeakTable_2<System___Canon__System___Canon>";
+        let weak: Vec<_> = types.fields_of(weak).unwrap().iter().skip(1).map(|f| (f.name.clone(), f.offset)).collect();
+        assert!(weak.contains(&("_container".to_string(), 16)), "{weak:?}");
+        assert_eq!(types.literals_of("lab_Lab_Color").unwrap().last(), Some(&("Blue".to_string(), 7)));
+        let statics = types.statics_of("lab_Lab_Program").unwrap();
+        let keep = statics.iter().find(|s| s.name == "Keep").unwrap();
+        let Some(StaticAt::InBlock { slot, offset }) = keep.at else { panic!("{keep:?}") };
+        assert_eq!(symbols.statics_at(slot, StaticKind::Gc), Some("lab_Lab_Program"));
+        if let Some(block) = opened.blobs.block(slot) {
+            let kept = opened.memory.ptr(opened.memory.ptr(block.plus(offset)).unwrap()).unwrap();
+            assert_eq!(symbols.type_at(kept).map(|t| t.name), Some("S_P_CoreLib_System_Collections_Generic_List_1<Object>"));
+        }
+        let method = opened.blobs.method_starts().nth(1000).unwrap();
+        let name = mangle(&opened.blobs.method_at(method).unwrap().name);
+        assert!(symbols.function_at(method.plus(1)).is_some_and(|(symbol, start)| start == method && symbol.contains(&name)));
+    }
+}
+
+// `CorElementType`s.
+const CHAR: u8 = 0x03;
+const I4: u8 = 0x08;

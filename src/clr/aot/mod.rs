@@ -5,9 +5,62 @@
 //! | --- | --- |
 //! | `blobs` | the tables for reflection, statics and stack traces, which are in every module |
 //! | `symbols` | names by address: the symbol table of the module's file, or of the debug file beside it |
+//! | `library` | fields of .NET's own types, for programs without debug information |
 //! | `dwarf` | fields of types, and places of static fields, from debug information |
 
 pub mod blobs;
+pub mod dwarf;
+mod elf_file;
+pub mod library;
+pub mod symbols;
 mod unwind;
 
+use std::path::PathBuf;
+
+use crate::base::{Limits, Os, Shape};
+use crate::dump::Module;
+use crate::memory::{FileSearch, Image};
+
 pub use blobs::{Blobs, Definition, GcStatics, Method, Owned, StaticKind};
+pub use dwarf::{DebugField, DebugStatic, DebugTypes, FieldKind, StaticAt};
+pub use library::{LibraryField, fits, library_fields};
+pub use symbols::{NativeSymbols, TypeSymbol};
+
+/// What the files of a module add to its tables.
+#[derive(Debug, Default)]
+pub struct Debugging {
+    /// Names by address.
+    pub symbols: Option<NativeSymbols>,
+    /// Fields by mangled name.
+    pub types: Option<DebugTypes>,
+    /// Files that were found but are not the module's, with the reason.
+    pub refused: Vec<(PathBuf, String)>,
+}
+
+impl Debugging {
+    /// Looks for the files of `module`, whose image in memory is `image`: itself, and the debug file that a stripped one has beside it.
+    /// Only those with its build id are used.
+    pub fn find(module: &Module, image: &Image, search: &FileSearch, (os, shape): (Os, Shape), limits: &Limits) -> Debugging {
+        let found = elf_file::find(module, image, search, os, shape);
+        let mut out = Debugging { refused: found.refused, ..Debugging::default() };
+        for file in found.files {
+            if out.types.is_none() {
+                out.types = DebugTypes::read(&file, image, limits.max_memory);
+            }
+            if out.symbols.is_none() {
+                out.symbols = NativeSymbols::read(file, image);
+            }
+        }
+        out
+    }
+
+    /// The instance fields of the type at `method_table`, with offsets from the start of its objects.
+    pub fn fields_of(&self, method_table: crate::base::Addr, pointer_bytes: u64) -> Option<Vec<DebugField>> {
+        let symbol = self.symbols.as_ref()?.type_at(method_table)?;
+        let mut fields = self.types.as_ref()?.fields_of(symbol.name)?;
+        if symbol.boxed {
+            fields.iter_mut().for_each(|f| f.offset = f.offset.saturating_add(pointer_bytes));
+        }
+        Some(fields)
+    }
+}

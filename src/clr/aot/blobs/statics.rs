@@ -69,20 +69,46 @@ impl Blobs {
     /// The blocks of static fields that are references, in the order of the module. Fewer than there are slots if a part of the list is
     /// absent, which [`Blobs::note`] and the failed reads tell.
     pub fn gc_statics(&self) -> Vec<GcStatics> {
-        let Some(region) = self.section(GC_STATIC_REGION) else { return Vec::new() };
-        let slots = (0..region.len() / 4).map_while(|i| region.relative(i.saturating_mul(4)));
-        let statics = slots.map(|slot| GcStatics { slot, block: self.block(slot), owner: self.owners().of_slots.get(&slot).copied() });
-        statics.collect()
+        self.slots().map(|slot| self.statics_of(slot, self.block(slot))).collect()
+    }
+
+    /// The same, with the blocks as the array has them that keeps all alive: its elements begin at `first`, and there are as many as
+    /// slots. For dumps that lack the pages of the slots. `None` if any element is no block.
+    pub fn gc_statics_in(&self, first: Addr) -> Option<Vec<GcStatics>> {
+        let word = self.memory.ptr_bytes();
+        let block = |i: u64| self.target(first.element(i, word)).filter(|block| self.is_block(*block));
+        (0..).zip(self.slots()).map(|(i, slot)| Some(self.statics_of(slot, Some(block(i)?)))).collect()
+    }
+
+    /// Number of slots.
+    pub fn slot_count(&self) -> u64 {
+        self.section(GC_STATIC_REGION).map_or(0, |region| region.len() / 4)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Addr> {
+        let region = self.section(GC_STATIC_REGION);
+        (0..self.slot_count()).map_while(move |i| region.as_ref()?.relative(i.saturating_mul(4)))
+    }
+
+    fn statics_of(&self, slot: Addr, block: Option<Addr>) -> GcStatics {
+        GcStatics { slot, block, owner: self.owners().of_slots.get(&slot).copied() }
+    }
+
+    /// What the word at `at` leads to.
+    fn target(&self, at: Addr) -> Option<Addr> {
+        self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALISED == 0)
+    }
+
+    /// Whether an object is at `at`, of a type that the compiler made: those of blocks never are made at run time.
+    fn is_block(&self, at: Addr) -> bool {
+        self.target(at).is_some_and(|table| self.image.range.contains(table))
     }
 
     /// The block of the static fields whose slot is at `slot`. The slot leads to it, or, in other versions of the runtime, to the element
     /// that does in the array of all blocks.
     pub fn block(&self, slot: Addr) -> Option<Addr> {
-        let target = |at: Addr| self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALISED == 0);
-        // The types of blocks are never made at run time.
-        let is_object = |at: Addr| target(at).is_some_and(|table| self.image.range.contains(table));
-        let first = target(slot)?;
-        if is_object(first) { Some(first) } else { target(first).filter(|second| is_object(*second)) }
+        let first = self.target(slot)?;
+        if self.is_block(first) { Some(first) } else { self.target(first).filter(|second| self.is_block(*second)) }
     }
 
     /// Method tables of the blocks of thread statics, by the number of their type. The list ends at the first that is absent.

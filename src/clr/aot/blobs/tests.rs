@@ -1,1 +1,364 @@
+use super::*;
+use crate::base::Shape;
+use crate::memory::tests::memory_of;
 
+const BASE: u64 = 0x10_0000;
+/// Where the writable part begins, and its end.
+const DATA: u64 = 0x4000;
+const END: u64 = 0x6000;
+
+fn memory(bytes: Vec<u8>) -> Arc<Memory> {
+    let len = bytes.len() as u64;
+    Arc::new(memory_of(bytes, &[(BASE, len, 0)], Shape::LE64))
+}
+
+fn section(bytes: &[u8]) -> Section {
+    Section::new(&memory(bytes.to_vec()), AddrRange::new(Addr(BASE), Addr(BASE + bytes.len() as u64)))
+}
+
+fn budget() -> Budget {
+    Budget::of_types(1 << 20, None)
+}
+
+/// A number in `len` bytes.
+fn number(n: u32, len: usize) -> Vec<u8> {
+    match len {
+        5 => [&[0x0f][..], &n.to_le_bytes()].concat(),
+        _ => ((n << len) | ((1 << (len - 1)) - 1)).to_le_bytes()[..len].to_vec(),
+    }
+}
+
+/// The shortest form.
+fn unsigned(n: u32) -> Vec<u8> {
+    let len = (1..5).find(|len| u64::from(n) < 1 << (7 * len)).unwrap_or(5);
+    number(n, len)
+}
+
+/// Metadata's records: numbers, or text.
+fn record(numbers: &[u32]) -> Vec<u8> {
+    numbers.iter().flat_map(|n| unsigned(*n)).collect()
+}
+
+fn text(s: &str) -> Vec<u8> {
+    [unsigned(s.len() as u32), s.as_bytes().to_vec()].concat()
+}
+
+/// A hash table of payloads, all in the last of its buckets, with an entry size of 1, 2 or 4.
+fn table(payloads: &[Vec<u8>], log: u32, entry: usize) -> Vec<u8> {
+    let buckets = 1usize << log;
+    let size = [0, 1, 2, 0, 4][entry];
+    let code = [0u8, 0, 1, 0, 2][entry];
+    let first = 1 + (buckets + 1) * size;
+    // An entry: a byte of the hash code, and a distance in four bytes.
+    let end = first + payloads.len() * 5;
+    let mut out = vec![(log as u8) << 2 | code];
+    for bucket in 0..=buckets {
+        let offset = if bucket < buckets { first } else { end } - 1;
+        out.extend_from_slice(&(offset as u32).to_le_bytes()[..size]);
+    }
+    let mut at = end;
+    for (i, payload) in payloads.iter().enumerate() {
+        let place = first + i * 5 + 1;
+        out.push(0x5a);
+        out.extend(number((at - place) as u32, 4));
+        at += payload.len();
+    }
+    out.extend(payloads.concat());
+    out
+}
+
+#[test]
+fn numbers_of_all_lengths_signed_and_unsigned() {
+    let cases: [(u32, usize); 10] = [
+        (0, 1),
+        (0x7f, 1),
+        (0x80, 2),
+        (0x3fff, 2),
+        (0x4000, 3),
+        (0x1f_ffff, 3),
+        (0x20_0000, 4),
+        (0xfff_ffff, 4),
+        (0x1000_0000, 5),
+        (u32::MAX, 5),
+    ];
+    for (n, len) in cases {
+        let bytes = unsigned(n);
+        assert_eq!(bytes.len(), len, "{n:#x}");
+        let section = section(&[&bytes[..], &[0; 4]].concat());
+        let mut cursor = section.at(0);
+        assert_eq!((cursor.unsigned(), cursor.at), (Some(n), len as u64), "{n:#x}");
+        let bits = if len == 5 { 32 } else { 7 * len as u32 };
+        let signed = (n << (32 - bits)).cast_signed() >> (32 - bits);
+        assert_eq!(section.at(0).signed(), Some(signed), "{n:#x}");
+    }
+    for (n, len) in [(-1i32, 1), (-64, 1), (-8192, 2), (-1 << 20, 3), (-1 << 27, 4), (i32::MIN, 5)] {
+        let bits = if len == 5 { 32 } else { 7 * len as u32 };
+        let raw = n.cast_unsigned() & u32::MAX >> (32 - bits);
+        assert_eq!(section(&number(raw, len)).at(0).signed(), Some(n));
+    }
+    // No number begins with five ones, and none is longer than its section.
+    assert_eq!(section(&[0x1f; 8]).at(0).unsigned(), None);
+    assert_eq!(section(&number(0x1000_0000, 5)[..4]).at(0).unsigned(), None);
+    assert_eq!(section(&[1]).at(0).unsigned(), None);
+    assert_eq!(section(&[0]).at(u64::MAX).unsigned(), None);
+}
+
+#[test]
+fn hash_tables_of_all_entry_sizes() {
+    let payloads: Vec<Vec<u8>> = (0..9u32).map(|n| unsigned(n * 1000)).collect();
+    for (entry, log) in [(1, 0), (1, 3), (2, 0), (2, 5), (4, 0), (4, 2)] {
+        let mut found = Vec::new();
+        let whole = section(&table(&payloads, log, entry)).entries(&budget(), |mut at| found.push(at.unsigned().unwrap()));
+        assert!(whole, "{entry} {log}");
+        assert_eq!(found, (0..9).map(|n| n * 1000).collect::<Vec<u32>>(), "{entry} {log}");
+    }
+}
+
+#[test]
+fn damaged_hash_tables_end_and_say_so() {
+    let payloads: Vec<Vec<u8>> = (0..9u32).map(unsigned).collect();
+    let good = table(&payloads, 2, 2);
+    let count = |bytes: &[u8]| {
+        let mut n = 0;
+        let whole = section(bytes).entries(&budget(), |_| n += 1);
+        (n, whole)
+    };
+    assert_eq!(count(&good), (9, true));
+    // Cut anywhere; an unknown entry size; more buckets than bytes.
+    (0..30).for_each(|len| assert!(!count(&good[..len]).1, "{len}"));
+    assert_eq!(count(&[3, 0, 0]), (0, false));
+    assert_eq!(count(&[0xfc, 0, 0, 0]), (0, false));
+    // All buckets are all entries: no more are read than the bytes could hold.
+    let mut forged = table(&payloads, 5, 1);
+    let (first, len) = (forged[1], forged.len());
+    let end = forged[33];
+    (1..33).for_each(|i| forged[i] = if i % 2 == 0 { first } else { end });
+    assert!(count(&forged).0 <= len);
+    let spent = Budget::of_types(0, Some(0));
+    while spent.steps(1 << 16) {}
+    assert!(!section(&good).entries(&spent, |_| unreachable!()));
+}
+
+/// Metadata with these records, each at a multiple of 32 behind the signature.
+fn metadata(records: &[Vec<u8>]) -> Vec<u8> {
+    let mut out = 0xdead_dffdu32.to_le_bytes().to_vec();
+    for record in records {
+        out.resize(out.len().next_multiple_of(32), 0);
+        out.extend(record);
+    }
+    out.resize(out.len() + 8, 0);
+    out
+}
+
+/// Offset of record `i`.
+const fn at(i: u32) -> u32 {
+    (i + 1) * 32
+}
+
+const fn reference(kind: u32, i: u32) -> u32 {
+    at(i) << 8 | kind
+}
+
+const fn token(kind: u32, i: u32) -> u32 {
+    kind << 24 | at(i)
+}
+
+/// A type definition of namespace, name and enclosing type.
+fn definition(namespace: u32, name: u32, enclosing: u32) -> Vec<u8> {
+    record(&[0x10_0001, 0x3a, namespace, name, 0, 0, enclosing])
+}
+
+/// A module `Lib` with the namespace `A.B`, the type ``T`1`` in it, and `Inner` in that; the same by reference; cycles.
+fn records() -> Vec<Vec<u8>> {
+    vec![
+        text("Lib"),
+        record(&[0, at(0)]),
+        record(&[reference(0x38, 1), 0]),
+        text("A"),
+        record(&[reference(0x2f, 2), at(3)]),
+        text("B"),
+        record(&[reference(0x2f, 4), at(5)]),
+        text("T`1"),
+        definition(at(6), at(7), 0),
+        text("Inner"),
+        definition(at(6), at(9), at(8)),
+        // 11: by reference.
+        record(&[0, at(0)]),
+        record(&[reference(0x39, 11), at(3)]),
+        record(&[reference(0x30, 12), at(7)]),
+        record(&[reference(0x3d, 13), at(9)]),
+        // 15: a specification of an instance.
+        record(&[reference(0x3c, 16)]),
+        record(&[reference(0x3a, 10)]),
+        // 17: a namespace and types that contain themselves.
+        record(&[reference(0x2f, 17), at(3)]),
+        definition(at(17), at(7), 0),
+        definition(at(6), at(7), at(19)),
+        record(&[reference(0x3e, 20)]),
+        // 21: a global type.
+        definition(at(2), at(7), 0),
+        // 22: a name longer than the metadata.
+        number(0xfff, 2),
+        definition(at(6), at(22), 0),
+    ]
+}
+
+#[test]
+fn types_are_named_with_namespaces_and_enclosing_types() {
+    let metadata = Metadata::open(section(&metadata(&records()))).unwrap();
+    let name = |token| metadata.type_name(Handle::of_token(token), &budget()).map(|d| (d.name, d.module.to_string()));
+    let named = |name: &str| Some((name.to_string(), "Lib".to_string()));
+    assert_eq!(name(token(0x3a, 8)), named("A.B.T`1"));
+    assert_eq!(name(token(0x3a, 10)), named("A.B.T`1+Inner"));
+    assert_eq!(name(token(0x3d, 13)), named("A.T`1"));
+    assert_eq!(name(token(0x3d, 14)), named("A.T`1+Inner"));
+    assert_eq!(name(token(0x3e, 15)), named("A.B.T`1+Inner"));
+    assert_eq!(name(token(0x3a, 21)), named("T`1"));
+    // Namespaces and types that contain themselves; kinds that are no types; names and records beyond the end.
+    for wrong in [token(0x3a, 18), token(0x3a, 19), token(0x3e, 20), token(0x2f, 6), token(0x3a, 23), token(0x3a, 4000), token(0, 8)] {
+        assert_eq!(name(wrong), None, "{wrong:#x}");
+    }
+    assert!(Metadata::open(section(&[0; 64])).is_none());
+    // What costs too much has no name.
+    let spent = Budget::of_types(0, Some(0));
+    while spent.steps(1 << 16) {}
+    assert_eq!(metadata.type_name(Handle::of_token(token(0x3a, 8)), &spent), None);
+}
+
+/// A module with these sections, from `DATA` on the header; an ELF image of two segments.
+fn module(sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let mut image = vec![0; END as usize];
+    let mut put = |at: u64, bytes: &[u8]| image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
+    put(0, b"\x7fELF\x02\x01\x01");
+    put(32, &64u64.to_le_bytes());
+    put(54, &56u16.to_le_bytes());
+    put(56, &2u16.to_le_bytes());
+    for (i, (flags, start, end)) in [(5u32, 0, DATA), (6, DATA, END)].into_iter().enumerate() {
+        let header = 64 + 56 * i as u64;
+        put(header, &1u32.to_le_bytes());
+        put(header + 4, &flags.to_le_bytes());
+        put(header + 16, &start.to_le_bytes());
+        put(header + 32, &(end - start).to_le_bytes());
+        put(header + 40, &(end - start).to_le_bytes());
+    }
+    // Magic bytes in front that are no header.
+    put(DATA + 8, b"RTR\0");
+    let header = DATA + 64;
+    put(header, b"RTR\0\x0a\0\x01\0");
+    put(header + 12, &(sections.len() as u16).to_le_bytes());
+    put(header + 14, &[24, 1]);
+    let mut at = 0x1000;
+    for (i, (id, bytes)) in sections.iter().enumerate() {
+        let row = header + 16 + 24 * i as u64;
+        put(row, &id.to_le_bytes());
+        put(row + 8, &(BASE + at).to_le_bytes());
+        put(row + 16, &(BASE + at + bytes.len() as u64).to_le_bytes());
+        put(at, bytes);
+        at = (at + bytes.len() as u64).next_multiple_of(16);
+    }
+    image
+}
+
+fn blobs(image: Vec<u8>) -> Option<Blobs> {
+    let memory = memory(image);
+    let image = Image::at(&memory, Addr(BASE)).unwrap();
+    Blobs::find(&memory, None, &image, &Limits::default())
+}
+
+/// Sections with two types, of which the second is nested, at 0x100 and 0x200 behind the fixups.
+fn sections() -> Vec<(u32, Vec<u8>)> {
+    let map = table(&[record(&[0, token(0x3a, 8)]), record(&[1, token(0x3a, 10)])], 1, 1);
+    let fixups = [0x100u32.to_le_bytes(), 0x1fcu32.to_le_bytes()].concat();
+    vec![(TYPE_MAP, map), (COMMON_FIXUPS, fixups), (METADATA, metadata(&records()))]
+}
+
+#[test]
+fn a_module_tells_its_types() {
+    let blobs = blobs(module(&sections())).unwrap();
+    assert_eq!(blobs.header(), Addr(BASE + DATA + 64));
+    let fixups = blobs.sections.get(COMMON_FIXUPS).unwrap().start;
+    let first = fixups.plus(0x100);
+    assert_eq!(blobs.definition_name(first), Some("A.B.T`1"));
+    assert_eq!(blobs.definition_name(fixups.plus(0x200)), Some("A.B.T`1+Inner"));
+    assert_eq!(blobs.definition_name(fixups), None);
+    assert_eq!(blobs.method_table_of("Lib", "A.B.T`1"), Some(first));
+    assert_eq!(blobs.method_table_of("Other", "A.B.T`1"), None);
+    assert_eq!(blobs.incomplete(), [""; 0]);
+    assert!(blobs.gc_statics().is_empty() && blobs.method_at(first).is_none());
+}
+
+#[test]
+fn what_a_table_lacks_is_told() {
+    // A type whose fixup is beyond the table, and one whose metadata is.
+    for payload in [record(&[2, token(0x3a, 8)]), record(&[0, token(0x3a, 4000)])] {
+        let mut sections = sections();
+        sections[0].1 = table(&[record(&[1, token(0x3a, 10)]), payload], 0, 1);
+        let blobs = blobs(module(&sections)).unwrap();
+        assert_eq!((blobs.definitions().count(), blobs.incomplete()), (1, vec!["table of types"]));
+    }
+}
+
+#[test]
+fn headers_that_cannot_be_are_refused() {
+    let good = module(&sections());
+    assert!(blobs(good.clone()).is_some());
+    let header = (DATA + 64) as usize;
+    // Version, number of rows, size of a row, an order of rows, a section beyond the image, one that ends before it starts.
+    let beyond = (BASE + END + 16).to_le_bytes();
+    let changes: [(usize, &[u8]); 6] =
+        [(4, &[1, 0]), (12, &[0, 0]), (14, &[12]), (16, &[0xff, 0xff]), (16 + 8, &beyond), (16 + 16, &BASE.to_le_bytes())];
+    for (offset, bytes) in changes {
+        let mut wrong = good.clone();
+        wrong[header + offset..header + offset + bytes.len()].copy_from_slice(bytes);
+        assert!(blobs(wrong).is_none(), "{offset}");
+    }
+    // The header's page may be absent; then the file has it.
+    let partial = Arc::new(memory_of(good.clone(), &[(BASE, DATA, 0)], Shape::LE64));
+    let image = Image::at(&partial, Addr(BASE)).unwrap();
+    let file = memory(good);
+    assert!(Blobs::find(&partial, None, &image, &Limits::default()).is_none());
+    assert!(Blobs::find(&partial, Some(&file), &image, &Limits::default()).is_some());
+}
+
+#[test]
+fn blocks_are_found_directly_and_through_their_array() {
+    // Slots at 0x5000: a block, an element that leads to one, a block not yet made, null.
+    let slots = 0x5000u64;
+    let mut sections = sections();
+    let region: Vec<u8> = (0..4u64).flat_map(|i| ((slots + 8 * i - (0x1000 + 4 * i)) as u32).to_le_bytes()).collect();
+    sections.insert(0, (GC_STATIC_REGION, region));
+    let mut image = module(&sections);
+    let mut put = |at: u64, n: u64| image[at as usize..at as usize + 8].copy_from_slice(&n.to_le_bytes());
+    let (block, element, table) = (BASE + 0x5100, BASE + 0x5200, BASE + 0x5300);
+    for (at, n) in [(slots, block), (slots + 8, element), (slots + 16, table | 1), (0x5200, block), (0x5100, table)] {
+        put(at, n);
+    }
+    let blobs = blobs(image).unwrap();
+    let found: Vec<_> = blobs.gc_statics().into_iter().map(|s| (s.slot.0 - BASE, s.block)).collect();
+    let block = Some(Addr(block));
+    assert_eq!(found, [(slots, block), (slots + 8, block), (slots + 16, None), (slots + 24, None)]);
+}
+
+#[test]
+fn methods_are_read_command_by_command() {
+    let mut list = 3u32.to_le_bytes().to_vec();
+    let method = |list: &mut Vec<u8>, command: u8, rest: &[u8], code: u32| {
+        list.push(command);
+        list.extend(rest);
+        let place = list.len() as u32;
+        list.extend((code.wrapping_sub(place)).to_le_bytes());
+    };
+    let owner = token(0x3a, 8).to_le_bytes();
+    method(&mut list, 1 | 2 | 8, &[&owner[..], &unsigned(at(3)), &unsigned(7), &unsigned(9)].concat(), 0x900);
+    method(&mut list, 2 | 4, &[unsigned(at(5)), unsigned(300)].concat(), 0x800);
+    method(&mut list, 16, &[], 0xa00);
+    for (len, whole) in [(list.len(), true), (list.len() - 1, false)] {
+        let mut sections = sections();
+        sections.push((STACK_TRACE_METHODS, list[..len].to_vec()));
+        let blobs = blobs(module(&sections)).unwrap();
+        let start = blobs.sections.get(STACK_TRACE_METHODS).unwrap().start;
+        let offsets: Vec<u64> = blobs.method_starts().map(|at| at.0 - start.0).collect();
+        assert_eq!(offsets, if whole { vec![0x800, 0x900, 0xa00] } else { vec![0x800, 0x900] });
+        assert_eq!(blobs.incomplete().is_empty(), whole);
+    }
+}

@@ -1,0 +1,142 @@
+//! Fields of .NET's own types in NativeAOT programs: a bundled table, for programs without debug information.
+//!
+//! The compiler lays types out as it likes, so the table is a guess until a method table confirms it: [`fits`].
+
+use std::sync::OnceLock;
+
+use crate::base::PtrSize;
+use crate::base::hash::Map;
+use crate::contract::overlay;
+
+/// `CorElementType` of pointers, structures and references.
+const POINTER: u8 = 0x0f;
+const STRUCTURE: u8 = 0x11;
+const REFERENCE: u8 = 0x12;
+/// How the table names types: references, structures without a name of their own, pointers.
+const OBJECT: &str = "object";
+const NAMELESS: &str = "struct";
+/// Primitives, by name, `CorElementType` and size; 0 for that of a pointer.
+const PRIMITIVES: [(&str, u8, u64); 15] = [
+    ("bool", 0x02, 1),
+    ("char", 0x03, 2),
+    ("int8", 0x04, 1),
+    ("uint8", 0x05, 1),
+    ("int16", 0x06, 2),
+    ("uint16", 0x07, 2),
+    ("int32", 0x08, 4),
+    ("uint32", 0x09, 4),
+    ("int64", 0x0a, 8),
+    ("uint64", 0x0b, 8),
+    ("float", 0x0c, 4),
+    ("double", 0x0d, 8),
+    ("pointer", POINTER, 0),
+    ("nint", 0x18, 0),
+    ("nuint", 0x19, 0),
+];
+
+/// An instance field of a library type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryField {
+    /// As in metadata.
+    pub name: &'static str,
+    /// Offset in bytes: in objects from their method table, in structures from their start.
+    pub offset: u64,
+    /// Its `CorElementType`. Enums have that of their values.
+    pub element: u8,
+    /// Full name of the structure that it is, as in metadata, where the table tells.
+    pub structure: Option<&'static str>,
+    /// Bytes that it takes at least.
+    size: u64,
+}
+
+type Fields = Map<&'static str, Vec<LibraryField>>;
+
+/// The instance fields of the type with this full name, as in metadata, by offset: its own and inherited ones. Of generic types those
+/// that all instances have at the same place. `None` if the table does not have it, or is for no program of this pointer size.
+pub fn library_fields(name: &str, ptr: PtrSize) -> Option<&'static [LibraryField]> {
+    static FIELDS: OnceLock<Fields> = OnceLock::new();
+    let overlay = overlay::aot_library(ptr)?;
+    let fields = FIELDS.get_or_init(|| {
+        let types = overlay.raw.types.iter();
+        types.map(|(name, ty)| (name.as_str(), ty.fields.iter().filter_map(|f| field(f, ptr.bytes())).collect())).collect()
+    });
+    fields.get(name).map(Vec::as_slice)
+}
+
+fn field((name, offset, ty): &'static (String, u64, Option<String>), word: u64) -> Option<LibraryField> {
+    let primitive = |name: &str| PRIMITIVES.iter().find(|p| p.0 == name);
+    let (element, size, structure) = match ty.as_deref()? {
+        OBJECT => (REFERENCE, word, None),
+        NAMELESS => (STRUCTURE, 1, None),
+        name => match primitive(name) {
+            Some((_, element, 0)) => (*element, word, None),
+            Some((_, element, size)) => (*element, *size, None),
+            None => (STRUCTURE, 1, Some(name)),
+        },
+    };
+    Some(LibraryField { name, offset: *offset, element, structure, size })
+}
+
+/// Whether objects whose method table has this base size, in bytes, and references at these offsets, ascending, can have `fields`: all
+/// are within the object, and each field that is a reference is one to the GC. A reference that is no field may be within a structure,
+/// or of a type that instances of a generic type choose; one where a primitive is refutes the table.
+pub fn fits(fields: &[LibraryField], base_size: u64, references: &[u64], word: u64) -> bool {
+    // The base size counts the header in front of the object.
+    let Some(end) = base_size.checked_sub(word) else { return false };
+    fields.iter().all(|field| {
+        let last = field.offset.saturating_add(field.size);
+        let is_reference = || references.binary_search(&field.offset).is_ok();
+        let meets = || {
+            let next = references.partition_point(|at| at.saturating_add(word) <= field.offset);
+            references.get(next).is_some_and(|at| *at < last)
+        };
+        field.offset >= word
+            && last <= end
+            && match field.element {
+                REFERENCE => is_reference(),
+                STRUCTURE => true,
+                _ => !meets(),
+            }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_the_fields_that_readers_ask_for() {
+        let fields = |name| library_fields(name, PtrSize::Eight).unwrap();
+        let place = |name, field: &str| fields(name).iter().find(|f| f.name == field).map(|f| (f.offset, f.element));
+        assert_eq!(place("System.Threading.Tasks.Task", "m_stateFlags"), Some((52, 0x08)));
+        assert_eq!(place("System.Threading.Lock", "_owningThreadId"), Some((16, 0x09)));
+        assert_eq!(place("System.Collections.Generic.List`1", "_items"), Some((8, 0x12)));
+        assert_eq!(place("System.Threading.WaitSubsystem+ThreadWaitInfo", "_waitSignalState"), Some((48, 0x05)));
+        assert!(library_fields("System.Threading.Tasks.Task", PtrSize::Four).is_none());
+        assert!(library_fields("Lab.Node", PtrSize::Eight).is_none());
+        // Every type that the table names is understood, and no two fields of a type are at one place.
+        let overlay = overlay::aot_library(PtrSize::Eight).unwrap();
+        for (name, ty) in &overlay.raw.types {
+            let known = fields(name.as_str());
+            assert_eq!(known.len(), ty.fields.len(), "{name}");
+            let mut places: Vec<u64> = known.iter().map(|f| f.offset).collect();
+            places.dedup();
+            assert!(places.is_sorted() && places.len() == known.len(), "{name}: {known:?}");
+        }
+    }
+
+    #[test]
+    fn only_method_tables_that_agree_confirm_the_table() {
+        let fields = library_fields("System.Threading.Tasks.Task", PtrSize::Eight).unwrap();
+        // Header, method table, five references, two numbers.
+        let references = [8, 16, 24, 32, 40];
+        assert!(fits(fields, 64, &references, 8));
+        // A derived type has more of both.
+        assert!(fits(fields, 80, &[8, 16, 24, 32, 40, 56], 8));
+        // Too small; a reference that is none; one where a number is.
+        assert!(!fits(fields, 56, &references, 8));
+        assert!(!fits(fields, 64, &references[..4], 8));
+        assert!(!fits(fields, 64, &[8, 16, 24, 32, 40, 48], 8));
+        assert!(!fits(fields, 0, &references, 8));
+    }
+}
