@@ -150,9 +150,9 @@ impl<'r> ExceptionReader<'r> {
         let compiled = self.namer.names().and_then(|names| names.native_aot());
         let frame = |f: &StackFrame| {
             // Addresses are those behind calls.
-            if let Some(method) = compiled.and_then(|blobs| blobs.method_at(f.ip.minus(1)?)) {
-                let name = format!("{}.{}", method.owner, method.name);
-                return FrameModel { method: Some(name), ..FrameModel::bare(f.ip, f.last_of_foreign) };
+            if let Some(program) = compiled {
+                let method = f.ip.minus(1).and_then(|code| program.method_at(code));
+                return FrameModel { method, ..FrameModel::bare(f.ip, f.last_of_foreign) };
             }
             let name = names
                 .entry(f.method)

@@ -5,15 +5,15 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::aot::Blobs;
+use super::aot::Program;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
 use super::render::{Layouts, Notation, Renderer, is_type_desc};
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, Budget, Collector, Limits, Os, len64};
-use crate::contract::{ContractError, Descriptor};
-use crate::memory::{FileSearch, Image, Memory};
+use crate::contract::{ContractError, Descriptor, Site};
+use crate::memory::{FileSearch, Memory};
 
 /// Quality of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,7 @@ pub struct TypeNames {
     tables: MethodTables,
     modules: Modules,
     layouts: Layouts,
-    native_aot: Option<Arc<Blobs>>,
+    native_aot: Option<Arc<Program>>,
     memory: Arc<Memory>,
     longest: usize,
     /// What the names, and the fields of types, may take: types may share all bytes that lead to them.
@@ -67,7 +67,7 @@ pub struct TypeNames {
 }
 
 impl TypeNames {
-    /// Binds to a runtime. `image`: that of its module, which has the names if it is a NativeAOT program. `search`: where to find module
+    /// Binds to a runtime. `site`: where it is; the module of a NativeAOT program has the names. `search`: where to find module
     /// files for metadata missing from the dump; `None` for nowhere.
     ///
     /// # Errors
@@ -76,14 +76,14 @@ impl TypeNames {
     pub fn new(
         memory: &Arc<Memory>,
         descriptor: &Descriptor,
-        image: Option<&Image>,
+        site: Option<&Site>,
         os: Os,
         search: Option<FileSearch>,
         limits: &Limits,
     ) -> Result<TypeNames, ContractError> {
-        let image = image.filter(|_| descriptor.is_native_aot());
+        let site = site.filter(|_| descriptor.is_native_aot());
         Ok(TypeNames {
-            native_aot: image.and_then(|image| Blobs::find(memory, None, image, limits)).map(Arc::new),
+            native_aot: site.map(|site| Arc::new(Program::new(memory, site, os, search.clone(), limits))),
             tables: MethodTables::bind(memory, descriptor)?,
             modules: Modules::bind(memory, descriptor, os, search, limits)?,
             layouts: Layouts::bind(descriptor),
@@ -180,14 +180,20 @@ impl TypeNames {
     /// Adds notes about names and fields, or modules, that would have taken too much.
     pub fn note(&self, notes: &Collector) {
         self.budget.note("reading types", notes);
-        if let Some(blobs) = &self.native_aot {
-            blobs.note(notes);
+        if let Some(program) = &self.native_aot {
+            program.note(notes);
         }
         self.modules.note(notes);
     }
 
     fn renderer(&self) -> Renderer<'_> {
-        Renderer::new(&self.memory, &self.tables, (&self.modules, self.native_aot.as_deref()), &self.layouts, self.longest)
+        Renderer::new(
+            &self.memory,
+            &self.tables,
+            (&self.modules, self.native_aot.as_ref().and_then(|program| program.blobs())),
+            &self.layouts,
+            self.longest,
+        )
     }
 
     /// The arguments of a generic instance, as type handles; empty for other types.
@@ -210,8 +216,8 @@ impl TypeNames {
         }
     }
 
-    /// What the compiler left in a NativeAOT program.
-    pub(crate) fn native_aot(&self) -> Option<&Blobs> {
+    /// The NativeAOT program, if it is one.
+    pub(crate) fn native_aot(&self) -> Option<&Program> {
         self.native_aot.as_deref()
     }
 

@@ -171,8 +171,8 @@ impl Runtime {
         self.inner.names.get_or_init(|| {
             let (scope, search) = (self.descriptor().scope(), Some(self.search().clone()));
             let (names, missed) = watched(|| {
-                let image = self.description().site.image.as_ref();
-                TypeNames::new(self.memory(), &scope, image, self.file().facts.os, search, self.limits()).map(Arc::new)
+                TypeNames::new(self.memory(), &scope, Some(&self.description().site), self.file().facts.os, search, self.limits())
+                    .map(Arc::new)
             });
             let mut losses = scope.losses();
             losses.tell(&missed);

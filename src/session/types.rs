@@ -26,7 +26,7 @@ impl TypePattern {
 /// instances.
 pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
     let tables = types.names().method_tables();
-    if let Some(blobs) = types.names().native_aot() {
+    if let Some(blobs) = types.names().native_aot().and_then(|p| p.blobs()) {
         let mut out: Vec<Addr> = blobs.definitions().map(|(mt, _)| mt).collect();
         out.sort_unstable();
         return out;

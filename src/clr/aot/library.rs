@@ -49,6 +49,13 @@ pub struct LibraryField {
     size: u64,
 }
 
+impl LibraryField {
+    /// The field of a structure in its box.
+    pub fn boxed(&self, pointer_bytes: u64) -> LibraryField {
+        LibraryField { offset: self.offset.saturating_add(pointer_bytes), ..self.clone() }
+    }
+}
+
 type Fields = Map<&'static str, Vec<LibraryField>>;
 
 /// The instance fields of the type with this full name, as in metadata, by offset: its own and inherited ones. Of generic types those

@@ -12,6 +12,7 @@ pub mod blobs;
 pub mod dwarf;
 mod elf_file;
 pub mod library;
+mod program;
 pub mod symbols;
 mod unwind;
 
@@ -24,6 +25,7 @@ use crate::memory::{FileSearch, Image};
 pub use blobs::{Blobs, Definition, GcStatics, Method, Owned, StaticKind};
 pub use dwarf::{DebugField, DebugStatic, DebugTypes, FieldKind, StaticAt};
 pub use library::{LibraryField, fits, library_fields};
+pub(crate) use program::Program;
 pub use symbols::{NativeSymbols, TypeSymbol};
 
 /// What the files of a module add to its tables.

@@ -1,61 +1,203 @@
-//! Fields in NativeAOT programs, which have no field descriptors: where the GC finds references, under the name of their offset.
+//! Fields in NativeAOT programs, which have no field descriptors.
+//!
+//! By name where debug information is at hand, or where a type of the library has them at the places where gcdump's own table says: its
+//! references must be where the GC finds some. All other references go by their offset: `+0x10`.
 //!
 //! Source: `docs/internals/native-aot.md#fields`.
 
-use super::{Field, Storage};
+use super::resolve::MAX_BASES;
+use super::{Definition, Field, Storage, Types, VALUE_TYPE};
 use crate::base::Addr;
+use crate::clr::aot::{DebugField, FieldKind, LibraryField, Program, StaticAt, fits, library_fields};
 use crate::clr::gcdesc::GcDesc;
-use crate::clr::method_table::{MethodTableInfo, MethodTables};
-use crate::memory::Memory;
+use crate::clr::metadata::signature::Primitive;
+use crate::clr::method_table::{Category, MethodTableInfo};
 
-/// `CorElementType` of an object reference.
+/// `CorElementType` of an object reference, and of a pointer.
 const REFERENCE: u8 = 0x12;
+const POINTER: u8 = 0x0f;
 /// Most references listed of one type.
 const MAX_FIELDS: usize = 1 << 12;
+/// What references without a type of their own refer to.
+const OBJECT: &str = "System.Object";
 
-/// The instance fields of a type, inherited ones first: those of its base types' references that are known by name, and otherwise by
-/// their offset (`+0x10`).
-pub(super) fn instance_fields(memory: &Memory, tables: &MethodTables, info: &MethodTableInfo) -> Vec<Field> {
-    if info.is_array || info.is_string || info.is_free || !info.contains_pointers {
-        return Vec::new();
-    }
-    let base_size = u64::from(info.base_size);
-    let mut offsets = Vec::new();
-    GcDesc::read(memory, info.address, base_size).places(base_size, memory.ptr_bytes(), |offset| {
-        if offsets.len() < MAX_FIELDS {
-            offsets.push(offset);
+impl Types {
+    /// The instance fields of a type, inherited ones first.
+    pub(super) fn compiled_fields(&self, program: &Program, info: &MethodTableInfo) -> Vec<Field> {
+        if info.is_array || info.is_string || info.is_free {
+            return Vec::new();
         }
-    });
-    let declaring = |offset: u64| declaring(tables, info, offset, memory.ptr_bytes());
-    offsets
-        .into_iter()
-        .map(|offset| Field {
-            declaring: declaring(offset),
+        let debugged = program.debugging().fields_of(info.address, self.pointer_bytes());
+        let mut fields: Vec<Field> = match debugged {
+            Some(list) => list.into_iter().map(|f| self.of_debug(program, info, f)).collect(),
+            None => self.of_library(info).unwrap_or_default(),
+        };
+        fields.sort_by_key(|f| f.offset);
+        let references = self.references(info);
+        let known = fields.len();
+        for offset in references {
+            // A field that begins there, or a structure around it.
+            let before = fields.get(..known).unwrap_or_default().iter().rfind(|f| f.offset <= offset);
+            if !before.is_some_and(|f| f.offset == offset || f.is_structure()) {
+                fields.push(self.by_offset(info, offset));
+            }
+        }
+        fields.sort_by_key(|f| f.offset);
+        fields
+    }
+
+    /// The static fields of a type, with their addresses for offsets.
+    pub(super) fn compiled_statics(&self, program: &Program, info: &MethodTableInfo) -> Option<Vec<Field>> {
+        let debugging = program.debugging();
+        let symbol = debugging.symbols.as_ref()?.type_at(info.address)?;
+        let list = debugging.types.as_ref()?.statics_of(symbol.name)?;
+        let placed = list.into_iter().filter_map(|field| {
+            let at = match field.at? {
+                StaticAt::Address(at) => at,
+                StaticAt::InBlock { slot, offset } => program.blobs()?.block(slot)?.plus(offset),
+            };
+            let (element, type_name, method_table) = self.of_kind(program, &field.kind);
+            Some(Field {
+                declaring: info.address,
+                name: field.name,
+                token: 0,
+                storage: Storage::Static,
+                offset: at.0,
+                element,
+                type_name,
+                method_table,
+                definition: method_table.map(Definition::compiled),
+            })
+        });
+        Some(placed.collect())
+    }
+
+    /// Offsets of the references in objects of a type, ascending.
+    fn references(&self, info: &MethodTableInfo) -> Vec<u64> {
+        let mut offsets = Vec::new();
+        if info.contains_pointers {
+            let base_size = u64::from(info.base_size);
+            GcDesc::read(&self.memory, info.address, base_size).places(base_size, self.pointer_bytes(), |offset| {
+                if offsets.len() < MAX_FIELDS {
+                    offsets.push(offset);
+                }
+            });
+        }
+        offsets.sort_unstable();
+        offsets
+    }
+
+    fn by_offset(&self, info: &MethodTableInfo, offset: u64) -> Field {
+        Field {
+            declaring: self.declaring(info, offset),
             name: format!("+{offset:#x}"),
             token: 0,
             storage: Storage::Instance,
             offset,
             element: REFERENCE,
-            type_name: "System.Object".into(),
+            type_name: OBJECT.into(),
             method_table: None,
             definition: None,
-        })
-        .collect()
-}
-
-/// The oldest base type whose objects are large enough to have the field.
-fn declaring(tables: &MethodTables, info: &MethodTableInfo, offset: u64, word: u64) -> Addr {
-    let mut found = info.address;
-    let mut parent = info.parent;
-    for _ in 0..super::resolve::MAX_BASES {
-        let Ok(base) = tables.read(parent) else { break };
-        // The base size counts the header word, which lies before the object.
-        // That of `System.Object` is the least that an object takes; it has no fields.
-        if parent.is_null() || base.parent.is_null() || offset >= u64::from(base.base_size).saturating_sub(word) {
-            break;
         }
-        found = parent;
-        parent = base.parent;
     }
-    found
+
+    fn of_debug(&self, program: &Program, info: &MethodTableInfo, field: DebugField) -> Field {
+        let (element, type_name, method_table) = self.of_kind(program, &field.kind);
+        Field {
+            declaring: program.type_of(&field.declared_by).unwrap_or(info.address),
+            name: field.name,
+            token: 0,
+            storage: Storage::Instance,
+            offset: field.offset,
+            element,
+            type_name,
+            method_table,
+            definition: method_table.map(Definition::compiled),
+        }
+    }
+
+    /// `CorElementType`, name and, of values, method table of what a field holds.
+    fn of_kind(&self, program: &Program, kind: &FieldKind) -> (u8, String, Option<Addr>) {
+        let named = |mangled: &str| {
+            let table = program.type_of(mangled);
+            (table.map_or_else(|| mangled.to_string(), |mt| self.names().name(mt).name.clone()), table)
+        };
+        match kind {
+            FieldKind::Primitive(element) => (*element, Primitive::of(*element).map_or("?", Primitive::name).into(), None),
+            FieldKind::Enum(mangled, element) => {
+                let (name, table) = named(mangled);
+                (*element, name, table)
+            }
+            FieldKind::Structure(mangled) => {
+                let (name, table) = named(mangled);
+                (VALUE_TYPE, name, table)
+            }
+            FieldKind::Reference(mangled) => {
+                // The type of the field may have no method table: that of the object has.
+                let (name, table) = named(mangled);
+                (REFERENCE, if table.is_some() { name } else { OBJECT.into() }, None)
+            }
+            FieldKind::Pointer => (POINTER, "System.IntPtr".into(), None),
+        }
+    }
+
+    /// The fields that the table of the library has for a type or one of its base types, the nearest that fits.
+    fn of_library(&self, info: &MethodTableInfo) -> Option<Vec<Field>> {
+        let tables = self.names().method_tables();
+        let word = self.pointer_bytes();
+        let mut at = *info;
+        for _ in 0..MAX_BASES {
+            let name = self.compiled(at.address).map(|d| d.name.as_str());
+            let fields = name.and_then(|name| library_fields(name, self.memory.shape().ptr));
+            // Fields of structures count from their start, those of their boxes from the method table.
+            let of_box = at.category == Category::ValueType;
+            if let Some(fields) = fields {
+                let fields: Vec<LibraryField> = fields.iter().map(|f| if of_box { f.boxed(word) } else { f.clone() }).collect();
+                return fits(&fields, u64::from(at.base_size), &self.references(&at), word)
+                    .then(|| fields.iter().map(|f| self.of_table(&at, f)).collect());
+            }
+            at = tables.read(at.parent).ok().filter(|_| !at.parent.is_null())?;
+        }
+        None
+    }
+
+    fn of_table(&self, info: &MethodTableInfo, field: &LibraryField) -> Field {
+        let structure = field.structure.and_then(|name| self.definition_named(super::CORE, name)).and_then(|d| self.loaded(d));
+        let type_name = match (field.element, field.structure) {
+            (_, Some(name)) => name.to_string(),
+            (REFERENCE, _) => OBJECT.into(),
+            (element, _) => Primitive::of(element).map_or("?", Primitive::name).into(),
+        };
+        Field {
+            declaring: self.declaring(info, field.offset),
+            name: field.name.into(),
+            token: 0,
+            storage: Storage::Instance,
+            offset: field.offset,
+            element: field.element,
+            type_name,
+            method_table: structure,
+            definition: structure.map(Definition::compiled),
+        }
+    }
+
+    /// The oldest base type whose objects are large enough to have a field at `offset`.
+    fn declaring(&self, info: &MethodTableInfo, offset: u64) -> Addr {
+        let tables = self.names().method_tables();
+        let (mut found, mut parent) = (info.address, info.parent);
+        for _ in 0..MAX_BASES {
+            if parent.is_null() {
+                break;
+            }
+            let Ok(base) = tables.read(parent) else { break };
+            // The base size counts the header word, which lies before the object. That of `System.Object` is the least that an object
+            // takes; it has no fields.
+            if base.parent.is_null() || offset >= u64::from(base.base_size).saturating_sub(self.pointer_bytes()) {
+                break;
+            }
+            found = parent;
+            parent = base.parent;
+        }
+        found
+    }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::index::Index;
 use super::names::SignatureNames;
-use super::{Field, FieldDesc, Fields, OwnFields, Storage, native_aot};
+use super::{Field, FieldDesc, Fields, OwnFields, Storage};
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, Limits, len64};
@@ -56,7 +56,7 @@ pub struct Definition {
 
 impl Definition {
     /// A type of a NativeAOT program: known by the method table of its definition.
-    fn compiled(mt: Addr) -> Definition {
+    pub(super) fn compiled(mt: Addr) -> Definition {
         Definition { module: mt, rid: COMPILED }
     }
 }
@@ -189,7 +189,8 @@ impl Types {
 
     /// Whether the list of modules is there, so that all types are known.
     pub(crate) fn knows_all(&self) -> bool {
-        self.names.native_aot().is_some_and(|blobs| blobs.definitions().next().is_some()) || self.modules().len() > 1
+        self.names.native_aot().and_then(|p| p.blobs()).is_some_and(|blobs| blobs.definitions().next().is_some())
+            || self.modules().len() > 1
     }
 
     /// Method tables of all loaded generic instances.
@@ -228,15 +229,15 @@ impl Types {
     }
 
     /// What the compiler left of the definition of a type in a NativeAOT program.
-    fn compiled(&self, mt: Addr) -> Option<&crate::clr::aot::Definition> {
-        let blobs = self.names.native_aot()?;
+    pub(super) fn compiled(&self, mt: Addr) -> Option<&crate::clr::aot::Definition> {
+        let blobs = self.names.native_aot()?.blobs()?;
         blobs.definition(self.generic_definition(&self.names.method_tables().read(mt).ok()?))
     }
 
     /// The definition of the type with this full name in the module with this simple name, both as in metadata.
     pub(crate) fn definition_named(&self, module: &str, name: &str) -> Option<Definition> {
-        if let Some(blobs) = self.names.native_aot() {
-            return blobs.method_table_of(module, name).map(Definition::compiled);
+        if let Some(program) = self.names.native_aot() {
+            return program.blobs()?.method_table_of(module, name).map(Definition::compiled);
         }
         let module = self.module_named(module)?;
         Some(Definition { module, rid: self.type_named(module, name)? })
@@ -279,8 +280,8 @@ impl Types {
     pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.statics, mt, || {
             let info = self.names.method_tables().read(mt).ok()?;
-            if self.fields.is_none() {
-                return None;
+            if let Some(program) = self.names.native_aot() {
+                return self.compiled_statics(program, &info);
             }
             let own = self.own(&info)?;
             self.complete(&info, &own.statics)
@@ -319,8 +320,8 @@ impl Types {
         if tables.free == Some(mt) {
             return Some(Vec::new());
         }
-        if self.fields.is_none() {
-            return Some(native_aot::instance_fields(&self.memory, tables, &tables.read(mt).ok()?));
+        if let Some(program) = self.names.native_aot() {
+            return Some(self.compiled_fields(program, &tables.read(mt).ok()?));
         }
         let mut chain = Vec::new();
         let mut at = mt;

@@ -83,13 +83,15 @@ impl Statics {
 
     /// Whether the descriptor says where static fields are.
     pub fn is_described(&self) -> bool {
-        self.bases.is_some()
+        self.bases.is_some() || self.types.names().native_aot().is_some()
     }
 
     /// The location of a static field; for thread statics use [`Statics::of_thread`].
     pub fn place(&self, info: &MethodTableInfo, field: &Field) -> StaticPlace {
         match field.storage {
             Storage::Rva => self.in_image(info, field).map_or(StaticPlace::Unknown, StaticPlace::At),
+            // The compiler's debug information gives addresses.
+            Storage::Static if self.types.names().native_aot().is_some() => StaticPlace::At(Addr(field.offset)),
             Storage::Static => {
                 let Some(base) = self.base(info, has_reference(field)) else { return StaticPlace::Unknown };
                 match self.behind(Some(base.address), field) {

@@ -2,7 +2,7 @@
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots, enumerated};
 use crate::base::{Addr, Collector, NoteKind};
-use crate::clr::aot::Blobs;
+use crate::clr::aot::Program;
 use crate::clr::threads::Thread;
 use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 use crate::session::{Namer, Runtime, StaticsQuery, StaticsReader};
@@ -20,8 +20,8 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
             return;
         }
     };
-    if let Some(blobs) = types.names().native_aot() {
-        return compiled_statics((blobs, namer), threads, options, notes, roots);
+    if let Some(program) = types.names().native_aot() {
+        return compiled_statics((program, namer), threads, options, notes, roots);
     }
     let reader = StaticsReader::bind(runtime, types, notes).with_threads(threads);
     if !reader.statics().is_described() {
@@ -77,15 +77,15 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
 }
 
 /// The static fields of a NativeAOT program: objects that hold those of a type, or a thread's.
-fn compiled_statics((blobs, namer): (&Blobs, &Namer), threads: &[Thread], options: &RootOptions, notes: &Collector, roots: &mut Roots) {
+fn compiled_statics((program, namer): (&Program, &Namer), threads: &[Thread], options: &RootOptions, notes: &Collector, roots: &mut Roots) {
     let mut add = |kind: RootKind, name: String, address: Addr, object: Addr, thread| {
         let Some(name) = roots.names.push(name) else { return };
         roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
     };
     let mut absent = 0usize;
     if options.wants(RootKind::Static) {
-        for statics in blobs.gc_statics() {
-            let owner = statics.owner.and_then(|mt| namer.name(mt));
+        for statics in program.blobs().map(|b| b.gc_statics()).unwrap_or_default() {
+            let owner = statics.owner.or_else(|| program.statics_owner(statics.slot)).and_then(|mt| namer.name(mt));
             let name = owner.map_or_else(|| "statics".to_string(), |owner| format!("statics of {owner}"));
             match statics.block {
                 Some(block) => add(RootKind::Static, name, statics.slot, block, None),
@@ -101,8 +101,8 @@ fn compiled_statics((blobs, namer): (&Blobs, &Namer), threads: &[Thread], option
             }
         }
     }
-    blobs.note(notes);
-    let cut = blobs.incomplete();
+    program.note(notes);
+    let cut = program.blobs().map_or_else(|| vec!["tables"], |blobs| blobs.incomplete());
     for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
         match cut.first() {
             None if kind == RootKind::Static && absent > 0 => {

@@ -1,0 +1,100 @@
+//! A NativeAOT program: its tables, and what its files tell, found at first use.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use super::{Blobs, Debugging, StaticKind};
+use crate::base::hash::Map;
+use crate::base::missed::{Kept, tried};
+use crate::base::{Addr, Collector, Limits, NoteKind, Os};
+use crate::contract::Site;
+use crate::dump::Module;
+use crate::memory::{FileSearch, Image, Memory};
+
+/// Most types looked up by their mangled names.
+const MAX_TYPES: usize = 1 << 20;
+
+/// What is known of a NativeAOT program beside its method tables. Shared between threads.
+#[derive(Debug)]
+pub(crate) struct Program {
+    blobs: Option<Blobs>,
+    memory: Arc<Memory>,
+    module: Option<(Module, Image)>,
+    search: Option<FileSearch>,
+    os: Os,
+    limits: Limits,
+    debugging: OnceLock<Kept<Debugging>>,
+    by_symbol: OnceLock<Map<String, Addr>>,
+}
+
+impl Program {
+    pub(in crate::clr) fn new(memory: &Arc<Memory>, site: &Site, os: Os, search: Option<FileSearch>, limits: &Limits) -> Program {
+        let image = site.image.as_ref();
+        Program {
+            blobs: image.and_then(|image| Blobs::find(memory, None, image, limits)),
+            memory: Arc::clone(memory),
+            module: site.module.clone().zip(image.cloned()),
+            search,
+            os,
+            limits: limits.clone(),
+            debugging: OnceLock::new(),
+            by_symbol: OnceLock::new(),
+        }
+    }
+
+    /// What the compiler left in the image. `None` if it is not in the dump.
+    pub(crate) fn blobs(&self) -> Option<&Blobs> {
+        self.blobs.as_ref()
+    }
+
+    /// Symbols and debug information of the program's file, or of the one beside it.
+    pub(crate) fn debugging(&self) -> &Debugging {
+        let read = || {
+            let (module, image) = self.module.as_ref()?;
+            let search = self.search.as_ref()?;
+            Some(tried(|| Debugging::find(module, image, search, (self.os, self.memory.shape()), &self.limits)))
+        };
+        self.debugging.get_or_init(|| Kept::of(|| read().unwrap_or_default())).get()
+    }
+
+    /// The method table of the type with this mangled name; of structures that of their boxes.
+    pub(crate) fn type_of(&self, mangled: &str) -> Option<Addr> {
+        let by_symbol = self.by_symbol.get_or_init(|| {
+            let symbols = self.debugging().symbols.iter();
+            let types = symbols.flat_map(|s| s.types()).take(MAX_TYPES);
+            types.map(|(symbol, table)| (symbol.name.to_string(), table)).collect()
+        });
+        by_symbol.get(mangled).copied()
+    }
+
+    /// The type whose static fields the slot at `slot` leads to.
+    pub(crate) fn statics_owner(&self, slot: Addr) -> Option<Addr> {
+        let symbols = self.debugging().symbols.as_ref()?;
+        self.type_of(symbols.statics_at(slot, StaticKind::Gc)?)
+    }
+
+    /// The method that `code` lies in: `Lab.Program.Main`, or its mangled name where only a symbol tells.
+    pub(crate) fn method_at(&self, code: Addr) -> Option<String> {
+        let named = self.blobs.as_ref().and_then(|blobs| blobs.method_at(code));
+        let symbol = || self.debugging().symbols.as_ref()?.function_at(code).map(|(name, _)| name.to_string());
+        named.map(|m| format!("{}.{}", m.owner, m.name)).or_else(symbol)
+    }
+
+    /// Files that were found but are not the program's, with the reason.
+    fn refused(&self) -> &[(PathBuf, String)] {
+        self.debugging.get().map_or(&[], |d| &d.get().refused)
+    }
+
+    /// Adds notes about what cannot be read.
+    pub(crate) fn note(&self, notes: &Collector) {
+        if let Some(blobs) = &self.blobs {
+            blobs.note(notes);
+        }
+        for (path, why) in self.refused() {
+            notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for debug information: {why}", path.display()));
+        }
+        if let Some(types) = self.debugging.get().and_then(|d| d.get().types.as_ref()) {
+            types.note(notes);
+        }
+    }
+}
