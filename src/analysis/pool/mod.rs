@@ -14,7 +14,6 @@ use crate::base::{Addr, Answer, Collector, Count, NoteKind, len64};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::clr::threads::Thread;
 use crate::model::{PoolGroup, PoolKind, PoolQueue, PoolReport, PoolWorker, WaitModel};
-use crate::session::collections::Collections;
 use crate::session::library::Library;
 use crate::session::tasks::Tasks;
 use crate::session::{Error, Heap, Namer};
@@ -222,7 +221,7 @@ impl<'h> Reader<'h> {
     }
 
     fn queue(&mut self, name: &str, object: Addr, report: &mut PoolReport) {
-        let collections = Collections::bind(self.library);
+        let collections = self.library.collections();
         let items = match noted(collections.queued(object), "queues of the thread pool", self.notes).flatten() {
             Some((items, cut)) => {
                 if cut {
@@ -262,7 +261,7 @@ impl<'h> Reader<'h> {
     fn local_queues(&mut self, found: &[(Addr, Addr)], owners: &Owners<'_>, report: &mut PoolReport) {
         let threads: Map<Addr, &Thread> = owners.iter().filter_map(|(queue, thread)| Some(((*queue)?, *thread))).collect();
         for (queue, mt) in found.iter().filter(|(_, mt)| self.types.of(*mt).is(PoolType::LocalQueue)) {
-            let items = Collections::bind(self.library).work_stealing_queue(*queue, *mt);
+            let items = self.library.collections().work_stealing_queue(*queue, *mt);
             let Some(items) = noted(items, "local queues of the thread pool", self.notes) else { return };
             let Some(items) = items else {
                 self.notes.add(NoteKind::Missing, *queue, "a local queue of the thread pool could not be read");
