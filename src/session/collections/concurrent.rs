@@ -49,8 +49,9 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `ConcurrentQueue`: a list of segments, each a ring of slots with sequence numbers.
-    pub(super) fn concurrent_queue(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
+    /// A `ConcurrentQueue`: a list of segments, each a ring of slots with sequence numbers. `afford` tells whether so many slots may
+    /// be looked at.
+    pub(super) fn concurrent_queue(&self, object: Addr, mt: Addr, most: u64, afford: &dyn Fn(u64) -> bool) -> Read<Contents> {
         let mut out = Contents::new(ContainerKind::ConcurrentQueue, 0, None);
         let fields = self.layouts().headed.of(self.types(), mt)?;
         let first = there!(self.library.reference(object, fields.head));
@@ -72,6 +73,10 @@ impl Collections<'_> {
                 Some(known) => known,
                 None => slot_fields.insert(self.layouts().slot.of(self.types(), shape.element)?),
             };
+            if !afford(count.min(most).max(1)) {
+                out.cut = true;
+                break;
+            }
             for i in 0..u32::try_from(count).unwrap_or(0) {
                 if len64(out.items.len()) >= most {
                     break;
@@ -125,20 +130,24 @@ impl Collections<'_> {
     }
 
     /// The references in the pool's local queue at `queue`, whose type is at `mt`: those that were not stolen.
-    pub(crate) fn work_stealing_queue(&self, queue: Addr, mt: Addr) -> Read<Vec<Addr>> {
+    pub(crate) fn work_stealing_queue(&self, queue: Addr, mt: Addr, afford: &dyn Fn(u64) -> bool) -> Read<Vec<Addr>> {
         let fields = self.layouts().local.of(self.types(), mt)?;
         let array = there!(self.array_of(queue, fields.array));
         let number = |field| self.library.i32(queue, field);
         let (head, tail, mask) = (there!(number(fields.head)), there!(number(fields.tail)), there!(number(fields.mask)));
-        let slots = (head..tail).take(usize::try_from(array.length).unwrap_or(usize::MAX));
+        let count = u64::try_from(i64::from(tail).saturating_sub(i64::from(head))).unwrap_or(0).min(array.length);
+        if !afford(count.max(1)) {
+            return Ok(Some(Vec::new()));
+        }
+        let slots = (head..tail).take(usize::try_from(count).unwrap_or(usize::MAX));
         let slot = |i: i32| array.data.element(u64::from((i & mask).unsigned_abs()), array.element_bytes);
         Ok(Some(slots.filter_map(|i| self.library.reference_at(slot(i))).collect()))
     }
 
     /// The objects in the `ConcurrentQueue<object>` at `queue`, oldest first, and whether there may be more.
-    pub(crate) fn queued(&self, queue: Addr) -> Read<(Vec<Addr>, bool)> {
+    pub(crate) fn queued(&self, queue: Addr, afford: &dyn Fn(u64) -> bool) -> Read<(Vec<Addr>, bool)> {
         let mt = there!(self.library.method_table(queue));
-        let contents = there!(self.concurrent_queue(queue, mt, u64::MAX)?);
+        let contents = there!(self.concurrent_queue(queue, mt, u64::MAX, afford)?);
         let at = |item: Item| self.library.reference_at(item.value?.place.address);
         Ok(Some((contents.items.into_iter().filter_map(at).collect(), contents.cut)))
     }

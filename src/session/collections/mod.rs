@@ -5,19 +5,23 @@
 
 mod concurrent;
 mod hashed;
+mod keys;
 mod layouts;
 mod linear;
 mod trees;
 
+use std::cell::Cell;
 use std::sync::Arc;
 
+use keys::EntryType;
 use layouts::{Layouts, PerType};
 
 use super::library::Library;
-use crate::base::Addr;
 use crate::base::hash::Set;
+use crate::base::{Addr, len64};
 use crate::clr::fields::{Field, Types};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
+use crate::clr::type_names::TypeNames;
 use crate::clr::values::{ArrayShape, Place, Values};
 use crate::model::ContainerKind;
 
@@ -119,13 +123,19 @@ use there;
 pub(super) struct Tables {
     classifier: Classifier<CollectionType>,
     kinds: PerType<Option<ContainerKind>>,
+    entries: Classifier<EntryType>,
     layouts: Layouts,
 }
 
 impl Tables {
     /// Binds to the types of an answer.
     pub(super) fn bind(types: &Arc<Types>) -> Tables {
-        Tables { classifier: Classifier::bind(types), kinds: PerType::default(), layouts: Layouts::default() }
+        Tables {
+            classifier: Classifier::bind(types),
+            kinds: PerType::default(),
+            entries: Classifier::bind(types),
+            layouts: Layouts::default(),
+        }
     }
 }
 
@@ -159,12 +169,10 @@ impl<'l> Collections<'l> {
         use CollectionType as C;
         let info = self.types().names().method_tables().read(method_table).ok()?;
         if info.is_array {
-            let references = self.types().names().method_tables().element_type(method_table).ok();
-            let is_reference = |mt: Addr| {
-                let element = self.types().names().method_tables().read(mt).ok()?;
-                self.types().element(&element).map(crate::clr::fields::is_reference)
-            };
-            return references.and_then(is_reference).filter(|is| *is).map(|_| ContainerKind::Array);
+            let tables = self.types().names().method_tables();
+            let element = tables.element_type(method_table).ok().and_then(TypeNames::method_table_of)?;
+            let element = self.types().element(&tables.read(element).ok()?);
+            return element.is_some_and(crate::clr::fields::is_reference).then_some(ContainerKind::Array);
         }
         Some(match self.tables.classifier.of(method_table).iter().next()? {
             C::Dictionary => ContainerKind::Dictionary,
@@ -210,7 +218,16 @@ impl<'l> Collections<'l> {
             K::LinkedList => self.linked_list(object, mt, most),
             K::SortedSet | K::SortedDictionary => self.sorted(kind, object, mt, most),
             K::ConcurrentDictionary => self.concurrent_dictionary(object, mt, most),
-            K::ConcurrentQueue => self.concurrent_queue(object, mt, most),
+            K::ConcurrentQueue => {
+                let left = Cell::new(len64(MOST));
+                let afford = |n| {
+                    left.get().checked_sub(n).is_some_and(|rest| {
+                        left.set(rest);
+                        true
+                    })
+                };
+                self.concurrent_queue(object, mt, most, &afford)
+            }
             K::ConcurrentStack => self.concurrent_stack(object, mt, most),
             K::ConcurrentBag => self.concurrent_bag(object, mt, most),
             K::ImmutableDictionary => self.immutable_dictionary(object, mt, most),
