@@ -63,6 +63,7 @@ mod retained;
 mod roots;
 mod schema;
 mod seeds;
+mod sos;
 mod stacks;
 mod stat;
 mod strings;

@@ -172,6 +172,7 @@ impl Reader<'_> {
             object: timer,
             due_ms: due_ms.filter(|_| queued),
             due_in_ms: None,
+            set_ms: due.map(u64::from),
             period_ms: period.map(u64::from),
             kind,
             callback: library.reference(timer, fields.callback).and_then(|callback| self.describer.delegate(callback)),

@@ -10,6 +10,8 @@ fn timer_columns<'r>() -> Columns<'r, TimerModel> {
         .address("object", |t| t.object)
         .id("due_ms", |t| t.due_ms)
         .made("due_in_ms", 12, |t| t.due_in_ms.map(|n| n.to_string()))
+        .id("set_ms", |t| t.set_ms)
+        .only(Readers::Machines)
         .id("period_ms", |t| t.period_ms)
         .text("kind", 12, |t| t.kind.name())
         .text_or_none("callback", 80, |t| t.callback.as_deref())
