@@ -73,6 +73,9 @@ pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
     let types = Classifier::<PoolType>::bind(library.types());
     let describer = Describer::new(&tasks, Names::new(&tasks, runtime, &namer, &notes));
     let threads = runtime.threads_if_any(&notes);
+    if let Ok(reader) = runtime.thread_reader() {
+        notes.extend(reader.losses());
+    }
     let mut reader = Reader { heap, namer: &namer, tasks: &tasks, library, types: &types, describer, threads, notes: &notes };
     let mut report = reader.counters();
     if report.kind == PoolKind::Portable {
