@@ -12,6 +12,9 @@ use crate::stack::CodeBytes;
 /// Most reads for one address of code.
 const READS: u64 = 1 << 20;
 
+/// The method of a delegate, as the compiler named it and for people.
+type Called = (Name, Name);
+
 /// Names what tasks are and run.
 pub(super) struct Names<'n> {
     tasks: &'n Tasks,
@@ -21,9 +24,8 @@ pub(super) struct Names<'n> {
     types: Map<Addr, Option<Name>>,
     /// By method table of the state machine.
     methods: Map<Addr, Option<Name>>,
-    /// Methods of delegates as the compiler named them and for people, by where they are entered and the target's type: it may tell
-    /// generic arguments.
-    calls: Map<(Addr, Option<Addr>), Option<(Name, Name)>>,
+    /// By where the method is entered, and the target's type: it may tell generic arguments.
+    calls: Map<(Addr, Option<Addr>), Option<Called>>,
     /// By address of code.
     code: Map<Addr, Option<Name>>,
 }
@@ -76,7 +78,7 @@ impl<'n> Names<'n> {
         self.delegates.is(object)
     }
 
-    fn call(&mut self, delegate: Addr) -> Option<(Name, Name)> {
+    fn call(&mut self, delegate: Addr) -> Option<Called> {
         let call = self.delegates.call(delegate)?;
         let target = call.target.and_then(|t| self.tasks.library().method_table(t));
         let delegates = &self.delegates;

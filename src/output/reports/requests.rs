@@ -17,7 +17,7 @@ fn request_columns<'r>() -> Columns<'r, RequestModel> {
         .address("pool", |r| r.pool)
         .address("waiter", |r| r.waiter)
         .only(Readers::Machines)
-        .made("chain", 120, |r| chain(r))
+        .made("chain", 120, chain)
 }
 
 /// The methods of the program that wait for a request: those of .NET's own library tell little.
