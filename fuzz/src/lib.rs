@@ -113,27 +113,28 @@ fn one_range(base: u64, bytes: &[u8]) -> Vec<u8> {
 /// Forms of commands beside the examples of the registry.
 const MORE: &[&str] = &[
     "segments --free --walk DUMP", "objects --refs DUMP", "roots --weak DUMP", "finalizers --objects DUMP", "path --type * DUMP",
-    "unreachable --objects DUMP", "bridge --all --bridged * DUMP", "type * DUMP",
+    "unreachable --objects DUMP", "bridge --all --bridged * DUMP", "type * DUMP", "async --all --tasks DUMP", "async --faulted DUMP",
+    "locks --all DUMP", "inspect --top 0 DUMP",
 ];
 
 /// Command lines that the first byte picks from: what writes no file and needs no address.
-fn commands() -> Vec<&'static str> {
+pub fn commands() -> Vec<&'static str> {
     let examples = cli::COMMANDS.iter().flat_map(|c| c.examples).map(|e| e.line);
     let blank = |line: &&str| line.split(' ').any(|w| matches!(w, "OUT" | "ADDR" | "HANDLE" | "--dot" | "--format"));
     examples.filter(move |l| !blank(l)).chain(MORE.iter().copied()).collect()
 }
 
-/// Runs a whole command on a file.
+/// Runs a whole command on a file: the first byte picks the command, the second the format.
 pub fn program(bytes: &[u8]) {
-    let Some((pick, dump)) = bytes.split_first() else { return };
+    let Some(([pick, format], dump)) = bytes.split_first_chunk() else { return };
     let folder = if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() };
     let Ok(file) = tempfile::Builder::new().suffix(".dmp").tempfile_in(folder) else { return };
     if std::fs::write(file.path(), dump).is_err() {
         return;
     }
-    let (pick, commands) = (usize::from(*pick), commands());
-    let command = commands[pick % commands.len()];
-    let format = ["table", "json", "ndjson", "csv"][pick / commands.len() % 4];
+    let commands = commands();
+    let command = commands[usize::from(*pick) % commands.len()];
+    let format = ["table", "json", "ndjson", "csv"][usize::from(format % 4)];
     let word = |w: &str| match w {
         "DUMP" | "BEFORE" | "AFTER" => file.path().into(),
         w => OsString::from(w.trim_matches('\'')),

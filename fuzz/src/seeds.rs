@@ -51,14 +51,16 @@ fn unwinding() {
 
 fn main() {
     unwinding();
+    let commands = u8::try_from(gcdump_fuzz::commands().len()).expect("a byte picks from them");
     for (i, shape) in Shape::ALL.iter().enumerate() {
         for (server, regions) in [(None, true), (Some(2), false)] {
             let target = Spec { server, regions, ..Spec::standard(*shape) }.build();
             let name = format!("{i}-{}", u8::from(regions));
             let (core, mini) = (target.to_elf_core(), target.to_minidump());
-            for command in 0..21u8 {
-                put("program", &format!("{name}-{command}-core"), &[&[command], core.as_slice()].concat());
-                put("program", &format!("{name}-{command}-mini"), &[&[command + 84], mini.as_slice()].concat());
+            // Each machine with a share of the commands.
+            for command in (u8::from(regions)..commands).step_by(2) {
+                put("program", &format!("{name}-{command}-core"), &[&[command, command / 2], core.as_slice()].concat());
+                put("program", &format!("{name}-{command}-mini"), &[&[command, command / 2 + 1], mini.as_slice()].concat());
             }
             put("elf", &name, &core);
             put("minidump", &name, &mini);

@@ -35,6 +35,7 @@ mod stacks;
 mod stat;
 mod statics;
 mod strings;
+mod task_names;
 mod threads;
 mod track;
 mod trim;

@@ -7,7 +7,7 @@ use super::place::{containing, heap_place};
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes, len64};
 use crate::clr::values::{ValueLimits, Values};
 use crate::model::{ContainerKind, ContainerModel, CutShort, DimensionModel, ItemModel, ObjectReport};
-use crate::session::collections::{Collections, Slot};
+use crate::session::collections::Slot;
 use crate::session::{Error, Heap, Library, Texts};
 
 /// Size of the smallest object in words.
@@ -79,7 +79,7 @@ pub(super) fn collection(
     notes: &Collector,
 ) -> Option<ContainerModel> {
     let most = if query.fields { query.items } else { 0 };
-    let contents = match Collections::bind(library).read(object, most) {
+    let contents = match library.collections().read(object, most) {
         Ok(contents) => contents?,
         Err(missing) => {
             notes.add(NoteKind::Missing, None, format!("the elements of the collection: {missing} in this runtime"));

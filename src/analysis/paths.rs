@@ -4,13 +4,16 @@ use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Count, len64};
+use crate::base::{Addr, Answer, Collector, Count, len64};
+use crate::clr::values::{ValueLimits, Values};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::model::{PathModel, PathNode, PathStep, PathsReport, RootModel, Stacks, Sum};
-use crate::session::{Error, Heap, HeapGraph, Namer, Search, TypePattern};
+use crate::model::{FieldValue, PathModel, PathNode, PathStep, PathsReport, RootModel, Stacks, Sum, ValueKind};
+use crate::session::{Error, Heap, HeapGraph, Library, Namer, Search, TypePattern};
 
 /// Maximum roots listed per object.
 const MAX_ROOTS: usize = 16;
+/// Most characters shown of a key.
+const KEY_CHARS: u32 = 100;
 
 /// Arguments of `path`.
 #[derive(Clone, Debug)]
@@ -53,7 +56,8 @@ pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Err
         on.namer.note(&on.notes);
         return Err(on.none(Error::Nothing("no object is of that type".into())));
     }
-    let report = Paths { graph: on.graph, heap, namer: &on.namer, query }.report(&targets, merged);
+    let keys = Keys::bind(heap, &on.namer);
+    let report = Paths { graph: on.graph, heap, namer: &on.namer, keys, query }.report(&targets, merged);
     Ok(on.finish(report))
 }
 
@@ -62,7 +66,46 @@ struct Paths<'g> {
     graph: &'g HeapGraph,
     heap: &'g Heap,
     namer: &'g Namer,
+    /// `None` if the runtime does not describe types and fields.
+    keys: Option<Keys>,
     query: &'g PathsQuery,
+}
+
+/// Reads keys of dictionaries.
+struct Keys {
+    library: Library,
+    values: Values,
+}
+
+impl Keys {
+    fn bind(heap: &Heap, namer: &Namer) -> Option<Keys> {
+        let types = namer.types().ok()?;
+        // Statics, which the descriptor may lack, are not asked for.
+        let library = Library::of(heap.runtime(), types, &Collector::new());
+        Some(Keys { library, values: Values::new(types, ValueLimits { string_chars: KEY_CHARS, ..ValueLimits::default() }) })
+    }
+
+    /// The key to whose value the reference at `offset` of the object at `object` belongs: text in quotes, a number, or the name of its
+    /// type.
+    fn text(&self, object: Addr, method_table: Addr, offset: u64) -> Option<String> {
+        let slot = self.library.collections().key_of(object, method_table, offset)?;
+        let mut key = self.values.value("key".into(), slot.type_name, &slot.place);
+        if let Some(boxed) = key.object.and_then(|at| self.boxed(at)) {
+            key = boxed;
+        }
+        match key.kind {
+            ValueKind::Absent | ValueKind::Null => None,
+            ValueKind::Object | ValueKind::Struct | ValueKind::Raw | ValueKind::Invalid => Some(key.object_type.unwrap_or(key.type_name)),
+            _ => Some(key.text),
+        }
+    }
+
+    /// The value in a box.
+    fn boxed(&self, object: Addr) -> Option<FieldValue> {
+        let mt = self.library.method_table(object)?;
+        let info = self.library.types().names().method_tables().read(mt).ok()?;
+        self.values.boxed(&info, object)
+    }
 }
 
 impl Paths<'_> {
@@ -108,11 +151,10 @@ impl Paths<'_> {
     }
 
     fn model(&self, ids: &[ObjectId]) -> PathModel {
-        let step = |(before, id): (Option<ObjectId>, ObjectId)| PathStep {
-            address: self.graph.address(id),
-            type_name: self.graph.type_name(self.namer, id),
-            size: self.graph.size(id),
-            field: before.and_then(|b| self.field(b, id)),
+        let step = |(before, id): (Option<ObjectId>, ObjectId)| {
+            let (field, key) = self.edge(before, id);
+            let type_name = self.graph.type_name(self.namer, id);
+            PathStep { address: self.graph.address(id), type_name, size: self.graph.size(id), field, key }
         };
         let before = std::iter::once(None).chain(ids.iter().copied().map(Some));
         let roots = ids.first().map(|id| self.roots(*id, MAX_ROOTS));
@@ -124,8 +166,15 @@ impl Paths<'_> {
         self.graph.root_models(self.heap.gc(), self.namer, id, (self.query.stacks, self.query.weak), most)
     }
 
-    /// The field of `from` that refers to `to`.
-    fn field(&self, from: ObjectId, to: ObjectId) -> Option<String> {
+    /// The field of `from` that refers to `to`; of an entry of a dictionary, its key as well.
+    fn edge(&self, from: Option<ObjectId>, to: ObjectId) -> (Option<String>, Option<String>) {
+        let Some((address, method_table, offset)) = from.and_then(|from| self.slot(from, to)) else { return (None, None) };
+        let field = self.namer.path_at(method_table, offset).unwrap_or_else(|| format!("+{offset:#x}"));
+        (Some(field), self.keys.as_ref().and_then(|keys| keys.text(address, method_table, offset)))
+    }
+
+    /// Where `from` refers to `to`: its address, its method table, the offset.
+    fn slot(&self, from: ObjectId, to: ObjectId) -> Option<(Addr, Addr, u64)> {
         let kind = self.graph.kind(from)?;
         let (address, target) = (self.graph.address(from), self.graph.address(to));
         let memory = self.heap.memory();
@@ -135,8 +184,7 @@ impl Paths<'_> {
                 found = Some(offset);
             }
         });
-        let offset = found?;
-        Some(self.namer.path_at(kind.method_table, offset).unwrap_or_else(|| format!("+{offset:#x}")))
+        Some((address, kind.method_table, found?))
     }
 
     /// All shortest paths to `targets`, merged by type, starting at the roots.

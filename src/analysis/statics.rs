@@ -1,8 +1,10 @@
 //! Static fields of all loaded types, with their values.
 
+use std::sync::Arc;
+
 use crate::base::{Answer, NoteKind};
 use crate::model::StaticsReport;
-use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
+use crate::session::{Error, Runtime, StaticsQuery, StaticsReader, Texts};
 
 /// The static fields of all loaded types.
 ///
@@ -11,12 +13,14 @@ use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;
-    let reader = StaticsReader::bind(runtime, types, &notes);
+    let texts = Arc::new(Texts::bind(runtime, types, &notes));
+    let reader = StaticsReader::bind(runtime, types, &notes).with_texts(texts.clone());
     if query.thread_statics {
         notes.extend(runtime.thread_reader()?.identity_losses());
     }
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
     let report = reader.with_threads(threads).all(&[], query);
+    texts.note(&notes);
     namer.note(&notes);
     if !types.knows_all() {
         notes.add(NoteKind::Missing, None, "the list of loaded modules is not in the dump: types of most modules are missing");

@@ -90,7 +90,7 @@ pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use place::{CodePlace, NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker};
-pub use request::{ConnectionPool, RequestModel, RequestState, RequestsReport, SocketModel};
+pub use request::{ConnectionPool, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel};
 pub use retained::{
     BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,
     RetainedType, Suspect, SuspectKind, TreeRow,

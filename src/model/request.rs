@@ -46,6 +46,19 @@ pub struct RequestModel {
     pub pool: Option<Addr>,
     /// The asynchronous method that refers to it and has not ended.
     pub waiter: Option<Addr>,
+    /// Asynchronous methods and tasks that go on one after the other once it has a response, innermost first, as in `async`. Where
+    /// several wait for one, the first is followed.
+    pub frames: Vec<RequestFrame>,
+}
+
+/// What waits for a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct RequestFrame {
+    /// The box of the method, or the task.
+    pub object: Addr,
+    /// The method; of a task, what it runs.
+    pub method: Option<String>,
 }
 
 /// A connection pool: one for each server.

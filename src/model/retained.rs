@@ -199,6 +199,9 @@ pub struct PathStep {
     /// Field of the previous object that refers to this one; `null` for the first step, and for edges that are not fields
     /// (dependent handles, loader allocators).
     pub field: Option<String>,
+    /// Key of the entry of a dictionary whose value refers to this one: text in quotes, a number, or the name of the key's type. `null`
+    /// for other fields.
+    pub key: Option<String>,
 }
 
 /// A path from a root to an object.

@@ -42,6 +42,8 @@ pub struct TimerModel {
     pub due_ms: Option<u64>,
     /// Milliseconds from `latest_tick_ms` until then; less than zero if it was due before. The time left was not longer.
     pub due_in_ms: Option<i64>,
+    /// Milliseconds that it was set to when it was started last; `null` if it was never started, or stopped.
+    pub set_ms: Option<u64>,
     /// Milliseconds between two calls; `null` if it is called once.
     pub period_ms: Option<u64>,
     /// What it is for.

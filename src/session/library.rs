@@ -2,8 +2,9 @@
 //!
 //! Cheaper than [`Object`](super::Object) handles, which look fields up by name: a heap may have millions of tasks.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use super::collections::{Collections, Tables};
 use super::{Error, Namer, Runtime};
 use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::fields::{CORE, Types};
@@ -22,6 +23,7 @@ pub(crate) struct Library {
     statics: Statics,
     values: Values,
     memory: Arc<Memory>,
+    collections: OnceLock<Tables>,
 }
 
 impl Library {
@@ -42,12 +44,17 @@ impl Library {
     pub(crate) fn of(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Library {
         let statics = runtime.scoped(notes, |d| Statics::new(runtime.memory(), d, types));
         let values = Values::new(types, ValueLimits::default());
-        Library { types: Arc::clone(types), statics, values, memory: Arc::clone(runtime.memory()) }
+        Library { types: Arc::clone(types), statics, values, memory: Arc::clone(runtime.memory()), collections: OnceLock::new() }
     }
 
     /// The types and their fields.
     pub(crate) fn types(&self) -> &Arc<Types> {
         &self.types
+    }
+
+    /// Reads collections; types that were met are bound once.
+    pub(crate) fn collections(&self) -> Collections<'_> {
+        Collections::new(self, self.collections.get_or_init(|| Tables::bind(&self.types)))
     }
 
     /// Decodes values for people.

@@ -10,7 +10,7 @@ use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::Generics;
 use crate::clr::statics::{StaticPlace, Statics};
 use crate::clr::threads::Thread;
-use crate::clr::values::{ValueLimits, Values};
+use crate::clr::values::{ObjectTexts, ValueLimits, Values};
 use crate::contract::Descriptor;
 use crate::memory::Memory;
 use crate::model::{FieldValue, StaticModel, StaticThread, StaticsReport, ValueKind};
@@ -51,6 +51,12 @@ impl<'t> StaticsReader<'t> {
     #[must_use]
     pub fn with_threads(self, threads: &'t [Thread]) -> Self {
         StaticsReader { threads, ..self }
+    }
+
+    /// The same with texts for references to objects.
+    #[must_use]
+    pub(crate) fn with_texts(self, texts: Arc<dyn ObjectTexts>) -> Self {
+        StaticsReader { values: self.values.with_texts(texts), ..self }
     }
 
     /// Where static fields are.

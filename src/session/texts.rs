@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Runtime;
-use super::collections::Collections;
 use super::delegates::Delegates;
 use super::library::Library;
 use super::net::EndPoints;
@@ -82,7 +81,7 @@ impl ObjectTexts for Texts {
         match self.types.of(method_table).iter().next()? {
             TextType::Task => Some(format!("({})", status(self.library.u32(object, self.task?)?))),
             TextType::StringBuilder => {
-                let contents = Collections::bind(&self.library).read(object, 0).ok()??;
+                let contents = self.library.collections().read(object, 0).ok()??;
                 Some(quoted(&contents.text?))
             }
             TextType::Uri => Some(quoted(&self.library.string(object, self.uri?)?)),

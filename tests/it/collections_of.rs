@@ -102,3 +102,64 @@ fn tables_list_elements() {
         }
     }
 }
+
+/// The last steps of the paths to `object`: type of the holder and key.
+fn last_keys(dump: &Known, object: &str) -> Vec<(String, Option<String>)> {
+    let (exit, answer) = ask(&dump.path, &["path", "--paths", "8", object]);
+    assert_eq!(exit, Exit::Ok, "{}: {answer}", dump.name);
+    let paths = answer["data"]["paths"].as_array().unwrap().iter();
+    let last = |path: &Value| {
+        let steps = path["steps"].as_array().unwrap();
+        let holder = steps.len().checked_sub(2)?;
+        Some((text(&steps[holder], "type").to_string(), steps[holder + 1]["key"].as_str().map(str::to_string)))
+    };
+    paths.filter_map(last).collect()
+}
+
+#[test]
+fn paths_through_dictionaries_name_the_key() {
+    for dump in &dumps() {
+        let mut named = BTreeMap::new();
+        for told in told(dump) {
+            let (name, holder) = (text(told, "name"), ["+Entry", "+Bucket", "+Node"]);
+            if !["Dictionary<Key2,object>", "Hashtable"].contains(&name) {
+                continue;
+            }
+            for item in collection(dump, told, "3")["items"].as_array().unwrap() {
+                let (key, value) = (&item["key"], text(&item["value"], "object"));
+                let expected = match name {
+                    // A boxed number.
+                    "Hashtable" => {
+                        let (_, boxed) = ask(&dump.path, &["object", text(key, "object")]);
+                        text(&boxed["data"]["boxed"], "text").to_string()
+                    }
+                    _ => text(key, "type").to_string(),
+                };
+                let keys = last_keys(dump, value);
+                let of: Vec<_> = keys.iter().filter(|(of, _)| holder.iter().any(|h| of.contains(h))).collect();
+                assert!(
+                    !of.is_empty() && of.iter().all(|(_, key)| key.as_deref() == Some(&expected)),
+                    "{}: {expected}: {keys:?}",
+                    dump.name
+                );
+                *named.entry(name).or_insert(0) += 1;
+            }
+        }
+        assert_eq!(named.len(), 2, "{}: {named:?}", dump.name);
+        // A string is quoted, and people read it in brackets.
+        let (_, answer) = ask(&dump.path, &["objects", "--type", "System.Collections.Generic.Dictionary<System.String, System.Object>"]);
+        let all = answer["data"]["objects"].as_array().unwrap();
+        let items = all.iter().flat_map(|o| {
+            let (_, answer) = ask(&dump.path, &["object", text(o, "address")]);
+            answer["data"]["collection"]["items"].as_array().cloned().unwrap_or_default()
+        });
+        let with_text: Vec<Value> = items.filter(|i| i["key"]["kind"] == "string" && i["value"]["object"].is_string()).take(3).collect();
+        assert!(!with_text.is_empty(), "{}", dump.name);
+        for item in with_text {
+            let (key, value) = (text(&item["key"], "text"), text(&item["value"], "object"));
+            assert!(last_keys(dump, value).iter().any(|(_, k)| k.as_deref() == Some(key)), "{}: {key}", dump.name);
+            let shown = run(&["path", "--paths", "8", "--no-local-files", value, dump.path.to_str().unwrap()]);
+            assert!(shown.out.contains(&format!("-> [{key}] {value} ")), "{key} is not in\n{}", shown.out);
+        }
+    }
+}

@@ -105,5 +105,9 @@ fn tables_show_parts_and_fields_show_methods() {
         }
         let bus = run(&["object", text(dump.truth.as_ref().unwrap(), "bus"), dump.path.to_str().unwrap(), "--no-local-files"]);
         assert!(bus.out.contains("→ StateLab.") && bus.out.contains("and 39 more"), "{}", bus.out);
+        let (_, statics) = ask(&dump.path, &["statics", "--type", "StateLab.Bus"]);
+        let event = statics["data"]["statics"].as_array().unwrap().iter().find(|s| s["name"] == "StaticChanged").unwrap();
+        let has = |part: &str| text(event, "text").contains(part);
+        assert!(has("→ StateLab.Screen.On on 0x") && has("and 24 more"), "{event}");
     }
 }

@@ -65,6 +65,7 @@ mod retained;
 mod roots;
 mod schema;
 mod seeds;
+mod sos;
 mod stacks;
 mod stat;
 mod strings;

@@ -139,6 +139,16 @@ fn requests_in_flight_are_those_of_the_program() {
         println!("{}: {} of {} requests", dump.name, have.intersection(&expected).count(), expected.len());
         assert_eq!(have, expected, "{}", dump.name);
         assert!(requests.iter().all(|r| r["state"] == "sent" && number(&r["connection"]) != 0 && r["waiter"].is_string()), "{requests:?}");
+        // The chain of each, as `async` tells it.
+        let chains = answer(dump, "async");
+        for request in requests {
+            let frames: Vec<(&Value, &Value)> = list(request, "frames").iter().map(|f| (&f["object"], &f["method"])).collect();
+            let same = |chain: &&Value| {
+                let all: Vec<(&Value, &Value)> = list(chain, "frames").iter().map(|f| (&f["object"], &f["method"])).collect();
+                all.ends_with(&frames)
+            };
+            assert!(frames.len() >= 4 && list(&chains, "chains").iter().find(same).is_some(), "{}: {request}", dump.name);
+        }
         let pools = list(&found, "pools");
         assert_eq!(pools.len(), 1, "{pools:?}");
         assert_eq!((&pools[0]["busy"], &pools[0]["queued"]), (&expected.len().into(), &0.into()));

@@ -1,7 +1,6 @@
 //! `async`: what tasks and asynchronous methods wait for.
 
 mod graph;
-mod names;
 mod owners;
 mod part;
 mod paths;
@@ -10,6 +9,7 @@ mod roots;
 mod tree;
 
 use super::ExceptionReader;
+use super::task_names::Names;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Budget, Count, Name, glob, len64, top_or_all};
 use crate::model::{
@@ -19,7 +19,6 @@ use crate::session::library::Library;
 use crate::session::tasks::{TaskExceptions, Tasks, status};
 use crate::session::{Error, Heap, TypePattern};
 use graph::{Graph, Listed, NodeIndex, NodeKind};
-use names::Names;
 pub(super) use part::task_part;
 use paths::{Path, paths};
 use roots::Roots;
@@ -69,6 +68,7 @@ pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Er
     let mut reporter = Reporter { tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
     let report = reporter.report();
     reporter.budget.note("listing tasks", &notes);
+    reporter.names.note(&notes);
     tasks.note(&notes);
     namer.note(&notes);
     Ok(notes.finish(report))

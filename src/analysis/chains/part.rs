@@ -1,8 +1,8 @@
 //! What `object` tells of a task or of the box of an asynchronous method.
 
 use super::fault_models;
-use super::names::Names;
 use crate::analysis::ExceptionReader;
+use crate::analysis::task_names::Names;
 use crate::base::{Addr, Collector};
 use crate::model::{TaskPart, TaskStatus, TaskWaiter};
 use crate::session::library::Library;
@@ -49,6 +49,7 @@ pub(in crate::analysis) fn task_part(runtime: &Runtime, namer: &Namer, object: A
         unobserved: faults.as_ref().map(|f| !f.observed),
         exceptions: faults.map(|f| fault_models(&f, &mut names, &reader)).unwrap_or_default(),
     };
+    names.note(&losses);
     tasks.note(&losses);
     notes.extend(&losses.into_notes());
     Some(part)

@@ -1,9 +1,9 @@
 //! What chains hang on.
 
 use super::graph::{Graph, Node, NodeIndex, NodeKind};
-use super::names::Names;
 use super::owners::{Owners, owners};
 use crate::analysis::stack_words::holders;
+use crate::analysis::task_names::Names;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Name};
 use crate::clr::library::{FieldAt, noted};

@@ -148,7 +148,7 @@ impl Inspector<'_> {
 pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let library = Library::bind(heap.runtime(), &namer, &notes)?;
-    let collections = Collections::bind(&library);
+    let collections = library.collections();
     let swept = sweep(heap, &library, &collections, &notes);
     let inspector =
         Inspector { heap, namer: &namer, library: &library, collections, swept, notes: &notes, top: query.top, counted: OnceCell::new() };

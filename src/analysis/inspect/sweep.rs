@@ -5,6 +5,7 @@ use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Count, IndexVec};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::method_table::Category;
+use crate::clr::type_names::TypeNames;
 use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
 use crate::model::{ContainerKind, Generation, SegmentModel};
 use crate::session::collections::Collections;
@@ -113,7 +114,7 @@ impl Sweeper<'_> {
         }
         if object.ty.is_array {
             let tables = self.library.types().names().method_tables();
-            let element = tables.element_type(mt).ok().and_then(|e| tables.read(e).ok());
+            let element = tables.element_type(mt).ok().and_then(TypeNames::method_table_of).and_then(|e| tables.read(e).ok());
             return match element {
                 _ if object.ty.gc_desc.is_empty() => Use::Plain,
                 Some(element) if element.category != Category::ValueType => Use::References,

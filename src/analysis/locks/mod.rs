@@ -61,7 +61,8 @@ pub(super) fn thread_waits(runtime: &Runtime, namer: &Namer, notes: &Collector) 
 
 fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error> {
     let runtime = heap.runtime();
-    notes.extend(runtime.thread_reader()?.identity_losses());
+    // Who waits is told by states, who is joined by objects.
+    notes.extend(runtime.thread_reader()?.losses());
     Ok(notes.with(runtime.threads()?).as_slice())
 }
 

@@ -4,6 +4,7 @@ use crate::base::hash::Map;
 use crate::base::{Addr, Collector, IndexVec};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::clr::library::{Classifier, Kinds, library_types};
+use crate::clr::type_names::TypeNames;
 use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
 use crate::memory::Window;
 use crate::model::SegmentModel;
@@ -111,8 +112,8 @@ impl Visitor for Finder<'_> {
 }
 
 fn is_handles(classifier: &Classifier<LockType>, array: Addr) -> bool {
-    let element = classifier.types().names().method_tables().element_type(array);
-    element.is_ok_and(|element| classifier.of(element).is(LockType::SafeWaitHandle))
+    let element = classifier.types().names().method_tables().element_type(array).ok();
+    element.and_then(TypeNames::method_table_of).is_some_and(|element| classifier.of(element).is(LockType::SafeWaitHandle))
 }
 
 /// Walks the heap.

@@ -2,7 +2,6 @@
 
 use super::objects::{Found, LockType};
 use super::primitives::{Primitives, Whole};
-use crate::analysis::stacks::readable;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, NoteKind};
@@ -10,6 +9,7 @@ use crate::clr::blocking::{Blocking, BlockingItem};
 use crate::clr::methods::Methods;
 use crate::clr::threads::Thread;
 use crate::model::{LockKind, SyncBlockModel, WaitEvidence, WaitKind};
+use crate::session::readable;
 use crate::session::{Heap, Library, Namer};
 use crate::stack::walk::{Asked, Frame, Gap};
 

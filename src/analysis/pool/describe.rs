@@ -1,12 +1,11 @@
 //! What will run: items of queues, callbacks.
 
+use crate::analysis::task_names::Names;
+use crate::base::Addr;
 use crate::base::hash::Map;
-use crate::base::{Addr, Collector};
 use crate::clr::library::FieldAt;
 use crate::model::{PoolItem, PoolItemKind};
-use crate::session::delegates::Delegates;
-use crate::session::tasks::{AsyncType, MachineAt, Tasks, method_of};
-use crate::session::{Error, Heap, Namer};
+use crate::session::tasks::{AsyncType, Tasks};
 
 /// What items of one type are, and where what they run is.
 #[derive(Clone, Copy)]
@@ -18,57 +17,26 @@ enum Plan {
     Other,
 }
 
-/// Describes items, each type, method and delegate's method once.
+/// Describes items.
 pub(super) struct Describer<'d> {
-    namer: &'d Namer,
     tasks: &'d Tasks,
-    delegates: Delegates,
+    pub(super) names: Names<'d>,
     plans: Map<Addr, Plan>,
-    types: Map<Addr, Option<String>>,
-    machines: Map<Addr, Option<String>>,
-    /// By where the method is entered, and the target's type: it may tell generic arguments.
-    methods: Map<(Addr, Option<Addr>), Option<String>>,
 }
 
 impl<'d> Describer<'d> {
-    pub(super) fn bind(heap: &Heap, namer: &'d Namer, tasks: &'d Tasks, notes: &Collector) -> Result<Describer<'d>, Error> {
-        let delegates = Delegates::bind(heap.runtime(), namer.types()?, notes);
-        let (plans, types, machines, methods) = Default::default();
-        Ok(Describer { namer, tasks, delegates, plans, types, machines, methods })
-    }
-
-    /// Notes what delegates lack, if any was described.
-    pub(super) fn note(&self, notes: &Collector) {
-        if !self.methods.is_empty() {
-            self.delegates.note(notes);
-        }
+    pub(super) fn new(tasks: &'d Tasks, names: Names<'d>) -> Describer<'d> {
+        Describer { tasks, names, plans: Map::default() }
     }
 
     /// The name of the type at `method_table`.
     pub(super) fn type_name(&mut self, method_table: Addr) -> Option<String> {
-        let namer = self.namer;
-        self.types.entry(method_table).or_insert_with(|| namer.name(method_table)).clone()
+        self.names.type_name(method_table).map(|name| name.to_string())
     }
 
     /// The method that the delegate at `delegate` calls.
     pub(super) fn delegate(&mut self, delegate: Addr) -> Option<String> {
-        let call = self.delegates.call(delegate)?;
-        let target = call.target.and_then(|t| self.tasks.library().method_table(t));
-        let delegates = &self.delegates;
-        self.methods.entry((call.entry, target)).or_insert_with(|| delegates.method_text(&call)).clone()
-    }
-
-    /// The asynchronous method whose box is at `object`.
-    pub(super) fn async_method(&mut self, object: Addr) -> Option<String> {
-        let library = self.tasks.library();
-        let plan = self.tasks.plan_of(object)?;
-        let machine = match plan.machine.as_ref()? {
-            MachineAt::Inside(machine) => machine.method_table,
-            MachineAt::Behind(field) => library.method_table(library.reference(object, *field)?)?,
-        };
-        let namer = self.namer;
-        let name = || namer.name(machine).map(|name| method_of(&name).unwrap_or(name));
-        self.machines.entry(machine).or_insert_with(name).clone()
+        self.names.callback(delegate).map(|name| name.to_string())
     }
 
     fn plan(&mut self, method_table: Addr) -> Plan {
@@ -93,10 +61,13 @@ impl<'d> Describer<'d> {
         let plan = mt.map_or(Plan::Other, |mt| self.plan(mt));
         let (kind, what) = match plan {
             Plan::Task => (PoolItemKind::Task, self.tasks.action(object).and_then(|action| self.delegate(action))),
-            Plan::Method => (PoolItemKind::AsyncMethod, self.async_method(object)),
+            Plan::Method => {
+                let method = mt.and_then(|mt| self.names.method(object, mt));
+                (PoolItemKind::AsyncMethod, method.map(|name| name.to_string()))
+            }
             Plan::Callback(field) => {
                 let callback = self.tasks.library().reference(object, field);
-                let is_delegate = callback.is_some_and(|c| self.delegates.is(c));
+                let is_delegate = callback.is_some_and(|c| self.names.is_delegate(c));
                 let kind = if is_delegate { PoolItemKind::Callback } else { PoolItemKind::WorkItem };
                 (kind, callback.filter(|_| is_delegate).and_then(|c| self.delegate(c)))
             }

@@ -8,13 +8,13 @@ mod timers;
 pub use timers::timers;
 
 use super::locks::{LocksQuery, locks};
+use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, NoteKind, len64};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::clr::threads::Thread;
 use crate::model::{PoolGroup, PoolKind, PoolQueue, PoolReport, PoolWorker, WaitModel};
-use crate::session::collections::Collections;
 use crate::session::library::Library;
 use crate::session::tasks::Tasks;
 use crate::session::{Error, Heap, Namer};
@@ -52,16 +52,6 @@ fields_of! {
 }
 
 fields_of! {
-    /// Fields of `ThreadPoolWorkQueue`.
-    struct WorkQueueFields {
-        global: req "workItems",
-        high: opt "highPriorityWorkItems",
-        low: opt "lowPriorityWorkItems",
-        assignable: opt "_assignableWorkItemQueues",
-    }
-}
-
-fields_of! {
     /// Fields of `ThreadPoolWorkQueueThreadLocals`.
     struct LocalsFields {
         queue: req "workStealingQueue",
@@ -69,8 +59,6 @@ fields_of! {
     }
 }
 
-/// Most assignable queues.
-const MAX_QUEUES: u64 = 1 << 12;
 /// Bits of each number in the pool's word of counts.
 const COUNT_BITS: u32 = 16;
 
@@ -83,9 +71,12 @@ pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
     let types = Classifier::<PoolType>::bind(library.types());
-    let describer = Describer::bind(heap, &namer, &tasks, &notes)?;
+    let describer = Describer::new(&tasks, Names::new(&tasks, runtime, &namer, &notes));
     let threads = runtime.threads_if_any(&notes);
-    let mut reader = Reader { heap, namer: &namer, library, types: &types, describer, threads, notes: &notes };
+    if let Ok(reader) = runtime.thread_reader() {
+        notes.extend(reader.losses());
+    }
+    let mut reader = Reader { heap, namer: &namer, tasks: &tasks, library, types: &types, describer, threads, notes: &notes };
     let mut report = reader.counters();
     if report.kind == PoolKind::Portable {
         let found = notes.take(objects_of(heap, |mt| {
@@ -100,7 +91,8 @@ pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
         report.groups = groups(&report.queues);
         report.starved = starved(&report);
     }
-    reader.describer.note(&notes);
+    reader.describer.names.note(&notes);
+    tasks.note(&notes);
     namer.note(&notes);
     Ok(notes.finish(report))
 }
@@ -141,6 +133,7 @@ type Owners<'t> = Vec<(Option<Addr>, &'t Thread)>;
 struct Reader<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
+    tasks: &'h Tasks,
     library: &'h Library,
     types: &'h Classifier<PoolType>,
     describer: Describer<'h>,
@@ -221,53 +214,23 @@ impl<'h> Reader<'h> {
         out
     }
 
-    fn queue(&mut self, name: &str, object: Addr, report: &mut PoolReport) {
-        let collections = Collections::bind(self.library);
-        let items = match noted(collections.queued(object), "queues of the thread pool", self.notes).flatten() {
-            Some((items, cut)) => {
-                if cut {
-                    self.notes.add(NoteKind::LimitHit, object, "a queue of the thread pool has a cycle or exceeds its limit");
-                }
-                items.into_iter().map(|item| self.describer.item(item)).collect()
-            }
-            None => {
-                self.notes.add(NoteKind::Missing, object, "a queue of the thread pool could not be read");
-                return;
-            }
-        };
-        report.queues.push(PoolQueue { name: name.into(), object, managed_id: None, items });
-    }
-
     fn global_queues(&mut self, report: &mut PoolReport) {
-        let library = self.library;
         let Some(table) = self.types.table(PoolType::ThreadPool) else { return };
-        let found = noted(library.static_object(table, "s_workQueue"), "queues of the thread pool", self.notes);
+        let found = noted(self.library.static_object(table, "s_workQueue"), "queues of the thread pool", self.notes);
         let Some(queue) = found.flatten() else { return };
-        let bound = library.method_table(queue).map(|mt| WorkQueueFields::bind(library.types(), mt));
-        let Some(fields) = bound.and_then(|bound| noted(bound, "queues of the thread pool", self.notes)) else { return };
-        let own = [("high priority", fields.high), ("global", Some(fields.global)), ("low priority", fields.low)];
-        for (name, field) in own {
-            if let Some(object) = field.and_then(|f| library.reference(queue, f)) {
-                self.queue(name, object, report);
-            }
-        }
-        let assignable = fields.assignable.and_then(|f| library.reference(queue, f));
-        for (_, object) in assignable.map(|a| library.references(a, MAX_QUEUES)).unwrap_or_default() {
-            if !object.is_null() {
-                self.queue("assignable", object, report);
-            }
+        for (name, object) in self.tasks.shared_queues(queue, self.notes) {
+            let Some(items) = self.tasks.queued(object, self.notes) else { continue };
+            let items = items.into_iter().map(|item| self.describer.item(item)).collect();
+            report.queues.push(PoolQueue { name: name.into(), object, managed_id: None, items });
         }
     }
 
     fn local_queues(&mut self, found: &[(Addr, Addr)], owners: &Owners<'_>, report: &mut PoolReport) {
         let threads: Map<Addr, &Thread> = owners.iter().filter_map(|(queue, thread)| Some(((*queue)?, *thread))).collect();
         for (queue, mt) in found.iter().filter(|(_, mt)| self.types.of(*mt).is(PoolType::LocalQueue)) {
-            let items = Collections::bind(self.library).work_stealing_queue(*queue, *mt);
+            let items = self.tasks.queued_locally(*queue, *mt, self.notes);
             let Some(items) = noted(items, "local queues of the thread pool", self.notes) else { return };
-            let Some(items) = items else {
-                self.notes.add(NoteKind::Missing, *queue, "a local queue of the thread pool could not be read");
-                continue;
-            };
+            let items = items.unwrap_or_default();
             let managed_id = threads.get(queue).and_then(|t| t.id);
             if !items.is_empty() {
                 let items = items.into_iter().map(|item| self.describer.item(item)).collect();

@@ -2,6 +2,7 @@
 
 use super::PoolType;
 use super::describe::Describer;
+use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, NoteKind};
@@ -78,7 +79,7 @@ pub fn timers(heap: &Heap) -> Result<Answer<TimersReport>, Error> {
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
     let types = Classifier::<PoolType>::bind(library.types());
-    let describer = Describer::bind(heap, &namer, &tasks, &notes)?;
+    let describer = Describer::new(&tasks, Names::new(&tasks, runtime, &namer, &notes));
     if !types.defines(PoolType::Timer) {
         notes.add(NoteKind::Missing, None, "timers: the definition of System.Threading.TimerQueueTimer is not in the dump");
     }
@@ -103,7 +104,8 @@ pub fn timers(heap: &Heap) -> Result<Answer<TimersReport>, Error> {
     };
     let mut timers: Vec<TimerModel> = timers.into_iter().map(until).collect();
     timers.sort_by_key(|t| (t.due_ms.is_none(), t.due_ms, t.object));
-    reader.describer.note(&notes);
+    reader.describer.names.note(&notes);
+    tasks.note(&notes);
     namer.note(&notes);
     Ok(notes.finish(TimersReport { timers, ..report }))
 }
@@ -170,6 +172,7 @@ impl Reader<'_> {
             object: timer,
             due_ms: due_ms.filter(|_| queued),
             due_in_ms: None,
+            set_ms: due.map(u64::from),
             period_ms: period.map(u64::from),
             kind,
             callback: library.reference(timer, fields.callback).and_then(|callback| self.describer.delegate(callback)),

@@ -4,13 +4,14 @@
 
 mod sockets;
 
+use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, len64};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
-use crate::model::{ConnectionPool, RequestModel, RequestState, RequestsReport};
+use crate::model::{ConnectionPool, RequestFrame, RequestModel, RequestState, RequestsReport};
 use crate::session::library::Library;
-use crate::session::tasks::{AsyncType, MachineAt, Tasks, flags};
+use crate::session::tasks::{AsyncType, MachineAt, Tasks, Waiter, flags};
 use crate::session::{Error, Heap};
 
 library_types! {
@@ -52,6 +53,9 @@ fields_of! {
 
 /// Most requests that wait for a connection of one pool.
 const MOST: u64 = 1 << 20;
+/// Most methods listed that wait for a request, and boxes that are tried as the innermost of them.
+const MAX_FRAMES: usize = 64;
+const MAX_BOXES: usize = 64;
 
 /// HTTP requests in flight with connection and pool, and sockets.
 ///
@@ -66,7 +70,7 @@ pub fn requests(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
         !types.of(mt).is_empty() || tasks.kinds(mt).is(AsyncType::Box) || tasks.kinds(mt).is(AsyncType::PoolingBox)
     }));
     let of = |kind: NetType| -> Vec<(Addr, Addr)> { found.iter().copied().filter(|(_, mt)| types.of(*mt).is(kind)).collect() };
-    let reader = Reader { heap, library, tasks: &tasks, notes: &notes };
+    let mut reader = Reader { heap, library, tasks: &tasks, names: Names::new(&tasks, runtime, &namer, &notes), notes: &notes };
     let busy = noted(reader.connections(&of(NetType::Connection)), "connections of HTTP", &notes).unwrap_or_default();
     let (pools, queued) = noted(reader.pools(&of(NetType::Pool), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
     let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
@@ -74,6 +78,8 @@ pub fn requests(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
     let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| types.of(*mt).is_empty()).collect();
     let requests = noted(reader.requests(&all, &busy, &queued, &answered, &boxes), "requests of HTTP", &notes).unwrap_or_default();
     let sockets = sockets::sockets(library, &of(NetType::Socket), &notes);
+    reader.names.note(&notes);
+    tasks.note(&notes);
     namer.note(&notes);
     let others = len64(all.len()).saturating_sub(len64(requests.len()));
     Ok(notes.finish(RequestsReport { requests, others, pools, sockets }))
@@ -90,6 +96,7 @@ struct Reader<'r> {
     heap: &'r Heap,
     library: &'r Library,
     tasks: &'r Tasks,
+    names: Names<'r>,
     notes: &'r Collector,
 }
 
@@ -167,7 +174,7 @@ impl Reader<'_> {
     }
 
     fn requests(
-        &self,
+        &mut self,
         found: &[(Addr, Addr)],
         connections: &[Connection],
         queued: &Map<Addr, Addr>,
@@ -183,7 +190,8 @@ impl Reader<'_> {
         let mut out = Vec::new();
         let mut names: Map<Addr, Option<FieldAt>> = Map::default();
         for (object, _) in found {
-            let (connection, queue, waiter) = (working.get(object), queued.get(object), waiters.get(object));
+            let own = waiters.get(object).map_or(&[][..], Vec::as_slice);
+            let (connection, queue, waiter) = (working.get(object), queued.get(object), own.first());
             let state = match (connection, queue, waiter) {
                 (Some(_), _, _) => RequestState::Sent,
                 (None, Some(_), _) => RequestState::Queued,
@@ -205,14 +213,39 @@ impl Reader<'_> {
                 connection: connection.map(|c| c.object),
                 pool: connection.and_then(|c| c.pool).or(queue.copied()),
                 waiter: waiter.copied(),
+                frames: self.frames(own),
             });
         }
         Ok(out)
     }
 
-    /// The boxes of asynchronous methods that have not ended and refer to one of `wanted`, the first for each.
-    fn waiters(&self, wanted: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Addr> {
-        let mut out: Map<Addr, Addr> = Map::default();
+    /// The longest way from one of `boxes` to what waits for it, and so on.
+    fn frames(&mut self, boxes: &[Addr]) -> Vec<RequestFrame> {
+        let mut longest: Vec<Addr> = Vec::new();
+        for start in boxes.iter().take(MAX_BOXES) {
+            let (mut way, mut seen) = (Vec::new(), Set::default());
+            let mut at = Some(*start);
+            while let Some(node) = at.filter(|n| way.len() < MAX_FRAMES && seen.insert(*n) && self.tasks.afford(1)) {
+                way.push(node);
+                let mut waiters = Vec::new();
+                self.tasks.waiters(node, &mut waiters);
+                at = waiters.into_iter().find_map(|w| if let Waiter::Node(next) = w { Some(next) } else { None });
+            }
+            if way.len() > longest.len() {
+                longest = way;
+            }
+        }
+        let mut frame = |object: Addr| {
+            let mt = self.library.method_table(object);
+            let method = mt.and_then(|mt| self.names.method(object, mt)).or_else(|| self.names.work(object));
+            RequestFrame { object, method: method.map(|name| name.to_string()) }
+        };
+        longest.into_iter().map(&mut frame).collect()
+    }
+
+    /// The boxes of asynchronous methods that have not ended and refer to one of `wanted`, in heap order.
+    fn waiters(&self, wanted: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Vec<Addr>> {
+        let mut out: Map<Addr, Vec<Addr>> = Map::default();
         if wanted.is_empty() {
             return out;
         }
@@ -230,7 +263,10 @@ impl Reader<'_> {
             let Some(machine) = machine.and_then(|m| self.heap.object(m).ok()) else { continue };
             machine.targets(|target| {
                 if wanted.contains(&target) {
-                    out.entry(target).or_insert(*object);
+                    let own = out.entry(target).or_default();
+                    if own.last() != Some(object) {
+                        own.push(*object);
+                    }
                 }
             });
         }

@@ -2,7 +2,6 @@
 
 mod arguments;
 mod merge;
-mod readable;
 
 use std::collections::BTreeMap;
 
@@ -17,14 +16,13 @@ use crate::clr::threads::Thread;
 use crate::model::{
     CodeKind, FramePart, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport, ThreadStackModel,
 };
-use crate::session::{Error, Heap, Namer, Runtime, SourceLines, ThreadStack};
+use crate::session::{Error, Heap, Namer, Runtime, SourceLines, ThreadStack, readable};
 use crate::stack::code::CodeOrigin;
 use crate::stack::gc_info::FrameSlot;
 use crate::stack::walk::{Asked, Frame, Gap, ManagedFrame, Part, RuntimeFrame};
 use arguments::ArgumentReader;
 use merge::merge;
 pub(crate) use merge::{label as frame_label, shown as shown_frames};
-pub(in crate::analysis) use readable::readable;
 
 /// Bytes of memory for each byte of the dump that names and frames of the answer may take.
 const EXPANSION: u64 = 8;

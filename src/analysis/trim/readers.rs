@@ -14,7 +14,6 @@ use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::TypeIndex;
-use crate::session::collections::Collections;
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Library, Runtime, SourceLines, StaticsQuery, Texts, loaded_types};
 
@@ -118,7 +117,7 @@ fn read_objects(heap: &Heap) {
     let Some((types, texts)) = types.ok().zip(texts) else { return };
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
     let library = Library::of(heap.runtime(), types, &Collector::new());
-    let collections = Collections::bind(&library);
+    let collections = library.collections();
     for address in objects {
         object::report(&values, &ObjectQuery::at(address));
         let _ = collections.read(address, ELEMENTS);

@@ -4,6 +4,7 @@ use crate::model::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{count, plural};
+use crate::session::readable;
 
 /// An item with its queue.
 #[derive(Clone, Serialize)]
@@ -24,10 +25,10 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
 }
 
 fn group_columns<'r>() -> Columns<'r, PoolGroup> {
-    columns::<PoolGroup>().count("count", |g| g.count).text("queue", 24, |g| &g.queue).text("kind", 14, |g| g.kind.name()).text(
+    columns::<PoolGroup>().count("count", |g| g.count).text("queue", 24, |g| &g.queue).text("kind", 14, |g| g.kind.name()).made(
         "description",
         80,
-        |g| &g.description,
+        |g| readable(&g.description),
     )
 }
 

@@ -17,6 +17,14 @@ fn request_columns<'r>() -> Columns<'r, RequestModel> {
         .address("pool", |r| r.pool)
         .address("waiter", |r| r.waiter)
         .only(Readers::Machines)
+        .made("chain", 120, chain)
+}
+
+/// The methods of the program that wait for a request: those of .NET's own library tell little.
+fn chain(request: &RequestModel) -> Option<String> {
+    let methods = request.frames.iter().filter_map(|f| f.method.as_deref());
+    let own: Vec<&str> = methods.filter(|m| !m.starts_with("System.") && !m.contains(" in System.")).collect();
+    (!own.is_empty()).then(|| own.join(" ← "))
 }
 
 fn pool_columns<'r>() -> Columns<'r, ConnectionPool> {

@@ -187,7 +187,11 @@ fn root_line(r: &RootModel) -> String {
 }
 
 fn step_line(s: &PathStep, depth: usize) -> String {
-    let field = s.field.as_ref().map_or_else(String::new, |f| format!(".{f} "));
+    let field = match (&s.key, &s.field) {
+        (Some(key), _) => format!("[{key}] "),
+        (None, Some(field)) => format!(".{field} "),
+        (None, None) => String::new(),
+    };
     format!("{}-> {field}{} {} ({} bytes)", " ".repeat(depth.min(40)), s.address, s.type_name, count(s.size))
 }
 
@@ -207,7 +211,8 @@ fn step_columns<'r>() -> Columns<'r, Step<'r>> {
         .address("address", |s| s.3.address)
         .bytes("size", |s| s.3.size)
         .text_or_none("field", 30, |s| s.3.field.as_deref())
-        .text("type", 60, |s| &s.3.type_name);
+        .text("type", 60, |s| &s.3.type_name)
+        .text_or_none("key", 30, |s| s.3.key.as_deref());
     root_columns(steps, |s| &s.2.roots)
 }
 

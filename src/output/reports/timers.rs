@@ -2,6 +2,7 @@ use crate::model::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
+use crate::session::readable;
 
 fn timer_columns<'r>() -> Columns<'r, TimerModel> {
     let yes = |b: Option<bool>| b.map(|b| if b { "true" } else { "false" });
@@ -9,9 +10,14 @@ fn timer_columns<'r>() -> Columns<'r, TimerModel> {
         .address("object", |t| t.object)
         .id("due_ms", |t| t.due_ms)
         .made("due_in_ms", 12, |t| t.due_in_ms.map(|n| n.to_string()))
+        .id("set_ms", |t| t.set_ms)
+        .only(Readers::Machines)
         .id("period_ms", |t| t.period_ms)
         .text("kind", 12, |t| t.kind.name())
         .text_or_none("callback", 80, |t| t.callback.as_deref())
+        .only(Readers::Machines)
+        .made("method", 80, |t| t.callback.as_deref().map(readable))
+        .only(Readers::People)
         .address("state", |t| t.state)
         .text_or_none("state_type", 50, |t| t.state_type.as_deref())
         .text_or_none("canceled", 8, move |t| yes(t.canceled))
@@ -26,14 +32,14 @@ fn wait_columns<'r>() -> Columns<'r, RegisteredWait> {
         .address("handle", |w| w.handle)
         .id("timeout_ms", |w| w.timeout_ms)
         .text_or_none("repeating", 9, |w| w.repeating.map(|b| if b { "true" } else { "false" }))
-        .text_or_none("callback", 80, |w| w.callback.as_deref())
+        .made("method", 80, |w| w.callback.as_deref().map(readable))
 }
 
 fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
     columns::<CancellationModel>()
         .address("object", |c| c.object)
         .count("callbacks", |c| c.count)
-        .made("most", 70, |c| c.callbacks.first().map(|m| format!("{} × {}", m.count, m.callback)))
+        .made("most", 70, |c| c.callbacks.first().map(|m| format!("{} × {}", m.count, readable(&m.callback))))
         .text_or_none("type", 60, |c| c.type_name.as_deref())
 }
 

@@ -16,8 +16,9 @@ impl Collections<'_> {
     }
 
     pub(super) fn vector(&self, kind: ContainerKind, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
-        let count = there!(self.number(object, mt, "_size")?);
-        let shape = self.array_of(object, mt, "_items|_array")?;
+        let fields = self.layouts().vector.of(self.types(), mt)?;
+        let count = there!(self.number(object, fields.size));
+        let shape = self.array_of(object, fields.items);
         let mut out = Contents::new(kind, count, Some(shape.as_ref().map_or(0, |s| s.length)));
         out.items = if kind == ContainerKind::Stack {
             self.elements(shape.as_ref(), (0..count).rev(), most)
@@ -28,9 +29,10 @@ impl Collections<'_> {
     }
 
     pub(super) fn ring(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
-        let count = there!(self.number(object, mt, "_size")?);
-        let head = there!(self.number(object, mt, "_head")?);
-        let shape = self.array_of(object, mt, "_array")?;
+        let fields = self.layouts().ring.of(self.types(), mt)?;
+        let count = there!(self.number(object, fields.size));
+        let head = there!(self.number(object, fields.head));
+        let shape = self.array_of(object, fields.array);
         let length = shape.as_ref().map_or(0, |s| s.length);
         let mut out = Contents::new(ContainerKind::Queue, count, Some(length));
         let place = |i: u64| head.checked_add(i)?.checked_rem(length);
@@ -39,22 +41,24 @@ impl Collections<'_> {
     }
 
     pub(super) fn heap(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
-        let count = there!(self.number(object, mt, "_size")?);
-        let shape = self.array_of(object, mt, "_nodes")?;
+        let fields = self.layouts().heap.of(self.types(), mt)?;
+        let count = there!(self.number(object, fields.size));
+        let shape = self.array_of(object, fields.nodes);
         let mut out = Contents::new(ContainerKind::PriorityQueue, count, Some(shape.as_ref().map_or(0, |s| s.length)));
         if let Some(shape) = shape.filter(|_| count > 0 && most > 0) {
-            let (element, priority) = (self.field(shape.element, "Item1")?, self.field(shape.element, "Item2")?);
+            let pair = self.layouts().pair_of_heap.of(self.types(), shape.element)?;
             for i in 0..count.min(most).min(shape.length) {
                 let at = shape.data.element(i, shape.element_bytes);
-                out.items.push(Item { key: self.in_structure(&priority, at), value: self.in_structure(&element, at) });
+                out.items.push(Item { key: self.in_structure(&pair.priority, at), value: self.in_structure(&pair.element, at) });
             }
         }
         Ok(Some(out))
     }
 
     pub(super) fn sorted_list(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
-        let count = there!(self.number(object, mt, "_size")?);
-        let (keys, values) = (self.array_of(object, mt, "keys")?, self.array_of(object, mt, "values")?);
+        let fields = self.layouts().sorted_list.of(self.types(), mt)?;
+        let count = there!(self.number(object, fields.size));
+        let (keys, values) = (self.array_of(object, fields.keys), self.array_of(object, fields.values));
         let mut out = Contents::new(ContainerKind::SortedList, count, Some(keys.as_ref().map_or(0, |s| s.length)));
         let element = |shape: &Option<ArrayShape>, i: u64| shape.as_ref().filter(|s| i < s.length).map(|s| self.element(s, i));
         let length = keys.as_ref().map_or(0, |s| s.length);
@@ -80,45 +84,46 @@ impl Collections<'_> {
     }
 
     pub(super) fn bit_array(&self, object: Addr, mt: Addr) -> Read<Contents> {
-        let count = there!(self.number(object, mt, "_bitLength|m_length")?);
+        let fields = self.layouts().bits.of(self.types(), mt)?;
+        let count = there!(self.number(object, fields.length));
         Ok(Some(Contents::new(ContainerKind::BitArray, count, None)))
     }
 
     pub(super) fn memory_stream(&self, object: Addr, mt: Addr) -> Read<Contents> {
-        let length = there!(self.number(object, mt, "_length")?);
-        let origin = there!(self.number(object, mt, "_origin")?);
-        let capacity = there!(self.number(object, mt, "_capacity")?);
+        let fields = self.layouts().stream.of(self.types(), mt)?;
+        let length = there!(self.number(object, fields.length));
+        let origin = there!(self.number(object, fields.origin));
+        let capacity = there!(self.number(object, fields.capacity));
         let bytes = length.saturating_sub(origin);
         Ok(Some(Contents::new(ContainerKind::MemoryStream, bytes, Some(capacity.saturating_sub(origin)))))
     }
 
     pub(super) fn lazy(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
-        let made = self.reference(object, mt, "_state")?.is_none();
+        let fields = self.layouts().lazy.of(self.types(), mt)?;
+        let made = self.library.reference(object, fields.state).is_none();
         let mut out = Contents::new(ContainerKind::Lazy, u64::from(made), None);
         if made && most > 0 {
-            out.items.push(Item { key: None, value: Some(Self::in_object(&self.field(mt, "_value")?, object)) });
+            out.items.push(Item { key: None, value: Some(Self::in_object(&fields.value, object)) });
         }
         Ok(Some(out))
     }
 
     /// A `StringBuilder`: its chunks are linked from the last one to the first.
     pub(super) fn string_builder(&self, object: Addr, mt: Addr) -> Read<Contents> {
-        let (offset, length) = (self.at(mt, "m_ChunkOffset")?, self.at(mt, "m_ChunkLength")?);
-        let (chars, previous) = (self.at(mt, "m_ChunkChars")?, self.at(mt, "m_ChunkPrevious")?);
-        let number = |object, field| self.library.i32(object, field).and_then(|n| u64::try_from(n).ok());
-        let offset_of_last = there!(number(object, offset));
-        let count = offset_of_last.saturating_add(there!(number(object, length)));
-        let (chunks, ends) = self.chain(Some(object), previous);
+        let fields = self.layouts().builder.of(self.types(), mt)?;
+        let offset_of_last = there!(self.number(object, fields.offset));
+        let count = offset_of_last.saturating_add(there!(self.number(object, fields.length)));
+        let (chunks, ends) = self.chain(Some(object), fields.previous);
         let mut units: Vec<u16> = Vec::new();
-        let mut room = there!(self.library.reference(object, chars).and_then(|a| self.library.array(a))).length;
+        let mut room = there!(self.array_of(object, fields.chars)).length;
         room = room.saturating_add(offset_of_last);
         for chunk in chunks.iter().rev() {
             let left = MOST_TEXT.saturating_sub(u64::try_from(units.len()).unwrap_or(u64::MAX));
-            let own = there!(number(*chunk, length)).min(left);
+            let own = there!(self.number(*chunk, fields.length)).min(left);
             if own == 0 {
                 continue;
             }
-            let shape = there!(self.library.reference(*chunk, chars).and_then(|a| self.library.array(a)));
+            let shape = there!(self.array_of(*chunk, fields.chars));
             for i in 0..own.min(shape.length) {
                 units.push(there!(self.library.u16_at(shape.data.element(i, shape.element_bytes))));
             }

@@ -5,14 +5,23 @@
 
 mod concurrent;
 mod hashed;
+mod keys;
+mod layouts;
 mod linear;
 mod trees;
 
+use std::cell::Cell;
+use std::sync::Arc;
+
+use keys::EntryType;
+use layouts::{Layouts, PerType};
+
 use super::library::Library;
-use crate::base::Addr;
 use crate::base::hash::Set;
-use crate::clr::fields::{Field, Storage, Types};
+use crate::base::{Addr, len64};
+use crate::clr::fields::{Field, Types};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
+use crate::clr::type_names::TypeNames;
 use crate::clr::values::{ArrayShape, Place, Values};
 use crate::model::ContainerKind;
 
@@ -109,17 +118,42 @@ macro_rules! there {
 }
 use there;
 
-/// Reads collections.
+/// What is known of the types of collections.
 #[derive(Debug)]
+pub(super) struct Tables {
+    classifier: Classifier<CollectionType>,
+    kinds: PerType<Option<ContainerKind>>,
+    entries: Classifier<EntryType>,
+    layouts: Layouts,
+}
+
+impl Tables {
+    /// Binds to the types of an answer.
+    pub(super) fn bind(types: &Arc<Types>) -> Tables {
+        Tables {
+            classifier: Classifier::bind(types),
+            kinds: PerType::default(),
+            entries: Classifier::bind(types),
+            layouts: Layouts::default(),
+        }
+    }
+}
+
+/// Reads collections.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Collections<'l> {
     library: &'l Library,
-    kinds: Classifier<CollectionType>,
+    tables: &'l Tables,
 }
 
 impl<'l> Collections<'l> {
-    /// Binds to the types of `library`.
-    pub(crate) fn bind(library: &'l Library) -> Collections<'l> {
-        Collections { library, kinds: Classifier::bind(library.types()) }
+    /// Reads with `library`, whose types `tables` are of.
+    pub(super) fn new(library: &'l Library, tables: &'l Tables) -> Collections<'l> {
+        Collections { library, tables }
+    }
+
+    fn layouts(&self) -> &'l Layouts {
+        &self.tables.layouts
     }
 
     fn types(&self) -> &Types {
@@ -128,17 +162,19 @@ impl<'l> Collections<'l> {
 
     /// The kind of collection that objects with this method table are.
     pub(crate) fn kind(&self, method_table: Addr) -> Option<ContainerKind> {
+        self.tables.kinds.get(method_table, || self.classify(method_table))
+    }
+
+    fn classify(&self, method_table: Addr) -> Option<ContainerKind> {
         use CollectionType as C;
         let info = self.types().names().method_tables().read(method_table).ok()?;
         if info.is_array {
-            let references = self.types().names().method_tables().element_type(method_table).ok();
-            let is_reference = |mt: Addr| {
-                let element = self.types().names().method_tables().read(mt).ok()?;
-                self.types().element(&element).map(crate::clr::fields::is_reference)
-            };
-            return references.and_then(is_reference).filter(|is| *is).map(|_| ContainerKind::Array);
+            let tables = self.types().names().method_tables();
+            let element = tables.element_type(method_table).ok().and_then(TypeNames::method_table_of)?;
+            let element = self.types().element(&tables.read(element).ok()?);
+            return element.is_some_and(crate::clr::fields::is_reference).then_some(ContainerKind::Array);
         }
-        Some(match self.kinds.of(method_table).iter().next()? {
+        Some(match self.tables.classifier.of(method_table).iter().next()? {
             C::Dictionary => ContainerKind::Dictionary,
             C::HashSet => ContainerKind::HashSet,
             C::List => ContainerKind::List,
@@ -182,7 +218,16 @@ impl<'l> Collections<'l> {
             K::LinkedList => self.linked_list(object, mt, most),
             K::SortedSet | K::SortedDictionary => self.sorted(kind, object, mt, most),
             K::ConcurrentDictionary => self.concurrent_dictionary(object, mt, most),
-            K::ConcurrentQueue => self.concurrent_queue(object, mt, most),
+            K::ConcurrentQueue => {
+                let left = Cell::new(len64(MOST));
+                let afford = |n| {
+                    left.get().checked_sub(n).is_some_and(|rest| {
+                        left.set(rest);
+                        true
+                    })
+                };
+                self.concurrent_queue(object, mt, most, &afford)
+            }
             K::ConcurrentStack => self.concurrent_stack(object, mt, most),
             K::ConcurrentBag => self.concurrent_bag(object, mt, most),
             K::ImmutableDictionary => self.immutable_dictionary(object, mt, most),
@@ -197,33 +242,19 @@ impl<'l> Collections<'l> {
         }
     }
 
-    /// The field of the type at `mt` with one of these `names`.
-    fn field(&self, mt: Addr, names: &'static str) -> Result<Field, NoSuchField> {
-        let fields = self.types().instance_fields(mt);
-        let mut own = fields.iter().flat_map(|list| list.iter().rev()).filter(|f| f.storage == Storage::Instance);
-        let found = own.find(|f| names.split('|').any(|name| name == f.name)).cloned();
-        found.ok_or_else(|| NoSuchField { type_name: self.types().names().name(mt).name.clone(), field: names })
-    }
-
-    fn at(&self, mt: Addr, names: &'static str) -> Result<FieldAt, NoSuchField> {
-        self.types().field_at(mt, names)
-    }
-
     /// A non-negative number of 32 bits.
-    fn number(&self, object: Addr, mt: Addr, names: &'static str) -> Read<u64> {
-        let field = self.at(mt, names)?;
-        Ok(self.library.i32(object, field).and_then(|n| u64::try_from(n).ok()))
-    }
-
-    fn reference(&self, object: Addr, mt: Addr, names: &'static str) -> Read<Addr> {
-        let field = self.at(mt, names)?;
-        Ok(self.library.reference(object, field))
+    fn number(&self, object: Addr, field: FieldAt) -> Option<u64> {
+        self.library.i32(object, field).and_then(|n| u64::try_from(n).ok())
     }
 
     /// The array that a field refers to; one that a collection has not made yet has no elements.
-    fn array_of(&self, object: Addr, mt: Addr, names: &'static str) -> Read<ArrayShape> {
-        let array = there!(self.reference(object, mt, names)?);
-        Ok(self.library.array(array))
+    fn array_of(&self, object: Addr, field: FieldAt) -> Option<ArrayShape> {
+        self.library.array(self.library.reference(object, field)?)
+    }
+
+    /// Where a field of the structure at `at` is: offsets are those of its box.
+    fn within(&self, field: FieldAt, at: Addr) -> Addr {
+        at.plus(field.offset.saturating_sub(self.types().pointer_bytes()))
     }
 
     /// The field of an object.

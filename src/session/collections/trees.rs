@@ -8,16 +8,16 @@ use crate::model::ContainerKind;
 
 impl Collections<'_> {
     pub(super) fn linked_list(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
-        let count = there!(self.number(object, mt, "count")?);
+        let fields = self.layouts().linked.of(self.types(), mt)?;
+        let count = there!(self.number(object, fields.count));
         let mut out = Contents::new(ContainerKind::LinkedList, count, None);
-        let Some(head) = self.reference(object, mt, "head")? else { return Ok(Some(out)) };
-        let of = there!(self.library.method_table(head));
-        let (next, item) = (self.at(of, "next")?, self.field(of, "item")?);
+        let Some(head) = self.library.reference(object, fields.head).filter(|_| most > 0) else { return Ok(Some(out)) };
+        let fields = self.layouts().linked_node.of(self.types(), there!(self.library.method_table(head)))?;
         let mut at = Some(head);
         while let Some(node) = at.filter(|_| len64(out.items.len()) < most.min(count)) {
-            out.items.push(Item { key: None, value: Some(Self::in_object(&item, node)) });
+            out.items.push(Item { key: None, value: Some(Self::in_object(&fields.item, node)) });
             // The list is a ring.
-            at = self.library.reference(node, next).filter(|next| *next != head);
+            at = self.library.reference(node, fields.next).filter(|next| *next != head);
         }
         Ok(Some(out))
     }
@@ -46,23 +46,22 @@ impl Collections<'_> {
     /// A `SortedSet`, and a `SortedDictionary`, which is one of pairs.
     pub(super) fn sorted(&self, kind: ContainerKind, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let (object, mt) = if kind == ContainerKind::SortedDictionary {
-            let set = there!(self.reference(object, mt, "_set")?);
+            let fields = self.layouts().sorted_map.of(self.types(), mt)?;
+            let set = there!(self.library.reference(object, fields.set));
             (set, there!(self.library.method_table(set)))
         } else {
             (object, mt)
         };
-        let count = there!(self.number(object, mt, "count")?);
+        let fields = self.layouts().sorted.of(self.types(), mt)?;
+        let count = there!(self.number(object, fields.count));
         let mut out = Contents::new(kind, count, None);
-        let Some(root) = self.reference(object, mt, "root")? else { return Ok(Some(out)) };
-        let of = there!(self.library.method_table(root));
-        let left = self.at(of, "<Left>k__BackingField|Left")?;
-        let right = self.at(of, "<Right>k__BackingField|Right")?;
-        let item = self.field(of, "<Item>k__BackingField|Item")?;
-        let (nodes, is_tree) = self.in_order(Some(root), (left, right), false, most.min(count));
+        let Some(root) = self.library.reference(object, fields.root).filter(|_| most > 0) else { return Ok(Some(out)) };
+        let fields = self.layouts().sorted_node.of(self.types(), there!(self.library.method_table(root)))?;
+        let (nodes, is_tree) = self.in_order(Some(root), (fields.left, fields.right), false, most.min(count));
         out.cut = !is_tree;
         for node in nodes {
-            let slot = Self::in_object(&item, node);
-            out.items.push(match item.method_table.filter(|_| kind == ContainerKind::SortedDictionary) {
+            let slot = Self::in_object(&fields.item, node);
+            out.items.push(match fields.item.method_table.filter(|_| kind == ContainerKind::SortedDictionary) {
                 Some(pair) => self.pair(pair, slot.place.address)?,
                 None => Item { key: None, value: Some(slot) },
             });
@@ -72,51 +71,49 @@ impl Collections<'_> {
 
     /// A `KeyValuePair`.
     fn pair(&self, mt: Addr, at: Addr) -> Result<Item, crate::clr::library::NoSuchField> {
-        let (key, value) = (self.field(mt, "key")?, self.field(mt, "value")?);
-        Ok(Item { key: self.in_structure(&key, at), value: self.in_structure(&value, at) })
+        let fields = self.layouts().pair.of(self.types(), mt)?;
+        Ok(Item { key: self.in_structure(&fields.key, at), value: self.in_structure(&fields.value, at) })
     }
 
     pub(super) fn immutable_list(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
-        let root = there!(self.reference(object, mt, "_root")?);
+        let fields = self.layouts().immutable_list.of(self.types(), mt)?;
+        let root = there!(self.library.reference(object, fields.root));
         let of = there!(self.library.method_table(root));
-        let count = there!(self.number(root, of, "_count")?);
+        let count = there!(self.number(root, self.layouts().list_root.of(self.types(), of)?.count));
         let mut out = Contents::new(ContainerKind::ImmutableList, count, None);
-        let (left, right, item) = (self.at(of, "_left")?, self.at(of, "_right")?, self.field(of, "_key")?);
-        let (nodes, is_tree) = self.in_order(Some(root), (left, right), true, most.min(count));
+        let fields = self.layouts().list_node.of(self.types(), of)?;
+        let (nodes, is_tree) = self.in_order(Some(root), (fields.left, fields.right), true, most.min(count));
         out.cut = !is_tree;
-        out.items.extend(nodes.into_iter().map(|node| Item { key: None, value: Some(Self::in_object(&item, node)) }));
+        out.items.extend(nodes.into_iter().map(|node| Item { key: None, value: Some(Self::in_object(&fields.item, node)) }));
         Ok(Some(out))
     }
 
     /// An `ImmutableDictionary`: a tree of buckets by hash code, each with a first pair and a list of others with that hash code.
     pub(super) fn immutable_dictionary(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
-        let count = there!(self.number(object, mt, "_count")?);
+        let fields = self.layouts().immutable_map.of(self.types(), mt)?;
+        let count = there!(self.number(object, fields.count));
         let mut out = Contents::new(ContainerKind::ImmutableDictionary, count, None);
-        let root = there!(self.reference(object, mt, "_root")?);
-        let of = there!(self.library.method_table(root));
-        let (left, right, bucket) = (self.at(of, "_left")?, self.at(of, "_right")?, self.field(of, "_value")?);
-        let bucket_type = there!(bucket.method_table);
-        let first = self.field(bucket_type, "_firstValue")?;
-        let more = self.field(bucket_type, "_additionalElements")?;
-        let pair = there!(first.method_table);
+        let root = there!(self.library.reference(object, fields.root));
+        let fields = self.layouts().map_node.of(self.types(), there!(self.library.method_table(root)))?;
+        let bucket = self.layouts().map_bucket.of(self.types(), there!(fields.bucket.method_table))?;
+        let pair = there!(bucket.first.method_table);
         let most = most.min(count);
-        let (nodes, is_tree) = self.in_order(Some(root), (left, right), true, most);
+        let (nodes, is_tree) = self.in_order(Some(root), (fields.left, fields.right), true, most);
         out.cut = !is_tree;
         for node in nodes {
             if len64(out.items.len()) >= most {
                 break;
             }
-            let at = Self::in_object(&bucket, node).place.address;
-            out.items.push(self.pair(pair, there!(self.in_structure(&first, at)).place.address)?);
-            let others = there!(self.in_structure(&more, at)).place.address;
+            let at = Self::in_object(&fields.bucket, node).place.address;
+            out.items.push(self.pair(pair, there!(self.in_structure(&bucket.first, at)).place.address)?);
+            let others = there!(self.in_structure(&bucket.more, at)).place.address;
             let Some(list) = self.library.reference_at(others) else { continue };
-            let of = there!(self.library.method_table(list));
-            let (left, right, item) = (self.at(of, "_left")?, self.at(of, "_right")?, self.field(of, "_key")?);
-            let (nodes, is_tree) = self.in_order(Some(list), (left, right), true, most);
+            let others = self.layouts().list_node.of(self.types(), there!(self.library.method_table(list)))?;
+            let (nodes, is_tree) = self.in_order(Some(list), (others.left, others.right), true, most);
             out.cut |= !is_tree;
             for node in nodes {
                 if len64(out.items.len()) < most {
-                    out.items.push(self.pair(pair, Self::in_object(&item, node).place.address)?);
+                    out.items.push(self.pair(pair, Self::in_object(&others.item, node).place.address)?);
                 }
             }
         }

@@ -4,6 +4,7 @@
 
 mod names;
 mod plan;
+mod queues;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -368,6 +369,14 @@ impl Tasks {
         let awaiters = machine.awaiters.iter().map(set).filter(|refs| !refs.is_empty()).collect();
         let state = machine.state.and_then(|field| self.library.i32(at, field));
         Some(Position { state, awaiters })
+    }
+
+    /// The method table of the state machine whose box is at `object`.
+    pub(crate) fn machine_type(&self, object: Addr, plan: &Plan) -> Option<Addr> {
+        match plan.machine.as_ref()? {
+            MachineAt::Inside(machine) => Some(machine.method_table),
+            MachineAt::Behind(field) => self.library.method_table(self.library.reference(object, *field)?),
+        }
     }
 
     /// Whether the box at `object` is that of an `async void` method.

@@ -66,11 +66,14 @@ fn with_heap(runtime: &Runtime, ask: impl FnOnce(&Heap) -> Said) -> Said {
 
 /// The commands, in order of name. `info` and `contracts` are about the descriptor itself.
 pub const COMMANDS: &[(&str, Ask)] = &[
+    ("async", |r, _| with_heap(r, |h| tried(chains(h, &AsyncQuery { tasks: true, ..AsyncQuery::default() })))),
     ("exceptions", |r, _| with_heap(r, |h| tried(exceptions(h, &ExceptionsQuery::default())))),
     ("finalizers", |r, _| tried(finalizers(r, &FinalizersQuery { objects: true, ..FinalizersQuery::default() }))),
     ("fragmentation", |r, _| with_heap(r, |h| tried(fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 0 })))),
     ("handles", |r, _| tried(handles(r, &HandlesQuery::default()))),
     ("heap", |r, _| tried(heap(r, &HeapQuery { detail: true, ..HeapQuery::default() }))),
+    ("inspect", |r, _| with_heap(r, |h| tried(inspect(h, &InspectQuery::default())))),
+    ("locks", |r, _| with_heap(r, |h| tried(locks(h, &LocksQuery { all: true })))),
     ("near", |r, g| with_heap(r, |h| tried(near(h, &NearQuery { address: g.object, before: 3, after: 3 })))),
     ("object", |r, g| {
         with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.exception, start: 0, count: 10, items: 10, fields: true })))
@@ -85,6 +88,8 @@ pub const COMMANDS: &[(&str, Ask)] = &[
             PathsQuery { object: Some(g.object), types: vec![], paths: 3, weak: false, depth: 100, lines: 0, stacks: Stacks::ALL[0] };
         with_heap(r, |h| tried(paths(h, &query)))
     }),
+    ("pool", |r, _| with_heap(r, |h| tried(pool(h)))),
+    ("requests", |r, _| with_heap(r, |h| tried(requests(h)))),
     ("retained", |r, _| {
         let query = RetainedQuery { view: RetainedView::Top, types: vec![], stacks: Stacks::ALL[0], top: 20 };
         with_heap(r, |h| tried(retained(h, &query)))
@@ -100,6 +105,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("stat-generation", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery { by: StatBy::Generation, ..StatQuery::default() })))),
     ("statics", |r, _| tried(statics(r, &StaticsQuery { pattern: None, thread_statics: true, everything: true }))),
     ("threads", |r, _| tried(threads(r, &ThreadsQuery::default()))),
+    ("timers", |r, _| with_heap(r, |h| tried(timers(h)))),
     ("type", |r, g| tried(types(r, &g.table))),
     ("unreachable", |r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
     ("verify", |r, _| tried(verify(r, &VerifyQuery::default()))),

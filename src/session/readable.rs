@@ -6,7 +6,7 @@
 use crate::session::tasks::generated;
 
 /// `method`, as in a stack trace, for people. The text itself where nothing of it was made by a compiler.
-pub(in crate::analysis) fn readable(method: &str) -> String {
+pub(crate) fn readable(method: &str) -> String {
     let open = method.find('(').unwrap_or(method.len());
     let (Some(path), Some(parameters)) = (method.get(..open), method.get(open..)) else { return method.into() };
     let Some((owner, name)) = split_name(path) else { return method.into() };
@@ -53,13 +53,18 @@ fn of_source(owner: &str, name: &str, parameters: &str) -> String {
     }
     let within = of_source(outer, inner, "");
     match kind.chars().next() {
-        Some('b') => format!("lambda{parameters} in {within}"),
+        Some('b') => format!("lambda{} in {within}", listed(parameters)),
         Some('g') => {
             let local = kind.trim_start_matches("g__").split('|').next().unwrap_or(kind);
-            format!("{local}{parameters} in {within}")
+            format!("{local}{} in {within}", listed(parameters))
         }
         _ => format!("{within}{parameters}"),
     }
+}
+
+/// The parameters of a method without a name of its own: nothing if it has none, as where they are not told.
+fn listed(parameters: &str) -> &str {
+    if parameters == "()" { "" } else { parameters }
 }
 
 #[cfg(test)]
@@ -72,7 +77,7 @@ mod tests {
             ("Lab.Program.Main(System.String[])", "Lab.Program.Main(System.String[])"),
             ("Lab.Program..ctor()", "Lab.Program..ctor()"),
             ("Lab.Program+<>c.<Main>b__3_0(System.Object)", "lambda(System.Object) in Lab.Program.Main"),
-            ("Lab.Program+<>c__DisplayClass3_0.<Main>b__1()", "lambda() in Lab.Program.Main"),
+            ("Lab.Program+<>c__DisplayClass3_0.<Main>b__1()", "lambda in Lab.Program.Main"),
             ("Lab.Program.<Main>g__Twice|3_1(Int32)", "Twice(Int32) in Lab.Program.Main"),
             ("Lab.Program+<Work>d__5.MoveNext()", "Lab.Program.Work, resumed"),
             ("Lab.Program+<>c+<<Main>b__3_2>d.MoveNext()", "lambda in Lab.Program.Main, resumed"),

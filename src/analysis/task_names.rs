@@ -1,16 +1,19 @@
-//! Names of types, methods and delegates, made once each.
+//! Names of types, of what tasks run and of what delegates call, made once each.
 
-use crate::analysis::stacks::readable;
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Name};
 use crate::clr::methods::Methods;
 use crate::session::delegates::Delegates;
-use crate::session::tasks::{MachineAt, Tasks, method_of};
+use crate::session::readable;
+use crate::session::tasks::{Tasks, method_of};
 use crate::session::{Namer, Runtime};
 use crate::stack::CodeBytes;
 
 /// Most reads for one address of code.
 const READS: u64 = 1 << 20;
+
+/// The method of a delegate, as the compiler named it and for people.
+type Called = (Name, Name);
 
 /// Names what tasks are and run.
 pub(super) struct Names<'n> {
@@ -19,7 +22,10 @@ pub(super) struct Names<'n> {
     namer: &'n Namer,
     delegates: Delegates,
     types: Map<Addr, Option<Name>>,
+    /// By method table of the state machine.
     methods: Map<Addr, Option<Name>>,
+    /// By where the method is entered, and the target's type: it may tell generic arguments.
+    calls: Map<(Addr, Option<Addr>), Option<Called>>,
     /// By address of code.
     code: Map<Addr, Option<Name>>,
 }
@@ -27,7 +33,8 @@ pub(super) struct Names<'n> {
 impl<'n> Names<'n> {
     pub(super) fn new(tasks: &'n Tasks, runtime: &'n Runtime, namer: &'n Namer, notes: &Collector) -> Names<'n> {
         let delegates = Delegates::bind(runtime, tasks.library().types(), notes);
-        Names { tasks, runtime, namer, delegates, types: Map::default(), methods: Map::default(), code: Map::default() }
+        let (types, methods, calls, code) = Default::default();
+        Names { tasks, runtime, namer, delegates, types, methods, calls, code }
     }
 
     /// The name of the type at `method_table`.
@@ -44,14 +51,7 @@ impl<'n> Names<'n> {
 
     /// The asynchronous method whose box is at `object`, with this method table.
     pub(super) fn method(&mut self, object: Addr, method_table: Addr) -> Option<Name> {
-        let plan = self.tasks.plan(method_table);
-        let machine = match plan.machine.as_ref()? {
-            MachineAt::Inside(machine) => machine.method_table,
-            MachineAt::Behind(field) => {
-                let library = self.tasks.library();
-                library.method_table(library.reference(object, *field)?)?
-            }
-        };
+        let machine = self.tasks.machine_type(object, &self.tasks.plan(method_table))?;
         let namer = self.namer;
         let name = || {
             let name = namer.name(machine)?;
@@ -73,12 +73,39 @@ impl<'n> Names<'n> {
         self.code.entry(ip).or_insert_with(name).clone()
     }
 
-    /// What the delegate at `delegate` calls: its method, or the type of its target.
+    /// Whether the object at `object` is a delegate.
+    pub(super) fn is_delegate(&self, object: Addr) -> bool {
+        self.delegates.is(object)
+    }
+
+    fn call(&mut self, delegate: Addr) -> Option<Called> {
+        let call = self.delegates.call(delegate)?;
+        let target = call.target.and_then(|t| self.tasks.library().method_table(t));
+        let delegates = &self.delegates;
+        let name = || {
+            let method = delegates.method_text(&call)?;
+            Some((Name::from(method.as_str()), Name::from(readable(&method))))
+        };
+        self.calls.entry((call.entry, target)).or_insert_with(name).clone()
+    }
+
+    /// The method that the delegate at `delegate` calls, as the compiler named it.
+    pub(super) fn callback(&mut self, delegate: Addr) -> Option<Name> {
+        self.call(delegate).map(|(raw, _)| raw)
+    }
+
+    /// Notes what delegates lack, if the method of one was asked for.
+    pub(super) fn note(&self, notes: &Collector) {
+        if !self.calls.is_empty() {
+            self.delegates.note(notes);
+        }
+    }
+
+    /// What the delegate at `delegate` calls, for people: its method, or the type of its target.
     pub(super) fn delegate(&mut self, delegate: Addr) -> Option<Name> {
         let library = self.tasks.library();
-        let method = self.delegates.call(delegate).and_then(|call| self.delegates.method_text(&call));
-        if let Some(method) = method {
-            return Some(Name::from(readable(&method)));
+        if let Some((_, method)) = self.call(delegate) {
+            return Some(method);
         }
         let next = self.tasks.plan_of(delegate)?.next?;
         let target = library.reference(delegate, next).filter(|target| *target != delegate)?;

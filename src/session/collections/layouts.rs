@@ -1,0 +1,208 @@
+//! Fields of collections, of their nodes and entries, bound once per method table.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::base::Addr;
+use crate::base::hash::Map;
+use crate::base::missed::Kept;
+use crate::clr::fields::{Field, Storage, Types};
+use crate::clr::library::{FieldAt, NoSuchField};
+
+/// What is found out once per method table.
+#[derive(Debug)]
+pub(super) struct PerType<T>(Mutex<Map<Addr, Kept<T>>>);
+
+impl<T> Default for PerType<T> {
+    fn default() -> PerType<T> {
+        PerType(Mutex::default())
+    }
+}
+
+impl<T: Clone> PerType<T> {
+    /// What `find` finds for the type at `method_table`.
+    pub(super) fn get(&self, method_table: Addr, find: impl FnOnce() -> T) -> T {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&method_table) {
+            return found.get().clone();
+        }
+        // Not under the lock: finding may take a look at other types.
+        let found = Kept::of(find);
+        known().entry(method_table).or_insert(found).get().clone()
+    }
+}
+
+/// Fields of one type.
+pub(super) trait Layout: Sized {
+    fn bind(types: &Types, method_table: Addr) -> Result<Self, NoSuchField>;
+}
+
+/// The layouts of types of one kind: each instance of a generic type has its own.
+pub(super) type Bound<F> = PerType<Result<Arc<F>, NoSuchField>>;
+
+impl<F: Layout> Bound<F> {
+    /// The fields of the type at `method_table`.
+    pub(super) fn of(&self, types: &Types, method_table: Addr) -> Result<Arc<F>, NoSuchField> {
+        self.get(method_table, || F::bind(types, method_table).map(Arc::new))
+    }
+}
+
+/// The field with one of these `names`, with all that is needed to show its value.
+fn shown(types: &Types, method_table: Addr, names: &'static str) -> Result<Field, NoSuchField> {
+    let fields = types.instance_fields(method_table);
+    let mut own = fields.iter().flat_map(|list| list.iter().rev()).filter(|f| f.storage == Storage::Instance);
+    let found = own.find(|f| names.split('|').any(|name| name == f.name)).cloned();
+    found.ok_or_else(|| NoSuchField { type_name: types.names().name(method_table).name.clone(), field: names })
+}
+
+/// Makes the layouts, and [`Layouts`] with one of each. Fields are `at` a place, `opt`ional, or `shown`.
+macro_rules! layouts {
+    ($( $(#[$about:meta])* $own:ident : $name:ident { $( $field:ident : $need:ident $names:literal ),+ $(,)? } )+) => {
+        $(
+            $(#[$about])*
+            #[derive(Clone, Debug)]
+            pub(super) struct $name { $( pub(super) $field: layouts!(@type $need) ),+ }
+
+            impl Layout for $name {
+                fn bind(types: &Types, method_table: Addr) -> Result<$name, NoSuchField> {
+                    Ok($name { $( $field: layouts!(@bind $need types method_table $names) ),+ })
+                }
+            }
+        )+
+
+        /// The layouts of all kinds of types.
+        #[derive(Debug, Default)]
+        pub(super) struct Layouts {
+            $( pub(super) $own: Bound<$name>, )+
+            pub(super) segment: Bound<Segment>,
+        }
+    };
+    (@type at) => { FieldAt };
+    (@type opt) => { Option<FieldAt> };
+    (@type shown) => { Field };
+    (@bind at $t:ident $mt:ident $l:literal) => { $t.field_at($mt, $l)? };
+    (@bind opt $t:ident $mt:ident $l:literal) => { $t.field_at($mt, $l).ok() };
+    (@bind shown $t:ident $mt:ident $l:literal) => { shown($t, $mt, $l)? };
+}
+
+layouts! {
+    /// `Dictionary`, `HashSet`.
+    hashed: Hashed { count: at "_count", free: at "_freeCount", entries: at "_entries" }
+    /// An entry of a `Dictionary`.
+    entry: Entry { next: at "next|Next", key: shown "key", value: shown "value" }
+    /// An entry of a `HashSet`.
+    member: Member { next: at "next|Next", value: shown "Value|value" }
+    /// `Hashtable`.
+    hashtable: Hashtable { count: at "_count", buckets: at "_buckets" }
+    /// A bucket of a `Hashtable`.
+    bucket: Bucket { key: shown "key", value: shown "val" }
+    /// `ConditionalWeakTable`.
+    weak: Weak { container: at "_container" }
+    /// `ConditionalWeakTable+Container`.
+    container: Container { used: at "_firstFreeEntry", entries: at "_entries" }
+    /// `ConditionalWeakTable+Entry`.
+    weak_entry: WeakEntry { handle: at "depHnd" }
+    /// `List`, `Stack`, `ArrayList`.
+    vector: Vector { size: at "_size", items: at "_items|_array" }
+    /// `Queue`.
+    ring: Ring { size: at "_size", head: at "_head", array: at "_array" }
+    /// `PriorityQueue`.
+    heap: Heap { size: at "_size", nodes: at "_nodes" }
+    /// A tuple of element and priority.
+    pair_of_heap: Prioritized { element: shown "Item1", priority: shown "Item2" }
+    /// `SortedList`.
+    sorted_list: SortedList { size: at "_size", keys: at "keys", values: at "values" }
+    /// `BitArray`.
+    bits: Bits { length: at "_bitLength|m_length" }
+    /// `MemoryStream`.
+    stream: Stream { length: at "_length", origin: at "_origin", capacity: at "_capacity" }
+    /// `Lazy`.
+    lazy: Lazy { state: at "_state", value: shown "_value" }
+    /// `StringBuilder`.
+    builder: Builder { offset: at "m_ChunkOffset", length: at "m_ChunkLength", chars: at "m_ChunkChars", previous: at "m_ChunkPrevious" }
+    /// `LinkedList`.
+    linked: Linked { count: at "count", head: at "head" }
+    /// A node of a `LinkedList`.
+    linked_node: LinkedNode { next: at "next", item: shown "item" }
+    /// `SortedDictionary`.
+    sorted_map: SortedMap { set: at "_set" }
+    /// `SortedSet`.
+    sorted: Sorted { count: at "count", root: at "root" }
+    /// A node of a `SortedSet`.
+    sorted_node: SortedNode {
+        left: at "<Left>k__BackingField|Left",
+        right: at "<Right>k__BackingField|Right",
+        item: shown "<Item>k__BackingField|Item",
+    }
+    /// `KeyValuePair`.
+    pair: Pair { key: shown "key", value: shown "value" }
+    /// `ImmutableList`.
+    immutable_list: ImmutableList { root: at "_root" }
+    /// A node of an `ImmutableList`.
+    list_node: ListNode { left: at "_left", right: at "_right", item: shown "_key" }
+    /// The number of nodes in the root of an `ImmutableList`.
+    list_root: ListRoot { count: at "_count" }
+    /// `ImmutableDictionary`.
+    immutable_map: ImmutableMap { count: at "_count", root: at "_root" }
+    /// A node of an `ImmutableDictionary`.
+    map_node: MapNode { left: at "_left", right: at "_right", bucket: shown "_value" }
+    /// A bucket of an `ImmutableDictionary`.
+    map_bucket: MapBucket { first: shown "_firstValue", more: shown "_additionalElements" }
+    /// `ConcurrentDictionary`.
+    concurrent: Concurrent { tables: at "_tables" }
+    /// Its tables.
+    tables: DictionaryTables { counts: at "_countPerLock", buckets: at "_buckets" }
+    /// A bucket of a `ConcurrentDictionary`, since .NET 8 a structure.
+    volatile: Volatile { node: opt "_node" }
+    /// A node of a `ConcurrentDictionary`.
+    concurrent_node: ConcurrentNode { next: at "_next", key: shown "_key", value: shown "_value" }
+    /// `ConcurrentQueue`, `ConcurrentStack`.
+    headed: Headed { head: at "_head" }
+    /// A slot of a segment.
+    slot: SlotFields { item: shown "Item", sequence: at "SequenceNumber" }
+    /// A node of a `ConcurrentStack`.
+    stack_node: StackNode { next: at "_next", value: shown "_value" }
+    /// `ConcurrentBag`.
+    bag: Bag { queues: at "_workStealingQueues" }
+    /// The queue of a thread in a `ConcurrentBag`.
+    bag_queue: BagQueue {
+        added: at "_addTakeCount",
+        stolen: at "_stealCount",
+        next: at "_nextQueue",
+        array: at "_array",
+        head: at "_headIndex",
+        tail: at "_tailIndex",
+        mask: at "_mask",
+    }
+    /// The queue of a thread in the thread pool.
+    local: Local { array: at "m_array", head: at "m_headIndex", tail: at "m_tailIndex", mask: at "m_mask" }
+}
+
+/// A segment of a `ConcurrentQueue`.
+#[derive(Clone, Debug)]
+pub(super) struct Segment {
+    pub(super) slots: FieldAt,
+    pub(super) mask: FieldAt,
+    pub(super) head: FieldAt,
+    pub(super) tail: FieldAt,
+    pub(super) next: FieldAt,
+    pub(super) frozen: FieldAt,
+}
+
+impl Layout for Segment {
+    fn bind(types: &Types, mt: Addr) -> Result<Segment, NoSuchField> {
+        let at = |name| types.field_at(mt, name);
+        let ends = at("_headAndTail")?;
+        let inner = |name| {
+            let of = ends.method_table.ok_or_else(|| NoSuchField { type_name: "PaddedHeadAndTail".into(), field: name })?;
+            Ok::<FieldAt, NoSuchField>(ends.then(types.field_at(of, name)?, types))
+        };
+        Ok(Segment {
+            slots: at("_slots")?,
+            mask: at("_slotsMask")?,
+            head: inner("Head")?,
+            tail: inner("Tail")?,
+            next: at("_nextSegment")?,
+            frozen: at("_frozenForEnqueues")?,
+        })
+    }
+}
