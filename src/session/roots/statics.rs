@@ -1,6 +1,7 @@
 //! Static fields and thread statics as roots.
 
 use super::{Origin, Root, RootFlags, RootOptions, Roots, enumerated};
+use crate::base::missed::tried;
 use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::aot::Program;
 use crate::clr::threads::Thread;
@@ -21,7 +22,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         }
     };
     if let Some(program) = types.names().native_aot() {
-        return compiled_statics((program, namer), threads, options, notes, roots);
+        return compiled_statics(runtime, (program, namer), threads, options, notes, roots);
     }
     let reader = StaticsReader::bind(runtime, types, notes).with_threads(threads);
     if !reader.statics().is_described() {
@@ -77,14 +78,27 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
 }
 
 /// The static fields of a NativeAOT program: objects that hold those of a type, or a thread's.
-fn compiled_statics((program, namer): (&Program, &Namer), threads: &[Thread], options: &RootOptions, notes: &Collector, roots: &mut Roots) {
+fn compiled_statics(
+    runtime: &Runtime,
+    (program, namer): (&Program, &Namer),
+    threads: &[Thread],
+    options: &RootOptions,
+    notes: &Collector,
+    roots: &mut Roots,
+) {
+    let statics = program.blobs().map(|blobs| {
+        let own = tried(|| blobs.gc_statics());
+        // Heap dumps lack the pages that lead to the blocks.
+        let spine = || spine(runtime, namer, roots, blobs.slot_count()).and_then(|first| tried(|| blobs.gc_statics_in(first)));
+        if own.iter().any(|s| s.block.is_none()) { spine().unwrap_or(own) } else { own }
+    });
     let mut add = |kind: RootKind, name: String, address: Addr, object: Addr, thread| {
         let Some(name) = roots.names.push(name) else { return };
         roots.roots.push(Root { kind, address: Some(address), object, flags: RootFlags::NONE, origin: Origin::Static(name, thread) });
     };
     let mut absent = 0usize;
     if options.wants(RootKind::Static) {
-        for statics in program.blobs().map(|b| b.gc_statics()).unwrap_or_default() {
+        for statics in statics.unwrap_or_default() {
             let owner = statics.owner.or_else(|| program.statics_owner(statics.slot)).and_then(|mt| namer.name(mt));
             let name = owner.map_or_else(|| "statics".to_string(), |owner| format!("statics of {owner}"));
             match statics.block {
@@ -113,6 +127,20 @@ fn compiled_statics((program, namer): (&Program, &Namer), threads: &[Thread], op
             None => roots.cover(kind, CoverageKind::Complete, None),
         }
     }
+}
+
+/// The first element of the array that holds the blocks of all static fields: that of as many elements as there are places, in an array
+/// that a strong handle holds.
+fn spine(runtime: &Runtime, namer: &Namer, roots: &Roots, count: u64) -> Option<Addr> {
+    let (memory, objects) = (runtime.memory(), namer.types().ok()?.objects());
+    let tables = namer.names()?.method_tables();
+    let elements = objects.array_bytes()?;
+    let is_array =
+        |at: Addr| objects.method_table(at).and_then(|mt| tables.read(mt).ok()).is_some_and(|info| info.is_array && info.contains_pointers);
+    let held = roots.roots.iter().filter(|r| r.kind == RootKind::StrongHandle).map(|r| r.object);
+    let inner = held.filter(|at| is_array(*at)).filter_map(|at| memory.ptr(at.plus(elements)).ok()).filter(|at| is_array(*at));
+    let mut arrays = inner.filter(|at| objects.component_count(*at).is_some_and(|n| u64::from(n) == count));
+    tried(|| arrays.next()).map(|at| at.plus(elements))
 }
 
 /// Every reference in a value, with its name.
