@@ -77,7 +77,7 @@ pub struct DebugStatic {
     pub name: String,
     /// What it holds.
     pub kind: FieldKind,
-    /// Where it is; `None` for thread statics and for fields that the code does not use.
+    /// Where it is; `None` for thread statics.
     pub at: Option<StaticAt>,
 }
 
@@ -235,11 +235,30 @@ impl DebugTypes {
     }
 
     /// The static fields of a type itself.
+    ///
+    /// The compiler lists them by kind, those without references first and thread statics last, but writes their places in the order
+    /// of declaration. So each kind takes its own places in turn. Where a reference would lie outside of a block, no place is told.
     pub fn statics_of(&self, mangled: &str) -> Option<Vec<DebugStatic>> {
-        let members = self.classes.get(mangled)?.members.iter().filter(|m| m.offset.is_none());
-        let fields = members
-            .filter_map(|m| Some(DebugStatic { name: m.name.clone(), kind: self.kind(m.entry)?, at: self.places.get(&m.own).copied() }));
-        Some(fields.collect())
+        let class = self.classes.get(mangled)?;
+        let members = || class.members.iter().filter(|m| m.offset.is_none());
+        let (others, blocks): (Vec<StaticAt>, Vec<StaticAt>) =
+            members().filter_map(|m| self.places.get(&m.own).copied()).partition(|at| matches!(at, StaticAt::Address(_)));
+        let plain = others.len();
+        let mut places = others.into_iter().chain(blocks);
+        let fields = members().filter_map(|m| {
+            let at = places.next();
+            Some(DebugStatic { name: m.name.clone(), kind: self.kind(m.entry)?, at })
+        });
+        let mut fields: Vec<DebugStatic> = fields.collect();
+        let is_wrong = |(i, field): (usize, &DebugStatic)| match field.kind {
+            FieldKind::Reference(_) => i < plain,
+            FieldKind::Primitive(_) | FieldKind::Enum(..) => matches!(field.at, Some(StaticAt::InBlock { .. })),
+            FieldKind::Structure(_) | FieldKind::Pointer => false,
+        };
+        if fields.len() != members().count() || fields.iter().enumerate().any(is_wrong) {
+            fields.iter_mut().for_each(|field| field.at = None);
+        }
+        Some(fields)
     }
 
     /// Names and values of an enum.
