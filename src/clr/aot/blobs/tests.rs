@@ -330,7 +330,9 @@ fn blocks_are_found_directly_and_through_their_array() {
     let mut image = module(&sections);
     let mut put = |at: u64, n: u64| image[at as usize..at as usize + 8].copy_from_slice(&n.to_le_bytes());
     let (block, element, table) = (BASE + 0x5100, BASE + 0x5200, BASE + 0x5300);
-    for (at, n) in [(slots, block), (slots + 8, element), (slots + 16, table | 1), (0x5200, block), (0x5100, table)] {
+    for (at, n) in
+        [(slots, block), (slots + 8, element), (slots + 16, table | 1), (0x5200, block), (0x5100, table), (0x5300, 0x28_0100_0000)]
+    {
         put(at, n);
     }
     let blobs = blobs(image).unwrap();
