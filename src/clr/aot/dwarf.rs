@@ -10,7 +10,7 @@ use gimli::{
 
 use super::elf_file::ElfFile;
 use crate::base::hash::Map;
-use crate::base::{Addr, Budget, Collector, len64};
+use crate::base::{Addr, Budget, len64};
 use crate::memory::Image;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -165,14 +165,9 @@ impl DebugTypes {
         found.then_some(types)
     }
 
-    /// Whether all of it could be read.
+    /// Whether all of it could be read, within the memory that it may take.
     pub fn is_whole(&self) -> bool {
-        self.whole
-    }
-
-    /// Adds to `notes` the limits that were met.
-    pub(crate) fn note(&self, notes: &Collector) {
-        self.budget.note("reading the module's debug information", notes);
+        self.whole && !self.budget.met()
     }
 
     /// Number of types with fields known.
@@ -413,10 +408,11 @@ impl<'d> Reader<'_, 'd> {
                     self.add(own, Entry::Primitive(element))?;
                 }
             }
-            constants::DW_TAG_reference_type => match target(entry) {
-                Some(to) => self.add(own, Entry::Reference(to))?,
-                None => {}
-            },
+            constants::DW_TAG_reference_type => {
+                if let Some(to) = target(entry) {
+                    self.add(own, Entry::Reference(to))?;
+                }
+            }
             constants::DW_TAG_pointer_type => self.add(own, Entry::Pointer)?,
             constants::DW_TAG_variable if open.is_none() => self.place(entry),
             _ => {}

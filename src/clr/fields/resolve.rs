@@ -279,9 +279,7 @@ impl Types {
     pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.statics, mt, || {
             let info = self.names.method_tables().read(mt).ok()?;
-            if self.fields.is_none() {
-                return None;
-            }
+            self.fields.as_ref()?;
             let own = self.own(&info)?;
             self.complete(&info, &own.statics)
         })

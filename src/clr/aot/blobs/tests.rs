@@ -1,3 +1,6 @@
+// Handmade numbers are small.
+#![allow(clippy::cast_possible_truncation)]
+
 use super::*;
 use crate::base::Shape;
 use crate::memory::tests::memory_of;
