@@ -126,7 +126,8 @@ fn program(
     (search, notes): (&FileSearch, &Collector),
     found: Result<(Image, DebugHeader), DebugHeaderError>,
 ) {
-    let filled = top_up(dump, memory, module, search, notes, true);
+    // createdump's heap dumps lack pages of data that the process changed.
+    let filled = top_up(dump, memory, module, search, notes, false);
     let found = match found {
         Err(e) => Image::at(memory, module.base)
             .and_then(|image| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).map(|h| (image, h)))

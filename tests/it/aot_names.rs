@@ -264,6 +264,12 @@ fn symbols_and_debug_information_tell_fields_and_owners() {
             let kept = opened.memory.ptr(opened.memory.ptr(block.plus(offset)).unwrap()).unwrap();
             assert_eq!(symbols.type_at(kept).map(|t| t.name), Some("S_P_CoreLib_System_Collections_Generic_List_1<Object>"));
         }
+        // Of another kind, though declared among those.
+        let number = statics.iter().find(|s| s.name == "n").unwrap();
+        assert!(matches!(number.at, Some(StaticAt::Address(_))), "{number:?}");
+        let task = types.statics_of("S_P_CoreLib_System_Threading_Tasks_Task").unwrap();
+        let places: Vec<(&str, bool)> = task.iter().map(|s| (s.name.as_str(), s.at.is_some())).collect();
+        assert!(places.contains(&("s_taskCompletionSentinel", true)) && places.contains(&("t_currentTask", false)), "{places:?}");
         let method = opened.blobs.method_starts().nth(1000).unwrap();
         let name = mangle(&opened.blobs.method_at(method).unwrap().name);
         assert!(symbols.function_at(method.plus(1)).is_some_and(|(symbol, start)| start == method && symbol.contains(&name)));

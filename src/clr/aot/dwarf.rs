@@ -10,7 +10,7 @@ use gimli::{
 
 use super::elf_file::ElfFile;
 use crate::base::hash::Map;
-use crate::base::{Addr, Budget, Collector, len64};
+use crate::base::{Addr, Budget, len64};
 use crate::memory::Image;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -77,7 +77,7 @@ pub struct DebugStatic {
     pub name: String,
     /// What it holds.
     pub kind: FieldKind,
-    /// Where it is; `None` for thread statics and for fields that the code does not use.
+    /// Where it is; `None` for thread statics.
     pub at: Option<StaticAt>,
 }
 
@@ -165,14 +165,9 @@ impl DebugTypes {
         found.then_some(types)
     }
 
-    /// Whether all of it could be read.
+    /// Whether all of it could be read, within the memory that it may take.
     pub fn is_whole(&self) -> bool {
-        self.whole
-    }
-
-    /// Adds to `notes` the limits that were met.
-    pub(crate) fn note(&self, notes: &Collector) {
-        self.budget.note("reading the module's debug information", notes);
+        self.whole && !self.budget.met()
     }
 
     /// Number of types with fields known.
@@ -235,11 +230,30 @@ impl DebugTypes {
     }
 
     /// The static fields of a type itself.
+    ///
+    /// The compiler lists them by kind, those without references first and thread statics last, but writes their places in the order
+    /// of declaration. So each kind takes its own places in turn. Where a reference would lie outside of a block, no place is told.
     pub fn statics_of(&self, mangled: &str) -> Option<Vec<DebugStatic>> {
-        let members = self.classes.get(mangled)?.members.iter().filter(|m| m.offset.is_none());
-        let fields = members
-            .filter_map(|m| Some(DebugStatic { name: m.name.clone(), kind: self.kind(m.entry)?, at: self.places.get(&m.own).copied() }));
-        Some(fields.collect())
+        let class = self.classes.get(mangled)?;
+        let members = || class.members.iter().filter(|m| m.offset.is_none());
+        let (others, blocks): (Vec<StaticAt>, Vec<StaticAt>) =
+            members().filter_map(|m| self.places.get(&m.own).copied()).partition(|at| matches!(at, StaticAt::Address(_)));
+        let plain = others.len();
+        let mut places = others.into_iter().chain(blocks);
+        let fields = members().filter_map(|m| {
+            let at = places.next();
+            Some(DebugStatic { name: m.name.clone(), kind: self.kind(m.entry)?, at })
+        });
+        let mut fields: Vec<DebugStatic> = fields.collect();
+        let is_wrong = |(i, field): (usize, &DebugStatic)| match field.kind {
+            FieldKind::Reference(_) => i < plain,
+            FieldKind::Primitive(_) | FieldKind::Enum(..) => matches!(field.at, Some(StaticAt::InBlock { .. })),
+            FieldKind::Structure(_) | FieldKind::Pointer => false,
+        };
+        if fields.len() != members().count() || fields.iter().enumerate().any(is_wrong) {
+            fields.iter_mut().for_each(|field| field.at = None);
+        }
+        Some(fields)
     }
 
     /// Names and values of an enum.
@@ -394,10 +408,11 @@ impl<'d> Reader<'_, 'd> {
                     self.add(own, Entry::Primitive(element))?;
                 }
             }
-            constants::DW_TAG_reference_type => match target(entry) {
-                Some(to) => self.add(own, Entry::Reference(to))?,
-                None => {}
-            },
+            constants::DW_TAG_reference_type => {
+                if let Some(to) = target(entry) {
+                    self.add(own, Entry::Reference(to))?;
+                }
+            }
             constants::DW_TAG_pointer_type => self.add(own, Entry::Pointer)?,
             constants::DW_TAG_variable if open.is_none() => self.place(entry),
             _ => {}

@@ -204,7 +204,7 @@ impl CoreClr {
     }
 }
 
-fn category(flags: u32) -> Category {
+pub(super) fn category(flags: u32) -> Category {
     match flags & CATEGORY {
         CATEGORY_ARRAY => Category::Array,
         CATEGORY_SZ_ARRAY => Category::SzArray,

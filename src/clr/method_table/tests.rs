@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::coreclr::category;
 use super::net8::GENERIC_STATICS;
 use super::*;
 use crate::base::{Arch, Os, Shape};

@@ -8,6 +8,8 @@ use crate::base::missed::Kept;
 
 /// Most pairs of one type: it has one block of each kind.
 const MAX_PAIRS: usize = 16;
+/// Flag of method tables. Source: `MethodTable.h` of the runtime, `EETypeFlags`.
+const CONTAINS_POINTERS: u32 = 0x0100_0000;
 /// Memory that each of them takes.
 const BYTES_OF_AN_OWNER: u64 = 48;
 /// Bit of a slot whose block was not yet made: what it leads to is the block's type.
@@ -99,9 +101,10 @@ impl Blobs {
         self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALISED == 0)
     }
 
-    /// Whether an object is at `at`, of a type that the compiler made: those of blocks never are made at run time.
+    /// Whether a block is at `at`: an object whose type the compiler made, with no other flag than that it contains references.
     fn is_block(&self, at: Addr) -> bool {
-        self.target(at).is_some_and(|table| self.image.range.contains(table))
+        let flags = |table: Addr| self.memory.u32(table).is_ok_and(|flags| flags & !CONTAINS_POINTERS == 0);
+        self.target(at).is_some_and(|table| self.image.range.contains(table) && flags(table))
     }
 
     /// The block of the static fields whose slot is at `slot`. The slot leads to it, or, in other versions of the runtime, to the element
