@@ -34,11 +34,12 @@ library_types! {
 
 fields_of! {
     struct Fields {
-        target: req "_target",
-        entry: req "_methodPtr",
-        entry_of_open: req "_methodPtrAux",
-        list: req "_invocationList",
-        count: req "_invocationCount",
+        // The second names are those of NativeAOT.
+        target: req "_target|_firstParameter",
+        entry: req "_methodPtr|_functionPointer",
+        entry_of_open: req "_methodPtrAux|_extraFunctionPointerOrData",
+        list: req "_invocationList|_helperObject",
+        count: req "_invocationCount|_extraFunctionPointerOrData",
     }
 }
 
@@ -109,6 +110,9 @@ impl Delegates {
     pub(crate) fn note(&self, notes: &Collector) {
         if let Err(missing) = &self.fields {
             notes.add(NoteKind::Missing, None, format!("what delegates call: {missing} in this runtime"));
+        }
+        if self.types.names().native_aot().is_some() {
+            return;
         }
         let why = self.entries.as_ref().err().or(self.entries.as_ref().ok().and_then(|e| e.precodes.as_ref().err()));
         if let Some(why) = why {
@@ -187,9 +191,17 @@ impl Delegates {
         exact.or_else(|| methods.name(names, desc))
     }
 
+    /// The name of the method of a call; in NativeAOT programs without parameters.
+    fn method_name(&self, call: &Call) -> Option<String> {
+        match self.types.names().native_aot() {
+            Some(program) => program.method_at(call.entry),
+            None => self.method(call).map(|m| m.name),
+        }
+    }
+
     /// The method of a call as text, without its parameters: `Lab.Program.<Main>b__0`.
     pub(crate) fn method_text(&self, call: &Call) -> Option<String> {
-        let name = self.method(call)?.name;
+        let name = self.method_name(call)?;
         Some(name.split_once('(').map_or(name.clone(), |(name, _)| name.into()))
     }
 
@@ -230,7 +242,7 @@ impl Delegates {
             object: call.delegate,
             target: call.target,
             target_type: table.map(|mt| self.types.names().name(mt).name.clone()),
-            method: self.method(call).map(|m| m.name),
+            method: self.method_name(call),
             method_desc: call.method,
         }
     }

@@ -33,8 +33,11 @@ impl Library {
     /// [`Error::Contract`] if the runtime does not describe types and fields.
     pub(crate) fn bind(runtime: &Runtime, namer: &Namer, notes: &Collector) -> Result<Library, Error> {
         let types = namer.types()?;
-        let core = types.module_named(CORE).map(|module| types.names().module(module));
-        if core.is_none_or(|module| module.metadata.is_none()) {
+        let known = match types.names().native_aot() {
+            Some(_) => types.knows_all(),
+            None => types.module_named(CORE).is_some_and(|module| types.names().module(module).metadata.is_some()),
+        };
+        if !known {
             notes.add(NoteKind::Missing, None, format!("the types of {CORE} are not known: its metadata is not in the dump (--modules)"));
         }
         Ok(Library::of(runtime, types, notes))

@@ -6,9 +6,9 @@ use super::dump::Process;
 use super::heap::Parts;
 use super::readers::Readers;
 use super::{Error, Heap, Namer};
-use crate::base::missed::{Kept, watched};
-use crate::base::{Answer, Collector, Limits, NoteKind, Notes, Progress};
-use crate::clr::fields::Types;
+use crate::base::missed::{Kept, tried, watched};
+use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, Progress};
+use crate::clr::fields::{CORE, Types};
 use crate::clr::header::Headers;
 use crate::clr::threads::{Thread, Threads};
 use crate::clr::type_names::TypeNames;
@@ -129,7 +129,37 @@ impl Runtime {
     /// # Errors
     /// [`ContractError`] if the descriptor lacks the thread list.
     pub fn threads(&self) -> Result<&Answer<Vec<Thread>>, ContractError> {
-        bound(&self.inner.threads, || Ok(self.thread_reader()?.list()))
+        bound(&self.inner.threads, || {
+            let mut list = self.thread_reader()?.list();
+            if self.descriptor().is_native_aot() {
+                for thread in &mut list.data {
+                    self.find_managed(thread);
+                }
+            }
+            Ok(list)
+        })
+    }
+
+    /// Finds the managed `Thread` of a NativeAOT program's thread, which only its thread statics lead to, and its id.
+    fn find_managed(&self, thread: &mut Thread) -> Option<()> {
+        const THREAD: &str = "System.Threading.Thread";
+        let namer = self.namer();
+        let types = namer.types().ok()?;
+        let definition = types.definition_named(CORE, THREAD)?;
+        let (memory, objects) = (self.memory(), types.objects());
+        let is_thread = |at: &Addr| objects.method_table(*at).is_some_and(|mt| types.definition(mt) == Some(definition));
+        let fields = |object: Addr| -> Vec<Addr> {
+            let fields = objects.method_table(object).and_then(|mt| types.instance_fields(mt));
+            let references = fields.iter().flat_map(|list| list.iter()).filter(|f| f.is_reference());
+            references.filter_map(|f| memory.ptr(object.plus(f.offset)).ok()).filter(|a| !a.is_null()).collect()
+        };
+        let found = tried(|| thread.statics.iter().flat_map(|(_, block)| fields(*block)).find(is_thread))?;
+        thread.exposed = Some(found);
+        let id = types.field_at(objects.method_table(found)?, "_managedThreadId").ok()?;
+        let id_object = memory.ptr(id.of_object(found)).ok().filter(|a| !a.is_null())?;
+        let number = types.field_at(objects.method_table(id_object)?, "_managedThreadId").ok()?;
+        thread.id = memory.u32(number.of_object(id_object)).ok();
+        Some(())
     }
 
     /// The managed threads, none if the runtime does not describe the list. What of it is not in the dump goes to `notes`.

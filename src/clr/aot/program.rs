@@ -93,8 +93,8 @@ impl Program {
         for (path, why) in self.refused() {
             notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for debug information: {why}", path.display()));
         }
-        if let Some(types) = self.debugging.get().and_then(|d| d.get().types.as_ref()) {
-            types.note(notes);
+        if self.debugging.get().and_then(|d| d.get().types.as_ref()).is_some_and(|types| !types.is_whole()) {
+            notes.add(NoteKind::LimitHit, None, "not all debug information of the program was read");
         }
     }
 }

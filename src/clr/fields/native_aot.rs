@@ -29,7 +29,11 @@ impl Types {
         }
         let debugged = program.debugging().fields_of(info.address, self.pointer_bytes());
         let mut fields: Vec<Field> = match debugged {
-            Some(list) => list.into_iter().map(|f| self.of_debug(program, info, f)).collect(),
+            // The method table pointer is no field.
+            Some(list) => {
+                let own = list.into_iter().filter(|f| f.offset >= self.pointer_bytes());
+                own.map(|f| self.of_debug(program, info, f)).collect()
+            }
             None => self.of_library(info).unwrap_or_default(),
         };
         fields.sort_by_key(|f| f.offset);
