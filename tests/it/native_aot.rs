@@ -172,3 +172,73 @@ fn without_the_program_a_dump_says_what_it_lacks() {
         }
     }
 }
+
+#[test]
+fn locks_and_waits_are_those_of_the_program() {
+    for dump in dumps("locks") {
+        let truth = dump.truth.as_ref().unwrap();
+        let found = data(&dump, &["locks"]);
+        let lock =
+            |object: &Value| list(&found, "locks").iter().find(|l| l["object"] == *object).unwrap_or_else(|| panic!("{object}: {found}"));
+        let contended = lock(&truth["contended"]);
+        assert_eq!(contended["owner"]["managed_id"], truth["owner_managed_id"], "{}: {contended}", dump.name);
+        assert_eq!(list(contended, "waiters").len() as u64, truth["waiters"].as_u64().unwrap(), "{}: {contended}", dump.name);
+        assert_eq!(lock(&truth["both"])["owner"]["managed_id"], truth["owner_managed_id"], "{}", dump.name);
+        let thin = lock(&truth["thin"]);
+        assert_eq!((&thin["owner"]["managed_id"], &thin["recursion"]), (&truth["thin_owner_managed_id"], &truth["thin_recursion"]));
+        let waits = list(&found, "waits").iter().filter(|w| w["object"] == truth["contended"]);
+        let evidence: Vec<&str> = waits.map(|w| text(w, "evidence")).collect();
+        assert_eq!(evidence, ["exact"; 3], "{}", dump.name);
+        assert_eq!(list(&found, "deadlocks").len(), 0, "{}", dump.name);
+        let threads = data(&dump, &["threads"]);
+        let names: Vec<&str> = list(&threads, "threads").iter().filter_map(|t| t["name"].as_str()).collect();
+        assert_eq!(names, ["waiter2", "waiter1", "waiter0", "owner"], "{}", dump.name);
+    }
+}
+
+#[test]
+fn asynchronous_chains_and_timers_are_those_of_the_program() {
+    for dump in dumps("async") {
+        let truth = dump.truth.as_ref().unwrap();
+        let found = data(&dump, &["async"]);
+        let chains: Vec<&Value> = list(&found, "chains").iter().filter(|c| c["root"]["object"] == truth["never"]).collect();
+        let [chain] = chains.as_slice() else { panic!("{}: {found}", dump.name) };
+        let leaves = list(chain, "frames");
+        assert_eq!(leaves.len(), list(truth, "frames_per_chain").len(), "{}: {chain}", dump.name);
+        for (frame, name) in leaves.iter().zip(list(truth, "frames_per_chain")) {
+            assert!(text(frame, "method").ends_with(name.as_str().unwrap()), "{}: {frame}", dump.name);
+        }
+        assert_eq!(chain["count"], truth["async_chains"], "{}: {chain}", dump.name);
+        let timers = data(&dump, &["timers"]);
+        assert_eq!(list(&timers, "timers").len() as u64, truth["timers"].as_u64().unwrap(), "{}", dump.name);
+    }
+}
+
+#[test]
+fn fields_and_static_fields_have_names_and_values() {
+    for dump in dumps("wait") {
+        let truth = dump.truth.as_ref().unwrap();
+        let node = data(&dump, &["object", truth["samples"]["node_head"].as_str().unwrap()]);
+        let names: Vec<&str> = list(&node, "fields").iter().map(|f| text(f, "name")).collect();
+        assert_eq!(names, ["Next", "Data", "Index"], "{}", dump.name);
+        assert_eq!(node["fields"][2]["value"], 999, "{}", dump.name);
+        if dump.kind == "heap" {
+            // The pages of the slots are not in such dumps.
+            continue;
+        }
+        let statics = data(&dump, &["statics", "--type", "Lab.Program"]);
+        let keep = list(&statics, "statics").iter().find(|s| s["field"]["name"] == "Keep").unwrap_or_else(|| panic!("{statics}"));
+        assert_eq!(keep["field"]["object_type"], "System.Collections.Generic.List<System.Object>", "{}: {keep}", dump.name);
+    }
+}
+
+#[test]
+fn every_block_of_static_fields_is_a_root() {
+    for dump in dumps("") {
+        let roots = data(&dump, &["roots", "--top", "0"]);
+        let of =
+            |kind: &str| list(&roots, "kinds").iter().find(|k| k["kind"] == kind).unwrap_or_else(|| panic!("{}", roots["kinds"])).clone();
+        assert_eq!((of("static")["count"].as_u64(), &of("static")["coverage"]), (Some(438), &"complete".into()), "{}", dump.name);
+        assert_eq!(of("thread-static")["coverage"], "complete", "{}", dump.name);
+    }
+}

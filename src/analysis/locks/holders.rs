@@ -144,7 +144,10 @@ impl<'h> Holders<'h> {
                 waiting: Some((state >> WAITERS_SHIFT).into()),
                 ..Held::new(LockKind::Lock)
             };
-            out.insert(object, lock);
+            match self.primitives.monitors.get(&object) {
+                Some(of) => out.insert(*of, Held { kind: LockKind::Monitor, ..lock }),
+                None => out.insert(object, lock),
+            };
         }
     }
 
@@ -209,6 +212,9 @@ impl<'h> Holders<'h> {
     fn readers(&self) -> Map<u64, Vec<Owner>> {
         let mut out: Map<u64, Vec<Owner>> = Map::default();
         let (Some(table), Some(f)) = (self.types.table(LockType::ReaderWriter), self.primitives.reader) else { return out };
+        if self.found.of(LockType::ReaderWriter).next().is_none() {
+            return out;
+        }
         for (i, thread) in self.threads.iter().enumerate().filter(|(_, t)| t.has_stack()) {
             let first = match self.library.thread_static_at(table, "t_rwc", thread.address) {
                 Ok(first) => first,

@@ -8,6 +8,7 @@ mod objects;
 mod primitives;
 mod report;
 mod tasks;
+mod wait_subsystem;
 mod waits;
 
 use std::collections::BTreeMap;
@@ -84,7 +85,8 @@ impl<'h> State<'h> {
             notes.add(NoteKind::Missing, None, "monitors are not told: the runtime does not describe object headers");
         }
         let blocks = headers.as_ref().and_then(Headers::sync_blocks);
-        if headers.is_some() && blocks.is_none() {
+        // Monitors of NativeAOT programs have locks that are objects.
+        if headers.is_some() && blocks.is_none() && !runtime.descriptor().is_native_aot() {
             notes.add(NoteKind::Missing, None, "contended monitors are not told: the sync table is not in the dump");
         }
         let blocks = blocks.unwrap_or_default();

@@ -28,6 +28,10 @@ library_types! {
             OnCountdown = "System.Threading.Tasks.Task+SetOnCountdownMres",
             ReaderCount = "System.Threading.ReaderWriterCount",
             BlockingInfo = "System.Threading.ThreadBlockingInfo",
+            /// Of NativeAOT.
+            WaitInfo = "System.Threading.WaitSubsystem+ThreadWaitInfo",
+            /// Of NativeAOT.
+            SyncEntry = "System.Threading.SyncTable+Entry",
         }
         in "System.Threading" {
             Barrier = "System.Threading.Barrier",
@@ -38,7 +42,8 @@ library_types! {
 
 impl LockType {
     /// Types whose objects nothing asks for: they are met by reference.
-    const UNLISTED: [LockType; 4] = [LockType::ReaderCount, LockType::BlockingInfo, LockType::Condition, LockType::Task];
+    const UNLISTED: [LockType; 6] =
+        [LockType::ReaderCount, LockType::BlockingInfo, LockType::Condition, LockType::Task, LockType::WaitInfo, LockType::SyncEntry];
 }
 
 /// What a walk found.
@@ -52,6 +57,8 @@ pub(super) struct Found {
     pub(super) thin: Vec<Addr>,
     /// Arrays of `SafeWaitHandle`: start and end.
     pub(super) handle_arrays: Vec<(Addr, Addr)>,
+    /// Arrays of the table of monitors (NativeAOT): start and end.
+    pub(super) sync_tables: Vec<(Addr, Addr)>,
 }
 
 impl Found {
@@ -65,7 +72,8 @@ impl Found {
 #[derive(Clone, Copy)]
 struct Use {
     kinds: Option<Kinds<LockType>>,
-    is_handles: bool,
+    /// What the elements of an array are, of those that matter.
+    elements: Option<LockType>,
 }
 
 struct Finder<'h> {
@@ -75,7 +83,7 @@ struct Finder<'h> {
     segment: SegmentIndex,
     found: Vec<(SegmentIndex, Addr, Kinds<LockType>)>,
     thin: Vec<Addr>,
-    arrays: Vec<(Addr, Addr)>,
+    arrays: Vec<(LockType, Addr, Addr)>,
 }
 
 impl Visitor for Finder<'_> {
@@ -100,20 +108,21 @@ impl Visitor for Finder<'_> {
         let used = *slot.get_or_insert_with(|| {
             let kinds = classifier.of(mt);
             let listed = kinds.iter().any(|kind| !LockType::UNLISTED.contains(&kind));
-            Use { kinds: listed.then_some(kinds), is_handles: object.ty.is_array && is_handles(classifier, mt) }
+            Use { kinds: listed.then_some(kinds), elements: if object.ty.is_array { elements(classifier, mt) } else { None } }
         });
         if let Some(kinds) = used.kinds {
             self.found.push((self.segment, object.address, kinds));
         }
-        if used.is_handles {
-            self.arrays.push((object.address, object.address.plus(object.size)));
+        if let Some(elements) = used.elements {
+            self.arrays.push((elements, object.address, object.address.plus(object.size)));
         }
     }
 }
 
-fn is_handles(classifier: &Classifier<LockType>, array: Addr) -> bool {
+fn elements(classifier: &Classifier<LockType>, array: Addr) -> Option<LockType> {
     let element = classifier.types().names().method_tables().element_type(array).ok();
-    element.and_then(TypeNames::method_table_of).is_some_and(|element| classifier.of(element).is(LockType::SafeWaitHandle))
+    let kinds = classifier.of(element.and_then(TypeNames::method_table_of)?);
+    [LockType::SafeWaitHandle, LockType::SyncEntry].into_iter().find(|kind| kinds.is(*kind))
 }
 
 /// Walks the heap.
@@ -133,11 +142,15 @@ pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Opti
     for visitor in walked.visitors {
         found.extend(visitor.found);
         out.thin.extend(visitor.thin);
-        out.handle_arrays.extend(visitor.arrays);
+        for (elements, start, end) in visitor.arrays {
+            let list = if elements == LockType::SyncEntry { &mut out.sync_tables } else { &mut out.handle_arrays };
+            list.push((start, end));
+        }
     }
     found.sort_unstable_by_key(|(segment, address, _)| (*segment, *address));
     out.thin.sort_unstable();
     out.handle_arrays.sort_unstable();
+    out.sync_tables.sort_unstable();
     out.kinds = found.iter().map(|(_, address, kinds)| (*address, *kinds)).collect();
     out.list = found.into_iter().map(|(_, address, kinds)| (address, kinds)).collect();
     out

@@ -1,6 +1,7 @@
 //! The state of the library's locks, and what their parts belong to.
 
 use super::objects::{Found, LockType};
+use super::wait_subsystem::{WaitInfos, monitors, whole_of_lock};
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector};
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
@@ -116,6 +117,10 @@ pub(super) struct Primitives {
     pub(super) by_monitor: Map<Addr, Whole>,
     /// By `SafeWaitHandle`.
     pub(super) by_handle: Map<Addr, Whole>,
+    /// NativeAOT: objects whose monitors have a `Lock` of their own, by that lock.
+    pub(super) monitors: Map<Addr, Addr>,
+    /// NativeAOT on Unix: what threads wait for.
+    pub(super) wait_infos: Option<WaitInfos>,
 }
 
 impl Primitives {
@@ -138,9 +143,12 @@ impl Primitives {
             )),
             by_monitor: Map::default(),
             by_handle: Map::default(),
+            monitors: monitors(library, found),
+            wait_infos: None,
         };
         out.events(library, found, &binder);
         out.handles(library, found, &binder);
+        out.wait_infos = WaitInfos::bind(library, types, &out.by_handle);
         out
     }
 
@@ -185,9 +193,9 @@ impl Primitives {
         let Some(fields) = binder.bind(LockType::WaitHandle, HandleFields::bind, "wait handles") else { return };
         // An event within a lock stands for the lock.
         let mut events: Map<Addr, Whole> = Map::default();
-        if let Some((lock, event)) = self.lock.and_then(|f| f.event).map(|event| (LockKind::Lock, event)) {
-            for object in found.of(LockType::Lock) {
-                events.extend(library.reference(object, event).map(|e| (e, Whole { object, kind: lock, wait: WaitKind::Lock })));
+        if let Some(event) = self.lock.and_then(|f| f.event) {
+            for lock in found.of(LockType::Lock) {
+                events.extend(library.reference(lock, event).map(|e| (e, whole_of_lock(lock, &self.monitors))));
             }
         }
         if let Some(f) = self.reader_writer {

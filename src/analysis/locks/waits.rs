@@ -75,6 +75,8 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
     let walked = match runtime.walk_stacks(threads, Asked::default(), Thread::waits) {
         Ok(walked) => walked,
+        // NativeAOT programs do not describe their stacks.
+        Err(_) if runtime.descriptor().is_native_aot() => Vec::new(),
         Err(e) => {
             notes.add(NoteKind::Missing, None, format!("the frames of blocked threads are not told: {e}"));
             Vec::new()
@@ -127,7 +129,8 @@ impl Waits<'_> {
         let queued = self.queued(notes);
         let mut out = Vec::new();
         for (index, thread) in threads {
-            let exact = self.recorded(*index, thread).or_else(|| self.managed(*index, thread));
+            let recorded = self.recorded(*index, thread).or_else(|| self.managed(*index, thread));
+            let exact = recorded.or_else(|| self.subsystem(*index, thread.thread.exposed?));
             let queue = || queued.get(&thread.thread.address).map(|object| self.monitor(*index, *object, true, None));
             let by_stack = || thread.thread.waits().then(|| self.by_stack(*index, thread));
             out.extend(exact.or_else(queue).or_else(by_stack));
@@ -189,6 +192,18 @@ impl Waits<'_> {
             }
             _ => None,
         }
+    }
+
+    /// By the object in which a NativeAOT program records what its thread waits for.
+    fn subsystem(&self, index: usize, thread: Addr) -> Option<Wait> {
+        let waited = self.primitives.wait_infos.as_ref()?.waited(self.library, thread)?;
+        let object = |w: &Whole| (w.object, w.kind);
+        let (kind, first, others) = match waited.as_slice() {
+            [one] => (one.wait, Some(object(one)), Vec::new()),
+            [first, rest @ ..] => (WaitKind::WaitHandles, Some(object(first)), rest.iter().map(|w| w.object).collect()),
+            [] => (WaitKind::Other, None, Vec::new()),
+        };
+        Some(Wait { thread: index, kind, object: first, others, evidence: WaitEvidence::Exact, timeout: None })
     }
 
     /// A wait for the monitor of `object`, or for what it is a part of.
