@@ -12,6 +12,7 @@ use super::json::{DescriptorItem, RawValue};
 use super::locate::{self, Seen, Site};
 use super::overlay::{self, Overlay};
 use super::synthesis;
+use crate::base::missed::watched;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
@@ -356,10 +357,17 @@ impl<'a> Opener<'a> {
             }
             let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars));
             let descriptor = self.assemble(Some(overlay), None, parts, table);
-            let checks = checks::run(&descriptor, self.memory, &self.options.limits);
+            let (checks, missed) = watched(|| checks::run(&descriptor, self.memory, &self.options.limits));
+            missed.tell();
             match checks.iter().find(|c| c.failed()) {
                 Some(failed) if overlay.given => self.refuse(overlay, &describe(failed), &mut refused),
-                Some(_) => {}
+                Some(failed) => {
+                    // It agrees in every offset. Where something lacks that the check reads, that may be all that is wrong.
+                    if let Some((at, _)) = missed.find(|_, _| true) {
+                        let what = format!("overlay {} could not be confirmed: {}", overlay.section.name, describe(failed));
+                        self.notes.add(NoteKind::Missing, at, what);
+                    }
+                }
                 None => return Vm { descriptor, source: LayoutSource::Descriptor, overlay: Some(overlay), table, checks, refused },
             }
         }
