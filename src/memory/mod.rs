@@ -70,6 +70,8 @@ pub struct Memory {
     pieces: Vec<Piece>,
     /// Whether the dump is cut off.
     cut: bool,
+    /// Whether it states that it holds all memory.
+    all: bool,
     /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
     /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
@@ -96,12 +98,13 @@ impl Memory {
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
         };
-        Memory { cut: dump.facts.truncated_bytes > 0, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) }
+        let (cut, all) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory());
+        Memory { cut, all, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) }
     }
 
     /// Memory of `pieces`, which are sorted and disjoint.
     fn of(shape: Shape, sources: Vec<Arc<Bytes>>, pieces: Vec<Piece>) -> Memory {
-        let mut memory = Memory { shape, sources, pieces, cut: false, recorder: None, budget: None };
+        let mut memory = Memory { shape, sources, pieces, cut: false, all: false, recorder: None, budget: None };
         memory.count();
         memory
     }
@@ -388,6 +391,12 @@ impl Memory {
     pub(crate) fn is_torn(&self, address: Addr) -> bool {
         let page = AddrRange::new(address.align_down(PAGE), address.align_down(PAGE).plus(PAGE));
         !matches!(self.captured(page), 0 | PAGE)
+    }
+
+    /// Whether `range`, a part of which was not captured, would be in a whole dump of this kind: the dump is cut off, states that it
+    /// holds all memory, or has a part of the pages.
+    pub(crate) fn is_lost(&self, range: AddrRange) -> bool {
+        self.cut || self.all || self.is_torn(range.start) || range.end.minus(1).is_some_and(|last| self.is_torn(last))
     }
 
     /// Size of the (decompressed) dump in bytes. Genuine dumps never show more memory than that.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Runtime, loaded_types};
 use crate::base::hash::Set;
-use crate::base::missed::{missed, tried};
-use crate::base::{Addr, Collector, Count, glob};
+use crate::base::missed::watched;
+use crate::base::{Addr, AddrRange, Collector, Count, glob};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::Generics;
 use crate::clr::statics::{StaticPlace, Statics};
@@ -129,12 +129,10 @@ impl<'t> StaticsReader<'t> {
             Storage::Instance => Vec::new(),
             Storage::Static => vec![model(None, self.statics.place(&info, field))],
             Storage::Rva => {
-                // Heap dumps lack the images with the initial values; what lacks of a page that is there is a loss.
-                let model = tried(|| model(None, self.statics.place(&info, field)));
-                if let (ValueKind::Absent, Some(at)) = (model.field.kind, model.field.address)
-                    && self.types().memory().is_torn(at)
-                {
-                    missed(at, 1);
+                // Heap dumps lack the images with the initial values.
+                let (model, missed) = watched(|| model(None, self.statics.place(&info, field)));
+                if missed.find(|at, len| self.types().memory().is_lost(AddrRange::new(at, at.plus(len)))).is_some() {
+                    missed.tell();
                 }
                 vec![model]
             }
