@@ -372,6 +372,13 @@ impl Memory {
         found
     }
 
+    /// Reports a failed read, unless all of `range` was captured: for those who look at its [words](Memory::words).
+    pub(crate) fn need(&self, range: AddrRange) {
+        if self.captured(range) < range.len() {
+            missed(range.start, range.len());
+        }
+    }
+
     /// Whether `address` lies in a small gap of the captured memory, or the dump is cut off: there was memory, but the dump lacks it.
     pub(crate) fn in_gap(&self, address: Addr) -> bool {
         /// Longer gaps are unused address space.
