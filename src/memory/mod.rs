@@ -379,14 +379,14 @@ impl Memory {
         }
     }
 
-    /// Whether `address` lies in a small gap of the captured memory, or the dump is cut off: there was memory, but the dump lacks it.
-    pub(crate) fn in_gap(&self, address: Addr) -> bool {
-        /// Longer gaps are unused address space.
-        const SMALL: u64 = 1 << 16;
+    /// Whether `address`, which was not captured, lies close to captured memory, or the dump is cut off: there was memory, but the dump
+    /// lacks it. Farther away is unused address space.
+    pub(crate) fn is_beside(&self, address: Addr) -> bool {
+        const CLOSE: u64 = 1 << 16;
         let i = self.pieces.partition_point(|p| p.end <= address.0);
-        let before = i.checked_sub(1).and_then(|i| self.pieces.get(i));
-        let gap = || before.zip(self.pieces.get(i)).is_some_and(|(b, a)| a.start > address.0 && a.start.saturating_sub(b.end) <= SMALL);
-        self.cut && self.piece(address).is_none() || gap()
+        let before = i.checked_sub(1).and_then(|i| self.pieces.get(i)).map(|p| address.0.saturating_sub(p.end));
+        let behind = self.pieces.get(i).map(|p| p.start.saturating_sub(address.0));
+        behind != Some(0) && (self.cut || [before, behind].into_iter().flatten().any(|distance| distance < CLOSE))
     }
 
     /// Whether the dump is cut off.

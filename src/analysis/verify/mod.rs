@@ -209,7 +209,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     notes.take(entries.handles(gc));
     notes.take(entries.finalizers(gc));
     entries.sync_blocks();
-    gaps::judge(tools, &before, doubtful, &mut folded, sink);
+    gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [
         (VerifyCheck::Objects, absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
         (VerifyCheck::Cards, absent.cards, "cards are not in the dump"),
