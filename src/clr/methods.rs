@@ -150,6 +150,11 @@ impl Methods {
         })
     }
 
+    /// The memory that it reads.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// The method at `desc`; `None` if there is none, or its structures are not in the dump.
     pub fn name(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
         self.written(names, desc, Notation::Readable)

@@ -36,7 +36,7 @@ pub(crate) use window::Window;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::base::missed::missed;
+use crate::base::missed::{Missed, missed};
 use crate::base::{Addr, AddrRange, Budget, PAGE, Shape, len64};
 use crate::dump::{Bytes, DumpFile};
 
@@ -374,8 +374,10 @@ impl Memory {
 
     /// Reports a failed read, unless all of `range` was captured: for those who look at its [words](Memory::words).
     pub(crate) fn need(&self, range: AddrRange) {
-        if self.captured(range) < range.len() {
-            missed(range.start, range.len());
+        if self.captured(range) < range.len()
+            && let Some(gap) = self.gaps(range).first()
+        {
+            missed(gap.start, gap.len());
         }
     }
 
@@ -404,6 +406,11 @@ impl Memory {
     /// holds all memory, or has a part of the pages.
     pub(crate) fn is_lost(&self, range: AddrRange) -> bool {
         self.cut || self.all || self.is_torn(range.start) || range.end.minus(1).is_some_and(|last| self.is_torn(last))
+    }
+
+    /// Whether one of the failed reads `missed` would succeed in a whole dump of this kind.
+    pub(crate) fn has_lost(&self, missed: &Missed) -> bool {
+        missed.find(|at, len| self.is_lost(AddrRange::new(at, at.plus(len)))).is_some()
     }
 
     /// Size of the (decompressed) dump in bytes. Genuine dumps never show more memory than that.

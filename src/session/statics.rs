@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Runtime, loaded_types};
 use crate::base::hash::Set;
 use crate::base::missed::watched;
-use crate::base::{Addr, AddrRange, Collector, Count, glob};
+use crate::base::{Addr, Collector, Count, glob};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::Generics;
 use crate::clr::statics::{StaticPlace, Statics};
@@ -131,7 +131,7 @@ impl<'t> StaticsReader<'t> {
             Storage::Rva => {
                 // Heap dumps lack the images with the initial values.
                 let (model, missed) = watched(|| model(None, self.statics.place(&info, field)));
-                if missed.find(|at, len| self.types().memory().is_lost(AddrRange::new(at, at.plus(len)))).is_some() {
+                if self.types().memory().has_lost(&missed) {
                     missed.tell();
                 }
                 vec![model]
