@@ -144,9 +144,23 @@ impl Subject {
     }
 
     fn hole(&self, rng: &mut Rng) -> AddrRange {
-        let range = rng.pick(&self.reads).copied().unwrap();
-        let words = (range.end.0 - range.start.0).div_ceil(8);
-        let at = range.start.0 / 8 * 8 + 8 * rng.below(words as usize) as u64;
+        // Most ranges are structures of the runtime, most bytes are objects.
+        let mut at = if rng.below(2) == 0 {
+            let range = rng.pick(&self.reads).copied().unwrap();
+            range.start.0 + rng.below((range.end.0 - range.start.0) as usize) as u64
+        } else {
+            let mut left = rng.below(self.reads.iter().map(|r| r.end.0 - r.start.0).sum::<u64>() as usize) as u64;
+            let inside = |r: &&AddrRange| {
+                let len = r.end.0 - r.start.0;
+                left < len || {
+                    left -= len;
+                    false
+                }
+            };
+            let range = self.reads.iter().find(inside).unwrap();
+            range.start.0 + left
+        };
+        at = at / 8 * 8;
         let len = *rng.pick(&LENGTHS).unwrap();
         let start = at / len * len;
         AddrRange::new(Addr(start), Addr(start + len))
@@ -259,6 +273,7 @@ fn campaign(what: &str, check: impl Fn(&Subject) -> Vec<(usize, Vec<(String, Str
     let checked = common::each(&dumps, |dump| {
         let Some(subject) = Subject::of(dump, folder.path()) else { return Vec::new() };
         let checked = check(&subject);
+        checked.iter().flat_map(|(_, wrong)| wrong).for_each(|(class, case)| println!("{case}: {class}"));
         let _ = std::fs::remove_file(&subject.path);
         checked
     });
