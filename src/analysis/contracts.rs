@@ -1,7 +1,7 @@
 //! The data contracts of the runtime, with the origin of every item.
 
 use crate::base::missed::tried;
-use crate::base::{Answer, NoteKind};
+use crate::base::{AddrRange, Answer, NoteKind};
 use crate::contract::checks::{self, Outcome};
 use crate::contract::{self, Contract, ContractError, Descriptor, GlobalValue};
 use crate::model::{
@@ -23,7 +23,6 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     if let Err(e @ ContractError::NotAdvertised { .. }) = runtime.gc() {
         notes.add(NoteKind::Missing, None, e.to_string());
     }
-    let cut = runtime.file().facts.truncated_bytes > 0;
     let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
     let origins = d.origins.iter().map(|o| OriginModel { kind: o.kind, name: o.name.clone(), address: o.address, version: o.version });
     let mut names: Vec<&str> = d.contracts.keys().map(String::as_str).collect();
@@ -63,7 +62,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
                 model.address = Some(*a);
                 // Heap dumps lack the pages of the image that were never written, and those of literals.
                 let content = tried(|| memory.ptr(*a));
-                if let Some(e) = content.err().filter(|e| cut || memory.is_torn(e.address)) {
+                if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len)))) {
                     notes.add(NoteKind::Missing, e.address, format!("content of {name}: {e}"));
                 }
                 model.content = content.ok();

@@ -13,7 +13,6 @@ use crate::model::{
 use crate::session::{Dump, Runtime};
 
 /// Flags of a minidump (`MINIDUMP_TYPE`, minidumpapiset.h) that determine its kind.
-const WITH_FULL_MEMORY: u64 = 0x2;
 const WITH_PRIVATE_READ_WRITE: u64 = 0x200;
 const FILTER_TRIAGE: u64 = 0x10_0000;
 
@@ -186,7 +185,7 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
     if let Some(flags) = facts.minidump_flags {
         let has = |flag: u64| flags & flag != 0;
         let why = format!("minidump flags {flags:#x}");
-        let kind = if has(WITH_FULL_MEMORY) {
+        let kind = if facts.states_all_memory() {
             DumpKind::Full
         } else if has(FILTER_TRIAGE) {
             DumpKind::Triage

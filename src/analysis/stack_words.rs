@@ -11,6 +11,7 @@ pub(super) fn holders(memory: &Memory, stacks: impl Iterator<Item = (u32, AddrRa
         return out;
     }
     for (id, range) in stacks {
+        memory.need(range);
         for (_, bytes) in memory.words(range) {
             let word = Addr(memory.shape().number(bytes));
             if wanted.contains(&word) {

@@ -65,6 +65,11 @@ impl Missed {
         self.reads.first_key_value().map(|(at, len)| (*at, *len, self.reads.len()))
     }
 
+    /// The failed read at the lowest address that `picked` holds of, with its length.
+    pub(crate) fn find(&self, mut picked: impl FnMut(Addr, u64) -> bool) -> Option<(Addr, u64)> {
+        self.reads.iter().map(|(at, len)| (*at, *len)).find(|(at, len)| picked(*at, *len))
+    }
+
     /// Reports them to the innermost scope of this thread.
     pub(crate) fn tell(&self) {
         if !self.reads.is_empty() {

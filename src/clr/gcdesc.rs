@@ -65,9 +65,13 @@ impl GcDesc {
     }
 
     /// Like [`GcDesc::places`], but of an object at `address` and only where it was captured: a damaged length claims
-    /// terabytes, and the work is that of what is there.
+    /// terabytes, and the work is that of what is there. What lacks counts as a failed read.
     pub fn captured(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64)) {
-        for (start, bytes) in memory.stretches(AddrRange::new(address, address.plus(size))) {
+        let object = AddrRange::new(address, address.plus(size));
+        if !self.is_empty() {
+            memory.need(object);
+        }
+        for (start, bytes) in memory.stretches(object) {
             let from = start.since(address).unwrap_or(0);
             let to = from.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
             self.places_in(size, memory.ptr_bytes(), (from, to), &mut visit);

@@ -12,6 +12,7 @@ use super::metadata::signature::{self, MethodSig, Primitive, TypeSig};
 use super::method_table::MethodTables;
 use super::render::{Notation, short};
 use super::type_names::{NameQuality, TypeNames};
+use crate::base::missed::watched;
 use crate::base::{Addr, Limits};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
@@ -149,6 +150,11 @@ impl Methods {
         })
     }
 
+    /// The memory that it reads.
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// The method at `desc`; `None` if there is none, or its structures are not in the dump.
     pub fn name(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
         self.written(names, desc, Notation::Readable)
@@ -179,6 +185,16 @@ impl Methods {
     /// Whether there is a method at `desc`.
     pub(crate) fn is_method(&self, names: &TypeNames, desc: Addr) -> bool {
         self.read(names, desc).is_some()
+    }
+
+    /// The first of `contexts` that tells an instance of the method at `desc`. All but one may be no address at all: failed reads count
+    /// where none does.
+    pub(crate) fn instance(&self, names: &TypeNames, desc: Addr, contexts: &[GenericContext]) -> Option<GenericContext> {
+        let (found, missed) = watched(|| contexts.iter().copied().find(|context| self.exact(names, desc, *context).is_some()));
+        if found.is_none() {
+            missed.tell();
+        }
+        found
     }
 
     /// The name of the method at `desc`, as the instance that `context` tells; `None` if it tells no instance of that method.

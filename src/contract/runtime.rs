@@ -13,6 +13,7 @@ use super::locate::{self, Seen, Site};
 use super::native_aot::{self, DebugHeader};
 use super::overlay::{self, Overlay};
 use super::synthesis;
+use crate::base::missed::{Missed, watched};
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
@@ -321,7 +322,7 @@ impl<'a> Opener<'a> {
             let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars));
             let slots = header.filter(|h| overlay.section.descriptor.is_some_and(|r| r.slots == h.slots));
             let descriptor = self.assemble(Some(overlay), slots, &[], table);
-            let checks = checks::run(&descriptor, self.memory, &self.options.limits);
+            let (checks, _) = self.checked(overlay, &descriptor);
             let passed = checks.iter().filter(|c| c.passed()).count();
             match checks.iter().find(|c| c.failed()) {
                 // Windows mini dumps contain nothing to check: there the exact size of the table or descriptor must suffice.
@@ -380,16 +381,32 @@ impl<'a> Opener<'a> {
             }
             let table = self.site.dac_table.or_else(|| self.table_by_content(overlay, vars));
             let descriptor = self.assemble(Some(overlay), None, parts, table);
-            let checks = checks::run(&descriptor, self.memory, &self.options.limits);
+            let (checks, missed) = self.checked(overlay, &descriptor);
             match checks.iter().find(|c| c.failed()) {
                 Some(failed) if overlay.given => self.refuse(overlay, &describe(failed), &mut refused),
-                Some(_) => {}
+                Some(failed) => {
+                    // It agrees in every offset. Where something lacks that the check reads, that may be all that is wrong.
+                    if let Some((at, _)) = missed.find(|_, _| true) {
+                        let what = format!("overlay {} could not be confirmed: {}", overlay.section.name, describe(failed));
+                        self.notes.add(NoteKind::Missing, at, what);
+                    }
+                }
                 None => return Vm { descriptor, source: LayoutSource::Descriptor, overlay: Some(overlay), table, checks, refused },
             }
         }
         let descriptor = self.assemble(None, None, parts, self.site.dac_table);
         let checks = checks::run(&descriptor, self.memory, &self.options.limits);
         Vm { descriptor, source: LayoutSource::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
+    }
+
+    /// Checks the descriptor that `overlay` leads to. Returns the reads that failed as well: those of an overlay that the user gave and
+    /// that does not match lead anywhere.
+    fn checked(&self, overlay: &Overlay, descriptor: &Descriptor) -> (Vec<Check>, Missed) {
+        let (checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
+        if !(overlay.given && checks.iter().any(Check::failed)) {
+            missed.tell();
+        }
+        (checks, missed)
     }
 
     /// Reports a user-supplied overlay that does not match.

@@ -114,6 +114,16 @@ pub struct DumpFacts {
     pub oddities: Vec<String>,
 }
 
+/// Bit of [`DumpFacts::minidump_flags`] (`MiniDumpWithFullMemory`).
+const WITH_FULL_MEMORY: u64 = 0x2;
+
+impl DumpFacts {
+    /// Whether the container states that it holds all memory of the process. Only minidumps tell.
+    pub(crate) fn states_all_memory(&self) -> bool {
+        self.minidump_flags.is_some_and(|flags| flags & WITH_FULL_MEMORY != 0)
+    }
+}
+
 /// How `gcdump trim` changed the dump that it copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trimmed {

@@ -36,7 +36,7 @@ pub(crate) use window::Window;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::base::missed::missed;
+use crate::base::missed::{Missed, missed};
 use crate::base::{Addr, AddrRange, Budget, PAGE, Shape, len64};
 use crate::dump::{Bytes, DumpFile};
 
@@ -70,6 +70,8 @@ pub struct Memory {
     pieces: Vec<Piece>,
     /// Whether the dump is cut off.
     cut: bool,
+    /// Whether it states that it holds all memory.
+    all: bool,
     /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
     /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
@@ -96,12 +98,13 @@ impl Memory {
             ordered.sort_by_key(|(i, p)| (p.start, *i));
             join(without_overlaps(ordered))
         };
-        Memory { cut: dump.facts.truncated_bytes > 0, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) }
+        let (cut, all) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory());
+        Memory { cut, all, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) }
     }
 
     /// Memory of `pieces`, which are sorted and disjoint.
     fn of(shape: Shape, sources: Vec<Arc<Bytes>>, pieces: Vec<Piece>) -> Memory {
-        let mut memory = Memory { shape, sources, pieces, cut: false, recorder: None, budget: None };
+        let mut memory = Memory { shape, sources, pieces, cut: false, all: false, recorder: None, budget: None };
         memory.count();
         memory
     }
@@ -369,14 +372,23 @@ impl Memory {
         found
     }
 
-    /// Whether `address` lies in a small gap of the captured memory, or the dump is cut off: there was memory, but the dump lacks it.
-    pub(crate) fn in_gap(&self, address: Addr) -> bool {
-        /// Longer gaps are unused address space.
-        const SMALL: u64 = 1 << 16;
+    /// Reports a failed read, unless all of `range` was captured: for those who look at its [words](Memory::words).
+    pub(crate) fn need(&self, range: AddrRange) {
+        if self.captured(range) < range.len()
+            && let Some(gap) = self.gaps(range).first()
+        {
+            missed(gap.start, gap.len());
+        }
+    }
+
+    /// Whether `address`, which was not captured, lies close to captured memory, or the dump is cut off: there was memory, but the dump
+    /// lacks it. Farther away is unused address space.
+    pub(crate) fn is_beside(&self, address: Addr) -> bool {
+        const CLOSE: u64 = 1 << 16;
         let i = self.pieces.partition_point(|p| p.end <= address.0);
-        let before = i.checked_sub(1).and_then(|i| self.pieces.get(i));
-        let gap = || before.zip(self.pieces.get(i)).is_some_and(|(b, a)| a.start > address.0 && a.start.saturating_sub(b.end) <= SMALL);
-        self.cut && self.piece(address).is_none() || gap()
+        let before = i.checked_sub(1).and_then(|i| self.pieces.get(i)).map(|p| address.0.saturating_sub(p.end));
+        let behind = self.pieces.get(i).map(|p| p.start.saturating_sub(address.0));
+        behind != Some(0) && (self.cut || [before, behind].into_iter().flatten().any(|distance| distance < CLOSE))
     }
 
     /// Whether the dump is cut off.
@@ -388,6 +400,17 @@ impl Memory {
     pub(crate) fn is_torn(&self, address: Addr) -> bool {
         let page = AddrRange::new(address.align_down(PAGE), address.align_down(PAGE).plus(PAGE));
         !matches!(self.captured(page), 0 | PAGE)
+    }
+
+    /// Whether `range`, a part of which was not captured, would be in a whole dump of this kind: the dump is cut off, states that it
+    /// holds all memory, or has a part of the pages.
+    pub(crate) fn is_lost(&self, range: AddrRange) -> bool {
+        self.cut || self.all || self.is_torn(range.start) || range.end.minus(1).is_some_and(|last| self.is_torn(last))
+    }
+
+    /// Whether one of the failed reads `missed` would succeed in a whole dump of this kind.
+    pub(crate) fn has_lost(&self, missed: &Missed) -> bool {
+        missed.find(|at, len| self.is_lost(AddrRange::new(at, at.plus(len)))).is_some()
     }
 
     /// Size of the (decompressed) dump in bytes. Genuine dumps never show more memory than that.

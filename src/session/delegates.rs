@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::Runtime;
-use crate::base::missed::tried;
+use crate::base::missed::watched;
 use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, library_types};
@@ -78,8 +78,12 @@ impl Entries {
     fn method(&self, types: &Types, entry: Addr) -> Option<Addr> {
         let in_code = || self.code.as_ref()?.find(entry).ok().flatten().filter(|code| code.start == entry).map(|code| code.method_desc);
         // Few delegates lead to code itself, and what is not known of code is no loss where a precode tells.
-        let found = tried(|| CodeBytes::bounded(READS, in_code));
-        found.or_else(|| self.precodes.as_ref().ok()?.method(entry, |desc| self.methods.is_method(types.names(), desc)))
+        let (found, missed) = watched(|| CodeBytes::bounded(READS, in_code));
+        let found = found.or_else(|| self.precodes.as_ref().ok()?.method(entry, |desc| self.methods.is_method(types.names(), desc)));
+        if found.is_none() && self.methods.memory().has_lost(&missed) {
+            missed.tell();
+        }
+        found
     }
 }
 

@@ -100,9 +100,14 @@ impl Heap {
     /// Begins an answer about the heap, with the notes of opening the dump, the GC and the segments.
     pub(crate) fn begin(&self) -> Collector {
         let notes = self.inner.runtime.begin();
+        self.note(&notes);
+        notes
+    }
+
+    /// Adds the notes of the GC and the segments, for an answer that uses the heap among other things.
+    pub(crate) fn note(&self, notes: &Collector) {
         notes.extend(&self.inner.parts.gc.notes);
         notes.extend(&self.inner.parts.walker.notes);
-        notes
     }
 
     /// Creates a namer for one answer.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Runtime, loaded_types};
 use crate::base::hash::Set;
-use crate::base::missed::{missed, tried};
+use crate::base::missed::watched;
 use crate::base::{Addr, Collector, Count, glob};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::Generics;
@@ -135,12 +135,10 @@ impl<'t> StaticsReader<'t> {
             Storage::Instance => Vec::new(),
             Storage::Static => vec![model(None, self.statics.place(&info, field))],
             Storage::Rva => {
-                // Heap dumps lack the images with the initial values; what lacks of a page that is there is a loss.
-                let model = tried(|| model(None, self.statics.place(&info, field)));
-                if let (ValueKind::Absent, Some(at)) = (model.field.kind, model.field.address)
-                    && self.types().memory().is_torn(at)
-                {
-                    missed(at, 1);
+                // Heap dumps lack the images with the initial values.
+                let (model, missed) = watched(|| model(None, self.statics.place(&info, field)));
+                if self.types().memory().has_lost(&missed) {
+                    missed.tell();
                 }
                 vec![model]
             }

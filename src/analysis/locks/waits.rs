@@ -257,6 +257,7 @@ impl Waits<'_> {
     /// The words of a stack, innermost first.
     fn words(&self, stack: AddrRange) -> impl Iterator<Item = Addr> {
         let memory = self.heap.memory();
+        memory.need(stack);
         memory.words(stack).map(|(_, bytes)| Addr(memory.shape().number(bytes)))
     }
 }

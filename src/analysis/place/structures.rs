@@ -104,7 +104,7 @@ impl Finder<'_> {
             Ok(valid) => valid.then_some(())?,
             // Any word may pass for the address of an EEClass; one where there was memory is likely to be one.
             Err(e) => {
-                if e.address.since(blank.address).is_none_or(|n| n > PAGE) && self.heap.memory().in_gap(e.address) {
+                if e.address.since(blank.address).is_none_or(|n| n > PAGE) && self.heap.memory().is_beside(e.address) {
                     self.notes.add(NoteKind::Missing, e.address, format!("what is at {}: {e}", blank.address));
                 }
                 return None;

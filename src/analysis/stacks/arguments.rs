@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use crate::base::hash::Map;
-use crate::base::missed::tried;
 use crate::base::{Addr, Arch, Collector, len64};
 use crate::clr::fields::{Typed, VALUE_TYPE};
 use crate::clr::methods::{GenericContext, Methods};
@@ -115,8 +114,8 @@ impl<'r> ArgumentReader<'r> {
 
     fn signature(&mut self, frame: &ManagedFrame) -> Signature {
         let method = frame.code.method_desc;
-        // The second guess where the context is may be no address at all.
-        let exact = frame.contexts.iter().find_map(|context| tried(|| self.parameters(method, Some(*context))));
+        let context = self.namer.names().and_then(|names| self.methods.instance(names, method, &frame.contexts));
+        let exact = context.and_then(|context| self.parameters(method, Some(context)));
         exact.or_else(|| self.parameters(method, None))
     }
 

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use super::ExceptionReader;
 use super::locks::thread_waits;
 use crate::base::hash::Map;
-use crate::base::missed::tried;
 use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
@@ -154,8 +153,8 @@ struct Reporter<'r> {
     objects: Option<Objects>,
     heap: Option<Heap>,
     names: Map<Addr, Option<Named>>,
-    /// Names of instances, by method and context.
-    exact: Map<(Addr, GenericContext), Option<String>>,
+    /// Names of instances, by method and what its context may be.
+    exact: Map<(Addr, Vec<GenericContext>), Option<String>>,
     lines: SourceLines<'r>,
     budget: Budget,
 }
@@ -177,7 +176,9 @@ impl<'r> Reporter<'r> {
             (methods, Objects::bind(memory, d).ok())
         });
         let arguments = methods.as_ref().filter(|_| query.arguments).and_then(|m| ArgumentReader::new(runtime, namer, m));
-        let heap = if query.roots { runtime.heap().ok() } else { None };
+        let heap = query.roots.then(|| runtime.heap().map_err(|e| notes.add(NoteKind::Missing, None, format!("the heap: {e}"))));
+        let heap = heap.and_then(Result::ok);
+        heap.iter().for_each(|heap| heap.note(notes));
         let budget = Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory);
         Reporter {
             runtime,
@@ -214,12 +215,11 @@ impl<'r> Reporter<'r> {
     /// The name of a method in shared generic code, as the instance that its frame tells.
     fn exact(&mut self, frame: &ManagedFrame) -> Option<String> {
         let (methods, names, method) = (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc);
-        frame.contexts.iter().enumerate().find_map(|(i, context)| {
-            let exact = || methods.exact_name(names, method, *context).map(|m| readable(&m.name));
-            // The second guess where the context is may be no address at all.
-            let exact = || if i == 0 { exact() } else { tried(exact) };
-            self.exact.entry((method, *context)).or_insert_with(exact).clone()
-        })
+        let exact = || {
+            let context = methods.instance(names, method, &frame.contexts)?;
+            methods.exact_name(names, method, context).map(|m| readable(&m.name))
+        };
+        self.exact.entry((method, frame.contexts.clone())).or_insert_with(exact).clone()
     }
 
     fn frames(&mut self, stack: &ThreadStack<'_>) -> Vec<StackFrameModel> {
@@ -327,6 +327,7 @@ impl<'r> Reporter<'r> {
                 Err(_) => out.push(self.root(format!("[{slot}]"), Some(*slot), None, (false, false, true))),
             }
         }
+        frame.roots.words.iter().for_each(|range| memory.need(*range));
         for (at, bytes) in frame.roots.words.iter().flat_map(|range| memory.words(*range)) {
             let value = Addr(memory.shape().number(bytes));
             if let Some(object) = self.containing(value) {

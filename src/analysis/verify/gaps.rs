@@ -10,7 +10,7 @@ use super::heap_map::certain;
 use super::sink::{Detail, Found, Sink};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Count};
+use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
 use crate::gc::{SegmentIndex, Walker, min_object_size};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
 
@@ -20,6 +20,8 @@ const SEARCH: u64 = 1 << 23;
 enum Verdict {
     /// An object in allocation: not corrupt.
     Fine,
+    /// What would tell is not in the dump.
+    Untold,
     /// The object at this address has a wrong size: a wrong length, or the method table of another type.
     Size(Addr),
     /// The object at this address has no valid method table. Without references to it, it may also be the tail of the previous
@@ -34,6 +36,7 @@ pub(super) fn judge(
     mut doubtful: BTreeMap<Addr, Vec<Found>>,
     folded: &mut Folded,
     sink: &mut Sink,
+    notes: &Collector,
 ) {
     let mut left = SEARCH;
     let heap = tools.map.heap;
@@ -50,6 +53,9 @@ pub(super) fn judge(
             of_gap.into_iter().filter(|f| !wrong(f)).for_each(|f| sink.add(f));
             match verdict {
                 Verdict::Fine => {}
+                Verdict::Untold => {
+                    notes.add(NoteKind::Missing, at, format!("what would tell whether there is an object at {at} is not in the dump"))
+                }
                 Verdict::Size(object) => {
                     let also = folded.sizes.entry(object).or_default();
                     also.grow(hits.count);
@@ -97,11 +103,11 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     // An object whose first words are partly missing from the dump is not corrupt.
     let needed = heap.memory().ptr_bytes().saturating_mul(2);
     if heap.memory().captured(AddrRange::new(at, at.plus(needed))) < needed {
-        return Verdict::Fine;
+        return Verdict::Untold;
     }
-    // Nor is one whose class is: the failed read is told.
+    // Nor is one whose class is.
     if class_is_absent(heap, at) {
-        return Verdict::Fine;
+        return Verdict::Untold;
     }
     if heap.method_table(at).is_some_and(|mt| heap.type_at(mt).is_some()) {
         return Verdict::Size(at);

@@ -100,7 +100,9 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let lacking = sum(|s| s.allocated_bytes).saturating_sub(sum(|s| s.captured_bytes));
         let inside = lacking.saturating_sub(coverage.absent_bytes);
         if inside > 0 {
-            unavailable.add(VerifyCheck::References, format!("{inside} bytes inside of objects are not in the dump"));
+            let what = format!("{inside} bytes inside of objects are not in the dump");
+            notes.add(NoteKind::Missing, None, what.clone());
+            unavailable.add(VerifyCheck::References, what);
         }
         let bad = [FindingId::ContextBadBounds, FindingId::ContextOutsideGen0, FindingId::ContextOverlap];
         let all_contexts = all_threads && !bad.iter().any(|id| structural.counts().contains_key(id));
@@ -209,7 +211,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     notes.take(entries.handles(gc));
     notes.take(entries.finalizers(gc));
     entries.sync_blocks();
-    gaps::judge(tools, &before, doubtful, &mut folded, sink);
+    gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [
         (VerifyCheck::Objects, absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
         (VerifyCheck::Cards, absent.cards, "cards are not in the dump"),

@@ -127,12 +127,16 @@ impl<'g> Search<'g> {
         self.gc.descriptor.type_info("GCHeap").ok()?.fields.values().map(|f| f.offset).max()
     }
 
+    /// What is searched: the variables of the image, and the heaps with the table that may lie behind their last published field.
+    fn searched(&self) -> impl Iterator<Item = AddrRange> + '_ {
+        let table = self.layouts.dynamic_size.saturating_mul(self.gc.facts.total_generations);
+        let heap = move |h: &HeapId| Some(AddrRange::new(h.address?, h.address?.plus(self.heap_size()?.saturating_add(table))));
+        self.image.writable.iter().copied().chain(self.gc.facts.heaps.iter().filter_map(heap))
+    }
+
     /// A part of what is searched that is not in the dump.
     pub(super) fn absent(&self) -> Option<AddrRange> {
-        let heap = |h: &HeapId| Some(AddrRange::new(h.address?, h.address?.plus(self.heap_size()?)));
-        let heaps = self.gc.facts.heaps.iter().filter_map(heap);
-        let mut searched = self.image.writable.iter().copied().chain(heaps);
-        searched.find(|r| self.gc.memory.captured(*r) < r.len())
+        self.searched().find(|r| self.gc.memory.captured(*r) < r.len())
     }
 
     /// A page of the image of which only a part is in the dump. Whole pages lack in every heap dump: those that were never written.

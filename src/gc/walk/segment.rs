@@ -182,7 +182,7 @@ impl Walker {
         // A dump that lacks heap pages may lack method tables too: the object may be valid.
         let mt = Addr(first & !self.unmask);
         let unread = self.tables.is_valid(mt).err().or_else(|| self.tables.read(mt).err());
-        if unread.is_some_and(|e| self.holes || self.memory.in_gap(e.address)) {
+        if unread.is_some_and(|e| self.holes || self.memory.is_beside(e.address)) {
             if w.stopped_at.is_none() {
                 w.stopped_at = Some(at);
                 w.stopped_because = Some(format!("the dump lacks the memory needed to tell whether {mt} is a method table"));

@@ -124,6 +124,7 @@ impl Reader<'_> {
                 Frame::Runtime(f) => {
                     let words: &[AddrRange] = if self.wants(RootKind::Stack) { &f.roots.words } else { &[] };
                     for range in words {
+                        self.heap.memory().need(*range);
                         self.words = self.words.saturating_add(self.scans.words((thread, *range), self.index, roots));
                     }
                     if f.roots.slots.is_empty() {
@@ -195,7 +196,9 @@ impl Reader<'_> {
             return;
         }
         for place in gap.registers.iter().filter_map(|(_, saved)| saved.place) {
-            self.scans.words((thread, AddrRange::new(place, place.plus(8))), self.index, roots);
+            let slot = AddrRange::new(place, place.plus(8));
+            self.heap.memory().need(slot);
+            self.scans.words((thread, slot), self.index, roots);
         }
         let Some(range) = runtime.stack_in_use(&self.stacks, stack.thread, native) else {
             self.scans.lacks.no_stack.bump();
