@@ -125,6 +125,7 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
 ///
 /// # Errors
 /// Says why the file is not the one that the process had loaded.
+#[cfg(feature = "internals")]
 pub fn file_image(module: &Module, image: &Image, path: &Path, shape: Shape) -> Result<Memory, String> {
     let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
     let mut memory = Memory::empty(shape);

@@ -24,8 +24,10 @@ mod text;
 mod window;
 
 pub(crate) use diag_page::{diag_page, is_diag_page};
+#[cfg(feature = "internals")]
+pub use files::file_image;
 pub(crate) use files::hex;
-pub use files::{FileSearch, Filled, file_image, fill_module};
+pub use files::{FileSearch, Filled, fill_module};
 pub use image::{Export, Image, ImageFormat};
 pub(crate) use pe::PeHeaders;
 pub(crate) use pe_image::Loaded;

@@ -171,6 +171,7 @@ impl DebugTypes {
     }
 
     /// Number of types with fields known.
+    #[cfg(feature = "internals")]
     pub fn len(&self) -> usize {
         self.classes.len()
     }

@@ -67,6 +67,12 @@ impl Program {
         by_symbol.get(mangled).copied()
     }
 
+    /// Names and values of the enum whose boxes have the method table at `method_table`.
+    pub(in crate::clr) fn literals_of(&self, method_table: Addr) -> Option<&[(String, i64)]> {
+        let debugging = self.debugging();
+        debugging.types.as_ref()?.literals_of(debugging.symbols.as_ref()?.type_at(method_table)?.name)
+    }
+
     /// The type whose static fields the slot at `slot` leads to.
     pub(crate) fn statics_owner(&self, slot: Addr) -> Option<Addr> {
         let symbols = self.debugging().symbols.as_ref()?;

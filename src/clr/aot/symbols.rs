@@ -13,6 +13,7 @@ const METHOD_TABLE: &str = "_ZTV";
 /// In front of the name of a structure, for the method table of its boxed form.
 const BOXED: &str = "Boxed_";
 /// Method tables of blocks of static fields.
+#[cfg(feature = "internals")]
 const GC_STATIC_TYPE: &str = "__GCStaticEEType_";
 const GC_STATICS: &str = "__GCSTATICS";
 const OTHER_STATICS: &str = "__NONGCSTATICS";
@@ -92,6 +93,7 @@ impl NativeSymbols {
     }
 
     /// Whether the method table at `method_table` is that of a block of static fields.
+    #[cfg(feature = "internals")]
     pub fn is_static_block(&self, method_table: Addr) -> bool {
         self.objects(method_table).any(|name| name.starts_with(GC_STATIC_TYPE))
     }

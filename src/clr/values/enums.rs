@@ -47,6 +47,10 @@ fn mask(width: u32) -> u64 {
 }
 
 fn read(types: &Types, definition: Definition) -> Option<Literals> {
+    if let Some(program) = types.names().native_aot() {
+        let literals = program.literals_of(types.loaded(definition)?)?;
+        return Some(literals.iter().take(MAX_NAMES).map(|(name, value)| (value.cast_unsigned(), name.clone())).collect());
+    }
     let module = types.names().module(definition.module);
     let metadata = module.metadata.as_ref()?;
     let rows = metadata.fields_of(definition.rid).into_iter().take(MAX_NAMES);

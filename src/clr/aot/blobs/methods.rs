@@ -47,11 +47,13 @@ pub(super) struct Methods {
 
 impl Blobs {
     /// Number of methods that the module tells the names of.
+    #[cfg(feature = "internals")]
     pub fn method_count(&self) -> usize {
         self.methods().rows.len()
     }
 
     /// Where the code of each of them begins, ascending.
+    #[cfg(feature = "internals")]
     pub fn method_starts(&self) -> impl Iterator<Item = Addr> {
         self.methods().rows.iter().map(|row| row.start)
     }

@@ -29,7 +29,9 @@ pub use statics::{GcStatics, Owned, StaticKind};
 
 // Numbers of sections. Source: `ReadyToRunSectionType` and `ReflectionMapBlob` of the runtime, the latter from 300 on.
 const GC_STATIC_REGION: u32 = 201;
+#[cfg(feature = "internals")]
 const THREAD_STATIC_REGION: u32 = 202;
+#[cfg(feature = "internals")]
 const FROZEN_OBJECTS: u32 = 206;
 const TYPE_MAP: u32 = 301;
 const COMMON_FIXUPS: u32 = 308;
@@ -90,6 +92,7 @@ impl Blobs {
     }
 
     /// Address of the header that lists the tables.
+    #[cfg(feature = "internals")]
     pub fn header(&self) -> Addr {
         self.sections.header
     }
@@ -105,6 +108,7 @@ impl Blobs {
     }
 
     /// Its name alone: ``System.Collections.Generic.Dictionary`2``, `Lab.Program+Entry`.
+    #[cfg(feature = "internals")]
     pub fn definition_name(&self, method_table: Addr) -> Option<&str> {
         self.definition(method_table).map(|d| d.name.as_str())
     }
@@ -169,6 +173,7 @@ impl Blobs {
     }
 
     /// Where the module's frozen objects are: string literals, and what the compiler computed.
+    #[cfg(feature = "internals")]
     pub fn frozen_objects(&self) -> Option<AddrRange> {
         self.sections.get(FROZEN_OBJECTS)
     }

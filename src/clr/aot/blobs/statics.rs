@@ -1,7 +1,9 @@
 //! Static fields: the slots that hold the blocks of types, and whose they are.
 
+#[cfg(feature = "internals")]
+use super::THREAD_STATIC_REGION;
 use super::reader::Section;
-use super::{Blobs, GC_STATIC_REGION, NATIVE_REFERENCES, NATIVE_STATICS, STATICS_INFO, THREAD_STATIC_REGION, Table};
+use super::{Blobs, GC_STATIC_REGION, NATIVE_REFERENCES, NATIVE_STATICS, STATICS_INFO, Table};
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
@@ -115,6 +117,7 @@ impl Blobs {
     }
 
     /// Method tables of the blocks of thread statics, by the number of their type. The list ends at the first that is absent.
+    #[cfg(feature = "internals")]
     pub fn thread_statics(&self) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
         let region = self.sections.get(THREAD_STATIC_REGION).unwrap_or_default();
@@ -123,6 +126,7 @@ impl Blobs {
 
     /// All static fields whose owner is known, with their place: the slot of references, the block of others, or the cell with the
     /// number of a type with thread statics. Blocks without fields share a place.
+    #[cfg(feature = "internals")]
     pub fn owned_statics(&self) -> &[(Addr, Owned)] {
         &self.owners().all
     }
