@@ -7,6 +7,7 @@ use crate::contract::descriptor::Descriptor;
 use crate::contract::overlay::{self, DebugHeaderOrder};
 use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
 use crate::memory::{Image, ImageFormat, Memory};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const BASE: Addr = Addr(0x40_0000);
@@ -27,12 +28,17 @@ const SHAPES: [Shape; 4] = [
 struct Program {
     bytes: Vec<u8>,
     shape: Shape,
+    names: BTreeMap<String, u64>,
     names_end: u64,
+}
+
+fn index(n: u64) -> usize {
+    usize::try_from(n).unwrap()
 }
 
 impl Program {
     fn new(shape: Shape) -> Program {
-        Program { bytes: vec![0; END as usize], shape, names_end: NAMES }
+        Program { bytes: vec![0; index(END)], shape, names: BTreeMap::new(), names_end: NAMES }
     }
 
     fn put(&mut self, at: u64, value: u64, len: usize) {
@@ -40,30 +46,28 @@ impl Program {
         if self.shape.endian == Endian::Big {
             bytes.reverse();
         }
-        self.bytes[at as usize..][..len].copy_from_slice(&bytes);
+        self.bytes[index(at)..][..len].copy_from_slice(&bytes);
     }
 
     fn word(&mut self, at: u64, value: u64) {
-        self.put(at, value, self.shape.ptr.bytes() as usize);
+        self.put(at, value, index(self.shape.ptr.bytes()));
     }
 
     /// The address of a name; equal names share it.
     fn name(&mut self, name: &str) -> u64 {
-        let text = [name.as_bytes(), &[0]].concat();
-        if let Some(i) =
-            memchr::memmem::find(&self.bytes[NAMES as usize..], &text).filter(|i| *i == 0 || self.bytes[NAMES as usize + i - 1] == 0)
-        {
-            return BASE.0 + NAMES + i as u64;
+        if let Some(at) = self.names.get(name) {
+            return *at;
         }
-        let at = self.names_end;
-        self.bytes[at as usize..][..text.len()].copy_from_slice(&text);
+        let (at, text) = (self.names_end, [name.as_bytes(), &[0]].concat());
+        self.bytes[index(at)..][..text.len()].copy_from_slice(&text);
         self.names_end += text.len() as u64;
+        self.names.insert(name.to_string(), BASE.0 + at);
         BASE.0 + at
     }
 
     fn header(&mut self, major: u8, flags: u8) {
         let word = self.shape.ptr.bytes();
-        let at = HEADER as usize;
+        let at = index(HEADER);
         self.bytes[at..][..4].copy_from_slice(b"DNDH");
         self.bytes[at + 4] = major;
         self.bytes[at + 8] = flags;
@@ -185,9 +189,9 @@ fn headers_that_are_none_are_refused() {
         DebugHeader::read(&program.memory(&[ALL]), BASE.plus(HEADER), "test", &[])
     };
     assert!(read(&|_| {}).is_ok());
-    assert!(matches!(read(&|p| p.bytes[HEADER as usize] = 0), Err(DebugHeaderError::NoHeader { .. })));
-    assert!(matches!(read(&|p| p.bytes[HEADER as usize + 4] = 5), Err(DebugHeaderError::Version { major: 5, .. })));
-    assert!(matches!(read(&|p| p.bytes[HEADER as usize + 8] = 3), Err(DebugHeaderError::Shape { .. })));
+    assert!(matches!(read(&|p| p.bytes[index(HEADER)] = 0), Err(DebugHeaderError::NoHeader { .. })));
+    assert!(matches!(read(&|p| p.bytes[index(HEADER) + 4] = 5), Err(DebugHeaderError::Version { major: 5, .. })));
+    assert!(matches!(read(&|p| p.bytes[index(HEADER) + 8] = 3), Err(DebugHeaderError::Shape { .. })));
     assert!(matches!(read(&|p| p.word(TYPES, 0)), Err(DebugHeaderError::Empty)));
     assert!(matches!(read(&|p| p.word(HEADER + 16, 0x9999_9999)), Err(DebugHeaderError::Read(_))));
     let endless = |p: &mut Program| (0..200).for_each(|i| p.word(TYPES + 24 * i, BASE.0 + NAMES));
@@ -214,7 +218,7 @@ fn tables_without_header_and_names_are_those_of_a_known_release_or_refused() {
     let order = overlay::native_aot(PtrSize::Eight).unwrap().section.debug_header.as_ref().unwrap();
     let program = of_release(order);
     // Neither header nor names.
-    let tables_only = program.memory(&[TYPES..NAMES]);
+    let tables_only = program.memory(&[TYPES..GLOBALS, GLOBALS..NAMES]);
     let header = by_content(&tables_only, &program.image()).unwrap().unwrap();
     assert_eq!(header.address, None);
     let whole = DebugHeader::of_tables(
