@@ -126,8 +126,9 @@ fn program(
     (search, notes): (&FileSearch, &Collector),
     found: Result<(Image, DebugHeader), DebugHeaderError>,
 ) {
-    // createdump's heap dumps lack pages of data that the process changed.
-    let filled = top_up(dump, memory, module, search, notes, false);
+    // createdump's heap dumps lack pages of data, where compilers put constants too. Who reads what the process may have changed there
+    // asks where a page comes from (`Memory::is_from_dump`).
+    let filled = top_up(dump, memory, module, search, notes, true);
     let found = match found {
         Err(e) => Image::at(memory, module.base)
             .and_then(|image| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).map(|h| (image, h)))

@@ -465,7 +465,6 @@ impl Memory {
     }
 
     /// Whether the byte at `address` comes from the dump itself rather than from a module file.
-    #[cfg(test)]
     pub(crate) fn is_from_dump(&self, address: Addr) -> bool {
         self.piece(address).is_some_and(|(_, p)| p.source == 0)
     }

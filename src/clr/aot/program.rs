@@ -57,6 +57,13 @@ impl Program {
         self.debugging.get_or_init(|| Kept::of(|| read().unwrap_or_default())).get()
     }
 
+    /// Whether the value of a static field at `place` is the process's: not that of the program's file, which supplies pages that the
+    /// dump lacks.
+    pub(crate) fn is_current(&self, place: Addr) -> bool {
+        let in_image = self.module.as_ref().is_some_and(|(_, image)| image.range.contains(place));
+        !in_image || self.memory.is_from_dump(place)
+    }
+
     /// The method table of the type with this mangled name; of structures that of their boxes.
     pub(crate) fn type_of(&self, mangled: &str) -> Option<Addr> {
         let by_symbol = self.by_symbol.get_or_init(|| {

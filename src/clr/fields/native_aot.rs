@@ -58,6 +58,7 @@ impl Types {
         let placed = list.into_iter().filter_map(|field| {
             let at = match field.at? {
                 StaticAt::Address(at) => at,
+                StaticAt::InBlock { slot, .. } if !program.is_current(slot) => slot,
                 StaticAt::InBlock { slot, offset } => program.blobs()?.block(slot)?.plus(offset),
             };
             let (element, type_name, method_table) = self.of_kind(program, &field.kind);

@@ -91,7 +91,10 @@ impl Statics {
         match field.storage {
             Storage::Rva => self.in_image(info, field).map_or(StaticPlace::Unknown, StaticPlace::At),
             // The compiler's debug information gives addresses.
-            Storage::Static if self.types.names().native_aot().is_some() => StaticPlace::At(Addr(field.offset)),
+            Storage::Static if let Some(program) = self.types.names().native_aot() => {
+                let at = Addr(field.offset);
+                if program.is_current(at) { StaticPlace::At(at) } else { StaticPlace::Unknown }
+            }
             Storage::Static => {
                 let Some(base) = self.base(info, has_reference(field)) else { return StaticPlace::Unknown };
                 match self.behind(Some(base.address), field) {

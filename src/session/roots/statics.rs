@@ -87,7 +87,8 @@ fn compiled_statics(
     roots: &mut Roots,
 ) {
     let statics = program.blobs().map(|blobs| {
-        let own = tried(|| blobs.gc_statics());
+        let mut own = tried(|| blobs.gc_statics());
+        own.iter_mut().filter(|s| !program.is_current(s.slot)).for_each(|s| s.block = None);
         // Heap dumps lack the pages that lead to the blocks.
         let spine = || spine(runtime, namer, roots, blobs.slot_count()).and_then(|first| tried(|| blobs.gc_statics_in(first)));
         if own.iter().any(|s| s.block.is_none()) { spine().unwrap_or(own) } else { own }
