@@ -263,11 +263,12 @@ impl Loader {
         Budget::new(self.memory.dump_bytes().saturating_mul(4), None)
     }
 
-    /// Method tables of every loaded type defined by `modules`. Generic types are open.
-    pub fn type_defs(&self, modules: &[Addr]) -> Vec<Addr> {
+    /// Method tables of every loaded type defined by `modules`, those that `keep` wants: modules may share millions of entries that
+    /// lead nowhere. Generic types are open.
+    pub fn type_defs(&self, modules: &[Addr], keep: impl Fn(Addr) -> bool) -> Vec<Addr> {
         let (budget, mut out) = (self.budget(), Vec::new());
         for module in modules {
-            self.type_defs_of(*module, &budget, &mut out);
+            self.type_defs_of(*module, &budget, &keep, &mut out);
         }
         if budget.met() {
             self.cycle(Addr::NULL, "the table of all loaded types");
@@ -275,7 +276,7 @@ impl Loader {
         out
     }
 
-    fn type_defs_of(&self, module: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<()> {
+    fn type_defs_of(&self, module: Addr, budget: &Budget, keep: &impl Fn(Addr) -> bool, out: &mut Vec<Addr>) -> Option<()> {
         let l = self.map.as_ref()?;
         let mut map = module.plus(self.module.as_ref()?.type_defs?);
         let flags = self.flags(map);
@@ -289,7 +290,7 @@ impl Loader {
                 let word = self.memory.ptr_bytes();
                 let rows = (0..count).take_while(|_| budget.steps(1));
                 let entries = rows.filter_map(|i| Some(self.memory.word(table.element(i, word)).ok()? & !flags));
-                out.extend(entries.filter(|entry| *entry != 0).map(Addr));
+                out.extend(entries.filter(|entry| *entry != 0).map(Addr).filter(|mt| keep(*mt)));
             }
             before = before.saturating_add(count);
             map = self.pointer(map.plus(l.next))?;

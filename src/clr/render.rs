@@ -2,6 +2,8 @@
 //!
 //! Source of the notations of the runtime: `typestring.cpp`, `sigformat.cpp`.
 
+mod places;
+
 use std::sync::Arc;
 
 use super::aot::Blobs;
@@ -13,6 +15,8 @@ use crate::base::{Addr, len64};
 use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
 use crate::memory::Memory;
+use places::{Home, Place};
+pub(super) use places::{Level, counted_levels, levels, split_arity};
 
 /// Maximum nesting of types. The runtime limits generic instantiations to about 24.
 const MAX_DEPTH: u32 = 48;
@@ -20,8 +24,6 @@ const MAX_DEPTH: u32 = 48;
 const MAX_PARTS: u32 = 4096;
 /// Maximum arguments of a type. The runtime stores the count in 16 bits; C# types have few, tuples up to 8.
 const MAX_ARGUMENTS: u64 = 1024;
-/// Maximum enclosing types of a nested type.
-const MAX_NESTING: usize = 64;
 /// Maximum dimensions of an array, as in the runtime.
 const MAX_RANK: u8 = 32;
 /// What an object that holds static fields is called; its type has no name.
@@ -41,9 +43,6 @@ const ELEMENT_METHOD_VARIABLE: u32 = 0x1e;
 
 const TYPE_DEF_TOKEN: u32 = 0x0200_0000;
 const RID: u32 = 0x00ff_ffff;
-/// `TypeAttributes`: visibility values above this denote nested types.
-const VISIBILITY: u32 = 7;
-const LAST_NOT_NESTED: u32 = 1;
 
 layout! {
     struct DictionaryLayout : "GenericsDictInfo" {
@@ -557,86 +556,6 @@ const SHORT: [&str; 16] = [
     "UIntPtr",
     "TypedReference",
 ];
-
-/// Definition of a type.
-struct Home {
-    module: Place,
-    token: Option<u32>,
-}
-
-/// Where a type is defined.
-enum Place {
-    Module(Arc<Module>),
-    /// In a module that was compiled into a NativeAOT program: its simple name.
-    Compiled(Arc<str>),
-}
-
-impl Home {
-    /// Name of the module for display.
-    fn name(&self) -> Option<&str> {
-        match &self.module {
-            Place::Module(module) => module.name.as_deref(),
-            Place::Compiled(name) => Some(name),
-        }
-    }
-
-    /// Name of the module without `.dll`.
-    fn simple_name(&self) -> Option<&str> {
-        match &self.module {
-            Place::Module(module) => module.simple_name(),
-            Place::Compiled(name) => Some(name),
-        }
-    }
-}
-
-/// One type of a chain of nested types, outermost first.
-pub(super) struct Level {
-    pub(super) name: String,
-    pub(super) arity: usize,
-}
-
-impl Level {
-    /// The name without `` `n ``.
-    pub(super) fn plain_name(&self) -> &str {
-        split_arity(&self.name).0
-    }
-}
-
-/// Splits `` List`1 `` into `List` and 1.
-pub(super) fn split_arity(name: &str) -> (&str, usize) {
-    match name.rsplit_once('`') {
-        Some((plain, digits)) if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) => {
-            digits.parse().map_or((name, 0), |arity| (plain, arity))
-        }
-        _ => (name, 0),
-    }
-}
-
-/// The type in row `rid` and its enclosing types, outermost first; the first one has a namespace.
-pub(super) fn levels(metadata: &Metadata, rid: u32) -> Option<Vec<Level>> {
-    counted_levels(metadata, rid, &mut 0)
-}
-
-/// The same, with the bytes of the names that were read.
-pub(super) fn counted_levels(metadata: &Metadata, rid: u32, read: &mut u64) -> Option<Vec<Level>> {
-    let mut out = Vec::new();
-    let mut row = rid;
-    loop {
-        let def = metadata.type_def(row)?;
-        *read = read.saturating_add(len64(def.name.len().saturating_add(def.namespace.len())));
-        let arity = split_arity(&def.name).1;
-        let around = if def.flags & VISIBILITY > LAST_NOT_NESTED { metadata.enclosing(row) } else { None };
-        let name = if def.namespace.is_empty() { def.name } else { format!("{}.{}", def.namespace, def.name) };
-        out.push(Level { name, arity });
-        match around {
-            Some(_) if out.len() >= MAX_NESTING => return None,
-            Some(outer) => row = outer,
-            None => break,
-        }
-    }
-    out.reverse();
-    Some(out)
-}
 
 #[cfg(test)]
 mod tests {

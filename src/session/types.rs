@@ -31,8 +31,7 @@ pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
         out.sort_unstable();
         return out;
     }
-    let mut out = types.loader().type_defs(types.modules());
-    out.retain(|mt| tables.is_valid(*mt) == Ok(true));
+    let mut out = types.loader().type_defs(types.modules(), |mt| tables.is_valid(mt) == Ok(true));
     out.extend(types.instances());
     out
 }

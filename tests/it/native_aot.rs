@@ -76,14 +76,15 @@ fn sample_objects_have_their_types_generations_and_sizes() {
         }
         for (name, generation) in truth["generations"].as_object().unwrap() {
             let at = truth["samples"].get(name).or_else(|| truth["samples"][name.trim_end_matches('0')].get(0)).unwrap();
-            let found = object(at)["generation"].as_str().unwrap().to_string();
+            let object = object(at);
+            let found = object["segment"]["generation"].as_str().unwrap_or_else(|| panic!("{object}"));
             let expected = match generation.as_u64().unwrap() {
                 2147483647 => ["frozen"].as_slice(),
-                // What `GC.GetGeneration` says of large and pinned objects too.
+                // Also what `GC.GetGeneration` says of large and pinned objects.
                 2 => &["gen2", "loh", "poh"],
                 n => panic!("generation {n}"),
             };
-            assert!(expected.contains(&found.as_str()), "{} {name}: {found}", dump.name);
+            assert!(expected.contains(&found), "{} {name}: {found}", dump.name);
         }
     }
 }
@@ -102,7 +103,9 @@ fn every_handle_of_the_program_is_found() {
             assert!(handle["secondary"].is_null() || row["secondary"] == handle["secondary"], "{}: {row}", dump.name);
         }
         for freed in list(truth, "freed") {
-            assert!(!rows.contains_key(&number(freed)), "{}: {freed} is free", dump.name);
+            // The runtime has used them again since, but not for the program's objects.
+            let row = rows.get(&number(freed));
+            assert!(row.is_none_or(|r| !text(r, "object_type").starts_with("Lab.")), "{}: {freed} is free", dump.name);
         }
         println!("{}: {} handles", dump.name, list(truth, "handles").len());
     }
@@ -202,13 +205,11 @@ fn asynchronous_chains_and_timers_are_those_of_the_program() {
         let truth = dump.truth.as_ref().unwrap();
         let found = data(&dump, &["async"]);
         let chains: Vec<&Value> = list(&found, "chains").iter().filter(|c| c["root"]["object"] == truth["never"]).collect();
-        let [chain] = chains.as_slice() else { panic!("{}: {found}", dump.name) };
-        let leaves = list(chain, "frames");
-        assert_eq!(leaves.len(), list(truth, "frames_per_chain").len(), "{}: {chain}", dump.name);
-        for (frame, name) in leaves.iter().zip(list(truth, "frames_per_chain")) {
-            assert!(text(frame, "method").ends_with(name.as_str().unwrap()), "{}: {frame}", dump.name);
+        assert_eq!(chains.len() as u64, truth["async_chains"].as_u64().unwrap(), "{}", dump.name);
+        for chain in chains {
+            let methods: Vec<&str> = list(chain, "frames").iter().map(|f| text(f, "method").rsplit('.').next().unwrap()).collect();
+            assert_eq!(methods, list(truth, "frames_per_chain").iter().map(|n| n.as_str().unwrap()).collect::<Vec<_>>(), "{}", dump.name);
         }
-        assert_eq!(chain["count"], truth["async_chains"], "{}: {chain}", dump.name);
         let timers = data(&dump, &["timers"]);
         assert_eq!(list(&timers, "timers").len() as u64, truth["timers"].as_u64().unwrap(), "{}", dump.name);
     }
@@ -227,8 +228,8 @@ fn fields_and_static_fields_have_names_and_values() {
             continue;
         }
         let statics = data(&dump, &["statics", "--type", "Lab.Program"]);
-        let keep = list(&statics, "statics").iter().find(|s| s["field"]["name"] == "Keep").unwrap_or_else(|| panic!("{statics}"));
-        assert_eq!(keep["field"]["object_type"], "System.Collections.Generic.List<System.Object>", "{}: {keep}", dump.name);
+        let keep = list(&statics, "statics").iter().find(|s| s["name"] == "Keep").unwrap_or_else(|| panic!("{statics}"));
+        assert_eq!(keep["object_type"], "System.Collections.Generic.List<System.Object>", "{}: {keep}", dump.name);
     }
 }
 
@@ -236,9 +237,10 @@ fn fields_and_static_fields_have_names_and_values() {
 fn every_block_of_static_fields_is_a_root() {
     for dump in dumps("") {
         let roots = data(&dump, &["roots", "--top", "0"]);
-        let of =
-            |kind: &str| list(&roots, "kinds").iter().find(|k| k["kind"] == kind).unwrap_or_else(|| panic!("{}", roots["kinds"])).clone();
-        assert_eq!((of("static")["count"].as_u64(), &of("static")["coverage"]), (Some(438), &"complete".into()), "{}", dump.name);
-        assert_eq!(of("thread-static")["coverage"], "complete", "{}", dump.name);
+        let of = |what: &str, kind: &str| list(&roots, what).iter().find(|k| k["kind"] == kind).unwrap_or_else(|| panic!("{kind}")).clone();
+        assert_eq!(of("counts", "static")["count"], 438, "{}", dump.name);
+        for kind in ["static", "thread-static"] {
+            assert_eq!(of("coverage", kind)["coverage"], "complete", "{}", dump.name);
+        }
     }
 }

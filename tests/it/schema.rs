@@ -436,7 +436,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["retained", "--tree"] => "depth,address,size,retained,share,type",
         ["retained", ..] => "address,size,retained,share,dominated,type",
         ["objsize", _] => "address,size,retained,closure_bytes,closure_objects,shared_bytes,type",
-        ["path", ..] => "path,step,address,size,field,type,root_kind,root_address,root",
+        ["path", ..] => "path,step,address,size,field,type,key,root_kind,root_address,root",
         ["where", _] => "address,kind,object,offset,segment,heap,generation,text,name,target,target_type",
         ["near", _] => "here,address,size,method_table,type",
         ["statics", ..] => "declaring_type,name,type,storage,thread,address,kind,text",

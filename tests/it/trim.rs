@@ -80,6 +80,17 @@ fn some_objects(dump: &Path) -> Vec<String> {
     list.iter().step_by(step).map(|o| o["address"].as_str().unwrap().to_string()).collect()
 }
 
+/// Empties every `key` of an answer.
+fn without_keys(answer: &mut Value) {
+    match answer {
+        Value::Object(map) => {
+            map.iter_mut().for_each(|(name, value)| if name == "key" { *value = Value::Null } else { without_keys(value) })
+        }
+        Value::Array(list) => list.iter_mut().for_each(without_keys),
+        _ => {}
+    }
+}
+
 /// Compares all answers of both. Returns their number.
 fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) -> usize {
     let mut count = 0;
@@ -90,6 +101,11 @@ fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) ->
             let (before, after) = (expected.1["data"]["process_name"].clone(), found.1["data"]["process_name"].clone());
             assert!(before == after || !after.as_str().unwrap_or_default().contains(' '), "{name}: {before} {after}");
             expected.1["data"]["process_name"] = after;
+        }
+        let mut found = found;
+        if redacted && command[0] == "path" {
+            // Keys of dictionaries are text of the program.
+            [&mut expected.1, &mut found.1].into_iter().for_each(without_keys);
         }
         assert_eq!(expected, found, "{name} {command:?}");
         count += 1;

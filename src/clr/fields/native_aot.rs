@@ -8,7 +8,7 @@
 use super::resolve::MAX_BASES;
 use super::{Definition, Field, Storage, Types, VALUE_TYPE};
 use crate::base::Addr;
-use crate::clr::aot::{DebugField, FieldKind, LibraryField, Program, StaticAt, fits, library_fields};
+use crate::clr::aot::{DebugField, Definition as Compiled, FieldKind, LibraryField, Program, StaticAt, fits, library_fields};
 use crate::clr::gcdesc::GcDesc;
 use crate::clr::metadata::signature::Primitive;
 use crate::clr::method_table::{Category, MethodTableInfo};
@@ -22,6 +22,27 @@ const MAX_FIELDS: usize = 1 << 12;
 const OBJECT: &str = "System.Object";
 
 impl Types {
+    /// The definition of the type with this full name in the module with this simple name, both as in metadata.
+    pub(crate) fn definition_named(&self, module: &str, name: &str) -> Option<Definition> {
+        if let Some(program) = self.names().native_aot() {
+            return program.blobs()?.method_table_of(module, name).map(Definition::compiled);
+        }
+        let module = self.module_named(module)?;
+        Some(Definition { module, rid: self.type_named(module, name)? })
+    }
+
+    /// The method table of the generic definition of an instance; that of any other type.
+    pub(super) fn generic_definition(&self, info: &MethodTableInfo) -> Addr {
+        let instance = self.names().method_tables().instance(info);
+        instance.and_then(Result::ok).map_or(info.address, |(definition, _)| definition)
+    }
+
+    /// What the compiler left of the definition of a type in a NativeAOT program.
+    pub(super) fn compiled(&self, mt: Addr) -> Option<&Compiled> {
+        let blobs = self.names().native_aot()?.blobs()?;
+        blobs.definition(self.generic_definition(&self.names().method_tables().read(mt).ok()?))
+    }
+
     /// The instance fields of a type, inherited ones first.
     pub(super) fn compiled_fields(&self, program: &Program, info: &MethodTableInfo) -> Vec<Field> {
         if info.is_array || info.is_string || info.is_free {

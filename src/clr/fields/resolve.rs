@@ -222,27 +222,6 @@ impl Types {
         Some(Definition { module: tables.module(&info).ok()?, rid })
     }
 
-    /// The method table of the generic definition of an instance; that of any other type.
-    fn generic_definition(&self, info: &MethodTableInfo) -> Addr {
-        let instance = self.names.method_tables().instance(info);
-        instance.and_then(Result::ok).map_or(info.address, |(definition, _)| definition)
-    }
-
-    /// What the compiler left of the definition of a type in a NativeAOT program.
-    pub(super) fn compiled(&self, mt: Addr) -> Option<&crate::clr::aot::Definition> {
-        let blobs = self.names.native_aot()?.blobs()?;
-        blobs.definition(self.generic_definition(&self.names.method_tables().read(mt).ok()?))
-    }
-
-    /// The definition of the type with this full name in the module with this simple name, both as in metadata.
-    pub(crate) fn definition_named(&self, module: &str, name: &str) -> Option<Definition> {
-        if let Some(program) = self.names.native_aot() {
-            return program.blobs()?.method_table_of(module, name).map(Definition::compiled);
-        }
-        let module = self.module_named(module)?;
-        Some(Definition { module, rid: self.type_named(module, name)? })
-    }
-
     /// Whether the type has its own `CorElementType`: `System.Int32` and the like.
     pub fn is_primitive_definition(&self, definition: Definition) -> bool {
         if definition.rid == COMPILED {
@@ -593,7 +572,7 @@ impl Types {
     }
 
     /// The row of TypeDef with this full name in `module`.
-    fn type_named(&self, module: Addr, name: &str) -> Option<u32> {
+    pub(super) fn type_named(&self, module: Addr, name: &str) -> Option<u32> {
         self.names.module(module).type_def_named(name)
     }
 }

@@ -1,0 +1,86 @@
+//! The version of a runtime, from whatever tells it.
+
+use super::Opener;
+use super::Vm;
+use crate::base::{AddrRange, len64};
+use crate::contract::descriptor::Descriptor;
+use crate::contract::{locate, native_aot};
+use crate::memory::hex;
+use crate::model::{CrashReport, VersionSource};
+
+impl Opener<'_> {
+    pub(super) fn version(&self, vm: &Vm, crash: Option<&CrashReport>) -> Option<(String, VersionSource)> {
+        if let Some(version) = crash.and_then(|c| c.runtime_version.clone()) {
+            return Some((version, VersionSource::CrashReport));
+        }
+        if vm.descriptor.is_native_aot() {
+            let own = || native_aot::version(self.memory, self.site.image.as_ref()?);
+            return self
+                .product_version(&vm.descriptor)
+                .map(|v| (v, VersionSource::Descriptor))
+                .or_else(|| Some((own()?, VersionSource::Image)));
+        }
+        if let Some(text) = self.product_version(&vm.descriptor) {
+            return Some((text, VersionSource::Descriptor));
+        }
+        if let Some(plain) = self.plain_version() {
+            return Some(plain);
+        }
+        let site = self.site;
+        let build_id = site.image.as_ref().and_then(|i| i.build_id.as_deref()).map(hex);
+        let known = build_id.and_then(|id| vm.overlay?.section.build_ids.get(&id).cloned());
+        if let Some(version) = known {
+            return Some((version, VersionSource::BuildId));
+        }
+        if let Some(version) = self.version_text() {
+            return Some((version, VersionSource::Image));
+        }
+        vm.overlay.and_then(|o| o.section.runtime.clone()).map(|v| (v, VersionSource::Overlay))
+    }
+
+    /// The version according to the module list or the module path, without reading memory.
+    pub(super) fn plain_version(&self) -> Option<(String, VersionSource)> {
+        let module = self.site.module.as_ref()?;
+        if let Some([major, minor, build, _]) = module.version.filter(|_| locate::is_runtime_name(module)) {
+            // File version 10.0.1226.42308 is release 10.0.12.
+            return Some((format!("{major}.{minor}.{}", build / 100), VersionSource::ModuleList));
+        }
+        let folder = module.path.rsplit(['/', '\\']).nth(1).filter(|f| is_version(f))?;
+        Some((folder.into(), VersionSource::Path))
+    }
+
+    fn product_version(&self, d: &Descriptor) -> Option<String> {
+        const NAME: &str = "RuntimeProductVersionString";
+        if let Ok(text) = d.text(NAME) {
+            return Some(text.into());
+        }
+        let text = self.memory.text(d.pointer(NAME).ok()?, 256).ok()?;
+        (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() || b == b' ')).then_some(text)
+    }
+
+    /// `@(#)Version 10.0.926.27113 @Commit: …` in the runtime's read-only data; not in heap dumps.
+    fn version_text(&self) -> Option<String> {
+        const MARK: &[u8] = b"@(#)Version ";
+        let image = self.site.image.as_ref()?;
+        self.memory.stretches(image.range).take_while(|(_, bytes)| self.memory.afford_bytes(len64(bytes.len()))).find_map(
+            |(start, bytes)| {
+                let at = memchr::memmem::find(bytes, MARK)?;
+                let rest = bytes.get(at..)?.get(MARK.len()..)?;
+                let found = start.plus(u64::try_from(at).ok()?);
+                self.memory.touch(AddrRange::new(found, found.plus(64)));
+                let text: String = rest.iter().take(32).take_while(|b| b.is_ascii_digit() || **b == b'.').map(|b| char::from(*b)).collect();
+                let numbers: Vec<u32> = text.split('.').map_while(|n| n.parse().ok()).collect();
+                match numbers.as_slice() {
+                    [major, minor, build, ..] => Some(format!("{major}.{minor}.{}", build / 100)),
+                    _ => None,
+                }
+            },
+        )
+    }
+}
+
+fn is_version(text: &str) -> bool {
+    let mut parts = text.split(['.', '-']);
+    let number = |p: Option<&str>| p.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
+    number(parts.next()) && number(parts.next()) && number(parts.next())
+}
