@@ -253,6 +253,9 @@ impl Threads {
     pub fn bind(memory: &Arc<Memory>, descriptor: &Arc<Descriptor>, limits: &Limits) -> Result<Threads, ContractError> {
         let (d, of_contexts, of_identity) = (descriptor.scope(), descriptor.scope(), descriptor.scope());
         Self::CONTRACT.require(&d)?;
+        if !d.is_native_aot() {
+            d.offset("Thread", "Id")?;
+        }
         let mut threads = Threads {
             memory: Arc::clone(memory),
             thread: ThreadLayout::bind(&d)?,

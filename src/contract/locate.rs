@@ -73,7 +73,13 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
         match Image::at(memory, module.base) {
             Some(image) if has_room(&sites, limits, notes) => sites.push(site(memory, module, image, filled, limits)),
             Some(_) => break,
-            None => seen.headless.push(module.clone()),
+            None => {
+                // No writer keeps a part of a page: the runtime may be found without its module.
+                if memory.is_torn(module.base) {
+                    notes.add(NoteKind::Missing, module.base, format!("a part of the headers of {} is not in the dump", module.path));
+                }
+                seen.headless.push(module.clone());
+            }
         }
     }
     // Single-file and NativeAOT programs contain the runtime in their own image.

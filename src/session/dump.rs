@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Error, Runtime};
-use crate::base::missed::watched;
-use crate::base::{Addr, Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
+use crate::base::missed::tried;
+use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
 use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
 use crate::dump::{self, DumpError, DumpFile};
 use crate::memory::{FileSearch, Memory};
@@ -136,12 +136,8 @@ impl Dump {
         let finding = Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
         let budget = Arc::new(Budget::new(file.facts.file_bytes, limits.max_memory));
         memory.begin(Arc::clone(&budget));
-        // What it looks for may be in one of many places: only what a page lacks of which there is a part was certainly there.
-        let (found, missed) = watched(|| open_runtimes(&file, &mut memory, &finding, &notes));
-        let torn = |at: Addr, len: u64| memory.is_torn(at) || memory.is_torn(at.plus(len.saturating_sub(1)));
-        if let Some((at, len)) = missed.find(torn).filter(|_| found.is_ok()) {
-            notes.add(NoteKind::Missing, at, format!("{len} bytes at {at}, which lead to the runtime, are not in the dump"));
-        }
+        // What it looks for may be in one of many places.
+        let found = tried(|| open_runtimes(&file, &mut memory, &finding, &notes));
         memory.opened();
         budget.note("opening the dump", &notes);
         let process = Arc::new(Process {
