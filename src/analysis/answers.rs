@@ -70,7 +70,7 @@ pub(super) fn answers(runtime: &Runtime) -> (Vec<AnswerModel>, Option<Answer<Vec
 /// Whether the stacks can be walked, and which files would help.
 fn stacks(runtime: &Runtime) -> Result<Asked, Error> {
     let answer = match super::stacks(runtime, &StacksQuery::default()) {
-        Err(Error::Contract(e @ ContractError::NotAdvertised { .. })) if runtime.threads().is_ok() => {
+        Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAot { .. }))) if runtime.threads().is_ok() => {
             return Ok(Asked::undescribed(e.to_string()));
         }
         answer => answer?,

@@ -7,11 +7,10 @@ mod places;
 use std::sync::Arc;
 
 use super::aot::Blobs;
-use super::metadata::Metadata;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
-use super::modules::{Module, Modules};
+use super::modules::Modules;
 use super::type_names::{NameQuality, TypeName};
-use crate::base::{Addr, len64};
+use crate::base::Addr;
 use crate::contract::Descriptor;
 use crate::contract::descriptor::layout;
 use crate::memory::Memory;

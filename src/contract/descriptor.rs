@@ -90,6 +90,12 @@ pub enum ContractError {
         /// Name of the contract.
         contract: String,
     },
+    /// NativeAOT programs have nothing of the kind.
+    #[error("NativeAOT programs do not describe {what}")]
+    NativeAot {
+        /// What was asked for.
+        what: &'static str,
+    },
     /// A version unknown to this gcdump.
     #[error("the runtime advertises the contract {contract} in version {version}, which this gcdump does not know: a newer gcdump may")]
     UnrecognisedVersion {

@@ -16,7 +16,7 @@ use super::native_aot::{self, DebugHeader};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
-use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64};
+use crate::base::{Addr, Collector, Limits, NoteKind};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};

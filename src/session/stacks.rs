@@ -59,6 +59,9 @@ impl Runtime {
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
     pub(super) fn bind_stack_walker(&self, d: &Descriptor) -> Result<StackWalker, ContractError> {
+        if d.is_native_aot() {
+            return Err(ContractError::NativeAot { what: "what their frames hold" });
+        }
         let facts = &self.file().facts;
         let bytes = match self.type_names() {
             Ok(names) => {

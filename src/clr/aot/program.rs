@@ -31,7 +31,8 @@ impl Program {
     pub(in crate::clr) fn new(memory: &Arc<Memory>, site: &Site, os: Os, search: Option<FileSearch>, limits: &Limits) -> Program {
         let image = site.image.as_ref();
         Program {
-            blobs: image.and_then(|image| Blobs::find(memory, None, image, limits)),
+            // What is not in the dump is told by [`Program::note`].
+            blobs: image.and_then(|image| tried(|| Blobs::find(memory, None, image, limits))),
             memory: Arc::clone(memory),
             module: site.module.clone().zip(image.cloned()),
             search,
@@ -100,8 +101,10 @@ impl Program {
 
     /// Adds notes about what cannot be read.
     pub(crate) fn note(&self, notes: &Collector) {
-        if let Some(blobs) = &self.blobs {
-            blobs.note(notes);
+        let path = self.module.as_ref().map_or("the program", |(module, _)| module.path.as_str());
+        match &self.blobs {
+            Some(blobs) => blobs.note(path, notes),
+            None => notes.add(NoteKind::NoMetadata, None, format!("types have no names: {path} has no tables for reflection in the dump")),
         }
         for (path, why) in self.refused() {
             notes.add(NoteKind::ModuleMismatch, None, format!("{} is not used for debug information: {why}", path.display()));

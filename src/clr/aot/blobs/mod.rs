@@ -136,10 +136,16 @@ impl Blobs {
         cut.into_iter().filter(|(_, cut)| *cut).map(|(what, _)| what).collect()
     }
 
-    /// Adds [what is incomplete](Blobs::incomplete) to `notes`, and limits that were met.
-    pub(crate) fn note(&self, notes: &Collector) {
-        for what in self.incomplete() {
-            notes.add(NoteKind::Missing, Some(self.sections.header), format!("a part of the module's {what} cannot be read (--modules)"));
+    /// Adds [what is incomplete](Blobs::incomplete) of the module at `path` to `notes`, and limits that were met.
+    pub(crate) fn note(&self, path: &str, notes: &Collector) {
+        let names = self.sections.get(METADATA);
+        if self.metadata.is_none() && names.is_none_or(|range| self.memory.captured(range) == 0) {
+            // Such dumps lack what no process changes: they never had it.
+            notes.add(NoteKind::NoMetadata, None, format!("types have no names: they are in {path}, which --modules DIR supplies"));
+        } else if let [first, rest @ ..] = self.incomplete().as_slice() {
+            let more = rest.iter().map(|what| format!(", {what}")).collect::<String>();
+            let what = format!("a part of the tables of {path} is not in the dump (--modules): {first}{more}");
+            notes.add(NoteKind::Missing, Some(self.sections.header), what);
         }
         self.budget.note("reading the tables of the module", notes);
     }
