@@ -46,8 +46,11 @@ fn references_match_the_gcdesc() {
     for path in files {
         let search = FileSearch { recorded_paths: false, ..FileSearch::default() };
         let dump = Dump::open(&path, &OpenOptions { search, ..OpenOptions::default() }).unwrap();
-        // NativeAOT is not supported.
         let Ok(runtime) = dump.runtime() else { continue };
+        // The GCDesc is what tells of fields there.
+        if runtime.descriptor().is_native_aot() {
+            continue;
+        }
         let types = runtime.types().unwrap();
         let tables = types.names().method_tables();
         let (mut equal, mut bad, mut inline, mut unread) = (0, Vec::new(), 0, 0);

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fields::Fields;
+use super::gcdesc::GcDesc;
 use super::objects::Objects;
 use super::strings::Strings;
 use super::type_names::TypeNames;
@@ -155,9 +156,22 @@ impl Exceptions {
         let is = Kept::of(|| match self.base {
             Some(base) => Self::parents(names, mt).any(|p| p == base),
             // By name if the runtime's variable is not in the dump.
-            None => Self::parents(names, mt).any(|p| names.name(p).name == "System.Exception"),
+            None => Self::parents(names, mt).any(|p| names.name(p).name == "System.Exception") && self.fits(names, mt),
         });
         *self.derived.lock().unwrap_or_else(PoisonError::into_inner).entry(mt).or_insert(is).get()
+    }
+
+    /// Whether the GC finds references in objects of the type at `mt` where the layout has some. That of NativeAOT programs is a guess:
+    /// they do not publish it.
+    fn fits(&self, names: &TypeNames, mt: Addr) -> bool {
+        let l = &self.layout;
+        let Some(addresses) = l.addresses else { return true };
+        let Ok(info) = names.method_tables().read(mt) else { return false };
+        let base_size = u64::from(info.base_size);
+        let mut places = Vec::new();
+        GcDesc::read(&self.memory, mt, base_size).places(base_size, self.memory.ptr_bytes(), |at| places.push(at));
+        let wanted = [Some(l.message), Some(l.inner), Some(addresses), l.stack_text, l.remote_text];
+        wanted.into_iter().flatten().all(|at| places.contains(&at))
     }
 
     /// Reads the exception at `object`; `None` if there is no exception object, or it is not in the dump.

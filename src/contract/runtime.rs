@@ -476,6 +476,7 @@ impl<'a> Opener<'a> {
             d.merge(&part.raw, origin, |i| part.header.slot(self.memory, i));
             d.lose_slots(&part.raw, |i| part.header.slot(self.memory, i));
         }
+        native_aot::complete(&mut d, self.memory);
         // For runtimes whose descriptor omits these; unchanged since .NET 8.
         if let Some(common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {
             let mut raw = common.raw.clone();

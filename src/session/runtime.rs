@@ -132,8 +132,9 @@ impl Runtime {
         bound(&self.inner.threads, || {
             let mut list = self.thread_reader()?.list();
             if self.descriptor().is_native_aot() {
+                let namer = self.namer();
                 for thread in &mut list.data {
-                    self.find_managed(thread);
+                    self.find_managed(&namer, thread);
                 }
             }
             Ok(list)
@@ -141,9 +142,8 @@ impl Runtime {
     }
 
     /// Finds the managed `Thread` of a NativeAOT program's thread, which only its thread statics lead to, and its id.
-    fn find_managed(&self, thread: &mut Thread) -> Option<()> {
+    fn find_managed(&self, namer: &Namer, thread: &mut Thread) -> Option<()> {
         const THREAD: &str = "System.Threading.Thread";
-        let namer = self.namer();
         let types = namer.types().ok()?;
         let definition = types.definition_named(CORE, THREAD)?;
         let (memory, objects) = (self.memory(), types.objects());

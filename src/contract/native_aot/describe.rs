@@ -4,11 +4,13 @@ use super::DebugHeader;
 use crate::base::Addr;
 use crate::contract::dac_table::GcDacVars;
 use crate::contract::descriptor::{Descriptor, Origin};
-use crate::contract::json::RawDescriptor;
+use crate::contract::json::{DescriptorItem, RawDescriptor};
 use crate::contract::overlay::{self, Overlay};
 use crate::memory::Memory;
 use crate::model::OriginKind;
 
+/// Types that no NativeAOT program of any release describes.
+const FORMS: [&str; 3] = ["Object", "String", "Array"];
 /// Names of the thread's structure, newest first.
 const THREAD: [&str; 3] = ["RuntimeThreadLocals", "runtime_thread_locals", "ThreadBuffer"];
 
@@ -71,7 +73,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
                     descriptor.set_field(to_type, to_field, *offset, origin);
                 }
             }
-            if ["Object", "String", "Array", "Exception"].contains(&name) {
+            if FORMS.contains(&name) || name == "Exception" {
                 let raw = RawDescriptor { types: vec![(name.to_string(), layout.clone())], ..RawDescriptor::default() };
                 descriptor.merge(&raw, origin, |_| None);
             }
@@ -107,6 +109,22 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
     descriptor.merge(&RawDescriptor { contracts, ..RawDescriptor::default() }, origin, |_| None);
     let vars = header.global(memory, "g_gcDacGlobals").map(|address: Addr| GcDacVars { address, found_by: "the debug header" });
     (vars, used)
+}
+
+/// Adds the forms of objects, strings and arrays to the descriptor of a NativeAOT program, where it does not have them: that of .NET 11
+/// leaves them to the contract's documents (*from source*).
+pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
+    let Some(o) = overlay::native_aot(memory.shape().ptr).filter(|_| descriptor.is_native_aot()) else { return };
+    let known = |name: &str| descriptor.types.contains_key(name) || descriptor.unusable.contains_key(&DescriptorItem::Type(name.into()));
+    let mut raw = RawDescriptor { globals: o.raw.globals.clone(), ..RawDescriptor::default() };
+    raw.globals.retain(|(name, _)| !descriptor.globals.contains_key(name));
+    raw.types = o.raw.types.iter().filter(|(name, _)| FORMS.contains(&name.as_str()) && !known(name)).cloned().collect();
+    if !descriptor.contracts.contains_key("Object") {
+        raw.contracts.push(("Object".into(), "c1".into()));
+    }
+    let (kind, name) = (OriginKind::Overlay, format!("overlay {}", o.section.name));
+    let origin = descriptor.add_origin(Origin { kind, name, address: None, version: o.raw.version });
+    descriptor.merge(&raw, origin, |_| None);
 }
 
 fn thread(header: &DebugHeader) -> &'static str {

@@ -11,7 +11,7 @@ mod tests;
 mod version;
 
 pub(super) use crash::report;
-pub(super) use describe::describe;
+pub(super) use describe::{complete, describe};
 pub(super) use find::{by_content, by_export};
 pub use header::{DebugHeader, DebugHeaderError};
 pub(super) use version::version;

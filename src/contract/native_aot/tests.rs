@@ -3,10 +3,12 @@
 use super::header::{DebugHeader, DebugHeaderError, Tables};
 use super::*;
 use crate::base::{Addr, AddrRange, Arch, Budget, Endian, Os, PtrSize, Shape};
-use crate::contract::descriptor::Descriptor;
+use crate::contract::descriptor::{Descriptor, Origin};
+use crate::contract::json::parse;
 use crate::contract::overlay::{self, DebugHeaderOrder};
 use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
 use crate::memory::{Image, ImageFormat, Memory};
+use crate::model::OriginKind;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -175,6 +177,27 @@ fn a_header_of_any_shape_becomes_a_descriptor() {
         // What the overlay says of the thread's structure is for another size of it.
         assert!(d.offset("Thread", "CachedStackBase").is_err());
         assert_eq!(d.offset("MethodTable", "VTable"), Ok(if shape.ptr == PtrSize::Eight { 24 } else { 20 }));
+    }
+}
+
+#[test]
+fn what_the_descriptor_of_net_11_leaves_out_is_added_and_no_more() {
+    for shape in SHAPES {
+        let memory = Program::new(shape).memory(&[ALL]);
+        let json = br#"{"version": 2, "baseline": "empty", "types": {"String": {"m_StringLength": 40}}, "globals": {},
+            "contracts": {"Thread": "n1", "RuntimeTypeSystem": "n1"}}"#;
+        let mut d = Descriptor::default();
+        let origin = d.add_origin(Origin { kind: OriginKind::InMemory, name: "descriptor".into(), address: None, version: 2 });
+        d.merge(&parse(json).unwrap(), origin, |_| None);
+        complete(&mut d, &memory);
+        assert_eq!(d.offset("String", "m_StringLength"), Ok(40), "its own goes first");
+        assert_eq!(d.size_of("Array"), Ok(2 * shape.ptr.bytes()));
+        assert_eq!((d.number("SyncBlockValueToObjectOffset"), d.contract("Object")), (Ok(4), Some("1".into())));
+        assert!(d.type_info("MethodTable").is_err() && d.type_info("Exception").is_err());
+
+        let mut coreclr = Descriptor::default();
+        complete(&mut coreclr, &memory);
+        assert!(coreclr.types.is_empty() && coreclr.contracts.is_empty());
     }
 }
 
