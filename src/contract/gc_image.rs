@@ -2,7 +2,7 @@
 
 use super::descriptor::{Descriptor, Origin};
 use super::overlay;
-use crate::base::Addr;
+use crate::base::{Addr, Collector, NoteKind};
 use crate::dump::DumpFile;
 use crate::memory::{Image, Memory};
 use crate::model::OriginKind;
@@ -12,11 +12,17 @@ const ANCHORS: [&str; 3] = ["MaxGeneration", "StructureInvalidCount", "Bookkeepi
 
 /// Finds the image of the GC: that of the runtime, or of a standalone GC. Adds the layouts of the GC's records to
 /// `descriptor`, except for types that the runtime describes itself.
-pub(super) fn find(dump: &DumpFile, memory: &Memory, runtime: Option<&Image>, descriptor: &mut Descriptor) -> Option<Image> {
+pub(super) fn find(
+    dump: &DumpFile,
+    memory: &Memory,
+    runtime: Option<&Image>,
+    descriptor: &mut Descriptor,
+    notes: &Collector,
+) -> Option<Image> {
     let anchor = ANCHORS.iter().find_map(|name| descriptor.pointer(name).ok().filter(|a| !a.is_null()))?;
     let image = match runtime.filter(|i| i.range.contains(anchor)) {
         Some(image) => image.clone(),
-        None => image_of(dump, memory, anchor)?,
+        None => image_of(dump, memory, anchor, notes)?,
     };
     if let Some(records) = overlay::gc_records(memory.shape().ptr) {
         let mut raw = records.raw.clone();
@@ -30,7 +36,12 @@ pub(super) fn find(dump: &DumpFile, memory: &Memory, runtime: Option<&Image>, de
 }
 
 /// The image of the module around `address`. Modules end at their last file-backed page, images after `.bss`.
-fn image_of(dump: &DumpFile, memory: &Memory, address: Addr) -> Option<Image> {
-    let base = dump.modules.iter().map(|m| m.base).filter(|base| *base <= address).max()?;
-    Image::at(memory, base).filter(|i| i.range.contains(address))
+fn image_of(dump: &DumpFile, memory: &Memory, address: Addr, notes: &Collector) -> Option<Image> {
+    let module = dump.modules.iter().filter(|m| m.base <= address).max_by_key(|m| m.base)?;
+    let image = Image::at(memory, module.base);
+    // No writer keeps a part of a page only.
+    if image.is_none() && memory.is_torn(module.base) {
+        notes.add(NoteKind::Missing, module.base, format!("a part of the headers of {} is not in the dump", module.path));
+    }
+    image.filter(|i| i.range.contains(address))
 }

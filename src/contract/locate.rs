@@ -73,13 +73,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
         match Image::at(memory, module.base) {
             Some(image) if has_room(&sites, limits, notes) => sites.push(site(memory, module, image, filled, limits)),
             Some(_) => break,
-            None => {
-                // No writer keeps a part of a page: the runtime may be found without its module.
-                if memory.is_torn(module.base) {
-                    notes.add(NoteKind::Missing, module.base, format!("a part of the headers of {} is not in the dump", module.path));
-                }
-                seen.headless.push(module.clone());
-            }
+            None => seen.headless.push(module.clone()),
         }
     }
     // Single-file and NativeAOT programs contain the runtime in their own image.
@@ -119,6 +113,10 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     }
     if sites.is_empty() && seen.native_aot.is_empty() {
         sites.extend(stray_descriptor(dump, memory, limits));
+        // What the image of its module would tell is lost.
+        if let Some(module) = seen.headless.first().filter(|_| sites.iter().any(|s| s.image.is_none())) {
+            notes.add(NoteKind::Missing, module.base, format!("the headers of {} are not in the dump", module.path));
+        }
     }
     (sites, seen)
 }

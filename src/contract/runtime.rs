@@ -222,7 +222,7 @@ impl<'a> Opener<'a> {
         {
             self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
         }
-        let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor);
+        let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor, self.notes);
         let crash_report = native_aot::report(self.memory, &vm.descriptor);
         let (version, version_source) = self.version(&vm, crash_report.as_ref()).map_or((None, None), |(v, s)| (Some(v), Some(s)));
         let mut site = self.site.clone();
