@@ -167,11 +167,10 @@ impl Exceptions {
         let l = &self.layout;
         let Some(addresses) = l.addresses else { return true };
         let Ok(info) = names.method_tables().read(mt) else { return false };
-        let base_size = u64::from(info.base_size);
-        let mut places = Vec::new();
-        GcDesc::read(&self.memory, mt, base_size).places(base_size, self.memory.ptr_bytes(), |at| places.push(at));
         let wanted = [Some(l.message), Some(l.inner), Some(addresses), l.stack_text, l.remote_text];
-        wanted.into_iter().flatten().all(|at| places.contains(&at))
+        let end = wanted.into_iter().flatten().max().unwrap_or(0).saturating_add(self.memory.ptr_bytes());
+        let places = GcDesc::offsets(&self.memory, &info, end);
+        wanted.into_iter().flatten().all(|at| places.binary_search(&at).is_ok())
     }
 
     /// Reads the exception at `object`; `None` if there is no exception object, or it is not in the dump.

@@ -4,6 +4,7 @@
 //!
 //! Source: `gcdesc.h`; `docs/internals/gc-structures.md#references`, verified on 100,658 references.
 
+use super::method_table::MethodTableInfo;
 use crate::base::{Addr, AddrRange, Endian};
 use crate::memory::Memory;
 
@@ -51,6 +52,19 @@ impl GcDesc {
     /// Reads the GCDesc before the method table at `mt`.
     pub fn read(memory: &Memory, mt: Addr, base_size: u64) -> GcDesc {
         read(memory, mt, base_size).unwrap_or(GcDesc::Unknown)
+    }
+
+    /// Offsets of the references in the first `bytes` of objects of a type that is no array, ascending. A forged type may claim
+    /// gigabytes of them.
+    pub(crate) fn offsets(memory: &Memory, info: &MethodTableInfo, bytes: u64) -> Vec<u64> {
+        let mut out = Vec::new();
+        if info.contains_pointers {
+            let size = u64::from(info.base_size);
+            let visit = |at| out.push(at);
+            GcDesc::read(memory, info.address, size).places_in(size, memory.ptr_bytes(), (0, size.min(bytes)), visit);
+        }
+        out.sort_unstable();
+        out
     }
 
     /// Whether objects hold no references.

@@ -117,7 +117,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let first = offset("ThreadStore", "FirstThreadLink")?;
         let link_at = offset("Thread", "LinkNext")?;
         // The list of NativeAOT leads to the threads themselves, which have no managed id.
-        let direct = descriptor.contract("Thread").is_some_and(|v| v != "1");
+        let direct = descriptor.is_native_aot();
         let id_at = if direct { 0 } else { offset("Thread", "Id")? };
         let mut link = memory.ptr(store.plus(first)).map_err(|e| format!("thread store: {e}"))?;
         let mut ids = BTreeSet::new();

@@ -96,8 +96,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             if !has_room(&sites, limits, notes) {
                 break;
             }
-            let found = found.map(|header| (image, header));
-            program(&mut sites, &mut seen, (dump, memory), module, (search, notes), found);
+            program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
         }
     }
     // The pages that an export is looked up in may be missing.
@@ -105,8 +104,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
         for module in &dump.modules {
             let Some(image) = Image::at(memory, module.base) else { continue };
             if let Some(found) = native_aot::by_content(memory, &image) {
-                let found = found.map(|header| (image, header));
-                program(&mut sites, &mut seen, (dump, memory), module, (search, notes), found);
+                program(&mut sites, &mut seen, (dump, memory), (module, image), (search, notes), found);
                 break;
             }
         }
@@ -126,22 +124,18 @@ fn program(
     sites: &mut Vec<Site>,
     seen: &mut Seen,
     (dump, memory): (&DumpFile, &mut Memory),
-    module: &Module,
+    (module, image): (&Module, Image),
     (search, notes): (&FileSearch, &Collector),
-    found: Result<(Image, DebugHeader), DebugHeaderError>,
+    found: Result<DebugHeader, DebugHeaderError>,
 ) {
     // createdump's heap dumps lack pages of data, where compilers put constants too. Who reads what the process may have changed there
     // asks where a page comes from (`Memory::is_from_dump`).
     let filled = top_up(dump, memory, module, search, notes, true);
-    let found = match found {
-        Err(e) => Image::at(memory, module.base)
-            .and_then(|image| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).map(|h| (image, h)))
-            .map_or(Err(e), |(image, header)| header.map(|h| (image, h))),
-        found => found,
-    };
-    match found {
+    // With what the file has it may be read.
+    let again = |e| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).unwrap_or(Err(e));
+    match found.or_else(again) {
         Err(why) => seen.native_aot.push((module.clone(), why)),
-        Ok((image, header)) => sites.push(Site {
+        Ok(header) => sites.push(Site {
             module: Some(module.clone()),
             image: Some(image),
             descriptor: None,

@@ -16,8 +16,8 @@ use crate::clr::method_table::{Category, MethodTableInfo};
 /// `CorElementType` of an object reference, and of a pointer.
 const REFERENCE: u8 = 0x12;
 const POINTER: u8 = 0x0f;
-/// Most references listed of one type.
-const MAX_FIELDS: usize = 1 << 12;
+/// Bytes of an object whose references are listed.
+const LISTED: u64 = 1 << 15;
 /// What references without a type of their own refer to.
 const OBJECT: &str = "System.Object";
 
@@ -58,7 +58,7 @@ impl Types {
             None => self.of_library(info).unwrap_or_default(),
         };
         fields.sort_by_key(|f| f.offset);
-        let references = self.references(info);
+        let references = GcDesc::offsets(&self.memory, info, LISTED);
         let known = fields.len();
         for offset in references {
             // A field that begins there, or a structure around it.
@@ -96,21 +96,6 @@ impl Types {
             })
         });
         Some(placed.collect())
-    }
-
-    /// Offsets of the references in objects of a type, ascending.
-    fn references(&self, info: &MethodTableInfo) -> Vec<u64> {
-        let mut offsets = Vec::new();
-        if info.contains_pointers {
-            let base_size = u64::from(info.base_size);
-            GcDesc::read(&self.memory, info.address, base_size).places(base_size, self.pointer_bytes(), |offset| {
-                if offsets.len() < MAX_FIELDS {
-                    offsets.push(offset);
-                }
-            });
-        }
-        offsets.sort_unstable();
-        offsets
     }
 
     fn by_offset(&self, info: &MethodTableInfo, offset: u64) -> Field {
@@ -179,7 +164,7 @@ impl Types {
             let of_box = at.category == Category::ValueType;
             if let Some(fields) = fields {
                 let fields: Vec<LibraryField> = fields.iter().map(|f| if of_box { f.boxed(word) } else { f.clone() }).collect();
-                return fits(&fields, u64::from(at.base_size), &self.references(&at), word)
+                return fits(&fields, u64::from(at.base_size), &GcDesc::offsets(&self.memory, &at, LISTED), word)
                     .then(|| fields.iter().map(|f| self.of_table(&at, f)).collect());
             }
             at = tables.read(at.parent).ok().filter(|_| !at.parent.is_null())?;

@@ -5,46 +5,15 @@ use std::sync::Arc;
 use super::coreclr::category;
 use super::net8::GENERIC_STATICS;
 use super::*;
-use crate::base::{Arch, Os, Shape};
+use crate::base::Shape;
 use crate::contract::ContractInfo;
-use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
+use crate::memory;
 
 const BASE: Addr = Addr(0x1_0000);
 
 fn memory_of(bytes: Vec<u8>) -> Arc<Memory> {
     let len = bytes.len() as u64;
-    let facts = DumpFacts {
-        path: "test".into(),
-        container: Container::ElfCore,
-        compression: None,
-        os: Os::Linux,
-        arch: Arch::X64,
-        shape: Some(Shape::LE64),
-        pid: None,
-        process_name: None,
-        time: None,
-        started: None,
-        file_bytes: len,
-        captured_bytes: len,
-        mapped_bytes: None,
-        truncated_bytes: 0,
-        minidump_flags: None,
-        uncaptured_mappings: 0,
-        trimmed: None,
-        oddities: vec![],
-    };
-    let dump = DumpFile {
-        bytes: Arc::new(Bytes::Owned(bytes)),
-        facts,
-        ranges: vec![CapturedRange { start: BASE, len, offset: 0 }],
-        regions: vec![],
-        modules: vec![],
-        files: vec![],
-        threads: vec![],
-        crash: None,
-        auxv: vec![],
-    };
-    Arc::new(Memory::new(&dump, Shape::LE64))
+    Arc::new(memory::tests::memory_of(bytes, &[(BASE.0, len, 0)], Shape::LE64))
 }
 
 /// The layout of .NET 8.

@@ -51,12 +51,8 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
     let bundled = overlay::native_aot(memory.shape().ptr);
     let mut used = None;
     if let Some(o) = bundled {
-        let origin = descriptor.add_origin(Origin {
-            kind: OriginKind::Overlay,
-            name: format!("overlay {}", o.section.name),
-            address: None,
-            version: o.raw.version,
-        });
+        let origin = add_origin(descriptor, o);
+        add_forms(descriptor, o, origin);
         for (name, layout) in &o.raw.types {
             // The thread's structure goes by one name here, whatever the release calls it.
             let theirs = if THREAD.contains(&name.as_str()) { thread(header) } else { name.as_str() };
@@ -73,15 +69,11 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
                     descriptor.set_field(to_type, to_field, *offset, origin);
                 }
             }
-            if FORMS.contains(&name) || name == "Exception" {
+            if name == "Exception" {
                 let raw = RawDescriptor { types: vec![(name.to_string(), layout.clone())], ..RawDescriptor::default() };
                 descriptor.merge(&raw, origin, |_| None);
             }
         }
-    }
-    if let Some(o) = used {
-        let origin = descriptor.origins.len().saturating_sub(1);
-        descriptor.merge(&RawDescriptor { globals: o.raw.globals.clone(), ..RawDescriptor::default() }, origin, |_| None);
     }
     let origin =
         descriptor.add_origin(Origin { kind: OriginKind::InMemory, name: "debug header".into(), address: header.address, version: 0 });
@@ -115,6 +107,16 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
 /// leaves them to the contract's documents (*from source*).
 pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     let Some(o) = overlay::native_aot(memory.shape().ptr).filter(|_| descriptor.is_native_aot()) else { return };
+    let origin = add_origin(descriptor, o);
+    add_forms(descriptor, o, origin);
+}
+
+fn add_origin(descriptor: &mut Descriptor, o: &Overlay) -> usize {
+    let (kind, name) = (OriginKind::Overlay, format!("overlay {}", o.section.name));
+    descriptor.add_origin(Origin { kind, name, address: None, version: o.raw.version })
+}
+
+fn add_forms(descriptor: &mut Descriptor, o: &Overlay, origin: usize) {
     let known = |name: &str| descriptor.types.contains_key(name) || descriptor.unusable.contains_key(&DescriptorItem::Type(name.into()));
     let mut raw = RawDescriptor { globals: o.raw.globals.clone(), ..RawDescriptor::default() };
     raw.globals.retain(|(name, _)| !descriptor.globals.contains_key(name));
@@ -122,8 +124,6 @@ pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     if !descriptor.contracts.contains_key("Object") {
         raw.contracts.push(("Object".into(), "c1".into()));
     }
-    let (kind, name) = (OriginKind::Overlay, format!("overlay {}", o.section.name));
-    let origin = descriptor.add_origin(Origin { kind, name, address: None, version: o.raw.version });
     descriptor.merge(&raw, origin, |_| None);
 }
 

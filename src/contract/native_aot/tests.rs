@@ -2,11 +2,11 @@
 
 use super::header::{DebugHeader, DebugHeaderError, Tables};
 use super::*;
-use crate::base::{Addr, AddrRange, Arch, Budget, Endian, Os, PtrSize, Shape};
+use crate::base::{Addr, AddrRange, Budget, Endian, PtrSize, Shape};
 use crate::contract::descriptor::{Descriptor, Origin};
 use crate::contract::json::parse;
 use crate::contract::overlay::{self, DebugHeaderOrder};
-use crate::dump::{Bytes, CapturedRange, Container, DumpFacts, DumpFile};
+use crate::memory::tests::memory_of;
 use crate::memory::{Image, ImageFormat, Memory};
 use crate::model::OriginKind;
 use std::collections::BTreeMap;
@@ -95,41 +95,9 @@ impl Program {
 
     /// The memory, of which only `ranges` of offsets were captured.
     fn memory(&self, ranges: &[std::ops::Range<u64>]) -> Memory {
-        let len = self.bytes.len() as u64;
-        let facts = DumpFacts {
-            path: "test".into(),
-            container: Container::ElfCore,
-            compression: None,
-            os: Os::Linux,
-            arch: Arch::X64,
-            shape: Some(self.shape),
-            pid: None,
-            process_name: None,
-            time: None,
-            started: None,
-            file_bytes: len,
-            captured_bytes: len,
-            mapped_bytes: None,
-            truncated_bytes: 0,
-            minidump_flags: None,
-            uncaptured_mappings: 0,
-            trimmed: None,
-            oddities: vec![],
-        };
-        let captured = ranges.iter().map(|r| CapturedRange { start: BASE.plus(r.start), len: r.end - r.start, offset: r.start });
-        let dump = DumpFile {
-            bytes: Arc::new(Bytes::Owned(self.bytes.clone())),
-            facts,
-            ranges: captured.collect(),
-            regions: vec![],
-            modules: vec![],
-            files: vec![],
-            threads: vec![],
-            crash: None,
-            auxv: vec![],
-        };
-        let mut memory = Memory::new(&dump, self.shape);
-        memory.begin(Arc::new(Budget::new(len, None)));
+        let captured: Vec<_> = ranges.iter().map(|r| (BASE.0 + r.start, r.end - r.start, r.start)).collect();
+        let mut memory = memory_of(self.bytes.clone(), &captured, self.shape);
+        memory.begin(Arc::new(Budget::new(self.bytes.len() as u64, None)));
         memory
     }
 

@@ -215,10 +215,7 @@ impl Machine {
         if size > MAX_MACHINE {
             return None;
         }
-        let mut places = Vec::new();
-        let desc = if info.contains_pointers { GcDesc::read(memory, object, size) } else { GcDesc::None };
-        desc.places(size, memory.ptr_bytes(), |at| places.push(at));
-        places.sort_unstable();
+        let places = GcDesc::offsets(memory, &info, MAX_MACHINE);
         let instance = || fields.iter().filter(|f| f.storage == Storage::Instance);
         let awaiter = |f: &Field| {
             let from = f.offset.saturating_add(base);
