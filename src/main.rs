@@ -15,6 +15,9 @@ fn main() -> ExitCode {
     // SIGINT, SIGTERM and SIGHUP would end the process as well, but leave half a progress bar and half a file. Only what was being
     // written has to be undone: dumps are only read, and what they are unpacked into has no name.
     let _ = ctrlc::set_handler(|| {
+        if cli::interrupt() {
+            return;
+        }
         clear_line();
         cli::remove_unfinished();
         #[allow(clippy::exit)] // This is `main`'s.
@@ -23,7 +26,7 @@ fn main() -> ExitCode {
     let cli = with_streams(|mut streams| cli::parse(std::env::args_os(), &mut streams));
     let exit = match cli {
         Err(exit) => exit,
-        Ok(cli) if cli.config.timeout.is_none() && cli.config.max_memory.is_none() => {
+        Ok(cli) if cli.is_shell() || (cli.config.timeout.is_none() && cli.config.max_memory.is_none()) => {
             with_streams(|streams| cli::run_parsed(&cli, streams))
         }
         Ok(cli) => watched(cli),

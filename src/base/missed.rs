@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Addr;
+use super::cancel::{self, Cancel};
 
 /// Most failed reads that a scope keeps: those at the lowest addresses, so that the order of reading does not matter.
 const MOST: usize = 4096;
@@ -171,20 +172,24 @@ pub(crate) fn tried<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// The innermost scope of a thread, for work that is handed to others.
+/// The innermost scope of a thread, and what cancels its work, for work that is handed to others.
 #[derive(Clone, Debug)]
-pub(crate) struct Carried(Option<Shared>);
+pub(crate) struct Carried {
+    scope: Option<Shared>,
+    cancel: Option<Cancel>,
+}
 
 impl Carried {
     /// That of this thread.
     pub(crate) fn here() -> Carried {
-        Carried(SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone())))
+        let scope = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone()));
+        Carried { scope, cancel: cancel::current() }
     }
 
-    /// Runs `f`, with failed reads reported to the scope that was carried here.
+    /// Runs `f`, with failed reads reported to the scope that was carried here, and cancelled with the work there.
     pub(crate) fn run<T>(&self, f: impl FnOnce() -> T) -> T {
-        let _scope = Scope::enter(self.0.clone());
-        f()
+        let _scope = Scope::enter(self.scope.clone());
+        cancel::within(self.cancel.clone(), f)
     }
 }
 

@@ -3,6 +3,7 @@
 mod addr;
 mod answer;
 mod budget;
+pub(crate) mod cancel;
 mod change;
 mod count;
 mod flags;
@@ -25,6 +26,7 @@ pub(crate) use addr::PAGE;
 pub use addr::{Addr, AddrRange, Hex};
 pub use answer::Answer;
 pub use budget::Budget;
+pub use cancel::{Cancel, Cancelled};
 pub(crate) use change::{change, growth};
 pub(crate) use count::{Count, cut, len64, top_or_all, total};
 pub(crate) use flags::flag_names;

@@ -80,6 +80,36 @@ impl Config {
     pub fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
+
+    /// These options, and those of `base` where `given` says that the command line lacks them.
+    pub(super) fn over(self, base: &Config, given: impl Fn(&str) -> bool) -> Config {
+        fn of<T: Clone>(given: bool, own: T, base: &T) -> T {
+            if given { own } else { base.clone() }
+        }
+        let form = given("format") || given("json");
+        Config {
+            format: of(form, self.format, &base.format),
+            json: of(form, self.json, &base.json),
+            output: of(given("output"), self.output, &base.output),
+            modules: of(given("modules"), self.modules, &base.modules),
+            symbols: of(given("symbols"), self.symbols, &base.symbols),
+            sysroot: of(given("sysroot"), self.sysroot, &base.sysroot),
+            no_local_files: of(given("no_local_files"), self.no_local_files, &base.no_local_files),
+            overlay: of(given("overlay"), self.overlay, &base.overlay),
+            runtime: of(given("runtime"), self.runtime, &base.runtime),
+            max_memory: of(given("max_memory"), self.max_memory, &base.max_memory),
+            timeout: of(given("timeout"), self.timeout, &base.timeout),
+            threads: of(given("threads"), self.threads, &base.threads),
+            strict: of(given("strict"), self.strict, &base.strict),
+            max_decompressed: of(given("max_decompressed"), self.max_decompressed, &base.max_decompressed),
+        }
+    }
+
+    /// Whether dumps are opened in the same way.
+    pub(super) fn opens_like(&self, other: &Config) -> bool {
+        let files = |c: &Config| (c.modules.clone(), c.symbols.clone(), c.sysroot.clone(), c.no_local_files, c.overlay.clone());
+        files(self) == files(other) && (self.max_memory, self.max_decompressed) == (other.max_memory, other.max_decompressed)
+    }
 }
 
 /// The dump argument.

@@ -130,7 +130,9 @@ pub struct Entry {
     pub examples: &'static [Example],
     pub(super) arguments: fn(clap::Command) -> clap::Command,
     pub(super) run: fn(&ArgMatches, &Config, &[Dump], &mut Streams<'_>) -> Result<Exit>,
-    schema: fn() -> Schema,
+    /// The dumps that a command line names.
+    pub(super) dumps: fn(&ArgMatches) -> Result<Vec<PathBuf>>,
+    pub(super) schema: fn() -> Schema,
 }
 
 impl std::fmt::Debug for Entry {
@@ -155,13 +157,21 @@ pub(super) const fn entry<C: Command>() -> Entry {
         examples: C::EXAMPLES,
         arguments: C::augment_args,
         run: run::<C>,
+        dumps: dumps::<C>,
         schema: || SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Envelope<C::Report>>(),
     }
 }
 
+fn dumps<C: Command>(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
+    let command = C::from_arg_matches(matches)?;
+    Ok(command.dump()?.into_iter().chain(command.further().iter().cloned()).collect())
+}
+
 fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Streams<'_>) -> Result<Exit> {
     let command = C::from_arg_matches(matches)?;
-    let opening = Opening::prepare(config, command.dump()?, streams)?;
+    // A dump that is open already needs no name.
+    let given = command.dump()?.or_else(|| open.first().map(|dump| dump.file().facts.path.clone()));
+    let opening = Opening::prepare(config, given, streams)?;
     let format = command.format(config.format())?;
     let open = open.iter().cloned().map(OnceCell::from).chain(std::iter::repeat_with(OnceCell::new));
     let paths = std::iter::once(&opening.path).chain(command.further());

@@ -9,6 +9,7 @@ mod pick;
 mod progress;
 mod registry;
 mod select;
+mod shell;
 mod sos;
 mod write;
 
@@ -24,6 +25,7 @@ use command::At;
 pub use command::{Entry, Example, Group};
 pub use exit::Exit;
 pub use registry::{COMMANDS, command_line};
+pub use shell::SHELL;
 pub use write::remove_unfinished;
 
 use crate::base::{NoteKind, Notes};
@@ -91,6 +93,11 @@ pub struct Cli {
 }
 
 impl Cli {
+    /// Whether it watches time and memory of its commands itself.
+    pub fn is_shell(&self) -> bool {
+        self.command.name == shell::NAME
+    }
+
     fn of(args: &[OsString]) -> Result<Cli, clap::Error> {
         let matches = command_line().try_get_matches_from(args)?;
         let config = Config::from_arg_matches(&matches)?;
@@ -123,7 +130,7 @@ impl Cli {
 /// # Errors
 /// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
-    let args = sos::translate(args.into_iter().collect());
+    let args = sos::translate(shell::spelled(args.into_iter().collect()));
     let plain = args.iter().all(|arg| arg.to_str().is_some_and(|text| matches!(crate::output::sanitize(text), Cow::Borrowed(_))));
     Cli::of(&args).map_err(|e| usage(&e, plain, streams))
 }
@@ -132,7 +139,8 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
 pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
     let result = match cli.config.output.clone() {
         None => cli.run(&mut streams),
-        Some(path) => to_file(cli, &path, &mut streams),
+        Some(_) if cli.is_shell() => cli.run(&mut streams),
+        Some(path) => to_file(&path, &mut streams, |streams| cli.run(streams)),
     };
     conclusion(result, &mut streams)
 }
@@ -168,7 +176,12 @@ fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> Exit {
     if to_err { Exit::Usage } else { Exit::Ok }
 }
 
-fn to_file(cli: &Cli, path: &std::path::Path, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
+/// Runs `work`, whose output goes to the file at `path` once it is complete.
+fn to_file(
+    path: &std::path::Path,
+    streams: &mut Streams<'_>,
+    work: impl FnOnce(&mut Streams<'_>) -> anyhow::Result<Exit>,
+) -> anyhow::Result<Exit> {
     use anyhow::Context;
     // `gcdump heap -o crash.dmp` must not overwrite the dump.
     if pick::could_be_dump(path) {
@@ -184,7 +197,7 @@ fn to_file(cli: &Cli, path: &std::path::Path, streams: &mut Streams<'_>) -> anyh
     };
     let mut out = BufWriter::new(file.map_err(cannot)?);
     let inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };
-    let exit = cli.run(&mut { inner })?;
+    let exit = work(&mut { inner })?;
     out.flush().and_then(|()| draft.map_or(Ok(()), |d| d.finish(true))).with_context(|| format!("writing {}", path.display()))?;
     Ok(exit)
 }
@@ -195,6 +208,11 @@ fn broken_pipe(e: &anyhow::Error) -> bool {
         let json = cause.downcast_ref::<serde_json::Error>().and_then(serde_json::Error::io_error_kind);
         io == Some(io::ErrorKind::BrokenPipe) || json == Some(io::ErrorKind::BrokenPipe)
     })
+}
+
+/// Stops the command that runs in a shell. Returns false if there is none to stop: a signal ends the process then.
+pub fn interrupt() -> bool {
+    shell::interrupt()
 }
 
 /// Reports on `err` that `--timeout` expired.

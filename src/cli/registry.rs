@@ -9,6 +9,7 @@ use super::cmd::{
     trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
+use super::shell::SHELL;
 
 /// The commands, in help order.
 pub const COMMANDS: &[Entry] = &[
@@ -53,7 +54,12 @@ pub const COMMANDS: &[Entry] = &[
 
 /// The command with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
-    COMMANDS.iter().find(|c| c.name == name)
+    with_shell().find(|c| c.name == name)
+}
+
+/// The commands and the shell, which runs them.
+fn with_shell() -> impl Iterator<Item = &'static Entry> + Clone {
+    std::iter::once(&SHELL).chain(COMMANDS)
 }
 
 /// Width of the help in columns.
@@ -86,7 +92,7 @@ pub fn command_line() -> Clap {
         .arg_required_else_help(true)
         .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}", groups()))
         .after_help(AFTER_HELP);
-    COMMANDS.iter().fold(root, |root, c| root.subcommand(subcommand(c)))
+    with_shell().fold(root, |root, c| root.subcommand(subcommand(c)))
 }
 
 fn subcommand(c: &Entry) -> Clap {
@@ -99,11 +105,11 @@ fn subcommand(c: &Entry) -> Clap {
 
 /// The commands by group, with the first sentence of their help.
 fn groups() -> String {
-    let width = COMMANDS.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    let width = with_shell().map(|c| c.name.len()).max().unwrap_or(0);
     let mut out = String::new();
-    for group in Group::ALL.into_iter().filter(|group| COMMANDS.iter().any(|c| c.group == *group)) {
+    for group in Group::ALL.into_iter().filter(|group| with_shell().any(|c| c.group == *group)) {
         out.push_str(&format!("{}:\n", group.title()));
-        for c in COMMANDS.iter().filter(|c| c.group == group) {
+        for c in with_shell().filter(|c| c.group == group) {
             let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();
             let mut lines = wrapped(&about, WIDTH.saturating_sub(width).saturating_sub(4)).into_iter();
             out.push_str(&format!("  {:<width$}  {}\n", c.name, lines.next().unwrap_or_default()));

@@ -1,6 +1,7 @@
 //! Strongly connected components: the cycles of a graph, and the order of what is left.
 
 use super::{Csr, CsrBuilder, GraphError, NONE, ROOT, Rows, at, len32, put};
+use crate::base::cancel::check_at;
 
 /// The strongly connected components of a graph, or of the part of it that a filter lets through.
 ///
@@ -47,6 +48,7 @@ impl Components {
             loop {
                 if let Some(node) = enter.take() {
                     last += 1;
+                    check_at(node);
                     put(&mut mark, node, last);
                     let (edge, end) = rows.span(node);
                     frames.push(Frame { node, index: last, low: last, edge, end });

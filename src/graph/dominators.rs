@@ -1,6 +1,7 @@
 //! Dominators: which node every path from the roots to another node must pass.
 
 use super::{Csr, NONE, ROOT, at, len32, put};
+use crate::base::cancel::check_at;
 
 /// The immediate dominator of a node: the last node that every path from the roots to it passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,6 +75,7 @@ impl Searched {
                         waiting.push((source, edge, end));
                     }
                     let new = len32(order.len());
+                    check_at(new);
                     put(&mut number, target, new);
                     order.push(target);
                     parent.push(source);
@@ -145,6 +147,7 @@ impl Dominators {
         let mut links: Vec<Link> = parent.iter().map(|p| Link { ancestor: *p, label: 0 }).collect();
         let mut path = Vec::new();
         for node in (1..len32(order.len())).rev() {
+            check_at(node);
             let mut best = at(&semi, node);
             let mut entry = at(&first, node);
             while let Some((source, next)) = others.get(entry as usize) {
@@ -159,6 +162,7 @@ impl Dominators {
         drop((links, path, first, others));
         // The dominator is the nearest common ancestor, in the tree made so far, of the parent and the semidominator.
         for node in 1..len32(order.len()) {
+            check_at(node);
             let mut dominator = at(&parent, node);
             let limit = at(&semi, node);
             while dominator > limit {
@@ -186,6 +190,7 @@ impl Dominators {
         // From here, for a node already placed, `scratch` is where its next child goes and `idom` its own position.
         put(&mut scratch, 0, 1);
         for (index, node) in (0u32..).zip(order.iter().copied()).skip(1) {
+            check_at(index);
             let (above, size) = (at(&idom, index), at(&scratch, index));
             let place = at(&scratch, above);
             put(&mut scratch, above, place + size);
@@ -268,6 +273,7 @@ impl Dominators {
     pub fn retained(&self, size: impl Fn(u32) -> u64) -> Vec<u64> {
         let mut sums = vec![0u64; self.position.len()];
         for (node, above) in self.order.iter().zip(&self.idom).skip(1).rev() {
+            check_at(*node);
             let Some(slot) = sums.get_mut(*node as usize) else { continue };
             *slot = slot.saturating_add(size(*node));
             let sum = *slot;
@@ -287,6 +293,7 @@ impl Dominators {
         let mut sums = vec![0u64; groups as usize];
         let mut covered = vec![0u32; groups as usize];
         for ((position, node), end) in (0u32..).zip(&self.order).zip(&self.end).skip(1) {
+            check_at(position);
             let group = group_of(*node) as usize;
             if let (Some(sum), Some(covered)) = (sums.get_mut(group), covered.get_mut(group))
                 && *covered <= position

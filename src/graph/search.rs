@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{BitSet, Csr, NONE, ROOT, at, put};
+use crate::base::cancel::{check, check_at};
 
 /// A breadth-first search from several sources: for each node reached, the node before it on a shortest path.
 #[derive(Debug, Clone)]
@@ -27,7 +28,9 @@ impl Bfs {
                 }
             }
             while !level.is_empty() {
+                check();
                 for node in level.drain(..) {
+                    check_at(node);
                     for target in graph.successors(node).iter().copied() {
                         if search.reach(target, node, &mut next) && !meet(&search, target) {
                             return search;
@@ -48,7 +51,9 @@ impl Bfs {
             search.reach(source, ROOT, &mut level);
         }
         while !level.is_empty() && meet(&level) {
+            check();
             for node in level.drain(..) {
+                check_at(node);
                 for target in graph.successors(node).iter().copied() {
                     search.reach(target, node, &mut next);
                 }
@@ -137,7 +142,9 @@ pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u
     let mut level: Vec<u32> = starts.into_iter().filter(|start| seen.set(*start)).collect();
     let mut next = Vec::new();
     while !level.is_empty() {
+        check();
         for node in level.drain(..) {
+            check_at(node);
             next.extend(graph.successors(node).iter().copied().filter(|target| open(node, *target) && seen.set(*target)));
         }
         std::mem::swap(&mut level, &mut next);

@@ -6,6 +6,7 @@
 mod cell;
 pub mod formats;
 mod human;
+mod printed;
 pub mod report;
 mod reports;
 mod sanitize;
@@ -19,6 +20,7 @@ use std::io::{self, Write};
 pub use cell::Cell;
 pub use formats::Format;
 pub use human::{bytes, count, plural};
+pub use printed::{Link, PrintedRows};
 pub use report::Report;
 pub use reports::objects as objects_list;
 pub use sanitize::sanitize;

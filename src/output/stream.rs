@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 
 use super::formats::{Format, Out};
+use super::printed::{self, PrintedRows};
 use super::report::Report;
 use super::table::{Columns, Heading};
 use super::{Head, finish};
@@ -42,6 +43,8 @@ struct Shared<'s, T> {
     list: &'s List<T>,
     format: Format,
     terminal: bool,
+    /// Collects the rows of tables.
+    printed: Option<Arc<PrintedRows>>,
     /// Buffers to reuse.
     spare: Mutex<Vec<Vec<u8>>>,
 }
@@ -52,7 +55,11 @@ impl<T: Serialize> Shared<'_, T> {
         let mut text = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         let (writer, mut number) = (self.format.writer(), first);
         each(&mut |row| {
-            writer.row(&self.list.heading, &self.list.columns.row(row), number, self.terminal, &mut text)?;
+            let row = self.list.columns.row(row);
+            writer.row(&self.list.heading, &row, number, self.terminal, &mut text)?;
+            if let Some(printed) = &self.printed {
+                printed.row(number, &self.list.heading, &row);
+            }
             number = number.saturating_add(1);
             Ok(())
         })?;
@@ -153,7 +160,8 @@ pub fn stream<'scope, T: Serialize + Sync, R: Report>(
     format.writer().begin(&mut out)?;
     format.writer().list(&mut out, &list.heading)?;
     out.streamed = true;
-    let shared = Arc::new(Shared { list, format, terminal, spare: Mutex::default() });
+    let printed = (format == Format::Table).then(printed::begin).flatten();
+    let shared = Arc::new(Shared { list, format, terminal, printed, spare: Mutex::default() });
     let answer = rayon::in_place_scope(|scope| {
         let max_waiting = rayon::current_num_threads().saturating_mul(2).saturating_add(1);
         let mut batches = Batches { scope, shared, out: &mut out, waiting: VecDeque::new(), max_waiting };

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::Cache;
 use super::{Object, Walker, min_object_size, words};
+use crate::base::cancel;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Count, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
@@ -45,6 +46,7 @@ impl<'p> Meter<'p> {
         let bytes = walked.len();
         let before = self.done.fetch_add(bytes, Ordering::Relaxed);
         self.progress.advance(before.saturating_add(bytes));
+        cancel::check();
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, presets};
 
 use super::{Out, Writer};
+use crate::output::printed;
 use crate::output::report::Section;
 use crate::output::table::{Align, Heading, Readers, Row, Table as Rows};
 use crate::output::{Cell, sanitize};
@@ -52,6 +53,9 @@ fn human<'r>(heading: &'r Heading, row: &'r dyn Row) -> impl Iterator<Item = Cow
 impl Writer for Table {
     fn section(&self, out: &mut Out<'_>, section: Section<'_>) -> io::Result<()> {
         let terminal = out.terminal;
+        if printed::continues() && !matches!(section, Section::Table(_)) {
+            return Ok(());
+        }
         match section {
             Section::Line(text) => writeln!(out.to, "{}", clean(text, terminal)),
             Section::Lines(mut lines) => lines.try_for_each(|text| writeln!(out.to, "{}", clean(text.into(), terminal))),
@@ -71,7 +75,10 @@ impl Writer for Table {
         out.to.write_all(&text)
     }
 
-    fn row(&self, heading: &Heading, row: &dyn Row, _number: u64, terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
+    fn row(&self, heading: &Heading, row: &dyn Row, number: u64, terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
+        if number < printed::skipped() {
+            return Ok(());
+        }
         line(heading, human(heading, row), terminal, to)
     }
 }
@@ -80,14 +87,21 @@ impl Table {
     fn table(&self, out: &mut Out<'_>, table: &Rows<'_>) -> io::Result<()> {
         let mut rows: Vec<Vec<String>> = Vec::new();
         let heading = &table.heading;
+        let mut shown = printed::Rows::begin();
         let measured = table.rows.each(&mut |row| {
+            if !shown.next(heading, row) {
+                return Ok(());
+            }
             if rows.len() >= MEASURED_ROWS {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
             rows.push(human(heading, row).map(|cell| clean(cell, out.terminal).into_owned()).collect());
             Ok(())
         });
-        let totals = table.totals.as_ref().map(|cells| cells.iter().map(Cell::human));
+        let totals = table.totals.as_ref().filter(|_| !printed::continues()).map(|cells| cells.iter().map(Cell::human));
+        if measured.is_ok() && rows.is_empty() && printed::continues() {
+            return Ok(());
+        }
         if measured.is_ok() {
             rows.extend(totals.map(|cells| cells.map(Cow::into_owned).collect()));
             return grid(out, heading, rows);

@@ -1,0 +1,133 @@
+//! Stopping work from another thread.
+//!
+//! Work that was cancelled ends by unwinding from the next [`check`], as in other tools that answer queries from caches: what was
+//! about to be kept is not kept, and no signature between an analysis and its innermost loop has to mention it. Checks stand where
+//! no lock is held, some ten thousand steps apart.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+thread_local! {
+    /// What the work of this thread belongs to.
+    static CURRENT: RefCell<Option<Cancel>> = const { RefCell::new(None) };
+}
+
+/// Steps of a loop between checks; a power of two.
+const STEPS: u32 = 1 << 16;
+
+/// A handle with which work can be cancelled. Clones cancel the same work.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+/// The work was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cancelled;
+
+impl Cancel {
+    /// Cancels the work. It goes on until its next check.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the work was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// What `work` returns, unless it is cancelled meanwhile.
+    ///
+    /// # Errors
+    /// [`Cancelled`] if it was.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
+        // Values that unwinding would leave half made are made aside and kept when they are done.
+        catch_unwind(AssertUnwindSafe(|| within(Some(self.clone()), work))).map_err(|thrown| match thrown.downcast::<Cancelled>() {
+            Ok(cancelled) => *cancelled,
+            Err(panic) => resume_unwind(panic),
+        })
+    }
+}
+
+/// The handle that the work of this thread belongs to.
+pub(crate) fn current() -> Option<Cancel> {
+    CURRENT.with_borrow(Clone::clone)
+}
+
+/// Runs `work` as a part of what `cancel` cancels.
+pub(crate) fn within<T>(cancel: Option<Cancel>, work: impl FnOnce() -> T) -> T {
+    struct Before(Option<Cancel>);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            CURRENT.set(self.0.take());
+        }
+    }
+    let _before = Before(CURRENT.replace(cancel));
+    work()
+}
+
+/// Ends the work of this thread if it was cancelled.
+pub(crate) fn check() {
+    if CURRENT.with_borrow(|current| current.as_ref().is_some_and(Cancel::is_cancelled)) {
+        resume_unwind(Box::new(Cancelled));
+    }
+}
+
+/// [`check`] at every 65,536th `step` of a loop.
+#[inline(always)]
+pub(crate) fn check_at(step: u32) {
+    if step & (STEPS - 1) == 0 {
+        check();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+
+    use super::*;
+    use crate::base::missed::Carried;
+
+    #[test]
+    fn cancelled_work_keeps_nothing() {
+        let (cancel, kept) = (Cancel::default(), OnceLock::new());
+        let make = |cancel: &Cancel, stop: bool| {
+            cancel.run(|| {
+                *kept.get_or_init(|| {
+                    if stop {
+                        cancel.cancel();
+                    }
+                    check();
+                    7
+                })
+            })
+        };
+        assert_eq!(make(&cancel, true), Err(Cancelled));
+        assert_eq!(kept.get(), None);
+        assert_eq!(make(&Cancel::default(), false), Ok(7));
+        // The thread is free again.
+        check();
+        assert!(current().is_none());
+    }
+
+    #[test]
+    fn other_threads_are_cancelled_with_the_work_that_is_carried_to_them() {
+        let cancel = Cancel::default();
+        let seen = cancel.run(|| {
+            let carried = Carried::here();
+            cancel.cancel();
+            std::thread::scope(|s| s.spawn(|| catch_unwind(AssertUnwindSafe(|| carried.run(check))).is_err()).join().unwrap_or(false))
+        });
+        assert_eq!(seen, Ok(true));
+        assert_eq!(
+            (0..3).map(|step| step * (STEPS / 2)).map(|step| cancel.run(|| check_at(step)).is_err()).collect::<Vec<_>>(),
+            [true, false, true]
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "another reason")]
+    fn a_panic_is_no_cancellation() {
+        let _ = Cancel::default().run(|| panic!("another reason"));
+    }
+}

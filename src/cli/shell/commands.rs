@@ -1,0 +1,142 @@
+//! What the shell knows about commands: names, options, and where the dump stands among the words.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::{Arg, ArgAction, ArgMatches, Command as Clap};
+
+use super::super::command::Entry;
+use super::super::registry::{COMMANDS, command_line};
+use super::super::select::address;
+use crate::base::Addr;
+
+/// The shell's own commands.
+pub(super) const OWN: [&str; 5] = ["help", "next", "quit", "exit", "q"];
+
+/// The word for the dump that is open.
+pub(super) const OPEN: &str = ".";
+
+/// The command with this name, or with this name in SOS.
+pub(super) fn named(name: &str) -> Option<&'static Entry> {
+    let name = name.strip_prefix('!').unwrap_or(name).to_ascii_lowercase();
+    COMMANDS.iter().find(|c| c.name == name || c.sos.contains(&name.as_str()))
+}
+
+/// Every name that begins a command.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    OWN.into_iter().chain(COMMANDS.iter().flat_map(|c| std::iter::once(c.name).chain(c.sos.iter().copied())))
+}
+
+/// The name nearest to one that is no command's.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let distance = |other: &&str| strsim::osa_distance(&name, other);
+    names().min_by_key(distance).filter(|other| distance(other) <= name.len() / 2)
+}
+
+/// The arguments of a command, those of all commands among them.
+pub(super) fn arguments(entry: &Entry) -> Clap {
+    let mut all = command_line();
+    all.build();
+    all.find_subcommand(entry.name).cloned().unwrap_or_default()
+}
+
+/// The option that a word like `--top` or `--top=3` names.
+pub(super) fn option<'c>(command: &'c Clap, word: &str) -> Option<&'c Arg> {
+    let name = word.strip_prefix("--")?;
+    let name = name.split_once('=').map_or(name, |(name, _)| name);
+    command.get_arguments().find(|a| spellings(a).any(|s| s == name))
+}
+
+fn spellings(arg: &Arg) -> impl Iterator<Item = &str> {
+    arg.get_long().into_iter().chain(arg.get_visible_aliases().into_iter().flatten())
+}
+
+/// Whether an option takes the next word.
+pub(super) fn takes_value(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
+}
+
+/// Whether a value of this argument is a type.
+pub(super) fn is_type(arg: &Arg) -> bool {
+    arg.get_long() == Some("type") && value_name(arg).contains("MT")
+}
+
+/// What the help calls a value.
+pub(super) fn value_name(arg: &Arg) -> String {
+    arg.get_value_names().unwrap_or_default().iter().map(|n| n.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// Adds the word for the open dump where a command requires one: before what it writes, after what it compares with.
+pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString> {
+    if args.iter().any(|a| a == OPEN) {
+        return args;
+    }
+    let command = arguments(entry);
+    let first = command.get_positionals().find(|a| a.is_required_set());
+    match first.map(value_name).as_deref() {
+        Some("BEFORE") => args.push(OPEN.into()),
+        Some("IN") => args.insert(2.min(args.len()), OPEN.into()),
+        _ => {}
+    }
+    args
+}
+
+/// The object that a command line asks about: an address in its place, or after `--object`.
+pub(super) fn object(entry: &Entry, matches: &ArgMatches) -> Option<Addr> {
+    let command = arguments(entry);
+    let places = command.get_arguments().filter(|a| a.is_positional() || a.get_long() == Some("object"));
+    let mut raw = places.filter(|a| value_name(a).contains("ADDR")).filter_map(|a| matches.get_raw(a.get_id().as_str()).ok_or(()).ok());
+    raw.find_map(|mut values| values.find_map(|v: &OsStr| address(v.to_str()?).ok()))
+}
+
+/// `args` without the options that `of` names, for a command with these arguments.
+pub(super) fn without(command: &Clap, args: &[OsString], of: &[&str]) -> Vec<OsString> {
+    let mut out = Vec::with_capacity(args.len());
+    let mut args = args.iter();
+    while let Some(word) = args.next() {
+        let found = word.to_str().and_then(|w| Some((w, option(command, w)?)));
+        match found.filter(|(_, arg)| arg.get_long().is_some_and(|long| of.contains(&long))) {
+            Some((text, arg)) if takes_value(arg) && !text.contains('=') => drop(args.next()),
+            Some(_) => {}
+            None => out.push(word.clone()),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_their_neighbours() {
+        assert_eq!(named("stat").map(|c| c.name), Some("stat"));
+        assert_eq!(named("!DumpHeap").map(|c| c.name), Some("stat"));
+        assert_eq!(named("GCRoot").map(|c| c.name), Some("path"));
+        assert!(named("stats").is_none());
+        assert_eq!((nearest("stats"), nearest("retaned"), nearest("exti")), (Some("stat"), Some("retained"), Some("exit")));
+        assert_eq!(nearest("something-else"), None);
+    }
+
+    fn os(words: &[&str]) -> Vec<OsString> {
+        words.iter().map(OsString::from).collect()
+    }
+
+    #[test]
+    fn the_open_dump_has_its_place() {
+        let with = |name: &str, words: &[&str]| with_open(named(name).unwrap(), os(words));
+        assert_eq!(with("diff", &["gcdump", "diff", "--all", "a.dmp"]), os(&["gcdump", "diff", "--all", "a.dmp", "."]));
+        assert_eq!(with("track", &["gcdump", "track", ".", "a.dmp"]), os(&["gcdump", "track", ".", "a.dmp"]));
+        assert_eq!(with("trim", &["gcdump", "trim", "--redact", "out"]), os(&["gcdump", "trim", ".", "--redact", "out"]));
+        assert_eq!(with("stat", &["gcdump", "stat"]), os(&["gcdump", "stat"]));
+    }
+
+    #[test]
+    fn options_are_found_and_left_out() {
+        let command = arguments(named("stat").unwrap());
+        assert!(option(&command, "--top=3").is_some_and(takes_value) && option(&command, "--json").is_some_and(|a| !takes_value(a)));
+        assert!(option(&command, "--type").is_some_and(is_type) && option(&command, "--no-such").is_none());
+        let words = os(&["gcdump", "stat", "--top", "5", "--json", "--top=6", "--by", "heap"]);
+        assert_eq!(without(&command, &words, &["top"]), os(&["gcdump", "stat", "--json", "--by", "heap"]));
+    }
+}

@@ -1,0 +1,178 @@
+//! The shell: commands on one dump, which stays open with all that was found out about it.
+
+mod commands;
+mod help;
+mod job;
+mod pipe;
+mod session;
+mod variables;
+mod words;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{ArgMatches, Args, FromArgMatches};
+
+use super::args::{Config, DumpArg};
+use super::command::{Entry, Example, Group, example};
+use super::exit::{Exit, UsageError};
+use super::open::Opening;
+use super::{Streams, fail};
+use crate::session::Dump;
+pub(super) use job::interrupt;
+use session::{Flow, Session};
+
+/// Its name on the command line.
+pub(super) const NAME: &str = "shell";
+
+/// Longest line of a script in bytes.
+const LINE: u64 = 1 << 20;
+
+/// Its line of the help. It gives no answer of its own, so it is no part of the registry.
+pub const SHELL: Entry = Entry {
+    name: NAME,
+    group: Group::Dump,
+    sos: &[],
+    examples: EXAMPLES,
+    arguments: Shell::augment_args,
+    run,
+    dumps: |matches| Ok(Shell::from_arg_matches(matches)?.dump.path().into_iter().collect()),
+    schema: schemars::Schema::default,
+};
+
+const EXAMPLES: &[Example] = &[
+    example("shell DUMP", "type commands, without the dump"),
+    example("shell -c 'stat; path $1' DUMP", "the types, and what holds objects of the largest"),
+    example("shell -e --script FILE DUMP", "the commands in a file, up to the first that fails"),
+];
+
+/// Commands on one dump, which is opened once and stays open: typed, from a file, or given with -c.
+///
+/// Every command and SOS name is known, with its options, without the dump. $1, $2 … stand for the rows of the last tables, $_ for the
+/// last object; `next` lists more rows. Answers go to programs (`stat | grep Lab`) and files (`>`, `>>`). Ctrl-C stops a command. Global
+/// options hold for all commands, which may override them; --timeout is for each of them. `diff OTHER` and `track OTHER` compare an
+/// earlier dump with the open one; for a later one, `diff . OTHER`.
+///
+/// Input that is no terminal is a script. Its exit code is that of the last command that failed.
+#[derive(Debug, Args)]
+struct Shell {
+    /// Run these commands, separated by ';', and end.
+    #[arg(short = 'c', long = "command", value_name = "COMMANDS", conflicts_with = "script")]
+    commands: Option<String>,
+
+    /// Run the commands in FILE, one a line, and end.
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+
+    /// End at the first command that fails, with its exit code.
+    #[arg(short = 'e', long)]
+    errors_end: bool,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+/// `gcdump DUMP --shell` is `gcdump shell DUMP`.
+pub(super) fn spelled(mut args: Vec<OsString>) -> Vec<OsString> {
+    if let Some(at) = args.iter().position(|a| a == "--shell") {
+        args.remove(at);
+        if args.get(1).is_none_or(|a| a != NAME) {
+            args.insert(1, NAME.into());
+        }
+    }
+    args
+}
+
+fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Streams<'_>) -> Result<Exit> {
+    let shell = Shell::from_arg_matches(matches)?;
+    if config.output.is_some() {
+        return Err(UsageError("a shell has no --output: its commands have, and '>'".into()).into());
+    }
+    let given = shell.dump.path().or_else(|| open.first().map(|dump| dump.file().facts.path.clone()));
+    let opening = Opening::prepare(config, given, streams)?;
+    let dump = match open.first() {
+        Some(dump) => dump.clone(),
+        None => Dump::open(&opening.path, &opening.options)?,
+    };
+    let mut session = Session::new(config, opening, dump);
+    let mut script = Script { session: &mut session, ends: shell.errors_end, number: 0, failed: Exit::Ok };
+    if let Some(commands) = &shell.commands {
+        script.lines(commands.lines().map(|line| Ok(line.into())), streams)?;
+    } else if let Some(path) = &shell.script {
+        let file = File::open(path).with_context(|| UsageError(format!("reading the script {}", path.display())))?;
+        script.read(BufReader::new(file), streams).with_context(|| path.display().to_string())?;
+    } else {
+        script.read(std::io::stdin().lock(), streams)?;
+    }
+    Ok(script.failed)
+}
+
+/// Commands that nobody types.
+struct Script<'s, 'c> {
+    session: &'s mut Session<'c>,
+    ends: bool,
+    number: u64,
+    failed: Exit,
+}
+
+impl Script<'_, '_> {
+    fn read(&mut self, mut input: impl BufRead, streams: &mut Streams<'_>) -> Result<()> {
+        let next = || -> Option<Result<String>> {
+            let mut line = Vec::new();
+            let read = std::io::Read::take(&mut input, LINE).read_until(b'\n', &mut line);
+            let text = || -> Result<Option<String>> {
+                match u64::try_from(read?)? {
+                    0 => Ok(None),
+                    LINE => Err(UsageError(format!("a line has more than {LINE} bytes")).into()),
+                    _ => Ok(Some(String::from_utf8(line).map_err(|_| UsageError("the script is no text".into()))?)),
+                }
+            };
+            text().transpose()
+        };
+        self.lines(std::iter::from_fn(next), streams)
+    }
+
+    fn lines(&mut self, lines: impl Iterator<Item = Result<String>>, streams: &mut Streams<'_>) -> Result<()> {
+        for line in lines {
+            self.number = self.number.saturating_add(1);
+            let ends = self.ends;
+            let mut failed = self.failed;
+            let flow = self.session.line(&line?, streams, |exit| {
+                if exit != Exit::Ok {
+                    failed = exit;
+                }
+                exit != Exit::Ok && ends
+            })?;
+            self.failed = failed;
+            if flow == Flow::Quit {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether `streams` and the input belong to somebody who types.
+fn is_typed(streams: &Streams<'_>) -> bool {
+    streams.out_is_terminal && std::io::stdin().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_option_is_the_command() {
+        let spelled = |words: &[&str]| -> Vec<String> {
+            let words = words.iter().map(OsString::from).collect();
+            super::spelled(words).into_iter().map(|w| w.into_string().unwrap()).collect()
+        };
+        assert_eq!(spelled(&["gcdump", "x.dmp", "--shell"]), ["gcdump", "shell", "x.dmp"]);
+        assert_eq!(spelled(&["gcdump", "--shell", "x.dmp"]), ["gcdump", "shell", "x.dmp"]);
+        assert_eq!(spelled(&["gcdump", "shell", "--shell", "x.dmp"]), ["gcdump", "shell", "x.dmp"]);
+        assert_eq!(spelled(&["gcdump", "stat", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);
+    }
+}

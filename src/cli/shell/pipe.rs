@@ -1,0 +1,65 @@
+//! Answers that go to a program or to a file.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result};
+
+use super::super::exit::{Exit, UsageError};
+use super::super::{Streams, pick, to_file};
+
+/// Runs `work`, whose output goes to `program`, as the system's shell understands it. A program that fails makes a complete answer a
+/// negative one.
+pub(super) fn to_program(program: &str, streams: &mut Streams<'_>, work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>) -> Result<Exit> {
+    streams.out.flush()?;
+    let mut child = shell(program).stdin(Stdio::piped()).spawn().with_context(|| UsageError(format!("cannot run {program}")))?;
+    let exit = feed(&mut child, streams, work);
+    let status = child.wait().with_context(|| format!("waiting for {program}"))?;
+    Ok(exit?.negative_if(!status.success()))
+}
+
+fn feed(child: &mut Child, streams: &mut Streams<'_>, work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>) -> Result<Exit> {
+    // Taken, to be closed before the program is waited for.
+    let Some(stdin) = child.stdin.take() else { return Ok(Exit::NotWritten) };
+    let mut out = BufWriter::new(stdin);
+    work(&mut Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal })
+}
+
+#[cfg(unix)]
+fn shell(program: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.arg("-c").arg(program);
+    command
+}
+
+#[cfg(windows)]
+fn shell(program: &str) -> Command {
+    use std::os::windows::process::CommandExt;
+    let mut command = Command::new("cmd");
+    // Quoted as it was typed.
+    command.arg("/C").raw_arg(program);
+    command
+}
+
+/// Runs `work`, whose output goes to the file at `path`: in its place once it is complete, or with `append` at its end.
+pub(super) fn into_file(
+    path: &Path,
+    append: bool,
+    streams: &mut Streams<'_>,
+    work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>,
+) -> Result<Exit> {
+    if !append {
+        return to_file(path, streams, work);
+    }
+    if pick::could_be_dump(path) {
+        return Err(UsageError(format!("{} may be a dump; refusing to write to it", path.display())).into());
+    }
+    let file = File::options().append(true).create(true).open(path);
+    let mut out = BufWriter::new(file.map_err(|e| UsageError(format!("cannot write {}: {e}", path.display())))?);
+    let mut inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };
+    let exit = work(&mut inner)?;
+    out.flush().with_context(|| format!("writing {}", path.display()))?;
+    Ok(exit)
+}

@@ -1,0 +1,368 @@
+//! One shell: the dump that is open, what was printed, and how a line is run.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::super::args::Config;
+use super::super::command::Entry;
+use super::super::exit::{Exit, UsageError};
+use super::super::open::Opening;
+use super::super::{Cli, Streams, fail, out_of_memory, out_of_time, registry, sos, usage};
+use super::commands::{self, OPEN};
+use super::job::{self, Ended};
+use super::pipe;
+use super::variables::Variables;
+use super::words::{Statement, To, Word, split};
+use crate::output::{Format, PrintedRows};
+use crate::session::Dump;
+
+/// Other dumps that stay open.
+const OTHERS: usize = 2;
+
+/// Whether the shell goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// It does.
+    On,
+    /// It ends.
+    Quit,
+}
+
+/// What `next` continues.
+struct Last {
+    entry: &'static Entry,
+    args: Vec<OsString>,
+    /// Rows of each table listed so far.
+    listed: u64,
+    /// Rows listed at a time.
+    page: u64,
+}
+
+/// A command to be run.
+struct Job {
+    cli: Cli,
+    args: Vec<OsString>,
+    /// Rows of each table that were listed before.
+    skipped: u64,
+}
+
+/// A shell.
+pub(super) struct Session<'c> {
+    config: &'c Config,
+    opening: Opening,
+    /// `None` once it took too much memory, until it is needed again.
+    dump: Option<Dump>,
+    /// Dumps that commands compared with it, latest last.
+    others: VecDeque<(PathBuf, Dump)>,
+    pub(super) variables: Variables,
+    last: Option<Last>,
+}
+
+impl<'c> Session<'c> {
+    pub(super) fn new(config: &'c Config, opening: Opening, dump: Dump) -> Session<'c> {
+        Session { config, opening, dump: Some(dump), others: VecDeque::new(), variables: Variables::default(), last: None }
+    }
+
+    /// Runs the commands of a line, until `ended` says of an exit code that it ends the shell.
+    ///
+    /// # Errors
+    /// What writing failed with.
+    pub(super) fn line(&mut self, line: &str, streams: &mut Streams<'_>, mut ended: impl FnMut(Exit) -> bool) -> Result<Flow> {
+        let statements = match split(line) {
+            Ok(statements) => statements,
+            Err(message) => {
+                let exit = fail(&UsageError(message).into(), streams);
+                return Ok(if ended(exit) { Flow::Quit } else { Flow::On });
+            }
+        };
+        for statement in &statements {
+            if matches!(statement.words.first().and_then(Word::plain), Some("quit" | "exit" | "q")) {
+                return Ok(Flow::Quit);
+            }
+            let exit = self.statement(statement, streams);
+            streams.out.flush()?;
+            if ended(exit) {
+                return Ok(Flow::Quit);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn statement(&mut self, statement: &Statement, streams: &mut Streams<'_>) -> Exit {
+        let done = match &statement.to {
+            To::Here => self.command(&statement.words, streams),
+            To::Program(program) => pipe::to_program(program, streams, |streams| self.command(&statement.words, streams)),
+            To::File { name, append } => {
+                self.file(name).and_then(|path| pipe::into_file(&path, *append, streams, |streams| self.command(&statement.words, streams)))
+            }
+        };
+        done.unwrap_or_else(|e| match e.downcast_ref() {
+            Some(Stopped(exit)) => *exit,
+            None => fail(&e, streams),
+        })
+    }
+
+    fn file(&self, name: &Word) -> Result<PathBuf> {
+        Ok(self.variables.text(name, false).map_err(UsageError)?.into())
+    }
+
+    fn command(&mut self, words: &[Word], streams: &mut Streams<'_>) -> Result<Exit> {
+        let name = words.first().and_then(Word::plain).unwrap_or_default();
+        let words = match name {
+            "help" | "?" if words.len() == 1 => {
+                streams.out.write_all(super::help::overview().as_bytes())?;
+                return Ok(Exit::Ok);
+            }
+            "next" if words.len() == 1 => self.next()?,
+            "next" => return Err(UsageError("next takes no words: it goes on with the last answer".into()).into()),
+            _ => self.typed(words)?,
+        };
+        match self.parsed(words) {
+            Ok((job, dumps)) => self.run(job, dumps, streams),
+            Err(Refused::ByClap(e)) if !e.use_stderr() => Ok(usage(&e, false, streams)),
+            Err(Refused::ByClap(e)) => Err(UsageError(in_one_line(&e)).into()),
+            Err(Refused::Here(e)) => Err(e),
+        }
+    }
+
+    /// The command line that was typed.
+    fn typed(&self, words: &[Word]) -> Result<Words> {
+        let first = words.first().and_then(Word::plain).unwrap_or_default();
+        let arguments = commands::named(first).map(commands::arguments);
+        let by_type = arguments.as_ref().is_some_and(|c| c.get_arguments().any(commands::is_type));
+        let mut args: Vec<OsString> = vec!["gcdump".into()];
+        let mut is_value = false;
+        for word in words {
+            let text = self.variables.text(word, by_type && !is_value).map_err(UsageError)?;
+            let option = arguments.as_ref().and_then(|c| commands::option(c, &text));
+            is_value = option.is_some_and(commands::takes_value) && !text.contains('=') || (text.starts_with('-') && option.is_none());
+            // In quotes, it is a file.
+            args.push(if text == OPEN && word.quoted { "./.".into() } else { text.into() });
+        }
+        if first == "help" {
+            let known = words.get(1).and_then(Word::plain).and_then(commands::named);
+            if let Some(entry) = known {
+                args = vec!["gcdump".into(), entry.name.into(), "--help".into()];
+            }
+        }
+        Ok(Words { args: sos::translate(args), skipped: 0 })
+    }
+}
+
+/// A command line as clap takes it.
+struct Words {
+    args: Vec<OsString>,
+    skipped: u64,
+}
+
+/// Why a command is not run.
+enum Refused {
+    ByClap(clap::Error),
+    Here(anyhow::Error),
+}
+
+impl From<clap::Error> for Refused {
+    fn from(e: clap::Error) -> Refused {
+        Refused::ByClap(e)
+    }
+}
+
+impl From<anyhow::Error> for Refused {
+    fn from(e: anyhow::Error) -> Refused {
+        Refused::Here(e)
+    }
+}
+
+impl From<UsageError> for Refused {
+    fn from(e: UsageError) -> Refused {
+        Refused::Here(e.into())
+    }
+}
+
+/// A command that did not end by itself, and has said so.
+#[derive(Debug, thiserror::Error)]
+#[error("stopped")]
+struct Stopped(Exit);
+
+/// Which dump a command is about.
+enum Wanted {
+    Open,
+    Other(PathBuf),
+}
+
+impl Session<'_> {
+    fn parsed(&mut self, words: Words) -> Result<(Job, Vec<Wanted>), Refused> {
+        let name = words.args.get(1).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let entry = registry::find(&name).filter(|e| e.name != super::NAME).or_else(|| commands::named(&name));
+        let Some(entry) = entry else {
+            if name.starts_with('-') || name == "help" {
+                return Err(Refused::ByClap(
+                    Cli::of(&words.args).err().unwrap_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)),
+                ));
+            }
+            let near = commands::nearest(&name).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
+            return Err(UsageError(format!("no command '{name}'{near}")).into());
+        };
+        let mut args = commands::with_open(entry, words.args);
+        let open = self.opening.path.clone().into_os_string();
+        args.iter_mut().filter(|a| **a == OPEN).for_each(|a| a.clone_from(&open));
+        let mut cli = Cli::of(&args)?;
+        let given = |id: &str| cli.matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine);
+        if given("threads") {
+            return Err(UsageError("--threads is an option of the shell itself".into()).into());
+        }
+        cli.config = cli.config.clone().over(self.config, given);
+        let named = (cli.command.dumps)(&cli.matches)?;
+        let wanted = self.wanted(&cli, named)?;
+        Ok((Job { cli, args, skipped: words.skipped }, wanted))
+    }
+
+    /// The dumps that a command is about.
+    fn wanted(&self, cli: &Cli, named: Vec<PathBuf>) -> Result<Vec<Wanted>, UsageError> {
+        let is_open = |path: &Path| *path == self.opening.path || same_file::is_same_file(path, &self.opening.path).unwrap_or(false);
+        match named.as_slice() {
+            [] => Ok(vec![Wanted::Open]),
+            [path] if !is_open(path) => Err(UsageError(format!(
+                "this shell is about {}: leave {} out, or '{}' it in a shell of its own",
+                self.opening.path.display(),
+                path.display(),
+                cli.command.name
+            ))),
+            _ => Ok(named.into_iter().map(|path| if is_open(&path) { Wanted::Open } else { Wanted::Other(path) }).collect()),
+        }
+    }
+
+    fn run(&mut self, job: Job, wanted: Vec<Wanted>, streams: &mut Streams<'_>) -> Result<Exit> {
+        if let Some(path) = job.cli.config.output.clone() {
+            let job = Job { cli: Cli { config: Config { output: None, ..job.cli.config }, ..job.cli }, ..job };
+            return pipe::into_file(&path, false, streams, |streams| self.run(job, wanted, streams));
+        }
+        let Job { cli, args, skipped } = job;
+        let printed = Arc::new(PrintedRows::after(if cli.config.format() == Format::Table { skipped } else { 0 }));
+        let ended = job::run(&cli, streams, |mut streams| match self.opened(&cli, wanted) {
+            Ok(dumps) => printed.collect(|| cli.run_on(&dumps, streams)),
+            Err(e) => fail(&e, &mut streams),
+        });
+        match ended? {
+            Ended::Done(exit) => {
+                self.remember(&cli, args, skipped, &printed, exit);
+                Ok(exit)
+            }
+            stopped => Err(Stopped(self.stopped(&cli, stopped, streams)?).into()),
+        }
+    }
+
+    /// Says why a command ended early, and returns its exit code.
+    fn stopped(&mut self, cli: &Cli, ended: Ended, streams: &mut Streams<'_>) -> Result<Exit> {
+        if let Some(progress) = &self.opening.options.progress {
+            progress.finish();
+        }
+        streams.out.flush()?;
+        Ok(match ended {
+            Ended::Done(exit) => exit,
+            Ended::Interrupted => {
+                streams.say("gcdump: interrupted")?;
+                Exit::Negative
+            }
+            Ended::TimedOut => out_of_time(cli, streams.err),
+            Ended::TooMuch => {
+                // What was found out so far may be what takes it.
+                self.dump = None;
+                self.others.clear();
+                out_of_memory(cli, streams.err)
+            }
+        })
+    }
+
+    /// Keeps what later lines refer to.
+    fn remember(&mut self, cli: &Cli, args: Vec<OsString>, skipped: u64, printed: &PrintedRows, exit: Exit) {
+        if !matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial) {
+            return;
+        }
+        if let Some(object) = commands::object(cli.command, &cli.matches) {
+            self.variables.looked_at(object);
+        }
+        let tables = printed.tables();
+        let rows = tables.iter().map(Vec::len).max().unwrap_or(0);
+        let page = u64::try_from(rows).unwrap_or(u64::MAX);
+        self.last = Some(Last { entry: cli.command, args, listed: skipped.saturating_add(page), page });
+        self.variables.printed(tables.into_iter().flatten().collect());
+    }
+
+    /// The command line with which the last answer goes on.
+    fn next(&self) -> Result<Words> {
+        let last = self.last.as_ref().ok_or_else(|| UsageError("next: nothing was listed".into()))?;
+        if last.page == 0 {
+            return Err(UsageError("next: the last answer has no more rows".into()).into());
+        }
+        let command = commands::arguments(last.entry);
+        let has = |name: &str| commands::option(&command, name).is_some();
+        let more: Vec<OsString> = if has("--start") {
+            let matches = Cli::of(&last.args)?.matches;
+            let number = |id: &str| matches.try_get_one::<u64>(id).ok().flatten().copied();
+            let step = number("count").unwrap_or(last.page);
+            vec!["--start".into(), number("start").unwrap_or(0).saturating_add(step).to_string().into()]
+        } else if has("--top") {
+            vec!["--top".into(), last.listed.saturating_add(last.page).to_string().into()]
+        } else {
+            return Err(UsageError(format!("next: '{}' lists all its rows", last.entry.name)).into());
+        };
+        let skipped = if has("--start") { 0 } else { last.listed };
+        let mut args = commands::without(&command, &last.args, if has("--start") { &["start"] } else { &["top"] });
+        args.splice(2.min(args.len())..2.min(args.len()), more);
+        Ok(Words { args, skipped })
+    }
+
+    /// Opens the dumps that are not open yet.
+    fn opened(&mut self, cli: &Cli, wanted: Vec<Wanted>) -> Result<Vec<Dump>> {
+        if cli.config.opens_like(self.config) {
+            return wanted.into_iter().map(|w| self.kept(w)).collect();
+        }
+        let mut quiet = (std::io::sink(), std::io::sink());
+        let mut streams = Streams { out: &mut quiet.0, err: &mut quiet.1, out_is_terminal: false, err_is_terminal: false };
+        let open = |wanted: Wanted, streams: &mut Streams<'_>| {
+            let path = match wanted {
+                Wanted::Open => self.opening.path.clone(),
+                Wanted::Other(path) => path,
+            };
+            let opening = Opening::prepare(&cli.config, Some(path), streams)?;
+            Ok(Dump::open(&opening.path, &opening.options)?)
+        };
+        wanted.into_iter().map(|w| open(w, &mut streams)).collect()
+    }
+
+    fn kept(&mut self, wanted: Wanted) -> Result<Dump> {
+        let path = match wanted {
+            Wanted::Open => {
+                let dump = match self.dump.take() {
+                    Some(dump) => dump,
+                    None => Dump::open(&self.opening.path, &self.opening.options)?,
+                };
+                return Ok(self.dump.insert(dump).clone());
+            }
+            Wanted::Other(path) => path,
+        };
+        if let Some((_, dump)) = self.others.iter().find(|(p, _)| *p == path) {
+            return Ok(dump.clone());
+        }
+        let dump = Dump::open(&path, &self.opening.options)?;
+        if self.others.len() >= OTHERS {
+            self.others.pop_front();
+        }
+        self.others.push_back((path, dump.clone()));
+        Ok(dump)
+    }
+}
+
+/// The error of a command line, in one line.
+fn in_one_line(e: &clap::Error) -> String {
+    let text = e.to_string();
+    let message = text.lines().map_while(|l| Some(l.trim()).filter(|l| !l.is_empty())).collect::<Vec<_>>().join(" ");
+    let tip = text.lines().find_map(|l| l.trim().strip_prefix("tip: "));
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    tip.map_or_else(|| message.to_string(), |tip| format!("{message}; {tip}"))
+}

@@ -1,0 +1,106 @@
+//! `$1`, `$2` … and `$_`: addresses that were printed or asked about.
+
+use std::collections::VecDeque;
+
+use super::words::{Part, Word};
+use crate::base::Addr;
+use crate::output::Link;
+
+/// Addresses kept for completion.
+const SEEN: usize = 2000;
+
+/// The addresses that words may stand for.
+#[derive(Debug, Default)]
+pub(super) struct Variables {
+    /// By row of the last tables.
+    rows: Vec<Option<Link>>,
+    /// The last object that a command was asked about.
+    looked: Option<Addr>,
+    /// Printed or asked about, latest last.
+    seen: VecDeque<Addr>,
+}
+
+impl Variables {
+    /// Rows of the tables of an answer: what `$1` and so on stand for from now on. Answers without a table keep the former.
+    pub(super) fn printed(&mut self, rows: Vec<Option<Link>>) {
+        rows.iter().flatten().take(SEEN).for_each(|link| self.note(link.address));
+        if !rows.is_empty() {
+            self.rows = rows;
+        }
+    }
+
+    /// An object that a command was asked about: `$_`.
+    pub(super) fn looked_at(&mut self, object: Addr) {
+        self.looked = Some(object);
+        self.note(object);
+    }
+
+    fn note(&mut self, address: Addr) {
+        self.seen.retain(|a| *a != address);
+        self.seen.push_back(address);
+        if self.seen.len() > SEEN {
+            self.seen.pop_front();
+        }
+    }
+
+    /// Addresses printed or asked about, latest first.
+    pub(super) fn seen(&self) -> impl Iterator<Item = Addr> {
+        self.seen.iter().rev().copied()
+    }
+
+    /// The text of a word, with its variables replaced. A row that is about a type gives `--type=0x…` where it is the whole word,
+    /// and `by_type` says that the command takes that.
+    ///
+    /// # Errors
+    /// A sentence, if a variable stands for nothing.
+    pub(super) fn text(&self, word: &Word, by_type: bool) -> Result<String, String> {
+        if let ([Part::Row(number)], true) = (word.parts.as_slice(), by_type) {
+            let link = self.row(*number)?;
+            let option = if link.is_type { "--type=" } else { "" };
+            return Ok(format!("{option}{}", link.address));
+        }
+        let part = |part: &Part| match part {
+            Part::Text(text) => Ok(text.clone()),
+            Part::Row(number) => self.row(*number).map(|link| link.address.to_string()),
+            Part::Looked => self.looked.map(|a| a.to_string()).ok_or_else(|| "$_: no object was looked at".into()),
+        };
+        word.parts.iter().map(part).collect()
+    }
+
+    fn row(&self, number: usize) -> Result<Link, String> {
+        let row = number.checked_sub(1).and_then(|i| self.rows.get(i));
+        match (row, self.rows.len()) {
+            (Some(Some(link)), _) => Ok(*link),
+            (Some(None), _) => Err(format!("${number}: that row has no address")),
+            (None, 0) => Err(format!("${number}: no table was printed")),
+            (None, have) => Err(format!("${number}: the last tables have {have} rows")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_types_and_the_last_object() {
+        let mut v = Variables::default();
+        let word = |part| Word { parts: vec![part], quoted: false };
+        assert!(v.text(&word(Part::Row(1)), false).unwrap_err().contains("no table"));
+        assert!(v.text(&word(Part::Looked), false).is_err());
+        let link = |address, is_type| Some(Link { address: Addr(address), is_type });
+        v.printed(vec![link(0x10, false), None, link(0x30, true)]);
+        v.printed(Vec::new());
+        v.looked_at(Addr(0x50));
+        let text = |part, by_type| v.text(&word(part), by_type);
+        assert_eq!(text(Part::Row(1), true).as_deref(), Ok("0x10"));
+        assert_eq!(text(Part::Row(3), true).as_deref(), Ok("--type=0x30"));
+        assert_eq!(text(Part::Row(3), false).as_deref(), Ok("0x30"));
+        assert_eq!(text(Part::Looked, true).as_deref(), Ok("0x50"));
+        let mixed = Word { parts: vec![Part::Text("a=".into()), Part::Row(3)], quoted: false };
+        assert_eq!(v.text(&mixed, true).as_deref(), Ok("a=0x30"));
+        assert!(text(Part::Row(0), true).is_err() && text(Part::Row(4), true).unwrap_err().contains("3 rows"));
+        assert!(text(Part::Row(2), true).unwrap_err().contains("no address"));
+        assert_eq!(v.seen().map(|a| a.0).collect::<Vec<_>>(), [0x50, 0x30, 0x10]);
+    }
+}

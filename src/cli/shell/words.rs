@@ -1,0 +1,279 @@
+//! The words of a line: quotes, variables, `;`, pipes and redirections.
+
+/// A part of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Characters as they are.
+    Text(String),
+    /// `$1`: a row of the last tables, from 1.
+    Row(usize),
+    /// `$_`: the last object looked at.
+    Looked,
+}
+
+/// A word of a command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) parts: Vec<Part>,
+    /// Whether a part of it was quoted: an empty word is one, and a quoted `.` is a file.
+    pub(super) quoted: bool,
+}
+
+impl Word {
+    fn push(&mut self, c: char) {
+        match self.parts.last_mut() {
+            Some(Part::Text(text)) => text.push(c),
+            _ => self.parts.push(Part::Text(c.into())),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.parts.is_empty() && !self.quoted
+    }
+
+    /// The word, if it has no variables.
+    pub(super) fn plain(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Word {
+    fn from(text: &str) -> Word {
+        Word { parts: vec![Part::Text(text.into())], quoted: false }
+    }
+}
+
+/// Where the answer of a command goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum To {
+    /// To the shell's output.
+    Here,
+    /// To a program, as the system's shell understands it.
+    Program(String),
+    /// To a file, after what it has if `append`.
+    File {
+        /// Its name.
+        name: Word,
+        /// `>>`.
+        append: bool,
+    },
+}
+
+/// One command of a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Statement {
+    /// At least one.
+    pub(super) words: Vec<Word>,
+    pub(super) to: To,
+}
+
+/// The commands of `line`. A word in quotes is taken as it is, in double quotes but for variables; `\` takes the next character
+/// as it is, but for Windows, where it separates folders. `#` begins a comment. `>` and `#` count only at the beginning of a word:
+/// names of types contain both.
+///
+/// # Errors
+/// A sentence.
+pub(super) fn split(line: &str) -> Result<Vec<Statement>, String> {
+    let mut out = Vec::new();
+    let mut scanner = Scanner { rest: line.chars().peekable() };
+    while scanner.statement(&mut out)? {}
+    Ok(out)
+}
+
+/// What ends a list of words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Line,
+    Semicolon,
+    Pipe,
+    Redirection,
+}
+
+struct Scanner<'l> {
+    rest: std::iter::Peekable<std::str::Chars<'l>>,
+}
+
+impl Scanner<'_> {
+    /// Reads one statement. Returns whether there may be another.
+    fn statement(&mut self, out: &mut Vec<Statement>) -> Result<bool, String> {
+        let (words, end) = self.words()?;
+        let (to, end) = match end {
+            End::Line | End::Semicolon => (To::Here, end),
+            End::Pipe => {
+                let (program, more) = self.program()?;
+                (To::Program(program), if more { End::Semicolon } else { End::Line })
+            }
+            End::Redirection => {
+                let append = self.rest.next_if_eq(&'>').is_some();
+                let (mut names, end) = self.words()?;
+                let name = names.pop().filter(|_| names.is_empty()).ok_or("expected one file after '>'")?;
+                if matches!(end, End::Pipe | End::Redirection) {
+                    return Err("an answer goes to one place: a program or a file".into());
+                }
+                (To::File { name, append }, end)
+            }
+        };
+        if words.is_empty() {
+            if to != To::Here {
+                return Err("expected a command before '|' or '>'".into());
+            }
+        } else {
+            out.push(Statement { words, to });
+        }
+        Ok(end == End::Semicolon)
+    }
+
+    fn words(&mut self) -> Result<(Vec<Word>, End), String> {
+        let (mut words, mut word) = (Vec::new(), Word::default());
+        let end = loop {
+            let Some(c) = self.rest.next() else { break End::Line };
+            match c {
+                c if c.is_whitespace() => {
+                    if !word.is_empty() {
+                        words.push(std::mem::take(&mut word));
+                    }
+                }
+                '#' if word.is_empty() => {
+                    self.rest.by_ref().for_each(drop);
+                    break End::Line;
+                }
+                ';' => break End::Semicolon,
+                '|' => break End::Pipe,
+                '>' if word.is_empty() => break End::Redirection,
+                '\'' | '"' => self.quoted(c, &mut word)?,
+                '\\' if !cfg!(windows) => word.push(self.rest.next().ok_or("a line ends with '\\'")?),
+                '$' => self.variable(&mut word),
+                c => word.push(c),
+            }
+        };
+        if !word.is_empty() {
+            words.push(word);
+        }
+        Ok((words, end))
+    }
+
+    fn quoted(&mut self, quote: char, word: &mut Word) -> Result<(), String> {
+        word.quoted = true;
+        loop {
+            match self.rest.next().ok_or_else(|| format!("a quote is left open: {quote}"))? {
+                c if c == quote => return Ok(()),
+                '$' if quote == '"' => self.variable(word),
+                '\\' if quote == '"' && !cfg!(windows) => {
+                    let next = self.rest.next_if(|c| ['"', '\\', '$'].contains(c));
+                    word.push(next.unwrap_or('\\'));
+                }
+                c => word.push(c),
+            }
+        }
+    }
+
+    /// A variable, after its `$`. Names of the runtime may contain `$`: it is itself unless `_` or a number follows.
+    fn variable(&mut self, word: &mut Word) {
+        if self.rest.next_if_eq(&'_').is_some() {
+            return word.parts.push(Part::Looked);
+        }
+        let mut number: Option<usize> = None;
+        while let Some(digit) = self.rest.peek().and_then(|c| c.to_digit(10)) {
+            self.rest.next();
+            let digit = usize::try_from(digit).unwrap_or(0);
+            number = Some(number.unwrap_or(0).saturating_mul(10).saturating_add(digit));
+        }
+        match number {
+            Some(number) => word.parts.push(Part::Row(number)),
+            None => word.push('$'),
+        }
+    }
+
+    /// What the system's shell gets, up to a `;` outside quotes; and whether there was one.
+    fn program(&mut self) -> Result<(String, bool), String> {
+        let (mut text, mut quote, mut more) = (String::new(), None, false);
+        while let Some(c) = self.rest.next() {
+            match c {
+                ';' if quote.is_none() => {
+                    more = true;
+                    break;
+                }
+                '\\' if !cfg!(windows) && quote != Some('\'') => {
+                    text.push(c);
+                    text.extend(self.rest.next());
+                    continue;
+                }
+                '\'' | '"' if quote.is_none() => quote = Some(c),
+                c if quote == Some(c) => quote = None,
+                _ => {}
+            }
+            text.push(c);
+        }
+        match (quote, text.trim()) {
+            (Some(quote), _) => Err(format!("a quote is left open: {quote}")),
+            (None, "") => Err("expected a program after '|'".into()),
+            (None, program) => Ok((program.into(), more)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(line: &str) -> Vec<(Vec<String>, To)> {
+        let text = |w: &Word| -> String {
+            let part = |p: &Part| match p {
+                Part::Text(t) => t.clone(),
+                Part::Row(n) => format!("<{n}>"),
+                Part::Looked => "<_>".into(),
+            };
+            w.parts.iter().map(part).collect()
+        };
+        split(line).unwrap().into_iter().map(|s| (s.words.iter().map(text).collect(), s.to)).collect()
+    }
+
+    fn words(line: &str) -> Vec<String> {
+        let mut all = shown(line);
+        assert!(all.len() == 1 && all[0].1 == To::Here, "{all:?}");
+        all.remove(0).0
+    }
+
+    #[test]
+    fn words_and_quotes() {
+        assert_eq!(words("stat --type 'A<B, C>' \"x y\"z "), ["stat", "--type", "A<B, C>", "x yz"]);
+        assert_eq!(words("a '' # a comment; with | all"), ["a", ""]);
+        assert_eq!(
+            words("objects --type System.Collections.Generic.List<Lab.Entry>"),
+            ["objects", "--type", "System.Collections.Generic.List<Lab.Entry>"]
+        );
+        assert_eq!(words("a b#c List`1[]"), ["a", "b#c", "List`1[]"]);
+        assert!(split("  # nothing").unwrap().is_empty() && split(" ; ;").unwrap().is_empty());
+        if cfg!(not(windows)) {
+            assert_eq!(words(r#"a\ b "c\"d\e" '\'"#), ["a b", r#"c"d\e"#, r"\"]);
+        }
+    }
+
+    #[test]
+    fn variables() {
+        assert_eq!(words("path $1 $_ x$12y '$1' \"$2\" $cctor $"), ["path", "<1>", "<_>", "x<12>y", "$1", "<2>", "$cctor", "$"]);
+        assert_eq!(words("a $99999999999999999999999")[1], format!("<{}>", usize::MAX));
+    }
+
+    #[test]
+    fn several_commands_and_where_they_print() {
+        assert_eq!(shown("stat; path $1 ;").len(), 2);
+        let piped = shown("stat | grep 'a;b' | head -2; heap");
+        assert_eq!(piped[0].1, To::Program("grep 'a;b' | head -2".into()));
+        assert_eq!(piped[1], (vec!["heap".into()], To::Here));
+        let file = |line: &str| match shown(line).remove(0).1 {
+            To::File { name, append } => (name.plain().unwrap().to_string(), append),
+            to => panic!("{to:?}"),
+        };
+        assert_eq!(file("stat > a.txt"), ("a.txt".into(), false));
+        assert_eq!(file("stat >>'a b'"), ("a b".into(), true));
+        assert_eq!(file("stat >x; heap"), ("x".into(), false));
+        for wrong in ["stat >", "stat > a b", "stat > a | b", "stat |", "| grep x", "> x", "a 'b", "a | b 'c", "a \"b"] {
+            assert!(split(wrong).is_err(), "{wrong}");
+        }
+    }
+}
