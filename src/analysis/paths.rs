@@ -123,9 +123,16 @@ impl Paths<'_> {
             coverage: self.graph.coverage(stacks),
             stacks,
         };
+        let edges = &self.graph.edges;
+        if let ([target], true) = (targets, most > 1 && !merged) {
+            // Backwards from one object, few others are met, and it is reachable if a root is among them.
+            let found = edges.reversed().paths_to_roots(*target, |id| holders.rank(id), most);
+            report.reachable = u64::from(!found.is_empty());
+            report.paths = found.iter().map(|p| self.model(p)).collect();
+            return report;
+        }
         // One forward search for all targets finds out which are reachable, with one path each.
         let mut left = targets.len();
-        let edges = &self.graph.edges;
         let mut wanted = edges.no_objects();
         wanted.extend(targets.iter().copied());
         let search = edges.search_in_turn(&holders.groups(), |id| {
@@ -140,10 +147,9 @@ impl Paths<'_> {
         if most == 1 {
             report.paths = shown.map(|t| self.model(&search.path_to(*t))).collect();
         } else {
-            let reversed = if reached.is_empty() { None } else { Some(edges.reversed()) };
             for target in shown {
-                let found = reversed.as_ref().map(|r| r.paths_to_roots(*target, |id| holders.rank(id), most));
-                report.paths.extend(found.unwrap_or_default().iter().map(|p| self.model(p)));
+                let found = edges.reversed().paths_to_roots(*target, |id| holders.rank(id), most);
+                report.paths.extend(found.iter().map(|p| self.model(p)));
             }
         }
         report.tree = merged.then(|| self.tree(&search, &reached));

@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
-use crate::base::{Addr, Answer, Count, IndexVec, len64, share, top_or_all};
+use crate::base::cancel::check_at;
+use crate::base::{Addr, Answer, Count, Index, IndexVec, len64, share, top_or_all};
 use crate::gc::{Gc, ObjectId, TypeIndex};
 use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
@@ -24,7 +25,7 @@ pub struct Retained<'g> {
     graph: &'g HeapGraph,
     tree: &'g DominatorTree,
     stacks: Stacks,
-    totals: ReachTotals,
+    totals: &'g ReachTotals,
 }
 
 /// Views of the dominator tree.
@@ -96,17 +97,7 @@ impl<'g> Retained<'g> {
     /// As [`retained`].
     pub(super) fn compute(heap: &'g Heap, graph: &'g HeapGraph, stacks: Stacks) -> Result<Retained<'g>, Error> {
         let tree = heap.dominators(stacks)?;
-        let (objects, references) = (u64::from(graph.len()), u64::from(graph.edges.references()));
-        let mut totals = ReachTotals { objects, references, ..ReachTotals::default() };
-        for id in graph.ids() {
-            let size = graph.size(id);
-            totals.bytes.grow(size);
-            if tree.is_reachable(id) {
-                totals.reachable_objects.bump();
-                totals.reachable_bytes.grow(size);
-            }
-        }
-        Ok(Retained { graph, tree, stacks, totals })
+        Ok(Retained { graph, tree, stacks, totals: tree.totals(graph) })
     }
 
     fn model(&self, namer: &Namer, id: ObjectId) -> RetainedObject {
@@ -150,38 +141,22 @@ impl<'g> Retained<'g> {
     }
 
     fn top_objects(&self, namer: &Namer, wanted: Option<&IndexVec<TypeIndex, bool>>, most: usize) -> Vec<RetainedObject> {
-        let is = |id: &ObjectId| wanted.is_none_or(|w| self.graph.is_of(*id, w));
-        let mut ids: Vec<ObjectId> = self.graph.ids().filter(|id| self.tree.is_reachable(*id)).filter(is).collect();
-        let key = |id: &ObjectId| (std::cmp::Reverse(self.tree.retained(*id)), *id);
-        if ids.len() > most {
-            // Only the top rows need sorting.
-            ids.select_nth_unstable_by_key(most, key);
-            ids.truncate(most);
-        }
-        ids.sort_unstable_by_key(key);
+        let of_wanted = wanted.map(|w| move |id| self.graph.is_of(id, w));
+        let ids = self.tree.largest(self.graph, of_wanted.as_ref().map(|is| is as &dyn Fn(ObjectId) -> bool), most);
         ids.into_iter().map(|id| self.model(namer, id)).collect()
     }
 
     fn top_types(&self, namer: &Namer, wanted: Option<&IndexVec<TypeIndex, bool>>, most: usize) -> Vec<RetainedType> {
-        let types = &self.graph.types;
-        let retained = self.tree.retained_by_type(|id| self.graph.type_index(id), types.len());
-        let mut own: IndexVec<TypeIndex, Sum> = IndexVec::new();
-        own.grow_to(types.len());
-        for id in self.graph.ids().filter(|id| self.tree.is_reachable(*id)) {
-            if let Some(own) = self.graph.type_index(id).and_then(|t| own.get_mut(t)) {
-                own.add(self.graph.size(id));
-            }
-        }
-        let rows = types.iter_enumerated().zip(own).zip(retained);
+        let rows = self.graph.types.iter_enumerated().zip(self.tree.by_type(self.graph).iter());
         let mut rows: Vec<RetainedType> = rows
-            .filter(|(((t, _), own), _)| own.count > 0 && wanted.is_none_or(|w| w.get(*t) == Some(&true)))
-            .map(|(((_, kind), own), retained)| RetainedType {
+            .filter(|((t, _), of)| of.own.count > 0 && wanted.is_none_or(|w| w.get(*t) == Some(&true)))
+            .map(|((_, kind), of)| RetainedType {
                 type_name: namer.name_or_address(kind.method_table),
                 method_table: kind.method_table,
-                count: own.count,
-                bytes: own.bytes,
-                retained,
-                share: share(retained, self.totals.reachable_bytes).unwrap_or(1.0),
+                count: of.own.count,
+                bytes: of.own.bytes,
+                retained: of.retained,
+                share: share(of.retained, self.totals.reachable_bytes).unwrap_or(1.0),
             })
             .collect();
         rows.sort_by(|a, b| (b.retained, &a.type_name, a.method_table).cmp(&(a.retained, &b.type_name, b.method_table)));
@@ -189,14 +164,35 @@ impl<'g> Retained<'g> {
         rows
     }
 
+    /// Sorts objects by retained size, the largest first, and keeps `most`.
+    fn largest(&self, mut ids: Vec<ObjectId>, most: usize) -> Vec<ObjectId> {
+        let key = |id: &ObjectId| (std::cmp::Reverse(self.tree.retained(*id)), *id);
+        if ids.len() > most {
+            ids.select_nth_unstable_by_key(most, key);
+            ids.truncate(most);
+        }
+        ids.sort_unstable_by_key(key);
+        ids
+    }
+
+    /// The objects immediately dominated by `id` that retain at least `least` of the reachable bytes, the largest first; and how many
+    /// objects it dominates immediately.
+    fn large_children(&self, id: Option<ObjectId>, least: f64) -> (Vec<ObjectId>, usize) {
+        let mut all = 0usize;
+        let is_large = |c: &ObjectId| share(self.tree.retained(*c), self.totals.reachable_bytes).unwrap_or(1.0) >= least;
+        let children = self.tree.below(id).inspect(|_| all.bump()).filter(is_large).collect();
+        let large = self.largest(children, usize::MAX);
+        (large, all)
+    }
+
     fn detail(&self, namer: &Namer, id: ObjectId) -> RetainedDetail {
-        let children = self.tree.children(Some(id));
+        let children: Vec<ObjectId> = self.tree.below(Some(id)).collect();
         RetainedDetail {
             object: self.model(namer, id),
             reachable: self.tree.is_reachable(id),
             chain: self.tree.chain(id).take(MAX_CHAIN).map(|above| self.model(namer, above)).collect(),
             below: self.below(namer, &children),
-            children: children.iter().take(BELOW).map(|c| self.model(namer, *c)).collect(),
+            children: self.largest(children, BELOW).into_iter().map(|c| self.model(namer, c)).collect(),
         }
     }
 
@@ -218,26 +214,22 @@ impl<'g> Retained<'g> {
 
     fn rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
         let mut out = Vec::new();
-        let shown = |children: &[ObjectId]| {
-            let large = children
-                .iter()
-                .take_while(|c| share(self.tree.retained(**c), self.totals.reachable_bytes).unwrap_or(1.0) >= threshold)
-                .count();
-            large.min(most)
-        };
-        let push = |children: Vec<ObjectId>, depth: u32, stack: &mut Vec<(ObjectId, u32)>| -> u64 {
-            let n = shown(&children);
-            stack.extend(children.iter().take(n).rev().map(|c| (*c, depth)));
-            len64(children.len().saturating_sub(n))
+        let push = |id: Option<ObjectId>, depth: u32, stack: &mut Vec<(ObjectId, u32)>| -> u64 {
+            let (large, all) = self.large_children(id, threshold);
+            let n = large.len().min(most);
+            stack.extend(large.into_iter().take(n).rev().map(|c| (c, depth)));
+            len64(all.saturating_sub(n))
         };
         let mut stack: Vec<(ObjectId, u32)> = Vec::new();
-        push(self.tree.children(None), 0, &mut stack);
+        push(None, 0, &mut stack);
         while let Some((id, at)) = stack.pop() {
             if out.len() >= most {
                 break;
             }
-            let children = self.tree.children(Some(id));
-            let hidden = if at < depth { push(children, at.saturating_add(1), &mut stack) } else { len64(children.len()) };
+            let hidden = match at < depth {
+                true => push(Some(id), at.saturating_add(1), &mut stack),
+                false => len64(self.tree.below(Some(id)).count()),
+            };
             out.push(TreeRow { depth: at, object: self.model(namer, id), hidden });
         }
         out
@@ -246,25 +238,21 @@ impl<'g> Retained<'g> {
     /// Accumulation point: the deepest object below `id` that still retains most of its bytes.
     fn accumulation(&self, id: ObjectId) -> (ObjectId, Vec<ObjectId>) {
         let mut at = id;
+        let key = |id: &ObjectId| (self.tree.retained(*id), std::cmp::Reverse(*id));
         for _ in 0..MAX_CHAIN {
-            let children = self.tree.children(Some(at));
-            match children.first() {
-                Some(largest) if share(self.tree.retained(*largest), self.tree.retained(at)).unwrap_or(1.0) >= PASSES_ON => at = *largest,
-                _ => return (at, children),
+            match self.tree.below(Some(at)).max_by_key(key) {
+                Some(largest) if share(self.tree.retained(largest), self.tree.retained(at)).unwrap_or(1.0) >= PASSES_ON => at = largest,
+                _ => break,
             }
         }
-        (at, self.tree.children(Some(at)))
+        (at, self.tree.below(Some(at)).collect())
     }
 
     fn suspects(&self, gc: &Gc, namer: &Namer, least: f64) -> Vec<Suspect> {
-        let total = self.totals.reachable_bytes;
         let mut out = Vec::new();
         let mut reported: Vec<Option<TypeIndex>> = Vec::new();
         // Single objects: the top of the tree.
-        for id in self.tree.children(None) {
-            if share(self.tree.retained(id), total).unwrap_or(1.0) < least {
-                break;
-            }
+        for id in self.large_children(None, least).0 {
             reported.push(self.graph.type_index(id));
             let (point, children) = self.accumulation(id);
             let below = self.below(namer, &children);
@@ -298,10 +286,15 @@ impl<'g> Retained<'g> {
             });
         }
         // Types whose objects jointly retain a large share.
-        for t in self.top_types(namer, None, usize::MAX).into_iter().take_while(|t| t.share >= least) {
-            let index = self.graph.types.iter().find(|k| k.method_table == t.method_table).map(|k| k.index);
+        let index = |t: &RetainedType| self.graph.types.iter().find(|k| k.method_table == t.method_table).map(|k| k.index);
+        let large = self.top_types(namer, None, usize::MAX).into_iter().take_while(|t| t.share >= least);
+        let indexed = large.map(|t| (index(&t), t)).filter(|(index, t)| t.count >= 2 && !(index.is_some() && reported.contains(index)));
+        let candidates: Vec<(Option<TypeIndex>, RetainedType)> = indexed.collect();
+        let within = self.within(&out, candidates.iter().filter_map(|(index, _)| *index));
+        for (index, t) in candidates {
             // Bytes within another suspect are reported with it.
-            if t.count < 2 || index.is_some() && reported.contains(&index) || self.inside(&out, index, t.retained) {
+            let inside = index.and_then(|t| within.get(t)).copied().flatten().unwrap_or(0);
+            if share(inside, t.retained).unwrap_or(1.0) >= 0.5 {
                 continue;
             }
             let text = format!("{} objects of {} retain {} bytes together ({:.1} %).", t.count, t.type_name, t.retained, t.share * 100.0);
@@ -322,16 +315,29 @@ impl<'g> Retained<'g> {
         out
     }
 
-    /// Whether the suspects found so far already retain most of what the objects of a type retain.
-    fn inside(&self, suspects: &[Suspect], ty: Option<TypeIndex>, retained: u64) -> bool {
+    /// For each of `types`, the bytes that its objects retain within the objects found so far.
+    fn within(&self, suspects: &[Suspect], types: impl Iterator<Item = TypeIndex>) -> IndexVec<TypeIndex, Option<u64>> {
         let tops: Vec<ObjectId> = suspects.iter().filter_map(|s| self.graph.index.id_of(s.address?)).collect();
-        let mut within = 0u64;
-        for id in self.graph.ids().filter(|id| self.graph.type_index(*id) == ty) {
-            if tops.iter().any(|top| *top != id && self.tree.dominates(*top, id)) {
-                within.grow(self.tree.retained(id));
+        let mut within: IndexVec<TypeIndex, Option<u64>> = IndexVec::new();
+        within.grow_to(self.graph.types.len());
+        let mut any = false;
+        for t in types {
+            if let Some(sum) = within.get_mut(t) {
+                (*sum, any) = (Some(0), true);
             }
         }
-        share(within, retained).unwrap_or(1.0) >= 0.5
+        if !any || tops.is_empty() {
+            return within;
+        }
+        for id in self.graph.ids() {
+            check_at(id.as_u32());
+            if let Some(Some(sum)) = self.graph.type_index(id).and_then(|t| within.get_mut(t))
+                && tops.iter().any(|top| *top != id && self.tree.dominates(*top, id))
+            {
+                sum.grow(self.tree.retained(id));
+            }
+        }
+        within
     }
 
     /// Size of an object's closure, and how much of it the object retains.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 
+use super::cache::CacheArg;
 use crate::model::Stacks;
 use crate::output::Format;
 
@@ -73,6 +74,15 @@ pub struct Config {
     /// Maximum size of a decompressed dump (suffixes K, M, G, T).
     #[arg(long, value_name = "BYTES", default_value = "1T", value_parser = size, global = true)]
     pub max_decompressed: u64,
+
+    /// Keep decompressed dumps in a private folder, so that the next command opens them at once: DIR, auto (gcdump in the user's
+    /// folder for caches), or off.
+    #[arg(long, value_name = "DIR", env = "GCDUMP_CACHE", hide_env_values = true, default_value = "off", value_parser = cache, global = true)]
+    pub cache: CacheArg,
+
+    /// Maximum size of that folder, from which the dumps used longest ago go first (suffixes K, M, G, T).
+    #[arg(long, value_name = "BYTES", env = "GCDUMP_CACHE_SIZE", hide_env_values = true, default_value = "32G", value_parser = size, global = true)]
+    pub cache_size: u64,
 }
 
 impl Config {
@@ -102,6 +112,8 @@ impl Config {
             threads: of(given("threads"), self.threads, &base.threads),
             strict: of(given("strict"), self.strict, &base.strict),
             max_decompressed: of(given("max_decompressed"), self.max_decompressed, &base.max_decompressed),
+            cache: of(given("cache"), self.cache, &base.cache),
+            cache_size: of(given("cache_size"), self.cache_size, &base.cache_size),
         }
     }
 
@@ -166,6 +178,10 @@ fn duration(text: &str) -> Result<Duration, String> {
         _ => return Err(format!("unknown unit '{unit}' (expected ms, s, m or h)")),
     };
     number.checked_mul(milliseconds).filter(|n| *n > 0).map(Duration::from_millis).ok_or_else(|| "out of range".to_string())
+}
+
+fn cache(text: &str) -> Result<CacheArg, String> {
+    Ok(text.into())
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {

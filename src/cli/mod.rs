@@ -1,6 +1,7 @@
 //! Floor 8: the command line. The only floor that prints, and the only one that uses `anyhow`.
 
 mod args;
+mod cache;
 mod cmd;
 mod command;
 mod exit;

@@ -9,11 +9,13 @@ use anyhow::{Context, Result};
 
 use super::Streams;
 use super::args::Config;
+use super::cache::Folder;
 use super::exit::UsageError;
 use super::pick::pick;
 use super::progress::Bar;
 use crate::base::Limits;
 use crate::contract::Overlay;
+use crate::dump::Cache;
 use crate::memory::FileSearch;
 use crate::session::OpenOptions;
 
@@ -46,6 +48,7 @@ impl Opening {
                 recorded_paths: !config.no_local_files,
             },
             limits,
+            cache: Folder::of(&config.cache, config.cache_size)?.map(|folder| Arc::new(folder) as Arc<dyn Cache>),
             ..OpenOptions::default()
         };
         if streams.err_is_terminal {

@@ -1,10 +1,41 @@
-//! Compressed dumps: decompressed once into an unlinked temporary file, which is then mapped.
+//! Compressed dumps: decompressed into an unlinked temporary file, or into one that a cache keeps, which is then mapped.
 
-use std::io::{self, BufReader, Read, Write};
-use std::path::Path;
+use std::fmt::Debug;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, Write};
+use std::path::{Path, PathBuf};
 
 use super::{Bytes, Compression, DumpError, OpenOptions};
-use crate::base::Progress;
+use crate::base::{Progress, cancel};
+
+/// Keeps what compressed dumps were decompressed to, for those who open them again.
+pub trait Cache: Debug + Send + Sync {
+    /// What is kept for these bytes, a compressed dump.
+    fn find(&self, compressed: &[u8]) -> Found;
+}
+
+/// What a [`Cache`] has.
+#[derive(Debug)]
+pub enum Found {
+    /// The file with the decompressed dump.
+    Kept(File),
+    /// None, but it keeps what is written to this.
+    New(Box<dyn Draft>),
+    /// None, and it keeps none.
+    None,
+}
+
+/// A file for a decompressed dump, not yet kept.
+pub trait Draft: Debug {
+    /// The file, empty.
+    fn file(&self) -> &File;
+
+    /// Its folder, for messages.
+    fn folder(&self) -> PathBuf;
+
+    /// Keeps the file, which has all of the dump.
+    fn keep(self: Box<Self>);
+}
 
 /// I/O buffer size in bytes.
 const BUFFER: usize = 1 << 20;
@@ -27,21 +58,47 @@ pub(super) struct Decompressed {
     pub(super) damage: Option<io::Error>,
 }
 
-/// Decompresses `compressed`, the contents of `path`, into a temporary file in `TMPDIR`.
+/// Decompresses `compressed`, the contents of `path`, into a temporary file in `TMPDIR`, unless the cache has what it contains.
 pub(super) fn decompress(compressed: &[u8], format: Compression, path: &Path, options: &OpenOptions) -> Result<Decompressed, DumpError> {
     let limit = options.limits.decompressed_bytes;
     let too_large = || DumpError::DecompressedTooLarge { path: path.to_owned(), limit };
     if declared_size(compressed, format).is_some_and(|size| size > limit) {
         return Err(too_large());
     }
+    let mut draft = None;
+    match options.cache.as_ref().map_or(Found::None, |cache| cache.find(compressed)) {
+        Found::Kept(file) => {
+            let bytes = Bytes::map_file(&file).map_err(|source| DumpError::Io { path: path.to_owned(), source })?;
+            let fits = u64::try_from(bytes.len()).is_ok_and(|len| len <= limit);
+            return if fits { Ok(Decompressed { bytes, damage: None }) } else { Err(too_large()) };
+        }
+        Found::New(new) => draft = Some(new),
+        Found::None => {}
+    }
+    let done = unpack(compressed, format, path, options, draft.as_deref())?;
+    if let Some(draft) = draft.filter(|_| done.damage.is_none()) {
+        draft.keep();
+    }
+    Ok(done)
+}
+
+fn unpack(
+    compressed: &[u8],
+    format: Compression,
+    path: &Path,
+    options: &OpenOptions,
+    draft: Option<&dyn Draft>,
+) -> Result<Decompressed, DumpError> {
+    let limit = options.limits.decompressed_bytes;
     let progress = Reporting::start(options.progress.as_deref(), compressed.len());
     let allowed = u64::try_from(compressed.len()).unwrap_or(u64::MAX).saturating_mul(WINDOW_FACTOR).max(WINDOW);
     let window = options.limits.max_memory.map_or(allowed, |most| most.max(SMALL_WINDOW));
-    let small = Decoding { compressed, format, path, progress: &progress, limit, window_log: window.checked_ilog2().unwrap_or(0) };
+    let small = Decoding { compressed, format, path, progress: &progress, limit, draft, window_log: window.checked_ilog2().unwrap_or(0) };
     let first = small.run()?;
     if !first.damage.as_ref().is_some_and(wants_window) {
         return Ok(first);
     }
+    drop(first);
     // A window takes no more memory than was decompressed into it: a small dump may declare any.
     let whole = Decoding { limit: window.min(limit), window_log: WINDOW_LOG_MAX, ..small }.run();
     whole.map_err(|e| match e {
@@ -63,11 +120,23 @@ struct Decoding<'a> {
     progress: &'a Reporting<'a>,
     /// Most bytes to write.
     limit: u64,
+    /// Where to, if not to a file of its own.
+    draft: Option<&'a dyn Draft>,
     /// Base 2 logarithm of the largest window.
     window_log: u32,
 }
 
 impl Decoding<'_> {
+    /// An empty file.
+    fn file(&self) -> io::Result<File> {
+        let Some(draft) = self.draft else { return tempfile::tempfile() };
+        let mut file = draft.file().try_clone()?;
+        // A second attempt begins again.
+        file.set_len(0)?;
+        file.rewind()?;
+        Ok(file)
+    }
+
     fn run(&self) -> Result<Decompressed, DumpError> {
         let input = BufReader::with_capacity(BUFFER, Counting { rest: self.compressed, done: 0, progress: self.progress });
         let broken = |source| DumpError::Decompress { path: self.path.to_owned(), source };
@@ -82,7 +151,7 @@ impl Decoding<'_> {
 
         let mut written = 0u64;
         let out_failed = |source: io::Error, written: u64| {
-            let directory = std::env::temp_dir();
+            let directory = self.draft.map_or_else(std::env::temp_dir, Draft::folder);
             match source.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
                     DumpError::NoSpace { path: self.path.to_owned(), directory, written, source }
@@ -90,7 +159,7 @@ impl Decoding<'_> {
                 _ => DumpError::Io { path: directory, source },
             }
         };
-        let mut file = tempfile::tempfile().map_err(|e| out_failed(e, 0))?;
+        let mut file = self.file().map_err(|e| out_failed(e, 0))?;
         let mut buffer = vec![0u8; BUFFER];
         let damage = loop {
             let got = match decoder.read(&mut buffer) {
@@ -153,6 +222,7 @@ impl Read for Counting<'_> {
         if let Some(progress) = self.progress.0 {
             progress.advance(self.done);
         }
+        cancel::check();
         Ok(got)
     }
 }

@@ -40,6 +40,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use bytes::Bytes;
+pub use compressed::{Cache, Draft as CacheDraft, Found};
 pub use error::DumpError;
 pub use open::{OpenOptions, open, open_bytes};
 pub use sniff::FileKind;

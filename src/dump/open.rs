@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::compressed::Cache;
 use super::sniff::SNIFF_BYTES;
 use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, sniff};
 use crate::base::{Limits, Progress};
@@ -18,6 +19,8 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// Progress reporting for decompression and heap walks.
     pub progress: Option<Arc<dyn Progress>>,
+    /// Keeps what compressed dumps are decompressed to.
+    pub cache: Option<Arc<dyn Cache>>,
     /// Read the file into memory instead of mapping it, for file systems that do not support mapping.
     pub no_mmap: bool,
 }

@@ -1,6 +1,7 @@
 //! Graphs as compressed sparse rows: one array of targets, and where each node's part of it begins.
 
 use super::{at, len32};
+use crate::base::cancel::check_at;
 
 /// The most nodes a graph may have: two indices stay free for "none" and "the virtual root", and one for the
 /// count of nodes with the virtual root among them.
@@ -116,7 +117,10 @@ impl Csr {
 
     /// The graph with every edge turned round; the successors of a node come in increasing order.
     pub fn reversed(&self) -> Self {
-        let edges = (0..self.nodes()).flat_map(|source| self.successors(source).iter().map(move |target| (*target, source)));
+        let edges = (0..self.nodes()).flat_map(|source| {
+            check_at(source);
+            self.successors(source).iter().map(move |target| (*target, source))
+        });
         Self { rows: Rows::sorted(self.nodes(), edges) }
     }
 

@@ -7,7 +7,7 @@ use super::{Error, Runtime};
 use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
 use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
-use crate::dump::{self, DumpError, DumpFile};
+use crate::dump::{self, Cache, DumpError, DumpFile};
 use crate::memory::{FileSearch, Memory};
 
 /// Options for opening a dump.
@@ -23,6 +23,9 @@ pub struct OpenOptions {
     pub limits: Limits,
     /// Progress reporting of long operations: decompression, walks.
     pub progress: Option<Arc<dyn Progress>>,
+    /// Keeps what compressed dumps are decompressed to.
+    #[doc(hidden)]
+    pub cache: Option<Arc<dyn Cache>>,
     /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
     #[doc(hidden)]
     pub record: bool,
@@ -107,8 +110,8 @@ impl Dump {
     }
 
     fn try_open(path: &Path, options: &OpenOptions) -> Result<Dump, DumpError> {
-        let opening =
-            dump::OpenOptions { limits: options.limits.clone(), progress: options.progress.clone(), ..dump::OpenOptions::default() };
+        let (limits, progress, cache) = (options.limits.clone(), options.progress.clone(), options.cache.clone());
+        let opening = dump::OpenOptions { limits, progress, cache, ..dump::OpenOptions::default() };
         Ok(Dump::of(dump::open(path, &opening)?, options))
     }
 

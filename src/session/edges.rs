@@ -1,5 +1,8 @@
 //! References between objects: graph algorithms in terms of object ids. Only this file converts object ids to graph nodes.
 
+use std::sync::OnceLock;
+
+use super::retention::Sums;
 use crate::base::{Index, Indices};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, Rank, closure, paths_to_roots, reach};
@@ -49,11 +52,12 @@ impl Extend<ObjectId> for ObjectSet {
 #[derive(Debug)]
 pub struct Edges {
     csr: Csr,
+    reversed: OnceLock<Box<Edges>>,
 }
 
 impl From<Csr> for Edges {
     fn from(csr: Csr) -> Edges {
-        Edges { csr }
+        Edges { csr, reversed: OnceLock::new() }
     }
 }
 
@@ -115,9 +119,9 @@ impl Edges {
         Search(Bfs::in_turn(&self.csr, &groups, |_, node| meet(ObjectId::from_u32(node))))
     }
 
-    /// The reversed references.
-    pub fn reversed(&self) -> Edges {
-        self.csr.reversed().into()
+    /// The reversed references, made once.
+    pub fn reversed(&self) -> &Edges {
+        self.reversed.get_or_init(|| Box::new(self.csr.reversed().into()))
     }
 
     /// Of references backwards: shortest paths from roots to `target`, each from another root, in the order of
@@ -136,7 +140,7 @@ impl Edges {
     pub fn dominators(&self, roots: &[ObjectId], size: impl Fn(ObjectId) -> u64) -> DominatorTree {
         let tree = Dominators::compute(&self.csr, &nodes(roots));
         let retained = tree.retained(|node| size(ObjectId::from_u32(node)));
-        DominatorTree { tree, retained }
+        DominatorTree { tree, retained, sums: Sums::default() }
     }
 }
 
@@ -167,9 +171,14 @@ pub struct DominatorTree {
     tree: Dominators,
     /// By node.
     retained: Vec<u64>,
+    sums: Sums,
 }
 
 impl DominatorTree {
+    pub(super) fn sums(&self) -> &Sums {
+        &self.sums
+    }
+
     /// Retained size of an object in bytes; 0 if it is unreachable.
     pub fn retained(&self, id: ObjectId) -> u64 {
         self.retained.get(id.index()).copied().unwrap_or(0)

@@ -110,6 +110,17 @@ impl Heap {
         notes.extend(&self.inner.parts.walker.notes);
     }
 
+    /// Names of the types that walks have met so far, sorted, at most `most` types.
+    pub(crate) fn type_names(&self, most: usize) -> Vec<String> {
+        let namer = self.namer();
+        let types = self.walker().types().list();
+        let named = types.iter().filter(|t| !t.is_free).take(most).filter_map(|t| namer.name(t.method_table));
+        let mut names: Vec<String> = named.collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Creates a namer for one answer.
     pub(crate) fn namer(&self) -> Namer {
         self.inner.runtime.namer()

@@ -31,6 +31,7 @@ mod objects;
 mod read;
 mod readable;
 mod readers;
+mod retention;
 pub mod roots;
 mod runtime;
 mod stacks;

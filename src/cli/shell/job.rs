@@ -125,6 +125,23 @@ impl Write for Sink {
     }
 }
 
+/// Runs `work` for at most this long.
+pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
+    let cancel = Cancel::default();
+    let (send, done) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let job = || {
+            let _ended = cancel.run(work);
+            drop(send);
+        };
+        // Cannot spawn: without.
+        if thread::Builder::new().stack_size(STACK).spawn_scoped(scope, job).is_ok() {
+            let _ = done.recv_timeout(time);
+            cancel.cancel();
+        }
+    });
+}
+
 /// Runs `work` for `cli`, with streams whose contents arrive at `streams`.
 ///
 /// # Errors

@@ -1,7 +1,10 @@
 //! The shell: commands on one dump, which stays open with all that was found out about it.
 
 mod commands;
+mod complete;
+mod editor;
 mod help;
+mod history;
 mod job;
 mod pipe;
 mod session;
@@ -20,8 +23,9 @@ use super::args::{Config, DumpArg};
 use super::command::{Entry, Example, Group, example};
 use super::exit::{Exit, UsageError};
 use super::open::Opening;
-use super::{Streams, fail};
+use super::Streams;
 use crate::session::Dump;
+use editor::{Line, Lines};
 pub(super) use job::interrupt;
 use session::{Flow, Session};
 
@@ -104,10 +108,32 @@ fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Strea
     } else if let Some(path) = &shell.script {
         let file = File::open(path).with_context(|| UsageError(format!("reading the script {}", path.display())))?;
         script.read(BufReader::new(file), streams).with_context(|| path.display().to_string())?;
+    } else if streams.out_is_terminal && std::io::stdin().is_terminal() {
+        return typed(&mut session, streams);
     } else {
         script.read(std::io::stdin().lock(), streams)?;
     }
     Ok(script.failed)
+}
+
+/// Reads what somebody types.
+fn typed(session: &mut Session<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
+    let _open = job::Open::new();
+    streams.say(&format!("{}; 'help' lists the commands", session.about()))?;
+    let mut lines = Lines::new(streams)?;
+    loop {
+        streams.out.flush()?;
+        match lines.read(session)? {
+            Line::Text(line) => {
+                lines.keep(&line, streams)?;
+                if session.line(&line, streams, |_| false)? == Flow::Quit {
+                    return Ok(Exit::Ok);
+                }
+            }
+            Line::None => {}
+            Line::End => return Ok(Exit::Ok),
+        }
+    }
 }
 
 /// Commands that nobody types.
@@ -153,11 +179,6 @@ impl Script<'_, '_> {
         }
         Ok(())
     }
-}
-
-/// Whether `streams` and the input belong to somebody who types.
-fn is_typed(streams: &Streams<'_>) -> bool {
-    streams.out_is_terminal && std::io::stdin().is_terminal()
 }
 
 #[cfg(test)]

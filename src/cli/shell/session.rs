@@ -1,5 +1,6 @@
 //! One shell: the dump that is open, what was printed, and how a line is run.
 
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,11 +14,12 @@ use super::super::exit::{Exit, UsageError};
 use super::super::open::Opening;
 use super::super::{Cli, Streams, fail, out_of_memory, out_of_time, registry, sos, usage};
 use super::commands::{self, OPEN};
+use super::complete::{Known, PATIENCE, Proposed, TYPES};
 use super::job::{self, Ended};
 use super::pipe;
 use super::variables::Variables;
-use super::words::{Statement, To, Word, split};
-use crate::output::{Format, PrintedRows};
+use super::words::{Statement, Tail, To, Word, split};
+use crate::output::{Format, PrintedRows, bytes};
 use crate::session::Dump;
 
 /// Other dumps that stay open.
@@ -58,13 +60,51 @@ pub(super) struct Session<'c> {
     dump: Option<Dump>,
     /// Dumps that commands compared with it, latest last.
     others: VecDeque<(PathBuf, Dump)>,
-    pub(super) variables: Variables,
+    variables: Variables,
     last: Option<Last>,
+    /// The names of the types, for completion.
+    types: OnceCell<Vec<String>>,
 }
 
 impl<'c> Session<'c> {
     pub(super) fn new(config: &'c Config, opening: Opening, dump: Dump) -> Session<'c> {
-        Session { config, opening, dump: Some(dump), others: VecDeque::new(), variables: Variables::default(), last: None }
+        Session {
+            config,
+            opening,
+            dump: Some(dump),
+            others: VecDeque::new(),
+            variables: Variables::default(),
+            last: None,
+            types: OnceCell::new(),
+        }
+    }
+
+    /// What is open, in a line.
+    pub(super) fn about(&self) -> String {
+        let name = self.opening.path.display();
+        let Some(dump) = &self.dump else { return name.to_string() };
+        let runtime = match dump.runtime_at(self.config.runtime) {
+            Ok(runtime) => format!(".NET {}", runtime.description().version.as_deref().unwrap_or("of an unknown version")),
+            Err(e) => e.to_string(),
+        };
+        format!("{name}: {}, {runtime}", bytes(dump.file().facts.file_bytes))
+    }
+
+    /// What completion knows.
+    pub(super) fn propose(&self, tail: &Tail<'_>) -> Proposed {
+        Known { variables: &self.variables, types: &self.types, find_types: &|| self.find_types() }.propose(tail)
+    }
+
+    /// The names of the types that a short walk meets.
+    fn find_types(&self) -> Vec<String> {
+        let heap = || self.dump.as_ref()?.runtime_at(self.config.runtime).ok()?.heap().ok();
+        let Some(heap) = heap() else { return Vec::new() };
+        // What it met is known even if it is not done in time.
+        job::for_a_while(PATIENCE, || drop(heap.stat()));
+        if let Some(progress) = &self.opening.options.progress {
+            progress.finish();
+        }
+        heap.type_names(TYPES)
     }
 
     /// Runs the commands of a line, until `ended` says of an exit code that it ends the shell.
@@ -289,7 +329,9 @@ impl Session<'_> {
         let tables = printed.tables();
         let rows = tables.iter().map(Vec::len).max().unwrap_or(0);
         let page = u64::try_from(rows).unwrap_or(u64::MAX);
-        self.last = Some(Last { entry: cli.command, args, listed: skipped.saturating_add(page), page });
+        if page > 0 || skipped > 0 {
+            self.last = Some(Last { entry: cli.command, args, listed: skipped.saturating_add(page), page });
+        }
         self.variables.printed(tables.into_iter().flatten().collect());
     }
 

@@ -84,6 +84,91 @@ pub(super) fn split(line: &str) -> Result<Vec<Statement>, String> {
     Ok(out)
 }
 
+/// What a word that is being typed will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A word of a command.
+    Command,
+    /// A word of a program.
+    Program,
+    /// The name of a file.
+    File,
+}
+
+/// The end of a line that is being typed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Tail<'l> {
+    /// The words of the command before the last one.
+    pub(super) words: Vec<String>,
+    pub(super) place: Place,
+    /// The last word, without an opening quote. Empty after a space.
+    pub(super) word: &'l str,
+    /// Where it begins in the line, in bytes.
+    pub(super) start: usize,
+    /// The quote that is open.
+    pub(super) quote: Option<char>,
+}
+
+/// The end of a line that is being typed.
+pub(super) fn tail(line: &str) -> Tail<'_> {
+    let (mut words, mut place, mut quote) = (Vec::new(), Place::Command, None);
+    let (mut start, mut word, mut escaped) = (0, String::new(), false);
+    for (at, c) in line.char_indices() {
+        let next = at.saturating_add(c.len_utf8());
+        match c {
+            c if std::mem::take(&mut escaped) => word.push(c),
+            c if quote == Some(c) => quote = None,
+            c if quote.is_some() => word.push(c),
+            '\'' | '"' => {
+                quote = Some(c);
+                if word.is_empty() {
+                    start = next;
+                }
+            }
+            '\\' if !cfg!(windows) => escaped = true,
+            ';' if place != Place::Program => {
+                words.clear();
+                word.clear();
+                (place, start) = (Place::Command, next);
+            }
+            '|' | '>' if c == '|' || word.is_empty() => {
+                word.clear();
+                (place, start) = (if c == '|' { Place::Program } else { Place::File }, next);
+            }
+            c if c.is_whitespace() => {
+                if !word.is_empty() && place == Place::Command {
+                    words.push(std::mem::take(&mut word));
+                }
+                word.clear();
+                start = next;
+            }
+            c => word.push(c),
+        }
+    }
+    Tail { words, place, word: line.get(start..).unwrap_or_default(), start, quote }
+}
+
+/// The word as it is typed, in quotes if it needs them.
+pub(super) fn quoted(word: &str) -> String {
+    let needs = |c: char| c.is_whitespace() || ";|'\"\\$#".contains(c);
+    let begins = word.starts_with(['>', '#', '!']);
+    if !word.is_empty() && !begins && !word.contains(needs) {
+        return word.into();
+    }
+    if !word.contains('\'') {
+        return format!("'{word}'");
+    }
+    let mut out = String::from("\"");
+    for c in word.chars() {
+        if ['"', '\\', '$'].contains(&c) && !cfg!(windows) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out.push('"');
+    out
+}
+
 /// What ends a list of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
@@ -188,12 +273,14 @@ impl Scanner<'_> {
         }
     }
 
-    /// What the system's shell gets, up to a `;` outside quotes; and whether there was one.
+    /// What the system's shell gets, up to a `;` outside quotes and parentheses; and whether there was one.
     fn program(&mut self) -> Result<(String, bool), String> {
-        let (mut text, mut quote, mut more) = (String::new(), None, false);
+        let (mut text, mut quote, mut depth, mut more) = (String::new(), None, 0u32, false);
         while let Some(c) = self.rest.next() {
             match c {
-                ';' if quote.is_none() => {
+                '(' if quote.is_none() => depth = depth.saturating_add(1),
+                ')' if quote.is_none() => depth = depth.saturating_sub(1),
+                ';' if quote.is_none() && depth == 0 => {
                     more = true;
                     break;
                 }
@@ -260,10 +347,30 @@ mod tests {
     }
 
     #[test]
+    fn what_is_being_typed() {
+        let seen = |line: &str| {
+            let t = tail(line);
+            (t.words.join(" "), t.place, t.word.to_string(), t.quote)
+        };
+        assert_eq!(seen(""), (String::new(), Place::Command, String::new(), None));
+        assert_eq!(seen("heap; stat --to"), ("stat".into(), Place::Command, "--to".into(), None));
+        assert_eq!(seen("stat --type 'A<B, "), ("stat --type".into(), Place::Command, "A<B, ".into(), Some('\'')));
+        assert_eq!(seen("stat --type A<B>"), ("stat --type".into(), Place::Command, "A<B>".into(), None));
+        assert_eq!(seen("stat > a b"), ("stat".into(), Place::File, "b".into(), None));
+        assert_eq!(seen("stat | grep a; b").1, Place::Program);
+        assert_eq!(tail("stat 'x").start, 6);
+        for word in ["a", "A<B, C>", "it's", "", "a;b", "<>c", ">x", "a$1"] {
+            let typed = quoted(word);
+            assert_eq!(words(&format!("x {typed}")), ["x", word], "{typed}");
+        }
+        assert_eq!((quoted("List`1[]"), quoted("A B")), ("List`1[]".into(), "'A B'".into()));
+    }
+
+    #[test]
     fn several_commands_and_where_they_print() {
         assert_eq!(shown("stat; path $1 ;").len(), 2);
-        let piped = shown("stat | grep 'a;b' | head -2; heap");
-        assert_eq!(piped[0].1, To::Program("grep 'a;b' | head -2".into()));
+        let piped = shown("stat | grep 'a;b' | (head; tail) ; heap");
+        assert_eq!(piped[0].1, To::Program("grep 'a;b' | (head; tail)".into()));
         assert_eq!(piped[1], (vec!["heap".into()], To::Here));
         let file = |line: &str| match shown(line).remove(0).1 {
             To::File { name, append } => (name.plain().unwrap().to_string(), append),

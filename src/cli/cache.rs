@@ -1,0 +1,274 @@
+//! The cache of decompressed dumps, which `--cache` asks for.
+//!
+//! An entry is a file named by the BLAKE3 hash of the compressed dump, so that no other dump is taken for it, not even a forged one.
+//! Beside it stands a stamp: the length and the times of the file, and a hash of a sample. Whatever changes an entry changes its times,
+//! so that it is noticed without reading all of it, which would take as long as decompressing. The time of the stamp tells when the entry
+//! was last used.
+
+use std::fmt::Write as _;
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::exit::UsageError;
+use super::write::Draft;
+use crate::dump::{Cache, CacheDraft, Found};
+
+/// Which cache was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CacheArg {
+    /// None.
+    Off,
+    /// The folder of this user.
+    Auto,
+    /// This folder.
+    Folder(PathBuf),
+}
+
+impl From<&str> for CacheArg {
+    fn from(text: &str) -> CacheArg {
+        match text {
+            "" | "off" => CacheArg::Off,
+            "auto" => CacheArg::Auto,
+            folder => CacheArg::Folder(folder.into()),
+        }
+    }
+}
+
+/// Files whose name begins so are drafts; the same as those of other output.
+const DRAFT: &str = ".gcdump-";
+/// What a stamp adds to the name of its entry.
+const STAMP: &str = "stamp";
+/// A draft that was left behind by a process that was killed.
+const ABANDONED: Duration = Duration::from_secs(24 * 3600);
+/// Bytes of a sample's piece, and pieces of a sample.
+const PIECE: u64 = 4096;
+const PIECES: u64 = 64;
+/// Longest stamp in bytes.
+const LONGEST: u64 = 1024;
+/// Most files of the folder that are looked at.
+const FILES: usize = 100_000;
+
+/// A folder with decompressed dumps.
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Bytes that all entries may take.
+    most: u64,
+}
+
+impl Folder {
+    /// The folder that was asked for, made if it does not exist. `most`: bytes that all entries may take.
+    ///
+    /// # Errors
+    /// If it cannot be made, or is open to others.
+    pub(super) fn of(asked: &CacheArg, most: u64) -> Result<Option<Folder>, UsageError> {
+        let path = match asked {
+            CacheArg::Off => return Ok(None),
+            CacheArg::Folder(path) => path.clone(),
+            CacheArg::Auto => of_user().ok_or_else(|| UsageError("--cache auto: there is no home folder; name one".into()))?,
+        };
+        let made = make(&path).and_then(|()| is_private(&path));
+        match made {
+            Ok(true) => Ok(Some(Folder { path, most })),
+            Ok(false) => Err(UsageError(format!("{} is open to others; a cache is not (chmod 700)", path.display()))),
+            Err(e) => Err(UsageError(format!("cannot use the cache {}: {e}", path.display()))),
+        }
+    }
+
+    /// The entry with this name, if it is as it was written.
+    fn entry(&self, name: &str) -> Option<File> {
+        let mut file = File::open(self.path.join(name)).ok()?;
+        let stamp = self.stamp(name);
+        let mut text = String::new();
+        let kept = File::open(&stamp).and_then(|f| f.take(LONGEST).read_to_string(&mut text));
+        if kept.is_err() || Some(text) != stamp_of(&mut file).ok() {
+            self.remove(name);
+            return None;
+        }
+        file.rewind().ok()?;
+        // Used last. Without the time, it is the next to go.
+        let _ = File::options().write(true).open(&stamp).and_then(|f| f.set_modified(SystemTime::now()));
+        Some(file)
+    }
+
+    fn stamp(&self, name: &str) -> PathBuf {
+        self.path.join(name).with_extension(STAMP)
+    }
+
+    /// Removes an entry. Who has it open keeps what it has.
+    fn remove(&self, name: &str) {
+        let _ = fs::remove_file(self.stamp(name));
+        let _ = fs::remove_file(self.path.join(name));
+    }
+
+    /// Removes what was used longest ago until `more` bytes fit. Returns whether they do.
+    fn make_room(&self, more: u64) -> bool {
+        let Some(room) = self.most.checked_sub(more) else { return false };
+        let mut entries: Vec<(SystemTime, String, u64)> = Vec::new();
+        for file in fs::read_dir(&self.path).into_iter().flatten().filter_map(Result::ok).take(FILES) {
+            let (Ok(name), Ok(metadata)) = (file.file_name().into_string(), file.metadata()) else { continue };
+            if name.starts_with(DRAFT) && metadata.modified().is_ok_and(|t| t.elapsed().is_ok_and(|age| age > ABANDONED)) {
+                let _ = fs::remove_file(file.path());
+            } else if is_key(&name) {
+                let used = fs::metadata(self.stamp(&name)).and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+                entries.push((used, name, metadata.len()));
+            }
+        }
+        entries.sort();
+        let mut taken = entries.iter().fold(0u64, |sum, (_, _, len)| sum.saturating_add(*len));
+        for (_, name, len) in entries {
+            if taken <= room {
+                break;
+            }
+            self.remove(&name);
+            taken = taken.saturating_sub(len);
+        }
+        taken <= room
+    }
+}
+
+impl Cache for Folder {
+    fn find(&self, compressed: &[u8]) -> Found {
+        let name = key(compressed);
+        if let Some(file) = self.entry(&name) {
+            return Found::Kept(file);
+        }
+        match Draft::of(&self.path.join(&name), false) {
+            Ok(draft) => Found::New(Box::new(New { folder: self.clone(), name, draft })),
+            Err(_) => Found::None,
+        }
+    }
+}
+
+/// An entry being written.
+struct New {
+    folder: Folder,
+    name: String,
+    draft: Draft,
+}
+
+impl std::fmt::Debug for New {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("New").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl New {
+    fn finish(self) -> io::Result<()> {
+        let New { folder, name, draft } = self;
+        let mut file = draft.file().try_clone()?;
+        if !folder.make_room(file.metadata()?.len()) {
+            return Ok(());
+        }
+        // Nobody writes to it again, by mistake either.
+        let mut permissions = file.metadata()?.permissions();
+        permissions.set_readonly(true);
+        file.set_permissions(permissions)?;
+        // Another process may have been faster: its entry stays, with its stamp.
+        draft.finish(false)?;
+        let text = stamp_of(&mut file)?;
+        let stamp = Draft::of(&folder.stamp(&name), false)?;
+        let mut out = stamp.file();
+        out.write_all(text.as_bytes())?;
+        stamp.finish(true)
+    }
+}
+
+impl CacheDraft for New {
+    fn file(&self) -> &File {
+        self.draft.file()
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.folder.path.clone()
+    }
+
+    fn keep(self: Box<Self>) {
+        let (folder, name) = (self.folder.clone(), self.name.clone());
+        // What cannot be kept is decompressed again.
+        if self.finish().is_err_and(|e| e.kind() != io::ErrorKind::AlreadyExists) {
+            folder.remove(&name);
+        }
+    }
+}
+
+/// The name of the entry for a compressed dump.
+fn key(compressed: &[u8]) -> String {
+    let mut hash = blake3::Hasher::new();
+    hash.update_rayon(compressed);
+    hash.finalize().to_hex().to_string()
+}
+
+fn is_key(name: &str) -> bool {
+    name.len() == blake3::OUT_LEN.saturating_mul(2) && name.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// What the stamp of a file says: its length, its times, and the hash of pieces at even distances.
+fn stamp_of(file: &mut File) -> io::Result<String> {
+    let metadata = file.metadata()?;
+    let len = metadata.len();
+    let mut hash = blake3::Hasher::new();
+    for piece in 0..PIECES {
+        // The first and the last piece are at the ends.
+        let last = u128::from(len.saturating_sub(PIECE));
+        let at = u64::try_from(last.saturating_mul(piece.into()) / u128::from(PIECES.saturating_sub(1))).unwrap_or(0);
+        file.seek(SeekFrom::Start(at))?;
+        let mut bytes = Vec::new();
+        io::Read::by_ref(file).take(PIECE).read_to_end(&mut bytes)?;
+        hash.update(&bytes);
+    }
+    let mut text = format!("1 {len}");
+    for time in times(&metadata)? {
+        let _ = write!(text, " {time}");
+    }
+    let _ = write!(text, " {}", hash.finalize());
+    Ok(text)
+}
+
+/// When the contents were changed, and, where the system tells, when the file was.
+#[cfg(unix)]
+fn times(metadata: &Metadata) -> io::Result<[i64; 4]> {
+    use std::os::unix::fs::MetadataExt;
+    Ok([metadata.mtime(), metadata.mtime_nsec(), metadata.ctime(), metadata.ctime_nsec()])
+}
+
+#[cfg(not(unix))]
+fn times(metadata: &Metadata) -> io::Result<[u128; 1]> {
+    let since = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH);
+    Ok([since.map_err(io::Error::other)?.as_nanos()])
+}
+
+/// `gcdump` in `$XDG_CACHE_HOME`, else in `~/.cache`; on Windows in `%LOCALAPPDATA%`.
+fn of_user() -> Option<PathBuf> {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    let caches =
+        if cfg!(windows) { folder("LOCALAPPDATA") } else { folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache"))) };
+    Some(caches?.join("gcdump"))
+}
+
+/// Makes a folder for its owner only.
+fn make(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Whether only its owner can use a folder, and that is who asks.
+fn is_private(path: &Path) -> io::Result<bool> {
+    let metadata = fs::metadata(path)?;
+    if !metadata.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let own = tempfile::tempfile_in(path)?.metadata()?.uid();
+        Ok(metadata.mode() & 0o077 == 0 && metadata.uid() == own)
+    }
+    #[cfg(not(unix))]
+    Ok(true)
+}

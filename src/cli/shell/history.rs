@@ -1,0 +1,141 @@
+//! Lines typed earlier: a file that only its owner can read, bounded.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::super::write::Draft;
+
+/// Lines that are known again.
+pub(super) const LINES: usize = 1000;
+/// Bytes that are read of the file.
+const BYTES: u64 = 1 << 20;
+/// Longest line that is kept.
+const LONGEST: usize = 8 << 10;
+
+/// The file with the lines.
+#[derive(Debug)]
+pub(super) struct History {
+    path: PathBuf,
+}
+
+impl History {
+    /// The history of this user: `gcdump/history` in `$XDG_STATE_HOME`, else in `~/.local/state`; on Windows in `%LOCALAPPDATA%`.
+    /// `None` without such a folder.
+    pub(super) fn of_user() -> Option<History> {
+        let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let state = if cfg!(windows) {
+            folder("LOCALAPPDATA")
+        } else {
+            folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")))
+        };
+        Some(History { path: state?.join("gcdump").join("history") })
+    }
+
+    /// The lines, latest last. Cuts the file to them if it has become long.
+    ///
+    /// # Errors
+    /// Reading and writing the file; a file that does not exist has no lines.
+    pub(super) fn load(&self) -> io::Result<Vec<String>> {
+        let mut file = match File::open(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            file => file?,
+        };
+        let size = file.metadata()?.len();
+        let begins = size.saturating_sub(BYTES);
+        file.seek(SeekFrom::Start(begins))?;
+        let lines = BufReader::new(file.take(BYTES)).split(b'\n').collect::<io::Result<Vec<_>>>()?;
+        // The first one is cut off, unless the file is read from its start.
+        let whole = lines.into_iter().skip(usize::from(begins > 0));
+        let mut lines: Vec<String> = whole.filter_map(|l| String::from_utf8(l).ok()).filter(|l| !l.is_empty()).collect();
+        let cut = lines.len() > LINES.saturating_mul(2) || begins > 0;
+        lines.drain(..lines.len().saturating_sub(LINES));
+        if cut {
+            let draft = Draft::of(&self.path, false)?;
+            let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+            let mut file = draft.file();
+            file.write_all(text.as_bytes())?;
+            draft.finish(true)?;
+        }
+        Ok(lines)
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    /// Writing the file, and making its folder.
+    pub(super) fn add(&self, line: &str) -> io::Result<()> {
+        if line.len() > LONGEST || line.contains(['\n', '\r']) {
+            return Ok(());
+        }
+        if let Some(folder) = self.path.parent() {
+            private_folder(folder)?;
+        }
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(&self.path)?;
+        private(&file)?;
+        // At once: several shells may add lines.
+        file.write_all(format!("{line}\n").as_bytes())
+    }
+}
+
+/// Makes a folder, with those above it, for its owner only.
+fn private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Takes a file that is there already from others.
+fn private(file: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        if file.metadata()?.permissions().mode() & 0o077 != 0 {
+            return file.set_permissions(fs::Permissions::from_mode(0o600));
+        }
+    }
+    let _ = file;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_kept_bounded_and_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = History { path: folder.path().join("a/b/history") };
+        assert!(history.load().unwrap().is_empty());
+        history.add("stat").unwrap();
+        history.add("path $1").unwrap();
+        history.add("two\nlines").unwrap();
+        history.add(&"x".repeat(LONGEST + 1)).unwrap();
+        assert_eq!(history.load().unwrap(), ["stat", "path $1"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(&history.path), mode(history.path.parent().unwrap())), (0o600, 0o700));
+            fs::set_permissions(&history.path, fs::Permissions::from_mode(0o644)).unwrap();
+            history.add("heap").unwrap();
+            assert_eq!(mode(&history.path), 0o600);
+        }
+        for i in 0..2 * LINES {
+            history.add(&format!("line {i}")).unwrap();
+        }
+        let lines = history.load().unwrap();
+        assert_eq!((lines.len(), lines[LINES - 1].as_str()), (LINES, format!("line {}", 2 * LINES - 1).as_str()));
+        assert_eq!(fs::read_to_string(&history.path).unwrap().lines().count(), LINES);
+        // Longer than what is read.
+        fs::write(&history.path, format!("{}\nlast\n", "y".repeat(usize::try_from(BYTES).unwrap()))).unwrap();
+        assert_eq!(history.load().unwrap(), ["last"]);
+        assert_eq!(fs::read_to_string(&history.path).unwrap(), "last\n");
+    }
+}

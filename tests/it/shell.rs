@@ -1,0 +1,413 @@
+//! The shell: scripts answer as the command line does, and sessions in a pseudo-terminal.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use gcdump::cli::{Exit, SHELL};
+use gcdump::internals::base::Cancel;
+use gcdump::internals::session::{Dump, OpenOptions};
+
+use crate::common::commands::{examples, filled, words};
+use crate::common::{Ran, ask, captured, own_unpacked, parsed, run};
+
+const GCDUMP: &str = env!("CARGO_BIN_EXE_gcdump");
+
+/// Runs commands in a shell on `dump`.
+fn shell(commands: &str, dump: &str) -> Ran {
+    run(&["shell", "-c", commands, "--no-local-files", dump])
+}
+
+fn own() -> String {
+    own_unpacked().to_str().unwrap().into()
+}
+
+fn leak(which: &str) -> String {
+    format!("{}/dumps/corpus/net10-wks-leak-heap.{which}.dmp.zst", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A command as it is typed in the shell and in the system's.
+struct Both {
+    shell: String,
+    line: Vec<String>,
+    dump: String,
+}
+
+/// Every example of every command, in both ways. `out`: a file to write.
+fn both(out: &str) -> Vec<Both> {
+    let first =
+        |command: &[&str], list: &str| -> String { ask(&own_unpacked(), command).1["data"][list][0]["address"].as_str().unwrap().into() };
+    let object = first(&["objects", "--count", "1", "--type", "Lab.Everything"], "objects");
+    let handle = first(&["handles", "--type", "strong"], "handles");
+    let value = |word: &str| match word {
+        "ADDR" => Some(object.clone()),
+        "HANDLE" => Some(handle.clone()),
+        "BEFORE" => Some(leak("before")),
+        "OUT" => Some(out.to_string()),
+        _ => None,
+    };
+    let quote = |word: &String| format!("'{word}'");
+    let make = |example: Vec<String>| {
+        let compares = example.iter().any(|w| w == "BEFORE");
+        let dump = if compares { leak("after") } else { own() };
+        let line = filled(&example, |word| if matches!(word, "DUMP" | "AFTER") { Some(dump.clone()) } else { value(word) });
+        // What stands for the dump is left out; for several, a dot.
+        let several = example.iter().filter(|w| *w == "AFTER").count() > 1;
+        let typed: Vec<String> = filled(&example, &value)
+            .iter()
+            .filter(|w| !(*w == "DUMP" || (*w == "AFTER" && !several)))
+            .map(|w| if w == "AFTER" { ".".into() } else { quote(w) })
+            .collect();
+        Both { shell: typed.join(" "), line, dump }
+    };
+    examples().map(|(_, example)| make(example)).collect()
+}
+
+#[test]
+fn every_command_answers_in_a_shell_as_on_the_command_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.dmp");
+    let all = both(out.to_str().unwrap());
+    assert!(all.len() > 60);
+    let mut scripts: Vec<(String, String, String)> = Vec::new();
+    for Both { shell: typed, mut line, dump } in all {
+        line.push("--no-local-files".into());
+        let _ = fs::remove_file(&out);
+        let wanted = run(&line);
+        let _ = fs::remove_file(&out);
+        let got = shell(&typed, &dump);
+        assert_eq!((got.exit, &got.out, &got.err), (wanted.exit, &wanted.out, &wanted.err), "{typed}");
+        if !typed.starts_with("'trim'") {
+            match scripts.iter_mut().find(|(d, ..)| *d == dump) {
+                Some((_, lines, answers)) => {
+                    lines.push_str(&format!("{typed}\n"));
+                    answers.push_str(&wanted.out);
+                }
+                None => scripts.push((dump, format!("{typed}\n"), wanted.out)),
+            }
+        }
+    }
+    // All of them in one shell, whose caches fill as it goes: from input that is no terminal, and from a file.
+    for (dump, lines, answers) in scripts {
+        let script = folder.path().join("script");
+        fs::write(&script, &lines).unwrap();
+        for named in [false, true] {
+            let mut command = Command::new(GCDUMP);
+            command.args(["shell", "--no-local-files", &dump]);
+            if named {
+                command.arg("--script").arg(&script).stdin(Stdio::null());
+            } else {
+                command.stdin(File::open(&script).unwrap());
+            }
+            let ran = command.output().unwrap();
+            assert!(String::from_utf8(ran.stdout).unwrap() == answers, "{dump} {named}");
+        }
+    }
+}
+
+#[test]
+fn the_examples_of_the_shell_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("commands");
+    fs::write(&file, "stat --top 1 # the largest\n\nnope\nstat --top 2\n").unwrap();
+    for example in SHELL.examples {
+        let line = filled(&words(example.line), |word| match word {
+            "DUMP" => Some(own()),
+            "FILE" => Some(file.to_str().unwrap().into()),
+            _ => None,
+        });
+        let ran = Command::new(GCDUMP).args(line).arg("--no-local-files").stdin(Stdio::null()).output().unwrap();
+        let (out, err) = (String::from_utf8(ran.stdout).unwrap(), String::from_utf8(ran.stderr).unwrap());
+        match ran.status.code() {
+            Some(0) if example.line.contains("-c") => assert!(out.contains("objects are reachable from roots"), "{out}"),
+            Some(0) => assert_eq!(out, ""),
+            Some(2) if example.line.contains("-e") => {
+                assert!(out.matches("METHOD TABLE").count() == 1 && err.contains("no command 'nope'"))
+            }
+            code => panic!("{}: {code:?} {err}", example.line),
+        }
+    }
+}
+
+#[test]
+fn names_of_sos_and_rows_and_the_last_object() {
+    let dump = own();
+    let plain = |args: &[&str]| run(&[args, &["--no-local-files", &dump]].concat()).out;
+    assert_eq!(shell("dumpheap -stat -type Lab", &dump).out, plain(&["dumpheap", "-stat", "-type", "Lab"]));
+    // A row of types, and one of objects.
+    let types = plain(&["stat", "--type", "Lab.Dog", "--top", "1"]);
+    let paths = plain(&["path", "--type", "Lab.Dog"]);
+    assert_eq!(shell("stat --type Lab.Dog --top 1; gcroot $1", &dump).out, types + &paths);
+    let objects = plain(&["objects", "--type", "Lab.Dog", "--count", "2"]);
+    let second = objects.lines().nth(2).unwrap().split_whitespace().next().unwrap();
+    let one = plain(&["object", second]);
+    assert_eq!(shell("objects --type Lab.Dog --count 2; do $2; object $_", &dump).out, format!("{objects}{one}{one}"));
+    // In single quotes, and without a row.
+    let ran = shell("object '$1'; object $1; path $_", &dump);
+    assert_eq!((ran.exit, ran.out.as_str()), (Exit::Usage, ""));
+    assert!(ran.err.contains("'$1' is not an address") || ran.err.contains("'$1'"), "{}", ran.err);
+    assert!(ran.err.contains("$1: no table was printed") && ran.err.contains("$_: no object was looked at"), "{}", ran.err);
+    assert_eq!(ran.err.lines().count(), 3, "{}", ran.err);
+}
+
+#[test]
+fn next_goes_on_where_the_answer_ended() {
+    let dump = own();
+    let rows = |text: &str| -> Vec<String> { text.lines().filter(|l| l.trim_start().starts_with("0x")).map(str::to_string).collect() };
+    let columns =
+        |rows: Vec<String>| -> Vec<Vec<String>> { rows.iter().map(|r| r.split_whitespace().map(str::to_string).collect()).collect() };
+    for (command, all, one) in
+        [("stat", "--top 9", "--top 3"), ("retained", "--top 9", "--top 3"), ("objects --type Lab.Dog", "--count 9", "--count 3")]
+    {
+        let mut pages = rows(&shell(&format!("{command} {one}; next; next"), &dump).out);
+        let whole = rows(&shell(&format!("{command} {all}"), &dump).out);
+        if command == "retained" {
+            // Two tables: each goes on.
+            let part = |from: usize| (0..3).flat_map(move |page| (0..3).map(move |i| page * 6 + from + i));
+            pages = part(0).chain(part(3)).map(|i| pages[i].clone()).collect();
+        }
+        assert_eq!(columns(pages), columns(whole), "{command}");
+    }
+    let ran = shell("stat --top 2; next; object $1 | cat; next > /dev/null", &dump);
+    assert_eq!(rows(&ran.out).len(), 4, "{}{}", ran.out, ran.err);
+    for (commands, says) in [("next", "nothing was listed"), ("handles; next", "lists all"), ("stat; next 3", "takes no words")] {
+        let ran = shell(commands, &dump);
+        assert!(ran.exit == Exit::Usage && ran.err.contains(says), "{commands}: {}", ran.err);
+    }
+}
+
+#[test]
+fn errors_are_one_line_and_the_last_one_is_the_exit_code() {
+    let dump = own();
+    for (commands, exit, says) in [
+        ("stats", Exit::Usage, "did you mean 'stat'?"),
+        ("stat --tup 3", Exit::Usage, "--top"),
+        ("stat --by nothing", Exit::Usage, "nothing"),
+        ("object 0x10", Exit::Negative, "0x10"),
+        ("stat --type No.Such", Exit::Negative, ""),
+        ("stat 'a", Exit::Usage, "quote is left open"),
+        ("stat --threads 2", Exit::Usage, "--threads"),
+        ("stat other.dmp", Exit::Usage, "this shell is about"),
+        ("diff /no/such.dmp", Exit::BadDump, "/no/such.dmp"),
+        ("shell", Exit::Usage, "no command 'shell'"),
+        ("stat | exit 3", Exit::Negative, ""),
+        ("stat > /no/such/folder/file", Exit::Usage, "cannot write"),
+    ] {
+        let ran = shell(commands, &dump);
+        assert_eq!(ran.exit, exit, "{commands}: {}", ran.err);
+        assert!(ran.err.contains(says) && ran.err.lines().count() <= 1, "{commands}: {}", ran.err);
+        // Others follow, unless it is asked to end; they do not make it good.
+        let more = shell(&format!("{commands}\nheap"), &dump);
+        assert_eq!((more.exit, more.out.contains("gen0")), (exit, true), "{commands}");
+        let ends = run(&["shell", "-e", "-c", &format!("{commands}\nheap"), "--no-local-files", &dump]);
+        assert_eq!((ends.exit, ends.out.contains("gen0")), (exit, false), "{commands}");
+    }
+    let ran = shell("object 0x10; nope; heap; quit; nope; object 0x10", &dump);
+    assert_eq!((ran.exit, ran.err.lines().count()), (Exit::Usage, 2));
+    let ran = run(&["shell", "-o", "x", "-c", "stat", &dump]);
+    assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+}
+
+#[test]
+fn answers_go_to_files_and_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a b");
+    let path = file.to_str().unwrap();
+    let dump = own();
+    let heap = shell("heap", &dump).out;
+    let ran = shell(&format!("heap > '{path}'; heap >> '{path}'; stat --nope > '{path}'"), &dump);
+    assert_eq!((ran.out.as_str(), fs::read_to_string(&file).unwrap()), ("", heap.repeat(2)));
+    let ran = shell(&format!("heap -o '{path}'"), &dump);
+    assert_eq!((ran.out.as_str(), fs::read_to_string(&file).unwrap()), ("", heap.clone()));
+    // Never over a dump.
+    let copy = folder.path().join("copy.dmp");
+    fs::copy(own_unpacked(), &copy).unwrap();
+    for to in [">", ">>"] {
+        let ran = shell(&format!("heap {to} {}", copy.display()), &dump);
+        assert!(ran.exit == Exit::Usage && ran.err.contains("may be a dump"), "{}", ran.err);
+    }
+    // The output of programs is not the test's: a file shows it.
+    let ran = shell(&format!("heap | grep gen2 | cat > '{path}'; stat --top 0 | true; heap"), &dump);
+    assert_eq!((ran.exit, ran.out.as_str(), ran.err.as_str()), (Exit::Ok, heap.as_str(), ""));
+    let wanted: String = heap.lines().filter(|l| l.contains("gen2")).map(|l| format!("{l}\n")).collect();
+    assert_eq!(fs::read_to_string(&file).unwrap(), wanted);
+}
+
+#[test]
+fn options_of_the_shell_hold_unless_a_command_has_its_own() {
+    let dump = own();
+    let ran = run(&["shell", "--json", "--no-local-files", "-c", "heap; heap --format csv", &dump]);
+    let csv = run(&["heap", "--format", "csv", "--no-local-files", &dump]).out;
+    let json = run(&["heap", "--json", "--no-local-files", &dump]).out;
+    assert_eq!(ran.out, json + &csv);
+    // One that opens the dump in another way.
+    let ran = shell("heap --max-memory 1M; retained --max-memory 1K; heap", &dump);
+    assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
+    assert!(ran.err.contains("--max-memory") && ran.out.matches("gen2").count() >= 2, "{}{}", ran.out, ran.err);
+    let ran = run(&["shell", "--timeout", "1h", "--no-local-files", "-c", "heap", &dump]);
+    assert_eq!(ran.exit, Exit::Ok);
+}
+
+/// A command that is cancelled at any time leaves nothing half made: the next answers are those of a dump that was just opened.
+#[test]
+fn cancelled_commands_leave_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out.dmp");
+    let all: Vec<Both> = both(out.to_str().unwrap()).into_iter().filter(|b| !b.shell.contains("out.dmp") && b.dump == own()).collect();
+    let open = || Dump::open(own(), &OpenOptions::default()).unwrap();
+    let answer = |line: &[String], dump: &Dump| {
+        let ran = captured(|streams| parsed(line).run_on(std::slice::from_ref(dump), streams));
+        (ran.exit, ran.out)
+    };
+    let mut cut = 0;
+    for (i, both) in all.iter().enumerate() {
+        let line: Vec<String> = both.line.iter().cloned().chain(["--no-local-files".into()]).collect();
+        let wanted = answer(&line, &open());
+        let dump = open();
+        for round in 0..3 {
+            let cancel = Cancel::default();
+            let stop = cancel.clone();
+            let stopper = std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_micros(50 << (2 * round + i as u64 % 5)));
+                stop.cancel();
+            });
+            match cancel.run(|| answer(&line, &dump)) {
+                Ok(got) => assert!(got == wanted, "{line:?}"),
+                Err(_) => cut += 1,
+            }
+            stopper.join().unwrap();
+        }
+        assert!(answer(&line, &dump) == wanted, "{line:?}");
+    }
+    assert!(cut > 10, "only {cut} commands were cancelled");
+}
+
+#[test]
+fn other_dumps_are_opened_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("before.dmp");
+    zstd::stream::copy_decode(File::open(leak("before")).unwrap(), File::create(&other).unwrap()).unwrap();
+    let (other, after) = (other.to_str().unwrap(), leak("after"));
+    let wanted = run(&["diff", "--no-local-files", other, &after]).out;
+    let back = run(&["diff", "--no-local-files", &after, other]).out;
+    // The file is gone when it is needed again.
+    let ran = shell(&format!("diff {other}; heap | rm {other}; diff {other}; diff . {other}"), &after);
+    assert!(Path::new(other).symlink_metadata().is_err());
+    assert_eq!((ran.out, ran.err.as_str()), (format!("{wanted}{wanted}{back}"), ""));
+}
+
+#[cfg(unix)]
+mod terminal {
+    use rexpect::reader::Options;
+    use rexpect::session::{PtySession, spawn_with_options};
+
+    use super::*;
+
+    const PROMPT: &str = "gcdump> ";
+
+    /// A shell in a pseudo-terminal, with a home of its own.
+    fn session(home: &Path, args: &[&str]) -> PtySession {
+        let mut command = Command::new(GCDUMP);
+        command.args(args).arg("--no-local-files").env("TERM", "xterm").env("HOME", home).env("XDG_STATE_HOME", home);
+        let options = Options::new().timeout_ms(Some(60_000)).strip_ansi_escape_codes(true);
+        let mut session = spawn_with_options(command, options).unwrap();
+        session.exp_string(PROMPT).unwrap();
+        session
+    }
+
+    /// What a line answers, without the echo.
+    fn answer(session: &mut PtySession, line: &str) -> String {
+        session.send_line(line).unwrap();
+        let text = session.exp_string(PROMPT).unwrap();
+        text.replace('\r', "").split_once('\n').map(|(_, rest)| rest.to_string()).unwrap_or(text)
+    }
+
+    #[test]
+    fn a_session() {
+        let home = tempfile::tempdir().unwrap();
+        let dump = own();
+        let mut s = session(home.path(), &["shell", &dump]);
+        assert!(answer(&mut s, "dumpheap -stat --top 2").contains("System.String"));
+        assert!(answer(&mut s, "next").contains("Lab.Node"));
+        assert!(answer(&mut s, "path $1 | head -1").contains("objects are reachable from roots"));
+        assert!(answer(&mut s, "objects --type Lab.Dog --count 3").contains("Showing 3 objects"));
+        assert!(answer(&mut s, "object $2").contains("dog1"));
+        assert!(answer(&mut s, "path $_").contains("Lab.Program.Keep"));
+        assert!(answer(&mut s, "stat | grep -c Lab").trim().parse::<u32>().unwrap() > 2);
+        let file = home.path().join("heap.txt");
+        assert_eq!(answer(&mut s, &format!("heap > {}", file.display())).trim(), "");
+        assert!(fs::read_to_string(&file).unwrap().contains("gen2"));
+        assert!(answer(&mut s, "hepl").contains("did you mean 'help'?"));
+        assert!(answer(&mut s, "help").contains("What holds what"));
+        assert!(answer(&mut s, "help stat").contains("Usage: gcdump stat"));
+        s.send_line("exit").unwrap();
+        s.exp_eof().unwrap();
+    }
+
+    #[test]
+    fn words_are_completed() {
+        let home = tempfile::tempdir().unwrap();
+        let dump = own();
+        let mut s = session(home.path(), &[&dump, "--shell"]);
+        for (typed, becomes) in [
+            ("retai\t --susp\t", "retained --suspects"),
+            ("stat --type Lab.Everyt\t", "stat --type Lab.Everything"),
+            ("handles --type pinn\t", "handles --type pinned"),
+            ("dumphea\t", "dumpheap"),
+        ] {
+            s.send(typed).unwrap();
+            s.flush().unwrap();
+            s.exp_string(becomes).unwrap();
+            // Ctrl-C gives the line up.
+            s.send_control('c').unwrap();
+            s.exp_string(PROMPT).unwrap();
+        }
+        // An address that was printed.
+        let listed = answer(&mut s, "objects --type Lab.Everything --count 1");
+        let address = listed.lines().find_map(|l| l.split_whitespace().find(|w| w.starts_with("0x"))).unwrap().to_string();
+        s.send(&format!("object {}\t", &address[..8])).unwrap();
+        s.flush().unwrap();
+        s.exp_string(&format!("object {address}")).unwrap();
+        assert!(answer(&mut s, "").contains("Lab.Everything"));
+        s.send_control('d').unwrap();
+        s.exp_eof().unwrap();
+    }
+
+    #[test]
+    fn ctrl_c_stops_a_command_and_not_the_shell() {
+        let home = tempfile::tempdir().unwrap();
+        let dump = own();
+        let mut s = session(home.path(), &["shell", &dump]);
+        s.send_line("heap | (cat >/dev/null; echo waits; sleep 600)").unwrap();
+        s.exp_string("waits\r\n").unwrap();
+        s.send_control('c').unwrap();
+        s.exp_string(PROMPT).unwrap();
+        assert!(answer(&mut s, "heap").contains("gen2"));
+        s.send_control('d').unwrap();
+        s.exp_eof().unwrap();
+    }
+
+    #[test]
+    fn lines_are_known_in_the_next_session() {
+        use std::os::unix::fs::PermissionsExt;
+        let home = tempfile::tempdir().unwrap();
+        let dump = own();
+        let mut s = session(home.path(), &["shell", &dump]);
+        answer(&mut s, "heap | head -1");
+        answer(&mut s, " oom");
+        s.send_line("q").unwrap();
+        s.exp_eof().unwrap();
+        let file = home.path().join("gcdump/history");
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "heap | head -1\nq\n");
+        let mut s = session(home.path(), &["shell", &dump]);
+        // Up twice.
+        s.send("\x1b[A\x1b[A").unwrap();
+        s.flush().unwrap();
+        s.exp_string("heap | head -1").unwrap();
+        assert!(answer(&mut s, "").contains("GC"));
+        s.send_control('d').unwrap();
+        s.exp_eof().unwrap();
+    }
+}
