@@ -261,13 +261,6 @@ impl Dominators {
         Children { tree: self, next, end }
     }
 
-    /// The children of a node, or with `None` of the virtual root, the one that retains most first; ties by index.
-    pub fn children_sorted(&self, node: Option<u32>, retained: &[u64]) -> Vec<u32> {
-        let mut children: Vec<u32> = node.map_or_else(|| self.top(), |n| self.children(n)).collect();
-        children.sort_by_cached_key(|n| (std::cmp::Reverse(retained.get(*n as usize).copied().unwrap_or(0)), *n));
-        children
-    }
-
     /// For each node the sum of `size` over all that it dominates, itself included: what would go away with it.
     /// 0 for nodes that no root reaches. Sums stop at `u64::MAX`. O(n).
     pub fn retained(&self, size: impl Fn(u32) -> u64) -> Vec<u64> {

@@ -227,9 +227,4 @@ impl DominatorTree {
     pub fn below(&self, id: Option<ObjectId>) -> impl Iterator<Item = ObjectId> {
         id.map_or_else(|| self.tree.top(), |id| self.tree.children(id.as_u32())).map(ObjectId::from_u32)
     }
-
-    /// The objects immediately dominated by `id`, or by no object for `None`; largest retained size first.
-    pub fn children(&self, id: Option<ObjectId>) -> Vec<ObjectId> {
-        ids(self.tree.children_sorted(id.map(Index::as_u32), &self.retained))
-    }
 }

@@ -63,11 +63,9 @@ fn the_second_command_opens_what_the_first_kept() {
     let after = kept[0].metadata().unwrap();
     assert_eq!((before.ino(), before.ctime_nsec(), entries(&cache)), (after.ino(), after.ctime_nsec(), kept));
     // The limit on what is decompressed holds for what was.
-    for _ in 0..2 {
-        let refused = heap(&cache, &own_dump(), &["--max-decompressed", "1M"]);
-        assert_eq!(refused.status.code(), Some(3));
-        assert!(String::from_utf8_lossy(&refused.stderr).contains("--max-decompressed"));
-    }
+    let refused = heap(&cache, &own_dump(), &["--max-decompressed", "1M"]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("more than the limit of 1048576 bytes"));
 }
 
 #[test]

@@ -299,6 +299,7 @@ fn other_dumps_are_opened_once() {
 
 #[cfg(unix)]
 mod terminal {
+    use rexpect::process::{Signal, WaitStatus};
     use rexpect::reader::Options;
     use rexpect::session::{PtySession, spawn_with_options};
 
@@ -389,6 +390,16 @@ mod terminal {
     }
 
     #[test]
+    fn other_signals_end_it() {
+        let home = tempfile::tempdir().unwrap();
+        let dump = own();
+        let mut s = session(home.path(), &["shell", &dump]);
+        assert!(answer(&mut s, "heap").contains("gen2"));
+        let status = s.process_mut().kill(Signal::SIGTERM).unwrap();
+        assert!(matches!(status, WaitStatus::Exited(_, 130)), "{status:?}");
+    }
+
+    #[test]
     fn lines_are_known_in_the_next_session() {
         use std::os::unix::fs::PermissionsExt;
         let home = tempfile::tempdir().unwrap();
@@ -406,7 +417,7 @@ mod terminal {
         s.send("\x1b[A\x1b[A").unwrap();
         s.flush().unwrap();
         s.exp_string("heap | head -1").unwrap();
-        assert!(answer(&mut s, "").contains("GC"));
+        assert!(answer(&mut s, "").contains("GENERATION"));
         s.send_control('d').unwrap();
         s.exp_eof().unwrap();
     }

@@ -65,7 +65,10 @@ impl Lines {
         let mut editor: Editor<Typing<'_, '_>, MemHistory> = Editor::with_history(self.config.clone(), std::mem::take(&mut self.known))?;
         editor.set_max_history_size(LINES)?;
         editor.set_helper(Some(Typing { session, files: FilenameCompleter::new() }));
-        let read = editor.readline(PROMPT);
+        let read = {
+            let _mode = terminal::Kept::new();
+            editor.readline(PROMPT)
+        };
         self.known = std::mem::take(editor.history_mut());
         match read {
             Ok(line) => Ok(Line::Text(line)),
@@ -124,4 +127,65 @@ impl Validator for Typing<'_, '_> {}
 
 impl Hinter for Typing<'_, '_> {
     type Hint = String;
+}
+
+/// What the terminal was set to before a line is edited: whoever ends the process meanwhile sets it back.
+#[cfg(unix)]
+mod terminal {
+    use std::io::{self, Write};
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    use nix::sys::termios::{SetArg, Termios, tcgetattr, tcsetattr};
+
+    static MODE: Mutex<Option<Termios>> = Mutex::new(None);
+
+    fn mode() -> MutexGuard<'static, Option<Termios>> {
+        MODE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// While it exists, a line is edited.
+    pub(super) struct Kept(());
+
+    impl Kept {
+        pub(super) fn new() -> Kept {
+            *mode() = tcgetattr(io::stdin()).ok();
+            Kept(())
+        }
+    }
+
+    impl Drop for Kept {
+        fn drop(&mut self) {
+            *mode() = None;
+        }
+    }
+
+    /// Sets the terminal back, if a line is being edited. Returns whether one is.
+    pub(super) fn restore() -> bool {
+        let Some(mode) = mode().take() else { return false };
+        let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &mode);
+        // The editor asks for pasted text in brackets.
+        let _ = io::stderr().write_all(b"\x1b[?2004l\r\n");
+        true
+    }
+}
+
+/// Nothing to set back.
+#[cfg(not(unix))]
+mod terminal {
+    pub(super) struct Kept(());
+
+    impl Kept {
+        pub(super) fn new() -> Kept {
+            Kept(())
+        }
+    }
+
+    pub(super) fn restore() -> bool {
+        false
+    }
+}
+
+/// Sets the terminal back for the end of the process, if a line is being edited. Returns whether one is.
+pub(super) fn ends() -> bool {
+    terminal::restore()
 }

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::super::{Cli, Exit, Streams, takes_too_much};
+use super::editor;
 use crate::base::Cancel;
 use crate::base::cancel;
 
@@ -34,11 +35,12 @@ fn running() -> MutexGuard<'static, Shell> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stops the command that runs in a shell. Returns false where the signal ends the process instead: without a shell, or if the
-/// command goes on long after it was asked to stop.
+/// Stops the command that runs in a shell. Returns false where the signal ends the process instead: without a shell; while a line is
+/// edited, when Ctrl-C is the editor's, and other signals mean the shell; or if the command goes on long after it was asked to stop.
 pub(in crate::cli) fn interrupt() -> bool {
     let mut shell = running();
-    let Some((cancel, asked)) = &mut shell.job else { return shell.open };
+    let open = shell.open;
+    let Some((cancel, asked)) = &mut shell.job else { return open && !editor::ends() };
     cancel.cancel();
     asked.get_or_insert_with(Instant::now).elapsed() < AGAIN
 }

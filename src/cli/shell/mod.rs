@@ -19,11 +19,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args, FromArgMatches};
 
+use super::Streams;
 use super::args::{Config, DumpArg};
 use super::command::{Entry, Example, Group, example};
 use super::exit::{Exit, UsageError};
 use super::open::Opening;
-use super::Streams;
 use crate::session::Dump;
 use editor::{Line, Lines};
 pub(super) use job::interrupt;
