@@ -66,11 +66,11 @@ fn watched(cli: Cli) -> Exit {
             Ok(exit) => return exit,
             Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= wait) => {
                 clear_line();
-                return cli::out_of_time(&cli, &mut io::stderr());
+                return cli::out_of_time(&cli.config, &mut io::stderr());
             }
-            Err(RecvTimeoutError::Timeout) if cli::takes_too_much(&cli) => {
+            Err(RecvTimeoutError::Timeout) if cli::takes_too_much(&cli.config) => {
                 clear_line();
-                return cli::out_of_memory(&cli, &mut io::stderr());
+                return cli::out_of_memory(&cli.config, &mut io::stderr());
             }
             Err(RecvTimeoutError::Timeout) => {}
             // The worker panicked, and its message is printed.

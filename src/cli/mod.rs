@@ -217,8 +217,8 @@ pub fn interrupt() -> bool {
 }
 
 /// Reports on `err` that `--timeout` expired.
-pub fn out_of_time(cli: &Cli, err: &mut dyn Write) -> Exit {
-    let after = cli.config.timeout.unwrap_or_default();
+pub fn out_of_time(config: &Config, err: &mut dyn Write) -> Exit {
+    let after = config.timeout.unwrap_or_default();
     remove_unfinished();
     let _ = writeln!(err, "gcdump: timed out after {after:?} (--timeout)");
     Exit::Timeout
@@ -229,8 +229,8 @@ const OWN_MEMORY: u64 = 16 << 20;
 
 /// Whether the process takes more memory than `--max-memory` allows. Only Linux tells: elsewhere the estimates of the commands
 /// have to do.
-pub fn takes_too_much(cli: &Cli) -> bool {
-    let Some(allowed) = cli.config.max_memory else { return false };
+pub fn takes_too_much(config: &Config) -> bool {
+    let Some(allowed) = config.max_memory else { return false };
     // Without the pages of mapped files, which can be taken back at any time.
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -239,8 +239,8 @@ pub fn takes_too_much(cli: &Cli) -> bool {
 }
 
 /// Reports on `err` that `--max-memory` is exceeded.
-pub fn out_of_memory(cli: &Cli, err: &mut dyn Write) -> Exit {
-    let allowed = cli.config.max_memory.unwrap_or_default();
+pub fn out_of_memory(config: &Config, err: &mut dyn Write) -> Exit {
+    let allowed = config.max_memory.unwrap_or_default();
     remove_unfinished();
     let _ = writeln!(err, "gcdump: more than {allowed} bytes of memory are needed (--max-memory)");
     Exit::Usage

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::{Cli, Exit, Streams, takes_too_much};
+use super::super::args::Config;
+use super::super::{Exit, Streams, takes_too_much};
 use super::editor;
 use crate::base::Cancel;
 use crate::base::cancel;
@@ -144,11 +145,11 @@ pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
     });
 }
 
-/// Runs `work` for `cli`, with streams whose contents arrive at `streams`.
+/// Runs `work` within the time and memory that `config` allows, with streams whose contents arrive at `streams`.
 ///
 /// # Errors
 /// What writing to `streams` failed with. The command is stopped then.
-pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>, work: impl FnOnce(Streams<'_>) -> Exit + Send) -> io::Result<Ended> {
+pub(super) fn run(config: &Config, streams: &mut Streams<'_>, work: impl FnOnce(Streams<'_>) -> Exit + Send) -> io::Result<Ended> {
     let cancel = Cancel::default();
     let _interruptible = Interruptible::new(&cancel);
     let (out_is_terminal, err_is_terminal) = (streams.out_is_terminal, streams.err_is_terminal);
@@ -166,8 +167,8 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>, work: impl FnOnce(Stream
         let (started, mut why, mut failed) = (Instant::now(), None, None);
         let mut pieces = Some(pieces);
         while let Some(open) = &pieces {
-            let left = cli.config.timeout.filter(|_| why.is_none()).map(|t| t.saturating_sub(started.elapsed()));
-            let look = cli.config.max_memory.filter(|_| why.is_none()).map(|_| LOOK);
+            let left = config.timeout.filter(|_| why.is_none()).map(|t| t.saturating_sub(started.elapsed()));
+            let look = config.max_memory.filter(|_| why.is_none()).map(|_| LOOK);
             let wait = left.into_iter().chain(look).min().unwrap_or(LONG);
             match open.recv_timeout(wait) {
                 Ok(_) if cancel.is_cancelled() => {}
@@ -181,7 +182,7 @@ pub(super) fn run(cli: &Cli, streams: &mut Streams<'_>, work: impl FnOnce(Stream
                     why = Some(Ended::TimedOut);
                     cancel.cancel();
                 }
-                Err(RecvTimeoutError::Timeout) if takes_too_much(cli) => {
+                Err(RecvTimeoutError::Timeout) if takes_too_much(config) => {
                     why = Some(Ended::TooMuch);
                     cancel.cancel();
                 }
@@ -210,5 +211,71 @@ fn print(piece: Piece, streams: &mut Streams<'_>) -> io::Result<()> {
             let _ = streams.err.write_all(&bytes).and_then(|()| streams.err.flush());
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Cli;
+    use super::*;
+
+    /// How a command ends that goes on until it is stopped, and what it printed.
+    fn endless(config: &Config) -> (Ended, String) {
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let mut streams = Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false };
+        let work = |streams: Streams<'_>| {
+            writeln!(streams.out, "begun").and_then(|()| streams.out.flush()).unwrap();
+            loop {
+                writeln!(streams.out, "goes on").unwrap();
+                cancel::check();
+                thread::sleep(Duration::from_millis(1));
+            }
+        };
+        let ended = run(config, &mut streams, work).unwrap();
+        (ended, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn a_command_is_stopped_by_a_signal_and_by_its_time() {
+        let config = Cli::of(&["gcdump", "heap", "x"].map(Into::into)).unwrap().config;
+        assert!(!interrupt(), "there is no shell");
+        let open = Open::new();
+        assert!(interrupt(), "nothing runs, and the shell stays");
+        let stopper = thread::spawn(|| {
+            while running().job.is_none() {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(Duration::from_millis(20));
+            (interrupt(), interrupt())
+        });
+        assert_eq!(endless(&config), (Ended::Interrupted, "begun\n".into()));
+        assert_eq!(stopper.join().unwrap(), (true, true));
+        drop(open);
+        let short = Config { timeout: Some(Duration::from_millis(20)), ..config };
+        assert_eq!(endless(&short).0, Ended::TimedOut);
+        assert!(!interrupt());
+    }
+
+    #[test]
+    fn what_cannot_be_written_ends_a_command() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let config = Cli::of(&["gcdump", "heap", "x"].map(Into::into)).unwrap().config;
+        let mut err = Vec::new();
+        let mut streams = Streams { out: &mut Full, err: &mut err, out_is_terminal: false, err_is_terminal: false };
+        let work = |streams: Streams<'_>| loop {
+            if streams.out.write_all(&[b'x'; FULL]).is_err() {
+                return Exit::NotWritten;
+            }
+        };
+        assert_eq!(run(&config, &mut streams, work).unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

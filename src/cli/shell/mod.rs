@@ -97,11 +97,10 @@ fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Strea
     }
     let given = shell.dump.path().or_else(|| open.first().map(|dump| dump.file().facts.path.clone()));
     let opening = Opening::prepare(config, given, streams)?;
-    let dump = match open.first() {
-        Some(dump) => dump.clone(),
-        None => Dump::open(&opening.path, &opening.options)?,
-    };
-    let mut session = Session::new(config, opening, dump);
+    let mut session = Session::new(config, opening, open.first().cloned());
+    if let Some(exit) = session.open(streams)? {
+        return Ok(exit);
+    }
     let mut script = Script { session: &mut session, ends: shell.errors_end, number: 0, failed: Exit::Ok };
     if let Some(commands) = &shell.commands {
         script.lines(commands.lines().map(|line| Ok(line.into())), streams)?;

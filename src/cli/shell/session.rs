@@ -67,16 +67,21 @@ pub(super) struct Session<'c> {
 }
 
 impl<'c> Session<'c> {
-    pub(super) fn new(config: &'c Config, opening: Opening, dump: Dump) -> Session<'c> {
-        Session {
-            config,
-            opening,
-            dump: Some(dump),
-            others: VecDeque::new(),
-            variables: Variables::default(),
-            last: None,
-            types: OnceCell::new(),
-        }
+    pub(super) fn new(config: &'c Config, opening: Opening, dump: Option<Dump>) -> Session<'c> {
+        Session { config, opening, dump, others: VecDeque::new(), variables: Variables::default(), last: None, types: OnceCell::new() }
+    }
+
+    /// Opens the dump, in the time and memory that a command has. Returns the exit code if it cannot be opened.
+    ///
+    /// # Errors
+    /// What writing failed with.
+    pub(super) fn open(&mut self, streams: &mut Streams<'_>) -> Result<Option<Exit>> {
+        let ended = job::run(self.config, streams, |mut streams| match self.kept(Wanted::Open) {
+            Ok(_) => Exit::Ok,
+            Err(e) => fail(&e, &mut streams),
+        })?;
+        let exit = self.stopped(self.config, ended, streams)?;
+        Ok(Some(exit).filter(|_| ended != Ended::Done(Exit::Ok)))
     }
 
     /// What is open, in a line.
@@ -283,7 +288,7 @@ impl Session<'_> {
         }
         let Job { cli, args, skipped } = job;
         let printed = Arc::new(PrintedRows::after(if cli.config.format() == Format::Table { skipped } else { 0 }));
-        let ended = job::run(&cli, streams, |mut streams| match self.opened(&cli, wanted) {
+        let ended = job::run(&cli.config, streams, |mut streams| match self.opened(&cli, wanted) {
             Ok(dumps) => printed.collect(|| cli.run_on(&dumps, streams)),
             Err(e) => fail(&e, &mut streams),
         });
@@ -292,12 +297,12 @@ impl Session<'_> {
                 self.remember(&cli, args, skipped, &printed, exit);
                 Ok(exit)
             }
-            stopped => Err(Stopped(self.stopped(&cli, stopped, streams)?).into()),
+            stopped => Err(Stopped(self.stopped(&cli.config, stopped, streams)?).into()),
         }
     }
 
     /// Says why a command ended early, and returns its exit code.
-    fn stopped(&mut self, cli: &Cli, ended: Ended, streams: &mut Streams<'_>) -> Result<Exit> {
+    fn stopped(&mut self, config: &Config, ended: Ended, streams: &mut Streams<'_>) -> Result<Exit> {
         if let Some(progress) = &self.opening.options.progress {
             progress.finish();
         }
@@ -308,12 +313,12 @@ impl Session<'_> {
                 streams.say("gcdump: interrupted")?;
                 Exit::Negative
             }
-            Ended::TimedOut => out_of_time(cli, streams.err),
+            Ended::TimedOut => out_of_time(config, streams.err),
             Ended::TooMuch => {
                 // What was found out so far may be what takes it.
                 self.dump = None;
                 self.others.clear();
-                out_of_memory(cli, streams.err)
+                out_of_memory(config, streams.err)
             }
         })
     }
