@@ -43,7 +43,8 @@ pub fn objects<'h>(
     let notes = heap.begin();
     let ObjectsQuery { selection, start, count, refs } = query;
     let most = if *count == 0 { u64::MAX } else { *count };
-    let mut picker = Picker::new(selection, namer);
+    let filter = selection.filter(heap, namer, &notes);
+    let mut picker = Picker::new(selection, &filter, namer);
     let mut names = TypeNames::default();
     let (mut met, mut listed) = (0u64, Sum::default());
     let mut more = false;

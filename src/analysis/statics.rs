@@ -19,7 +19,7 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
         notes.extend(runtime.thread_reader()?.identity_losses());
     }
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
-    let report = reader.with_threads(threads).all(&[], query);
+    let report = reader.with_threads(threads).all(&[], query, &notes);
     texts.note(&notes);
     namer.note(&notes);
     if !types.knows_all() {
