@@ -75,8 +75,6 @@ pub(super) trait Command: Args {
     const NAME: &'static str;
     /// Help group.
     const GROUP: Group;
-    /// Names in SOS, accepted as aliases.
-    const SOS: &'static [&'static str] = &[];
     /// Example command lines, shown in its help and run by the tests.
     const EXAMPLES: &'static [Example];
     /// Its answer.
@@ -124,8 +122,6 @@ pub struct Entry {
     pub name: &'static str,
     /// Help group.
     pub group: Group,
-    /// Names in SOS, accepted as aliases.
-    pub sos: &'static [&'static str],
     /// Example command lines, shown in its help and run by the tests.
     pub examples: &'static [Example],
     pub(super) arguments: fn(clap::Command) -> clap::Command,
@@ -140,6 +136,11 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Entry {
+    /// Its names in SOS.
+    pub fn sos(&self) -> Vec<&'static str> {
+        super::sos::names_of(self.name).collect()
+    }
+
     /// JSON schema of its answer.
     pub fn schema(&self) -> Schema {
         (self.schema)()
@@ -151,7 +152,6 @@ pub(super) const fn entry<C: Command>() -> Entry {
     Entry {
         name: C::NAME,
         group: C::GROUP,
-        sos: C::SOS,
         examples: C::EXAMPLES,
         arguments: C::augment_args,
         run: run::<C>,

@@ -4,12 +4,14 @@ mod args;
 mod cmd;
 mod command;
 mod exit;
+mod help;
 mod open;
 mod pick;
 mod progress;
 mod registry;
 mod select;
 mod sos;
+mod words;
 mod write;
 
 use std::borrow::Cow;
@@ -31,6 +33,7 @@ use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::session::{Dump, Error};
 use exit::UsageError;
+use words::Ordered;
 
 /// Output streams of a run.
 pub struct Streams<'a> {
@@ -123,7 +126,15 @@ impl Cli {
 /// # Errors
 /// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
-    let args = sos::translate(args.into_iter().collect());
+    let args: Vec<OsString> = args.into_iter().collect();
+    let args = match words::ordered(args, &command_line()) {
+        Ok(Ordered::Line(args)) => args,
+        Ok(Ordered::Help(topic)) => {
+            let _ = streams.out.write_all(help::text(topic).as_bytes()).and_then(|()| streams.out.flush());
+            return Err(Exit::Ok);
+        }
+        Err(e) => return Err(fail(&e.into(), streams)),
+    };
     let plain = args.iter().all(|arg| arg.to_str().is_some_and(|text| matches!(crate::output::sanitize(text), Cow::Borrowed(_))));
     Cli::of(&args).map_err(|e| usage(&e, plain, streams))
 }

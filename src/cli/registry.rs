@@ -9,6 +9,7 @@ use super::cmd::{
     trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
+use super::help::TOPICS;
 
 /// The commands, in help order.
 pub const COMMANDS: &[Entry] = &[
@@ -56,6 +57,9 @@ pub fn find(name: &str) -> Option<&'static Entry> {
     COMMANDS.iter().find(|c| c.name == name)
 }
 
+/// Options that all commands share, in one line.
+const SHARED: &str = "Options of every command: --json, --format FORMAT, -o FILE, --modules DIR, ... (gcdump help options)";
+
 /// Width of the help in columns.
 const WIDTH: usize = 100;
 
@@ -66,14 +70,21 @@ Examples:
   gcdump handles --type strong,pinned crash.dmp
   gcdump handles --json crash.dmp | jq '.data.counts'
 
-DUMP defaults to $GCDUMP_DUMP, or the only dump in the current folder.
-Exit codes: 0 complete answer, 1 negative answer, 2 usage error, 3 unreadable dump,
-4 no supported .NET runtime, 5 partial answer, 6 timed out, 7 not written.";
+DUMP may stand before the command as well. It defaults to $GCDUMP_DUMP, or the only dump in the current folder.
+Exit codes: 0 complete answer, 1 negative answer, 5 partial answer; gcdump help exit-codes lists all.";
+
+/// The options of every command, as `gcdump help options` lists them.
+pub(super) fn options() -> String {
+    let list = Config::augment_args(Clap::new("gcdump")).disable_help_flag(true).max_term_width(WIDTH).help_template("{options}");
+    format!("Options of every command:\n{}\n", list.clone().render_long_help())
+}
 
 /// The whole command line.
 pub fn command_line() -> Clap {
     // Options first, or their doc comment would become the program's description.
     let root = Config::augment_args(Clap::new("gcdump"))
+        .mut_args(|arg| arg.hide(true))
+        .disable_help_subcommand(true)
         .version(env!("CARGO_PKG_VERSION"))
         .about("Inspects the garbage-collected heap in a crash dump of a .NET process")
         .long_about(
@@ -84,7 +95,7 @@ pub fn command_line() -> Clap {
         .max_term_width(WIDTH)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}", groups()))
+        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", groups()))
         .after_help(AFTER_HELP);
     COMMANDS.iter().fold(root, |root, c| root.subcommand(subcommand(c)))
 }
@@ -93,8 +104,10 @@ fn subcommand(c: &Entry) -> Clap {
     let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
     let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
     let examples: String = c.examples.iter().map(line).collect();
-    let sos = if c.sos.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", c.sos.join(", ")) };
-    (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}{sos}"))
+    let names = c.sos();
+    let sos = if names.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", names.join(", ")) };
+    let template = format!("{{about-with-newline}}\nExamples:{examples}\n\n{{usage-heading}} {{usage}}\n\n{{all-args}}\n\n{SHARED}{sos}");
+    (c.arguments)(Clap::new(c.name)).help_template(template)
 }
 
 /// The commands by group, with the first sentence of their help.
@@ -111,7 +124,9 @@ fn groups() -> String {
         }
         out.push('\n');
     }
-    out.push_str("Options of every command:\n");
+    let topics: Vec<&str> = TOPICS.iter().map(|(name, ..)| *name).collect();
+    out.push_str(&format!("Help: gcdump help COMMAND, and gcdump help TOPIC on {}.\n", topics.join(", ")));
+    out.push_str(SHARED);
     out
 }
 

@@ -154,6 +154,13 @@ impl Heap {
         notes.finish(tables.collect())
     }
 
+    /// Size in bytes of the object at `address` with this method table; `None` if that is none, or an array whose length is not in the
+    /// dump.
+    pub(crate) fn size_at(&self, address: Addr, method_table: Addr) -> Option<u64> {
+        let memory = self.memory();
+        self.walker().type_at(method_table)?.size(|| memory.u32(address.plus(memory.ptr_bytes())).ok())
+    }
+
     /// The object starts, found by one walk and cached.
     pub(crate) fn starts(&self) -> &Answer<Arc<ObjectStarts>> {
         self.inner.parts.starts.get_or_init(|| {

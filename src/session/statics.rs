@@ -24,6 +24,8 @@ pub struct StaticsQuery {
     pub thread_statics: bool,
     /// List uninitialized fields instead of only counting them, and initial values in module images (RVA fields).
     pub everything: bool,
+    /// Maximum fields to list, 0 for all.
+    pub top: usize,
 }
 
 /// Reads static fields.
@@ -70,7 +72,7 @@ impl<'t> StaticsReader<'t> {
 
     /// The static fields of all loaded types and of `more`, such as types of heap objects.
     pub(crate) fn all(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector) -> StaticsReport {
-        let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new() };
+        let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
         let list = loaded_types(self.types());
         let wanted = |f: &&Field| match f.storage {

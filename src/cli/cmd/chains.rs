@@ -61,7 +61,6 @@ pub(in crate::cli) struct Async {
 impl Command for Async {
     const NAME: &'static str = "async";
     const GROUP: Group = Group::Threads;
-    const SOS: &'static [&'static str] = &["dumpasync"];
     const EXAMPLES: &'static [Example] = &[
         example("async DUMP", "what asynchronous methods wait for, merged into trees"),
         example("async --all --root timer DUMP", "each chain that hangs on a timer"),

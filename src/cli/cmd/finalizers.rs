@@ -31,7 +31,6 @@ pub(in crate::cli) struct Finalizers {
 impl Command for Finalizers {
     const NAME: &'static str = "finalizers";
     const GROUP: Group = Group::Heap;
-    const SOS: &'static [&'static str] = &["finalizequeue"];
     const EXAMPLES: &'static [Example] = &[example("finalizers DUMP", "objects registered for finalization and ready for finalization")];
     type Report = FinalizersReport;
 

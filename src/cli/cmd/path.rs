@@ -45,7 +45,6 @@ pub(in crate::cli) struct Path {
 impl Command for Path {
     const NAME: &'static str = "path";
     const GROUP: Group = Group::Holders;
-    const SOS: &'static [&'static str] = &["gcroot"];
     const EXAMPLES: &'static [Example] = &[
         example("path ADDR DUMP", "what keeps this object alive"),
         example("path --stacks none ADDR DUMP", "without stack values, which may be stale"),

@@ -35,7 +35,6 @@ pub(in crate::cli) struct Stat {
 impl Command for Stat {
     const NAME: &'static str = "stat";
     const GROUP: Group = Group::Objects;
-    const SOS: &'static [&'static str] = &["dumpheap"];
     const EXAMPLES: &'static [Example] = &[
         example("stat DUMP", "object count and bytes by type"),
         example("stat --by generation DUMP", "object count and bytes by generation"),

@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::TypesArg;
+use super::super::select::{TopArg, TypesArg};
 use crate::analysis::statics;
 use crate::base::Answer;
 use crate::model::StaticsReport;
@@ -16,6 +16,9 @@ use crate::session::StaticsQuery;
 pub(in crate::cli) struct Statics {
     #[command(flatten)]
     types: TypesArg,
+
+    #[command(flatten)]
+    top: TopArg,
 
     /// List thread statics instead, once per managed thread.
     #[arg(long)]
@@ -44,7 +47,12 @@ impl Command for Statics {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StaticsReport>> {
-        let query = StaticsQuery { types: self.types.patterns(), thread_statics: self.thread_statics, everything: self.all };
+        let query = StaticsQuery {
+            types: self.types.patterns(),
+            thread_statics: self.thread_statics,
+            everything: self.all,
+            top: self.top.rows(at),
+        };
         Ok(statics(&at.runtime()?, &query)?)
     }
 }

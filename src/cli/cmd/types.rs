@@ -26,7 +26,6 @@ pub(in crate::cli) struct Type {
 impl Command for Type {
     const NAME: &'static str = "type";
     const GROUP: Group = Group::Objects;
-    const SOS: &'static [&'static str] = &["dumpmt"];
     const EXAMPLES: &'static [Example] = &[
         example("type System.String DUMP", "layout and statics of a type"),
         example("type 'System.Collections.Generic.*' DUMP", "the loaded types that match"),

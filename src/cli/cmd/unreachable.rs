@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::TopArg;
+use super::super::select::{TopArg, TypesArg};
 use crate::analysis::{UnreachableQuery, unreachable};
 use crate::base::Answer;
 use crate::model::UnreachableReport;
@@ -16,6 +16,9 @@ pub(in crate::cli) struct Unreachable {
     /// List objects in heap order instead of types.
     #[arg(long)]
     objects: bool,
+
+    #[command(flatten)]
+    types: TypesArg,
 
     #[command(flatten)]
     top: TopArg,
@@ -41,7 +44,8 @@ impl Command for Unreachable {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<UnreachableReport>> {
-        let query = UnreachableQuery { objects: self.objects, top: self.top.rows(at), stacks: self.stacks.stacks };
+        let query =
+            UnreachableQuery { types: self.types.patterns(), objects: self.objects, top: self.top.rows(at), stacks: self.stacks.stacks };
         Ok(unreachable(&at.heap()?, &query)?)
     }
 }
