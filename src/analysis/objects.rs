@@ -152,6 +152,11 @@ impl ObjectBatch<'_> {
         self.objects.len()
     }
 
+    /// The addresses of the objects.
+    pub fn addresses(&self) -> impl Iterator<Item = Addr> {
+        self.objects.iter().map(|met| met.address)
+    }
+
     /// Hands out the objects until `row` fails.
     ///
     /// # Errors

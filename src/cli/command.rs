@@ -35,11 +35,14 @@ pub enum Group {
     Compare,
     /// Copies and checks.
     Trust,
+    /// The program itself.
+    Program,
 }
 
 impl Group {
     /// Every group, in help order.
-    pub const ALL: [Group; 7] = [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Compare, Group::Trust];
+    pub const ALL: [Group; 8] =
+        [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Compare, Group::Trust, Group::Program];
 
     /// Heading in the help.
     pub const fn title(self) -> &'static str {
@@ -51,6 +54,7 @@ impl Group {
             Group::Threads => "Threads and exceptions",
             Group::Compare => "Comparing dumps",
             Group::Trust => "Checks and copies",
+            Group::Program => "The program",
         }
     }
 }
@@ -126,7 +130,7 @@ pub struct Entry {
     pub examples: &'static [Example],
     pub(super) arguments: fn(clap::Command) -> clap::Command,
     pub(super) run: fn(&ArgMatches, &Config, &[Dump], &mut Streams<'_>) -> Result<Exit>,
-    schema: fn() -> Schema,
+    pub(super) schema: fn() -> Schema,
 }
 
 impl std::fmt::Debug for Entry {

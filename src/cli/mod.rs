@@ -4,6 +4,7 @@ mod args;
 mod cmd;
 mod command;
 mod exit;
+mod generate;
 mod help;
 mod open;
 mod pick;
@@ -25,6 +26,7 @@ pub use args::Config;
 use command::At;
 pub use command::{Entry, Example, Group};
 pub use exit::Exit;
+pub use generate::complete;
 pub use registry::{COMMANDS, command_line};
 pub use write::remove_unfinished;
 

@@ -9,6 +9,7 @@ use super::cmd::{
     trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
+use super::generate::{COMPLETIONS, MAN};
 use super::help::TOPICS;
 
 /// The commands, in help order.
@@ -52,9 +53,17 @@ pub const COMMANDS: &[Entry] = &[
     entry::<trim::Trim>(),
 ];
 
+/// Commands without an answer: no schema, no formats.
+const OTHERS: &[Entry] = &[COMPLETIONS, MAN];
+
+/// All commands, in help order.
+fn all() -> impl Iterator<Item = &'static Entry> + Clone {
+    COMMANDS.iter().chain(OTHERS)
+}
+
 /// The command with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
-    COMMANDS.iter().find(|c| c.name == name)
+    all().find(|c| c.name == name)
 }
 
 /// Options that all commands share, in one line.
@@ -97,26 +106,31 @@ pub fn command_line() -> Clap {
         .arg_required_else_help(true)
         .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", groups()))
         .after_help(AFTER_HELP);
-    COMMANDS.iter().fold(root, |root, c| root.subcommand(subcommand(c)))
+    all().fold(root, |root, c| root.subcommand(subcommand(c)))
+}
+
+/// The examples of a command, one a line.
+pub(super) fn examples(c: &Entry) -> String {
+    let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
+    let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
+    format!("Examples:{}", c.examples.iter().map(line).collect::<String>())
 }
 
 fn subcommand(c: &Entry) -> Clap {
-    let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
-    let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
-    let examples: String = c.examples.iter().map(line).collect();
+    let examples = examples(c);
     let names = c.sos();
     let sos = if names.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", names.join(", ")) };
-    let template = format!("{{about-with-newline}}\nExamples:{examples}\n\n{{usage-heading}} {{usage}}\n\n{{all-args}}\n\n{SHARED}{sos}");
+    let template = format!("{{about-with-newline}}\n{examples}\n\n{{usage-heading}} {{usage}}\n\n{{all-args}}\n\n{SHARED}{sos}");
     (c.arguments)(Clap::new(c.name)).help_template(template)
 }
 
 /// The commands by group, with the first sentence of their help.
 fn groups() -> String {
-    let width = COMMANDS.iter().map(|c| c.name.len()).max().unwrap_or(0);
+    let width = all().map(|c| c.name.len()).max().unwrap_or(0);
     let mut out = String::new();
-    for group in Group::ALL.into_iter().filter(|group| COMMANDS.iter().any(|c| c.group == *group)) {
+    for group in Group::ALL.into_iter().filter(|group| all().any(|c| c.group == *group)) {
         out.push_str(&format!("{}:\n", group.title()));
-        for c in COMMANDS.iter().filter(|c| c.group == group) {
+        for c in all().filter(|c| c.group == group) {
             let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();
             let mut lines = wrapped(&about, WIDTH.saturating_sub(width).saturating_sub(4)).into_iter();
             out.push_str(&format!("  {:<width$}  {}\n", c.name, lines.next().unwrap_or_default()));

@@ -1,9 +1,11 @@
 //! Options that select objects.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
 use super::args::size;
 use super::command::At;
+use super::generate::types;
 use crate::analysis::Selection;
 use crate::base::Addr;
 use crate::model::Generation;
@@ -13,7 +15,7 @@ use crate::session::TypePattern;
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct TypesArg {
     /// Only this type (repeatable): full or simple name, part of one, glob (* and ?), or method table; see gcdump help patterns.
-    #[arg(long = "type", value_name = "TYPE", value_parser = type_pattern)]
+    #[arg(long = "type", value_name = "TYPE", value_parser = type_pattern, add = ArgValueCompleter::new(types))]
     types: Vec<TypePattern>,
 }
 

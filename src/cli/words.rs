@@ -120,7 +120,7 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
 const EXTENSIONS: [&str; 8] = ["dmp", "mdmp", "core", "dump", "zst", "gz", "img", "bin"];
 
 /// Whether an argument is meant as a file: it exists, or looks like one.
-fn is_path(arg: &OsStr) -> bool {
+pub(super) fn is_path(arg: &OsStr) -> bool {
     let path = Path::new(arg);
     let text = arg.to_string_lossy();
     let looks = || {

@@ -11,7 +11,7 @@ use super::super::{Streams, conclude};
 use crate::analysis::{self, ObjectBatch, ObjectsQuery};
 use crate::base::missed::Carried;
 use crate::base::{Answer, Collector};
-use crate::model::{ObjectBrief, ObjectsReport};
+use crate::model::{ObjectBrief, ObjectsReport, ObjectsTail};
 use crate::output::{self, objects_list};
 
 /// List of objects in heap order.
@@ -20,6 +20,10 @@ pub(in crate::cli) struct Objects {
     /// Also list the references of each object: offset, target, field.
     #[arg(long)]
     refs: bool,
+
+    /// Only print the addresses, one a line.
+    #[arg(long, conflicts_with_all = ["refs", "json", "format"])]
+    short: bool,
 
     /// Number of objects to skip.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -66,6 +70,12 @@ impl Command for Objects {
         let heap = at.heap()?;
         let namer = heap.namer();
         let query = self.query(at)?;
+        if self.short {
+            let out = &mut streams.out;
+            let print = |batch: ObjectBatch<'_>| batch.addresses().try_for_each(|a| writeln!(out, "{a}"));
+            let tail = namer.noted(analysis::objects(&heap, &namer, &query, print)?);
+            return self.concluded(at, &tail, streams);
+        }
         let form = (at.format(), streams.out_is_terminal);
         let answer = output::stream(&at.head()?, &objects_list(self.refs), form, streams.out, |batches| {
             // Rows are named while they are printed: what fails then is part of the answer.
@@ -77,14 +87,18 @@ impl Command for Objects {
             namer.note(&notes);
             Ok(notes.finish(tail))
         })?;
-        let nothing = answer.listed == 0 && self.start == 0 && !query.selection.is_everything();
-        Ok(conclude(at, &answer.notes, streams)?.negative_if(nothing))
+        self.concluded(at, &answer, streams)
     }
 }
 
 impl Objects {
+    fn concluded(&self, at: &At<'_>, answer: &Answer<ObjectsTail>, streams: &mut Streams<'_>) -> Result<Exit> {
+        let nothing = answer.listed == 0 && self.start == 0 && !self.select.selection().is_everything();
+        Ok(conclude(at, &answer.notes, streams)?.negative_if(nothing))
+    }
+
     fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {
-        let fitting = u64::try_from(at.rows(None))?;
+        let fitting = if self.short { 0 } else { u64::try_from(at.rows(None))? };
         let count = self.count.unwrap_or(fitting);
         Ok(ObjectsQuery { selection: self.select.selection(), start: self.start, count, refs: self.refs })
     }
