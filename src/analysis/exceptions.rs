@@ -319,7 +319,7 @@ mod tests {
             reader.budget = Budget::new(0, Some(0));
             assert!(reader.budget.memory(all - left));
             let objects = objects_of(&heap, |mt| reader.is_exception(mt)).data;
-            let report = reader.report(objects.into_iter(), threads, false);
+            let report = reader.report(objects.into_iter(), threads, false, |_, _| true);
             let listed = report.exceptions.unwrap();
             drop(reader);
             (listed.len(), notes.into_notes().complete())

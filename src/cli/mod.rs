@@ -28,6 +28,7 @@ pub use command::{Entry, Example, Group};
 pub use exit::Exit;
 pub use generate::complete;
 pub use registry::{COMMANDS, command_line};
+pub use sos::{COMMANDS as SOS, Flag, FlagTo, Form, Sos, To};
 pub use write::remove_unfinished;
 
 use crate::base::{NoteKind, Notes};

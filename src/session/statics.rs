@@ -71,7 +71,7 @@ impl<'t> StaticsReader<'t> {
     }
 
     /// The static fields of all loaded types and of `more`, such as types of heap objects.
-    pub(crate) fn all(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector) -> StaticsReport {
+    pub fn all(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector) -> StaticsReport {
         let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
         let list = loaded_types(self.types());

@@ -71,6 +71,7 @@ mod stat;
 mod strings;
 mod synthetic;
 mod track;
+mod transcript;
 mod trim;
 mod type_names;
 mod verify;

@@ -21,8 +21,12 @@ pub(in crate::cli) struct Objects {
     #[arg(long)]
     refs: bool,
 
+    /// Also show these fields, separated by commas (repeatable): names, or paths through references and structures (_owner._name).
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    fields: Vec<String>,
+
     /// Only print the addresses, one a line.
-    #[arg(long, conflicts_with_all = ["refs", "json", "format"])]
+    #[arg(long, conflicts_with_all = ["refs", "fields", "json", "format"])]
     short: bool,
 
     /// Number of objects to skip.
@@ -45,6 +49,7 @@ impl Command for Objects {
     const GROUP: Group = Group::Objects;
     const EXAMPLES: &'static [Example] = &[
         example("objects --type 'Lab.*' --count 5 DUMP", "the first five objects of these types"),
+        example("objects --type String --fields _stringLength DUMP", "strings with the values of chosen fields"),
         example("objects --refs --count 3 --format ndjson DUMP", "objects with references, one record per line"),
     ];
     type Report = ObjectsReport;
@@ -77,7 +82,7 @@ impl Command for Objects {
             return self.concluded(at, &tail, streams);
         }
         let form = (at.format(), streams.out_is_terminal);
-        let answer = output::stream(&at.head()?, &objects_list(self.refs), form, streams.out, |batches| {
+        let answer = output::stream(&at.head()?, &objects_list(self.refs, &self.fields), form, streams.out, |batches| {
             // Rows are named while they are printed: what fails then is part of the answer.
             let notes = Collector::new();
             let rows = Carried::here();
@@ -100,6 +105,6 @@ impl Objects {
     fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {
         let fitting = if self.short { 0 } else { u64::try_from(at.rows(None))? };
         let count = self.count.unwrap_or(fitting);
-        Ok(ObjectsQuery { selection: self.select.selection(), start: self.start, count, refs: self.refs })
+        Ok(ObjectsQuery { selection: self.select.selection(), start: self.start, count, refs: self.refs, fields: self.fields.clone() })
     }
 }

@@ -60,6 +60,19 @@ pub enum FlagTo {
     Refused(&'static str),
 }
 
+impl Flag {
+    /// What it is here, in Markdown.
+    pub fn here(&self) -> String {
+        match self.to {
+            FlagTo::Words(words) | FlagTo::Command(words) => format!("`{}`", words.join(" ")),
+            FlagTo::Value(option, _) => format!("`{option}`"),
+            FlagTo::Counts => "counts only".into(),
+            FlagTo::Always => "always shown".into(),
+            FlagTo::Refused(why) => format!("refused: {why}"),
+        }
+    }
+}
+
 /// How a value is written here.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
