@@ -27,6 +27,7 @@ mod attacks;
 mod bridge;
 mod cli;
 mod collections_of;
+mod completions;
 mod corpus;
 mod damage;
 mod damage_real;
