@@ -12,6 +12,9 @@ use gcdump::cli::{self, Cli, Exit, Streams};
 const STACK: usize = 8 << 20;
 
 fn main() -> ExitCode {
+    if cli::complete(std::env::args_os()) {
+        return ExitCode::SUCCESS;
+    }
     // SIGINT, SIGTERM and SIGHUP would end the process as well, but leave half a progress bar and half a file. Only what was being
     // written has to be undone: dumps are only read, and what they are unpacked into has no name.
     let _ = ctrlc::set_handler(|| {

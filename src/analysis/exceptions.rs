@@ -10,7 +10,7 @@ use crate::clr::methods::{MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
-use crate::session::{Error, Heap, Namer, Runtime, SourceLines};
+use crate::session::{Error, Heap, Namer, Runtime, SourceLines, TypePattern};
 
 /// Reads the exceptions of one runtime and names their frames.
 #[derive(Debug)]
@@ -196,7 +196,13 @@ impl<'r> ExceptionReader<'r> {
 
     /// The exceptions among `objects` (address and method table), in order, then those held only by threads. `stat` omits the
     /// list.
-    fn report(&self, objects: impl Iterator<Item = (Addr, Addr)>, threads: &[Thread], stat: bool) -> ExceptionsReport {
+    fn report(
+        &self,
+        objects: impl Iterator<Item = (Addr, Addr)>,
+        threads: &[Thread],
+        stat: bool,
+        wanted: impl Fn(Addr, Addr) -> bool,
+    ) -> ExceptionsReport {
         let roles = roles(threads);
         let mut groups: Map<(Option<String>, Option<String>), ExceptionGroup> = Map::default();
         let mut list = Vec::new();
@@ -210,6 +216,9 @@ impl<'r> ExceptionReader<'r> {
             }
             let Some(read) = self.read(address) else { continue };
             let method_table = read.method_table;
+            if !wanted(address, method_table) {
+                continue;
+            }
             let type_name = self.namer.name(method_table);
             if !self.keeps([&read.message, &type_name]) {
                 break;
@@ -248,10 +257,14 @@ impl<'r> ExceptionReader<'r> {
 }
 
 /// Arguments of `exceptions`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ExceptionsQuery {
     /// Only counts by type and message.
     pub stat: bool,
+    /// Only exceptions of these types; empty for all.
+    pub types: Vec<TypePattern>,
+    /// Only the exception at this address.
+    pub object: Option<Addr>,
 }
 
 /// Every exception object of the heap, then those held only by threads.
@@ -263,8 +276,12 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     let reader = ExceptionReader::new(runtime, &namer, &notes);
     reader.note_lacking();
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
+    let types = heap.filter(&query.types, &namer, &notes);
+    let wanted = |address: Addr, mt: Addr| {
+        query.object.is_none_or(|at| at == address) && (types.is_empty() || types.matches(mt, || namer.name_or_address(mt)))
+    };
     // Without the thread list, only the relation to threads is unknown.
-    let report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat);
+    let report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat, wanted);
     reader.note_lines();
     namer.note(&notes);
     Ok(notes.finish(report))
@@ -302,7 +319,7 @@ mod tests {
             reader.budget = Budget::new(0, Some(0));
             assert!(reader.budget.memory(all - left));
             let objects = objects_of(&heap, |mt| reader.is_exception(mt)).data;
-            let report = reader.report(objects.into_iter(), threads, false);
+            let report = reader.report(objects.into_iter(), threads, false, |_, _| true);
             let listed = report.exceptions.unwrap();
             drop(reader);
             (listed.len(), notes.into_notes().complete())

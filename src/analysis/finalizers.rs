@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::roots::ObjectTypes;
-use crate::base::hash::Map;
+use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, NoteKind, cut, total};
 use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
 use crate::model::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport, Generation,
 };
-use crate::session::{Error, Runtime, TypePattern};
+use crate::session::{Error, Runtime, TypeFilter, TypePattern};
 
 #[derive(Clone, Copy, Default)]
 struct States {
@@ -63,13 +63,20 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     let mut known: Map<Option<Addr>, bool> = Map::default();
     let mut all = States::default();
     let (mut heaps, mut list) = (Vec::new(), Vec::new());
-    for queue in notes.take(gc.finalizer_queues()) {
+    let queues = notes.take(gc.finalizer_queues());
+    let tables: Set<Addr> = if types.is_empty() {
+        Set::default()
+    } else {
+        queues.iter().flat_map(|q| &q.entries).filter_map(|e| objects.method_table(e.object)).collect()
+    };
+    let types = TypeFilter::of(types, || tables.iter().map(|mt| objects.name(*mt)).collect(), &notes);
+    for queue in queues {
         let mut own = States::default();
         let mut generations: BTreeMap<Generation, u64> = BTreeMap::new();
         for FinalizerEntry { object, state, generation, .. } in queue.entries {
             let mt = objects.method_table(object);
-            let wanted = types.is_empty()
-                || *known.entry(mt).or_insert_with(|| mt.is_some_and(|mt| types.iter().any(|t| t.matches(mt, || objects.name(mt)))));
+            let wanted =
+                types.is_empty() || *known.entry(mt).or_insert_with(|| mt.is_some_and(|mt| types.matches(mt, || objects.name(mt))));
             if !wanted {
                 continue;
             }

@@ -3,22 +3,26 @@
 use std::collections::BTreeMap;
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Count, len64, total};
+use crate::base::{Addr, Answer, Count, cut, len64, total};
 use crate::clr::header::Headers;
 use crate::clr::wrappers::Wrappers;
 use crate::gc::HandleFilter;
-use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport};
-use crate::session::{Error, Runtime};
+use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport, Sum};
+use crate::session::{Error, Runtime, TypePattern};
 
 /// Arguments of `handles`.
 #[derive(Clone, Debug, Default)]
 pub struct HandlesQuery {
     /// Only handles of these types; empty for all.
     pub kinds: Vec<HandleKind>,
+    /// Only handles of objects of these types; empty for all.
+    pub object_types: Vec<TypePattern>,
     /// Only counts by type.
     pub stat: bool,
     /// Counts by this key instead of a list.
     pub by: Option<HandleBy>,
+    /// Maximum handles to list, 0 for all; counts always cover everything.
+    pub top: usize,
 }
 
 /// The GC handles of all handle tables.
@@ -36,33 +40,42 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         notes.extend(&types.notes);
         return Err(Error::Query(format!("this runtime has no handles of type {kind}; it has {has}")).given(&notes.notes()));
     }
-    let heap = if query.by == Some(HandleBy::Generation) { Some(runtime.heap()?) } else { None };
-    heap.iter().for_each(|heap| notes.take(heap.begin().finish(())));
     let namer = runtime.namer();
+    let list = !query.stat && query.by.is_none();
+    let heap = if query.by.is_some() || list || !query.object_types.is_empty() { Some(runtime.heap()?) } else { None };
+    if query.by == Some(HandleBy::Generation) {
+        heap.iter().for_each(|heap| heap.note(&notes));
+    }
+    let wanted = heap.as_ref().map(|heap| heap.filter(&query.object_types, &namer, &notes)).unwrap_or_default();
+    let size = |h: &HandleModel| heap.as_ref()?.size_at(h.object, h.method_table?);
     // A process may have millions of handles, but only thousands of types.
     let mut names: Map<Addr, Option<String>> = Map::default();
     let mut name = |mt: Addr| names.entry(mt).or_insert_with(|| namer.name(mt)).clone();
-    let list = !query.stat && query.by.is_none();
     // What reference counts are read with is missed only where there are any.
     let d = runtime.descriptor().scope();
     let headers = Headers::bind(runtime.memory(), &d, runtime.limits()).ok();
     let wrappers = Wrappers::bind(runtime.memory(), &d, headers);
     let ref_count = |h: &HandleModel| wrappers.ref_count(h.object, h.method_table?, namer.types().ok()?);
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
-    let mut groups: BTreeMap<Option<String>, u64> = BTreeMap::new();
+    let mut groups: BTreeMap<Option<String>, Sum> = BTreeMap::new();
     let mut handles: Vec<HandleModel> = Vec::new();
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
-        counts.entry(h.kind).or_default().bump();
-        if list || query.by == Some(HandleBy::ObjectType) {
+        if heap.is_some() {
             h.method_table = gc.method_table(h.object);
+            h.object_size = size(&h);
         }
+        let is_wanted = |mt| wanted.matches(mt, || name(mt).unwrap_or_else(|| mt.to_string()));
+        if !wanted.is_empty() && !h.method_table.is_some_and(is_wanted) {
+            return;
+        }
+        counts.entry(h.kind).or_default().bump();
         if let Some(by) = query.by {
             let key = match by {
                 HandleBy::Type => Some(h.kind.name().to_string()),
                 HandleBy::ObjectType => h.method_table.map(|mt| name(mt).unwrap_or_else(|| mt.to_string())),
                 HandleBy::Generation => heap.as_ref().and_then(|heap| heap.generation_of(h.object)).map(|g| g.name().to_string()),
             };
-            groups.entry(key).or_default().bump();
+            groups.entry(key).or_default().add(h.object_size.unwrap_or(0));
         }
         if list {
             if let Some(found) = (h.kind == HandleKind::RefCounted).then(|| ref_count(&h)).flatten() {
@@ -78,7 +91,8 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     if list && handles.iter().any(|h| h.kind == HandleKind::RefCounted) {
         notes.extend(&d.losses());
     }
-    let mut groups: Vec<HandleGroup> = groups.into_iter().map(|(key, count)| HandleGroup { key, count }).collect();
+    let mut groups: Vec<HandleGroup> =
+        groups.into_iter().map(|(key, sum)| HandleGroup { key, count: sum.count, bytes: sum.bytes }).collect();
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
     let (supported, supported_by) = notes.take(gc.supported_handles());
     namer.note(&notes);
@@ -90,6 +104,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         ref_counts_unknown: list
             .then(|| len64(handles.iter().filter(|h| h.kind == HandleKind::RefCounted && h.ref_count.is_none()).count())),
         tables,
+        shown: cut(&mut handles, query.top),
         handles: list.then_some(handles),
         by: query.by,
         groups: query.by.map(|_| groups),

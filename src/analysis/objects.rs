@@ -1,5 +1,6 @@
 //! The objects of the heap, streamed in batches.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use super::select::{Picker, Selection};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, IndexVec, Name, index_type};
 use crate::gc::{Object, ObjectType, TypeIndex};
-use crate::model::{Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel, Sum};
+use crate::model::{FieldValue, Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel, Sum};
 use crate::session::{Heap, Namer, coverage, note_walks};
 
 /// Arguments of `objects`.
@@ -22,6 +23,8 @@ pub struct ObjectsQuery {
     pub count: u64,
     /// Whether to list references.
     pub refs: bool,
+    /// Fields whose values to list: names, or paths of names with dots.
+    pub fields: Vec<String>,
 }
 
 /// Size of the first batch: small, so that short lists start quickly.
@@ -37,19 +40,28 @@ const FULL_BATCH: usize = 1 << 13;
 pub fn objects<'h>(
     heap: &'h Heap,
     namer: &'h Namer,
-    query: &ObjectsQuery,
+    query: &'h ObjectsQuery,
     mut sink: impl FnMut(ObjectBatch<'h>) -> io::Result<()>,
 ) -> io::Result<Answer<ObjectsTail>> {
     let notes = heap.begin();
-    let ObjectsQuery { selection, start, count, refs } = query;
+    let ObjectsQuery { selection, start, count, refs, fields } = query;
     let most = if *count == 0 { u64::MAX } else { *count };
-    let mut picker = Picker::new(selection, namer);
+    let filter = selection.filter(heap, namer, &notes);
+    let mut picker = Picker::new(selection, &filter, namer);
     let mut names = TypeNames::default();
     let (mut met, mut listed) = (0u64, Sum::default());
     let mut more = false;
     let mut result = Ok(());
-    let new =
-        || ObjectBatch { heap, namer, refs: *refs, types: IndexVec::new(), slots: IndexVec::new(), segment: None, objects: Vec::new() };
+    let new = || ObjectBatch {
+        fields,
+        heap,
+        namer,
+        refs: *refs,
+        types: IndexVec::new(),
+        slots: IndexVec::new(),
+        segment: None,
+        objects: Vec::new(),
+    };
     let (mut batch, mut size) = (new(), FIRST_BATCH);
     let walks = heap.walker().visit(
         heap.progress(),
@@ -105,6 +117,7 @@ pub struct ObjectBatch<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
     refs: bool,
+    fields: &'h [String],
     /// Types of its objects. The batch owns the names: threads would contend for the counter of shared ones.
     types: IndexVec<BatchType, (Arc<ObjectType>, Name)>,
     /// Index in the batch of each heap type.
@@ -146,9 +159,25 @@ impl ObjectBatch<'_> {
         *slot
     }
 
+    /// The values that the query asks for, by path.
+    fn values(&self, met: &Met, kind: &Arc<ObjectType>) -> BTreeMap<String, Option<FieldValue>> {
+        let value = |path: &String| {
+            let mut names = path.split('.');
+            let object = self.heap.known_object(met.address, met.size, Arc::clone(kind));
+            let first = object.field(names.next()?).ok()?;
+            names.try_fold(first, |value, name| value.field(name).ok())?.to_model().ok()
+        };
+        self.fields.iter().map(|path| (path.clone(), value(path))).collect()
+    }
+
     /// Number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()
+    }
+
+    /// The addresses of the objects.
+    pub fn addresses(&self) -> impl Iterator<Item = Addr> {
+        self.objects.iter().map(|met| met.address)
     }
 
     /// Hands out the objects until `row` fails.
@@ -175,6 +204,7 @@ impl ObjectBatch<'_> {
                 heap: met.heap,
                 length: met.length.map(u64::from),
                 refs,
+                fields: (!self.fields.is_empty()).then(|| self.values(met, kind)),
             };
             row(&brief)?;
             refs = brief.refs;
@@ -232,5 +262,6 @@ pub(super) fn brief(heap: &Heap, namer: &Namer, object: &Object<'_>) -> ObjectBr
         heap: heap.walker().segment_of(object.address).map_or(0, |(_, s)| s.heap),
         length: if object.ty.is_free { None } else { object.length() },
         refs: None,
+        fields: None,
     }
 }

@@ -50,11 +50,12 @@ pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Err
     let on = OnGraph::open(heap, query.weak, query.stacks)?;
     let (targets, merged) = match query.object {
         Some(at) => (vec![on.object(at)?], false),
-        None => (on.graph.of_types(&on.namer, &query.types), true),
+        None => (on.graph.of_types(&on.namer, &query.types, &on.notes), true),
     };
     if targets.is_empty() {
         on.namer.note(&on.notes);
-        return Err(on.none(Error::Nothing("no object is of that type".into())));
+        let why = on.notes.notes().no_match().map_or_else(|| "no object is of that type".into(), |n| n.message.clone());
+        return Err(on.none(Error::Nothing(why)));
     }
     let keys = Keys::bind(heap, &on.namer);
     let report = Paths { graph: on.graph, heap, namer: &on.namer, keys, query }.report(&targets, merged);

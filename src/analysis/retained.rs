@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
 use crate::base::cancel::check_at;
-use crate::base::{Addr, Answer, Count, Index, IndexVec, len64, share, top_or_all};
+use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64, share, top_or_all};
 use crate::gc::{Gc, ObjectId, TypeIndex};
 use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
@@ -74,7 +74,7 @@ pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedRep
     let on = OnGraph::open(heap, false, query.stacks)?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
     let tree = Retained::compute(heap, on.graph, query.stacks)?;
-    let report = tree.report(heap.gc(), &on.namer, query, object);
+    let report = tree.report(heap.gc(), &on.namer, query, object, &on.notes);
     Ok(on.finish(report))
 }
 
@@ -114,7 +114,7 @@ impl<'g> Retained<'g> {
         }
     }
 
-    fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, object: Option<ObjectId>) -> RetainedReport {
+    fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, object: Option<ObjectId>, notes: &Collector) -> RetainedReport {
         let RetainedQuery { view, types: patterns, top, .. } = query;
         let most = top_or_all(*top);
         let mut report = RetainedReport {
@@ -129,7 +129,7 @@ impl<'g> Retained<'g> {
         };
         match view {
             RetainedView::Top => {
-                let wanted = (!patterns.is_empty()).then(|| self.graph.wanted_types(namer, patterns));
+                let wanted = (!patterns.is_empty()).then(|| self.graph.wanted_types(namer, patterns, notes));
                 report.objects = Some(self.top_objects(namer, wanted.as_ref(), most));
                 report.types = Some(self.top_types(namer, wanted.as_ref(), most));
             }

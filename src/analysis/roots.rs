@@ -7,7 +7,7 @@ use crate::base::{Addr, Answer, Count, cut, len64};
 use crate::gc::Gc;
 use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootType, RootsReport};
 use crate::session::roots::{Root, RootOptions, Roots};
-use crate::session::{Error, Heap, Namer, TypePattern};
+use crate::session::{Error, Heap, Namer, TypeFilter, TypePattern};
 
 /// Arguments of `roots`.
 #[derive(Clone, Debug, Default)]
@@ -72,12 +72,13 @@ pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Err
     if let Some(of_stacks) = roots.stack_notes(query.options.stacks) {
         notes.extend(of_stacks);
     }
-    let report = report(&roots, heap.gc(), &namer, query);
+    let wanted = heap.filter(&query.types, &namer, &notes);
+    let report = report(&roots, heap.gc(), &namer, query, &wanted);
     namer.note(&notes);
     Ok(notes.finish(report))
 }
 
-fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsReport {
+fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &TypeFilter) -> RootsReport {
     let options = &query.options;
     let mut objects = ObjectTypes::new(gc, namer);
     let mut known: Map<Option<Addr>, bool> = Map::default();
@@ -85,8 +86,7 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery) -> RootsRep
     let mut kinds: BTreeMap<usize, Tally> = BTreeMap::new();
     for root in &roots.roots {
         let mt = objects.method_table(root.object);
-        let wanted = query.types.is_empty()
-            || *known.entry(mt).or_insert_with(|| mt.is_some_and(|mt| query.types.iter().any(|t| t.matches(mt, || objects.name(mt)))));
+        let wanted = types.is_empty() || *known.entry(mt).or_insert_with(|| mt.is_some_and(|mt| types.matches(mt, || objects.name(mt))));
         if wanted {
             picked.push((root, mt));
             let order = RootKind::ALL.iter().position(|k| *k == root.kind).unwrap_or(usize::MAX);

@@ -1,9 +1,9 @@
 //! Selects objects by type, generation, heap, segment and size.
 
-use crate::base::{Addr, IndexVec};
+use crate::base::{Addr, Collector, IndexVec};
 use crate::gc::{Object, ObjectType, TypeIndex};
 use crate::model::{Generation, SegmentModel};
-use crate::session::{Namer, TypePattern};
+use crate::session::{Heap, Namer, TypeFilter, TypePattern};
 
 /// An object filter. Empty lists match everything.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +37,11 @@ impl Selection {
         self.takes_all() && self.heaps.is_empty() && self.segments.is_empty()
     }
 
+    /// What the types mean among those on the heap.
+    pub(crate) fn filter(&self, heap: &Heap, namer: &Namer, notes: &Collector) -> TypeFilter {
+        if self.types.is_empty() { TypeFilter::default() } else { heap.filter(&self.types, namer, notes) }
+    }
+
     /// Whether every object of the selected segments is selected.
     pub fn takes_all(&self) -> bool {
         self.types.is_empty() && self.generations.is_empty() && self.min_size == 0 && self.max_size.is_none()
@@ -46,6 +51,7 @@ impl Selection {
 /// Applies a [`Selection`]. Each thread has its own, which caches its decisions about types.
 pub struct Picker<'s> {
     selection: &'s Selection,
+    filter: &'s TypeFilter,
     namer: &'s Namer,
     all: bool,
     /// Decisions by type.
@@ -53,9 +59,9 @@ pub struct Picker<'s> {
 }
 
 impl<'s> Picker<'s> {
-    /// Creates a picker that names types with `namer`.
-    pub fn new(selection: &'s Selection, namer: &'s Namer) -> Picker<'s> {
-        Picker { selection, namer, all: selection.takes_all(), types: IndexVec::new() }
+    /// Creates a picker of the types that `filter` takes ([`Selection::filter`]), which names them with `namer`.
+    pub(crate) fn new(selection: &'s Selection, filter: &'s TypeFilter, namer: &'s Namer) -> Picker<'s> {
+        Picker { selection, filter, namer, all: selection.takes_all(), types: IndexVec::new() }
     }
 
     /// Whether the segment may contain a selected object.
@@ -82,10 +88,7 @@ impl<'s> Picker<'s> {
         if let Some(Some(known)) = self.types.get(kind.index) {
             return *known;
         }
-        let matches = |pattern: &TypePattern| pattern.matches(kind.method_table, || self.namer.name_or_address(kind.method_table));
-        // Method tables first: names are read from metadata.
-        let wanted = self.selection.types.iter().any(|p| matches!(p, TypePattern::MethodTable(_)) && matches(p))
-            || self.selection.types.iter().any(|p| matches!(p, TypePattern::Name(_)) && matches(p));
+        let wanted = self.filter.matches(kind.method_table, || self.namer.name_or_address(kind.method_table));
         if let Some(slot) = self.types.slot(kind.index) {
             *slot = Some(wanted);
         }

@@ -178,8 +178,9 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         StatBy::Heap | StatBy::Segment => Split::Segment,
         StatBy::Size => Split::Size,
     };
+    let filter = selection.filter(heap, namer, notes);
     let walked = heap.walker().walk_once(heap.progress(), || Counter {
-        picker: Picker::new(selection, namer),
+        picker: Picker::new(selection, &filter, namer),
         split,
         types: Sums::new(),
         part: WHOLE,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Answer, NoteKind};
+use crate::base::{Answer, NoteKind, cut};
 use crate::model::StaticsReport;
 use crate::session::{Error, Runtime, StaticsQuery, StaticsReader, Texts};
 
@@ -19,7 +19,8 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
         notes.extend(runtime.thread_reader()?.identity_losses());
     }
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
-    let report = reader.with_threads(threads).all(&[], query);
+    let mut report = reader.with_threads(threads).all(&[], query, &notes);
+    report.shown = cut(&mut report.statics, query.top);
     texts.note(&notes);
     namer.note(&notes);
     if !types.knows_all() {

@@ -180,8 +180,9 @@ impl<K: Ord, F: Fn(&Row) -> K> Best<F> {
 pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let reader = namer.types()?.strings();
+    let filter = query.selection.filter(heap, &namer, &notes);
     let walked = heap.walker().walk_once(heap.progress(), || Contents {
-        picker: Picker::new(&query.selection, &namer),
+        picker: Picker::new(&query.selection, &filter, &namer),
         first_char: reader.content(),
         parts: vec![Part::default(); 1 << PART_BITS],
         totals: StringTotals::default(),

@@ -28,6 +28,8 @@ named_enum! {
         NoMetadata = "no-metadata",
         /// A garbage collection was moving objects when the dump was taken.
         GcInProgress = "gc-in-progress",
+        /// A name or pattern of the query matches nothing.
+        NoMatch = "no-match",
         /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
         InAllocation = "in-allocation",
         /// Memory that the answer needs is not in the dump. The answer is partial.
@@ -127,6 +129,11 @@ impl Notes {
         let Some((address, len, times)) = missed.first().filter(|_| self.complete()) else { return };
         let more = if times > 1 { format!(", nor is memory at {} other addresses", times.saturating_sub(1)) } else { String::new() };
         self.add(NoteKind::Missing, address, format!("{len} bytes at {address}, which the answer needs, are not in the dump{more}"));
+    }
+
+    /// The first name or pattern that matches nothing.
+    pub(crate) fn no_match(&self) -> Option<&Note> {
+        self.iter().find(|n| n.kind == NoteKind::NoMatch)
     }
 
     /// The first reason why the answer is partial.

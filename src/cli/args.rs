@@ -127,8 +127,8 @@ impl Config {
 /// The dump argument.
 #[derive(Clone, Debug, Args)]
 pub struct DumpArg {
-    /// The dump [default: $GCDUMP_DUMP, else the only dump in the current folder].
-    #[arg(value_name = "DUMP")]
+    /// The dump, here or before the command [default: $GCDUMP_DUMP, else the only dump in the current folder].
+    #[arg(value_name = "DUMP", help_heading = None::<&'static str>)]
     dump: Option<PathBuf>,
 }
 

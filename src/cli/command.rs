@@ -35,11 +35,14 @@ pub enum Group {
     Compare,
     /// Copies and checks.
     Trust,
+    /// The program itself.
+    Program,
 }
 
 impl Group {
     /// Every group, in help order.
-    pub const ALL: [Group; 7] = [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Compare, Group::Trust];
+    pub const ALL: [Group; 8] =
+        [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Compare, Group::Trust, Group::Program];
 
     /// Heading in the help.
     pub const fn title(self) -> &'static str {
@@ -51,6 +54,7 @@ impl Group {
             Group::Threads => "Threads and exceptions",
             Group::Compare => "Comparing dumps",
             Group::Trust => "Checks and copies",
+            Group::Program => "The program",
         }
     }
 }
@@ -75,8 +79,6 @@ pub(super) trait Command: Args {
     const NAME: &'static str;
     /// Help group.
     const GROUP: Group;
-    /// Names in SOS, accepted as aliases.
-    const SOS: &'static [&'static str] = &[];
     /// Example command lines, shown in its help and run by the tests.
     const EXAMPLES: &'static [Example];
     /// Its answer.
@@ -124,8 +126,6 @@ pub struct Entry {
     pub name: &'static str,
     /// Help group.
     pub group: Group,
-    /// Names in SOS, accepted as aliases.
-    pub sos: &'static [&'static str],
     /// Example command lines, shown in its help and run by the tests.
     pub examples: &'static [Example],
     pub(super) arguments: fn(clap::Command) -> clap::Command,
@@ -142,6 +142,11 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Entry {
+    /// Its names in SOS.
+    pub fn sos(&self) -> Vec<&'static str> {
+        super::sos::names_of(self.name).collect()
+    }
+
     /// JSON schema of its answer.
     pub fn schema(&self) -> Schema {
         (self.schema)()
@@ -153,7 +158,6 @@ pub(super) const fn entry<C: Command>() -> Entry {
     Entry {
         name: C::NAME,
         group: C::GROUP,
-        sos: C::SOS,
         examples: C::EXAMPLES,
         arguments: C::augment_args,
         run: run::<C>,

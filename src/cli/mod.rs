@@ -5,6 +5,8 @@ mod cache;
 mod cmd;
 mod command;
 mod exit;
+mod generate;
+mod help;
 mod open;
 mod pick;
 mod progress;
@@ -12,6 +14,7 @@ mod registry;
 mod select;
 mod shell;
 mod sos;
+mod words;
 mod write;
 
 use std::borrow::Cow;
@@ -25,8 +28,10 @@ pub use args::Config;
 use command::At;
 pub use command::{Entry, Example, Group};
 pub use exit::Exit;
+pub use generate::complete;
 pub use registry::{COMMANDS, command_line};
 pub use shell::SHELL;
+pub use sos::{COMMANDS as SOS, Flag, FlagTo, Form, Sos, To};
 pub use write::remove_unfinished;
 
 use crate::base::{NoteKind, Notes};
@@ -34,6 +39,7 @@ use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
 use crate::session::{Dump, Error};
 use exit::UsageError;
+use words::Ordered;
 
 /// Output streams of a run.
 pub struct Streams<'a> {
@@ -131,7 +137,15 @@ impl Cli {
 /// # Errors
 /// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
-    let args = sos::translate(shell::spelled(args.into_iter().collect()));
+    let args: Vec<OsString> = args.into_iter().collect();
+    let args = match words::ordered(args, &command_line()) {
+        Ok(Ordered::Line(args)) => args,
+        Ok(Ordered::Help(topic)) => {
+            let _ = streams.out.write_all(help::text(topic).as_bytes()).and_then(|()| streams.out.flush());
+            return Err(Exit::Ok);
+        }
+        Err(e) => return Err(fail(&e.into(), streams)),
+    };
     let plain = args.iter().all(|arg| arg.to_str().is_some_and(|text| matches!(crate::output::sanitize(text), Cow::Borrowed(_))));
     Cli::of(&args).map_err(|e| usage(&e, plain, streams))
 }

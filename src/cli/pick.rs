@@ -58,6 +58,14 @@ pub(super) fn could_be_dump(path: &Path) -> bool {
     read && (kind.is_dump() || kind.is_compressed())
 }
 
+/// Whether a file is compressed.
+pub(super) fn is_compressed(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let Ok(file) = File::open(path) else { return false };
+    let len = file.metadata().map_or(0, |m| m.len());
+    file.take(4096).read_to_end(&mut head).is_ok() && sniff(&head, len).is_compressed()
+}
+
 fn is_dump(path: &Path) -> bool {
     let Ok(metadata) = path.metadata() else { return false };
     if !metadata.is_file() {

@@ -9,6 +9,8 @@ use super::cmd::{
     trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
+use super::generate::{COMPLETIONS, MAN};
+use super::help::TOPICS;
 use super::shell::SHELL;
 
 /// The commands, in help order.
@@ -52,15 +54,21 @@ pub const COMMANDS: &[Entry] = &[
     entry::<trim::Trim>(),
 ];
 
-/// The command with this name.
-pub fn find(name: &str) -> Option<&'static Entry> {
-    with_shell().find(|c| c.name == name)
+/// Commands without an answer: no schema, no formats.
+const OTHERS: &[Entry] = &[SHELL, COMPLETIONS, MAN];
+
+/// All commands, in help order.
+fn all() -> impl Iterator<Item = &'static Entry> + Clone {
+    COMMANDS.iter().chain(OTHERS)
 }
 
-/// The commands and the shell, which runs them.
-fn with_shell() -> impl Iterator<Item = &'static Entry> + Clone {
-    std::iter::once(&SHELL).chain(COMMANDS)
+/// The command with this name.
+pub fn find(name: &str) -> Option<&'static Entry> {
+    all().find(|c| c.name == name)
 }
+
+/// Options that all commands share, in one line.
+const SHARED: &str = "Options of every command: --json, --format FORMAT, -o FILE, --modules DIR, ... (gcdump help options)";
 
 /// Width of the help in columns.
 const WIDTH: usize = 100;
@@ -72,14 +80,21 @@ Examples:
   gcdump handles --type strong,pinned crash.dmp
   gcdump handles --json crash.dmp | jq '.data.counts'
 
-DUMP defaults to $GCDUMP_DUMP, or the only dump in the current folder.
-Exit codes: 0 complete answer, 1 negative answer, 2 usage error, 3 unreadable dump,
-4 no supported .NET runtime, 5 partial answer, 6 timed out, 7 not written.";
+DUMP may stand before the command as well. It defaults to $GCDUMP_DUMP, or the only dump in the current folder.
+Exit codes: 0 complete answer, 1 negative answer, 5 partial answer; gcdump help exit-codes lists all.";
+
+/// The options of every command, as `gcdump help options` lists them.
+pub(super) fn options() -> String {
+    let list = Config::augment_args(Clap::new("gcdump")).disable_help_flag(true).max_term_width(WIDTH).help_template("{options}");
+    format!("Options of every command:\n{}\n", list.clone().render_long_help())
+}
 
 /// The whole command line.
 pub fn command_line() -> Clap {
     // Options first, or their doc comment would become the program's description.
     let root = Config::augment_args(Clap::new("gcdump"))
+        .mut_args(|arg| arg.hide(true))
+        .disable_help_subcommand(true)
         .version(env!("CARGO_PKG_VERSION"))
         .about("Inspects the garbage-collected heap in a crash dump of a .NET process")
         .long_about(
@@ -90,26 +105,33 @@ pub fn command_line() -> Clap {
         .max_term_width(WIDTH)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}", groups()))
+        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", groups()))
         .after_help(AFTER_HELP);
-    with_shell().fold(root, |root, c| root.subcommand(subcommand(c)))
+    all().fold(root, |root, c| root.subcommand(subcommand(c)))
+}
+
+/// The examples of a command, one a line.
+pub(super) fn examples(c: &Entry) -> String {
+    let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
+    let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
+    format!("Examples:{}", c.examples.iter().map(line).collect::<String>())
 }
 
 fn subcommand(c: &Entry) -> Clap {
-    let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
-    let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
-    let examples: String = c.examples.iter().map(line).collect();
-    let sos = if c.sos.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", c.sos.join(", ")) };
-    (c.arguments)(Clap::new(c.name)).visible_aliases(c.sos.iter().copied()).after_help(format!("Examples:{examples}{sos}"))
+    let examples = examples(c);
+    let names = c.sos();
+    let sos = if names.is_empty() { String::new() } else { format!("\n\nIn SOS: {}", names.join(", ")) };
+    let template = format!("{{about-with-newline}}\n{examples}\n\n{{usage-heading}} {{usage}}\n\n{{all-args}}\n\n{SHARED}{sos}");
+    (c.arguments)(Clap::new(c.name)).help_template(template)
 }
 
 /// The commands by group, with the first sentence of their help.
 fn groups() -> String {
-    let width = with_shell().map(|c| c.name.len()).max().unwrap_or(0);
+    let width = all().map(|c| c.name.len()).max().unwrap_or(0);
     let mut out = String::new();
-    for group in Group::ALL.into_iter().filter(|group| with_shell().any(|c| c.group == *group)) {
+    for group in Group::ALL.into_iter().filter(|group| all().any(|c| c.group == *group)) {
         out.push_str(&format!("{}:\n", group.title()));
-        for c in with_shell().filter(|c| c.group == group) {
+        for c in all().filter(|c| c.group == group) {
             let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();
             let mut lines = wrapped(&about, WIDTH.saturating_sub(width).saturating_sub(4)).into_iter();
             out.push_str(&format!("  {:<width$}  {}\n", c.name, lines.next().unwrap_or_default()));
@@ -117,7 +139,9 @@ fn groups() -> String {
         }
         out.push('\n');
     }
-    out.push_str("Options of every command:\n");
+    let topics: Vec<&str> = TOPICS.iter().map(|(name, ..)| *name).collect();
+    out.push_str(&format!("Help: gcdump help COMMAND, and gcdump help TOPIC on {}.\n", topics.join(", ")));
+    out.push_str(SHARED);
     out
 }
 

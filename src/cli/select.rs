@@ -1,20 +1,62 @@
 //! Options that select objects.
 
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
 use super::args::size;
+use super::command::At;
+use super::generate::types;
 use crate::analysis::Selection;
 use crate::base::Addr;
 use crate::model::Generation;
 use crate::session::TypePattern;
 
+/// Selects types: the same option of every command that lists what has a type.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct TypesArg {
+    /// Only this type (repeatable): full or simple name, part of one, glob (* and ?), or method table; see gcdump help patterns.
+    #[arg(long = "type", value_name = "TYPE", value_parser = type_pattern, add = ArgValueCompleter::new(types))]
+    types: Vec<TypePattern>,
+}
+
+impl TypesArg {
+    /// The patterns; none stands for every type.
+    pub(super) fn patterns(&self) -> Vec<TypePattern> {
+        self.types.clone()
+    }
+
+    /// Whether none is given.
+    pub(super) fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+}
+
+/// Limits rows: the same option of every command whose rows have an order of importance or no end.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct TopArg {
+    /// Number of rows to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other formats].
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
+}
+
+impl TopArg {
+    /// Maximum rows, 0 for all.
+    pub(super) fn rows(self, at: &At<'_>) -> usize {
+        at.rows(self.top)
+    }
+
+    /// As given.
+    pub(super) fn given(self) -> Option<usize> {
+        self.top
+    }
+}
+
 /// Selects objects.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Object selection")]
 pub struct Select {
-    /// Only objects of this type: full name, glob pattern (* and ?), or method table (0x…) (repeatable).
-    #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
-    types: Vec<TypePattern>,
+    #[command(flatten)]
+    types: TypesArg,
 
     /// Only objects in this generation (repeatable).
     #[arg(long, value_name = "GEN", value_enum, ignore_case = true)]
@@ -41,7 +83,7 @@ impl Select {
     /// The equivalent [`Selection`].
     pub(super) fn selection(&self) -> Selection {
         Selection {
-            types: self.types.clone(),
+            types: self.types.patterns(),
             generations: self.generation.clone(),
             heaps: self.heap.clone(),
             segments: self.segment.clone(),
@@ -51,9 +93,11 @@ impl Select {
     }
 }
 
-/// Parses a type name, pattern, or method table address.
+/// Parses a type name, pattern, or method table address: `0x…`, or as debuggers print it, eight or more hexadecimal digits.
 pub(super) fn type_pattern(text: &str) -> Result<TypePattern, String> {
-    if text.starts_with("0x") || text.starts_with("0X") {
+    const BARE: usize = 8;
+    let bare = || text.len() >= BARE && text.bytes().any(|b| b.is_ascii_digit()) && address(text).is_ok();
+    if text.starts_with("0x") || text.starts_with("0X") || bare() {
         return address(text).map(TypePattern::MethodTable);
     }
     if text.is_empty() { Err("expected a type name".into()) } else { Ok(TypePattern::Name(text.into())) }
@@ -76,6 +120,8 @@ mod tests {
         assert_eq!((address("0x1F"), address("7f31`535a25f8")), (Ok(Addr(31)), Ok(Addr(0x7f31_535a_25f8))));
         assert!(address("").is_err() && address("0x").is_err() && address("+1").is_err() && address("xyz").is_err());
         assert_eq!(type_pattern("0x10"), Ok(TypePattern::MethodTable(Addr(16))));
+        assert_eq!(type_pattern("00007f31`535a25f8"), Ok(TypePattern::MethodTable(Addr(0x7f31_535a_25f8))));
+        assert_eq!(type_pattern("Deadbeef"), Ok(TypePattern::Name("Deadbeef".into())));
         assert_eq!(type_pattern("Lab.*"), Ok(TypePattern::Name("Lab.*".into())));
     }
 }

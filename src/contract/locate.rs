@@ -4,6 +4,7 @@ use super::dac_table::DacTable;
 use super::header::{self, Header};
 use super::native_aot::{self, DebugHeader, DebugHeaderError};
 use crate::base::hash::Set;
+use crate::base::missed::watched;
 use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64, ranges};
 use crate::dump::{DumpFile, Module};
 use crate::memory::{FileSearch, Filled, Image, Memory, fill_module};
@@ -116,7 +117,23 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             notes.add(NoteKind::Missing, module.base, format!("the headers of {} are not in the dump", module.path));
         }
     }
+    sites.iter().for_each(|site| note_losses(memory, site, notes));
     (sites, seen)
+}
+
+/// Notes that a part of what was looked for in the image of a runtime was lost: its build id, the exports.
+fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
+    let (Some(module), Some(image)) = (&site.module, &site.image) else { return };
+    let looked_for = || {
+        let headers = Image::at(memory, image.base);
+        // Programs of NativeAOT export neither.
+        let exports = site.debug_header.is_none().then(|| [DESCRIPTOR, DAC_TABLE].map(|name| image.export(memory, name)));
+        (headers, exports)
+    };
+    let (_, missed) = watched(looked_for);
+    if let Some((address, ..)) = missed.first().filter(|_| memory.has_lost(&missed)) {
+        notes.add(NoteKind::Missing, address, format!("a part of the headers or exports of {} is not in the dump", module.path));
+    }
 }
 
 /// Adds a NativeAOT program. Its file is asked for what the dump lacks: the names in the debug header, if need be.

@@ -250,6 +250,7 @@ impl Reading<'_> {
                 }
             };
             visit(HandleModel {
+                object_size: None,
                 address,
                 kind,
                 object,

@@ -63,6 +63,8 @@ pub struct HandleModel {
     pub object_type: Option<String>,
     /// Method table of the object; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
+    /// Size of the object in bytes; `null` if the object is not in the dump.
+    pub object_size: Option<u64>,
     /// Whether the handle keeps its object alive. Ref-counted handles: whether their count does; `null` where it cannot be read.
     /// `null` for cross references, which the Java bridge decides.
     pub strong: Option<bool>,
@@ -106,6 +108,8 @@ pub struct HandleGroup {
     pub key: Option<String>,
     /// Number of handles.
     pub count: u64,
+    /// Total size of their objects in bytes, once for each handle.
+    pub bytes: u64,
 }
 
 /// Handles of one type.
@@ -138,6 +142,8 @@ pub struct HandlesReport {
     pub tables: u64,
     /// The handles, in table order; `null` with `--stat` and `--by`.
     pub handles: Option<Vec<HandleModel>>,
+    /// Number of handles listed with `--top`, if there are more.
+    pub shown: Option<u64>,
     /// With `--by`: the grouping key.
     pub by: Option<HandleBy>,
     /// With `--by`: the groups, largest first.

@@ -1,5 +1,8 @@
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
+use super::object::FieldValue;
 use super::segment::Generation;
 use super::walk::CoverageModel;
 use crate::base::{Addr, Name};
@@ -29,6 +32,9 @@ pub struct ObjectBrief {
     /// With `--refs`: its non-null references.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refs: Option<Vec<ReferenceModel>>,
+    /// With `--fields`: values by path; `null` where the object has no such field, or a reference on the way is null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fields: Option<BTreeMap<String, Option<FieldValue>>>,
 }
 
 /// A reference to another object.

@@ -31,6 +31,8 @@ pub struct StaticsReport {
     pub unknown: u64,
     /// The fields, by module and type; thread statics once per thread.
     pub statics: Vec<StaticModel>,
+    /// Number of fields listed with `--top`, if there are more.
+    pub shown: Option<u64>,
 }
 
 /// A static field.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
+use super::count;
 use super::table::{Table, columns};
 
 /// An answer that can be printed. JSON is its serialization; all other formats render its description.
@@ -75,6 +76,13 @@ impl<'r> Sections<'r> {
     /// Adds an empty line.
     pub fn gap(&mut self) {
         self.list.push(Section::Gap);
+    }
+
+    /// Adds a line that tells of rows beyond the `shown` ones, if there are.
+    pub fn more(&mut self, shown: Option<u64>, total: u64, what: &str) {
+        if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0) {
+            self.line(format!("… {} more {what} (--top 0 lists all)", count(more)));
+        }
     }
 
     /// Adds an empty line if `there`.

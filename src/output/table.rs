@@ -160,6 +160,12 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| c.name = format!("{}_{number}", c.name).into())
     }
 
+    /// Names the last column.
+    #[must_use]
+    pub fn named(self, name: String) -> Columns<'r, T> {
+        self.last(|c| c.name = name.into())
+    }
+
     /// Right-aligns the last column.
     #[must_use]
     pub fn right(self) -> Columns<'r, T> {

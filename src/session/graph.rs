@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::edges::Edges;
 use super::roots::{Root, RootFlags, RootOptions, Roots};
-use super::{Error, Heap, Namer, TypePattern, note_walks};
+use super::{Error, Heap, Namer, TypeFilter, TypePattern, note_walks};
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Count, Index, IndexVec, Indices, NoteKind, total};
+use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, Indices, NoteKind, total};
 use crate::clr::modules::Module;
 use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor};
 use crate::graph::{CsrBuilder, GraphError};
@@ -238,15 +238,28 @@ impl HeapGraph {
         self.kind(id).map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table))
     }
 
+    /// The types that objects have: others may have been met elsewhere.
+    fn types_met(&self) -> impl Iterator<Item = &Arc<ObjectType>> {
+        let mut met: IndexVec<TypeIndex, bool> = self.types.iter().map(|_| false).collect();
+        for ty in &self.type_of {
+            if let Some(met) = met.get_mut(*ty) {
+                *met = true;
+            }
+        }
+        self.types.iter().zip(met).filter(|(_, met)| *met).map(|(ty, _)| ty)
+    }
+
     /// Which types match `patterns`.
-    pub fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern]) -> IndexVec<TypeIndex, bool> {
-        let wanted = |t: &Arc<ObjectType>| patterns.iter().any(|p| p.matches(t.method_table, || namer.name_or_address(t.method_table)));
+    pub(crate) fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern], notes: &Collector) -> IndexVec<TypeIndex, bool> {
+        let name = |t: &Arc<ObjectType>| namer.name_or_address(t.method_table);
+        let filter = TypeFilter::of(patterns, || self.types_met().filter(|t| !t.is_free).map(name).collect(), notes);
+        let wanted = |t: &Arc<ObjectType>| filter.matches(t.method_table, || name(t));
         self.types.iter().map(|t| !t.is_free && wanted(t)).collect()
     }
 
     /// The objects of types that match `patterns`, ascending.
-    pub fn of_types(&self, namer: &Namer, patterns: &[TypePattern]) -> Vec<ObjectId> {
-        let wanted = self.wanted_types(namer, patterns);
+    pub(crate) fn of_types(&self, namer: &Namer, patterns: &[TypePattern], notes: &Collector) -> Vec<ObjectId> {
+        let wanted = self.wanted_types(namer, patterns, notes);
         self.ids().filter(|id| self.is_of(*id, &wanted)).collect()
     }
 

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{DominatorTree, Error, HeapGraph, Namer, Runtime, note_walks};
-use crate::base::{Addr, Answer, Collector, Limits, Progress};
+use super::{DominatorTree, Error, HeapGraph, Namer, Runtime, TypeFilter, TypePattern, note_walks};
+use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Progress};
 use crate::contract::ContractError;
-use crate::gc::{Gc, ObjectStarts, Walker};
+use crate::gc::{Gc, Object, ObjectStarts, TypeIndex, Visitor, Walker};
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, Stacks};
 
@@ -15,6 +15,7 @@ pub(super) struct Parts {
     gc: Arc<Answer<Gc>>,
     walker: Answer<Walker>,
     starts: OnceLock<Answer<Arc<ObjectStarts>>>,
+    types: OnceLock<Answer<Vec<Addr>>>,
     graph: OnceLock<Answer<HeapGraph>>,
     graph_with_weak: OnceLock<Answer<HeapGraph>>,
     /// One per treatment of stack values, in the order of [`Stacks::ALL`].
@@ -29,8 +30,21 @@ impl Parts {
         let walker = notes.take(Walker::new(&gc, runtime.threads_if_any(&notes))?);
         notes.extend(&runtime.context_losses());
         let walker = notes.finish(walker);
-        let (starts, graph, graph_with_weak) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        Ok(Parts { gc, walker, starts, graph, graph_with_weak, dominators: Default::default() })
+        let (starts, types, graph, graph_with_weak) = Default::default();
+        Ok(Parts { gc, walker, starts, types, graph, graph_with_weak, dominators: Default::default() })
+    }
+}
+
+/// Marks the types that it meets.
+#[derive(Default)]
+struct Met(IndexVec<TypeIndex, bool>);
+
+impl Visitor for Met {
+    #[inline]
+    fn object(&mut self, object: &Object<'_>) {
+        if let Some(slot) = self.0.slot(object.ty.index) {
+            *slot = true;
+        }
     }
 }
 
@@ -124,6 +138,38 @@ impl Heap {
     /// Creates a namer for one answer.
     pub(crate) fn namer(&self) -> Namer {
         self.inner.runtime.namer()
+    }
+
+    /// What type patterns mean among the types on the heap. Patterns without wildcards take a walk of their own, the first time.
+    pub(crate) fn filter(&self, patterns: &[TypePattern], namer: &Namer, notes: &Collector) -> TypeFilter {
+        let names = || {
+            let types = notes.with(self.inner.parts.types.get_or_init(|| self.types_met()));
+            types.iter().map(|mt| namer.name_or_address(*mt)).collect()
+        };
+        TypeFilter::of(patterns, names, notes)
+    }
+
+    /// The method tables of the objects.
+    fn types_met(&self) -> Answer<Vec<Addr>> {
+        let notes = Collector::new();
+        let walked = self.walker().walk(self.progress(), Met::default);
+        note_walks(self.walker(), &walked.segments, &notes);
+        let mut met: IndexVec<TypeIndex, bool> = IndexVec::new();
+        for (index, _) in walked.visitors.iter().flat_map(|v| v.0.iter_enumerated()).filter(|(_, met)| **met) {
+            if let Some(slot) = met.slot(index) {
+                *slot = true;
+            }
+        }
+        let types = self.walker().types().list();
+        let tables = types.iter().zip(met).filter(|(_, met)| *met).map(|(kind, _)| kind.method_table);
+        notes.finish(tables.collect())
+    }
+
+    /// Size in bytes of the object at `address` with this method table; `None` if that is none, or an array whose length is not in the
+    /// dump.
+    pub(crate) fn size_at(&self, address: Addr, method_table: Addr) -> Option<u64> {
+        let memory = self.memory();
+        self.walker().type_at(method_table)?.size(|| memory.u32(address.plus(memory.ptr_bytes())).ok())
     }
 
     /// The object starts, found by one walk and cached.

@@ -63,7 +63,7 @@ pub use statics::{StaticsQuery, StaticsReader};
 pub(crate) use texts::Texts;
 pub use ty::Type;
 pub use types::TypePattern;
-pub(crate) use types::loaded_types;
+pub(crate) use types::{TypeFilter, loaded_types};
 pub use value::Value;
 pub use value_error::ValueError;
 pub(crate) use variables::{FrameVariables, MethodVariables};

@@ -85,7 +85,7 @@ impl Heap {
         (!ty.is_free).then(|| self.known_object(address, size, ty))
     }
 
-    pub(super) fn known_object(&self, address: Addr, size: u64, ty: Arc<ObjectType>) -> Object {
+    pub(crate) fn known_object(&self, address: Addr, size: u64, ty: Arc<ObjectType>) -> Object {
         Object { heap: self.clone(), address, size, ty }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Runtime, loaded_types};
+use super::{Runtime, TypeFilter, TypePattern, loaded_types};
 use crate::base::hash::Set;
 use crate::base::missed::watched;
-use crate::base::{Addr, Collector, Count, glob};
+use crate::base::{Addr, Collector, Count};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::Generics;
 use crate::clr::statics::{StaticPlace, Statics};
@@ -18,12 +18,14 @@ use crate::model::{FieldValue, StaticModel, StaticThread, StaticsReport, ValueKi
 /// Arguments of `statics`.
 #[derive(Clone, Debug, Default)]
 pub struct StaticsQuery {
-    /// Pattern for the name of the declaring type.
-    pub pattern: Option<String>,
+    /// Only fields of these types; empty for all.
+    pub types: Vec<TypePattern>,
     /// Read thread statics instead of ordinary ones.
     pub thread_statics: bool,
     /// List uninitialized fields instead of only counting them, and initial values in module images (RVA fields).
     pub everything: bool,
+    /// Maximum fields to list, 0 for all.
+    pub top: usize,
 }
 
 /// Reads static fields.
@@ -69,26 +71,24 @@ impl<'t> StaticsReader<'t> {
     }
 
     /// The static fields of all loaded types and of `more`, such as types of heap objects.
-    pub fn all(&self, more: &[Addr], options: &StaticsQuery) -> StaticsReport {
-        let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new() };
+    pub fn all(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector) -> StaticsReport {
+        let mut report = StaticsReport { types: 0, initialised: 0, not_initialised: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
         let list = loaded_types(self.types());
-        for mt in list.iter().chain(more).filter(|mt| seen.insert(**mt)) {
-            let wanted = |f: &&Field| match f.storage {
-                Storage::ThreadStatic => options.thread_statics,
-                Storage::Static => !options.thread_statics,
-                // Nearly all are array initializers named by hash.
-                Storage::Rva => !options.thread_statics && options.everything,
-                Storage::Instance => false,
-            };
-            // Check fields before names, which are expensive: most types have no statics.
-            let Some(fields) = self.fields(*mt) else { continue };
-            if !fields.iter().any(|f| wanted(&f)) {
-                continue;
-            }
-            if let Some(pattern) = &options.pattern
-                && !glob(pattern, &self.types().names().name(*mt).name)
-            {
+        let wanted = |f: &&Field| match f.storage {
+            Storage::ThreadStatic => options.thread_statics,
+            Storage::Static => !options.thread_statics,
+            // Nearly all are array initializers named by hash.
+            Storage::Rva => !options.thread_statics && options.everything,
+            Storage::Instance => false,
+        };
+        // Check fields before names, which are expensive: most types have no statics.
+        let declaring = |mt: &Addr| Some((*mt, self.fields(*mt).filter(|fields| fields.iter().any(|f| wanted(&f)))?));
+        let declaring: Vec<_> = list.iter().chain(more).filter(|mt| seen.insert(**mt)).filter_map(declaring).collect();
+        let name = |mt: Addr| self.types().names().name(mt).name.clone();
+        let filter = TypeFilter::of(&options.types, || declaring.iter().map(|(mt, _)| name(*mt)).collect(), notes);
+        for (mt, fields) in &declaring {
+            if !filter.is_empty() && !filter.matches(*mt, || name(*mt)) {
                 continue;
             }
             report.types.bump();

@@ -106,7 +106,7 @@ fn the_help_of_a_command_shows_its_examples_and_sos_names() {
             let line = plain(&format!("gcdump {} {}", example.line, example.shows));
             assert!(shown.contains(&line), "{}: {line}", entry.name);
         }
-        for sos in entry.sos {
+        for sos in entry.sos() {
             assert!(help.out.contains(sos), "{}: {sos}", entry.name);
             assert_eq!(run(&[sos, "--help"]).exit, Exit::Ok, "{sos}");
         }

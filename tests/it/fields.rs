@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::common::{self, Known, known_dumps};
 use gcdump::analysis::{ObjectQuery, object};
-use gcdump::internals::base::{Addr, Answer, Limits};
+use gcdump::internals::base::{Addr, Answer, Collector, Limits};
 use gcdump::internals::clr::fields::Types;
 use gcdump::internals::clr::method_table::Generics;
 use gcdump::internals::clr::threads::Threads;
@@ -39,7 +39,7 @@ impl Bound {
 fn all(memory: &Arc<Memory>, d: &Arc<Descriptor>, types: &Arc<Types>, more: &[Addr], thread_statics: bool) -> StaticsReport {
     let threads = Threads::bind(memory, d, &Limits::default()).unwrap().list();
     let query = StaticsQuery { thread_statics, ..StaticsQuery::default() };
-    StaticsReader::new(memory, d, types).with_threads(&threads).all(more, &query)
+    StaticsReader::new(memory, d, types).with_threads(&threads).all(more, &query, &Collector::new())
 }
 
 fn process(dump: dump::DumpFile) -> Dump {

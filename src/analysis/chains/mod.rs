@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::session::library::Library;
 use crate::session::tasks::{TaskExceptions, Tasks, status};
-use crate::session::{Error, Heap, TypePattern};
+use crate::session::{Error, Heap, TypeFilter, TypePattern};
 use graph::{Graph, Listed, NodeIndex, NodeKind};
 pub(super) use part::task_part;
 use paths::{Path, paths};
@@ -65,7 +65,8 @@ pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Er
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let roots = Roots::new(runtime, &tasks, &graph, &notes);
     let names = Names::new(&tasks, runtime, &namer, &notes);
-    let mut reporter = Reporter { tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
+    let types = heap.filter(&query.types, &namer, &notes);
+    let mut reporter = Reporter { types, tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
     let report = reporter.report();
     reporter.budget.note("listing tasks", &notes);
     reporter.names.note(&notes);
@@ -84,6 +85,7 @@ struct Reporter<'g> {
     names: Names<'g>,
     roots: Roots<'g>,
     query: &'g AsyncQuery,
+    types: TypeFilter,
     budget: Budget,
     exceptions: ExceptionReader<'g>,
 }
@@ -140,13 +142,10 @@ impl Reporter<'_> {
         if query.object.is_some_and(|at| root.object != Some(at) && nodes.iter().all(|n| n.address != at)) {
             return false;
         }
-        let mut of_type = |pattern: &TypePattern| {
-            let own = nodes.iter().any(|n| {
-                pattern.matches(n.method_table, || self.names.type_name(n.method_table).map_or_else(String::new, |t| t.to_string()))
-            });
-            own || matches!((pattern, &root.type_name), (TypePattern::Name(p), Some(name)) if glob(p, name))
-        };
-        if !query.types.is_empty() && !query.types.iter().any(&mut of_type) {
+        let names = &mut self.names;
+        let mut of_type = |mt: Addr| self.types.matches(mt, || names.type_name(mt).map_or_else(String::new, |t| t.to_string()));
+        let root_is = root.type_name.as_ref().is_some_and(|name| self.types.matches_name(name));
+        if !self.types.is_empty() && !root_is && !nodes.iter().any(|n| of_type(n.method_table)) {
             return false;
         }
         let methods: Vec<Name> = path.nodes.iter().filter_map(|n| self.method(*n)).collect();

@@ -40,12 +40,13 @@ pub fn bridge(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, 
         }
     });
     on.notes.take(walked);
-    let mut bridged = graph.of_types(namer, &query.bridged);
+    let mut bridged = graph.of_types(namer, &query.bridged, &on.notes);
     bridged.extend(handles.keys());
     bridged.sort_unstable();
     bridged.dedup();
 
-    let (opaque, transparent) = (graph.wanted_types(namer, &query.opaque), graph.wanted_types(namer, &query.transparent));
+    let (opaque, transparent) =
+        (graph.wanted_types(namer, &query.opaque, &on.notes), graph.wanted_types(namer, &query.transparent, &on.notes));
     let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
     let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 

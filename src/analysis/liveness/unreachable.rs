@@ -7,11 +7,13 @@ use crate::base::{Addr, Answer, len64, top_or_all};
 use crate::gc::ObjectId;
 use crate::model::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, Stacks, Sum, UnreachableReport};
 use crate::session::roots::RootFlags;
-use crate::session::{Edges, Error, Heap, ObjectSet};
+use crate::session::{Edges, Error, Heap, ObjectSet, TypePattern};
 
 /// Arguments of `unreachable`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct UnreachableQuery {
+    /// Only objects of these types; empty for all. Totals cover these only.
+    pub types: Vec<TypePattern>,
     /// List objects instead of types.
     pub objects: bool,
     /// Maximum rows to list, 0 for all.
@@ -78,7 +80,8 @@ pub fn unreachable(heap: &Heap, query: &UnreachableQuery) -> Result<Answer<Unrea
     let mut types: ByType<GarbageClass> = ByType::default();
     let mut objects = Vec::new();
     let most = top_or_all(query.top);
-    for id in graph.ids() {
+    let wanted = (!query.types.is_empty()).then(|| graph.wanted_types(namer, &query.types, &on.notes));
+    for id in graph.ids().filter(|id| wanted.as_ref().is_none_or(|w| graph.is_of(*id, w))) {
         let size = graph.size(id);
         if garbage.live.contains(id) {
             reached.add(size);

@@ -114,7 +114,7 @@ impl Finder<'_> {
         }
         let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any(self.notes));
         [false, true].into_iter().find_map(|thread_statics| {
-            let report = reader.all(&[], &StaticsQuery { pattern: None, thread_statics, everything: true });
+            let report = reader.all(&[], &StaticsQuery { thread_statics, everything: true, ..StaticsQuery::default() }, self.notes);
             report.statics.iter().find_map(|s| self.static_report(blank, s))
         })
     }

@@ -47,7 +47,7 @@ fn read_runtime(runtime: &Runtime) {
         }
     }
     for thread_statics in [false, true] {
-        let _ = statics(runtime, &StaticsQuery { pattern: None, thread_statics, everything: true });
+        let _ = statics(runtime, &StaticsQuery { thread_statics, everything: true, ..StaticsQuery::default() });
     }
     let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
     headers.as_ref().and_then(Headers::sync_blocks);

@@ -66,12 +66,20 @@ impl Entries<'_> {
         queues.map(|_| ())
     }
 
-    /// Checks that the header of each sync block's object refers to it. Headers with another index are already reported.
-    pub(super) fn sync_blocks(&mut self) {
-        let (Some(headers), Some(end)) = (&self.tools.headers, self.tools.sync_end) else { return };
+    /// Checks that the header of each sync block's object refers to it. Headers with another index are already reported. Returns the
+    /// number of entries that are not in the dump.
+    pub(super) fn sync_blocks(&mut self) -> u64 {
+        let (Some(headers), Some(end)) = (&self.tools.headers, self.tools.sync_end) else { return 0 };
+        let mut absent = 0u64;
         let memory = self.tools.map.heap.memory();
         for index in 1..end.min(headers.sync_limit()) {
-            let Some((place, object)) = headers.sync_entry(index).filter(|(_, object)| !object.is_null()) else { continue };
+            let Some((place, object)) = headers.sync_entry(index) else {
+                absent.bump();
+                continue;
+            };
+            if object.is_null() {
+                continue;
+            }
             self.totals.sync_blocks.bump();
             if !self.tools.map.starts.is_start(object, &mut self.hint) {
                 if let Some(found) = self.entry(FindingId::SyncBlockBadObject, place, object) {
@@ -84,5 +92,6 @@ impl Entries<'_> {
                 self.sink.add(Found::new(FindingId::SyncBlockNotInHeader, object).object(object).related(place).number(index.into()));
             }
         }
+        absent
     }
 }

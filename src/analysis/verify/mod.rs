@@ -210,10 +210,11 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     let mut entries = Entries { tools, folded: &mut folded, sink, totals, hint: SegmentIndex::default() };
     notes.take(entries.handles(gc));
     notes.take(entries.finalizers(gc));
-    entries.sync_blocks();
+    let sync_entries = entries.sync_blocks();
     gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [
         (VerifyCheck::Objects, absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
+        (VerifyCheck::SyncBlocks, sync_entries, "entries of the sync table are not in the dump"),
         (VerifyCheck::Cards, absent.cards, "cards are not in the dump"),
         (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump were left out"),
         (VerifyCheck::References, absent.layouts, "objects whose type does not say where it holds references"),

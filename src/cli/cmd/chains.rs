@@ -5,11 +5,10 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{address, type_pattern};
+use super::super::select::{TopArg, TypesArg, address};
 use crate::analysis::{AsyncQuery, chains};
 use crate::base::{Addr, Answer};
 use crate::model::{AsyncReport, AsyncRootKind};
-use crate::session::TypePattern;
 
 /// What asynchronous methods wait for: chains of awaiting methods from what everything hangs on; tasks by status.
 ///
@@ -25,9 +24,8 @@ pub(in crate::cli) struct Async {
     #[arg(long)]
     all: bool,
 
-    /// Only chains with an object of this type (repeatable).
-    #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
-    types: Vec<TypePattern>,
+    #[command(flatten)]
+    types: TypesArg,
 
     /// Only chains with a method that matches; without * or ?, whose name has this in it (repeatable).
     #[arg(long = "method", value_name = "GLOB")]
@@ -53,9 +51,8 @@ pub(in crate::cli) struct Async {
     #[arg(long)]
     faulted: bool,
 
-    /// Maximum number of trees; 0 for all [default: as many as the screen has rows].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: TopArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -64,7 +61,6 @@ pub(in crate::cli) struct Async {
 impl Command for Async {
     const NAME: &'static str = "async";
     const GROUP: Group = Group::Threads;
-    const SOS: &'static [&'static str] = &["dumpasync"];
     const EXAMPLES: &'static [Example] = &[
         example("async DUMP", "what asynchronous methods wait for, merged into trees"),
         example("async --all --root timer DUMP", "each chain that hangs on a timer"),
@@ -80,14 +76,14 @@ impl Command for Async {
     fn answer(&self, at: &At<'_>) -> Result<Answer<AsyncReport>> {
         let query = AsyncQuery {
             merge: self.merge || at.is_table() && !self.all,
-            types: self.types.clone(),
+            types: self.types.patterns(),
             methods: self.methods.clone(),
             roots: self.roots.clone(),
             object: self.object,
             tasks: self.tasks,
             completed: self.completed,
             faulted: self.faulted,
-            top: at.rows(self.top),
+            top: self.top.rows(at),
         };
         Ok(chains(&at.heap()?, &query)?)
     }

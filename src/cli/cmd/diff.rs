@@ -6,6 +6,7 @@ use clap::Args;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::open::read_small;
+use super::super::select::TopArg;
 use crate::analysis::{DiffQuery, Rule, diff};
 use crate::base::Answer;
 use crate::model::{DiffBy, DiffReport, DiffRule, DiffSort};
@@ -25,10 +26,8 @@ pub(in crate::cli) struct Diff {
     #[arg(long, value_enum, ignore_case = true, default_value_t = DiffSort::Bytes)]
     sort: DiffSort,
 
-    /// Number of rows to list, 0 for all; the summary always covers everything [default: a screenful in tables, all in other
-    /// formats].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: TopArg,
 
     /// Also list what did not change.
     #[arg(long)]
@@ -81,7 +80,7 @@ impl Command for Diff {
     fn answer(&self, at: &At<'_>) -> Result<Answer<DiffReport>> {
         let rules = self.rules()?;
         let heaps = (0..=self.after.len()).map(|i| at.heap_at(i)).collect::<Result<Vec<_>>>()?;
-        let top = self.top.unwrap_or(if at.is_table() { at.screen().saturating_sub(AROUND).max(10) } else { 0 });
+        let top = self.top.given().unwrap_or(if at.is_table() { at.screen().saturating_sub(AROUND).max(10) } else { 0 });
         let query = DiffQuery { by: self.by, sort: self.sort, top, all: self.all, holders: self.holders, rules };
         Ok(diff(&heaps, &query)?)
     }

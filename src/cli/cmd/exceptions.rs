@@ -5,8 +5,10 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
+use super::super::select::{TypesArg, address};
 use crate::analysis::{ExceptionsQuery, exceptions};
-use crate::base::Answer;
+use crate::base::{Addr, Answer};
 use crate::model::ExceptionsReport;
 
 /// Exception objects on the heap: type, message, stack trace, and the thread it is in flight on.
@@ -16,6 +18,13 @@ pub(in crate::cli) struct Exceptions {
     #[arg(long)]
     stat: bool,
 
+    /// Only the exception object at this address.
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    object: Option<Addr>,
+
+    #[command(flatten)]
+    types: TypesArg,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -23,7 +32,6 @@ pub(in crate::cli) struct Exceptions {
 impl Command for Exceptions {
     const NAME: &'static str = "exceptions";
     const GROUP: Group = Group::Threads;
-    const SOS: &'static [&'static str] = &["dumpexceptions"];
     const EXAMPLES: &'static [Example] = &[
         example("exceptions DUMP", "all exception objects with stack traces"),
         example("exceptions --stat DUMP", "counts by type and message"),
@@ -35,6 +43,10 @@ impl Command for Exceptions {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ExceptionsReport>> {
-        Ok(exceptions(&at.heap()?, &ExceptionsQuery { stat: self.stat })?)
+        Ok(exceptions(&at.heap()?, &ExceptionsQuery { stat: self.stat, types: self.types.patterns(), object: self.object })?)
+    }
+
+    fn exit(&self, report: &ExceptionsReport, exit: Exit) -> Exit {
+        exit.negative_if(report.total == 0 && (self.object.is_some() || !self.types.is_empty()))
     }
 }

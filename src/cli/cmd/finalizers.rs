@@ -6,11 +6,10 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::type_pattern;
+use super::super::select::{TopArg, TypesArg};
 use crate::analysis::{FinalizersQuery, finalizers};
 use crate::base::Answer;
 use crate::model::FinalizersReport;
-use crate::session::TypePattern;
 
 /// The finalization queues: objects registered for finalization and ready for finalization.
 #[derive(Debug, Args)]
@@ -19,14 +18,11 @@ pub(in crate::cli) struct Finalizers {
     #[arg(long)]
     objects: bool,
 
-    /// Only objects of this type: full name, glob pattern (* and ?), or method table (0x…) (repeatable).
-    #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
-    types: Vec<TypePattern>,
+    #[command(flatten)]
+    types: TypesArg,
 
-    /// Number of types to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other
-    /// formats].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: TopArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -35,7 +31,6 @@ pub(in crate::cli) struct Finalizers {
 impl Command for Finalizers {
     const NAME: &'static str = "finalizers";
     const GROUP: Group = Group::Heap;
-    const SOS: &'static [&'static str] = &["finalizequeue"];
     const EXAMPLES: &'static [Example] = &[example("finalizers DUMP", "objects registered for finalization and ready for finalization")];
     type Report = FinalizersReport;
 
@@ -44,7 +39,7 @@ impl Command for Finalizers {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<FinalizersReport>> {
-        let query = FinalizersQuery { types: self.types.clone(), objects: self.objects, top: at.rows(self.top) };
+        let query = FinalizersQuery { types: self.types.patterns(), objects: self.objects, top: self.top.rows(at) };
         Ok(finalizers(&at.runtime()?, &query)?)
     }
 

@@ -5,9 +5,11 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::{TopArg, type_pattern};
 use crate::analysis::{HandlesQuery, handles};
 use crate::base::Answer;
 use crate::model::{HandleBy, HandleKind, HandlesReport};
+use crate::session::TypePattern;
 
 /// GC handles: type, object, method table, secondary value.
 #[derive(Debug, Args)]
@@ -24,6 +26,13 @@ pub(in crate::cli) struct Handles {
     #[arg(long, value_enum, ignore_case = true, conflicts_with = "stat")]
     by: Option<HandleBy>,
 
+    /// Only handles of objects of this type (repeatable); see gcdump help patterns.
+    #[arg(long, value_name = "TYPE", value_parser = type_pattern)]
+    object_type: Vec<TypePattern>,
+
+    #[command(flatten)]
+    top: TopArg,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -31,7 +40,6 @@ pub(in crate::cli) struct Handles {
 impl Command for Handles {
     const NAME: &'static str = "handles";
     const GROUP: Group = Group::Heap;
-    const SOS: &'static [&'static str] = &["gchandles"];
     const EXAMPLES: &'static [Example] = &[
         example("handles --type strong,pinned DUMP", "objects held by strong and pinned handles"),
         example("handles --by object-type DUMP", "handle counts by object type"),
@@ -43,7 +51,13 @@ impl Command for Handles {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<HandlesReport>> {
-        let query = HandlesQuery { kinds: self.kinds.clone(), stat: self.stat, by: self.by };
+        let query = HandlesQuery {
+            kinds: self.kinds.clone(),
+            object_types: self.object_type.clone(),
+            stat: self.stat,
+            by: self.by,
+            top: self.top.rows(at),
+        };
         Ok(handles(&at.runtime()?, &query)?)
     }
 }

@@ -27,7 +27,6 @@ pub(in crate::cli) struct Heap {
 impl Command for Heap {
     const NAME: &'static str = "heap";
     const GROUP: Group = Group::Heap;
-    const SOS: &'static [&'static str] = &["eeheap"];
     const EXAMPLES: &'static [Example] = &[
         example("heap DUMP", "size of each generation"),
         example("heap --detail --heap 0 DUMP", "everything the GC publishes about its first heap, and its collections"),

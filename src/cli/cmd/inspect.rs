@@ -30,7 +30,6 @@ pub(in crate::cli) struct Inspect {
 impl Command for Inspect {
     const NAME: &'static str = "inspect";
     const GROUP: Group = Group::Holders;
-    const SOS: &'static [&'static str] = &["dumpalc"];
     const EXAMPLES: &'static [Example] = &[
         example("inspect DUMP", "everything that is often wasted or held by mistake"),
         example("inspect --only event-leaks --only undisposed DUMP", "some inspections"),

@@ -26,7 +26,6 @@ pub(in crate::cli) struct Locks {
 impl Command for Locks {
     const NAME: &'static str = "locks";
     const GROUP: Group = Group::Threads;
-    const SOS: &'static [&'static str] = &["syncblk", "dlk"];
     const EXAMPLES: &'static [Example] =
         &[example("locks DUMP", "who holds what, who waits for whom, and deadlocks"), example("locks --all DUMP", "free locks as well")];
     type Report = LocksReport;

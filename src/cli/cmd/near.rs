@@ -32,7 +32,6 @@ pub(in crate::cli) struct Near {
 impl Command for Near {
     const NAME: &'static str = "near";
     const GROUP: Group = Group::Objects;
-    const SOS: &'static [&'static str] = &["listnearobj", "lno"];
     const EXAMPLES: &'static [Example] = &[example("near ADDR DUMP", "the objects around an address")];
     type Report = NearReport;
 

@@ -40,7 +40,6 @@ pub(in crate::cli) struct Object {
 impl Command for Object {
     const NAME: &'static str = "object";
     const GROUP: Group = Group::Objects;
-    const SOS: &'static [&'static str] = &["dumpobj", "do", "dumpdelegate"];
     const EXAMPLES: &'static [Example] = &[example("object ADDR DUMP", "type, field values, lock, hash code")];
     type Report = ObjectReport;
 

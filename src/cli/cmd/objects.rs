@@ -11,7 +11,7 @@ use super::super::{Streams, conclude};
 use crate::analysis::{self, ObjectBatch, ObjectsQuery};
 use crate::base::missed::Carried;
 use crate::base::{Answer, Collector};
-use crate::model::{ObjectBrief, ObjectsReport};
+use crate::model::{ObjectBrief, ObjectsReport, ObjectsTail};
 use crate::output::{self, objects_list};
 
 /// List of objects in heap order.
@@ -20,6 +20,14 @@ pub(in crate::cli) struct Objects {
     /// Also list the references of each object: offset, target, field.
     #[arg(long)]
     refs: bool,
+
+    /// Also show these fields, separated by commas (repeatable): names, or paths through references and structures (_owner._name).
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    fields: Vec<String>,
+
+    /// Only print the addresses, one a line.
+    #[arg(long, conflicts_with_all = ["refs", "fields", "json", "format"])]
+    short: bool,
 
     /// Number of objects to skip.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -41,6 +49,7 @@ impl Command for Objects {
     const GROUP: Group = Group::Objects;
     const EXAMPLES: &'static [Example] = &[
         example("objects --type 'Lab.*' --count 5 DUMP", "the first five objects of these types"),
+        example("objects --type String --fields _stringLength DUMP", "strings with the values of chosen fields"),
         example("objects --refs --count 3 --format ndjson DUMP", "objects with references, one record per line"),
     ];
     type Report = ObjectsReport;
@@ -66,8 +75,14 @@ impl Command for Objects {
         let heap = at.heap()?;
         let namer = heap.namer();
         let query = self.query(at)?;
+        if self.short {
+            let out = &mut streams.out;
+            let print = |batch: ObjectBatch<'_>| batch.addresses().try_for_each(|a| writeln!(out, "{a}"));
+            let tail = namer.noted(analysis::objects(&heap, &namer, &query, print)?);
+            return self.concluded(at, &tail, streams);
+        }
         let form = (at.format(), streams.out_is_terminal);
-        let answer = output::stream(&at.head()?, &objects_list(self.refs), form, streams.out, |batches| {
+        let answer = output::stream(&at.head()?, &objects_list(self.refs, &self.fields), form, streams.out, |batches| {
             // Rows are named while they are printed: what fails then is part of the answer.
             let notes = Collector::new();
             let rows = Carried::here();
@@ -77,15 +92,19 @@ impl Command for Objects {
             namer.note(&notes);
             Ok(notes.finish(tail))
         })?;
-        let nothing = answer.listed == 0 && self.start == 0 && !query.selection.is_everything();
-        Ok(conclude(at, &answer.notes, streams)?.negative_if(nothing))
+        self.concluded(at, &answer, streams)
     }
 }
 
 impl Objects {
+    fn concluded(&self, at: &At<'_>, answer: &Answer<ObjectsTail>, streams: &mut Streams<'_>) -> Result<Exit> {
+        let nothing = answer.listed == 0 && self.start == 0 && !self.select.selection().is_everything();
+        Ok(conclude(at, &answer.notes, streams)?.negative_if(nothing))
+    }
+
     fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {
-        let fitting = u64::try_from(at.rows(None))?;
+        let fitting = if self.short { 0 } else { u64::try_from(at.rows(None))? };
         let count = self.count.unwrap_or(fitting);
-        Ok(ObjectsQuery { selection: self.select.selection(), start: self.start, count, refs: self.refs })
+        Ok(ObjectsQuery { selection: self.select.selection(), start: self.start, count, refs: self.refs, fields: self.fields.clone() })
     }
 }

@@ -19,7 +19,6 @@ pub(in crate::cli) struct Oom {
 impl Command for Oom {
     const NAME: &'static str = "oom";
     const GROUP: Group = Group::Heap;
-    const SOS: &'static [&'static str] = &["analyzeoom"];
     const EXAMPLES: &'static [Example] = &[example("oom DUMP", "which allocation failed, and why")];
     type Report = OomReport;
 

@@ -7,11 +7,10 @@ use clap::Args;
 use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
-use super::super::select::{address, type_pattern};
+use super::super::select::{TypesArg, address};
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Answer};
 use crate::model::PathsReport;
-use crate::session::TypePattern;
 
 /// Limit on roots with --all-roots.
 const MAX_ROOTS: usize = 10_000;
@@ -24,9 +23,8 @@ pub(in crate::cli) struct Path {
     #[arg(value_names = ["ADDR", "DUMP"], num_args = 0..=2)]
     what: Vec<OsString>,
 
-    /// Show merged paths to all objects of this type instead (repeatable).
-    #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
-    types: Vec<TypePattern>,
+    #[command(flatten)]
+    types: TypesArg,
 
     /// Maximum number of paths per object, each from a different root.
     #[arg(long, value_name = "N", default_value_t = 3)]
@@ -47,7 +45,6 @@ pub(in crate::cli) struct Path {
 impl Command for Path {
     const NAME: &'static str = "path";
     const GROUP: Group = Group::Holders;
-    const SOS: &'static [&'static str] = &["gcroot"];
     const EXAMPLES: &'static [Example] = &[
         example("path ADDR DUMP", "what keeps this object alive"),
         example("path --stacks none ADDR DUMP", "without stack values, which may be stale"),
@@ -62,7 +59,7 @@ impl Command for Path {
     fn answer(&self, at: &At<'_>) -> Result<Answer<PathsReport>> {
         let query = PathsQuery {
             object: self.words()?.0,
-            types: self.types.clone(),
+            types: self.types.patterns(),
             paths: if self.all_roots { MAX_ROOTS } else { self.paths },
             weak: self.weak,
             stacks: self.stacks.stacks,

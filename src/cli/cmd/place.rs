@@ -25,7 +25,6 @@ pub(in crate::cli) struct Where {
 impl Command for Where {
     const NAME: &'static str = "where";
     const GROUP: Group = Group::Objects;
-    const SOS: &'static [&'static str] = &["gcwhere", "ip2md"];
     const EXAMPLES: &'static [Example] =
         &[example("where ADDR DUMP", "object, handle, static field, structure, stack or module at an address")];
     type Report = WhereReport;

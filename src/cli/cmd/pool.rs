@@ -19,7 +19,6 @@ pub(in crate::cli) struct Pool {
 impl Command for Pool {
     const NAME: &'static str = "pool";
     const GROUP: Group = Group::Threads;
-    const SOS: &'static [&'static str] = &["threadpool", "threadpoolqueue"];
     const EXAMPLES: &'static [Example] = &[example("pool DUMP", "is the pool starved, and by what")];
     type Report = PoolReport;
 

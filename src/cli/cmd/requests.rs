@@ -19,7 +19,6 @@ pub(in crate::cli) struct Requests {
 impl Command for Requests {
     const NAME: &'static str = "requests";
     const GROUP: Group = Group::Threads;
-    const SOS: &'static [&'static str] = &["dumphttp"];
     const EXAMPLES: &'static [Example] = &[example("requests DUMP", "which requests wait for an answer")];
     type Report = RequestsReport;
 

@@ -5,11 +5,10 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{address, type_pattern};
+use super::super::select::{TypesArg, address};
 use crate::analysis::{RetainedQuery, RetainedView, retained};
 use crate::base::{Addr, Answer};
 use crate::model::RetainedReport;
-use crate::session::TypePattern;
 
 /// Exact retained sizes: by object, by type, as dominator tree, and leak suspects.
 #[derive(Debug, Args)]
@@ -34,9 +33,8 @@ pub(in crate::cli) struct Retained {
     #[arg(long, value_name = "PERCENT")]
     threshold: Option<f64>,
 
-    /// Only objects of this type (repeatable).
-    #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
-    types: Vec<TypePattern>,
+    #[command(flatten)]
+    types: TypesArg,
 
     /// Number of rows to list per table, 0 for all.
     #[arg(long, value_name = "N", default_value_t = 20)]
@@ -70,7 +68,7 @@ impl Command for Retained {
             (_, _, true) => RetainedView::Suspects(self.threshold.unwrap_or(10.0) / 100.0),
             _ => RetainedView::Top,
         };
-        let query = RetainedQuery { view, types: self.types.clone(), stacks: self.stacks.stacks, top: self.top };
+        let query = RetainedQuery { view, types: self.types.patterns(), stacks: self.stacks.stacks, top: self.top };
         Ok(retained(&at.heap()?, &query)?)
     }
 }

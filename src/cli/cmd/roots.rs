@@ -6,11 +6,10 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
-use super::super::select::type_pattern;
+use super::super::select::{TopArg, TypesArg};
 use crate::analysis::{RootsQuery, roots};
 use crate::base::Answer;
 use crate::model::{RootKind, RootsReport, Stacks};
-use crate::session::TypePattern;
 use crate::session::roots::RootOptions;
 
 /// GC roots: handles, statics, stacks, registers, the finalization queues.
@@ -26,18 +25,15 @@ pub(in crate::cli) struct Roots {
     #[arg(long)]
     weak: bool,
 
-    /// Only roots of objects of this type: full name, glob pattern (* and ?), or method table (0x…) (repeatable).
-    #[arg(long = "type", value_name = "GLOB|MT", value_parser = type_pattern)]
-    types: Vec<TypePattern>,
+    #[command(flatten)]
+    types: TypesArg,
 
     /// Only count roots by object type.
     #[arg(long)]
     stat: bool,
 
-    /// Number of rows to list, 0 for all; counts always cover everything [default: a screenful in tables, all in other
-    /// formats].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: TopArg,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -63,7 +59,7 @@ impl Command for Roots {
             return Err(UsageError("--stacks none leaves out the kinds stack and register".into()).into());
         }
         let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak, stacks, any_stacks: false };
-        Ok(roots(&at.heap()?, &RootsQuery { options, types: self.types.clone(), stat: self.stat, top: at.rows(self.top) })?)
+        Ok(roots(&at.heap()?, &RootsQuery { options, types: self.types.patterns(), stat: self.stat, top: self.top.rows(at) })?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

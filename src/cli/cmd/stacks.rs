@@ -49,7 +49,6 @@ fn id(text: &str) -> Result<u64, String> {
 impl Command for Stacks {
     const NAME: &'static str = "stacks";
     const GROUP: Group = Group::Threads;
-    const SOS: &'static [&'static str] = &["clrstack", "eestack", "dumpstackobjects", "dso", "parallelstacks", "pstacks"];
     const EXAMPLES: &'static [Example] = &[
         example("stacks DUMP", "every managed thread with its methods"),
         example("stacks --merge DUMP", "threads that stand in the same methods, folded: the first look at a hang"),

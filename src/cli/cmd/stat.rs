@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::Select;
+use super::super::select::{Select, TopArg};
 use crate::analysis::{StatQuery, stat};
 use crate::base::Answer;
 use crate::model::{StatBy, StatReport, StatSort};
@@ -22,10 +22,8 @@ pub(in crate::cli) struct Stat {
     #[arg(long, value_enum, ignore_case = true, default_value_t = StatSort::Bytes)]
     sort: StatSort,
 
-    /// Number of rows to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other
-    /// formats].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: TopArg,
 
     #[command(flatten)]
     select: Select,
@@ -37,7 +35,6 @@ pub(in crate::cli) struct Stat {
 impl Command for Stat {
     const NAME: &'static str = "stat";
     const GROUP: Group = Group::Objects;
-    const SOS: &'static [&'static str] = &["dumpheap"];
     const EXAMPLES: &'static [Example] = &[
         example("stat DUMP", "object count and bytes by type"),
         example("stat --by generation DUMP", "object count and bytes by generation"),
@@ -51,7 +48,7 @@ impl Command for Stat {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StatReport>> {
         let selection = self.select.selection();
-        Ok(stat(&at.heap()?, &StatQuery { selection, by: self.by, sort: self.sort, top: at.rows(self.top) })?)
+        Ok(stat(&at.heap()?, &StatQuery { selection, by: self.by, sort: self.sort, top: self.top.rows(at) })?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

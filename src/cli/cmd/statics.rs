@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::{TopArg, TypesArg};
 use crate::analysis::statics;
 use crate::base::Answer;
 use crate::model::StaticsReport;
@@ -13,9 +14,11 @@ use crate::session::StaticsQuery;
 /// Static fields of all loaded types, with values.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Statics {
-    /// Only types with a full name that matches (`*` any characters, `?` one).
-    #[arg(long = "type", value_name = "GLOB")]
-    pattern: Option<String>,
+    #[command(flatten)]
+    types: TypesArg,
+
+    #[command(flatten)]
+    top: TopArg,
 
     /// List thread statics instead, once per managed thread.
     #[arg(long)]
@@ -44,7 +47,12 @@ impl Command for Statics {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StaticsReport>> {
-        let query = StaticsQuery { pattern: self.pattern.clone(), thread_statics: self.thread_statics, everything: self.all };
+        let query = StaticsQuery {
+            types: self.types.patterns(),
+            thread_statics: self.thread_statics,
+            everything: self.all,
+            top: self.top.rows(at),
+        };
         Ok(statics(&at.runtime()?, &query)?)
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::Select;
+use super::super::select::{Select, TopArg};
 use crate::analysis::{StringsQuery, strings};
 use crate::base::Answer;
 use crate::model::{StringSort, StringsReport};
@@ -34,10 +34,8 @@ pub(in crate::cli) struct Strings {
     #[arg(long, value_name = "N")]
     max_chars: Option<u32>,
 
-    /// Number of rows to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other
-    /// formats].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: TopArg,
 
     #[command(flatten)]
     select: Select,
@@ -65,7 +63,7 @@ impl Command for Strings {
             like: self.like.clone(),
             min_count: self.min_count.unwrap_or(if self.longest || self.like.is_some() { 1 } else { 2 }),
             sort: if self.longest { StringSort::Length } else { self.sort },
-            top: at.rows(self.top),
+            top: self.top.rows(at),
             max_chars: self.max_chars.unwrap_or(if at.is_table() { 100 } else { 1024 }),
         };
         Ok(strings(&at.heap()?, &query)?)

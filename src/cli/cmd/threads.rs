@@ -23,7 +23,6 @@ pub(in crate::cli) struct Threads {
 impl Command for Threads {
     const NAME: &'static str = "threads";
     const GROUP: Group = Group::Threads;
-    const SOS: &'static [&'static str] = &["clrthreads"];
     const EXAMPLES: &'static [Example] = &[
         example("threads DUMP", "managed threads, and the crashed thread"),
         example("threads --waits DUMP", "what each thread waits for"),

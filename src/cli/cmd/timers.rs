@@ -19,7 +19,6 @@ pub(in crate::cli) struct Timers {
 impl Command for Timers {
     const NAME: &'static str = "timers";
     const GROUP: Group = Group::Threads;
-    const SOS: &'static [&'static str] = &["timerinfo"];
     const EXAMPLES: &'static [Example] = &[example("timers DUMP", "what will be called, and when")];
     type Report = TimersReport;
 

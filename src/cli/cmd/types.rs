@@ -6,16 +6,18 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
+use super::super::select::type_pattern;
 use crate::analysis::types;
 use crate::base::Answer;
 use crate::model::TypesReport;
+use crate::session::TypePattern;
 
 /// Layout of a type: base types, size, field offsets, statics.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Type {
-    /// Full name as printed by other commands, glob pattern (`*` any characters, `?` one), or method table (0x…).
-    #[arg(value_name = "NAME|MT")]
-    name: String,
+    /// Full or simple name, part of one, glob (* and ?), or method table; see gcdump help patterns.
+    #[arg(value_name = "TYPE", value_parser = type_pattern)]
+    name: TypePattern,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -24,7 +26,6 @@ pub(in crate::cli) struct Type {
 impl Command for Type {
     const NAME: &'static str = "type";
     const GROUP: Group = Group::Objects;
-    const SOS: &'static [&'static str] = &["dumpmt"];
     const EXAMPLES: &'static [Example] = &[
         example("type System.String DUMP", "layout and statics of a type"),
         example("type 'System.Collections.Generic.*' DUMP", "the loaded types that match"),

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::{TopArg, TypesArg};
 use crate::analysis::{UnreachableQuery, unreachable};
 use crate::base::Answer;
 use crate::model::UnreachableReport;
@@ -16,10 +17,11 @@ pub(in crate::cli) struct Unreachable {
     #[arg(long)]
     objects: bool,
 
-    /// Number of rows to list, 0 for all; totals always cover everything [default: a screenful in tables, all in other
-    /// formats].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    types: TypesArg,
+
+    #[command(flatten)]
+    top: TopArg,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -42,7 +44,8 @@ impl Command for Unreachable {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<UnreachableReport>> {
-        let query = UnreachableQuery { objects: self.objects, top: at.rows(self.top), stacks: self.stacks.stacks };
+        let query =
+            UnreachableQuery { types: self.types.patterns(), objects: self.objects, top: self.top.rows(at), stacks: self.stacks.stacks };
         Ok(unreachable(&at.heap()?, &query)?)
     }
 }

@@ -29,7 +29,6 @@ pub(in crate::cli) struct Verify {
 impl Command for Verify {
     const NAME: &'static str = "verify";
     const GROUP: Group = Group::Trust;
-    const SOS: &'static [&'static str] = &["verifyheap"];
     const EXAMPLES: &'static [Example] =
         &[example("verify DUMP", "check the heap for corruption"), example("verify --object ADDR DUMP", "check one object")];
     type Report = VerifyReport;

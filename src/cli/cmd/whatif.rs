@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::address;
+use super::super::select::{TopArg, address};
 use crate::analysis::{WhatifQuery, whatif};
 use crate::base::{Addr, Answer};
 use crate::model::WhatifReport;
@@ -22,10 +22,8 @@ pub(in crate::cli) struct Whatif {
     #[arg(long, value_name = "HANDLE", value_parser = address, value_delimiter = ',')]
     dead: Vec<Addr>,
 
-    /// Number of types to list per table, 0 for all; totals always cover everything [default: a screenful in tables, all in
-    /// other formats].
-    #[arg(long, value_name = "N")]
-    top: Option<usize>,
+    #[command(flatten)]
+    top: TopArg,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -48,7 +46,7 @@ impl Command for Whatif {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhatifReport>> {
-        let top = at.rows(self.top);
+        let top = self.top.rows(at);
         let components = if at.is_table() { top } else { 0 };
         let (alive, dead, stacks) = (self.alive.clone(), self.dead.clone(), self.stacks.stacks);
         Ok(whatif(&at.heap()?, &WhatifQuery { alive, dead, top, components, stacks })?)

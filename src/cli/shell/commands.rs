@@ -5,8 +5,10 @@ use std::ffi::{OsStr, OsString};
 use clap::{Arg, ArgAction, ArgMatches, Command as Clap};
 
 use super::super::command::Entry;
+use super::super::help::TOPICS;
 use super::super::registry::{COMMANDS, command_line};
 use super::super::select::address;
+use super::super::sos::{self, Sos, To};
 use crate::base::Addr;
 
 /// The shell's own commands.
@@ -17,13 +19,24 @@ pub(super) const OPEN: &str = ".";
 
 /// The command with this name, or with this name in SOS.
 pub(super) fn named(name: &str) -> Option<&'static Entry> {
-    let name = name.strip_prefix('!').unwrap_or(name).to_ascii_lowercase();
-    COMMANDS.iter().find(|c| c.name == name || c.sos.contains(&name.as_str()))
+    let own = |name: &str| COMMANDS.iter().find(|c| c.name.eq_ignore_ascii_case(name));
+    own(name).or_else(|| match sos::find(name)?.to {
+        To::Words([first, ..]) => own(first),
+        _ => None,
+    })
 }
 
 /// Every name that begins a command.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    OWN.into_iter().chain(COMMANDS.iter().flat_map(|c| std::iter::once(c.name).chain(c.sos.iter().copied())))
+    let is_told = |c: &&Sos| matches!(c.to, To::Words(_));
+    let sos = sos::COMMANDS.iter().filter(is_told).flat_map(|c| c.names.iter().copied());
+    let sos = sos.filter(|name| !COMMANDS.iter().any(|c| c.name == *name));
+    OWN.into_iter().chain(COMMANDS.iter().map(|c| c.name)).chain(sos)
+}
+
+/// What help is about.
+pub(super) fn topics() -> impl Iterator<Item = &'static str> {
+    names().chain(TOPICS.iter().map(|(name, ..)| *name))
 }
 
 /// The name nearest to one that is no command's.
@@ -58,7 +71,7 @@ pub(super) fn takes_value(arg: &Arg) -> bool {
 
 /// Whether a value of this argument is a type.
 pub(super) fn is_type(arg: &Arg) -> bool {
-    arg.get_long() == Some("type") && value_name(arg).contains("MT")
+    arg.get_long() == Some("type") && arg.get_possible_values().is_empty()
 }
 
 /// What the help calls a value.

@@ -40,7 +40,7 @@ impl Known<'_> {
             (Place::Program, _) => Proposed::Words(Vec::new()),
             (Place::File, _) => Proposed::File,
             (Place::Command, None) => starting(commands::names().map(Into::into), tail.word),
-            (Place::Command, Some((name, _))) if name == "help" => starting(commands::names().map(Into::into), tail.word),
+            (Place::Command, Some((name, _))) if name == "help" => starting(commands::topics().map(Into::into), tail.word),
             (Place::Command, Some((name, rest))) => match commands::named(name) {
                 Some(entry) => self.argument(&commands::arguments(entry), rest, tail.word),
                 None => Proposed::Words(Vec::new()),

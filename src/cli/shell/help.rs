@@ -26,6 +26,7 @@ pub(super) fn overview() -> String {
     }
     out.push_str(
         "\nhelp COMMAND        options and examples; names of SOS are known as well\n\
+         help TOPIC          options, patterns, formats, exit-codes, sos\n\
          $1 $2 … $_          rows of the last tables; the last object looked at\n\
          next                more rows of the last answer\n\
          | PROGRAM, > FILE   where an answer goes; >> appends\n\

@@ -11,7 +11,6 @@ mod session;
 mod variables;
 mod words;
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::PathBuf;
@@ -39,7 +38,6 @@ const LINE: u64 = 1 << 20;
 pub const SHELL: Entry = Entry {
     name: NAME,
     group: Group::Dump,
-    sos: &[],
     examples: EXAMPLES,
     arguments: Shell::augment_args,
     run,
@@ -77,17 +75,6 @@ struct Shell {
 
     #[command(flatten)]
     dump: DumpArg,
-}
-
-/// `gcdump DUMP --shell` is `gcdump shell DUMP`.
-pub(super) fn spelled(mut args: Vec<OsString>) -> Vec<OsString> {
-    if let Some(at) = args.iter().position(|a| a == "--shell") {
-        args.remove(at);
-        if args.get(1).is_none_or(|a| a != NAME) {
-            args.insert(1, NAME.into());
-        }
-    }
-    args
 }
 
 fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Streams<'_>) -> Result<Exit> {
@@ -177,22 +164,5 @@ impl Script<'_, '_> {
             }
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_option_is_the_command() {
-        let spelled = |words: &[&str]| -> Vec<String> {
-            let words = words.iter().map(OsString::from).collect();
-            super::spelled(words).into_iter().map(|w| w.into_string().unwrap()).collect()
-        };
-        assert_eq!(spelled(&["gcdump", "x.dmp", "--shell"]), ["gcdump", "shell", "x.dmp"]);
-        assert_eq!(spelled(&["gcdump", "--shell", "x.dmp"]), ["gcdump", "shell", "x.dmp"]);
-        assert_eq!(spelled(&["gcdump", "shell", "--shell", "x.dmp"]), ["gcdump", "shell", "x.dmp"]);
-        assert_eq!(spelled(&["gcdump", "stat", "x.dmp"]), ["gcdump", "stat", "x.dmp"]);
     }
 }

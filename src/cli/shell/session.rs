@@ -12,7 +12,9 @@ use super::super::args::Config;
 use super::super::command::Entry;
 use super::super::exit::{Exit, UsageError};
 use super::super::open::Opening;
-use super::super::{Cli, Streams, fail, out_of_memory, out_of_time, registry, sos, usage};
+use super::super::registry::command_line;
+use super::super::words::{Ordered, is_path, ordered};
+use super::super::{Cli, Streams, fail, help, out_of_memory, out_of_time, sos, usage};
 use super::commands::{self, OPEN};
 use super::complete::{Known, PATIENCE, Proposed, TYPES};
 use super::job::{self, Ended};
@@ -164,7 +166,13 @@ impl<'c> Session<'c> {
             }
             "next" if words.len() == 1 => self.next()?,
             "next" => return Err(UsageError("next takes no words: it goes on with the last answer".into()).into()),
-            _ => self.typed(words)?,
+            _ => match self.typed(words)? {
+                Ordered::Line(args) => Words { args, skipped: 0 },
+                Ordered::Help(topic) => {
+                    streams.out.write_all(help::text(topic).as_bytes())?;
+                    return Ok(Exit::Ok);
+                }
+            },
         };
         match self.parsed(words) {
             Ok((job, dumps)) => self.run(job, dumps, streams),
@@ -175,7 +183,7 @@ impl<'c> Session<'c> {
     }
 
     /// The command line that was typed.
-    fn typed(&self, words: &[Word]) -> Result<Words> {
+    fn typed(&self, words: &[Word]) -> Result<Ordered> {
         let first = words.first().and_then(Word::plain).unwrap_or_default();
         let arguments = commands::named(first).map(commands::arguments);
         let by_type = arguments.as_ref().is_some_and(|c| c.get_arguments().any(commands::is_type));
@@ -188,13 +196,12 @@ impl<'c> Session<'c> {
             // In quotes, it is a file.
             args.push(if text == OPEN && word.quoted { "./.".into() } else { text.into() });
         }
-        if first == "help" {
-            let known = words.get(1).and_then(Word::plain).and_then(commands::named);
-            if let Some(entry) = known {
-                args = vec!["gcdump".into(), entry.name.into(), "--help".into()];
-            }
+        // What is no command is told before it is taken for an option's value or a file.
+        if first != "help" && !first.starts_with('-') && !is_path(first.as_ref()) && arguments.is_none() && sos::find(first).is_none() {
+            let near = commands::nearest(first).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
+            return Err(UsageError(format!("no command '{first}'{near}")).into());
         }
-        Ok(Words { args: sos::translate(args), skipped: 0 })
+        Ok(ordered(args, &command_line())?)
     }
 }
 
@@ -242,15 +249,10 @@ enum Wanted {
 impl Session<'_> {
     fn parsed(&mut self, words: Words) -> Result<(Job, Vec<Wanted>), Refused> {
         let name = words.args.get(1).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let entry = registry::find(&name).filter(|e| e.name != super::NAME).or_else(|| commands::named(&name));
-        let Some(entry) = entry else {
-            if name.starts_with('-') || name == "help" {
-                return Err(Refused::ByClap(
-                    Cli::of(&words.args).err().unwrap_or_else(|| clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)),
-                ));
-            }
-            let near = commands::nearest(&name).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
-            return Err(UsageError(format!("no command '{name}'{near}")).into());
+        let Some(entry) = commands::named(&name) else {
+            // An option alone: clap knows what it lacks.
+            let refused = if name.starts_with('-') { Cli::of(&words.args).err() } else { None };
+            return Err(refused.map_or_else(|| UsageError(format!("no command '{name}'")).into(), Refused::ByClap));
         };
         let mut args = commands::with_open(entry, words.args);
         let open = self.opening.path.clone().into_os_string();

@@ -10,6 +10,7 @@ fn handle_columns<'r>(with_secondary_type: bool, with_ref_count: bool) -> Column
         .text("type", 21, |h| h.kind.name())
         .address("object", |h| h.object)
         .address("method_table", |h| h.method_table)
+        .bytes("object_size", |h| h.object_size)
         .address("secondary", |h| h.secondary)
         .text_or_none("object_type", 40, |h| h.object_type.as_deref())
         .text_or_none("secondary_type", 40, |h| h.secondary_type.as_deref())
@@ -30,7 +31,7 @@ fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
         Some(HandleBy::Generation) => "generation",
         Some(HandleBy::Type) | None => "type",
     };
-    columns::<HandleGroup>().text_or_none(name, 60, |g| g.key.as_deref()).count("count", |g| g.count)
+    columns::<HandleGroup>().text_or_none(name, 60, |g| g.key.as_deref()).count("count", |g| g.count).bytes("bytes", |g| g.bytes)
 }
 
 impl Report for HandlesReport {
@@ -39,6 +40,7 @@ impl Report for HandlesReport {
             let with = |there: fn(&HandleModel) -> bool| handles.iter().any(there);
             let columns = handle_columns(with(|h| h.secondary_type.is_some()), with(|h| h.ref_count.is_some()));
             to.table(Table::records("handle", handles, columns).csv(true).shown(!handles.is_empty()));
+            to.more(self.shown, self.total, "handles");
             to.gap_if(!handles.is_empty());
         } else if let Some(groups) = &self.groups {
             to.table(Table::records("group", groups, group_columns(self.by)).csv(true).shown(!groups.is_empty()));

@@ -5,6 +5,9 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{List, count};
 
+/// Width of the columns of fields, in characters.
+const FIELD_WIDTH: u16 = 24;
+
 /// References in one cell, space-separated: `_next=0x7f0012ab`.
 fn references(o: &ObjectBrief) -> Option<String> {
     let refs = o.refs.as_ref()?;
@@ -26,27 +29,34 @@ fn references(o: &ObjectBrief) -> Option<String> {
     Some(text)
 }
 
-fn object_columns<'r>(refs: bool) -> Columns<'r, ObjectBrief> {
-    columns::<ObjectBrief>()
+/// Columns of objects, with one for each of `fields`.
+fn object_columns<'r>(refs: bool, fields: &[String]) -> Columns<'r, ObjectBrief> {
+    let columns = columns::<ObjectBrief>()
         .address("address", |o| o.address)
         .address("method_table", |o| o.method_table)
         .bytes("size", |o| o.size)
         .width(11)
         .text("generation", 10, |o| o.generation.name())
-        .text("type", if refs { 50 } else { 1 }, |o| &o.type_name)
+        .text("type", if refs || !fields.is_empty() { 50 } else { 1 }, |o| &o.type_name)
         .made("refs", 1, references)
-        .when(refs)
+        .when(refs);
+    fields.iter().fold(columns, |columns, path| {
+        let key = path.clone();
+        let value = move |o: &ObjectBrief| o.fields.as_ref()?.get(&key)?.as_ref().map(|value| value.text.clone());
+        columns.made("field", FIELD_WIDTH, value).named(path.clone())
+    })
 }
 
 /// The list of `objects`, streamed during the heap walk.
-pub fn objects(refs: bool) -> List<ObjectBrief> {
-    List::new("objects", "object", object_columns(refs))
+pub fn objects(refs: bool, fields: &[String]) -> List<ObjectBrief> {
+    List::new("objects", "object", object_columns(refs, fields))
 }
 
 impl Report for ObjectsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let refs = self.objects.iter().any(|o| o.refs.is_some());
-        to.table(Table::records("object", &self.objects, object_columns(refs)).csv(true));
+        let fields: Vec<String> = self.objects.iter().find_map(|o| o.fields.as_ref()).into_iter().flat_map(|f| f.keys().cloned()).collect();
+        to.table(Table::records("object", &self.objects, object_columns(refs, &fields)).csv(true));
         self.tail.describe(to);
     }
 }

@@ -18,6 +18,7 @@ pub(super) fn static_columns<'r>() -> Columns<'r, StaticModel> {
 impl Report for StaticsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("static", &self.statics, static_columns()).csv(true).shown(!self.statics.is_empty()));
+        to.more(self.shown, self.initialised, "static fields");
         to.gap_if(!self.statics.is_empty());
         to.line(format!(
             "{} initialized static fields in {} types, {} uninitialized{}",

@@ -37,7 +37,7 @@ pub(super) fn static_roots(runtime: &Runtime, namer: &Namer, options: &RootOptio
         if !options.wants(kind) {
             continue;
         }
-        let report = reader.all(&[], &StaticsQuery { pattern: None, thread_statics, everything: false });
+        let report = reader.all(&[], &StaticsQuery { thread_statics, ..StaticsQuery::default() }, notes);
         let absent = report.statics.iter().filter(|s| s.field.kind == ValueKind::Absent).count();
         for model in &report.statics {
             let declaring = model.field.declaring_type.as_deref().unwrap_or("?");

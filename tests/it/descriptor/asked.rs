@@ -16,7 +16,7 @@ pub struct Given {
     exception: Addr,
     array: Addr,
     /// A method table.
-    table: String,
+    table: Addr,
 }
 
 impl Given {
@@ -29,7 +29,7 @@ impl Given {
             object: object(&|t| t.contains("Dictionary")),
             exception: exceptions(&heap, &ExceptionsQuery::default()).unwrap().data.exceptions.unwrap()[0].address,
             array: object(&|t| t == "System.Object[]"),
-            table: roots[0].method_table.unwrap().to_string(),
+            table: roots[0].method_table.unwrap(),
         }
     }
 }
@@ -103,10 +103,10 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("segments", |r, _| tried(segments(r, &SegmentsQuery { free: true, walk: true, ..SegmentsQuery::default() }))),
     ("stat", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery::default())))),
     ("stat-generation", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery { by: StatBy::Generation, ..StatQuery::default() })))),
-    ("statics", |r, _| tried(statics(r, &StaticsQuery { pattern: None, thread_statics: true, everything: true }))),
+    ("statics", |r, _| tried(statics(r, &StaticsQuery { thread_statics: true, everything: true, ..StaticsQuery::default() }))),
     ("threads", |r, _| tried(threads(r, &ThreadsQuery::default()))),
     ("timers", |r, _| with_heap(r, |h| tried(timers(h)))),
-    ("type", |r, g| tried(types(r, &g.table))),
+    ("type", |r, g| tried(types(r, &TypePattern::MethodTable(g.table)))),
     ("unreachable", |r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
     ("verify", |r, _| tried(verify(r, &VerifyQuery::default()))),
     ("where", |r, g| with_heap(r, |h| tried(place(h, g.object)))),

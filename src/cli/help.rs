@@ -1,0 +1,83 @@
+//! Help on what all commands share: `gcdump help TOPIC`.
+
+use std::fmt::Write as _;
+
+use super::registry;
+use super::sos;
+
+/// Names, titles and texts of the topics.
+pub const TOPICS: &[(&str, &str, fn() -> String)] = &[
+    ("options", "options of every command", registry::options),
+    ("patterns", "addresses, types, sizes", || PATTERNS.into()),
+    ("formats", "tables, JSON, NDJSON, CSV, DOT", || FORMATS.into()),
+    ("exit-codes", "exit codes, and what makes an answer partial", || EXIT_CODES.into()),
+    ("sos", "commands of SOS, and what they are here", sos_commands),
+];
+
+const PATTERNS: &str = "\
+Addresses are hexadecimal: 7f31535a25f8, 0x7f31535a25f8 or 00007f31`535a25f8. Where an object is expected, any address within it
+will do.
+
+TYPE in --type TYPE, and in gcdump type TYPE, is, in this order:
+  System.String      the full name, as printed
+  Lab.*              a pattern for the full name: * is any text, ? one character
+  Program+Entry      the end of the name, after a namespace or an enclosing type, in any case: Entry finds Lab.Program+Entry,
+  List`1             Dictionary every instance of the generic type
+  ntr                any part of the name, in any case
+  0x7f31535a25f8     a method table; so is a word of eight or more hexadecimal digits
+A word without * and ? means the first of these that some type fits. What fits none is told, with the nearest names, and the exit
+code is 1.
+
+Sizes take the suffixes K, M, G and T, of 1024: --min-size 85K. Times take ms, s, m and h.
+
+DUMP may stand before the command, before or after the address, and defaults to $GCDUMP_DUMP, then to the only dump in the current
+folder.
+";
+
+const FORMATS: &str = "\
+--format FORMAT, or --json:
+  table     for people; a screenful of rows, --top 0 for all
+  json      one document, with a schema per command (docs/schema)
+  ndjson    one record per line: header, rows, footer
+  csv       the rows alone, with one line of names
+  dot       graphs, of commands that have one
+  folded    stacks, for flame graphs
+
+Answers go to standard output, warnings and progress to standard error; JSON and NDJSON contain the warnings as well. All formats
+but table list all rows unless --top limits them. -o FILE writes a file, which is complete or not there.
+";
+
+const EXIT_CODES: &str = "\
+  0   complete answer
+  1   negative answer: nothing matches, the heap is corrupt, a rule is broken
+  2   usage error, or more memory needed than --max-memory allows
+  3   no readable dump
+  4   no supported .NET runtime in it
+  5   partial answer: the dump lacks something, or holds impossible values; warnings say what (with --strict: any warning)
+  6   timed out (--timeout)
+  7   the answer could not be written
+";
+
+/// The commands of SOS with what they are here.
+fn sos_commands() -> String {
+    let mut out = String::from("Commands of SOS are understood in any case, with or without '!', with their flags.\n\n");
+    let width = sos::COMMANDS.iter().map(|c| c.names.join(", ").len()).max().unwrap_or(0).min(34);
+    for command in sos::COMMANDS {
+        let names = command.names.join(", ");
+        let here = match command.to {
+            sos::To::Words(words) => format!("gcdump {}", words.join(" ")),
+            sos::To::Refused(why) => why.into(),
+        };
+        if names.len() > width {
+            let _ = writeln!(out, "  {names}\n  {:<width$}  {here}", "");
+        } else {
+            let _ = writeln!(out, "  {names:<width$}  {here}");
+        }
+    }
+    out
+}
+
+/// The text of a topic.
+pub(super) fn text(topic: &str) -> String {
+    TOPICS.iter().find(|(name, ..)| *name == topic).map(|(_, _, text)| text()).unwrap_or_default()
+}

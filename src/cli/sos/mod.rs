@@ -1,0 +1,268 @@
+//! Command lines of SOS (`!DumpHeap -stat -type Lab`), told in words of gcdump: [`COMMANDS`] says how, for each command and flag.
+//! What has no counterpart is refused with the sentence that says what to use; nothing is accepted and ignored.
+
+mod table;
+
+use std::ffi::{OsStr, OsString};
+
+pub use table::COMMANDS;
+
+use super::exit::UsageError;
+use super::select::address;
+
+/// A command of SOS.
+#[derive(Clone, Copy, Debug)]
+pub struct Sos {
+    /// Its name and short forms, in lower case.
+    pub names: &'static [&'static str],
+    /// What it is here.
+    pub to: To,
+    /// What it is if flags select objects, and `-stat` is not among them.
+    pub(super) lists: Option<&'static [&'static str]>,
+    /// What its argument is here.
+    pub(super) argument: Argument,
+    /// Its flags.
+    pub flags: &'static [Flag],
+}
+
+/// What a command of SOS is here.
+#[derive(Clone, Copy, Debug)]
+pub enum To {
+    /// These words.
+    Words(&'static [&'static str]),
+    /// Nothing: what to use, or why not.
+    Refused(&'static str),
+}
+
+/// A flag of a command of SOS.
+#[derive(Clone, Copy, Debug)]
+pub struct Flag {
+    /// Its spellings with one dash, in lower case.
+    pub names: &'static [&'static str],
+    /// What it is here.
+    pub to: FlagTo,
+}
+
+/// What a flag of SOS is here.
+#[derive(Clone, Copy, Debug)]
+pub enum FlagTo {
+    /// These words.
+    Words(&'static [&'static str]),
+    /// An option with the value that follows.
+    Value(&'static str, Form),
+    /// Another command.
+    Command(&'static [&'static str]),
+    /// The command itself, which only counts.
+    Counts,
+    /// Nothing: what it adds is always shown.
+    Always,
+    /// Nothing: what to use, or why not.
+    Refused(&'static str),
+}
+
+impl Flag {
+    /// What it is here, in Markdown.
+    pub fn here(&self) -> String {
+        match self.to {
+            FlagTo::Words(words) | FlagTo::Command(words) => format!("`{}`", words.join(" ")),
+            FlagTo::Value(option, _) => format!("`{option}`"),
+            FlagTo::Counts => "counts only".into(),
+            FlagTo::Always => "always shown".into(),
+            FlagTo::Refused(why) => format!("refused: {why}"),
+        }
+    }
+}
+
+/// How a value is written here.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// As it is.
+    Same,
+    /// A part of a type's name: a glob.
+    Part,
+    /// A method table, hexadecimal in SOS.
+    Table,
+    /// A generation: `gen0`, or its number.
+    Generation,
+}
+
+/// What the first argument that is no flag is here.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Argument {
+    /// The same argument.
+    Same,
+    /// The value of an option.
+    Value(&'static str, Form),
+    /// A type after its module: `Lab.dll Lab.Node`, `Lab.dll!Lab.Node`.
+    OfModule,
+}
+
+/// The command with this name: in any case, with or without `!`.
+pub(super) fn find(name: &str) -> Option<&'static Sos> {
+    let name = name.strip_prefix('!').unwrap_or(name).to_ascii_lowercase();
+    COMMANDS.iter().find(|c| c.names.contains(&&*name))
+}
+
+/// Names of SOS for the command `name`.
+pub(super) fn names_of(name: &str) -> impl Iterator<Item = &'static str> {
+    let leads = move |c: &&Sos| matches!(c.to, To::Words([first, ..]) if *first == name);
+    COMMANDS.iter().filter(leads).flat_map(|c| c.names.iter().copied()).filter(move |sos| *sos != name)
+}
+
+/// A command line in words of gcdump.
+pub(super) struct Told {
+    /// The command, then options and arguments without the dump.
+    pub(super) words: Vec<OsString>,
+    /// Arguments that are files.
+    pub(super) files: Vec<OsString>,
+}
+
+/// Tells `args`, which follow the name `given` of `command`. `is_file` says which arguments are dumps.
+///
+/// # Errors
+/// What has no counterpart.
+pub(super) fn translate(
+    command: &Sos,
+    given: &str,
+    args: impl IntoIterator<Item = OsString>,
+    is_file: impl Fn(&OsStr) -> bool,
+) -> Result<Told, UsageError> {
+    let refused = |what: &str, why: &str| UsageError(format!("{what}: {why}"));
+    let mut start = match command.to {
+        To::Words(words) => words,
+        To::Refused(why) => return Err(refused(given, why)),
+    };
+    let (mut selects, mut counts) = (false, false);
+    let (mut words, mut files, mut arguments) = (Vec::<OsString>::new(), Vec::new(), Vec::<OsString>::new());
+    let mut args = args.into_iter();
+    while let Some(arg) = args.next() {
+        let text = arg.to_str().unwrap_or_default();
+        let name = text.strip_prefix("--").or_else(|| text.strip_prefix('-')).unwrap_or_default().to_ascii_lowercase();
+        match command.flags.iter().find(|f| f.names.iter().any(|n| n.trim_start_matches('-') == name)) {
+            Some(flag) => match flag.to {
+                FlagTo::Words(more) => {
+                    selects = true;
+                    words.extend(more.iter().map(OsString::from));
+                }
+                FlagTo::Command(other) => start = other,
+                FlagTo::Counts => counts = true,
+                FlagTo::Always => {}
+                FlagTo::Refused(why) => return Err(refused(&format!("{given} {text}"), why)),
+                FlagTo::Value(option, form) => {
+                    selects = true;
+                    let value = args.next().ok_or_else(|| refused(&format!("{given} {text}"), "a value has to follow"))?;
+                    words.extend([OsString::from(option), form.of(value)]);
+                }
+            },
+            // One dash and several letters: clap would take the letters for short options.
+            None if !text.starts_with("--") && name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphabetic()) => {
+                let known: Vec<&str> = command.flags.iter().flat_map(|f| f.names).copied().collect();
+                let known = if known.is_empty() { "it has none here".into() } else { format!("it knows {}", known.join(" ")) };
+                return Err(refused(&format!("{given} {text}"), &format!("unknown flag; {known} (gcdump {given} --help)")));
+            }
+            None if text.starts_with('-') => {
+                let takes_value = matches!(text, "-o" | "--output" | "--format");
+                words.push(arg);
+                words.extend(if takes_value { args.next() } else { None });
+            }
+            None if is_file(&arg) => files.push(arg),
+            None => arguments.push(arg),
+        }
+    }
+    if let Some(lists) = command.lists.filter(|_| selects && !counts) {
+        start = lists;
+    }
+    let mut arguments = arguments.into_iter();
+    match command.argument {
+        Argument::Same => {}
+        Argument::Value(option, form) => words.extend(arguments.next().into_iter().flat_map(|value| [option.into(), form.of(value)])),
+        Argument::OfModule => words.extend(arguments.next_back().map(|name| {
+            let text = name.to_string_lossy();
+            text.rsplit_once('!').map_or_else(|| name.clone(), |(_, name)| name.into())
+        })),
+    }
+    // The module of a type: shown with what is found.
+    if !matches!(command.argument, Argument::OfModule) {
+        words.extend(arguments);
+    }
+    Ok(Told { words: start.iter().map(OsString::from).chain(words).collect(), files })
+}
+
+impl Form {
+    fn of(self, value: OsString) -> OsString {
+        let Some(text) = value.to_str() else { return value };
+        match self {
+            Form::Part if !text.contains(['*', '?']) => format!("*{text}*").into(),
+            Form::Table if !text.starts_with("0x") && address(text).is_ok() => format!("0x{}", text.replace('`', "")).into(),
+            Form::Generation => match text.to_ascii_lowercase().as_str() {
+                "0" | "1" | "2" => format!("gen{text}").into(),
+                "large" => "loh".into(),
+                "pinned" => "poh".into(),
+                "foh" => "frozen".into(),
+                other => other.into(),
+            },
+            Form::Same | Form::Part | Form::Table => value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(line: &str) -> Result<String, String> {
+        let mut words = line.split_whitespace();
+        let name = words.next().unwrap();
+        let is_file = |a: &OsStr| a.to_str().is_some_and(|a| a.ends_with(".dmp"));
+        let told = translate(find(name).unwrap(), name, words.map(OsString::from), is_file).map_err(|e| e.0)?;
+        let words: Vec<String> = told.words.iter().chain(&told.files).map(|w| w.to_str().unwrap().to_string()).collect();
+        Ok(words.join(" "))
+    }
+
+    #[test]
+    fn lines_of_sos_are_told() {
+        for (sos, here) in [
+            ("eeheap -gc x.dmp", "heap x.dmp"),
+            ("gchandles -type Pinned -stat x.dmp", "handles --type Pinned --stat x.dmp"),
+            ("verifyobj 7f31 x.dmp", "verify --object 7f31 x.dmp"),
+            ("dumpobj -nofields x.dmp 10", "object --no-fields 10 x.dmp"),
+            ("gcroot -nostacks 10 x.dmp", "path --stacks none 10 x.dmp"),
+            ("GCRoot -all 10 x.dmp", "path --all-roots 10 x.dmp"),
+            ("dumpasync -type Lab -fields x.dmp", "async --type *Lab* x.dmp"),
+            ("dumpasync -mt 7f31 --coalesce x.dmp", "async --type 0x7f31 --merge x.dmp"),
+            ("dumpasync -addr 7f31 x.dmp", "async --object 7f31 x.dmp"),
+            ("!DumpHeap -stat x.dmp", "stat x.dmp"),
+            ("dumpheap x.dmp", "stat x.dmp"),
+            ("dumpheap -type String x.dmp", "objects --type *String* x.dmp"),
+            ("dumpheap -mt 7f31`12345678 x.dmp", "objects --type 0x7f3112345678 x.dmp"),
+            ("dumpheap -stat -type Lab x.dmp", "stat --type *Lab* x.dmp"),
+            ("dumpheap -gen 2 -min 100 x.dmp", "objects --generation gen2 --min-size 100 x.dmp"),
+            ("dumpheap --by heap x.dmp", "stat --by heap x.dmp"),
+            ("dumpgen loh x.dmp", "stat --generation loh x.dmp"),
+            ("clrstack -p x.dmp", "stacks --arguments x.dmp"),
+            ("clrstack -a x.dmp", "stacks --arguments --roots x.dmp"),
+            ("clrstack -l x.dmp", "stacks --roots x.dmp"),
+            ("name2ee Lab.dll!Lab.Node x.dmp", "type Lab.Node x.dmp"),
+            ("name2ee * Lab.Node x.dmp", "type Lab.Node x.dmp"),
+            ("eeheap -gc --json -o y x.dmp", "heap --json -o y x.dmp"),
+        ] {
+            assert_eq!(told(sos).as_deref(), Ok(here), "{sos}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_counterpart_is_refused() {
+        assert!(told("eeheap -loader x.dmp").unwrap_err().starts_with("eeheap -loader: "));
+        assert!(told("dumpil 10").unwrap_err().starts_with("dumpil: "));
+        assert!(told("dumpheap -foo").unwrap_err().contains("unknown flag; it knows -stat"));
+        assert!(told("dumpheap -type").unwrap_err().contains("a value has to follow"));
+    }
+
+    #[test]
+    fn names_are_unique_and_in_lower_case() {
+        let mut names: Vec<&str> = COMMANDS.iter().flat_map(|c| c.names).copied().collect();
+        assert!(names.iter().all(|n| *n == n.to_ascii_lowercase()));
+        names.sort_unstable();
+        assert!(names.windows(2).all(|w| w[0] != w[1]));
+    }
+}

@@ -1,0 +1,223 @@
+//! The commands of SOS and `dotnet-dump`. Sources: their help and documentation (dotnet/diagnostics, `sos-debugging-extension`), release 10.
+
+use super::Argument::{OfModule, Same as Plain, Value as Option};
+use super::FlagTo::{Always, Command, Counts, Refused, Value, Words};
+use super::Form::{Generation, Part, Same, Table};
+use super::{Argument, Flag, FlagTo, Sos, To};
+
+const fn flag(names: &'static [&'static str], to: FlagTo) -> Flag {
+    Flag { names, to }
+}
+
+const fn command(names: &'static [&'static str], words: &'static [&'static str], flags: &'static [Flag]) -> Sos {
+    Sos { names, to: To::Words(words), lists: None, argument: Plain, flags }
+}
+
+const fn refused(names: &'static [&'static str], why: &'static str) -> Sos {
+    Sos { names, to: To::Refused(why), lists: None, argument: Plain, flags: &[] }
+}
+
+impl Sos {
+    const fn with(self, argument: Argument) -> Sos {
+        Sos { argument, ..self }
+    }
+
+    const fn listing(self, words: &'static [&'static str]) -> Sos {
+        Sos { lists: Some(words), ..self }
+    }
+}
+
+const STAT: Flag = flag(&["-stat"], Words(&["--stat"]));
+const TYPE: Flag = flag(&["-type"], Value("--type", Part));
+const TABLE: Flag = flag(&["-mt"], Value("--type", Table));
+const NO_MEMORY_MAP: &str = "gcdump does not list native memory; gcdump segments --free lists what the GC has mapped";
+const NO_CODE: &str = "gcdump shows no code; gcdump where IP names the method at an address";
+const NO_COM: &str = "COM wrappers are not listed; gcdump handles --type ref-counted shows the objects that they hold";
+const NO_LOG: &str = "the stress log is not read; gcdump heap --detail shows what the GC keeps of its collections";
+const NO_EXECUTION: &str = "a dump cannot be run; gcdump only reads it";
+const NOTHING_TO_SET: &str = "nothing to set: gcdump needs neither DAC nor symbols; --modules DIR and --symbols DIR add files";
+const BY_NAME: &str = "metadata structures are not listed; gcdump type NAME shows a type, its module, fields and statics";
+const MODULES: &str = "modules are not listed one by one; gcdump info counts them, gcdump type NAME names the module of a type";
+
+/// The commands, by topic.
+pub const COMMANDS: &[Sos] = &[
+    // The heap and its objects.
+    command(
+        &["dumpheap"],
+        &["stat"],
+        &[
+            flag(&["-stat"], Counts),
+            TYPE,
+            TABLE,
+            flag(&["-min"], Value("--min-size", Same)),
+            flag(&["-max"], Value("--max-size", Same)),
+            flag(&["-gen"], Value("--generation", Generation)),
+            flag(&["-heap"], Value("--heap", Same)),
+            flag(&["-segment"], Value("--segment", Same)),
+            flag(&["-short"], Words(&["--short"])),
+            flag(&["-strings"], Command(&["strings"])),
+            flag(&["-dead"], Command(&["unreachable"])),
+            flag(&["-live"], Refused("gcdump retained lists what is reachable, gcdump unreachable what is not")),
+            flag(&["-thinlock"], Command(&["locks"])),
+            flag(&["-ignoregcstate", "-noprogress"], Always),
+        ],
+    )
+    .listing(&["objects"]),
+    command(&["dumpgen"], &["stat"], &[flag(&["-stat"], Counts), TYPE, TABLE])
+        .listing(&["objects"])
+        .with(Option("--generation", Generation)),
+    command(
+        &[
+            "dumpobj",
+            "do",
+            "dumpdelegate",
+            "dumparray",
+            "da",
+            "dumpconcurrentdictionary",
+            "dcd",
+            "dumpconcurrentqueue",
+            "dcq",
+            "taskstate",
+            "tks",
+        ],
+        &["object"],
+        &[
+            flag(&["-nofields"], Words(&["--no-fields"])),
+            flag(&["-start"], Value("--start", Same)),
+            flag(&["-length"], Value("--count", Same)),
+            flag(&["-details"], Always),
+            flag(&["-refs"], Refused("gcdump objects --refs lists references with offset, target and field")),
+        ],
+    ),
+    refused(&["dumpvc"], "a value has no address of its own; gcdump object ADDR shows it within the object that holds it"),
+    command(&["objsize"], &["objsize"], &[flag(&["-stat", "-aggregate"], Always)]),
+    command(&["sizestats"], &["stat", "--by", "size"], &[]),
+    command(&["listnearobj", "lno"], &["near"], &[]),
+    command(&["gcwhere"], &["where"], &[]),
+    command(&["verifyheap", "vh"], &["verify"], &[flag(&["-ignoregcstate", "-noprogress"], Always)]),
+    command(&["verifyobj"], &["verify"], &[]).with(Option("--object", Same)),
+    command(
+        &["dumpexceptions"],
+        &["exceptions"],
+        &[TYPE, flag(&["-live", "-dead", "-gen"], Refused("gcdump exceptions lists all of them"))],
+    ),
+    command(&["printexception", "pe"], &["exceptions"], &[flag(&["-nested", "-lines", "-ccw"], Always)]).with(Option("--object", Same)),
+    refused(&["dumpruntimetypes"], "gcdump objects --type System.RuntimeType lists the objects, gcdump type NAME a type"),
+    refused(&["traverseheap"], "gcdump objects --refs --format ndjson writes objects with references"),
+    // The GC.
+    command(
+        &["eeheap"],
+        &["heap"],
+        &[
+            flag(&["-gc"], Always),
+            flag(&["-loader"], Refused("loader heaps are not listed; gcdump segments --free lists the memory of the GC")),
+            flag(&["-heap"], Value("--heap", Same)),
+        ],
+    ),
+    command(
+        &["gcheapstat", "heapstat"],
+        &["heap"],
+        &[flag(&["-inclunrooted", "-iu", "-unreachable"], Refused("gcdump unreachable counts what no root holds"))],
+    ),
+    command(&["analyzeoom", "ao"], &["oom"], &[]),
+    command(&["gchandles"], &["handles"], &[flag(&["-type"], Value("--type", Same)), STAT, flag(&["-perdomain"], Always)]),
+    command(
+        &["finalizequeue", "fq"],
+        &["finalizers"],
+        &[flag(&["-detail", "-stat", "-allready"], Always), flag(&["-short"], Words(&["--objects"])), TABLE],
+    ),
+    command(
+        &["gcroot"],
+        &["path"],
+        &[
+            flag(&["-nostacks"], Words(&["--stacks", "none"])),
+            flag(&["-all"], Words(&["--all-roots"])),
+            flag(&["-limit"], Value("--paths", Same)),
+        ],
+    ),
+    refused(&["pathto"], "paths between two objects are not searched; gcdump path ADDR shows what holds one"),
+    command(&["notreachableinrange"], &["unreachable", "--objects"], &[flag(&["-nofinalizer"], Always)]),
+    refused(&["ephrefs", "ephtoloh"], "gcdump objects --refs --generation gen2 lists references with the object that each leads to"),
+    refused(&["findroots"], "only a live process stops in a collection; gcdump path ADDR shows what holds an object"),
+    refused(&["gchandleleaks", "gctonative", "findpointersin"], "native memory is not searched; gcdump handles lists every handle"),
+    refused(&["dumpgcdata", "dgc"], "gcdump heap --detail shows what the GC keeps of its collections"),
+    refused(&["histinit", "histobj", "histobjfind", "histroot", "histclear", "histstats", "dumplog"], NO_LOG),
+    // Types and code.
+    command(&["dumpmt"], &["type"], &[flag(&["-md"], Refused("methods are not listed; gcdump where IP names the method at an address"))]),
+    command(&["name2ee"], &["type"], &[]).with(OfModule),
+    refused(&["dumpclass"], "give gcdump type the method table or the name instead of the EEClass"),
+    refused(
+        &["dumpmd", "dumpsig", "dumpsigelem", "token2ee", "dumpassembly", "dumpdomain", "dumpmodule", "finddappdomain", "findappdomain"],
+        BY_NAME,
+    ),
+    refused(&["clrmodules", "assemblies", "modules", "lm", "savemodule"], MODULES),
+    command(&["dumpalc"], &["inspect", "--only", "load-contexts"], &[]),
+    command(&["ip2md"], &["where"], &[]),
+    refused(&["clru", "u", "dumpil", "ehinfo", "gcinfo"], NO_CODE),
+    // Threads, tasks, locks.
+    command(&["clrthreads", "threads"], &["threads"], &[flag(&["-live", "-special", "-managedexception"], Always)]),
+    refused(&["threadstate"], "gcdump threads names the flags of each thread's state"),
+    command(
+        &["clrstack"],
+        &["stacks"],
+        &[
+            flag(&["-all", "-f", "-r"], Always),
+            flag(&["-p"], Words(&["--arguments"])),
+            flag(&["-l", "-gc"], Words(&["--roots"])),
+            flag(&["-a"], Words(&["--arguments", "--roots"])),
+            flag(&["-i", "-n", "-faultcontext", "-short"], Always),
+        ],
+    ),
+    command(&["eestack", "dumpstack"], &["stacks"], &[flag(&["-short", "-ee"], Always)]),
+    command(&["dumpstackobjects", "dso"], &["stacks", "--roots"], &[flag(&["-verify"], Always)]),
+    command(&["parallelstacks", "pstacks"], &["stacks", "--merge"], &[flag(&["-allthreads", "-all", "-a"], Always)]),
+    command(&["syncblk"], &["locks"], &[flag(&["-all"], Always)]),
+    command(&["dlk"], &["locks"], &[]),
+    command(
+        &["dumpasync"],
+        &["async"],
+        &[
+            TYPE,
+            TABLE,
+            flag(&["-methodtable"], Value("--type", Table)),
+            flag(&["-addr", "-address"], Value("--object", Same)),
+            flag(&["-tasks"], Words(&["--tasks"])),
+            flag(&["-completed"], Words(&["--completed"])),
+            flag(&["-coalesce"], Words(&["--merge"])),
+            flag(&["-fields"], Always),
+            flag(&["-stats"], Always),
+            flag(&["-roots"], Always),
+        ],
+    ),
+    command(&["threadpool", "tp"], &["pool"], &[flag(&["-ti", "-hc", "-wi", "-live"], Always)]),
+    command(&["threadpoolqueue", "tpq"], &["pool"], &[flag(&["-stat"], Always)]),
+    command(&["timerinfo", "ti"], &["timers"], &[]),
+    command(
+        &["dumphttp", "dumprequests"],
+        &["requests"],
+        &[
+            flag(&["-pending", "-stats"], Always),
+            flag(&["-completed", "-uri", "-statuscode"], Refused("gcdump requests lists the requests in flight")),
+        ],
+    ),
+    refused(&["dumprcw", "dumpccw", "rcwcleanuplist", "dumppermissionset", "comstate"], NO_COM),
+    // The debugger.
+    command(&["eeversion", "runtimes", "sosstatus", "crashinfo", "clrstatus"], &["info"], &[]),
+    refused(&["maddress", "vmmap", "vmstat"], NO_MEMORY_MAP),
+    refused(&["bpmd", "suspendjit", "stoponexception", "soe", "gcevents", "stoponcatch", "minidumpmode"], NO_EXECUTION),
+    refused(
+        &[
+            "setclrpath",
+            "clrpath",
+            "setsymbolserver",
+            "loadsymbols",
+            "sosflush",
+            "setsostid",
+            "setthread",
+            "registers",
+            "enumerateruntimes",
+        ],
+        NOTHING_TO_SET,
+    ),
+    command(&["soshelp"], &["help", "sos"], &[]),
+];

@@ -1,0 +1,235 @@
+//! Brings command lines into the order that clap expects: the command, then what it is about, then the dump. People type the dump
+//! first, or the address after it, or a command of SOS.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use clap::Command as Clap;
+
+use super::exit::UsageError;
+use super::sos;
+
+/// A command line in order.
+pub(super) enum Ordered {
+    /// For clap.
+    Line(Vec<OsString>),
+    /// Help on a topic: see [`super::help`].
+    Help(&'static str),
+}
+
+/// Orders `args`, the first of which is the program.
+///
+/// # Errors
+/// Commands that do not exist, and what SOS has and gcdump has not.
+pub(super) fn ordered(args: Vec<OsString>, root: &Clap) -> Result<Ordered, UsageError> {
+    let mut args = args.into_iter();
+    let program = args.next().unwrap_or_default();
+    let mut rest: Vec<OsString> = args.collect();
+    let mut first = arguments(&rest, root, None).into_iter();
+    let Some(at) = first.next() else { return Ok(Ordered::Line(std::iter::once(program).chain(rest).collect())) };
+    let mut dump = None;
+    let mut name = rest.get(at).cloned().unwrap_or_default();
+    if known(&name, root).is_some() {
+        rest.remove(at);
+    } else if is_path(&name) {
+        // gcdump crash.dmp stat
+        let second = first.next().and_then(|i| rest.get(i).cloned().map(|name| (i, name)));
+        match second {
+            None => name = "info".into(),
+            Some((i, second)) => {
+                rest.remove(i);
+                name = second;
+            }
+        }
+        dump = Some(rest.remove(at));
+    }
+    let Some(command) = known(&name, root) else { return Err(unknown(&name, root)) };
+    let (mut command, mut rest) = match command {
+        Known::Help => {
+            let topic = arguments(&rest, root, None).first().and_then(|i| rest.get(*i)).cloned();
+            let Some(topic) = topic else { return Ok(Ordered::Line(vec![program, "--help".into()])) };
+            let text = topic.to_string_lossy().to_ascii_lowercase();
+            if let Some((name, ..)) = super::help::TOPICS.iter().find(|(name, ..)| *name == text) {
+                return Ok(Ordered::Help(name));
+            }
+            match known(&topic, root) {
+                Some(Known::Own(name)) => (name, vec!["--help".into()]),
+                Some(Known::Sos(sos::Sos { to: sos::To::Words([name, ..]), .. })) => ((*name).to_string(), vec!["--help".into()]),
+                Some(Known::Sos(sos::Sos { to: sos::To::Refused(why), .. })) => return Err(UsageError(format!("{text}: {why}"))),
+                _ => return Err(unknown(&topic, root)),
+            }
+        }
+        Known::Own(name) => (name, rest),
+        Known::Sos(known) => {
+            let told = sos::translate(known, &name.to_string_lossy(), rest, is_path)?;
+            let mut words = told.words.into_iter();
+            let command = words.next().unwrap_or_default().to_string_lossy().into_owned();
+            (command, words.chain(told.files).collect())
+        }
+    };
+    if command == "help" {
+        return Ok(Ordered::Help("sos"));
+    }
+    // There is one simulation: its name may be left out.
+    if command == "simulate"
+        && let Some(at) = rest.iter().position(|a| a == "collect")
+    {
+        rest.remove(at);
+    }
+    // The shell is asked for by an option as well: gcdump crash.dmp --shell
+    if command == "info" && dump.is_some() && rest.iter().any(|a| a == "--shell") {
+        rest.retain(|a| a != "--shell");
+        command = "shell".into();
+    }
+    let sub = root.find_subcommand(&command);
+    let rest = sub.map_or_else(|| rest.clone(), |sub| dump_in_place(rest.clone(), dump, root, sub));
+    Ok(Ordered::Line([program, command.into()].into_iter().chain(rest).collect()))
+}
+
+/// A command that exists.
+enum Known {
+    Help,
+    Own(String),
+    Sos(&'static sos::Sos),
+}
+
+fn known(name: &OsStr, root: &Clap) -> Option<Known> {
+    let name = name.to_str()?;
+    if name == "help" {
+        return Some(Known::Help);
+    }
+    // Commands that SOS has under the same name take its flags.
+    if let Some(sos) = sos::find(name) {
+        return Some(Known::Sos(sos));
+    }
+    root.find_subcommand(name.to_ascii_lowercase()).map(|c| Known::Own(c.get_name().into()))
+}
+
+fn unknown(name: &OsStr, root: &Clap) -> UsageError {
+    let name = name.to_string_lossy();
+    let wanted = name.trim_start_matches('!').to_ascii_lowercase();
+    let own = root.get_subcommands().map(Clap::get_name);
+    let all = own.chain(sos::COMMANDS.iter().flat_map(|c| c.names.iter().copied()));
+    let most = wanted.chars().count().div_euclid(3).max(1);
+    let near = all.map(|n| (strsim::osa_distance(&wanted, n), n)).filter(|(distance, _)| *distance <= most);
+    let hint = near.min().map(|(_, n)| format!("; did you mean {n}?")).unwrap_or_default();
+    UsageError(format!("there is no command '{name}'{hint} (gcdump --help lists all)"))
+}
+
+/// Extensions of dumps.
+const EXTENSIONS: [&str; 8] = ["dmp", "mdmp", "core", "dump", "zst", "gz", "img", "bin"];
+
+/// Whether an argument is meant as a file: it exists, or looks like one.
+pub(super) fn is_path(arg: &OsStr) -> bool {
+    let path = Path::new(arg);
+    let text = arg.to_string_lossy();
+    let looks = || {
+        let extension = path.extension().map(|x| x.to_string_lossy().to_ascii_lowercase());
+        text.contains(['/', std::path::MAIN_SEPARATOR]) || extension.is_some_and(|x| EXTENSIONS.contains(&&*x))
+    };
+    !text.starts_with('-') && (looks() || path.is_file())
+}
+
+/// Indices of the arguments that are neither options nor their values.
+fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> Vec<usize> {
+    let options: Vec<&clap::Arg> = root.get_arguments().chain(sub.into_iter().flat_map(Clap::get_arguments)).collect();
+    let takes_value = |text: &str| {
+        let option = options.iter().find(|o| match text.strip_prefix("--") {
+            Some(long) => o.get_long() == Some(long) || o.get_all_aliases().is_some_and(|all| all.contains(&long)),
+            None => text.strip_prefix('-').is_some_and(|short| o.get_short().is_some_and(|s| short.chars().eq([s]))),
+        });
+        option.is_some_and(|o| o.get_action().takes_values() && o.get_num_args().is_none_or(|n| n.min_values() > 0))
+    };
+    let mut found = Vec::new();
+    let mut words = args.iter().enumerate();
+    while let Some((i, arg)) = words.next() {
+        let text = arg.to_string_lossy();
+        if text == "--" {
+            found.extend(words.by_ref().map(|(i, _)| i));
+        } else if text.starts_with('-') && text.len() > 1 {
+            if takes_value(&text) {
+                words.next();
+            }
+        } else {
+            found.push(i);
+        }
+    }
+    found
+}
+
+/// Puts the dump where the command expects it: `dump`, which stood before the command, or one that stands before an address.
+fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString> {
+    // Comparing commands take the earlier dump first.
+    let leads = sub.get_positionals().next().is_some_and(|p| p.get_id() == "before");
+    if let Some(dump) = dump {
+        let end = args.iter().position(|a| a == "--").unwrap_or(args.len());
+        args.insert(if leads { 0 } else { end }, dump);
+        return args;
+    }
+    // A subcommand within the command comes first.
+    if leads || args.iter().any(|a| a == "--") {
+        return args;
+    }
+    let places = arguments(&args, root, Some(sub));
+    let is_path_at = |i: &&usize| args.get(**i).is_some_and(|a| is_path(a));
+    let Some((last, before)) = places.split_last() else { return args };
+    let mut early = before.iter().filter(is_path_at);
+    if let (false, Some(i), None) = (is_path_at(&last), early.next().copied(), early.next()) {
+        let dump = args.remove(i);
+        args.push(dump);
+    }
+    args
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registry::command_line;
+    use super::*;
+
+    fn line(text: &str) -> Result<String, String> {
+        let args = std::iter::once("gcdump").chain(text.split_whitespace()).map(OsString::from).collect();
+        match ordered(args, &command_line()).map_err(|e| e.0)? {
+            Ordered::Help(topic) => Ok(format!("help {topic}")),
+            Ordered::Line(words) => Ok(words.iter().skip(1).map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")),
+        }
+    }
+
+    #[test]
+    fn dumps_and_commands_stand_anywhere() {
+        for (typed, ordered) in [
+            ("x.dmp", "info x.dmp"),
+            ("x.dmp stat", "stat x.dmp"),
+            ("x.dmp --json stat", "stat --json x.dmp"),
+            ("--format json x.dmp stat --top 3", "stat --format json --top 3 x.dmp"),
+            ("x.dmp object 7f31", "object 7f31 x.dmp"),
+            ("object x.dmp 7f31", "object 7f31 x.dmp"),
+            ("object 7f31 x.dmp", "object 7f31 x.dmp"),
+            ("object x.dmp 7f31 --count 3", "object 7f31 --count 3 x.dmp"),
+            ("object --count 3 x.dmp 7f31", "object --count 3 7f31 x.dmp"),
+            ("type x.dmp System.String", "type System.String x.dmp"),
+            ("path x.dmp 7f31", "path 7f31 x.dmp"),
+            ("before.dmp diff after.dmp", "diff before.dmp after.dmp"),
+            ("diff a.dmp b.dmp", "diff a.dmp b.dmp"),
+            ("whatif x.dmp --dead 7f31", "whatif x.dmp --dead 7f31"),
+            ("x.dmp !DumpHeap -stat", "stat x.dmp"),
+            ("DO x.dmp 7f31", "object 7f31 x.dmp"),
+            ("Stat x.dmp", "stat x.dmp"),
+            ("help stat", "stat --help"),
+            ("help gcroot", "path --help"),
+            ("help exit-codes", "help exit-codes"),
+            ("soshelp", "help sos"),
+            ("stat", "stat"),
+            ("--version", "--version"),
+        ] {
+            assert_eq!(line(typed).as_deref(), Ok(ordered), "{typed}");
+        }
+    }
+
+    #[test]
+    fn unknown_commands_lead_to_near_ones() {
+        assert!(line("stats x.dmp").unwrap_err().contains("did you mean stat?"));
+        assert!(line("dumpheep x.dmp").unwrap_err().contains("did you mean dumpheap?"));
+        assert!(line("frobnicate").unwrap_err().ends_with("no command 'frobnicate' (gcdump --help lists all)"));
+        assert!(line("x.dmp frobnicate").is_err());
+    }
+}
