@@ -4,9 +4,9 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, inspect, locks, near, object, objects,
-    objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings, threads, timers, track,
-    trim, types, unreachable, verify, whatif,
+    analyze, bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, inspect, locks, near, object,
+    objects, objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings, threads,
+    timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 use super::generate::{COMPLETIONS, MAN};
@@ -15,6 +15,7 @@ use super::help::TOPICS;
 /// The commands, in help order.
 pub const COMMANDS: &[Entry] = &[
     entry::<info::Info>(),
+    entry::<analyze::Analyze>(),
     entry::<contracts::Contracts>(),
     entry::<heap::Heap>(),
     entry::<segments::Segments>(),

@@ -1,0 +1,36 @@
+use crate::model::{AnalyzeReport, Problem, ProblemId};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+
+fn finding_columns<'r>() -> Columns<'r, Problem> {
+    columns::<Problem>()
+        .text("severity", 8, |f| f.severity.name())
+        .text("id", 21, |f| f.id.name())
+        .count("count", |f| f.count)
+        .bytes("bytes", |f| f.bytes)
+        .made("share", 8, |f| f.share.map(|s| s.to_string()))
+        .address("object", |f| f.object)
+        .text_or_none("type", 40, |f| f.type_name.as_deref())
+        .text_or_none("method", 40, |f| f.method.as_deref())
+        .text("title", 80, |f| &f.title)
+        .text("command", 60, |f| &f.command)
+}
+
+impl Report for AnalyzeReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.table(Table::records("finding", &self.findings, finding_columns()).csv(true).shown(false));
+        to.records("skipped", &self.skipped);
+        for f in &self.findings {
+            to.line(format!("{}: {}", f.severity, f.title));
+            to.line(format!("    {}", f.command));
+        }
+        to.gap_if(!self.findings.is_empty());
+        if self.findings.is_empty() {
+            to.line("Nothing found.");
+        }
+        if !self.inspected.is_empty() {
+            to.line(format!("Inspected: {}", self.inspected.iter().map(|id| ProblemId::name(*id)).collect::<Vec<_>>().join(", ")));
+        }
+        to.lines(self.skipped.iter().map(|s| format!("Not inspected: {}: {}", s.id, s.reason)));
+    }
+}
