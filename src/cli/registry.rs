@@ -76,6 +76,7 @@ const WIDTH: usize = 100;
 const AFTER_HELP: &str = "\
 Examples:
   gcdump info crash.dmp                  what the dump contains and can answer
+  gcdump analyze crash.dmp               what is wrong with the process
   gcdump heap crash.dmp                  the heap by generation
   gcdump handles --type strong,pinned crash.dmp
   gcdump handles --json crash.dmp | jq '.data.counts'

@@ -3,10 +3,11 @@
 use std::cell::OnceCell;
 
 use super::{AnalyzeQuery, Thresholds};
+use crate::analysis::pool::pool_with;
 use crate::analysis::{
     FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery, ThreadsQuery,
 };
-use crate::analysis::{finalizers, fragmentation, handles, heap, inspect, locks, oom, pool, retained, stacks, threads, timers};
+use crate::analysis::{finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, stacks, threads, timers};
 use crate::base::{Answer, Collector, NoteKind};
 use crate::model::{
     FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId, InspectionModel, LocksReport, OomReport,
@@ -19,26 +20,26 @@ use crate::session::{Error, Heap, Runtime};
 pub(super) struct Skip(pub(super) String);
 
 /// An answer, or why there is none.
-type Asked<T> = OnceCell<Result<T, String>>;
+pub(super) type Asked<T> = OnceCell<Result<T, String>>;
 
 /// The answers of other analyses. Their notes go to those of the whole.
 pub(super) struct Answers<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) query: &'a AnalyzeQuery,
     pub(super) notes: &'a Collector,
-    heap: Asked<Heap>,
-    finalizers: Asked<FinalizersReport>,
-    fragmentation: Asked<FragmentationReport>,
-    generations: Asked<HeapReport>,
-    handles: Asked<HandlesReport>,
-    inspect: Asked<InspectReport>,
-    locks: Asked<LocksReport>,
-    oom: Asked<OomReport>,
-    pool: Asked<PoolReport>,
-    retained: Asked<RetainedReport>,
-    stacks: Asked<StacksReport>,
-    threads: Asked<ThreadsReport>,
-    timers: Asked<TimersReport>,
+    pub(super) heap: Asked<Heap>,
+    pub(super) finalizers: Asked<FinalizersReport>,
+    pub(super) fragmentation: Asked<FragmentationReport>,
+    pub(super) generations: Asked<HeapReport>,
+    pub(super) handles: Asked<HandlesReport>,
+    pub(super) inspect: Asked<InspectReport>,
+    pub(super) locks: Asked<LocksReport>,
+    pub(super) oom: Asked<OomReport>,
+    pub(super) pool: Asked<PoolReport>,
+    pub(super) retained: Asked<RetainedReport>,
+    pub(super) stacks: Asked<StacksReport>,
+    pub(super) threads: Asked<ThreadsReport>,
+    pub(super) timers: Asked<TimersReport>,
 }
 
 impl<'a> Answers<'a> {
@@ -117,7 +118,8 @@ impl<'a> Answers<'a> {
 
     pub(super) fn pool(&self) -> Result<&PoolReport, Skip> {
         let heap = self.heap()?;
-        self.asked("the thread pool is not inspected", &self.pool, || pool(heap))
+        let waits = self.locks().ok().map(|locks| locks.waits.as_slice());
+        self.asked("the thread pool is not inspected", &self.pool, || pool_with(heap, waits))
     }
 
     /// Suspects, and how much is reachable.

@@ -3,7 +3,7 @@
 //! Rule: the GC's structures are not valid, which they are not while objects are moved: nothing said of the heap can be trusted. Or a
 //! background collection marks or plans, which moves nothing.
 //!
-//! Source: `c_gc_state`, `GCHeapAffinitizeMask`'s neighbours in `docs/internals/gc-structures.md`.
+//! Source: the GC's globals, in `docs/internals/gc-structures.md`.
 
 use super::answers::{Answers, Skip};
 use crate::model::{Problem, ProblemId, ProblemSeverity};

@@ -20,6 +20,8 @@ mod oom;
 mod orphaned;
 mod starvation;
 mod suspects;
+#[cfg(test)]
+mod tests;
 mod timers;
 mod waste;
 

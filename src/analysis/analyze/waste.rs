@@ -20,7 +20,7 @@ pub(super) fn find(answers: &Answers<'_>, id: ProblemId) -> Result<Vec<Problem>,
     }
     let (severity, noun, what) = kind(id);
     let worst = inspection.rows.first();
-    let most = worst.map(|row| format!("; worst: {}", row_text(row))).unwrap_or_default();
+    let most = worst.map(|row| format!("; worst: {}", row_text(id, row))).unwrap_or_default();
     let title = format!("{} {what}: {} bytes, {} of the heap{most}", counted(inspection.found, noun), thousands(wasted), percent(part));
     let command: &[&str] = match id {
         ProblemId::EqualStrings => &["strings"],
@@ -49,8 +49,13 @@ fn kind(id: ProblemId) -> (ProblemSeverity, &'static str, &'static str) {
     }
 }
 
-fn row_text(row: &InspectionRow) -> String {
+fn row_text(id: ProblemId, row: &InspectionRow) -> String {
     let name = row.type_name.as_deref().unwrap_or("?");
-    let detail = row.detail.as_ref().map(|d| format!(" {:?}", one_line(d))).unwrap_or_default();
+    let detail = row.detail.as_ref().map(|d| one_line(d));
+    let detail = match detail {
+        Some(text) if id == ProblemId::EqualStrings => format!(" \"{text}\""),
+        Some(detail) => format!(" ({detail})"),
+        None => String::new(),
+    };
     format!("{} × {name}{detail} with {} bytes", thousands(row.count), thousands(row.bytes))
 }

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use crate::model::{AnalyzeReport, Problem, ProblemId};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -25,11 +27,10 @@ impl Report for AnalyzeReport {
             to.line(format!("    {}", f.command));
         }
         to.gap_if(!self.findings.is_empty());
-        if self.findings.is_empty() {
-            to.line("Nothing found.");
-        }
-        if !self.inspected.is_empty() {
-            to.line(format!("Inspected: {}", self.inspected.iter().map(|id| ProblemId::name(*id)).collect::<Vec<_>>().join(", ")));
+        let found: BTreeSet<ProblemId> = self.findings.iter().map(|f| f.id).collect();
+        let sound: Vec<&str> = self.inspected.iter().filter(|id| !found.contains(id)).map(|id| id.name()).collect();
+        if !sound.is_empty() {
+            to.line(format!("Nothing found: {}", sound.join(", ")));
         }
         to.lines(self.skipped.iter().map(|s| format!("Not inspected: {}: {}", s.id, s.reason)));
     }
