@@ -32,6 +32,13 @@ impl Report for AnalyzeReport {
         if !sound.is_empty() {
             to.line(format!("Nothing found: {}", sound.join(", ")));
         }
-        to.lines(self.skipped.iter().map(|s| format!("Not inspected: {}: {}", s.id, s.reason)));
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for s in &self.skipped {
+            match reasons.iter_mut().find(|(reason, _)| *reason == s.reason) {
+                Some((_, ids)) => ids.push(s.id.name()),
+                None => reasons.push((&s.reason, vec![s.id.name()])),
+            }
+        }
+        to.lines(reasons.into_iter().map(|(reason, ids)| format!("Not inspected: {}: {reason}", ids.join(", "))));
     }
 }
