@@ -202,6 +202,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
             handles: None,
             by: None,
             groups: None,
+            shown: None,
         };
         only(&found(ProblemId::Handles, |a| set(&a.handles, report())))
     };
