@@ -1,5 +1,6 @@
 //! The kind of a dump, its runtimes, and which commands it can answer.
 
+use super::analyze::command_line;
 use super::answers::answers;
 use crate::base::{Answer, Collector, NoteKind, len64, total};
 use crate::contract::Description;
@@ -98,7 +99,7 @@ pub fn info(dump: &Dump, index: usize) -> Answer<InfoReport> {
         contracts: runtime
             .map(|r| r.descriptor().contracts.iter().map(|(n, c)| format!("{n}:{}", c.version)).collect())
             .unwrap_or_default(),
-        next: next(&probe.answers, crash.is_some(), &f.path.display().to_string()),
+        next: next(&probe.answers, &f.path.display().to_string()),
         answers: probe.answers,
     };
     notes.finish(report)
@@ -225,15 +226,7 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
     say(DumpKind::Gcore, "ELF core without createdump's page, all mappings captured", Some(DumpWriter::Gdb))
 }
 
-fn next(answers: &[AnswerModel], crashed: bool, path: &str) -> Option<String> {
-    let can = |command: &str| answers.iter().any(|a| a.command == command && a.answer != AnswerKind::No);
-    let command = if crashed && can("threads") {
-        "threads"
-    } else {
-        let full = |command: &str| answers.iter().any(|a| a.command == command && a.answer == AnswerKind::Full);
-        let useful = ["heap", "threads", "oom", "segments"];
-        let objects = full("objects").then_some("stat");
-        objects.or_else(|| useful.into_iter().find(|c| full(c))).or_else(|| useful.into_iter().find(|c| can(c)))?
-    };
-    Some(format!("gcdump {command} {path}"))
+/// The findings, if the dump tells anything.
+fn next(answers: &[AnswerModel], path: &str) -> Option<String> {
+    answers.iter().any(|a| a.answer != AnswerKind::No).then(|| command_line(["analyze"].into_iter(), path))
 }

@@ -3,6 +3,7 @@
 //! Analyses of the runtime alone take a [`Runtime`](crate::session::Runtime), those of the file a
 //! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts it uses.
 
+mod analyze;
 mod answers;
 mod chains;
 mod contracts;
@@ -43,6 +44,7 @@ mod types;
 mod verify;
 mod walk;
 
+pub use analyze::{AnalyzeQuery, Thresholds, analyze};
 pub use chains::{AsyncQuery, chains};
 pub use contracts::{ContractsQuery, contracts};
 pub use diff::{DiffQuery, Rule, RuleError, diff};

@@ -122,6 +122,17 @@ impl Config {
         let files = |c: &Config| (c.modules.clone(), c.symbols.clone(), c.sysroot.clone(), c.no_local_files, c.overlay.clone());
         files(self) == files(other) && (self.max_memory, self.max_decompressed) == (other.max_memory, other.max_decompressed)
     }
+
+    /// The options that another command needs to see the dump in the same way.
+    pub(super) fn repeated(&self) -> Vec<String> {
+        let folder = |option: &str, path: &PathBuf| [option.to_string(), path.display().to_string()];
+        let runtime = (self.runtime > 0).then(|| ["--runtime".to_string(), self.runtime.to_string()]);
+        let modules = self.modules.iter().map(|p| folder("--modules", p));
+        let sysroot = self.sysroot.iter().map(|p| folder("--sysroot", p));
+        let overlays = self.overlay.iter().map(|p| folder("--overlay", p));
+        let local = self.no_local_files.then(|| "--no-local-files".to_string());
+        runtime.into_iter().chain(modules).chain(sysroot).chain(overlays).flatten().chain(local).collect()
+    }
 }
 
 /// The dump argument.

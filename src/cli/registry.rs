@@ -4,9 +4,9 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, inspect, locks, near, object, objects,
-    objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings, threads, timers, track,
-    trim, types, unreachable, verify, whatif,
+    analyze, bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, inspect, locks, near, object,
+    objects, objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings, threads,
+    timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 use super::generate::{COMPLETIONS, MAN};
@@ -16,6 +16,7 @@ use super::shell::SHELL;
 /// The commands, in help order.
 pub const COMMANDS: &[Entry] = &[
     entry::<info::Info>(),
+    entry::<analyze::Analyze>(),
     entry::<contracts::Contracts>(),
     entry::<heap::Heap>(),
     entry::<segments::Segments>(),
@@ -76,6 +77,7 @@ const WIDTH: usize = 100;
 const AFTER_HELP: &str = "\
 Examples:
   gcdump info crash.dmp                  what the dump contains and can answer
+  gcdump analyze crash.dmp               what is wrong with the process
   gcdump heap crash.dmp                  the heap by generation
   gcdump handles --type strong,pinned crash.dmp
   gcdump handles --json crash.dmp | jq '.data.counts'

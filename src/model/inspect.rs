@@ -77,4 +77,7 @@ pub struct InspectionRow {
     pub bytes: u64,
     /// More about it.
     pub detail: Option<String>,
+    /// Of event leaks, how many targets nothing else holds: a number of `detail`, for other analyses.
+    #[serde(skip)]
+    pub held_here: Option<u64>,
 }

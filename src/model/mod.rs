@@ -3,6 +3,7 @@
 //! An unknown value is `null`; `0` and `"0x0"` are actual zeros in the process. Kinds and names are kebab-case and
 //! open-ended: later runtimes may add some.
 
+mod analyze;
 mod bridge;
 mod chains;
 mod collection;
@@ -44,6 +45,7 @@ mod types;
 mod verify;
 mod walk;
 
+pub use analyze::{AnalyzeReport, Problem, ProblemId, ProblemSeverity, SkippedProblem};
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeObject, BridgeReport, BridgeScc, BridgeXref};
 pub use chains::{
     AsyncChain, AsyncFrame, AsyncReport, AsyncRoot, AsyncRootKind, AsyncRow, AsyncTotals, TaskExceptionModel, TaskModel, TaskPart,

@@ -20,6 +20,7 @@ mod common;
 mod support;
 
 mod absent_pages;
+mod analyze;
 mod aot_names;
 mod api;
 mod async_chains;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use crate::common::{own_dump, run};
 use gcdump::analysis::{
-    self, AsyncQuery, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, PathsQuery,
-    RetainedQuery, RootsQuery, SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery, VerifyQuery,
+    self, AnalyzeQuery, AsyncQuery, ExceptionsQuery, FinalizersQuery, FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery,
+    LocksQuery, PathsQuery, RetainedQuery, RootsQuery, SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery,
+    VerifyQuery,
 };
 use gcdump::internals::base::{Addr, Answer, Note};
 use gcdump::internals::session::{StaticsQuery, TypePattern};
@@ -31,6 +32,7 @@ type Question = (&'static str, fn(&Dump) -> Value);
 
 const QUESTIONS: &[Question] = &[
     ("info", |d| said(Ok(analysis::info(d, 0)))),
+    ("analyze", |d| said(analysis::analyze(&d.runtime().unwrap(), &AnalyzeQuery::default()))),
     ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true, heap: None }))),
     ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true, at: None }))),
     ("handles", |d| said(analysis::handles(&d.runtime().unwrap(), &HandlesQuery::default()))),

@@ -15,12 +15,20 @@ impl Inspector<'_> {
             count: same.count,
             bytes: same.size.saturating_mul(same.count.saturating_sub(1)),
             detail: Some(format!("{} elements each", thousands(key.length))),
+            held_here: None,
         };
         Findings::of(several.map(row).collect())
     }
 
     fn array(&self, array: &Array, bytes: u64, detail: String) -> InspectionRow {
-        InspectionRow { object: Some(array.object), type_name: self.name(array.method_table), count: 1, bytes, detail: Some(detail) }
+        InspectionRow {
+            object: Some(array.object),
+            type_name: self.name(array.method_table),
+            count: 1,
+            bytes,
+            detail: Some(detail),
+            held_here: None,
+        }
     }
 
     pub(super) fn zero_arrays(&self) -> Findings {
@@ -50,6 +58,7 @@ impl Inspector<'_> {
             count: *count,
             bytes: *bytes,
             detail: None,
+            held_here: None,
         };
         Findings::of(self.swept.boxes.iter().map(row).collect())
     }

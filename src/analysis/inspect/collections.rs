@@ -66,6 +66,7 @@ impl Inspector<'_> {
             count,
             bytes,
             detail: None,
+            held_here: None,
         };
         Findings::of(by_type.into_iter().map(row).collect())
     }
@@ -81,6 +82,7 @@ impl Inspector<'_> {
                 // At least a word for each element: entries of dictionaries are larger.
                 bytes: room.saturating_sub(count).saturating_mul(word),
                 detail: Some(format!("{} of {} used", thousands(count), thousands(room))),
+                held_here: None,
             })
         };
         Findings::of(self.counted().iter().copied().filter_map(wide).collect())

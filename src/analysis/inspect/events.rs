@@ -84,15 +84,16 @@ impl Inspector<'_> {
                     && of_target.iter().all(|(by, _)| own.contains(by))
                     && of_part.iter().all(|(by, _)| event.list.contains(by))
             };
-            let here = event.parts.iter().filter(only).count();
+            let held = u64::try_from(event.parts.iter().filter(only).count()).unwrap_or(u64::MAX);
             let count = u64::try_from(event.parts.len()).unwrap_or(u64::MAX);
-            let detail = format!("{holder}: {here} of {count} targets are held by nothing else");
+            let detail = format!("{holder}: {held} of {count} targets are held by nothing else");
             Some(InspectionRow {
                 object: Some(event.delegate),
                 type_name: self.type_of(event.delegate),
                 count,
                 bytes: 0,
                 detail: Some(detail),
+                held_here: Some(held),
             })
         };
         Findings::plain(events.into_iter().filter_map(row).collect())

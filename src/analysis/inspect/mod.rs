@@ -132,6 +132,7 @@ impl Inspector<'_> {
             count: s.count,
             bytes: s.waste,
             detail: Some(s.value),
+            held_here: None,
         };
         let totals = report.totals;
         let rows = report.strings.into_iter().map(row).collect();

@@ -85,6 +85,7 @@ impl Inspector<'_> {
             count: g.count,
             bytes: g.bytes,
             detail: None,
+            held_here: None,
         };
         groups.into_iter().map(row).collect()
     }
@@ -140,7 +141,14 @@ impl Inspector<'_> {
                 None if library.types().loader().has_binders() => format!("\"{name}\" has no objects of its types on the heap"),
                 None => format!("\"{name}\": which objects hold it is not told for this runtime"),
             };
-            rows.push(InspectionRow { object: Some(context), type_name: self.type_of(context), count: 1, bytes: 0, detail: Some(detail) });
+            rows.push(InspectionRow {
+                object: Some(context),
+                type_name: self.type_of(context),
+                count: 1,
+                bytes: 0,
+                detail: Some(detail),
+                held_here: None,
+            });
         }
         Findings::plain(rows)
     }
@@ -179,7 +187,14 @@ impl Inspector<'_> {
                 Some(count)
             };
             if let Some(count) = count().filter(|n| *n >= REGISTRATIONS) {
-                rows.push(InspectionRow { object: Some(source), type_name: self.type_of(source), count, bytes: 0, detail: None });
+                rows.push(InspectionRow {
+                    object: Some(source),
+                    type_name: self.type_of(source),
+                    count,
+                    bytes: 0,
+                    detail: None,
+                    held_here: None,
+                });
             }
         }
         Findings::plain(rows)

@@ -16,7 +16,7 @@ impl Inspector<'_> {
             let faults = tasks.exceptions(task).filter(|f| !f.observed)?;
             let exception = faults.exceptions.first().copied();
             let what = exception.and_then(|e| Some(format!("{} at {e}", self.type_of(e)?)));
-            Some(InspectionRow { object: Some(task), type_name: self.type_of(task), count: 1, bytes: 0, detail: what })
+            Some(InspectionRow { object: Some(task), type_name: self.type_of(task), count: 1, bytes: 0, detail: what, held_here: None })
         };
         Ok(Findings::plain(faulted.filter_map(row).collect()))
     }

@@ -7,6 +7,8 @@ mod timers;
 
 pub use timers::timers;
 
+use std::borrow::Cow;
+
 use super::locks::{LocksQuery, locks};
 use super::task_names::Names;
 use super::walk::objects_of;
@@ -67,6 +69,11 @@ const COUNT_BITS: u32 = 16;
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
 pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
+    pool_with(heap, None)
+}
+
+/// As [`pool`], given what threads wait for if that is known.
+pub(super) fn pool_with(heap: &Heap, waits: Option<&[WaitModel]>) -> Result<Answer<PoolReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
@@ -86,7 +93,7 @@ pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
         let owners = reader.owners(&found);
         reader.global_queues(&mut report);
         reader.local_queues(&found, &owners, &mut report);
-        reader.workers(&owners, &mut report);
+        reader.workers(&owners, waits, &mut report);
         report.pending = report.queues.iter().fold(0, |n, q| n.saturating_add(len64(q.items.len())));
         report.groups = groups(&report.queues);
         report.starved = starved(&report);
@@ -240,17 +247,21 @@ impl<'h> Reader<'h> {
         }
     }
 
-    fn workers(&self, owners: &Owners<'_>, report: &mut PoolReport) {
-        let waits: Map<u32, WaitModel> = match locks(self.heap, &LocksQuery::default()) {
-            Ok(answer) => self.notes.take(answer).waits.into_iter().filter_map(|w| Some((w.managed_id?, w))).collect(),
-            Err(e) => {
-                self.notes.add(NoteKind::Missing, None, format!("what blocks the threads of the pool: {e}"));
-                Map::default()
-            }
+    fn workers(&self, owners: &Owners<'_>, waits: Option<&[WaitModel]>, report: &mut PoolReport) {
+        let waits: Cow<'_, [WaitModel]> = match waits {
+            Some(waits) => waits.into(),
+            None => match locks(self.heap, &LocksQuery::default()) {
+                Ok(answer) => self.notes.take(answer).waits.into(),
+                Err(e) => {
+                    self.notes.add(NoteKind::Missing, None, format!("what blocks the threads of the pool: {e}"));
+                    Cow::default()
+                }
+            },
         };
+        let waits: Map<u32, &WaitModel> = waits.iter().filter_map(|w| Some((w.managed_id?, w))).collect();
         let mut seen = Set::default();
         for thread in owners.iter().map(|(_, thread)| *thread).filter(|t| seen.insert(t.address)) {
-            let wait = thread.id.and_then(|id| waits.get(&id));
+            let wait = thread.id.and_then(|id| waits.get(&id).copied());
             report.workers.push(PoolWorker {
                 managed_id: thread.id,
                 os_id: thread.os_id.filter(|id| *id != 0),

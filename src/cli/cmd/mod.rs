@@ -1,5 +1,6 @@
 //! One file per command: arguments with examples, the query they form, and the function that answers it.
 
+pub(super) mod analyze;
 pub(super) mod bridge;
 pub(super) mod chains;
 pub(super) mod contracts;

@@ -1,5 +1,6 @@
 //! Descriptions of the answers.
 
+mod analyze;
 mod bridge;
 mod chains;
 mod collections;

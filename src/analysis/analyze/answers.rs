@@ -1,0 +1,174 @@
+//! What other analyses answer, each asked at most once.
+
+use std::cell::OnceCell;
+
+use super::{AnalyzeQuery, Thresholds};
+use crate::analysis::pool::pool_with;
+use crate::analysis::{
+    FragmentationQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, RetainedQuery, RetainedView, StacksQuery, ThreadsQuery,
+};
+use crate::analysis::{finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, stacks, threads, timers};
+use crate::base::{Answer, Collector, NoteKind};
+use crate::model::{
+    FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport, InspectionId, InspectionModel, LocksReport, OomReport,
+    PoolReport, ProblemId, RetainedReport, StacksReport, ThreadsReport, TimersReport,
+};
+use crate::session::{Error, Heap, Runtime};
+
+/// Why something was not looked for.
+#[derive(Clone, Debug)]
+pub(super) struct Skip(pub(super) String);
+
+/// An answer, or why there is none.
+pub(super) type Asked<T> = OnceCell<Result<T, String>>;
+
+/// The answers of other analyses. Their notes go to those of the whole.
+pub(super) struct Answers<'a> {
+    pub(super) runtime: &'a Runtime,
+    pub(super) query: &'a AnalyzeQuery,
+    pub(super) notes: &'a Collector,
+    pub(super) heap: Asked<Heap>,
+    pub(super) finalizers: Asked<FinalizersReport>,
+    pub(super) fragmentation: Asked<FragmentationReport>,
+    pub(super) generations: Asked<HeapReport>,
+    pub(super) handles: Asked<HandlesReport>,
+    pub(super) inspect: Asked<InspectReport>,
+    pub(super) locks: Asked<LocksReport>,
+    pub(super) oom: Asked<OomReport>,
+    pub(super) pool: Asked<PoolReport>,
+    pub(super) retained: Asked<RetainedReport>,
+    pub(super) stacks: Asked<StacksReport>,
+    pub(super) threads: Asked<ThreadsReport>,
+    pub(super) timers: Asked<TimersReport>,
+}
+
+impl<'a> Answers<'a> {
+    pub(super) fn new(runtime: &'a Runtime, query: &'a AnalyzeQuery, notes: &'a Collector) -> Answers<'a> {
+        Answers {
+            runtime,
+            query,
+            notes,
+            heap: OnceCell::new(),
+            finalizers: OnceCell::new(),
+            fragmentation: OnceCell::new(),
+            generations: OnceCell::new(),
+            handles: OnceCell::new(),
+            inspect: OnceCell::new(),
+            locks: OnceCell::new(),
+            oom: OnceCell::new(),
+            pool: OnceCell::new(),
+            retained: OnceCell::new(),
+            stacks: OnceCell::new(),
+            threads: OnceCell::new(),
+            timers: OnceCell::new(),
+        }
+    }
+
+    pub(super) fn thresholds(&self) -> &Thresholds {
+        &self.query.thresholds
+    }
+
+    /// What `ask` answers, the first time; `what` is told if it does not.
+    fn asked<'s, T>(&'s self, what: &str, cell: &'s Asked<T>, ask: impl FnOnce() -> Result<Answer<T>, Error>) -> Result<&'s T, Skip> {
+        let answer = cell.get_or_init(|| match ask() {
+            Ok(answer) => Ok(self.notes.take(answer)),
+            Err(e) => Err(self.lacks(what, &e).0),
+        });
+        answer.as_ref().map_err(|reason| Skip(reason.clone()))
+    }
+
+    /// Notes that something is not inspected because of `error`.
+    pub(super) fn lacks(&self, what: &str, error: &Error) -> Skip {
+        self.notes.add(NoteKind::Missing, None, format!("{what}: {error}"));
+        Skip(error.to_string())
+    }
+
+    pub(super) fn heap(&self) -> Result<&Heap, Skip> {
+        self.asked("objects are not inspected", &self.heap, || Ok(Answer::whole(self.runtime.heap()?)))
+    }
+
+    pub(super) fn finalizers(&self) -> Result<&FinalizersReport, Skip> {
+        self.asked("finalizers are not inspected", &self.finalizers, || finalizers(self.runtime, &Default::default()))
+    }
+
+    pub(super) fn fragmentation(&self) -> Result<&FragmentationReport, Skip> {
+        let query = FragmentationQuery { heaps: false, segments: false, top: 1 };
+        let heap = self.heap()?;
+        self.asked("free space is not inspected", &self.fragmentation, || fragmentation(heap, &query))
+    }
+
+    /// The heap by generation.
+    pub(super) fn generations(&self) -> Result<&HeapReport, Skip> {
+        self.asked("generations are not inspected", &self.generations, || heap(self.runtime, &HeapQuery::default()))
+    }
+
+    pub(super) fn handles(&self) -> Result<&HandlesReport, Skip> {
+        let query = HandlesQuery { stat: true, ..HandlesQuery::default() };
+        self.asked("handles are not inspected", &self.handles, || handles(self.runtime, &query))
+    }
+
+    pub(super) fn locks(&self) -> Result<&LocksReport, Skip> {
+        let heap = self.heap()?;
+        self.asked("locks are not inspected", &self.locks, || locks(heap, &LocksQuery::default()))
+    }
+
+    pub(super) fn oom(&self) -> Result<&OomReport, Skip> {
+        self.asked("failed allocations are not inspected", &self.oom, || oom(self.runtime))
+    }
+
+    pub(super) fn pool(&self) -> Result<&PoolReport, Skip> {
+        let heap = self.heap()?;
+        let waits = self.locks().ok().map(|locks| locks.waits.as_slice());
+        self.asked("the thread pool is not inspected", &self.pool, || pool_with(heap, waits))
+    }
+
+    /// Suspects, and how much is reachable.
+    pub(super) fn retained(&self) -> Result<&RetainedReport, Skip> {
+        if !self.query.graph {
+            return Err(Skip("needs the graph of the heap (--no-graph)".into()));
+        }
+        let heap = self.heap()?;
+        let view = RetainedView::Suspects(self.thresholds().share);
+        self.asked("suspects are not inspected", &self.retained, || retained(heap, &RetainedQuery { view, ..RetainedQuery::default() }))
+    }
+
+    pub(super) fn stacks(&self) -> Result<&StacksReport, Skip> {
+        self.asked("stacks are not inspected", &self.stacks, || stacks(self.runtime, &StacksQuery::default()))
+    }
+
+    pub(super) fn threads(&self) -> Result<&ThreadsReport, Skip> {
+        self.asked("threads are not inspected", &self.threads, || threads(self.runtime, &ThreadsQuery::default()))
+    }
+
+    pub(super) fn timers(&self) -> Result<&TimersReport, Skip> {
+        let heap = self.heap()?;
+        self.asked("timers are not inspected", &self.timers, || timers(heap))
+    }
+
+    /// An inspection of `inspect`. All that are asked for share its walk.
+    pub(super) fn inspection(&self, id: InspectionId) -> Result<&InspectionModel, Skip> {
+        let wanted = |finding: &ProblemId| self.query.only.is_empty() || self.query.only.contains(finding);
+        let only: Vec<InspectionId> =
+            INSPECTIONS.iter().filter(|(finding, _)| wanted(finding)).map(|(_, inspection)| *inspection).collect();
+        let heap = self.heap()?;
+        let report = self.asked("waste is not inspected", &self.inspect, || inspect(heap, &InspectQuery { only, top: ROWS }))?;
+        report.inspections.iter().find(|i| i.id == id).ok_or_else(|| Skip(format!("{id} was not inspected")))
+    }
+}
+
+/// Most rows of an inspection that become findings.
+const ROWS: usize = 10;
+
+/// The findings that `inspect` answers.
+pub(super) const INSPECTIONS: [(ProblemId, InspectionId); 10] = [
+    (ProblemId::EventLeaks, InspectionId::EventLeaks),
+    (ProblemId::Registrations, InspectionId::Registrations),
+    (ProblemId::LoadContexts, InspectionId::LoadContexts),
+    (ProblemId::EqualStrings, InspectionId::EqualStrings),
+    (ProblemId::SparseArrays, InspectionId::SparseArrays),
+    (ProblemId::OversizedCollections, InspectionId::OversizedCollections),
+    (ProblemId::EmptyCollections, InspectionId::EmptyCollections),
+    (ProblemId::EqualArrays, InspectionId::EqualArrays),
+    (ProblemId::ZeroArrays, InspectionId::ZeroArrays),
+    (ProblemId::ZeroTails, InspectionId::ZeroTails),
+];

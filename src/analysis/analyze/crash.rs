@@ -1,0 +1,103 @@
+//! Why the process ended.
+//!
+//! Rule: the container records a signal or an exception, or a NativeAOT program a report of its end. The exception in flight on the
+//! thread that crashed is the cause, with the method that threw it and its inner exceptions. An exception in flight on another thread
+//! is being handled: no finding.
+//!
+//! Source: `ELF notes` and `exception stream` in `docs/internals/containers.md`; the threads' exceptions.
+
+use super::answers::{Answers, Skip};
+use super::line::one_line;
+use crate::model::{CrashException, ExceptionModel, Problem, ProblemId, ProblemSeverity, StackFrameKind, ThreadModel};
+
+/// Inner exceptions named in the title.
+const MAX_INNER: usize = 4;
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let crash = answers.runtime.file().crash.as_ref();
+    let report = answers.runtime.description().crash_report.as_ref();
+    let reason = crash.map(|c| c.name.clone()).or_else(|| report.map(|r| r.reason.clone().unwrap_or_else(|| "ended itself".into())));
+    let Some(reason) = reason else { return Ok(Vec::new()) };
+    let critical = |title: String, command: &str| answers.finding(ProblemId::Crash, ProblemSeverity::Critical, title, &[command]);
+    // It knows names that the dump may lack.
+    if let Some(report) = report {
+        let told = report.exception.as_ref().map(reported).or_else(|| report.message.as_deref().map(one_line));
+        let title = told.map_or_else(|| reason.clone(), |told| format!("{reason}: {told}"));
+        let exception = report.exception.as_ref();
+        return Ok(vec![Problem {
+            object: exception.and_then(|e| e.address),
+            type_name: exception.and_then(|e| e.type_name.clone()),
+            method: exception.and_then(|e| e.stack.iter().find_map(|f| f.method.clone())),
+            ..critical(title, "info")
+        }]);
+    }
+    // Without threads, the signal is all that is known: the reason why is noted.
+    let thread = answers.threads().ok().and_then(|t| t.threads.iter().find(|t| t.crashed));
+    let threads: Vec<u32> = thread.and_then(|t| t.managed_id).into_iter().collect();
+    let on = place(thread, crash.and_then(|c| c.thread));
+    let native_aot = answers.runtime.descriptor().is_native_aot();
+    let command = if native_aot { "threads" } else { "stacks" };
+    if let Some(exception) = thread.and_then(|t| t.exception.as_ref()).filter(|e| e.current) {
+        return Ok(vec![Problem {
+            object: Some(exception.address),
+            type_name: exception.type_name.clone(),
+            method: thrower(exception).map(str::to_string),
+            threads,
+            ..critical(format!("{reason}{on}: {}", in_flight(exception)), command)
+        }]);
+    }
+    let method = thread.filter(|_| !native_aot).and_then(|t| innermost(answers, t));
+    let within = method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
+    Ok(vec![Problem { method, threads, ..critical(format!("{reason}{on}{within}, no exception in flight"), command) }])
+}
+
+fn place(thread: Option<&ThreadModel>, os_id: Option<u32>) -> String {
+    match (thread.and_then(|t| t.managed_id), os_id) {
+        (Some(id), _) => format!(" on thread {id}"),
+        (None, Some(os_id)) => format!(" on the native thread {os_id}"),
+        (None, None) => String::new(),
+    }
+}
+
+/// The innermost managed method of a thread.
+fn innermost(answers: &Answers<'_>, thread: &ThreadModel) -> Option<String> {
+    let stacks = answers.stacks().ok()?.threads.as_ref()?;
+    let stack = stacks.iter().find(|s| s.os_id.is_some() && s.os_id == thread.os_id)?;
+    stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed)?.method.clone()
+}
+
+fn thrower(exception: &ExceptionModel) -> Option<&str> {
+    exception.stack.iter().find_map(|f| f.method.as_deref())
+}
+
+/// `Lab.Broken: out of luck, thrown by Lab.Program.Main(); inner System.Exception: why`.
+fn in_flight(exception: &ExceptionModel) -> String {
+    let named = |e: &ExceptionModel| said(e.type_name.as_deref(), e.message.as_deref());
+    let by = thrower(exception).map(|m| format!(", thrown by {m}")).unwrap_or_default();
+    let mut out = format!("{}{by}", named(exception));
+    let mut inner = exception.inner.as_deref();
+    for _ in 0..MAX_INNER {
+        let Some(e) = inner else { break };
+        out.push_str(&format!("; inner {}", named(e)));
+        inner = e.inner.as_deref();
+    }
+    let more = exception.inners.len();
+    if more > 0 {
+        out.push_str(&format!("; {more} more inner exceptions"));
+    }
+    out
+}
+
+/// The same, of what a NativeAOT program reports.
+fn reported(exception: &CrashException) -> String {
+    let named = |e: &CrashException| said(e.type_name.as_deref(), e.message.as_deref());
+    let by = exception.stack.iter().find_map(|f| f.method.as_ref()).map(|m| format!(", thrown by {m}")).unwrap_or_default();
+    let mut out = format!("{}{by}", named(exception));
+    exception.inner.iter().take(MAX_INNER).for_each(|e| out.push_str(&format!("; inner {}", named(e))));
+    out
+}
+
+fn said(type_name: Option<&str>, message: Option<&str>) -> String {
+    let message = message.map(one_line).filter(|m| !m.is_empty()).map(|m| format!(": {m}")).unwrap_or_default();
+    format!("{}{message}", type_name.unwrap_or("an exception of unknown type"))
+}

@@ -1,0 +1,39 @@
+//! Threads that wait for each other.
+//!
+//! Rule: a cycle of waits, each for a lock that the next thread holds. Critical if each wait is known from a record of the runtime and
+//! has no timeout.
+//!
+//! Source: `docs/internals/locks.md`.
+
+use super::answers::{Answers, Skip};
+use super::line::{counted, listed};
+use crate::base::len64;
+use crate::model::{Problem, ProblemId, ProblemSeverity, WaitEdge};
+
+/// Waits named in the title.
+const MAX_EDGES: usize = 4;
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let found = answers.locks()?.deadlocks.iter().map(|d| {
+        let (severity, verb) = if d.possible { (ProblemSeverity::Warning, "may wait") } else { (ProblemSeverity::Critical, "wait") };
+        let edge = |e: &WaitEdge| {
+            let name = e.type_name.as_ref().map(|n| format!("{n} ")).unwrap_or_default();
+            format!("{} for {name}{} of {}", e.from, e.object, e.to)
+        };
+        let edges: Vec<String> = d.edges.iter().take(MAX_EDGES).map(edge).collect();
+        let more = if d.edges.len() > MAX_EDGES { ", …" } else { "" };
+        let behind = match len64(d.victims.len()) {
+            0 => String::new(),
+            n => format!("; {} behind them", counted(n, "thread")),
+        };
+        let title = format!("Threads {} {verb} for each other: {}{more}{behind}", listed(&d.threads), edges.join(", "));
+        Problem {
+            count: Some(len64(d.threads.len())),
+            object: d.edges.first().map(|e| e.object),
+            type_name: d.edges.first().and_then(|e| e.type_name.clone()),
+            threads: d.threads.clone(),
+            ..answers.finding(ProblemId::Deadlock, severity, title, &["locks"])
+        }
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,42 @@
+//! A finalizer thread that does not get on.
+//!
+//! Rule: it is blocked in managed code, where it is only while it runs a finalizer: critical if objects wait behind it. Or at least
+//! `ready` objects wait, which are made faster than they are finalized.
+//!
+//! Source: the finalization queues; `docs/internals/locks.md` for what it waits for.
+
+use super::answers::{Answers, Skip};
+use super::line::counted;
+use crate::model::{Problem, ProblemId, ProblemSeverity};
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let (report, locks) = (answers.finalizers()?, answers.locks()?);
+    let count = report.ready.saturating_add(report.critical);
+    let id = report.thread.as_ref().and_then(|t| t.managed_id);
+    let finding = |severity, title: String| Problem {
+        count: Some(count),
+        threads: id.into_iter().collect(),
+        ..answers.finding(ProblemId::StuckFinalizer, severity, title, &["finalizers"])
+    };
+    if let Some(wait) = locks.waits.iter().find(|w| id.is_some() && w.managed_id == id) {
+        let (severity, behind) = match count {
+            0 => (ProblemSeverity::Warning, "nothing waits behind it yet".into()),
+            n => (ProblemSeverity::Critical, format!("{} wait for finalization", counted(n, "object"))),
+        };
+        let at = wait.method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
+        let title = format!("The finalizer thread is blocked{at} ({}): {behind}", wait.kind);
+        return Ok(vec![Problem {
+            object: wait.object,
+            type_name: wait.type_name.clone(),
+            method: wait.method.clone(),
+            ..finding(severity, title)
+        }]);
+    }
+    if count < answers.thresholds().ready {
+        return Ok(Vec::new());
+    }
+    Ok(vec![finding(
+        ProblemSeverity::Warning,
+        format!("{} wait for finalization: the finalizer thread is too slow for them", counted(count, "object")),
+    )])
+}

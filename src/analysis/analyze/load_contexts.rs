@@ -1,0 +1,22 @@
+//! Load contexts that stay.
+//!
+//! Rule: a collectible context was asked to unload and is still on the heap: what holds an object of its types holds all of its code.
+//!
+//! Source: `AssemblyLoadContext`, as `inspect --only load-contexts` reads it.
+
+use super::answers::{Answers, Skip};
+use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let found = answers.inspection(InspectionId::LoadContexts)?.rows.iter().map(|row| {
+        let detail = row.detail.as_deref().unwrap_or("a load context stays");
+        let title = format!("Asked to unload, but still there: load context {detail}");
+        Problem {
+            count: Some(row.count),
+            object: row.object,
+            type_name: row.type_name.clone(),
+            ..answers.finding(ProblemId::LoadContexts, ProblemSeverity::Warning, title, &["inspect", "--only", "load-contexts"])
+        }
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,35 @@
+//! Parts that the dump lacks.
+//!
+//! Rule: the file is cut, or a command cannot answer in full, as `info` says. Such an answer is partial: with the missing parts there
+//! may be other findings. A warning if objects are missing, which most findings are about.
+//!
+//! Source: the commands themselves; what a runtime has not is not missing.
+
+use super::answers::{Answers, Skip};
+use super::line::{counted, listed, one_line};
+use crate::analysis::answers::answers as ask;
+use crate::base::{NoteKind, len64};
+use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let (told, _) = ask(answers.runtime);
+    let lacking: Vec<&AnswerModel> = told.iter().filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed)).collect();
+    let cut = answers.runtime.file().facts.truncated_bytes;
+    let mut parts = Vec::new();
+    if cut > 0 {
+        parts.push(format!("the file is cut, {} are missing", counted(cut, "byte")));
+    }
+    if !lacking.is_empty() {
+        let names = listed(lacking.iter().map(|a| &a.command));
+        answers.notes.add(NoteKind::Missing, None, format!("not answered in full: {names}"));
+        let reason = lacking.iter().find_map(|a| a.reason.as_ref()).map(|r| format!(" ({})", one_line(r))).unwrap_or_default();
+        parts.push(format!("not answered in full: {names}{reason}"));
+    }
+    if parts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let severity = if lacking.iter().any(|a| a.command == "objects") { ProblemSeverity::Warning } else { ProblemSeverity::Info };
+    let title = format!("Parts of the process are not in the dump: {}", parts.join("; "));
+    let finding = answers.finding(ProblemId::MissingParts, severity, title, &["info"]);
+    Ok(vec![Problem { count: Some(len64(lacking.len())), bytes: Some(cut).filter(|n| *n > 0), ..finding }])
+}

@@ -1,0 +1,170 @@
+//! `analyze`: the findings of a dump, most important first. A file for each kind of finding, with its rule.
+//!
+//! Nothing is computed here that another analysis answers: each is asked at most once ([`Answers`]), and the rules pick what is worth a
+//! line. Thresholds ([`Thresholds`]) are absolute and relative: a small heap, and a small part of a large one, are no trouble.
+
+mod answers;
+mod collecting;
+mod crash;
+mod damage;
+mod deadlocks;
+mod events;
+mod finalizer;
+mod fragmentation;
+mod handles;
+mod line;
+mod load_contexts;
+mod lock_queues;
+mod missing;
+mod oom;
+mod orphaned;
+mod starvation;
+mod suspects;
+#[cfg(test)]
+mod tests;
+mod timers;
+mod waste;
+
+use std::cmp::Reverse;
+
+use crate::base::Answer;
+use crate::model::{AnalyzeReport, Problem, ProblemId, SkippedProblem};
+use crate::session::{Error, Runtime};
+use answers::{Answers, Skip};
+pub(super) use line::command_line;
+
+/// From where on something is worth a line.
+#[derive(Clone, Copy, Debug)]
+pub struct Thresholds {
+    /// Fewest bytes that are free, wasted or retained: less is no trouble, whatever its share.
+    pub bytes: u64,
+    /// Smallest share (0 to 1) of the reachable bytes that a suspect retains.
+    pub share: f64,
+    /// Smallest share (0 to 1) of the allocated bytes that are wasted: equal strings, sparse arrays and the like.
+    pub waste: f64,
+    /// Smallest share (0 to 1) of the allocated bytes that are free.
+    pub free: f64,
+    /// Fewest threads that wait for one lock.
+    pub queue: u64,
+    /// Fewest objects ready for finalization while the finalizer's thread is not blocked.
+    pub ready: u64,
+    /// Fewest handlers of one event that hold their targets.
+    pub handlers: u64,
+    /// Fewest timers that are due, and registrations of one cancellation source.
+    pub timers: u64,
+    /// Fewest GC handles.
+    pub handles: u64,
+}
+
+impl Default for Thresholds {
+    /// Rules of thumb:
+    ///
+    /// * 1 MiB: a .NET process starts with more than that; saving less changes nothing.
+    /// * A fifth of the reachable bytes: Eclipse MAT's default for leak suspects.
+    /// * A tenth of the heap: waste below that is in the noise of a heap's ups and downs.
+    /// * A quarter free: the GC leaves less behind unless something keeps it from compacting, or garbage was just swept.
+    /// * 3 waiters: two threads meet at a lock by chance; a queue that forms is never that short for long.
+    /// * 10,000 objects ready: the finalizer's thread runs more than that in a tenth of a second.
+    /// * 100 handlers: events with more are made for many subscribers, or nobody unsubscribes.
+    /// * 1,000 timers or registrations: more than there are requests under way in most servers.
+    /// * 10,000 handles: the runtime itself takes some hundreds, and each is a root that the GC visits.
+    fn default() -> Thresholds {
+        Thresholds {
+            bytes: 1 << 20,
+            share: 0.2,
+            waste: 0.1,
+            free: 0.25,
+            queue: 3,
+            ready: 10_000,
+            handlers: 100,
+            timers: 1_000,
+            handles: 10_000,
+        }
+    }
+}
+
+/// What to analyze.
+#[derive(Clone, Debug)]
+pub struct AnalyzeQuery {
+    /// Only these findings; all if empty.
+    pub only: Vec<ProblemId>,
+    /// Whether to build the graph of the heap, which suspects and the garbage of an out-of-memory need.
+    pub graph: bool,
+    /// From where on something is worth a line.
+    pub thresholds: Thresholds,
+    /// Options that the suggested command lines repeat, such as `--modules` with its folder.
+    pub options: Vec<String>,
+}
+
+impl Default for AnalyzeQuery {
+    /// Everything, with the usual thresholds.
+    fn default() -> AnalyzeQuery {
+        AnalyzeQuery { only: Vec::new(), graph: true, thresholds: Thresholds::default(), options: Vec::new() }
+    }
+}
+
+/// What is wrong with the process. What cannot be told is listed with the reason; the answer is partial then.
+///
+/// # Errors
+/// Never fails today; the signature leaves room.
+pub fn analyze(runtime: &Runtime, query: &AnalyzeQuery) -> Result<Answer<AnalyzeReport>, Error> {
+    let notes = runtime.begin();
+    let answers = Answers::new(runtime, query, &notes);
+    let mut report = AnalyzeReport { findings: Vec::new(), inspected: Vec::new(), skipped: Vec::new() };
+    for id in ProblemId::ALL.into_iter().filter(|id| query.only.is_empty() || query.only.contains(id)) {
+        match find(id, &answers) {
+            Ok(found) => {
+                report.findings.extend(found);
+                report.inspected.push(id);
+            }
+            Err(Skip(reason)) => report.skipped.push(SkippedProblem { id, reason }),
+        }
+    }
+    drop(answers);
+    report.findings.sort_by_key(|f| (f.severity, rank(f.id), Reverse(f.bytes), f.id, Reverse(f.count), f.object));
+    Ok(notes.finish(report))
+}
+
+fn find(id: ProblemId, answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    match id {
+        ProblemId::Crash => crash::find(answers),
+        ProblemId::Oom => oom::find(answers),
+        ProblemId::GcInProgress => collecting::find(answers),
+        ProblemId::Damage => damage::find(answers),
+        ProblemId::Deadlock => deadlocks::find(answers),
+        ProblemId::OrphanedLock => orphaned::find(answers),
+        ProblemId::StuckFinalizer => finalizer::find(answers),
+        ProblemId::PoolStarvation => starvation::find(answers),
+        ProblemId::LockQueue => lock_queues::find(answers),
+        ProblemId::Fragmentation => fragmentation::find(answers),
+        ProblemId::Suspects => suspects::find(answers),
+        ProblemId::EventLeaks => events::find(answers),
+        ProblemId::Timers => timers::timers(answers),
+        ProblemId::Registrations => timers::registrations(answers),
+        ProblemId::LoadContexts => load_contexts::find(answers),
+        ProblemId::Handles => handles::find(answers),
+        ProblemId::MissingParts => missing::find(answers),
+        ProblemId::EqualStrings
+        | ProblemId::SparseArrays
+        | ProblemId::OversizedCollections
+        | ProblemId::EmptyCollections
+        | ProblemId::EqualArrays
+        | ProblemId::ZeroArrays
+        | ProblemId::ZeroTails => waste::find(answers, id),
+    }
+}
+
+/// Place among findings of one severity: what takes memory stands together, most bytes first.
+fn rank(id: ProblemId) -> ProblemId {
+    match id {
+        ProblemId::Suspects
+        | ProblemId::EqualStrings
+        | ProblemId::SparseArrays
+        | ProblemId::OversizedCollections
+        | ProblemId::EmptyCollections
+        | ProblemId::EqualArrays
+        | ProblemId::ZeroArrays
+        | ProblemId::ZeroTails => ProblemId::Fragmentation,
+        id => id,
+    }
+}

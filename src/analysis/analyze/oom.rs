@@ -1,0 +1,34 @@
+//! Failed allocations.
+//!
+//! Rule: a heap has recorded one. The title sets what was asked for against what the heap has: committed bytes, free space between
+//! objects, and garbage, which says whether a collection would have helped.
+//!
+//! Source: `oom_history` of each heap; generations, fragmentation, the graph.
+
+use super::answers::{Answers, Skip};
+use super::line::percent;
+use crate::base::{len64, share, thousands};
+use crate::model::{OomModel, OomReason, Problem, ProblemId, ProblemSeverity};
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let failed: Vec<&OomModel> = answers.oom()?.heaps.iter().filter(|h| h.reason != OomReason::None).collect();
+    let Some(last) = failed.iter().max_by_key(|h| h.gc_index) else { return Ok(Vec::new()) };
+    let mut title = last.text.clone();
+    // What cannot be told is noted.
+    if let Ok(heap) = answers.generations() {
+        title.push_str(&format!("; heap: {} bytes committed", thousands(heap.totals.committed)));
+    }
+    if let Ok(free) = answers.fragmentation() {
+        title.push_str(&format!(", {} free ({})", thousands(free.totals.free_bytes), percent(free.totals.share)));
+    }
+    if answers.query.graph
+        && let Ok(retained) = answers.retained()
+    {
+        let garbage = retained.totals.bytes.saturating_sub(retained.totals.reachable_bytes);
+        let part = share(garbage, retained.totals.bytes).unwrap_or(0.0);
+        title.push_str(&format!(", {} garbage ({} of the objects)", thousands(garbage), percent(part)));
+    }
+    let count = Some(len64(failed.len()));
+    let finding = answers.finding(ProblemId::Oom, ProblemSeverity::Critical, title, &["heap", "--detail"]);
+    Ok(vec![Problem { count, bytes: Some(last.alloc_size), ..finding }])
+}

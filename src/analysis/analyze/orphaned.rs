@@ -1,0 +1,35 @@
+//! Locks whose owner is gone.
+//!
+//! Rule: a lock is held by an id that no living thread has. It will not be released: critical if threads wait for it.
+//!
+//! Source: `docs/internals/locks.md`.
+
+use super::answers::{Answers, Skip};
+use super::line::counted;
+use super::lock_queues::{name, waiting};
+use crate::base::len64;
+use crate::model::{Problem, ProblemId, ProblemSeverity};
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let report = answers.locks()?;
+    let orphaned = report.locks.iter().filter(|l| l.owner.as_ref().is_some_and(|o| o.orphaned));
+    let found = orphaned.map(|lock| {
+        let threads = waiting(report, lock);
+        let count = len64(threads.len());
+        let severity = if count > 0 { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
+        let owner = lock.owner.as_ref().and_then(|o| o.managed_id).map(|id| format!(" {id}")).unwrap_or_default();
+        let title = format!("{} is held by thread{owner}, which is gone; {} for it", name(lock), wait(count));
+        Problem {
+            count: Some(count),
+            object: Some(lock.object),
+            type_name: lock.type_name.clone(),
+            threads,
+            ..answers.finding(ProblemId::OrphanedLock, severity, title, &["locks"])
+        }
+    });
+    Ok(found.collect())
+}
+
+fn wait(n: u64) -> String {
+    format!("{} wait{}", counted(n, "thread"), if n == 1 { "s" } else { "" })
+}

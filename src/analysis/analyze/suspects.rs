@@ -1,0 +1,44 @@
+//! Who retains much of the heap.
+//!
+//! Rule: an object without a dominator, or the objects of a type together, retain at least `bytes` and at least `share` of the reachable
+//! bytes. A cache that is meant to be large looks the same: the finding says who holds it. Types come second: they may be many small
+//! things that have nothing to do with each other.
+//!
+//! Source: the dominator tree, as `retained --suspects` reads it.
+
+use super::answers::{Answers, Skip};
+use super::line::percent;
+use crate::base::thousands;
+use crate::model::{Problem, ProblemId, ProblemSeverity, Suspect, SuspectKind};
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let least = answers.thresholds().bytes;
+    let large = answers.retained()?.suspects.iter().flatten().filter(|s| s.retained >= least);
+    Ok(large.map(|s| finding(answers, s)).collect())
+}
+
+fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
+    let retained = format!("{} bytes ({} of what is reachable)", thousands(s.retained), percent(s.share));
+    let below = s.below.first().map(|b| format!(": {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
+    let found = match (s.kind, s.address) {
+        (SuspectKind::Object, Some(object)) => {
+            let by = s.roots.first().map_or_else(|| "several holders".into(), |r| r.label.clone());
+            let title = format!("{} {object}, held by {by}, retains {retained}{below}", s.type_name);
+            let command = ["retained", "--object", &object.to_string()];
+            answers.finding(ProblemId::Suspects, ProblemSeverity::Warning, title, &command)
+        }
+        _ => {
+            let title = format!("{} objects of {} retain {retained} together", thousands(s.count), s.type_name);
+            let command = ["path", "--type", &s.method_table.to_string()];
+            answers.finding(ProblemId::Suspects, ProblemSeverity::Info, title, &command)
+        }
+    };
+    Problem {
+        count: Some(s.count),
+        bytes: Some(s.retained),
+        share: Some(s.share),
+        object: s.address,
+        type_name: Some(s.type_name.clone()),
+        ..found
+    }
+}

@@ -1,0 +1,267 @@
+//! The rules at their thresholds, on answers made up for them.
+
+use super::answers::{Answers, Asked};
+use super::{AnalyzeQuery, Thresholds, find};
+use crate::base::{Addr, Collector};
+use crate::model::{
+    CoverageModel, FeatureSource, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FreeSpaceModel, Generation,
+    HandleKind, HandleStat, HandlesReport, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel, InspectionRow, LockKind,
+    LockModel, LockOwner, LocksReport, PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId, ProblemSeverity, TimerKind,
+    TimerModel, TimersReport, WaitEvidence, WaitKind, WaitModel, WaiterModel,
+};
+
+/// What a rule finds, given `fill`.
+fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
+    let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
+    let (runtime, query, notes) = (dump.runtime().unwrap(), AnalyzeQuery::default(), Collector::new());
+    let answers = Answers::new(&runtime, &query, &notes);
+    fill(&answers);
+    let found = find(id, &answers).unwrap();
+    drop(answers);
+    assert!(notes.into_notes().complete());
+    found
+}
+
+fn set<T>(cell: &Asked<T>, answer: T) {
+    assert!(cell.set(Ok(answer)).is_ok());
+}
+
+/// The severity and count of the only finding, if there is one.
+fn only(found: &[Problem]) -> Option<(ProblemSeverity, Option<u64>)> {
+    assert!(found.len() < 2, "{found:?}");
+    found.first().map(|f| (f.severity, f.count))
+}
+
+fn lock(owner: Option<LockOwner>, waiters: &[u32]) -> LockModel {
+    LockModel {
+        object: Addr(0x1000),
+        type_name: Some("Lab.Gate".into()),
+        kind: LockKind::Monitor,
+        owner,
+        recursion: None,
+        readers: Vec::new(),
+        waiters: waiters.iter().map(|id| WaiterModel { managed_id: Some(*id), evidence: WaitEvidence::Exact }).collect(),
+        waiting: None,
+        count: None,
+        sync_block: None,
+    }
+}
+
+fn wait(id: u32, kind: WaitKind) -> WaitModel {
+    WaitModel {
+        managed_id: Some(id),
+        os_id: None,
+        name: None,
+        kind,
+        object: Some(Addr(0x1000)),
+        type_name: None,
+        others: Vec::new(),
+        evidence: WaitEvidence::Exact,
+        timeout_ms: None,
+        method: Some("Lab.Program.Go()".into()),
+    }
+}
+
+fn locks(locks: Vec<LockModel>, waits: Vec<WaitModel>) -> LocksReport {
+    LocksReport { locks, waits, deadlocks: Vec::new(), chains: Vec::new() }
+}
+
+fn owner(id: u32, orphaned: bool) -> Option<LockOwner> {
+    Some(LockOwner { managed_id: Some(id), os_id: None, orphaned })
+}
+
+#[test]
+fn queues_have_an_owner_and_threads_that_enter() {
+    let queue = |report: fn() -> LocksReport| only(&found(ProblemId::LockQueue, |a| set(&a.locks, report())));
+    assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3])], vec![])), None);
+    assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3, 4])], vec![])), Some((ProblemSeverity::Warning, Some(3))));
+    assert_eq!(queue(|| locks(vec![lock(None, &[2, 3, 4])], vec![])), None);
+    // One sleeps until it is woken.
+    assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3, 4])], vec![wait(3, WaitKind::MonitorWait)])), None);
+}
+
+#[test]
+fn orphaned_locks_are_critical_if_threads_wait() {
+    let orphaned =
+        |waiters: &[u32]| only(&found(ProblemId::OrphanedLock, |a| set(&a.locks, locks(vec![lock(owner(9, true), waiters)], vec![]))));
+    assert_eq!(orphaned(&[]), Some((ProblemSeverity::Warning, Some(0))));
+    assert_eq!(orphaned(&[2]), Some((ProblemSeverity::Critical, Some(1))));
+    assert_eq!(only(&found(ProblemId::OrphanedLock, |a| set(&a.locks, locks(vec![lock(owner(9, false), &[2])], vec![])))), None);
+    assert_eq!(only(&found(ProblemId::LockQueue, |a| set(&a.locks, locks(vec![lock(owner(9, true), &[2, 3, 4])], vec![])))), None);
+}
+
+#[test]
+fn a_finalizer_is_stuck_or_slow() {
+    let stuck = |ready: u64, blocked: bool| {
+        let thread = Some(FinalizerThread { managed_id: Some(2), os_id: None, address: Addr(0x20) });
+        let waits = if blocked { vec![wait(2, WaitKind::Monitor)] } else { vec![wait(3, WaitKind::Monitor)] };
+        let found = found(ProblemId::StuckFinalizer, |a| {
+            let (heaps, types) = (Vec::new(), Vec::new());
+            let report =
+                FinalizersReport { registered: 0, ready, critical: 0, heaps, thread: thread.clone(), types, shown: None, objects: None };
+            set(&a.finalizers, report);
+            set(&a.locks, locks(Vec::new(), waits.clone()));
+        });
+        only(&found)
+    };
+    assert_eq!((stuck(0, false), stuck(9_999, false)), (None, None));
+    assert_eq!(stuck(10_000, false), Some((ProblemSeverity::Warning, Some(10_000))));
+    assert_eq!(stuck(0, true), Some((ProblemSeverity::Warning, Some(0))));
+    assert_eq!(stuck(1, true), Some((ProblemSeverity::Critical, Some(1))));
+}
+
+#[test]
+fn a_pool_of_blocked_threads_is_critical() {
+    let pool = |starved: bool, blocked: &[bool]| {
+        let worker = |blocked: &bool| PoolWorker {
+            managed_id: Some(5),
+            os_id: None,
+            blocked_by: blocked.then(|| "monitor".into()),
+            wait: blocked.then_some(WaitKind::Monitor),
+            object: None,
+            method: None,
+        };
+        let found = found(ProblemId::PoolStarvation, |a| {
+            let report = PoolReport {
+                kind: PoolKind::Portable,
+                min: None,
+                max: Some(2),
+                working: None,
+                existing: None,
+                goal: None,
+                blocked: None,
+                cpu_percent: None,
+                pending: 7,
+                starved,
+                queues: Vec::new(),
+                groups: Vec::new(),
+                workers: blocked.iter().map(worker).collect(),
+            };
+            set(&a.pool, report);
+        });
+        only(&found)
+    };
+    assert_eq!(pool(false, &[true, true]), None);
+    assert_eq!(pool(true, &[true, false]), Some((ProblemSeverity::Warning, Some(7))));
+    assert_eq!(pool(true, &[true, true]), Some((ProblemSeverity::Critical, Some(7))));
+}
+
+fn free(free: u64, allocated: u64, before_pins: u64, skipped: u64) -> FragmentationReport {
+    let share = crate::base::share(free, allocated).unwrap();
+    FragmentationReport {
+        generations: vec![FreeSpaceModel {
+            generation: Generation::Gen2,
+            heap: None,
+            segment: None,
+            allocated_bytes: allocated,
+            free_count: 1,
+            free_bytes: free,
+            share,
+            unused_committed_bytes: 0,
+            context_bytes: 0,
+        }],
+        segments: None,
+        sizes: Vec::new(),
+        largest: Vec::new(),
+        pinned: vec![PinnedTypeModel {
+            type_name: "System.Byte[]".into(),
+            method_table: Addr(0x30),
+            count: 3,
+            bytes: 300,
+            free_bytes_before: before_pins,
+        }],
+        totals: FragmentationTotals { allocated_bytes: allocated, free_bytes: free, share, pinned_objects: 3, ..Default::default() },
+        coverage: CoverageModel { skipped_bytes: skipped, ..Default::default() },
+    }
+}
+
+#[test]
+fn free_space_is_measured_absolutely_and_relatively() {
+    const MIB: u64 = 1 << 20;
+    let fragmentation = |report: fn() -> FragmentationReport| found(ProblemId::Fragmentation, |a| set(&a.fragmentation, report()));
+    assert_eq!(fragmentation(|| free(MIB - 1, MIB, 0, 0)), []);
+    assert_eq!(fragmentation(|| free(24 * MIB, 100 * MIB, 0, 0)), []);
+    let pinned = fragmentation(|| free(25 * MIB, 100 * MIB, 10 * MIB, 0));
+    assert!(pinned[0].title.contains("40.0 % in front of 3 pinned System.Byte[]"), "{}", pinned[0].title);
+    let other = fragmentation(|| free(25 * MIB, 100 * MIB, MIB, 0));
+    assert!(other[0].title.contains("little of it in front of pinned objects") && other[0].type_name.is_none(), "{}", other[0].title);
+    let damage = |skipped| found(ProblemId::Damage, |a| set(&a.fragmentation, free(0, MIB, 0, skipped))).first().and_then(|f| f.bytes);
+    assert_eq!((damage(0), damage(8)), (None, Some(8)));
+}
+
+#[test]
+fn handles_and_timers_are_many_from_a_number_on() {
+    let handles = |total: u64| {
+        let report = || HandlesReport {
+            total,
+            counts: vec![HandleStat { kind: HandleKind::Strong, count: total }],
+            supported: Vec::new(),
+            supported_by: FeatureSource::Descriptor,
+            ref_counts_unknown: None,
+            tables: 1,
+            handles: None,
+            by: None,
+            groups: None,
+            shown: None,
+        };
+        only(&found(ProblemId::Handles, |a| set(&a.handles, report())))
+    };
+    assert_eq!((handles(9_999), handles(10_000)), (None, Some((ProblemSeverity::Warning, Some(10_000)))));
+    let timer = |object: u64| TimerModel {
+        object: Addr(object),
+        due_ms: Some(1),
+        due_in_ms: None,
+        set_ms: None,
+        period_ms: None,
+        kind: TimerKind::Timer,
+        callback: Some("Lab.Poll.Tick".into()),
+        state: None,
+        state_type: None,
+        canceled: None,
+        running: None,
+    };
+    let timers = |active: u64| {
+        found(ProblemId::Timers, |a| {
+            let (waits, cancellations) = (Vec::new(), Vec::new());
+            set(&a.timers, TimersReport { active, latest_tick_ms: None, timers: (0..active).map(timer).collect(), waits, cancellations });
+        })
+    };
+    assert_eq!(timers(999), []);
+    assert_eq!(timers(1_000)[0].title, "1,000 timers are due, 1,000 of them for Lab.Poll.Tick");
+}
+
+fn inspected(id: InspectionId, wasted: Option<u64>, row: InspectionRow) -> InspectReport {
+    InspectReport { inspections: vec![InspectionModel { id, rule: "", found: row.count, wasted_bytes: wasted, total: 1, rows: vec![row] }] }
+}
+
+fn row(count: u64, held_here: Option<u64>) -> InspectionRow {
+    InspectionRow { object: None, type_name: Some("System.String".into()), count, bytes: 1, detail: Some("a\nb".into()), held_here }
+}
+
+#[test]
+fn waste_counts_from_a_part_of_the_heap_on() {
+    let waste = |wasted: u64, allocated: u64| {
+        found(ProblemId::EqualStrings, |a| {
+            set(&a.inspect, inspected(InspectionId::EqualStrings, Some(wasted), row(5, None)));
+            let totals = HeapTotals { allocated, ..HeapTotals::default() };
+            set(&a.generations, HeapReport { heaps: Vec::new(), totals, collections: None, allocation_contexts: Vec::new() });
+        })
+    };
+    assert_eq!(waste((1 << 20) - 1, 1 << 21), []);
+    assert_eq!(waste(1 << 20, 11 << 20), []);
+    let found = waste(1 << 20, 1 << 21);
+    assert_eq!(
+        found[0].title,
+        "5 strings have the text of others: 1,048,576 bytes, 50.0 % of the heap; worst: 5 × System.String \"a b\" with 1 bytes"
+    );
+}
+
+#[test]
+fn only_targets_that_nothing_else_holds_leak() {
+    let events = |held| found(ProblemId::EventLeaks, |a| set(&a.inspect, inspected(InspectionId::EventLeaks, None, row(500, held))));
+    assert_eq!(events(Some(99)), []);
+    assert_eq!(only(&events(Some(100))), Some((ProblemSeverity::Warning, Some(100))));
+    let sources = |n| found(ProblemId::Registrations, |a| set(&a.inspect, inspected(InspectionId::Registrations, None, row(n, None))));
+    assert_eq!(sources(Thresholds::default().timers - 1), []);
+    assert_eq!(sources(Thresholds::default().timers).len(), 1);
+}

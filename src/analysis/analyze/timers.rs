@@ -1,0 +1,45 @@
+//! Timers, and registrations with sources of cancellation, without end.
+//!
+//! Rule: at least `timers` timers are due, or a source has as many registrations. Each keeps its callback, and what that refers to,
+//! until it fires, is disposed of or the source is gone. A server with so many requests under way has as many.
+//!
+//! Source: `docs/internals/pool.md`; `inspect --only registrations`.
+
+use super::answers::{Answers, Skip};
+use super::line::counted;
+use crate::base::hash::Map;
+use crate::base::{Count, thousands};
+use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
+
+pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let report = answers.timers()?;
+    if report.active < answers.thresholds().timers {
+        return Ok(Vec::new());
+    }
+    let mut callbacks: Map<&str, u64> = Map::default();
+    let due = report.timers.iter().filter(|t| t.due_ms.is_some());
+    due.filter_map(|t| t.callback.as_deref()).for_each(|callback| callbacks.entry(callback).or_default().bump());
+    let most = callbacks.into_iter().max_by_key(|(name, n)| (*n, *name));
+    let which = most.map(|(name, n)| format!(", {} of them for {name}", thousands(n))).unwrap_or_default();
+    let title = format!("{} are due{which}", counted(report.active, "timer"));
+    Ok(vec![Problem {
+        count: Some(report.active),
+        method: most.map(|(name, _)| name.to_string()),
+        ..answers.finding(ProblemId::Timers, ProblemSeverity::Warning, title, &["timers"])
+    }])
+}
+
+pub(super) fn registrations(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let rows = &answers.inspection(InspectionId::Registrations)?.rows;
+    let found = rows.iter().filter(|r| r.count >= answers.thresholds().timers).map(|row| {
+        let at = row.object.map(|o| format!(" {o}")).unwrap_or_default();
+        let title = format!("The cancellation source{at} has {}", counted(row.count, "registration"));
+        Problem {
+            count: Some(row.count),
+            object: row.object,
+            type_name: row.type_name.clone(),
+            ..answers.finding(ProblemId::Registrations, ProblemSeverity::Warning, title, &["inspect", "--only", "registrations"])
+        }
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,61 @@
+//! Bytes that could be saved: equal strings and arrays, sparse and zero arrays, collections with too much room.
+//!
+//! Rule: an inspection finds at least `bytes`, and at least `waste` of what is allocated. Arrays of plain values are worth knowing
+//! only: spares of array pools and buffers that wait for data are zero as well, and garbage counts.
+//!
+//! Source: `inspect`, whose rules say what each leaves out.
+
+use super::answers::{Answers, INSPECTIONS, Skip};
+use super::line::{counted, one_line, percent};
+use crate::base::{share, thousands};
+use crate::model::{InspectionRow, Problem, ProblemId, ProblemSeverity};
+
+pub(super) fn find(answers: &Answers<'_>, id: ProblemId) -> Result<Vec<Problem>, Skip> {
+    let inspection = INSPECTIONS.iter().find(|(finding, _)| *finding == id).map(|(_, inspection)| *inspection);
+    let inspection = answers.inspection(inspection.ok_or_else(|| Skip("no inspection".into()))?)?;
+    let Some(wasted) = inspection.wasted_bytes.filter(|n| *n >= answers.thresholds().bytes) else { return Ok(Vec::new()) };
+    let part = share(wasted, answers.generations()?.totals.allocated).unwrap_or(0.0);
+    if part < answers.thresholds().waste {
+        return Ok(Vec::new());
+    }
+    let (severity, noun, what) = kind(id);
+    let worst = inspection.rows.first();
+    let most = worst.map(|row| format!("; worst: {}", row_text(id, row))).unwrap_or_default();
+    let title = format!("{} {what}: {} bytes, {} of the heap{most}", counted(inspection.found, noun), thousands(wasted), percent(part));
+    let command: &[&str] = match id {
+        ProblemId::EqualStrings => &["strings"],
+        _ => &["inspect", "--only", id.name()],
+    };
+    Ok(vec![Problem {
+        count: Some(inspection.found),
+        bytes: Some(wasted),
+        share: Some(part),
+        object: worst.and_then(|row| row.object),
+        type_name: worst.and_then(|row| row.type_name.clone()),
+        ..answers.finding(id, severity, title, command)
+    }])
+}
+
+/// How bad it is, what is counted, and what is wrong with it.
+fn kind(id: ProblemId) -> (ProblemSeverity, &'static str, &'static str) {
+    match id {
+        ProblemId::EqualStrings => (ProblemSeverity::Warning, "string", "have the text of others"),
+        ProblemId::SparseArrays => (ProblemSeverity::Warning, "array", "are mostly null"),
+        ProblemId::OversizedCollections => (ProblemSeverity::Warning, "collection", "have much more room than elements"),
+        ProblemId::EmptyCollections => (ProblemSeverity::Warning, "collection", "are empty"),
+        ProblemId::EqualArrays => (ProblemSeverity::Info, "array", "have equal contents"),
+        ProblemId::ZeroTails => (ProblemSeverity::Info, "array", "end in zeros"),
+        _ => (ProblemSeverity::Info, "array", "contain zeros only"),
+    }
+}
+
+fn row_text(id: ProblemId, row: &InspectionRow) -> String {
+    let name = row.type_name.as_deref().unwrap_or("?");
+    let detail = row.detail.as_ref().map(|d| one_line(d));
+    let detail = match detail {
+        Some(text) if id == ProblemId::EqualStrings => format!(" \"{text}\""),
+        Some(detail) => format!(" ({detail})"),
+        None => String::new(),
+    };
+    format!("{} × {name}{detail} with {} bytes", thousands(row.count), thousands(row.bytes))
+}

@@ -1,0 +1,129 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::{DumpArg, size};
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
+use crate::analysis::{self, AnalyzeQuery, Thresholds};
+use crate::base::Answer;
+use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
+
+/// What is wrong with the process: findings, most important first, each with the command that shows more.
+///
+/// Crashes, failed allocations, deadlocks, queues at locks, a stuck finalizer, a starved thread pool, fragmentation, suspects, event
+/// leaks, timers, load contexts, handles, wasted memory, damage, and parts that the dump lacks. A sound process has none. Absolute
+/// thresholds hold together with relative ones: what is small is no trouble, whatever its share.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Analyze {
+    /// Only look for this (repeatable).
+    #[arg(long, value_enum, ignore_case = true, value_name = "ID")]
+    only: Vec<ProblemId>,
+
+    /// Exit with code 1 if there is such a finding: an id, or a severity for that and all worse ones (repeatable). A partial answer
+    /// exits with code 5 all the same.
+    #[arg(long, value_parser = FailOn::parse, value_name = "SEVERITY|ID")]
+    fail_on: Vec<FailOn>,
+
+    /// Do not build the graph of the heap: no suspects, and no garbage beside failed allocations.
+    #[arg(long)]
+    no_graph: bool,
+
+    /// Fewest bytes that are retained, wasted or free (suffixes K, M, G).
+    #[arg(long, value_name = "BYTES", value_parser = size, default_value = "1M")]
+    min_bytes: u64,
+
+    /// Smallest share of the reachable bytes that a suspect retains.
+    #[arg(long, value_name = "PERCENT", default_value_t = 20.0)]
+    min_share: f64,
+
+    /// Smallest share of the heap that is wasted.
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+    min_waste: f64,
+
+    /// Smallest share of the heap that is free.
+    #[arg(long, value_name = "PERCENT", default_value_t = 25.0)]
+    min_free: f64,
+
+    /// Fewest threads that wait for one lock.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().queue)]
+    min_queue: u64,
+
+    /// Fewest objects ready for finalization, if the finalizer thread is not blocked.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().ready)]
+    min_ready: u64,
+
+    /// Fewest handlers of an event whose targets nothing else holds.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().handlers)]
+    min_handlers: u64,
+
+    /// Fewest timers, or registrations of one cancellation source.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().timers)]
+    min_timers: u64,
+
+    /// Fewest GC handles.
+    #[arg(long, value_name = "N", default_value_t = Thresholds::default().handles)]
+    min_handles: u64,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+/// What makes the exit code 1.
+#[derive(Clone, Copy, Debug)]
+enum FailOn {
+    Severity(ProblemSeverity),
+    Id(ProblemId),
+}
+
+impl FailOn {
+    fn parse(text: &str) -> Result<FailOn, String> {
+        let severity = text.parse().map(FailOn::Severity);
+        severity
+            .or_else(|_| text.parse().map(FailOn::Id))
+            .map_err(|e: crate::base::UnknownName| format!("{e}; severities are {}", ProblemSeverity::NAMES.join(", ")))
+    }
+
+    fn fits(self, finding: &Problem) -> bool {
+        match self {
+            FailOn::Severity(least) => finding.severity <= least,
+            FailOn::Id(id) => finding.id == id,
+        }
+    }
+}
+
+impl Command for Analyze {
+    const NAME: &'static str = "analyze";
+    const GROUP: Group = Group::Dump;
+    const EXAMPLES: &'static [Example] = &[
+        example("analyze DUMP", "what is wrong, most important first"),
+        example("analyze --no-graph --only deadlock --only lock-queue DUMP", "some findings"),
+        example("analyze --fail-on critical --fail-on suspects DUMP", "a check for CI: exit code 1 on such findings"),
+    ];
+    type Report = AnalyzeReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<AnalyzeReport>> {
+        let thresholds = Thresholds {
+            bytes: self.min_bytes,
+            share: self.min_share / 100.0,
+            waste: self.min_waste / 100.0,
+            free: self.min_free / 100.0,
+            queue: self.min_queue,
+            ready: self.min_ready,
+            handlers: self.min_handlers,
+            timers: self.min_timers,
+            handles: self.min_handles,
+        };
+        let query = AnalyzeQuery { only: self.only.clone(), graph: !self.no_graph, thresholds, options: at.config.repeated() };
+        Ok(analysis::analyze(&at.runtime()?, &query)?)
+    }
+
+    fn exit(&self, report: &AnalyzeReport, exit: Exit) -> Exit {
+        exit.negative_if(report.findings.iter().any(|f| self.fail_on.iter().any(|on| on.fits(f))))
+    }
+}

@@ -1,0 +1,120 @@
+use serde::Serialize;
+
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// How bad a finding is.
+    pub enum ProblemSeverity {
+        /// The process has ended, cannot go on, or cannot be judged.
+        Critical = "critical",
+        /// Something holds it up or takes its memory.
+        Warning = "warning",
+        /// Worth knowing.
+        Info = "info",
+    }
+}
+
+named_enum! {
+    /// What `analyze` looks for, in order of importance. `count`, `bytes` and `share` of a finding say what is told here.
+    pub enum ProblemId {
+        /// The process ended with a signal or an exception that nobody handled.
+        Crash = "crash",
+        /// An allocation failed: `bytes` were asked for, on `count` heaps.
+        Oom = "oom",
+        /// A garbage collection was running. Critical if it was moving objects.
+        GcInProgress = "gc-in-progress",
+        /// `bytes` of the heap are neither objects nor free.
+        Damage = "damage",
+        /// `count` threads wait for each other. A warning if one of the waits is not certain, or has a timeout.
+        Deadlock = "deadlock",
+        /// A lock is held by a thread that is gone; `count` threads wait for it. A warning if none does.
+        OrphanedLock = "orphaned-lock",
+        /// The finalizer's thread is blocked, or too slow: `count` objects are ready for finalization.
+        StuckFinalizer = "stuck-finalizer",
+        /// `count` items wait for threads of the thread pool, none of which is free. Critical if all are blocked.
+        PoolStarvation = "pool-starvation",
+        /// `count` threads wait for a lock that another thread holds.
+        LockQueue = "lock-queue",
+        /// `bytes` of the heap are free, the `share` of what is allocated; `count` pinned objects block compaction.
+        Fragmentation = "fragmentation",
+        /// One object, or `count` objects of a type, retain `bytes`, the `share` of the reachable bytes.
+        Suspects = "suspects",
+        /// `count` handlers of an event have targets that nothing else holds.
+        EventLeaks = "event-leaks",
+        /// `count` timers are due some time.
+        Timers = "timers",
+        /// A cancellation source has `count` registrations.
+        Registrations = "registrations",
+        /// A load context was asked to unload and is still there.
+        LoadContexts = "load-contexts",
+        /// The process has `count` GC handles.
+        Handles = "handles",
+        /// `count` strings have the text of others: `bytes` are wasted, the `share` of what is allocated.
+        EqualStrings = "equal-strings",
+        /// As `equal-strings`, of arrays of references that are mostly null.
+        SparseArrays = "sparse-arrays",
+        /// As `equal-strings`, of collections with much more room than elements.
+        OversizedCollections = "oversized-collections",
+        /// As `equal-strings`, of collections without an element.
+        EmptyCollections = "empty-collections",
+        /// As `equal-strings`, of arrays of plain values with equal contents.
+        EqualArrays = "equal-arrays",
+        /// As `equal-strings`, of arrays of zeros.
+        ZeroArrays = "zero-arrays",
+        /// As `equal-strings`, of arrays that end in zeros.
+        ZeroTails = "zero-tails",
+        /// `count` commands cannot answer in full: something is not in the dump.
+        MissingParts = "missing-parts",
+    }
+}
+
+/// `analyze`: what is wrong with the process, the most important first.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct AnalyzeReport {
+    /// The findings.
+    pub findings: Vec<Problem>,
+    /// What was looked for.
+    pub inspected: Vec<ProblemId>,
+    /// What could not be looked for, or was not asked for.
+    pub skipped: Vec<SkippedProblem>,
+}
+
+/// A finding. Numbers are those of its [`ProblemId`]; `null` where it has none.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct Problem {
+    /// What was found.
+    pub id: ProblemId,
+    /// How bad it is.
+    pub severity: ProblemSeverity,
+    /// A line of text.
+    pub title: String,
+    /// Number of objects, threads, items.
+    pub count: Option<u64>,
+    /// Bytes.
+    pub bytes: Option<u64>,
+    /// Share, 0 to 1.
+    pub share: Option<f64>,
+    /// The object: exception, lock, holder.
+    pub object: Option<Addr>,
+    /// Name of its type; for strings and arrays, that of the worst ones.
+    #[serde(rename = "type")]
+    pub type_name: Option<String>,
+    /// The method that threw, crashed, or waits.
+    pub method: Option<String>,
+    /// Managed ids of the threads concerned.
+    pub threads: Vec<u32>,
+    /// Command line that shows more.
+    pub command: String,
+}
+
+/// Something that was not looked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct SkippedProblem {
+    /// What.
+    pub id: ProblemId,
+    /// Why not.
+    pub reason: String,
+}

@@ -1,0 +1,246 @@
+//! `analyze`: the trouble that a program was made for is its first finding, and sound programs have none.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::PoisonError;
+
+use crate::common::{self, ask, commands, each, every_dump, own_unpacked, run};
+use crate::corpus;
+use crate::support::{Shape, Spec};
+use gcdump::cli::Exit;
+use serde_json::{Value, json};
+
+fn text<'v>(value: &'v Value, name: &str) -> &'v str {
+    value[name].as_str().unwrap_or_default()
+}
+
+fn findings(answer: &Value) -> &[Value] {
+    answer["data"]["findings"].as_array().unwrap()
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    findings(answer).iter().map(|f| text(f, "id")).collect()
+}
+
+/// What is wrong with a program of the lab, by the name of its scenario. Kernels write dumps when they end a process.
+fn trouble(scenario: &str, kind: &str) -> Option<&'static str> {
+    Some(match scenario {
+        _ if kind == "kernel" => "crash",
+        "crash" => "crash",
+        "oom" => "oom",
+        "deadlock" => "deadlock",
+        "finalizers" => "stuck-finalizer",
+        "pool" | "starve" => "pool-starvation",
+        "locks" => "lock-queue",
+        "fragmented" => "fragmentation",
+        "suspects" => "suspects",
+        "inspect" => "event-leaks",
+        "colls" => "load-contexts",
+        _ => return None,
+    })
+}
+
+/// Programs that are in order: they wait for something, or hold little.
+const SOUND: [&str; 12] =
+    ["async", "asyncmix", "basics", "bridge", "dynamic", "exactctx", "handles", "http", "leak", "probe", "roots", "threads"];
+
+/// What is wrong with an answer about a program of `scenario`.
+fn judge(name: &str, scenario: &str, kind: &str, exit: Exit, answer: &Value) -> Option<String> {
+    let found = ids(answer);
+    let partial = answer["data"]["complete"] == false;
+    let wrong = |what: &str| Some(format!("{name}: {what}: {found:?}, {exit:?}"));
+    if (exit == Exit::Partial) != partial || !partial && exit != Exit::Ok {
+        return wrong("exit code");
+    }
+    // What is not in the dump is no trouble of the process.
+    let first = found.iter().copied().find(|id| *id != "missing-parts");
+    match trouble(scenario, kind) {
+        Some(expected) if first != Some(expected) => wrong(&format!("{expected} is not first")),
+        None if SOUND.contains(&scenario) && first.is_some() => wrong("nothing was expected"),
+        _ => None,
+    }
+}
+
+/// A finding as the table of `docs/coverage.md` shows it.
+fn shown(finding: &Value) -> String {
+    let n = |key: &str| finding[key].as_u64();
+    let numbers = [n("count").map(|n| n.to_string()), n("bytes").map(|n| format!("{n} bytes"))];
+    let numbers: Vec<String> = numbers.into_iter().flatten().collect();
+    let numbers = if numbers.is_empty() { String::new() } else { format!(" {}", numbers.join(", ")) };
+    format!("{} `{}`{numbers}", text(finding, "severity"), text(finding, "id"))
+}
+
+#[test]
+fn the_trouble_of_every_shared_dump_comes_first() {
+    // The dumps of NativeAOT without module are refused.
+    let (dumps, lacking) = every_dump(|_| true);
+    let answers = each(&dumps, |d| {
+        if run(&["info", d.path.to_str().unwrap()]).exit == Exit::NoRuntime {
+            return None;
+        }
+        Some(ask(&d.path, &["analyze"]))
+    });
+    let mut wrong = Vec::new();
+    let mut rows: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (dump, answer) in dumps.iter().zip(&answers) {
+        let Some((exit, answer)) = answer else { continue };
+        wrong.extend(judge(&dump.name, &dump.scenario, &dump.kind, *exit, answer));
+        if let Some(truth) = &dump.truth {
+            wrong.extend(
+                evidence(&dump.scenario, &findings(answer).iter().collect::<Vec<_>>(), truth).map(|w| format!("{}: {w}", dump.name)),
+            );
+        }
+        let cell = findings(answer).iter().map(shown).collect::<Vec<_>>().join("; ");
+        rows.entry(cell).or_default().push(&dump.name);
+    }
+    println!("{} dumps, {} skipped", dumps.len(), lacking.len());
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    if lacking.is_empty() && !dumps.is_empty() && common::native_aot_program().is_some() {
+        document(&rows);
+    }
+}
+
+/// What contradicts the program's own record of its trouble.
+fn evidence(scenario: &str, found: &[&Value], truth: &Value) -> Option<String> {
+    let first = found.first()?;
+    let same = |key: &str, expected: &Value| (&first[key] != expected).then(|| format!("{key} is {}, not {expected}", first[key]));
+    match scenario {
+        "locks" => same("object", &truth["contended"]).or_else(|| same("count", &truth["waiters"])),
+        "suspects" => same("object", &truth["cache"]),
+        "deadlock" => {
+            let cycles = truth["threads"].as_array()?;
+            let id = |name: &str| cycles.iter().find(|t| t["name"] == name).map(|t| t["managed"].clone());
+            let expected = [id("ab"), id("ba")].into_iter().flatten().collect::<Vec<_>>();
+            let told = found.iter().any(|f| f["threads"].as_array().is_some_and(|t| expected.iter().all(|id| t.contains(id))));
+            (expected.len() != 2 || !told).then(|| format!("the deadlock of {expected:?} is not told"))
+        }
+        "starve" => same("count", &json!(4)),
+        "inspect" => same("count", &truth["subscribers"]),
+        _ => None,
+    }
+}
+
+/// Fails if the part of `docs/coverage.md` is outdated; `GCDUMP_BLESS=1` rewrites it.
+fn document(rows: &BTreeMap<String, Vec<&str>>) {
+    let mut part = String::from("| findings, in order | dumps |\n| --- | --- |\n");
+    for (cell, names) in rows {
+        part.push_str(&format!("| {} | {} |\n", if cell.is_empty() { "none" } else { cell }, names.join(", ")));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/coverage.md");
+    let _guard = common::COVERAGE.lock().unwrap_or_else(PoisonError::into_inner);
+    let old = std::fs::read_to_string(&path).unwrap();
+    let (head, rest) = old.split_once("<!-- analyze -->\n").expect("the first marker");
+    let (_, tail) = rest.split_once("<!-- end of analyze -->").expect("the second marker");
+    let new = format!("{head}<!-- analyze -->\n{part}<!-- end of analyze -->{tail}");
+    if std::env::var_os("GCDUMP_BLESS").is_some() {
+        std::fs::write(&path, new).unwrap();
+    } else {
+        assert!(old == new, "docs/coverage.md is outdated; GCDUMP_BLESS=1 cargo test --test it analyze:: rewrites it");
+    }
+}
+
+#[test]
+fn the_corpus_has_its_troubles_and_each_suggested_command_works() {
+    let dumps = corpus::dumps();
+    let wrong: Vec<String> = each(&dumps, |path| {
+        let name = path.file_name().unwrap().to_str().unwrap().trim_end_matches(".zst").trim_end_matches(".dmp");
+        let mut parts = name.split(['-', '.']).skip_while(|p| !["wks", "svr", "seg", "segsvr", "datas"].contains(p)).skip(1);
+        let (scenario, kind) = (parts.next().unwrap(), parts.next().unwrap());
+        let ran = run(&["analyze", "--json", "--no-local-files", path.to_str().unwrap()]);
+        if ran.out.is_empty() {
+            return vec![format!("{name}: {:?}: {}", ran.exit, ran.err)];
+        }
+        let answer = ran.json();
+        let mut wrong: Vec<String> = judge(name, scenario, kind, ran.exit, &answer).into_iter().collect();
+        for finding in findings(&answer) {
+            let line = text(finding, "command");
+            let words = commands::words(line.strip_prefix("gcdump ").unwrap());
+            assert_eq!(words.last().map(String::as_str), path.to_str(), "{line}");
+            let exit = run(&words).exit;
+            if !matches!(exit, Exit::Ok | Exit::Partial) {
+                wrong.push(format!("{name}: {line}: {exit:?}"));
+            }
+        }
+        wrong
+    })
+    .into_iter()
+    .flatten()
+    .collect();
+    assert!(dumps.len() > 60 && wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn thresholds_and_exit_codes_are_as_asked() {
+    let path = own_unpacked();
+    let path = path.to_str().unwrap();
+    let ask = |options: &[&str]| {
+        let ran = run(&[&["analyze", "--json", path], options].concat());
+        (ran.exit, if ran.out.is_empty() { Value::Null } else { ran.json() })
+    };
+    let (exit, sound) = ask(&["--fail-on", "info"]);
+    assert_eq!((exit, ids(&sound)), (Exit::Ok, vec![]));
+    assert_eq!((sound["data"]["skipped"].clone(), sound["data"]["inspected"].as_array().unwrap().len()), (json!([]), 24));
+    let table = run(&["analyze", path]).out;
+    assert!(table.starts_with("Nothing found: crash, oom,") && table.lines().count() == 1, "{table}");
+    let small = ["--min-bytes", "100K"];
+    let (exit, held) = ask(&small);
+    assert_eq!((exit, ids(&held)), (Exit::Ok, vec!["suspects", "zero-arrays"]));
+    let suspect = &findings(&held)[0];
+    assert!(text(suspect, "title").contains("held by Lab.Program.Keep"), "{suspect}");
+    assert_eq!(text(suspect, "command"), format!("gcdump retained --object {} {path}", text(suspect, "object")));
+    let fails = |on: &str| ask(&["--min-bytes", "100K", "--fail-on", on]).0;
+    assert_eq!(
+        ["critical", "warning", "info", "suspects", "ZERO-ARRAYS", "oom"].map(fails),
+        [Exit::Ok, Exit::Negative, Exit::Negative, Exit::Negative, Exit::Negative, Exit::Ok]
+    );
+    assert_eq!(fails("warnings"), Exit::Usage);
+    assert_eq!(ids(&ask(&["--min-bytes", "100K", "--min-share", "95", "--min-waste", "70"]).1), [] as [&str; 0]);
+    let (exit, some) = ask(&["--no-graph", "--only", "suspects", "--only", "oom"]);
+    assert_eq!((exit, &some["data"]["inspected"]), (Exit::Ok, &json!(["oom"])));
+    assert_eq!(some["data"]["skipped"][0]["id"], "suspects");
+}
+
+#[test]
+fn what_does_not_fit_in_memory_is_told() {
+    let dump = own_unpacked();
+    let ran = run(&["analyze", "--json", "--max-memory", "1K", dump.to_str().unwrap()]);
+    let answer = ran.json();
+    let skipped: Vec<&str> = answer["data"]["skipped"].as_array().unwrap().iter().map(|s| text(s, "id")).collect();
+    assert!(ran.exit == Exit::Partial && skipped.contains(&"suspects"), "{:?} {skipped:?}", ran.exit);
+    assert!(answer["warnings"].as_array().unwrap().iter().any(|w| text(w, "message").starts_with("suspects are not inspected")));
+}
+
+#[test]
+fn suggested_commands_repeat_what_finds_the_dump() {
+    let folder = tempfile::Builder::new().prefix("it's a ").tempdir().unwrap();
+    let path = folder.path().join("a b.dmp");
+    std::fs::copy(own_unpacked(), &path).unwrap();
+    let (folder, path) = (folder.path().to_str().unwrap(), path.to_str().unwrap());
+    let ran = run(&["analyze", "--json", "--min-bytes", "100K", "--only", "suspects", "--modules", folder, "--no-local-files", path]);
+    let answer = ran.json();
+    let line = text(&findings(&answer)[0], "command");
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', r"'\''"));
+    assert!(line.ends_with(&format!(" --modules {} --no-local-files {}", quoted(folder), quoted(path))), "{line}");
+    let info = run(&["info", "--json", path]).json();
+    assert_eq!(info["data"]["next"], format!("gcdump analyze {}", quoted(path)));
+}
+
+#[test]
+fn synthetic_processes_are_analyzed() {
+    for shape in Shape::ALL {
+        for moving in [false, true] {
+            let spec = Spec { gc_in_progress: moving, ..Spec::standard(shape) };
+            let target = spec.build();
+            let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
+            std::fs::write(file.path(), target.to_elf_core()).unwrap();
+            let (exit, answer) = ask(file.path(), &["analyze"]);
+            let expected = if moving { vec!["oom", "gc-in-progress"] } else { vec!["oom"] };
+            assert_eq!((exit, ids(&answer)), (Exit::Partial, expected), "{shape:?}");
+            assert_eq!(findings(&answer)[0]["bytes"], target.expected()["oom"][0]["alloc_size"], "{shape:?}");
+            // It has no fields to read locks by.
+            let skipped = answer["data"]["skipped"].as_array().unwrap();
+            let why = skipped.iter().find(|s| s["id"] == "deadlock").map(|s| text(s, "reason").to_string());
+            assert!(why.is_some_and(|why| why.contains("FieldDesc")), "{shape:?}: {skipped:?}");
+        }
+    }
+}
