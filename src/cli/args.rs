@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 
 use crate::model::Stacks;
-use crate::output::Format;
+use crate::output::{Format, Screen};
 
 /// Global options.
 #[derive(Clone, Debug, Args)]
@@ -24,6 +24,18 @@ pub struct Config {
     /// Write the answer to FILE instead of standard output.
     #[arg(short, long, value_name = "FILE", global = true)]
     pub output: Option<PathBuf>,
+
+    /// Tables with all columns and whole names on a terminal of any width; pipes and files always get them.
+    #[arg(long, global = true)]
+    pub wide: bool,
+
+    /// Show what does not fit the terminal in CMD [default: $GCDUMP_PAGER, $PAGER, less].
+    #[arg(long, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "", global = true)]
+    pub pager: Option<String>,
+
+    /// When to use colours. NO_COLOR and CLICOLOR_FORCE are honoured.
+    #[arg(long, value_enum, ignore_case = true, value_name = "WHEN", default_value_t = Colours::Auto, global = true)]
+    pub color: Colours,
 
     /// Folder with the module files of the process, by name, to fill in pages missing from the dump (repeatable).
     ///
@@ -80,6 +92,27 @@ impl Config {
     pub fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
+
+    /// `screen` as these options have it.
+    pub(super) fn screen(&self, screen: Screen) -> Screen {
+        let screen = if self.wide { screen.wide() } else { screen };
+        match self.color {
+            Colours::Auto => screen,
+            Colours::Always => screen.coloured(true),
+            Colours::Never => screen.coloured(false),
+        }
+    }
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colours {
+    /// On terminals.
+    Auto,
+    /// In pipes and files as well.
+    Always,
+    /// Nowhere.
+    Never,
 }
 
 /// The dump argument.

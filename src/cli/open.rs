@@ -48,7 +48,7 @@ impl Opening {
             limits,
             ..OpenOptions::default()
         };
-        if streams.err_is_terminal {
+        if streams.err_screen.terminal {
             options.progress = Some(Arc::new(Bar::default()));
         }
         Ok(Opening { path: picked.path, options })
