@@ -64,6 +64,7 @@ mod repeated;
 mod retained;
 mod roots;
 mod schema;
+mod screens;
 mod seeds;
 mod sos;
 mod stacks;
