@@ -18,7 +18,8 @@ fn main() -> ExitCode {
     // SIGINT, SIGTERM and SIGHUP would end the process as well, but leave half a progress bar and half a file. Only what was being
     // written has to be undone: dumps are only read, and what they are unpacked into has no name.
     let _ = ctrlc::set_handler(|| {
-        if cli::interrupt() {
+        // An interrupt while a pager runs is the pager's.
+        if cli::paging() || cli::interrupt() {
             return;
         }
         clear_line();
@@ -41,9 +42,9 @@ fn with_streams<R>(work: impl FnOnce(Streams<'_>) -> R) -> R {
     let stdout = io::stdout();
     // Not locked: who runs out of time has to be told while the work still goes on.
     let mut err = io::stderr();
-    let (out_is_terminal, err_is_terminal) = (stdout.is_terminal(), err.is_terminal());
+    let (screen, err_screen) = (cli::screen_of(&stdout), cli::screen_of(&err));
     let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
-    work(Streams { out: &mut out, err: &mut err, out_is_terminal, err_is_terminal })
+    work(Streams { out: &mut out, err: &mut err, screen, err_screen, seen: None })
 }
 
 /// How often the memory is looked at.

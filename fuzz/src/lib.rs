@@ -142,7 +142,7 @@ pub fn program(bytes: &[u8]) {
     let words = command.split(' ').map(word);
     let args = std::iter::once("gcdump".into()).chain(words).chain(["--no-local-files", "--format", format].map(OsString::from));
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let exit = cli::run(args, Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
+    let exit = cli::run(args, Streams::piped(&mut out, &mut err));
     assert!(matches!(exit.code(), 0 | 1 | 3 | 4 | 5), "{command}: {exit:?} {}", String::from_utf8_lossy(&err));
     if format == "json" && !out.is_empty() {
         assert!(serde_json::from_slice::<serde_json::Value>(&out).is_ok(), "{command}: no JSON");

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 
 use super::cache::CacheArg;
 use crate::model::Stacks;
-use crate::output::Format;
+use crate::output::{Format, Screen};
 
 /// Global options.
 #[derive(Clone, Debug, Args)]
@@ -25,6 +25,18 @@ pub struct Config {
     /// Write the answer to FILE instead of standard output.
     #[arg(short, long, value_name = "FILE", global = true)]
     pub output: Option<PathBuf>,
+
+    /// Tables with all columns and whole names on a terminal of any width; pipes and files always get them.
+    #[arg(long, global = true)]
+    pub wide: bool,
+
+    /// Show what does not fit the terminal in CMD [default: $GCDUMP_PAGER, $PAGER, less].
+    #[arg(long, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "", global = true)]
+    pub pager: Option<String>,
+
+    /// When to use colours. NO_COLOR and CLICOLOR_FORCE are honoured.
+    #[arg(long, value_enum, ignore_case = true, value_name = "WHEN", default_value_t = Colours::Auto, global = true)]
+    pub color: Colours,
 
     /// Folder with the module files of the process, by name, to fill in pages missing from the dump (repeatable).
     ///
@@ -101,6 +113,9 @@ impl Config {
             format: of(form, self.format, &base.format),
             json: of(form, self.json, &base.json),
             output: of(given("output"), self.output, &base.output),
+            wide: of(given("wide"), self.wide, &base.wide),
+            pager: of(given("pager"), self.pager, &base.pager),
+            color: of(given("color"), self.color, &base.color),
             modules: of(given("modules"), self.modules, &base.modules),
             symbols: of(given("symbols"), self.symbols, &base.symbols),
             sysroot: of(given("sysroot"), self.sysroot, &base.sysroot),
@@ -133,6 +148,27 @@ impl Config {
         let local = self.no_local_files.then(|| "--no-local-files".to_string());
         runtime.into_iter().chain(modules).chain(sysroot).chain(overlays).flatten().chain(local).collect()
     }
+
+    /// `screen` as these options have it.
+    pub(super) fn screen(&self, screen: Screen) -> Screen {
+        let screen = if self.wide { screen.wide() } else { screen };
+        match self.color {
+            Colours::Auto => screen,
+            Colours::Always => screen.coloured(true),
+            Colours::Never => screen.coloured(false),
+        }
+    }
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Colours {
+    /// On terminals.
+    Auto,
+    /// In pipes and files as well.
+    Always,
+    /// Nowhere.
+    Never,
 }
 
 /// The dump argument.

@@ -113,7 +113,7 @@ pub(super) trait Command: Args {
     /// Runs the query and prints the answer. Overridden by commands that stream their rows.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let answer = self.answer(at)?;
-        output::emit(&at.head()?, &answer, at.format(), streams.out, streams.out_is_terminal)?;
+        output::emit(&at.head()?, &answer, at.format(), streams.target())?;
         let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
         Ok(exit)

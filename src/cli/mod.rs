@@ -8,9 +8,11 @@ mod exit;
 mod generate;
 mod help;
 mod open;
+mod pager;
 mod pick;
 mod progress;
 mod registry;
+mod screen;
 mod select;
 mod shell;
 mod sos;
@@ -29,14 +31,19 @@ use command::At;
 pub use command::{Entry, Example, Group};
 pub use exit::Exit;
 pub use generate::complete;
+pub use pager::paging;
 pub use registry::{COMMANDS, command_line};
+pub use screen::screen_of;
 pub use shell::SHELL;
 pub use sos::{COMMANDS as SOS, Flag, FlagTo, Form, Sos, To};
 pub use write::remove_unfinished;
 
+pub use crate::output::{Screen, Seen};
+
 use crate::base::{NoteKind, Notes};
 use crate::contract::{ContractError, RuntimeError};
 use crate::dump::DumpError;
+use crate::output::Target;
 use crate::session::{Dump, Error};
 use exit::UsageError;
 use words::Ordered;
@@ -47,34 +54,56 @@ pub struct Streams<'a> {
     pub out: &'a mut dyn Write,
     /// Diagnostics.
     pub err: &'a mut dyn Write,
-    /// Whether `out` is a terminal.
-    pub out_is_terminal: bool,
-    /// Whether `err` is a terminal.
-    pub err_is_terminal: bool,
+    /// What `out` is shown on.
+    pub screen: Screen,
+    /// What `err` is shown on.
+    pub err_screen: Screen,
+    /// Receives the addresses in the rows of tables.
+    pub seen: Option<&'a Seen>,
 }
 
 impl std::fmt::Debug for Streams<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Streams")
-            .field("out_is_terminal", &self.out_is_terminal)
-            .field("err_is_terminal", &self.err_is_terminal)
-            .finish_non_exhaustive()
+        f.debug_struct("Streams").field("screen", &self.screen).field("err_screen", &self.err_screen).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Streams<'a> {
+    /// Streams to pipes.
+    pub fn piped(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Streams<'a> {
+        Streams { out, err, screen: Screen::NONE, err_screen: Screen::NONE, seen: None }
     }
 }
 
 impl Streams<'_> {
+    /// Widths and colours as the options have them.
+    fn dress(&mut self, config: &Config) {
+        self.screen = config.screen(self.screen);
+        self.err_screen = config.screen(self.err_screen);
+    }
+
+    /// Where answers go.
+    fn target(&mut self) -> Target<'_> {
+        Target { out: &mut *self.out, screen: self.screen, seen: self.seen }
+    }
+
     /// Writes a line of diagnostics, without control characters if a terminal shows it.
     fn say(&mut self, line: &str) -> io::Result<()> {
-        let line = if self.err_is_terminal { crate::output::sanitize(line) } else { line.into() };
+        let line = if self.err_screen.interprets() { crate::output::sanitize(line) } else { line.into() };
         writeln!(self.err, "{line}")
+    }
+
+    /// Writes a line of diagnostics behind a coloured `word`.
+    fn warn(&mut self, word: &str, message: &str) -> io::Result<()> {
+        let message = if self.err_screen.interprets() { crate::output::sanitize(message) } else { message.into() };
+        writeln!(self.err, "{} {message}", self.err_screen.warning(&format!("{word}:")))
     }
 
     /// Table rows that fit the screen with the surrounding text; a default if there is no screen.
     fn rows(&self) -> usize {
         const AROUND: usize = 9;
         const WITHOUT_SCREEN: usize = 40;
-        let screen = terminal_size::terminal_size().filter(|_| self.out_is_terminal);
-        screen.map_or(WITHOUT_SCREEN, |(_, h)| usize::from(h.0).saturating_sub(AROUND).max(5))
+        self.screen.height.map_or(WITHOUT_SCREEN, |lines| lines.saturating_sub(AROUND).max(5))
     }
 }
 
@@ -117,6 +146,7 @@ impl Cli {
     /// Runs it on `dumps`, which are open already, in place of the first dumps that it names. Prints to `streams`, whatever
     /// `--output` says. `trim` opens its dump anew, to see what is read.
     pub fn run_on(&self, dumps: &[Dump], mut streams: Streams<'_>) -> Exit {
+        streams.dress(&self.config);
         let result = (self.command.run)(&self.matches, &self.config, dumps, &mut streams);
         conclusion(result, &mut streams)
     }
@@ -152,12 +182,39 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
 
 /// Runs a parsed command line, like [`run`].
 pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
+    streams.dress(&cli.config);
+    if let (Some(pager), Some(height), None) = (&cli.config.pager, streams.screen.height, &cli.config.output) {
+        return to_pager(cli, pager::command(pager), height, &mut streams);
+    }
     let result = match cli.config.output.clone() {
         None => cli.run(&mut streams),
         Some(_) if cli.is_shell() => cli.run(&mut streams),
-        Some(path) => to_file(&path, &mut streams, |streams| cli.run(streams)),
+        Some(path) => to_file(&path, &mut streams, |streams| {
+            streams.dress(&cli.config);
+            cli.run(streams)
+        }),
     };
     conclusion(result, &mut streams)
+}
+
+/// Runs the command with a pager for what does not fit the screen. Diagnostics wait until the pager is left.
+fn to_pager(cli: &Cli, pager: String, height: usize, streams: &mut Streams<'_>) -> Exit {
+    let mut err = Vec::new();
+    let mut paged = pager::Paged::new(&mut *streams.out, pager, (height, streams.screen.width.unwrap_or(usize::MAX)));
+    let inner =
+        Streams { out: &mut paged, err: &mut err, screen: streams.screen.paged(), err_screen: streams.err_screen, seen: streams.seen };
+    let exit = {
+        let mut inner = inner;
+        let result = cli.run(&mut inner);
+        conclusion(result, &mut inner)
+    };
+    let left = paged.finish();
+    // There is nowhere left to report a failure.
+    let _ = streams.err.write_all(&err);
+    match left {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => fail(&anyhow::Error::new(e).context("writing the answer"), streams),
+        _ => exit,
+    }
 }
 
 /// Flushes the answer, reports an error, and returns the exit code.
@@ -179,13 +236,13 @@ fn conclusion(result: anyhow::Result<Exit>, streams: &mut Streams<'_>) -> Exit {
 fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> Exit {
     let to_err = e.use_stderr();
     let text = e.render();
-    let (stream, terminal): (&mut dyn Write, bool) =
-        if to_err { (&mut *streams.err, streams.err_is_terminal) } else { (&mut *streams.out, streams.out_is_terminal) };
+    let (stream, screen): (&mut dyn Write, Screen) =
+        if to_err { (&mut *streams.err, streams.err_screen) } else { (&mut *streams.out, streams.screen) };
     // There is nowhere left to report a failure.
-    let _ = match (terminal, plain) {
-        (true, true) => write!(stream, "{}", text.ansi()),
+    let _ = match (screen.interprets(), plain) {
         (true, false) => text.to_string().lines().try_for_each(|line| writeln!(stream, "{}", crate::output::sanitize(line))),
-        (false, _) => write!(stream, "{text}"),
+        _ if screen.colour => write!(stream, "{}", text.ansi()),
+        _ => write!(stream, "{text}"),
     };
     let _ = stream.flush();
     if to_err { Exit::Usage } else { Exit::Ok }
@@ -211,7 +268,7 @@ fn to_file(
         None => File::options().write(true).open(path),
     };
     let mut out = BufWriter::new(file.map_err(cannot)?);
-    let inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };
+    let inner = Streams { out: &mut out, err: &mut *streams.err, screen: Screen::NONE, err_screen: streams.err_screen, seen: streams.seen };
     let exit = work(&mut { inner })?;
     out.flush().and_then(|()| draft.map_or(Ok(()), |d| d.finish(true))).with_context(|| format!("writing {}", path.display()))?;
     Ok(exit)
@@ -261,7 +318,7 @@ pub fn out_of_memory(config: &Config, err: &mut dyn Write) -> Exit {
 }
 
 fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
-    let _ = streams.say(&format!("gcdump: {e:#}"));
+    let _ = streams.warn("gcdump", &format!("{e:#}"));
     exit_of(e)
 }
 
@@ -302,7 +359,7 @@ fn show_notes(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
             k if k.makes_partial() => "missing",
             _ => "warning",
         };
-        streams.say(&format!("{word}: {}", note.message))?;
+        streams.warn(word, &note.message)?;
     }
     let more = notes.iter().len().saturating_sub(SHOWN);
     if more > 0 {

@@ -51,7 +51,7 @@ impl Opening {
             cache: Folder::of(&config.cache, config.cache_size)?.map(|folder| Arc::new(folder) as Arc<dyn Cache>),
             ..OpenOptions::default()
         };
-        if streams.err_is_terminal {
+        if streams.err_screen.terminal {
             options.progress = Some(Arc::new(Bar::default()));
         }
         Ok(Opening { path: picked.path, options })

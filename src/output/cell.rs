@@ -28,19 +28,40 @@ pub enum Cell<'a> {
     None,
 }
 
+/// A signed percentage with thousands separators: `+100,100.0 %`.
+fn grouped(percent: &str) -> String {
+    let (sign, digits) = percent.split_at_checked(1).unwrap_or(("", percent));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+    match whole.parse() {
+        Ok(whole) => format!("{sign}{}.{part} %", count(whole)),
+        Err(_) => format!("{percent} %"),
+    }
+}
+
 impl Cell<'_> {
     /// Human-readable form, as used in tables.
     pub fn human(&self) -> Cow<'_, str> {
         match self {
-            Cell::Addr(a) => a.to_string().into(),
+            Cell::Addr(a) => a.hex().as_str().to_owned().into(),
             Cell::Bytes(n) | Cell::Count(n) => count(*n).into(),
             Cell::Id(n) => n.to_string().into(),
             Cell::Share(s) => format!("{:.1} %", s * 100.0).into(),
             Cell::Change(0) => "0".into(),
             Cell::Change(n) => format!("{}{}", if *n < 0 { '-' } else { '+' }, count(n.unsigned_abs())).into(),
-            Cell::Growth(g) => format!("{:+.1} %", g * 100.0).into(),
+            Cell::Growth(g) => grouped(&format!("{:+.1}", g * 100.0)).into(),
             Cell::Text(t) => Cow::Borrowed(t),
             Cell::None => "-".into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn growth_has_its_sign_and_separators() {
+        let growth = |g| Cell::Growth(g).human().into_owned();
+        assert_eq!([growth(0.0), growth(-0.25), growth(1001.0), growth(f64::INFINITY)], ["+0.0 %", "-25.0 %", "+100,100.0 %", "+inf %"]);
     }
 }

@@ -6,24 +6,29 @@
 mod cell;
 pub mod formats;
 mod human;
-mod printed;
+mod layout;
 pub mod report;
 mod reports;
 mod sanitize;
+mod screen;
+mod seen;
+mod shorten;
 mod stream;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod width;
 
 use std::io::{self, Write};
 
 pub use cell::Cell;
 pub use formats::Format;
 pub use human::{bytes, count, plural};
-pub use printed::{Link, PrintedRows};
 pub use report::Report;
 pub use reports::objects as objects_list;
 pub use sanitize::sanitize;
+pub use screen::Screen;
+pub use seen::{Link, Seen};
 pub use stream::{Batches, List, stream};
 
 use crate::base::{Answer, Notes};
@@ -34,12 +39,28 @@ use report::{Graph, Sections};
 /// Identifier and version of the JSON format.
 pub const SCHEMA: &str = "gcdump/1";
 
-/// Prints an answer in `format`. `terminal`: whether `out` is a terminal.
+/// Where an answer is printed.
+pub struct Target<'w> {
+    /// Destination.
+    pub out: &'w mut dyn Write,
+    /// What it is shown on.
+    pub screen: Screen,
+    /// Receives the addresses of the rows of tables.
+    pub seen: Option<&'w Seen>,
+}
+
+impl std::fmt::Debug for Target<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("screen", &self.screen).field("seen", &self.seen).finish_non_exhaustive()
+    }
+}
+
+/// Prints an answer in `format`.
 ///
 /// # Errors
 /// Write errors; [`io::ErrorKind::Unsupported`] if the answer has no such format.
-pub fn emit<R: Report>(head: &Head, answer: &Answer<R>, format: Format, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
-    let mut out = Out::new(out, terminal, head);
+pub fn emit<'w, R: Report>(head: &'w Head, answer: &Answer<R>, format: Format, target: Target<'w>) -> io::Result<()> {
+    let mut out = Out::new(target, head);
     format.writer().begin(&mut out)?;
     finish(&mut out, answer, format)
 }

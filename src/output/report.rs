@@ -27,6 +27,10 @@ pub trait Report: Serialize {
 pub enum Section<'r> {
     /// A line of text (table format only).
     Line(Cow<'r, str>),
+    /// The title of what follows (table format only).
+    Title(Cow<'r, str>),
+    /// A line that must not be overlooked (table format only).
+    Alarm(Cow<'r, str>),
     /// Several lines.
     Lines(Box<dyn Iterator<Item = String> + 'r>),
     /// An empty line.
@@ -41,6 +45,8 @@ impl std::fmt::Debug for Section<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Section::Line(_) => "Line",
+            Section::Title(_) => "Title",
+            Section::Alarm(_) => "Alarm",
             Section::Lines(_) => "Lines",
             Section::Gap => "Gap",
             Section::Facts(_) => "Facts",
@@ -66,6 +72,16 @@ impl<'r> Sections<'r> {
     /// Adds a line of text.
     pub fn line(&mut self, text: impl Into<Cow<'r, str>>) {
         self.list.push(Section::Line(text.into()));
+    }
+
+    /// Adds the title of what follows.
+    pub fn title(&mut self, text: impl Into<Cow<'r, str>>) {
+        self.list.push(Section::Title(text.into()));
+    }
+
+    /// Adds a line that must not be overlooked.
+    pub fn alarm(&mut self, text: impl Into<Cow<'r, str>>) {
+        self.list.push(Section::Alarm(text.into()));
     }
 
     /// Adds lines of text, produced lazily.
@@ -96,7 +112,7 @@ impl<'r> Sections<'r> {
     pub fn titled(&mut self, title: &'static str, there: bool, table: Table<'r>) {
         if there {
             self.gap();
-            self.line(title);
+            self.title(title);
         }
         self.table(table.shown(there));
     }

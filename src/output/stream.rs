@@ -4,17 +4,18 @@
 //! not depend on the number of threads.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
+use std::io;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::Link;
 use super::formats::{Format, Out};
-use super::printed::{self, PrintedRows};
+use super::layout::Layout;
 use super::report::Report;
 use super::table::{Columns, Heading};
-use super::{Head, finish};
+use super::{Head, Target, finish};
 use crate::base::Answer;
 use crate::base::missed::Carried;
 
@@ -38,32 +39,38 @@ impl<T: Serialize> List<T> {
     }
 }
 
+/// A batch of rows, ready to be written.
+struct Formatted {
+    text: Vec<u8>,
+    /// Of each row, if they are wanted.
+    addresses: Vec<Option<Link>>,
+}
+
 /// State shared by all threads.
 struct Shared<'s, T> {
     list: &'s List<T>,
     format: Format,
-    terminal: bool,
-    /// Collects the rows of tables.
-    printed: Option<Arc<PrintedRows>>,
+    layout: Layout,
+    /// Whether the addresses of the rows are wanted.
+    seen: bool,
     /// Buffers to reuse.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
 impl<T: Serialize> Shared<'_, T> {
     /// Formats the rows supplied by `each`; `first` is the index of the first one.
-    fn text(&self, first: u64, each: impl FnOnce(&mut dyn FnMut(&T) -> io::Result<()>) -> io::Result<()>) -> io::Result<Vec<u8>> {
+    fn text(&self, first: u64, each: impl FnOnce(&mut dyn FnMut(&T) -> io::Result<()>) -> io::Result<()>) -> io::Result<Formatted> {
+        let mut addresses = Vec::new();
         let mut text = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         let (writer, mut number) = (self.format.writer(), first);
         each(&mut |row| {
             let row = self.list.columns.row(row);
-            writer.row(&self.list.heading, &row, number, self.terminal, &mut text)?;
-            if let Some(printed) = &self.printed {
-                printed.row(number, &self.list.heading, &row);
-            }
+            writer.row(&self.list.heading, &row, number, &self.layout, &mut text)?;
             number = number.saturating_add(1);
+            addresses.extend(self.seen.then(|| self.list.heading.link_of(&row)));
             Ok(())
         })?;
-        Ok(text)
+        Ok(Formatted { text, addresses })
     }
 
     fn give_back(&self, mut buffer: Vec<u8>) {
@@ -80,7 +87,7 @@ pub struct Batches<'b, 'scope, 'w, T> {
     scope: &'b rayon::Scope<'scope>,
     shared: Arc<Shared<'scope, T>>,
     out: &'b mut Out<'w>,
-    waiting: VecDeque<Receiver<io::Result<Vec<u8>>>>,
+    waiting: VecDeque<Receiver<io::Result<Formatted>>>,
     max_waiting: usize,
 }
 
@@ -132,8 +139,11 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
         Ok(())
     }
 
-    fn write(&mut self, text: Vec<u8>) -> io::Result<()> {
+    fn write(&mut self, Formatted { text, addresses }: Formatted) -> io::Result<()> {
         self.out.to.write_all(&text)?;
+        if let Some(seen) = self.out.seen {
+            seen.rows(addresses);
+        }
         self.shared.give_back(text);
         Ok(())
     }
@@ -149,19 +159,19 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
 ///
 /// # Errors
 /// Errors of `make`, and write errors.
-pub fn stream<'scope, T: Serialize + Sync, R: Report>(
-    head: &Head,
+pub fn stream<'w, 'scope, T: Serialize + Sync, R: Report>(
+    head: &'w Head,
     list: &'scope List<T>,
-    (format, terminal): (Format, bool),
-    to: &mut dyn Write,
+    format: Format,
+    target: Target<'w>,
     make: impl FnOnce(&mut Batches<'_, 'scope, '_, T>) -> io::Result<Answer<R>>,
 ) -> io::Result<Answer<R>> {
-    let mut out = Out::new(to, terminal, head);
+    let mut out = Out::new(target, head);
     format.writer().begin(&mut out)?;
     format.writer().list(&mut out, &list.heading)?;
     out.streamed = true;
-    let printed = (format == Format::Table).then(printed::begin).flatten();
-    let shared = Arc::new(Shared { list, format, terminal, printed, spare: Mutex::default() });
+    let layout = format.writer().layout(&list.heading, out.screen);
+    let shared = Arc::new(Shared { list, format, layout, seen: out.seen.is_some() && format == Format::Table, spare: Mutex::default() });
     let answer = rayon::in_place_scope(|scope| {
         let max_waiting = rayon::current_num_threads().saturating_mul(2).saturating_add(1);
         let mut batches = Batches { scope, shared, out: &mut out, waiting: VecDeque::new(), max_waiting };

@@ -7,6 +7,8 @@ use std::marker::PhantomData;
 use serde::Serialize;
 
 use super::Cell;
+pub use super::layout::Fit;
+use super::seen::Link;
 use crate::base::Addr;
 
 /// Alignment of a column.
@@ -40,15 +42,52 @@ pub struct Column {
     pub width: u16,
     /// Which formats include it.
     pub readers: Readers,
+    /// How its cells give way where the screen is too narrow.
+    pub fit: Fit,
+    /// Least width of text that gives way, if it is not that of its kind.
+    pub least: Option<u16>,
+    /// Columns that keep least leave first where the screen is too narrow.
+    pub keep: u8,
+    /// Whether terminals show a bar beside its shares.
+    pub bar: bool,
 }
+
+/// What columns keep by default, those that tell what a row is about, and those that say more about what others tell.
+const USUAL: u8 = 5;
+const TELLING: u8 = 7;
+const EXTRA: u8 = 2;
 
 /// Reads a cell from a row.
 type Accessor<'r, T> = Box<dyn for<'a> Fn(&'a T) -> Cell<'a> + Send + Sync + 'r>;
+
+/// How much of something is taken, as fractions of it: what a bar shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fill {
+    /// Used.
+    pub used: f64,
+    /// Used or held ready.
+    pub held: f64,
+}
+
+impl Fill {
+    /// `used` and `held` of `whole`.
+    pub fn of(used: u64, held: u64, whole: u64) -> Fill {
+        // Bars are coarser than the rounding.
+        #[allow(clippy::cast_precision_loss)]
+        let part = |n: u64| if whole == 0 { 0.0 } else { n as f64 / whole as f64 };
+        Fill { used: part(used), held: part(held) }
+    }
+}
+
+/// Reads what a bar shows from a row.
+type Filler<'r, T> = Box<dyn Fn(&T) -> Fill + Send + Sync + 'r>;
 
 /// The columns of a table with rows of type `T`.
 pub struct Columns<'r, T> {
     columns: Vec<Column>,
     cells: Vec<Accessor<'r, T>>,
+    /// Of columns with a bar that is not their own share.
+    fills: Vec<Option<Filler<'r, T>>>,
 }
 
 impl<T> std::fmt::Debug for Columns<'_, T> {
@@ -59,7 +98,7 @@ impl<T> std::fmt::Debug for Columns<'_, T> {
 
 /// Creates an empty list of columns.
 pub fn columns<'r, T>() -> Columns<'r, T> {
-    Columns { columns: Vec::new(), cells: Vec::new() }
+    Columns { columns: Vec::new(), cells: Vec::new(), fills: Vec::new() }
 }
 
 const ADDRESS_WIDTH: u16 = 18;
@@ -67,8 +106,10 @@ const NUMBER_WIDTH: u16 = 14;
 
 impl<'r, T> Columns<'r, T> {
     fn add(mut self, name: &'static str, align: Align, width: u16, cell: Accessor<'r, T>) -> Columns<'r, T> {
-        self.columns.push(Column { name: name.into(), align, width, readers: Readers::All });
+        let fit = if align == Align::Left { Fit::Text } else { Fit::Whole };
+        self.columns.push(Column { name: name.into(), align, width, readers: Readers::All, fit, least: None, keep: USUAL, bar: false });
         self.cells.push(cell);
+        self.fills.push(None);
         self
     }
 
@@ -103,7 +144,7 @@ impl<'r, T> Columns<'r, T> {
 
     /// Adds a column of fractions, 0 to 1.
     pub fn share(self, name: &'static str, value: impl Fn(&T) -> f64 + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Share, move |row| Some(value(row)))
+        self.number(name, Cell::Share, move |row| Some(value(row))).last(|c| c.bar = true)
     }
 
     /// Adds a column of changes.
@@ -166,10 +207,61 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| c.name = name.into())
     }
 
-    /// Right-aligns the last column.
+    /// Terminals show a bar beside the last column.
+    #[must_use]
+    pub fn bar(mut self, fill: impl Fn(&T) -> Fill + Send + Sync + 'r) -> Columns<'r, T> {
+        if let Some(last) = self.fills.last_mut() {
+            *last = Some(Box::new(fill));
+        }
+        self.last(|c| c.bar = true)
+    }
+
+    /// Right-aligns the last column: numbers in words, which never give way.
     #[must_use]
     pub fn right(self) -> Columns<'r, T> {
-        self.last(|c| c.align = Align::Right)
+        self.last(|c| (c.align, c.fit) = (Align::Right, Fit::Whole))
+    }
+
+    /// The last column has names of types or methods.
+    #[must_use]
+    pub fn name(self) -> Columns<'r, T> {
+        self.last(|c| (c.fit, c.keep) = (Fit::Name, c.keep.max(TELLING)))
+    }
+
+    /// The last column has paths.
+    #[must_use]
+    pub fn path(self) -> Columns<'r, T> {
+        self.last(|c| c.fit = Fit::Path)
+    }
+
+    /// The last column has words of a fixed set, or numbers, which never give way.
+    #[must_use]
+    pub fn whole(self) -> Columns<'r, T> {
+        self.last(|c| c.fit = Fit::Whole)
+    }
+
+    /// Cells of the last column may take up to `most` lines.
+    #[must_use]
+    pub fn lines(self, most: u8) -> Columns<'r, T> {
+        self.last(|c| (c.fit, c.keep) = (Fit::Lines(most), c.keep.max(TELLING)))
+    }
+
+    /// Sets the least width of the last column: below it, another column leaves.
+    #[must_use]
+    pub fn least(self, width: u16) -> Columns<'r, T> {
+        self.last(|c| c.least = Some(width))
+    }
+
+    /// The last column leaves before others where the screen is too narrow.
+    #[must_use]
+    pub fn extra(self) -> Columns<'r, T> {
+        self.last(|c| c.keep = EXTRA)
+    }
+
+    /// Sets when the last column leaves: those that keep least first.
+    #[must_use]
+    pub fn keep(self, keep: u8) -> Columns<'r, T> {
+        self.last(|c| c.keep = keep)
     }
 
     /// Restricts the last column to `readers`.
@@ -184,6 +276,7 @@ impl<'r, T> Columns<'r, T> {
         if !there {
             self.columns.pop();
             self.cells.pop();
+            self.fills.pop();
         }
         self
     }
@@ -207,6 +300,9 @@ pub trait Row {
     /// The cell in the column at this index.
     fn cell(&self, column: usize) -> Cell<'_>;
 
+    /// What the bar beside the column at this index shows, if that is not its own share.
+    fn fill(&self, column: usize) -> Option<Fill>;
+
     /// Writes the row as a JSON object.
     ///
     /// # Errors
@@ -229,6 +325,10 @@ struct TableRow<'a, 'r, T> {
 impl<T> Row for TableRow<'_, '_, T> {
     fn cell(&self, column: usize) -> Cell<'_> {
         self.columns.cells.get(column).map_or(Cell::None, |cell| cell(self.row))
+    }
+
+    fn fill(&self, column: usize) -> Option<Fill> {
+        Some(self.columns.fills.get(column)?.as_ref()?(self.row))
     }
 
     fn json(&self, out: &mut Vec<u8>) -> io::Result<()> {
@@ -286,6 +386,14 @@ impl Heading {
     /// The columns for `readers`, with indices.
     pub fn columns(&self, readers: Readers) -> impl Iterator<Item = (usize, &Column)> + Clone {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
+    }
+
+    /// The first address in a row that people see.
+    pub(super) fn link_of(&self, row: &dyn Row) -> Option<Link> {
+        self.columns(Readers::People).find_map(|(i, column)| match row.cell(i) {
+            Cell::Addr(address) if !address.is_null() => Some(Link { address, is_type: column.name == "method_table" }),
+            _ => None,
+        })
     }
 }
 

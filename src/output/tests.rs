@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::report::{Cluster, Graph, Report, Sections};
 use super::table::{Columns, Readers, Table, columns};
-use super::{Format, List, emit, stream};
+use super::{Format, List, Screen, Target, emit, stream};
 use crate::base::{Addr, Answer, NoteKind, Notes};
 use crate::model::{DumpModel, Head};
 
@@ -84,7 +84,7 @@ fn print(format: Format) -> String {
     notes.add(NoteKind::Missing, None, "a leg");
     let answer = Answer::new(Cats { cats: vec![cat(0), cat(1)] }, notes);
     let mut out = Vec::new();
-    emit(&head(), &answer, format, &mut out, false).unwrap();
+    emit(&head(), &answer, format, Target { out: &mut out, screen: Screen::NONE, seen: None }).unwrap();
     String::from_utf8(out).unwrap()
 }
 
@@ -125,7 +125,7 @@ impl Report for Tail {
 fn streamed(format: Format) -> Result<String, std::io::Error> {
     let list = List::new("cats", "cat", cat_columns());
     let mut out = Vec::new();
-    let _ = stream(&head(), &list, (format, false), &mut out, |batches| {
+    let _ = stream(&head(), &list, format, Target { out: &mut out, screen: Screen::NONE, seen: None }, |batches| {
         for batch in 0..200u64 {
             // Later batches are shorter, and done sooner.
             let rows = (200 - batch) * 3;

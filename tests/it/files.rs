@@ -8,9 +8,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use gcdump::cli::{self, Exit, Streams};
+use gcdump::cli::{Exit, Screen};
 
-use crate::common::{own_dump, own_unpacked, run};
+use crate::common::{own_dump, own_unpacked, run, run_on};
 
 fn program() -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_gcdump"));
@@ -65,10 +65,8 @@ fn a_terminal_is_not_shown_control_characters_of_arguments() {
         &["info", "--timeout", hostile, dump],
     ];
     for args in lines {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let streams = Streams { out: &mut out, err: &mut err, out_is_terminal: true, err_is_terminal: true };
-        let exit = cli::run(std::iter::once("gcdump").chain(args.iter().copied()).map(Into::into), streams);
-        let shown = String::from_utf8([out, err].concat()).unwrap();
+        let ran = run_on(Screen::terminal(Some(100), Some(40)).coloured(true), args);
+        let (exit, shown) = (ran.exit, ran.out + &ran.err);
         assert!(exit.code() > 1 && !shown.is_empty(), "{args:?}: {exit:?} {shown}");
         assert!(!shown.contains("\x1b[K") && !shown.contains('\x07') && !shown.contains("\x1b]"), "{args:?}: {shown:?}");
     }

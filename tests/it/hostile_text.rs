@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{Ran, commands, number, own_dump, run};
+use crate::common::{Ran, commands, number, own_dump, run, run_on};
+use crate::screens::without_colours;
 use gcdump::Dump;
-use gcdump::cli::{self, Streams};
+use gcdump::cli::Screen;
 use gcdump::internals::dump::{self, OpenOptions};
 use memchr::memmem;
 
@@ -58,11 +59,12 @@ fn hostile() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
+fn terminal() -> Screen {
+    Screen::terminal(Some(100), Some(40))
+}
+
 fn on_terminal(args: &[&str]) -> Ran {
-    let args = std::iter::once("gcdump".into()).chain(args.iter().map(Into::into));
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let exit = cli::run(args, Streams { out: &mut out, err: &mut err, out_is_terminal: true, err_is_terminal: true });
-    Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+    run_on(terminal(), args)
 }
 
 fn moves(c: char) -> bool {
@@ -113,6 +115,9 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
         }
         let with_path = |more: &[&'static str]| [command.as_slice(), &["--no-local-files"], more].concat();
         let shown = on_terminal(&with_path(&[]));
+        // Colours put escape sequences of their own around such text, not into it.
+        let bright = run_on(terminal().coloured(true), &with_path(&[]));
+        assert_eq!((without_colours(&bright.out), without_colours(&bright.err)), (shown.out.clone(), shown.err.clone()), "{command:?}");
         for text in [&shown.out, &shown.err] {
             assert!(!text.contains(moves), "{command:?}: {:?}", text.lines().find(|l| l.contains(moves)));
         }

@@ -67,6 +67,7 @@ mod repeated;
 mod retained;
 mod roots;
 mod schema;
+mod screens;
 mod seeds;
 mod shell;
 mod sos;

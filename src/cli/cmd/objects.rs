@@ -70,19 +70,29 @@ impl Command for Objects {
         Ok(namer.noted(tail).map(|tail| ObjectsReport { objects: list, tail }))
     }
 
-    /// Streams the rows: a heap may have a hundred million objects.
+    fn exit(&self, report: &ObjectsReport, exit: Exit) -> Exit {
+        self.exit_of(&report.tail, exit)
+    }
+
+    /// Streams the rows: a heap may have a hundred million objects. Few on a terminal are measured like other tables.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
+        const FEW: u64 = 1000;
+        let query = self.query(at)?;
+        if at.is_table() && !self.short && self.fields.len() <= 1 && streams.screen.terminal && (1..=FEW).contains(&query.count) {
+            let answer = self.answer(at)?;
+            output::emit(&at.head()?, &answer, at.format(), streams.target())?;
+            return Ok(self.exit(&answer, conclude(at, &answer.notes, streams)?));
+        }
         let heap = at.heap()?;
         let namer = heap.namer();
-        let query = self.query(at)?;
         if self.short {
             let out = &mut streams.out;
             let print = |batch: ObjectBatch<'_>| batch.addresses().try_for_each(|a| writeln!(out, "{a}"));
             let tail = namer.noted(analysis::objects(&heap, &namer, &query, print)?);
             return self.concluded(at, &tail, streams);
         }
-        let form = (at.format(), streams.out_is_terminal);
-        let answer = output::stream(&at.head()?, &objects_list(self.refs, &self.fields), form, streams.out, |batches| {
+        let list = objects_list(self.refs, &self.fields);
+        let answer = output::stream(&at.head()?, &list, at.format(), streams.target(), |batches| {
             // Rows are named while they are printed: what fails then is part of the answer.
             let notes = Collector::new();
             let rows = Carried::here();
@@ -98,8 +108,11 @@ impl Command for Objects {
 
 impl Objects {
     fn concluded(&self, at: &At<'_>, answer: &Answer<ObjectsTail>, streams: &mut Streams<'_>) -> Result<Exit> {
-        let nothing = answer.listed == 0 && self.start == 0 && !self.select.selection().is_everything();
-        Ok(conclude(at, &answer.notes, streams)?.negative_if(nothing))
+        Ok(self.exit_of(answer, conclude(at, &answer.notes, streams)?))
+    }
+
+    fn exit_of(&self, tail: &ObjectsTail, exit: Exit) -> Exit {
+        exit.negative_if(tail.listed == 0 && self.start == 0 && !self.select.selection().is_everything())
     }
 
     fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {

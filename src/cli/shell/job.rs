@@ -152,12 +152,12 @@ pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
 pub(super) fn run(config: &Config, streams: &mut Streams<'_>, work: impl FnOnce(Streams<'_>) -> Exit + Send) -> io::Result<Ended> {
     let cancel = Cancel::default();
     let _interruptible = Interruptible::new(&cancel);
-    let (out_is_terminal, err_is_terminal) = (streams.out_is_terminal, streams.err_is_terminal);
+    let (screen, err_screen, seen) = (streams.screen, streams.err_screen, streams.seen);
     let (send, pieces) = mpsc::sync_channel(4);
     let job = || {
         let sink = |piece, lines| Sink { to: send.clone(), piece, lines, buffer: Vec::new() };
         let (mut out, mut err) = (sink(Piece::Out, false), sink(Piece::Err, true));
-        let exit = cancel.run(|| work(Streams { out: &mut out, err: &mut err, out_is_terminal, err_is_terminal }));
+        let exit = cancel.run(|| work(Streams { out: &mut out, err: &mut err, screen, err_screen, seen }));
         // The other end waits until nobody can send.
         drop(send);
         exit
@@ -222,7 +222,7 @@ mod tests {
     /// How a command ends that goes on until it is stopped, and what it printed.
     fn endless(config: &Config) -> (Ended, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
-        let mut streams = Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false };
+        let mut streams = Streams::piped(&mut out, &mut err);
         let work = |streams: Streams<'_>| {
             writeln!(streams.out, "begun").and_then(|()| streams.out.flush()).unwrap();
             loop {
@@ -270,7 +270,7 @@ mod tests {
         }
         let config = Cli::of(&["gcdump", "heap", "x"].map(Into::into)).unwrap().config;
         let mut err = Vec::new();
-        let mut streams = Streams { out: &mut Full, err: &mut err, out_is_terminal: false, err_is_terminal: false };
+        let mut streams = Streams::piped(&mut Full, &mut err);
         let work = |streams: Streams<'_>| loop {
             if streams.out.write_all(&[b'x'; FULL]).is_err() {
                 return Exit::NotWritten;

@@ -94,7 +94,7 @@ fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Strea
     } else if let Some(path) = &shell.script {
         let file = File::open(path).with_context(|| UsageError(format!("reading the script {}", path.display())))?;
         script.read(BufReader::new(file), streams).with_context(|| path.display().to_string())?;
-    } else if streams.out_is_terminal && std::io::stdin().is_terminal() {
+    } else if streams.screen.terminal && std::io::stdin().is_terminal() {
         return typed(&mut session, streams);
     } else {
         script.read(std::io::stdin().lock(), streams)?;

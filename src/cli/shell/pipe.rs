@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result};
 
 use super::super::exit::{Exit, UsageError};
-use super::super::{Streams, broken_pipe, pick, to_file};
+use super::super::{Screen, Streams, broken_pipe, pick, to_file};
 
 /// Runs `work`, whose output goes to `program`, as the system's shell understands it. A program that fails makes a complete answer a
 /// negative one.
@@ -24,7 +24,8 @@ fn feed(child: &mut Child, streams: &mut Streams<'_>, work: impl FnOnce(&mut Str
     // Taken, to be closed before the program is waited for.
     let Some(stdin) = child.stdin.take() else { return Ok(Exit::NotWritten) };
     let mut out = BufWriter::new(stdin);
-    let mut inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };
+    let mut inner =
+        Streams { out: &mut out, err: &mut *streams.err, screen: Screen::NONE, err_screen: streams.err_screen, seen: streams.seen };
     match work(&mut inner).and_then(|exit| Ok(out.flush().map(|()| exit)?)) {
         // A program need not read all.
         Err(e) if broken_pipe(&e) => Ok(Exit::Ok),
@@ -63,7 +64,8 @@ pub(super) fn into_file(
     }
     let file = File::options().append(true).create(true).open(path);
     let mut out = BufWriter::new(file.map_err(|e| UsageError(format!("cannot write {}: {e}", path.display())))?);
-    let mut inner = Streams { out: &mut out, err: &mut *streams.err, out_is_terminal: false, err_is_terminal: streams.err_is_terminal };
+    let mut inner =
+        Streams { out: &mut out, err: &mut *streams.err, screen: Screen::NONE, err_screen: streams.err_screen, seen: streams.seen };
     let exit = work(&mut inner)?;
     out.flush().with_context(|| format!("writing {}", path.display()))?;
     Ok(exit)

@@ -21,7 +21,7 @@ use super::job::{self, Ended};
 use super::pipe;
 use super::variables::Variables;
 use super::words::{Statement, Tail, To, Word, split};
-use crate::output::{Format, PrintedRows, bytes};
+use crate::output::{Format, Seen, bytes};
 use crate::session::Dump;
 
 /// Other dumps that stay open.
@@ -289,14 +289,17 @@ impl Session<'_> {
             return pipe::into_file(&path, false, streams, |streams| self.run(job, wanted, streams));
         }
         let Job { cli, args, skipped } = job;
-        let printed = Arc::new(PrintedRows::after(if cli.config.format() == Format::Table { skipped } else { 0 }));
+        let seen = Seen::after(if cli.config.format() == Format::Table { skipped } else { 0 });
         let ended = job::run(&cli.config, streams, |mut streams| match self.opened(&cli, wanted) {
-            Ok(dumps) => printed.collect(|| cli.run_on(&dumps, streams)),
+            Ok(dumps) => {
+                let Streams { out, err, screen, err_screen, .. } = streams;
+                cli.run_on(&dumps, Streams { out: &mut *out, err: &mut *err, screen, err_screen, seen: Some(&seen) })
+            }
             Err(e) => fail(&e, &mut streams),
         });
         match ended? {
             Ended::Done(exit) => {
-                self.remember(&cli, args, skipped, &printed, exit);
+                self.remember(&cli, args, skipped, &seen, exit);
                 Ok(exit)
             }
             stopped => Err(Stopped(self.stopped(&cli.config, stopped, streams)?).into()),
@@ -326,14 +329,14 @@ impl Session<'_> {
     }
 
     /// Keeps what later lines refer to.
-    fn remember(&mut self, cli: &Cli, args: Vec<OsString>, skipped: u64, printed: &PrintedRows, exit: Exit) {
+    fn remember(&mut self, cli: &Cli, args: Vec<OsString>, skipped: u64, seen: &Seen, exit: Exit) {
         if !matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial) {
             return;
         }
         if let Some(object) = commands::object(cli.command, &cli.matches) {
             self.variables.looked_at(object);
         }
-        let tables = printed.tables();
+        let tables = seen.take();
         let rows = tables.iter().map(Vec::len).max().unwrap_or(0);
         let page = u64::try_from(rows).unwrap_or(u64::MAX);
         if page > 0 || skipped > 0 {
@@ -372,7 +375,7 @@ impl Session<'_> {
             return wanted.into_iter().map(|w| self.kept(w)).collect();
         }
         let mut quiet = (std::io::sink(), std::io::sink());
-        let mut streams = Streams { out: &mut quiet.0, err: &mut quiet.1, out_is_terminal: false, err_is_terminal: false };
+        let mut streams = Streams::piped(&mut quiet.0, &mut quiet.1);
         let open = |wanted: Wanted, streams: &mut Streams<'_>| {
             let path = match wanted {
                 Wanted::Open => self.opening.path.clone(),

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use super::{Out, Writer};
 use crate::output::Cell;
+use crate::output::layout::Layout;
 use crate::output::report::Section;
 use crate::output::table::{Heading, Readers, Row};
 
@@ -43,7 +44,7 @@ impl Writer for Csv {
         Ok(())
     }
 
-    fn row(&self, heading: &Heading, row: &dyn Row, _number: u64, _terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
+    fn row(&self, heading: &Heading, row: &dyn Row, _number: u64, _layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
         let start = to.len();
         for (i, _) in heading.columns(Readers::Machines) {
             if to.len() > start || i > 0 {

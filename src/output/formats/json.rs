@@ -3,6 +3,7 @@
 use std::io;
 
 use super::{Out, Whole, Writer};
+use crate::output::layout::Layout;
 use crate::output::table::{Heading, Row};
 
 pub(super) struct Json;
@@ -19,7 +20,7 @@ impl Writer for Json {
         writeln!(out.to, "{{{},\"data\":{{\"{}\":[", fields(&head), heading.list)
     }
 
-    fn row(&self, _heading: &Heading, row: &dyn Row, number: u64, _terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
+    fn row(&self, _heading: &Heading, row: &dyn Row, number: u64, _layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
         if number > 0 {
             to.extend_from_slice(b",\n");
         }
@@ -28,7 +29,7 @@ impl Writer for Json {
 
     fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
         if !out.streamed {
-            answer.document(out.to, out.terminal)?;
+            answer.document(out.to, out.screen.terminal)?;
             return writeln!(out.to);
         }
         let warnings = serde_json::to_string(&answer.notes().iter().collect::<Vec<_>>())?;

@@ -2,8 +2,11 @@
 
 use std::io::{self, Write};
 
+use super::layout::Layout;
 use super::report::{Graph, Section};
+use super::seen::Seen;
 use super::table::{Heading, Row, Table};
+use super::{Screen, Target};
 use crate::base::Notes;
 use crate::model::Head;
 
@@ -70,8 +73,10 @@ formats! {
 pub struct Out<'w> {
     /// Destination.
     pub to: &'w mut dyn Write,
-    /// Whether it is a terminal.
-    pub terminal: bool,
+    /// What it is shown on.
+    pub screen: Screen,
+    /// Receives the addresses of the rows.
+    pub seen: Option<&'w Seen>,
     /// Header of the answer.
     pub head: &'w Head,
     /// Rows printed so far.
@@ -80,32 +85,48 @@ pub struct Out<'w> {
     pub tables: u64,
     /// Whether a list was streamed.
     pub streamed: bool,
+    /// Titles of columns that a streamed list left out, to be told behind it.
+    pub hidden: Vec<String>,
 }
 
 impl std::fmt::Debug for Out<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Out")
-            .field("terminal", &self.terminal)
-            .field("rows", &self.rows)
-            .field("tables", &self.tables)
-            .finish_non_exhaustive()
+        f.debug_struct("Out").field("screen", &self.screen).field("rows", &self.rows).field("tables", &self.tables).finish_non_exhaustive()
     }
 }
 
 impl<'w> Out<'w> {
     /// Creates the state for a new answer.
-    pub fn new(to: &'w mut dyn Write, terminal: bool, head: &'w Head) -> Out<'w> {
-        Out { to, terminal, head, rows: 0, tables: 0, streamed: false }
+    pub fn new(target: Target<'w>, head: &'w Head) -> Out<'w> {
+        let Target { out: to, screen, seen } = target;
+        Out { to, screen, seen, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new() }
+    }
+
+    /// Rows at the beginning of each table to leave out, with all that is no table.
+    pub(super) fn skipped(&self) -> u64 {
+        self.seen.map_or(0, Seen::skipped)
     }
 
     /// Prints the rows of `table` with `writer`.
     pub(super) fn rows(&mut self, writer: &dyn Writer, table: &Table<'_>) -> io::Result<()> {
+        self.rows_in(writer, table, &Layout::default())
+    }
+
+    /// The same in the columns of `layout`.
+    fn rows_in(&mut self, writer: &dyn Writer, table: &Table<'_>, layout: &Layout) -> io::Result<()> {
         const FULL: usize = 1 << 16;
         let mut buffer = Vec::new();
-        let mut number = 0u64;
+        let (mut number, mut left_out) = (0u64, self.skipped());
         table.rows.each(&mut |row| {
-            writer.row(&table.heading, row, number, self.terminal, &mut buffer)?;
+            if left_out > 0 {
+                left_out = left_out.saturating_sub(1);
+                return Ok(());
+            }
+            writer.row(&table.heading, row, number, layout, &mut buffer)?;
             number = number.saturating_add(1);
+            if let Some(seen) = self.seen {
+                seen.rows([table.heading.link_of(row)]);
+            }
             if buffer.len() >= FULL {
                 self.to.write_all(&buffer)?;
                 buffer.clear();
@@ -144,11 +165,16 @@ pub trait Writer: Sync {
         Ok(())
     }
 
+    /// The columns of rows that are not measured.
+    fn layout(&self, _heading: &Heading, _screen: Screen) -> Layout {
+        Layout::default()
+    }
+
     /// Appends the row at this index of its table to `to`. Called from several threads at once, for different rows.
     ///
     /// # Errors
     /// See [`Writer::begin`].
-    fn row(&self, _heading: &Heading, _row: &dyn Row, _number: u64, _terminal: bool, _to: &mut Vec<u8>) -> io::Result<()> {
+    fn row(&self, _heading: &Heading, _row: &dyn Row, _number: u64, _layout: &Layout, _to: &mut Vec<u8>) -> io::Result<()> {
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use super::{Out, Whole, Writer};
 use crate::base::Note;
 use crate::model::Head;
 use crate::output::report::Section;
+use crate::output::layout::Layout;
 use crate::output::table::{Heading, Row};
 
 pub(super) struct Ndjson;
@@ -41,7 +42,7 @@ impl Writer for Ndjson {
         }
     }
 
-    fn row(&self, heading: &Heading, row: &dyn Row, _number: u64, _terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
+    fn row(&self, heading: &Heading, row: &dyn Row, _number: u64, _layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
         // Record kinds are constants that need no escaping.
         to.extend_from_slice(b"{\"record\":\"");
         to.extend_from_slice(heading.record.unwrap_or_default().as_bytes());

@@ -1,23 +1,28 @@
 //! Human-readable tables, facts and lines.
+//!
+//! Laid out here rather than by a crate: those for tables neither leave columns out nor shorten names, and measure every row.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, presets};
-
-use super::{Out, Writer};
-use crate::output::printed;
+use super::{Out, Whole, Writer};
+use crate::base::Addr;
+use crate::output::layout::{BAR, GAP, Layout, Placed, title};
 use crate::output::report::Section;
-use crate::output::table::{Align, Heading, Readers, Row, Table as Rows};
-use crate::output::{Cell, sanitize};
+use crate::output::screen::{Ink, Screen};
+use crate::output::table::{Align, Fill, Heading, Readers, Row, Table as Rows};
+use crate::output::width::{width, wrap};
+use crate::output::{Cell, Link, sanitize};
 
 pub(super) struct Table;
 
 /// Maximum rows of a table whose column widths are measured; beyond that, measuring would take gigabytes.
 const MEASURED_ROWS: usize = 5_000;
+/// Lines of a screen that a repeated heading leaves to rows, at least.
+const MIN_ROWS: u64 = 5;
 
-fn clean(text: Cow<'_, str>, terminal: bool) -> Cow<'_, str> {
-    if !terminal {
+fn clean(text: Cow<'_, str>, screen: Screen) -> Cow<'_, str> {
+    if !screen.interprets() {
         return text;
     }
     match sanitize(&text) {
@@ -26,113 +31,396 @@ fn clean(text: Cow<'_, str>, terminal: bool) -> Cow<'_, str> {
     }
 }
 
-fn title(name: &str) -> String {
-    name.replace('_', " ").to_uppercase()
+/// A cell as it is printed.
+struct Shown<'c> {
+    text: Cow<'c, str>,
+    ink: Ink,
+    /// What the bar beside it shows.
+    fill: Fill,
 }
 
-/// Appends one line with fixed column widths, for tables that are not measured.
-fn line<'c>(heading: &Heading, cells: impl Iterator<Item = Cow<'c, str>>, terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
-    let start = to.len();
-    for ((_, column), cell) in heading.columns(Readers::People).zip(cells) {
-        let (text, width) = (clean(cell, terminal), usize::from(column.width));
-        match column.align {
-            Align::Left => write!(to, "{text:<width$}  ")?,
-            Align::Right => write!(to, "{text:>width$}  ")?,
-        }
+impl<'c> Shown<'c> {
+    fn of(cell: Cell<'c>, screen: Screen) -> Shown<'c> {
+        let ink = match &cell {
+            Cell::Addr(_) => Ink::Address,
+            Cell::Bytes(_) => Ink::Size,
+            Cell::None => Ink::Faint,
+            _ => Ink::Plain,
+        };
+        let fill = match &cell {
+            Cell::Share(share) => Fill { used: *share, held: 0.0 },
+            _ => Fill::default(),
+        };
+        let text = match cell {
+            Cell::Text(text) => clean(text, screen),
+            other => other.human().into_owned().into(),
+        };
+        Shown { text, ink, fill }
     }
-    let end = to.get(start..).unwrap_or_default().trim_ascii_end().len();
-    to.truncate(start.saturating_add(end));
-    to.push(b'\n');
+
+    /// The cell of a row in a column.
+    fn cell(row: &'c dyn Row, column: usize, screen: Screen) -> Shown<'c> {
+        let shown = Shown::of(row.cell(column), screen);
+        Shown { fill: row.fill(column).unwrap_or(shown.fill), ..shown }
+    }
+}
+
+/// A bar of at most [`BAR`] columns: what is used in eighths of a column, and what is held beyond it.
+fn bar(fill: Fill) -> (String, String) {
+    const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    // At most so many steps: casts of fractions would need an exception.
+    let steps = |share: f64, most: u32| (0..most).take_while(|n| share * f64::from(most) >= f64::from(n.saturating_add(1))).count();
+    let columns = u32::try_from(BAR).unwrap_or(u32::MAX);
+    let eighths = steps(fill.used, columns.saturating_mul(8));
+    let part = EIGHTHS.get(eighths % 8).filter(|c| **c != ' ');
+    let used: String = std::iter::repeat_n('█', eighths / 8).chain(part.copied()).collect();
+    let held = "░".repeat(steps(fill.held, columns).saturating_sub(used.chars().count()));
+    (used, held)
+}
+
+/// Appends lines of padded pieces, without spaces at their ends.
+struct Line<'t> {
+    to: &'t mut Vec<u8>,
+    screen: Screen,
+    /// Spaces to be written before the next visible text.
+    spaces: usize,
+}
+
+impl Line<'_> {
+    fn space(&mut self, columns: usize) {
+        self.spaces = self.spaces.saturating_add(columns);
+    }
+
+    fn text(&mut self, text: &str, ink: Ink) -> io::Result<()> {
+        let visible = text.trim_end_matches(' ');
+        if !visible.is_empty() {
+            let spaces = std::mem::take(&mut self.spaces);
+            self.to.resize(self.to.len().saturating_add(spaces), b' ');
+            // Lists have millions of cells, most of which go into pipes: no formatter for those.
+            match self.screen.colour {
+                true => write!(self.to, "{}", self.screen.paint(ink, visible))?,
+                false => self.to.extend_from_slice(visible.as_bytes()),
+            }
+        }
+        self.space(text.len().saturating_sub(visible.len()));
+        Ok(())
+    }
+
+    fn cell(&mut self, text: &str, ink: Ink, align: Align, columns: usize) -> io::Result<()> {
+        let padding = columns.saturating_sub(width(text));
+        match align {
+            Align::Left => {
+                self.text(text, ink)?;
+                self.space(padding);
+            }
+            Align::Right => {
+                self.space(padding);
+                self.text(text, ink)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.spaces = 0;
+        self.to.push(b'\n');
+    }
+}
+
+/// Appends a row of cells, one for each placed column.
+fn row<'c>(heading: &Heading, layout: &Layout, cells: impl Iterator<Item = (&'c Placed, Shown<'c>)>, to: &mut Vec<u8>) -> io::Result<()> {
+    let mut line = Line { to, screen: layout.screen, spaces: 0 };
+    // What is left of cells that take several lines, with its place in the line.
+    let mut later: Vec<(usize, Ink, Vec<String>)> = Vec::new();
+    let mut at = 0usize;
+    for (n, (place, cell)) in cells.enumerate() {
+        let Some(column) = heading.columns.get(place.index) else { continue };
+        let gap = if n > 0 { GAP } else { 0 };
+        line.space(gap);
+        at = at.saturating_add(gap);
+        let narrow = layout.screen.width.is_some() && width(&cell.text) > place.width;
+        let mut lines = match (narrow, cell.text.contains('\n')) {
+            (true, _) => column.fit.lines(&cell.text, place.width),
+            (false, true) => cell.text.split('\n').map(Cow::Borrowed).collect(),
+            (false, false) => Vec::new(),
+        }
+        .into_iter();
+        let first = lines.next().unwrap_or(Cow::Borrowed(&cell.text));
+        line.cell(&first, cell.ink, column.align, place.width)?;
+        if lines.len() > 0 {
+            later.push((at, cell.ink, lines.map(Cow::into_owned).collect()));
+        }
+        if let Some(room) = place.bar.checked_sub(1) {
+            let (used, held) = bar(cell.fill);
+            line.space(1);
+            line.text(&used, Ink::Bar)?;
+            line.cell(&held, Ink::Faint, Align::Left, room.saturating_sub(used.chars().count()))?;
+        }
+        at = at.saturating_add(place.width).saturating_add(place.bar);
+    }
+    line.end();
+    for i in 0..later.iter().map(|(_, _, lines)| lines.len()).max().unwrap_or(0) {
+        let mut done = 0usize;
+        for (at, ink, lines) in &later {
+            if let Some(text) = lines.get(i) {
+                line.space(at.saturating_sub(done));
+                line.text(text, *ink)?;
+                done = at.saturating_add(width(text));
+            }
+        }
+        line.end();
+    }
     Ok(())
 }
 
-fn human<'r>(heading: &'r Heading, row: &'r dyn Row) -> impl Iterator<Item = Cow<'r, str>> {
-    heading.columns(Readers::People).map(|(i, _)| Cow::Owned(row.cell(i).human().into_owned()))
+/// Appends the titles, whose words stand on several lines where that takes less room, aligned at the last one.
+fn titles(heading: &Heading, layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
+    let of = |p: &Placed| {
+        let column = heading.columns.get(p.index);
+        let text = column.map(|c| title(&c.name)).unwrap_or_default();
+        let lines = match layout.screen.width {
+            None => vec![text],
+            Some(_) => wrap(&text, p.width, 0, usize::MAX).into_iter().map(Cow::into_owned).collect(),
+        };
+        (column.map_or(Align::Left, |c| c.align), p.width, p.bar, lines)
+    };
+    let all: Vec<(Align, usize, usize, Vec<String>)> = layout.placed.iter().map(of).collect();
+    let most = all.iter().map(|t| t.3.len()).max().unwrap_or(0);
+    let mut line = Line { to, screen: layout.screen, spaces: 0 };
+    for i in 0..most {
+        for (n, (align, columns, bar, lines)) in all.iter().enumerate() {
+            line.space(if n > 0 { GAP } else { 0 });
+            let text = i.checked_sub(most.saturating_sub(lines.len())).and_then(|i| lines.get(i));
+            line.cell(text.map_or("", String::as_str), Ink::Heading, *align, *columns)?;
+            line.space(*bar);
+        }
+        line.end();
+    }
+    Ok(())
+}
+
+/// Rows after which the titles are repeated.
+fn screenful(screen: Screen) -> Option<u64> {
+    /// The titles and the prompt.
+    const AROUND: u64 = 2;
+    let lines = u64::try_from(screen.height.filter(|_| screen.terminal && !screen.pager)?).ok()?;
+    Some(lines.saturating_sub(AROUND).max(MIN_ROWS))
+}
+
+/// `text` with its addresses in their colour.
+fn inked(text: &str, screen: Screen, ink: Ink) -> String {
+    if !screen.colour {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    let plain = |out: &mut String, text: &str| {
+        if !text.is_empty() {
+            out.push_str(&screen.paint(ink, text).to_string());
+        }
+    };
+    while let Some((at, length)) = address(rest) {
+        let (before, found) = rest.split_at_checked(at).unwrap_or((rest, ""));
+        let (found, after) = found.split_at_checked(length).unwrap_or((found, ""));
+        plain(&mut out, before);
+        out.push_str(&screen.paint(Ink::Address, found).to_string());
+        rest = after;
+    }
+    plain(&mut out, rest);
+    out
+}
+
+/// Where the first address in `text` is, and its length.
+fn address(text: &str) -> Option<(usize, usize)> {
+    /// Shorter ones are offsets and flags.
+    const DIGITS: usize = 6;
+    let mut from = 0usize;
+    loop {
+        let at = text.get(from..)?.find("0x")?.saturating_add(from);
+        let digits = text.get(at.saturating_add(2)..)?.bytes().take_while(u8::is_ascii_hexdigit).count();
+        let within = text.get(..at)?.ends_with(|c: char| c.is_alphanumeric());
+        if digits >= DIGITS && !within {
+            return Some((at, digits.saturating_add(2)));
+        }
+        from = at.saturating_add(2);
+    }
+}
+
+/// The first address in `text`.
+fn address_in(text: &str) -> Option<Addr> {
+    let (at, length) = address(text)?;
+    let digits = text.get(at.saturating_add(2)..at.saturating_add(length))?;
+    u64::from_str_radix(digits, 16).ok().map(Addr)
+}
+
+/// Prints a line of text, which continues under its own start, a little further in.
+fn text(out: &mut Out<'_>, text: &str, ink: Ink) -> io::Result<()> {
+    let text = clean(text.into(), out.screen);
+    let Some(room) = out.screen.width else { return writeln!(out.to, "{}", inked(&text, out.screen, ink)) };
+    let indent = text.len().saturating_sub(text.trim_start_matches(' ').len()).saturating_add(2);
+    wrap(&text, room, indent, usize::MAX).iter().try_for_each(|line| writeln!(out.to, "{}", inked(line, out.screen, ink)))
+}
+
+fn facts(out: &mut Out<'_>, facts: Vec<(&'static str, String)>) -> io::Result<()> {
+    let names = facts.iter().map(|f| f.0.chars().count()).max().unwrap_or(0);
+    for (name, value) in facts {
+        let value = clean(value.into(), out.screen);
+        let lines = match out.screen.width {
+            None => vec![value],
+            Some(room) => wrap(&value, room.saturating_sub(names.saturating_add(2)), 0, usize::MAX),
+        };
+        let mut first = name;
+        for line in lines {
+            let padding = names.saturating_sub(first.chars().count()).saturating_add(2);
+            let first = out.screen.paint(Ink::Heading, std::mem::take(&mut first));
+            writeln!(out.to, "{first}{:padding$}{}", "", inked(&line, out.screen, Ink::Plain))?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells which columns there was no room for.
+fn hidden(out: &mut Out<'_>, columns: &[String]) -> io::Result<()> {
+    let names: Vec<String> = columns.iter().map(|c| c.to_lowercase()).collect();
+    match names.len() {
+        0 => Ok(()),
+        1 => text(out, &format!("column {} hidden: --wide", names.concat()), Ink::Faint),
+        _ => text(out, &format!("columns {} hidden: --wide", names.join(", ")), Ink::Faint),
+    }
 }
 
 impl Writer for Table {
     fn section(&self, out: &mut Out<'_>, section: Section<'_>) -> io::Result<()> {
-        let terminal = out.terminal;
-        if printed::continues() && !matches!(section, Section::Table(_)) {
+        let of_list = std::mem::take(&mut out.hidden);
+        hidden(out, &of_list)?;
+        if out.skipped() > 0 && !matches!(section, Section::Table(_)) {
             return Ok(());
         }
         match section {
-            Section::Line(text) => writeln!(out.to, "{}", clean(text, terminal)),
-            Section::Lines(mut lines) => lines.try_for_each(|text| writeln!(out.to, "{}", clean(text.into(), terminal))),
-            Section::Gap => writeln!(out.to),
-            Section::Facts(facts) => {
-                let width = facts.iter().map(|f| f.0.chars().count()).max().unwrap_or(0);
-                facts.iter().try_for_each(|(name, value)| writeln!(out.to, "{name:<width$}  {}", clean(value.into(), terminal)))
+            Section::Line(line) => text(out, &line, Ink::Plain),
+            Section::Title(line) => text(out, &line, Ink::Heading),
+            Section::Alarm(line) => text(out, &line, Ink::Alarm),
+            Section::Lines(lines) => {
+                let (mut begun, seen) = (false, out.seen);
+                for line in lines {
+                    if let Some((seen, address)) = seen.zip(address_in(&line)) {
+                        if !std::mem::replace(&mut begun, true) {
+                            seen.begin();
+                        }
+                        seen.rows([Some(Link { address, is_type: false })]);
+                    }
+                    text(out, &line, Ink::Plain)?;
+                }
+                Ok(())
             }
+            Section::Gap => writeln!(out.to),
+            Section::Facts(list) => facts(out, list),
             Section::Table(table) if table.heading.shown => self.table(out, &table),
             Section::Table(_) => Ok(()),
         }
     }
 
     fn list(&self, out: &mut Out<'_>, heading: &Heading) -> io::Result<()> {
+        let layout = self.layout(heading, out.screen);
         let mut text = Vec::new();
-        line(heading, heading.columns(Readers::People).map(|(_, c)| title(&c.name).into()), out.terminal, &mut text)?;
+        titles(heading, &layout, &mut text)?;
+        if let Some(seen) = out.seen {
+            seen.begin();
+        }
+        out.hidden = layout.hidden;
         out.to.write_all(&text)
     }
 
-    fn row(&self, heading: &Heading, row: &dyn Row, number: u64, terminal: bool, to: &mut Vec<u8>) -> io::Result<()> {
-        if number < printed::skipped() {
-            return Ok(());
+    fn layout(&self, heading: &Heading, screen: Screen) -> Layout {
+        Layout::declared(heading, screen)
+    }
+
+    fn row(&self, heading: &Heading, cells: &dyn Row, number: u64, layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
+        if screenful(layout.screen).is_some_and(|rows| number > 0 && number.is_multiple_of(rows)) {
+            titles(heading, layout, to)?;
         }
-        line(heading, human(heading, row), terminal, to)
+        row(heading, layout, layout.placed.iter().map(|p| (p, Shown::cell(cells, p.index, layout.screen))), to)
+    }
+
+    fn end(&self, out: &mut Out<'_>, _answer: &dyn Whole) -> io::Result<()> {
+        let of_list = std::mem::take(&mut out.hidden);
+        hidden(out, &of_list)
     }
 }
 
 impl Table {
     fn table(&self, out: &mut Out<'_>, table: &Rows<'_>) -> io::Result<()> {
-        let mut rows: Vec<Vec<String>> = Vec::new();
         let heading = &table.heading;
-        let mut shown = printed::Rows::begin();
+        let screen = out.screen;
+        let shown: Vec<usize> = heading.columns(Readers::People).map(|(i, _)| i).collect();
+        let mut widths = vec![0usize; shown.len()];
+        let mut empty = vec![true; shown.len()];
+        let (mut count, mut left_out) = (0usize, out.skipped());
+        let mut measure = |cells: &mut dyn Iterator<Item = Cell<'_>>| {
+            for ((widest, empty), cell) in widths.iter_mut().zip(&mut empty).zip(cells) {
+                *empty &= matches!(&cell, Cell::None) || matches!(&cell, Cell::Text(text) if text.is_empty());
+                let text = Shown::of(cell, screen).text;
+                *widest = text.split('\n').map(width).max().unwrap_or(0).max(*widest);
+            }
+        };
         let measured = table.rows.each(&mut |row| {
-            if !shown.next(heading, row) {
+            if left_out > 0 {
+                left_out = left_out.saturating_sub(1);
                 return Ok(());
             }
-            if rows.len() >= MEASURED_ROWS {
+            count = count.saturating_add(1);
+            if count > MEASURED_ROWS {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
-            rows.push(human(heading, row).map(|cell| clean(cell, out.terminal).into_owned()).collect());
+            measure(&mut shown.iter().map(|i| row.cell(*i)));
             Ok(())
         });
-        let totals = table.totals.as_ref().filter(|_| !printed::continues()).map(|cells| cells.iter().map(Cell::human));
-        if measured.is_ok() && rows.is_empty() && printed::continues() {
+        if out.skipped() > 0 && measured.is_ok() && count == 0 {
             return Ok(());
         }
-        if measured.is_ok() {
-            rows.extend(totals.map(|cells| cells.map(Cow::into_owned).collect()));
-            return grid(out, heading, rows);
+        let totals = table.totals.as_ref().filter(|_| out.skipped() == 0);
+        if let Some(cells) = totals {
+            measure(&mut cells.iter().cloned());
         }
-        self.list(out, heading)?;
-        out.rows(self, table)?;
-        let mut last = Vec::new();
-        totals.map_or(Ok(()), |cells| line(heading, cells, out.terminal, &mut last))?;
-        out.to.write_all(&last)
+        let layout = if measured.is_ok() { Layout::measured(heading, screen, &widths, &empty) } else { self.layout(heading, screen) };
+        if let Some(seen) = out.seen {
+            seen.begin();
+        }
+        let mut text = Vec::new();
+        titles(heading, &layout, &mut text)?;
+        out.to.write_all(&text)?;
+        out.rows_in(self, table, &layout)?;
+        text.clear();
+        if let Some(cells) = totals {
+            let cell = |p: &Placed| shown.iter().position(|i| *i == p.index).and_then(|i| cells.get(i)).cloned().unwrap_or(Cell::None);
+            row(heading, &layout, layout.placed.iter().map(|p| (p, Shown::of(cell(p), screen))), &mut text)?;
+        }
+        out.to.write_all(&text)?;
+        hidden(out, &layout.hidden)
     }
 }
 
-/// Prints a measured table.
-fn grid(out: &mut Out<'_>, heading: &Heading, rows: Vec<Vec<String>>) -> io::Result<()> {
-    let mut table = comfy_table::Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(heading.columns(Readers::People).map(|(_, c)| title(&c.name)));
-    for row in rows {
-        table.add_row(row);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_are_rounded_down() {
+        let of = |used, held| {
+            let (used, held) = bar(Fill { used, held });
+            format!("{used}|{held}")
+        };
+        assert_eq!([of(0.0, 0.0), of(0.05, 0.0), of(0.75, 0.0), of(1.0, 1.0)], ["|", "▌|", "███████▌|", "██████████|"]);
+        assert_eq!([of(0.25, 0.5), of(0.0, 1.0), of(2.0, 3.0), of(f64::NAN, f64::NAN)], ["██▌|░░", "|░░░░░░░░░░", "██████████|", "|"]);
     }
-    for (i, (_, column)) in heading.columns(Readers::People).enumerate() {
-        if let Some(c) = table.column_mut(i) {
-            c.set_padding(if i == 0 { (0, 1) } else { (1, 1) });
-            c.set_cell_alignment(match column.align {
-                Align::Left => CellAlignment::Left,
-                Align::Right => CellAlignment::Right,
-            });
-        }
+
+    #[test]
+    fn addresses_in_text_are_found() {
+        assert_eq!(address("held by 0x7f0012345678, 0x10"), Some((8, 14)));
+        assert_eq!(address("+0x12, x0x7f0012345678 0xffff000000000000"), Some((23, 18)));
+        assert_eq!((address("0x"), address(""), address("0x12345")), (None, None, None));
+        assert_eq!(address_in("at 0x7f0012345678"), Some(Addr(0x7f00_1234_5678)));
+        let bright = Screen::terminal(None, None).coloured(true);
+        assert_eq!(inked("at 0x7f0012345678.", bright, Ink::Plain), "at \u{1b}[36m0x7f0012345678\u{1b}[0m.");
     }
-    for line in table.lines() {
-        writeln!(out.to, "{}", line.trim_end())?;
-    }
-    Ok(())
 }

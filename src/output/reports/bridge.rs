@@ -15,11 +15,15 @@ fn object_columns<'r>() -> Columns<'r, Row<'r>> {
     columns::<Row<'r>>()
         .count("scc", |(scc, _)| u64::from(scc.index))
         .text("state", 5, |(scc, _)| state(scc))
+        .whole()
         .address("address", |(_, o)| o.address)
         .address("method_table", |(_, o)| o.method_table)
+        .extra()
         .text("type", 50, |(_, o)| &o.type_name)
+        .name()
         .address("handle", |(_, o)| o.handle)
         .address("context", |(_, o)| o.context)
+        .extra()
 }
 
 fn xref_columns<'r>() -> Columns<'r, BridgeXref> {
@@ -29,9 +33,12 @@ fn xref_columns<'r>() -> Columns<'r, BridgeXref> {
 fn class_columns<'r>() -> Columns<'r, BridgeClass> {
     columns::<BridgeClass>()
         .text("kind", 18, |c| c.kind.name())
+        .whole()
         .count("bridged", |c| c.bridged)
         .address("method_table", |c| c.method_table)
+        .extra()
         .text("type", 60, |c| &c.type_name)
+        .name()
 }
 
 impl Report for BridgeReport {

@@ -46,15 +46,20 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .id("chain", |r| u64::try_from(r.chain).ok())
         .count("count", |r| r.count)
         .text("root_kind", 9, |r| r.root_kind)
+        .whole()
         .address("root_object", |r| r.root_object)
         .text("root", 40, |r| r.root)
         .id("index", |r| u64::try_from(r.index).ok())
         .address("object", |r| r.frame.object)
         .made("state", 5, |r| r.frame.state.map(|s| s.to_string()))
+        .whole()
         .text_or_none("status", 20, |r| r.frame.status.map(|s| s.name()))
+        .whole()
         .id("thread", |r| r.frame.thread.map(u64::from))
         .text_or_none("method", 60, |r| r.frame.method.as_deref())
+        .name()
         .text_or_none("type", 60, |r| r.frame.type_name.as_deref())
+        .name()
 }
 
 /// A row of the tree in words.
@@ -74,26 +79,42 @@ fn told(row: &AsyncRow) -> String {
 fn tree_columns<'r>() -> Columns<'r, AsyncRow> {
     columns::<AsyncRow>()
         .count("count", |r| r.count)
+        .keep(9)
         .address("example", |r| r.example)
+        .keep(7)
         .made("state", 5, |r| r.state.map(|s| s.to_string()))
+        .whole()
         .right()
+        .keep(4)
         .text_or_none("status", 20, |r| r.status.map(|s| s.name()))
+        .whole()
+        .keep(5)
         .made("root, and what waits for it", 100, told)
+        .name()
+        .least(44)
 }
 
 fn task_columns<'r>() -> Columns<'r, TaskModel> {
     columns::<TaskModel>()
         .address("object", |t| t.object)
+        .keep(9)
         .text("status", 20, |t| t.status.name())
+        .whole()
+        .keep(8)
         .made("exception", 60, |t| {
             let first = t.exceptions.first()?;
             let name = first.type_name.as_deref().unwrap_or("?");
             let unobserved = if t.unobserved == Some(true) { " (unobserved)" } else { "" };
             Some(first.message.as_ref().map_or_else(|| format!("{name}{unobserved}"), |m| format!("{name}: {m}{unobserved}")))
         })
+        .lines(2)
+        .keep(6)
         .only(Readers::All)
         .text_or_none("method", 60, |t| t.method.as_deref())
+        .name()
         .text_or_none("type", 60, |t| t.type_name.as_deref())
+        .name()
+        .keep(5)
 }
 
 /// A frame in words.

@@ -23,7 +23,9 @@ fn contract_columns<'r>() -> Columns<'r, ContractModel> {
     columns::<ContractModel>()
         .text("contract", 24, |c| &c.name)
         .text_or_none("version", 8, |c| c.version.as_deref())
+        .whole()
         .made("support", 24, |c| name_of(c.support).map(|s| s.replace('-', " ")))
+        .whole()
         .text_or_none("origin", 30, |c| c.origin.as_deref())
 }
 
@@ -32,6 +34,7 @@ fn global_columns<'r>() -> Columns<'r, GlobalModel> {
         .text("global", 34, |g| &g.name)
         .text_or_none("type", 10, |g| g.type_name.as_deref())
         .made("value", 40, value)
+        .lines(2)
         .text("origin", 30, |g| &g.origin)
 }
 
@@ -52,6 +55,7 @@ fn item_columns<'r>() -> Columns<'r, Item<'r>> {
             Item::Field(..) => "field",
             Item::Global(_) => "global",
         })
+        .whole()
         .made("name", 40, |i| match i {
             Item::Contract(c) => c.name.clone(),
             Item::Type(t) => t.name.clone(),
@@ -69,6 +73,7 @@ fn item_columns<'r>() -> Columns<'r, Item<'r>> {
             Item::Field(_, f) => Some(f.offset.to_string()),
             Item::Global(g) => Some(value(g)),
         })
+        .lines(2)
         .text_or_none("origin", 30, |i| match i {
             Item::Contract(c) => c.origin.as_deref(),
             Item::Type(_) => None,
@@ -90,7 +95,7 @@ impl Report for ContractsReport {
         let types = self.types.iter().flat_map(|t| std::iter::once(Item::Type(t)).chain(t.fields.iter().map(move |f| Item::Field(t, f))));
         let all = contracts.chain(types).chain(self.globals.iter().map(Item::Global));
         to.table(Table::new(all, item_columns()).csv(true).shown(false));
-        to.line("Sources, lowest precedence first:");
+        to.title("Sources, lowest precedence first:");
         for o in &self.origins {
             let at = o.address.map(|a| format!(" at {a}")).unwrap_or_default();
             to.line(format!("  {}{at} ({}, format version {})", o.name, o.kind, o.version));
@@ -102,13 +107,13 @@ impl Report for ContractsReport {
         to.lines(lacking.map(|c| format!("  {}", c.message)));
         if !self.types.is_empty() {
             to.gap();
-            to.line("Types (field offsets in bytes):");
+            to.title("Types (field offsets in bytes):");
         }
         to.lines(self.types.iter().map(type_line));
         to.records("type", &self.types);
         if !self.unusable.is_empty() {
             to.gap();
-            to.line("Not usable:");
+            to.title("Not usable:");
         }
         to.lines(self.unusable.iter().map(|u| format!("  {}: {}", u.item, u.reason)));
         to.records("unusable", &self.unusable);
@@ -116,7 +121,7 @@ impl Report for ContractsReport {
         to.table(Table::records("global", &self.globals, global_columns()).shown(!self.globals.is_empty()));
         if !self.checks.is_empty() {
             to.gap();
-            to.line("Self-checks against this dump:");
+            to.title("Self-checks against this dump:");
         }
         to.lines(self.checks.iter().map(|c| format!("  {:<8} {}: {}", c.outcome, c.name, c.facts)));
         to.records("check", &self.checks);

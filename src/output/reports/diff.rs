@@ -10,13 +10,18 @@ fn row_columns<'r>(by: DiffBy, dumps: usize) -> Columns<'r, DiffRow> {
     let readers = if two { Readers::All } else { Readers::Machines };
     let mut all = columns::<DiffRow>()
         .count("count_before", |r| r.before.count)
+        .keep(4)
         .only(readers)
         .count("count_after", |r| r.after.count)
+        .keep(4)
         .only(readers)
         .change("count_change", |r| r.count_change)
+        .keep(7)
         .bytes("bytes_before", |r| r.before.bytes)
+        .keep(4)
         .only(readers)
         .bytes("bytes_after", |r| r.after.bytes)
+        .keep(6)
         .only(readers);
     for i in 0..if two { 0 } else { dumps } {
         all = all
@@ -34,11 +39,18 @@ fn row_columns<'r>(by: DiffBy, dumps: usize) -> Columns<'r, DiffRow> {
         DiffBy::Root => "root",
     };
     all.change("bytes_change", |r| r.bytes_change)
+        .keep(9)
         .growth("growth", |r| r.growth)
+        .keep(5)
         .text_or_none("trend", 8, |r| r.trend.map(Trend::name))
+        .whole()
         .when(!two)
         .text("state", 6, |r| r.state.name())
+        .whole()
+        .keep(5)
         .text(name, 60, |r| &r.key)
+        .name()
+        .keep(9)
         .text_or_none("module", 30, |r| r.module.as_deref())
         .only(Readers::Machines)
         .when(by == DiffBy::Type)
@@ -60,7 +72,11 @@ fn measure_columns<'r>(dumps: usize) -> Columns<'r, DiffMeasure> {
             _ => all.count("dump", value).numbered(i.saturating_add(1)),
         };
     }
-    all.change("change", |m| m.change).growth("growth", |m| m.growth).text_or_none("trend", 8, |m| m.trend.map(Trend::name)).when(dumps > 2)
+    all.change("change", |m| m.change)
+        .growth("growth", |m| m.growth)
+        .text_or_none("trend", 8, |m| m.trend.map(Trend::name))
+        .whole()
+        .when(dumps > 2)
 }
 
 impl Report for DiffReport {

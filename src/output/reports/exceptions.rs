@@ -53,22 +53,39 @@ fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
 fn exception_columns<'r>() -> Columns<'r, HeapExceptionModel> {
     columns::<HeapExceptionModel>()
         .address("address", |e| e.address)
+        .keep(8)
         .text_or_none("type", 40, |e| e.type_name.as_deref())
+        .name()
         .made("hresult", 10, |e| e.hresult.map(hresult))
+        .whole()
+        .keep(4)
         .count("frames", |e| number(&e.stack))
+        .keep(3)
         .id("thread", |e| e.thread.map(u64::from))
+        .keep(5)
         .text_or_none("role", 12, |e| e.thread_role.as_deref())
+        .whole()
+        .keep(6)
         .address("inner", |e| e.inner)
+        .keep(2)
         .text_or_none("message", 40, |e| e.message.as_deref())
+        .lines(2)
+        .keep(8)
 }
 
 fn group_columns<'r>() -> Columns<'r, ExceptionGroup> {
     columns::<ExceptionGroup>()
         .count("count", |g| g.count)
+        .keep(9)
         .count("thrown", |g| g.thrown)
+        .keep(6)
         .address("example", |g| g.example)
+        .keep(7)
         .text_or_none("type", 40, |g| g.type_name.as_deref())
+        .name()
         .text_or_none("message", 40, |g| g.message.as_deref())
+        .lines(2)
+        .keep(8)
 }
 
 impl Report for ExceptionsReport {

@@ -20,19 +20,24 @@ fn heap_columns<'r>() -> Columns<'r, FinalizerHeap> {
 fn type_columns<'r>() -> Columns<'r, FinalizerType> {
     columns::<FinalizerType>()
         .address("method_table", |t| t.method_table)
+        .extra()
         .count("registered", |t| t.registered)
         .count("ready", |t| t.ready)
         .count("critical", |t| t.critical)
         .text_or_none("type", 60, |t| t.type_name.as_deref())
+        .name()
 }
 
 fn object_columns<'r>() -> Columns<'r, FinalizerObject> {
     columns::<FinalizerObject>()
         .address("object", |o| o.object)
         .text("state", 10, |o| o.state.name())
+        .whole()
         .text_or_none("generation", 10, |o| o.generation.map(|g| g.name()))
+        .whole()
         .count("heap", |o| o.heap)
         .text_or_none("type", 60, |o| o.type_name.as_deref())
+        .name()
 }
 
 impl Report for FinalizersReport {

@@ -7,6 +7,7 @@ use crate::output::{bytes, count};
 fn free_columns<'r>() -> Columns<'r, FreeSpaceModel> {
     columns::<FreeSpaceModel>()
         .text("generation", 10, |r| r.generation.name())
+        .whole()
         .count("heap", |r| r.heap)
         .address("segment", |r| r.segment)
         .bytes("allocated", |r| r.allocated_bytes)
@@ -14,7 +15,9 @@ fn free_columns<'r>() -> Columns<'r, FreeSpaceModel> {
         .bytes("free_bytes", |r| r.free_bytes)
         .share("share", |r| r.share)
         .bytes("unused_committed", |r| r.unused_committed_bytes)
+        .extra()
         .bytes("contexts", |r| r.context_bytes)
+        .extra()
 }
 
 fn size_columns<'r>() -> Columns<'r, FreeSizeModel> {
@@ -29,12 +32,20 @@ fn neighbour(n: Option<&NeighbourModel>) -> Option<String> {
 fn block_columns<'r>() -> Columns<'r, FreeBlockModel> {
     columns::<FreeBlockModel>()
         .address("address", |b| b.address)
+        .keep(8)
         .bytes("size", |b| b.size)
+        .keep(9)
         .text("generation", 10, |b| b.generation.name())
+        .whole()
+        .keep(7)
         .address("segment", |b| b.segment)
+        .keep(3)
         .address("pinned_by", |b| b.pinned_by)
+        .keep(6)
         .made("before", 40, |b| neighbour(b.before.as_ref()))
+        .name()
         .made("after", 40, |b| neighbour(b.after.as_ref()))
+        .name()
 }
 
 fn pinned_columns<'r>() -> Columns<'r, PinnedTypeModel> {
@@ -43,7 +54,9 @@ fn pinned_columns<'r>() -> Columns<'r, PinnedTypeModel> {
         .bytes("bytes", |p| p.bytes)
         .bytes("free_bytes_before", |p| p.free_bytes_before)
         .address("method_table", |p| p.method_table)
+        .extra()
         .text("type", 60, |p| &p.type_name)
+        .name()
 }
 
 impl Report for FragmentationReport {

@@ -7,13 +7,21 @@ use crate::output::{count, plural};
 fn handle_columns<'r>(with_secondary_type: bool, with_ref_count: bool) -> Columns<'r, HandleModel> {
     columns::<HandleModel>()
         .address("address", |h| h.address)
+        .keep(6)
         .text("type", 21, |h| h.kind.name())
+        .whole()
+        .keep(9)
         .address("object", |h| h.object)
+        .keep(8)
         .address("method_table", |h| h.method_table)
+        .extra()
         .bytes("object_size", |h| h.object_size)
         .address("secondary", |h| h.secondary)
+        .extra()
         .text_or_none("object_type", 40, |h| h.object_type.as_deref())
+        .name()
         .text_or_none("secondary_type", 40, |h| h.secondary_type.as_deref())
+        .name()
         .only(if with_secondary_type { Readers::All } else { Readers::Machines })
         .text_or_none("strong", 6, |h| h.strong.map(|strong| if strong { "true" } else { "false" }))
         .only(Readers::Machines)
@@ -22,7 +30,7 @@ fn handle_columns<'r>(with_secondary_type: bool, with_ref_count: bool) -> Column
 }
 
 fn count_columns<'r>() -> Columns<'r, HandleStat> {
-    columns::<HandleStat>().text("type", 22, |c| c.kind.name()).count("count", |c| c.count)
+    columns::<HandleStat>().text("type", 22, |c| c.kind.name()).whole().count("count", |c| c.count)
 }
 
 fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
@@ -31,7 +39,7 @@ fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
         Some(HandleBy::Generation) => "generation",
         Some(HandleBy::Type) | None => "type",
     };
-    columns::<HandleGroup>().text_or_none(name, 60, |g| g.key.as_deref()).count("count", |g| g.count).bytes("bytes", |g| g.bytes)
+    columns::<HandleGroup>().text_or_none(name, 60, |g| g.key.as_deref()).name().count("count", |g| g.count).bytes("bytes", |g| g.bytes)
 }
 
 impl Report for HandlesReport {

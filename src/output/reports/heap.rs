@@ -30,10 +30,12 @@ fn generation_columns<'r>() -> Columns<'r, Row<'r>> {
     columns::<Row<'r>>()
         .count("heap", |r| r.heap)
         .text("generation", 10, |r| r.generation.generation.name())
+        .whole()
         .count("segments", |r| r.generation.segments)
         .bytes("allocated", |r| r.generation.allocated)
         .bytes("committed", |r| r.generation.committed)
         .bytes("reserved", |r| r.generation.reserved)
+        .extra()
         .share("share", |r| r.generation.share)
 }
 
@@ -60,34 +62,60 @@ fn context_line(c: &AllocContextModel) -> String {
 fn budget_columns<'r>() -> Columns<'r, GenerationBudget> {
     columns::<GenerationBudget>()
         .text("generation", 10, |b| b.generation.name())
+        .whole()
+        .keep(9)
         .count("collections", |b| b.collections)
+        .keep(7)
         .count("last_collection", |b| b.last_collection)
+        .keep(4)
         .count("last_us", |b| b.last_duration_us)
+        .keep(4)
         .bytes("budget", |b| b.budget)
+        .keep(6)
         .made("budget_left", 12, |b| format!("{}{}", if b.budget_left < 0 { "-" } else { "" }, count(b.budget_left.unsigned_abs())))
         .right()
+        .keep(5)
         .bytes("size_before", |b| b.size_before)
+        .keep(4)
         .bytes("survived", |b| b.survived)
+        .keep(6)
         .bytes("pinned_survived", |b| b.pinned_survived)
+        .keep(2)
         .bytes("promoted", |b| b.promoted)
+        .keep(5)
         .bytes("size_after", |b| b.size_after)
+        .keep(6)
         .bytes("fragmentation", |b| b.fragmentation)
+        .keep(6)
 }
 
 fn recorded_columns<'r>() -> Columns<'r, RecordedCollection> {
     columns::<RecordedCollection>()
         .count("gc", |r| r.index)
+        .keep(9)
         .text("kind", 14, |r| r.kind.name())
+        .whole()
+        .keep(7)
         .count("generation", |r| r.generation)
+        .keep(8)
         .text("mode", 10, |r| if r.compacting { "compacting" } else { "sweeping" })
+        .whole()
+        .keep(4)
         .made("pauses_us", 12, |r| r.pauses_us.iter().map(u64::to_string).collect::<Vec<_>>().join(" + "))
         .right()
+        .keep(8)
         .bytes("promoted", |r| r.promoted_bytes)
+        .keep(6)
         .count("pinned", |r| r.pinned_objects)
+        .keep(3)
         .count("finalizable", |r| r.finalization_pending)
+        .keep(3)
         .bytes("heap", |r| r.heap_bytes)
+        .keep(7)
         .bytes("fragmented", |r| r.fragmented_bytes)
+        .keep(5)
         .bytes("committed", |r| r.committed_bytes)
+        .keep(4)
 }
 
 impl Report for HeapReport {
@@ -125,7 +153,7 @@ impl Report for HeapReport {
         for h in &self.heaps {
             if let Some(d) = &h.detail {
                 to.gap();
-                to.line(match h.address {
+                to.title(match h.address {
                     Some(a) => format!("Heap {} ({a})", h.index),
                     None => format!("Heap {}", h.index),
                 });

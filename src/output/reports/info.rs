@@ -45,7 +45,7 @@ impl Report for InfoReport {
         }
         if !self.answers.is_empty() {
             to.gap();
-            to.line("This dump answers:");
+            to.title("This dump answers:");
             to.lines(self.answers.iter().map(|a| {
                 let reason = a.reason.as_ref().map(|r| format!(": {r}")).unwrap_or_default();
                 let unwalked = if a.basis == AnswerBasis::Bound && a.answer == AnswerKind::Full { " (not walked)" } else { "" };

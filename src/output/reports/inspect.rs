@@ -20,11 +20,14 @@ fn rows(inspections: &[InspectionModel]) -> impl Iterator<Item = Row<'_>> + Clon
 fn all_columns<'r>() -> Columns<'r, Row<'r>> {
     columns::<Row<'r>>()
         .text("id", 22, |r| r.id.name())
+        .whole()
         .address("object", |r| r.row.object)
         .count("count", |r| r.row.count)
         .bytes("bytes", |r| r.row.bytes)
         .text_or_none("type", 50, |r| r.row.type_name.as_deref())
+        .name()
         .text_or_none("detail", 80, |r| r.row.detail.as_deref())
+        .lines(3)
 }
 
 fn own_columns<'r>() -> Columns<'r, InspectionRow> {
@@ -33,7 +36,9 @@ fn own_columns<'r>() -> Columns<'r, InspectionRow> {
         .bytes("bytes", |r| r.bytes)
         .address("object", |r| r.object)
         .text_or_none("type", 50, |r| r.type_name.as_deref())
+        .name()
         .text_or_none("detail", 80, |r| r.detail.as_deref())
+        .lines(3)
 }
 
 impl Report for InspectReport {
@@ -43,7 +48,7 @@ impl Report for InspectReport {
         let (found, none): (Vec<_>, Vec<_>) = self.inspections.iter().partition(|i| i.found > 0);
         for i in found {
             let wasted = i.wasted_bytes.map_or_else(String::new, |n| format!(", {}", bytes(n)));
-            to.line(format!("{}: {}{wasted}", i.id, count(i.found)));
+            to.title(format!("{}: {}{wasted}", i.id, count(i.found)));
             to.line(format!("  {}", i.rule));
             to.table(Table::new(&i.rows, own_columns()));
             let listed = u64::try_from(i.rows.len()).unwrap_or(u64::MAX);

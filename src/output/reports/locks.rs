@@ -14,34 +14,59 @@ fn owner(owner: &LockOwner) -> String {
 fn lock_columns<'r>() -> Columns<'r, LockModel> {
     columns::<LockModel>()
         .text("kind", 14, |l| l.kind.name())
+        .whole()
+        .keep(9)
         .address("object", |l| l.object)
+        .keep(9)
         .made("owner", 24, |l| l.owner.as_ref().map(owner).unwrap_or_default())
+        .keep(8)
         .id("recursion", |l| l.recursion.map(u64::from))
+        .keep(3)
         .made("readers", 24, |l| l.readers.iter().map(owner).collect::<Vec<_>>().join(" "))
+        .keep(3)
         .made("waiters", 40, |l| l.waiters.iter().map(|w| id(w.managed_id)).collect::<Vec<_>>().join(" "))
+        .keep(8)
         .id("waiting", |l| l.waiting)
+        .keep(6)
         .made("count", 8, |l| l.count.map(|n| n.to_string()).unwrap_or_default())
+        .keep(3)
         .id("sync_block", |l| l.sync_block.map(u64::from))
+        .extra()
         .text_or_none("type", 50, |l| l.type_name.as_deref())
+        .name()
+        .keep(7)
 }
 
 fn wait_columns<'r>() -> Columns<'r, WaitModel> {
     columns::<WaitModel>()
         .id("managed_id", |w| w.managed_id.map(u64::from))
+        .keep(9)
         .id("os_id", |w| w.os_id)
+        .keep(5)
         .text_or_none("name", 16, |w| w.name.as_deref())
+        .keep(6)
         .text("kind", 18, |w| w.kind.name())
+        .whole()
+        .keep(8)
         .address("object", |w| w.object)
+        .keep(8)
         .text_or_none("type", 40, |w| w.type_name.as_deref())
+        .name()
+        .keep(7)
         .text("evidence", 8, |w| w.evidence.name())
+        .whole()
+        .keep(4)
         .id("timeout_ms", |w| w.timeout_ms.map(u64::from))
+        .keep(4)
         .text_or_none("method", 60, |w| w.method.as_deref())
+        .name()
+        .keep(7)
 }
 
 fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
     let threads = d.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let sure = if d.possible { "POSSIBLE DEADLOCK" } else { "DEADLOCK" };
-    to.line(format!("{sure} of threads {threads}"));
+    to.alarm(format!("{sure} of threads {threads}"));
     for edge in &d.edges {
         let ty = edge.type_name.as_deref().unwrap_or("?");
         to.line(format!("  {} waits for {} ({ty}), held by {}", edge.from, edge.object, edge.to));

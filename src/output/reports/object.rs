@@ -22,10 +22,16 @@ pub(super) fn kind(kind: ValueKind) -> String {
 fn field_columns<'r>(inherited: bool) -> Columns<'r, FieldValue> {
     columns::<FieldValue>()
         .id("offset", |f| f.offset)
+        .keep(5)
         .text("name", 24, |f| &f.name)
+        .keep(9)
         .text("value", 60, |f| &f.text)
+        .lines(4)
+        .keep(9)
         .only(Readers::People)
         .text("type", 32, |f| &f.type_name)
+        .name()
+        .keep(7)
         .address("address", |f| f.address)
         .only(Readers::Machines)
         .made("kind", 12, |f| kind(f.kind))
@@ -35,6 +41,8 @@ fn field_columns<'r>(inherited: bool) -> Columns<'r, FieldValue> {
         .text_or_none("declaring_type", 32, |f| f.declaring_type.as_deref())
         .only(Readers::Machines)
         .text_or_none("declared_by", 40, |f| f.declaring_type.as_deref())
+        .name()
+        .extra()
         .only(Readers::People)
         .when(inherited)
 }
@@ -43,15 +51,19 @@ fn part_columns<'r>() -> Columns<'r, DelegatePart> {
     columns::<DelegatePart>()
         .address("part", |p| p.object)
         .text_or_none("method", 60, |p| p.method.as_deref())
+        .name()
         .address("target", |p| p.target)
         .text_or_none("target_type", 40, |p| p.target_type.as_deref())
+        .name()
 }
 
 fn item_columns<'r>(keys: bool) -> Columns<'r, ItemModel> {
     columns::<ItemModel>()
         .text_or_none("key", 40, |i| i.key.as_ref().map(|k| k.text.as_str()))
+        .lines(1)
         .when(keys)
         .text_or_none("value", 80, |i| i.value.as_ref().map(|v| v.text.as_str()))
+        .lines(4)
 }
 
 /// Describes a header word; `None` if it is empty.

@@ -34,16 +34,20 @@ fn object_columns<'r>(refs: bool, fields: &[String]) -> Columns<'r, ObjectBrief>
     let columns = columns::<ObjectBrief>()
         .address("address", |o| o.address)
         .address("method_table", |o| o.method_table)
+        .extra()
         .bytes("size", |o| o.size)
         .width(11)
         .text("generation", 10, |o| o.generation.name())
-        .text("type", if refs || !fields.is_empty() { 50 } else { 1 }, |o| &o.type_name)
-        .made("refs", 1, references)
+        .whole()
+        .text("type", 50, |o| &o.type_name)
+        .name()
+        .made("refs", 48, references)
+        .lines(3)
         .when(refs);
     fields.iter().fold(columns, |columns, path| {
         let key = path.clone();
         let value = move |o: &ObjectBrief| o.fields.as_ref()?.get(&key)?.as_ref().map(|value| value.text.clone());
-        columns.made("field", FIELD_WIDTH, value).named(path.clone())
+        columns.made("field", FIELD_WIDTH, value).named(path.clone()).lines(2)
     })
 }
 

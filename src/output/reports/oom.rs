@@ -8,6 +8,7 @@ fn oom_columns<'r>() -> Columns<'r, OomModel> {
         .made("reason", 20, |o| o.reason.to_string())
         .bytes("alloc_size", |o| o.alloc_size)
         .address("reserved", |o| o.reserved)
+        .extra()
         .address("allocated", |o| o.allocated)
         .count("gc_index", |o| o.gc_index)
         .made("fgm", 24, |o| o.fgm.map(|f| f.to_string()))

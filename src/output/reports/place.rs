@@ -7,15 +7,19 @@ fn place_columns<'r>() -> Columns<'r, WhereReport> {
     columns::<WhereReport>()
         .address("address", |p| p.address)
         .made("kind", 18, |p| name_of(p.kind))
+        .whole()
         .address("object", |p| p.object.as_ref().map(|o| o.address))
         .count("offset", |p| p.offset)
         .address("segment", |p| p.segment.as_ref().map(|s| s.address))
         .count("heap", |p| p.segment.as_ref().map(|s| s.heap))
         .text_or_none("generation", 10, |p| p.segment.as_ref().map(|s| s.generation.name()))
+        .whole()
         .text("text", 60, |p| &p.text)
+        .lines(2)
         .text_or_none("name", 60, |p| p.name.as_deref())
         .address("target", |p| p.target)
         .text_or_none("target_type", 60, |p| p.target_type.as_deref())
+        .name()
 }
 
 impl Report for WhereReport {
@@ -37,10 +41,13 @@ impl Report for WhereReport {
 fn near_columns<'r>() -> Columns<'r, NearRow> {
     columns::<NearRow>()
         .text("here", 4, |r| if r.here { ">" } else { "" })
+        .whole()
         .address("address", |r| r.address)
         .bytes("size", |r| r.size)
         .address("method_table", |r| r.method_table)
+        .extra()
         .made("type", 60, |r| r.type_name.clone().unwrap_or_else(|| format!("({})", r.kind)))
+        .name()
 }
 
 impl Report for NearReport {

@@ -20,16 +20,21 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .text("queue", 24, |r| r.queue)
         .address("object", |r| r.item.object)
         .text("kind", 14, |r| r.item.kind.name())
+        .whole()
         .text("description", 60, |r| &r.item.description)
+        .lines(2)
         .text_or_none("type", 60, |r| r.item.type_name.as_deref())
+        .name()
 }
 
 fn group_columns<'r>() -> Columns<'r, PoolGroup> {
-    columns::<PoolGroup>().count("count", |g| g.count).text("queue", 24, |g| &g.queue).text("kind", 14, |g| g.kind.name()).made(
-        "description",
-        80,
-        |g| readable(&g.description),
-    )
+    columns::<PoolGroup>()
+        .count("count", |g| g.count)
+        .text("queue", 24, |g| &g.queue)
+        .text("kind", 14, |g| g.kind.name())
+        .whole()
+        .made("description", 80, |g| readable(&g.description))
+        .lines(2)
 }
 
 fn worker_columns<'r>() -> Columns<'r, PoolWorker> {
@@ -37,6 +42,7 @@ fn worker_columns<'r>() -> Columns<'r, PoolWorker> {
         .id("managed_id", |w| w.managed_id.map(u64::from))
         .id("os_id", |w| w.os_id)
         .text_or_none("blocked_by", 100, |w| w.blocked_by.as_deref())
+        .name()
         .text_or_none("wait", 16, |w| w.wait.map(|kind| kind.name()))
         .only(Readers::Machines)
         .address("object", |w| w.object)
@@ -76,7 +82,7 @@ impl Report for PoolReport {
             ("Processor", self.cpu_percent.map_or_else(|| "?".into(), |n| format!("{n} %"))),
         ]);
         if let Some(verdict) = self.verdict() {
-            to.line(verdict);
+            to.alarm(verdict);
         }
         to.gap_if(!self.groups.is_empty());
         to.table(Table::new(&self.groups, group_columns()).shown(!self.groups.is_empty()));

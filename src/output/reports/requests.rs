@@ -10,14 +10,25 @@ fn yes(b: Option<bool>) -> Option<&'static str> {
 fn request_columns<'r>() -> Columns<'r, RequestModel> {
     columns::<RequestModel>()
         .address("object", |r| r.object)
+        .keep(8)
         .text("state", 8, |r| r.state.name())
+        .whole()
+        .keep(9)
         .text_or_none("method", 8, |r| r.method.as_deref())
+        .whole()
+        .keep(7)
         .text_or_none("uri", 80, |r| r.uri.as_deref())
+        .path()
+        .keep(9)
         .address("connection", |r| r.connection)
+        .keep(3)
         .address("pool", |r| r.pool)
+        .keep(2)
         .address("waiter", |r| r.waiter)
         .only(Readers::Machines)
         .made("chain", 120, chain)
+        .lines(3)
+        .keep(8)
 }
 
 /// The methods of the program that wait for a request: those of .NET's own library tell little.
@@ -57,7 +68,7 @@ impl Report for RequestsReport {
         to.gap_if(!(self.requests.is_empty() && self.pools.is_empty() && self.sockets.is_empty()));
         for pool in self.pools.iter().filter(|p| p.is_full()) {
             let server = pool.server.as_deref().unwrap_or("?");
-            to.line(format!("All connections to {server} are busy; {} wait", plural(pool.queued, "request")));
+            to.alarm(format!("All connections to {server} are busy; {} wait", plural(pool.queued, "request")));
         }
         to.line(format!("{} in flight, {} others", plural(crate::base::len64(self.requests.len()), "request"), self.others));
     }

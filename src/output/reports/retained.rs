@@ -9,23 +9,35 @@ use crate::output::{bytes, count, plural};
 fn object_columns<'r>() -> Columns<'r, RetainedObject> {
     columns::<RetainedObject>()
         .address("address", |o| o.address)
+        .keep(8)
         .bytes("size", |o| o.size)
+        .keep(4)
         .bytes("retained", |o| o.retained)
+        .keep(9)
         .share("share", |o| o.share)
         .width(7)
+        .keep(6)
         .count("dominated", |o| o.dominated)
+        .keep(3)
         .text("type", 60, |o| &o.type_name)
+        .name()
 }
 
 fn type_columns<'r>() -> Columns<'r, RetainedType> {
     columns::<RetainedType>()
         .address("method_table", |t| t.method_table)
+        .extra()
         .count("count", |t| t.count)
+        .keep(6)
         .bytes("bytes", |t| t.bytes)
+        .keep(5)
         .bytes("retained", |t| t.retained)
+        .keep(9)
         .share("share", |t| t.share)
         .width(7)
+        .keep(6)
         .text("type", 60, |t| &t.type_name)
+        .name()
 }
 
 fn indent(depth: u32) -> String {
@@ -35,15 +47,23 @@ fn indent(depth: u32) -> String {
 fn tree_columns<'r>() -> Columns<'r, TreeRow> {
     columns::<TreeRow>()
         .count("depth", |r| u64::from(r.depth))
+        .keep(2)
         .address("address", |r| r.object.address)
+        .keep(8)
         .bytes("size", |r| r.object.size)
+        .keep(4)
         .bytes("retained", |r| r.object.retained)
+        .keep(9)
         .share("share", |r| r.object.share)
         .width(7)
+        .keep(6)
         .made("type", 80, |r| {
             let more = if r.hidden > 0 { format!(" (+{} children)", count(r.hidden)) } else { String::new() };
             format!("{}{}{more}", indent(r.depth), r.object.type_name)
         })
+        .name()
+        .least(40)
+        .keep(9)
 }
 
 /// Adds the columns of the best root, for CSV only: tables print roots as lines.
@@ -60,12 +80,14 @@ fn root_columns<'r, T: 'r>(before: Columns<'r, T>, roots: fn(&T) -> &[RootModel]
 fn suspect_columns<'r>() -> Columns<'r, Suspect> {
     let suspects = columns::<Suspect>()
         .text("kind", 6, |s| s.kind.name())
+        .whole()
         .address("address", |s| s.address)
         .count("count", |s| s.count)
         .bytes("retained", |s| s.retained)
         .share("share", |s| s.share)
         .width(7)
-        .text("type", 60, |s| &s.type_name);
+        .text("type", 60, |s| &s.type_name)
+        .name();
     root_columns(suspects, |s| &s.roots)
         .address("accumulation", |s| s.accumulation.as_ref().map(|o| o.address))
         .only(Readers::Machines)
@@ -155,8 +177,10 @@ fn size_columns<'r>() -> Columns<'r, ObjSizeReport> {
         .bytes("retained", |r| r.object.retained)
         .bytes("closure_bytes", |r| r.closure_bytes)
         .count("closure_objects", |r| r.closure_objects)
+        .extra()
         .bytes("shared_bytes", |r| r.shared_bytes)
         .text("type", 60, |r| &r.object.type_name)
+        .name()
 }
 
 impl Report for ObjSizeReport {
@@ -212,7 +236,9 @@ fn step_columns<'r>() -> Columns<'r, Step<'r>> {
         .bytes("size", |s| s.3.size)
         .text_or_none("field", 30, |s| s.3.field.as_deref())
         .text("type", 60, |s| &s.3.type_name)
-        .text_or_none("key", 30, |s| s.3.key.as_deref());
+        .name()
+        .text_or_none("key", 30, |s| s.3.key.as_deref())
+        .lines(1);
     root_columns(steps, |s| &s.2.roots)
 }
 

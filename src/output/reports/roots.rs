@@ -8,11 +8,20 @@ use crate::output::table::{Columns, Readers, Table, columns};
 fn root_columns<'r>() -> Columns<'r, RootModel> {
     columns::<RootModel>()
         .text("kind", 19, |r| r.kind.name())
+        .whole()
+        .keep(9)
         .address("address", |r| r.address)
+        .keep(6)
         .address("object", |r| r.object)
+        .keep(8)
         .text_or_none("type", 40, |r| r.type_name.as_deref())
+        .name()
+        .keep(9)
         .made("flags", 21, |r| r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" "))
+        .keep(4)
         .text("label", 40, |r| &r.label)
+        .name()
+        .keep(7)
         .count("thread", |r| r.thread.map(u64::from))
         .only(Readers::Machines)
         .address("method_table", |r| r.method_table)
@@ -24,7 +33,9 @@ fn type_columns<'r>() -> Columns<'r, RootType> {
         .count("count", |t| t.count)
         .count("objects", |t| t.objects)
         .address("method_table", |t| t.method_table)
+        .extra()
         .text_or_none("type", 60, |t| t.type_name.as_deref())
+        .name()
 }
 
 /// Counts next to coverage: roots that were not found may only be absent from the dump.
@@ -32,10 +43,16 @@ fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
     let found = |c: &RootCoverageModel| report.counts.iter().find(|n| n.kind == c.kind);
     columns::<RootCoverageModel>()
         .text("kind", 19, |c| c.kind.name())
+        .whole()
+        .keep(9)
         .count("count", move |c| found(c).map_or(0, |n| n.count))
         .count("objects", move |c| found(c).map_or(0, |n| n.objects))
         .text("coverage", 12, |c| c.coverage.name())
+        .whole()
+        .keep(8)
         .text_or_none("because", 60, |c| c.reason.as_deref())
+        .lines(3)
+        .keep(7)
 }
 
 impl Report for RootsReport {

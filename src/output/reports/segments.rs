@@ -1,22 +1,36 @@
 use crate::model::{RegionModel, SegmentModel, SegmentsReport, WalkModel};
 use crate::output::bytes;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::{Columns, Fill, Table, columns};
 
 fn segment_columns<'r>() -> Columns<'r, SegmentModel> {
     columns::<SegmentModel>()
         .count("heap", |s| s.heap)
+        .keep(8)
         .text("generation", 10, |s| s.generation.name())
+        .whole()
+        .keep(9)
         .address("address", |s| s.address)
+        .keep(4)
         .address("start", |s| s.start)
+        .keep(7)
         .address("allocated", |s| s.allocated)
+        .keep(6)
         .address("stored_allocated", |s| s.stored_allocated)
+        .keep(1)
         .address("committed", |s| s.committed)
+        .keep(3)
         .address("reserved", |s| s.reserved)
+        .keep(2)
         .address("next", |s| s.next)
+        .keep(1)
         .bytes("allocated_bytes", |s| s.allocated_bytes)
+        .keep(8)
         .bytes("committed_bytes", |s| s.committed_bytes)
+        .bar(|s| Fill::of(s.allocated_bytes, s.committed_bytes, s.reserved_bytes))
+        .keep(5)
         .made("flags", 20, |s| s.flags.join(" "))
+        .keep(5)
 }
 
 type Walked<'r> = (&'r SegmentModel, &'r WalkModel);
@@ -25,31 +39,50 @@ fn walk_columns<'r>() -> Columns<'r, Walked<'r>> {
     columns::<Walked<'r>>()
         .count("heap", |(s, _)| s.heap)
         .text("generation", 10, |(s, _)| s.generation.name())
+        .whole()
         .address("address", |(s, _)| s.address)
         .count("objects", |(_, w)| w.objects)
         .bytes("bytes", |(_, w)| w.bytes)
         .count("free_objects", |(_, w)| w.free_objects)
         .bytes("free_bytes", |(_, w)| w.free_bytes)
         .bytes("context_bytes", |(_, w)| w.context_bytes)
+        .extra()
         .bytes("in_allocation", |(_, w)| w.in_allocation_bytes)
         .bytes("not_walked", |(_, w)| w.skipped_bytes.saturating_add(w.absent_bytes))
+        .keep(8)
         .text("end", 8, |(_, w)| if w.complete { "exact" } else { "PARTIAL" })
+        .whole()
+        .keep(9)
 }
 
 fn region_columns<'r>() -> Columns<'r, RegionModel> {
     columns::<RegionModel>()
         .text("list", 14, |r| r.list.name())
+        .whole()
+        .keep(9)
         .count("heap", |r| r.heap)
+        .keep(8)
         .text_or_none("size_class", 10, |r| r.size_class.map(|c| c.name()))
+        .whole()
+        .keep(3)
         .address("address", |r| r.address)
+        .keep(4)
         .address("start", |r| r.range.start)
+        .keep(7)
         .address("end", |r| r.range.end)
+        .keep(6)
         .bytes("bytes", |r| r.bytes)
+        .keep(8)
         .address("allocated", |r| r.segment.as_ref().map(|s| s.allocated))
+        .keep(2)
         .address("reserved", |r| r.segment.as_ref().map(|s| s.reserved))
+        .keep(1)
         .address("used", |r| r.segment.as_ref().and_then(|s| s.used))
+        .keep(2)
         .address("next", |r| r.segment.as_ref().map(|s| s.next))
+        .keep(1)
         .made("flags", 20, |r| r.segment.as_ref().map(|s| s.flags.join(" ")))
+        .keep(3)
 }
 
 impl Report for SegmentsReport {
@@ -78,7 +111,7 @@ impl Report for SegmentsReport {
         to.table(Table::new(walks, walk_columns()).csv(walked && self.regions.is_none()).shown(walked));
         if let Some(regions) = &self.regions {
             to.gap();
-            to.line("GC memory outside these segments:");
+            to.title("GC memory outside these segments:");
             if regions.is_empty() {
                 to.line("none could be read");
             }

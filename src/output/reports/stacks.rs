@@ -42,19 +42,30 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .id("os_id", |r| r.os_id)
         .id("index", |r| u64::try_from(r.index).ok())
         .text("kind", 8, |r| r.frame.kind.name())
+        .whole()
         .address("sp", |r| r.frame.sp)
         .address("ip", |r| r.frame.ip)
         .address("method_desc", |r| r.frame.method_desc)
         .id("offset", |r| r.frame.offset)
         .text_or_none("module", 30, |r| r.frame.module.as_deref())
+        .extra()
         .text_or_none("frame_type", 24, |r| r.frame.frame_type.as_deref())
         .text_or_none("method", 80, |r| r.frame.method.as_deref())
+        .name()
         .text_or_none("file", 40, |r| r.frame.file.as_deref())
         .id("line", |r| r.frame.line.map(u64::from))
 }
 
 fn frame_columns<'r>() -> Columns<'r, StackFrameModel> {
-    columns::<StackFrameModel>().address("sp", |f| f.sp).address("ip", |f| f.ip).made("method", 100, line)
+    columns::<StackFrameModel>()
+        .address("sp", |f| f.sp)
+        .keep(2)
+        .address("ip", |f| f.ip)
+        .keep(4)
+        .made("method", 100, line)
+        .name()
+        .least(60)
+        .keep(9)
 }
 
 /// A frame in words.
@@ -114,7 +125,11 @@ fn title(t: &ThreadStackModel) -> String {
 }
 
 fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel) {
-    to.line(title(t));
+    if t.crashed {
+        to.alarm(title(t))
+    } else {
+        to.title(title(t))
+    }
     if let Some(waits_for) = &t.waits_for {
         to.line(format!("  waits for {}", wait(waits_for)));
     }
@@ -162,7 +177,10 @@ fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
             let ids = if ids.is_empty() { String::new() } else { format!("  ← {}{more}", ids.join(", ")) };
             format!("{}{}{ids}", " ".repeat(indent), f.frame)
         })
+        .name()
+        .least(60)
         .text_or_none("module", 30, |f| f.module.as_deref())
+        .extra()
 }
 
 impl Report for StacksReport {

@@ -6,11 +6,13 @@ use crate::output::{bytes, count};
 fn type_columns<'r>() -> Columns<'r, TypeStat> {
     columns::<TypeStat>()
         .address("method_table", |t| t.method_table)
+        .extra()
         .count("count", |t| t.count)
         .bytes("bytes", |t| t.bytes)
         .share("share", |t| t.share)
         .width(7)
         .text("type", 60, |t| &t.type_name)
+        .name()
 }
 
 fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
@@ -23,11 +25,12 @@ fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
         StatBy::Namespace => "namespace",
         StatBy::Size => "size_from",
     };
-    let key = columns::<GroupStat>().text(name, 40, |g| &g.key);
+    let key = columns::<GroupStat>().text(name, 40, |g| &g.key).name().keep(9);
     let key = if by == StatBy::Size { key.right() } else { key };
     key.count("heap", |g| g.heap)
         .when(by == StatBy::Segment)
         .text_or_none("generation", 10, |g| g.generation.map(|x| x.name()))
+        .whole()
         .when(by == StatBy::Segment)
         .count("count", |g| g.count)
         .bytes("bytes", |g| g.bytes)

@@ -6,13 +6,26 @@ use crate::output::table::{Columns, Table, columns};
 pub(super) fn static_columns<'r>() -> Columns<'r, StaticModel> {
     columns::<StaticModel>()
         .text_or_none("declaring_type", 40, |s| s.field.declaring_type.as_deref())
+        .name()
+        .keep(8)
         .text("name", 24, |s| &s.field.name)
+        .keep(9)
         .text("type", 24, |s| &s.field.type_name)
+        .name()
+        .keep(7)
         .text("storage", 14, |s| s.storage.name())
+        .whole()
+        .keep(4)
         .id("thread", |s| s.thread.and_then(|t| t.managed_id).map(u64::from))
+        .keep(3)
         .address("address", |s| s.field.address)
+        .keep(5)
         .made("kind", 12, |s| super::object::kind(s.field.kind))
+        .whole()
+        .keep(3)
         .text("text", 40, |s| &s.field.text)
+        .lines(2)
+        .keep(9)
 }
 
 impl Report for StaticsReport {

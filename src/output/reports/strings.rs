@@ -7,16 +7,23 @@ use crate::output::{bytes, count};
 fn string_columns<'r>() -> Columns<'r, StringModel> {
     columns::<StringModel>()
         .count("count", |s| s.count)
+        .keep(8)
         .count("length", |s| s.length)
+        .keep(4)
         .bytes("bytes", |s| s.bytes)
+        .keep(5)
         .bytes("waste", |s| s.waste)
+        .keep(7)
         .address("address", |s| s.address)
+        .keep(6)
         .text("truncated", 5, |s| if s.truncated { "true" } else { "false" })
         .only(Readers::Machines)
         .text("value", 60, |s| &s.value)
         .only(Readers::Machines)
         // An ellipsis marks a truncated value.
         .made("value", 60, |s| if s.truncated { format!("{}…", s.value) } else { s.value.clone() })
+        .lines(2)
+        .keep(9)
         .only(Readers::People)
 }
 

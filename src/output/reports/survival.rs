@@ -48,27 +48,35 @@ fn add_type_columns<'r>(before: Columns<'r, TypeBytes>) -> Columns<'r, TypeBytes
         .count("count", |t| t.count)
         .bytes("bytes", |t| t.bytes)
         .address("method_table", |t| t.method_table)
+        .extra()
         .text("type", 60, |t| &t.type_name)
+        .name()
 }
 
 fn weak_columns<'r>() -> Columns<'r, WhatifWeak> {
     columns::<WhatifWeak>()
         .address("address", |w| w.address)
         .text("kind", 21, |w| w.kind.name())
+        .whole()
         .address("object", |w| w.object)
         .text("now", 9, |w| if w.reached_now { "reached" } else { "lost" })
+        .whole()
         .text("then", 9, |w| if w.survives { "survives" } else { "cleared" })
+        .whole()
         .text_or_none("type", 50, |w| w.type_name.as_deref())
+        .name()
 }
 
 fn component_columns<'r>() -> Columns<'r, WhatifComponent> {
     columns::<WhatifComponent>()
         .address("component", |c| c.address)
         .text("then", 9, |c| if c.survives { "survives" } else { "freed" })
+        .whole()
         .count("count", |c| c.count)
         .bytes("bytes", |c| c.bytes)
         .count("bridged", |c| c.bridged)
         .text("type", 50, |c| &c.type_name)
+        .name()
 }
 
 #[derive(Clone, Serialize)]
@@ -86,7 +94,7 @@ impl Report for WhatifReport {
         for (title, record, change, by) in lists {
             let some = by.count > 0;
             if some {
-                to.line(title);
+                to.title(title);
             }
             let columns = add_type_columns(columns::<TypeBytes>().text("change", 9, move |_| change).only(Readers::Machines));
             to.table(Table::records(record, &by.types, columns).csv(true).shown(some));
@@ -127,18 +135,27 @@ fn garbage_type_columns<'r>() -> Columns<'r, GarbageType> {
         .count("count", |t| t.count)
         .bytes("bytes", |t| t.bytes)
         .address("method_table", |t| t.method_table)
+        .extra()
         .text("type", 60, |t| &t.type_name)
+        .name()
         .text("class", 14, |t| t.class.name())
+        .whole()
 }
 
 fn garbage_columns<'r>() -> Columns<'r, GarbageObject> {
     columns::<GarbageObject>()
         .address("address", |o| o.address)
+        .keep(8)
         .address("method_table", |o| o.method_table)
+        .extra()
         .bytes("bytes", |o| o.bytes)
+        .keep(8)
         .text("generation", 10, |o| o.generation.name())
+        .whole()
         .text("class", 14, |o| o.class.name())
+        .whole()
         .text("type", 50, |o| &o.type_name)
+        .name()
 }
 
 #[derive(Clone, Serialize)]
@@ -173,6 +190,7 @@ impl Report for UnreachableReport {
 fn generation_columns<'r>() -> Columns<'r, CollectGeneration> {
     columns::<CollectGeneration>()
         .text("generation", 10, |g| g.generation.name())
+        .whole()
         .count("objects", |g| g.objects.count)
         .bytes("bytes", |g| g.objects.bytes)
         .count("survivors", |g| g.survivors.count)

@@ -20,16 +20,32 @@ pub(super) fn wait(w: &ThreadWait) -> String {
 fn thread_columns<'r>() -> Columns<'r, ThreadModel> {
     columns::<ThreadModel>()
         .id("managed_id", |t| t.managed_id.map(u64::from))
+        .keep(9)
         .id("os_id", |t| t.os_id)
+        .keep(8)
         .text_or_none("name", 16, |t| t.name.as_deref())
+        .keep(7)
         .address("address", |t| t.address)
+        .keep(3)
         .text_or_none("gc_mode", 12, |t| t.gc_mode.map(|m| m.name()))
+        .whole()
+        .keep(5)
         .address("alloc_pointer", |t| t.alloc_pointer)
+        .extra()
         .address("alloc_limit", |t| t.alloc_limit)
+        .extra()
         .address("exception", |t| t.exception.as_ref().map(|e| e.address))
+        .keep(6)
         .text_or_none("exception_type", 30, |t| t.exception.as_ref().and_then(|e| e.type_name.as_deref()))
+        .name()
+        .keep(7)
         .made("waits_for", 60, |t| t.waits_for.as_ref().map(wait).unwrap_or_default())
+        .lines(3)
+        .keep(7)
         .made("state", 40, marks)
+        .lines(3)
+        .least(24)
+        .keep(8)
 }
 
 impl Report for ThreadsReport {
@@ -41,10 +57,10 @@ impl Report for ThreadsReport {
             let id = t.managed_id.map_or_else(|| "?".into(), |n| n.to_string());
             let os = t.os_id.map_or_else(|| "?".into(), |n| n.to_string());
             let Some(exception) = &t.exception else {
-                to.line(format!("Thread {id} (OS {os}) crashed without a managed exception"));
+                to.alarm(format!("Thread {id} (OS {os}) crashed without a managed exception"));
                 continue;
             };
-            to.line(format!("Thread {id} (OS {os}) crashed with exception object {}", exception.address));
+            to.alarm(format!("Thread {id} (OS {os}) crashed with exception object {}", exception.address));
             to.gap();
             trace(to, exception);
         }

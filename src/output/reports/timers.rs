@@ -8,18 +8,28 @@ fn timer_columns<'r>() -> Columns<'r, TimerModel> {
     let yes = |b: Option<bool>| b.map(|b| if b { "true" } else { "false" });
     columns::<TimerModel>()
         .address("object", |t| t.object)
+        .keep(8)
         .id("due_ms", |t| t.due_ms)
+        .keep(3)
         .made("due_in_ms", 12, |t| t.due_in_ms.map(|n| n.to_string()))
+        .keep(7)
         .id("set_ms", |t| t.set_ms)
         .only(Readers::Machines)
         .id("period_ms", |t| t.period_ms)
+        .keep(6)
         .text("kind", 12, |t| t.kind.name())
+        .whole()
+        .keep(5)
         .text_or_none("callback", 80, |t| t.callback.as_deref())
         .only(Readers::Machines)
         .made("method", 80, |t| t.callback.as_deref().map(readable))
+        .name()
         .only(Readers::People)
         .address("state", |t| t.state)
+        .keep(3)
         .text_or_none("state_type", 50, |t| t.state_type.as_deref())
+        .name()
+        .keep(6)
         .text_or_none("canceled", 8, move |t| yes(t.canceled))
         .only(Readers::Machines)
         .id("running", |t| t.running.map(u64::from))
@@ -33,6 +43,7 @@ fn wait_columns<'r>() -> Columns<'r, RegisteredWait> {
         .id("timeout_ms", |w| w.timeout_ms)
         .text_or_none("repeating", 9, |w| w.repeating.map(|b| if b { "true" } else { "false" }))
         .made("method", 80, |w| w.callback.as_deref().map(readable))
+        .name()
 }
 
 fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
@@ -40,7 +51,9 @@ fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
         .address("object", |c| c.object)
         .count("callbacks", |c| c.count)
         .made("most", 70, |c| c.callbacks.first().map(|m| format!("{} × {}", m.count, readable(&m.callback))))
+        .lines(2)
         .text_or_none("type", 60, |c| c.type_name.as_deref())
+        .name()
 }
 
 impl Report for TimersReport {

@@ -23,12 +23,15 @@ fn type_columns<'r>() -> Columns<'r, TrackType> {
         .bytes("survived_bytes", |t| t.sums.survived.bytes)
         .only(Readers::Machines)
         .text("type", 60, |t| &t.type_name)
+        .name()
 }
 
 fn flow_columns<'r>() -> Columns<'r, GenerationFlow> {
     columns::<GenerationFlow>()
         .text("from", 9, |f| f.from.name())
+        .whole()
         .text("to", 9, |f| f.to.name())
+        .whole()
         .count("count", |f| f.sum.count)
         .bytes("bytes", |f| f.sum.bytes)
         .count("moved", |f| f.moved)
@@ -39,10 +42,14 @@ fn match_columns<'r>() -> Columns<'r, TrackMatch> {
         .address("from", |m| m.from)
         .address("to", |m| m.to)
         .text("certainty", 9, |m| m.certainty.name())
+        .whole()
         .text_or_none("generation_before", 9, |m| m.generation_before.map(|g| g.name()))
+        .whole()
         .text_or_none("generation_after", 9, |m| m.generation_after.map(|g| g.name()))
+        .whole()
         .bytes("size", |m| m.size)
         .text("type", 60, |m| &m.type_name)
+        .name()
 }
 
 fn moved_columns<'r>() -> Columns<'r, MovedRange> {
@@ -52,14 +59,16 @@ fn moved_columns<'r>() -> Columns<'r, MovedRange> {
         .bytes("length", |r| r.length)
         .count("objects", |r| r.objects)
         .text("certainty", 9, |r| surety(r.certain))
+        .whole()
 }
 
 fn surviving_columns<'r>() -> Columns<'r, SurvivingRange> {
-    columns::<SurvivingRange>().address("start", |r| r.start).bytes("length", |r| r.length).count("objects", |r| r.objects).text(
-        "certainty",
-        9,
-        |r| surety(r.certain),
-    )
+    columns::<SurvivingRange>()
+        .address("start", |r| r.start)
+        .bytes("length", |r| r.length)
+        .count("objects", |r| r.objects)
+        .text("certainty", 9, |r| surety(r.certain))
+        .whole()
 }
 
 fn surety(certain: bool) -> &'static str {

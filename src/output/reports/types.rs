@@ -7,19 +7,33 @@ use crate::output::table::{Columns, Table, columns};
 fn type_columns<'r>() -> Columns<'r, TypeBrief> {
     columns::<TypeBrief>()
         .address("method_table", |t| t.method_table)
+        .extra()
         .text("name", 60, |t| &t.name)
+        .name()
+        .keep(9)
         .text_or_none("module", 30, |t| t.module.as_deref())
+        .extra()
         .text_or_none("token", 10, |t| t.token.as_deref())
+        .whole()
+        .extra()
 }
 
 fn field_columns<'r>() -> Columns<'r, LayoutField> {
     columns::<LayoutField>()
         .id("offset", |f| f.offset)
+        .keep(8)
         .text("name", 24, |f| &f.name)
+        .keep(9)
         .text("type", 40, |f| &f.type_name)
+        .name()
         .address("method_table", |f| f.method_table)
+        .extra()
         .text("declaring_type", 40, |f| &f.declaring_type)
+        .name()
+        .keep(4)
         .text("token", 10, |f| &f.token)
+        .whole()
+        .extra()
 }
 
 fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {

@@ -8,17 +8,26 @@ use crate::output::table::{Columns, Table, columns};
 fn finding_columns<'r>() -> Columns<'r, FindingModel> {
     columns::<FindingModel>()
         .text("severity", 10, |f| f.severity.name())
+        .whole()
         .text("finding", 24, |f| f.id.name())
+        .whole()
         .address("address", |f| f.address)
         .address("object", |f| f.object)
         .address("related", |f| f.related)
         .count("also", |f| f.also)
         .text_or_none("type", 30, |f| f.type_name.as_deref())
+        .name()
         .text("message", 60, |f| &f.message)
+        .lines(2)
 }
 
 fn count_columns<'r>() -> Columns<'r, FindingCount> {
-    columns::<FindingCount>().count("count", |s| s.count).text("severity", 10, |s| s.severity.name()).text("finding", 24, |s| s.id.name())
+    columns::<FindingCount>()
+        .count("count", |s| s.count)
+        .text("severity", 10, |s| s.severity.name())
+        .whole()
+        .text("finding", 24, |s| s.id.name())
+        .whole()
 }
 
 /// What was checked.

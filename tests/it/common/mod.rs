@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use gcdump::Runtime;
-use gcdump::cli::{self, Cli, Exit, Streams};
+use gcdump::cli::{self, Cli, Exit, Screen, Streams};
 use gcdump::internals::base::Addr;
 use gcdump::internals::dump::DumpFile;
 use gcdump::internals::gc::Walker;
@@ -44,7 +44,15 @@ fn command_line<S: AsRef<str>>(args: &[S]) -> impl Iterator<Item = OsString> {
 /// What `work` prints, as if piped.
 pub fn captured(work: impl FnOnce(Streams<'_>) -> Exit) -> Ran {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let exit = work(Streams { out: &mut out, err: &mut err, out_is_terminal: false, err_is_terminal: false });
+    let exit = work(Streams::piped(&mut out, &mut err));
+    Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+/// Runs `gcdump` with `args`, as if on `screen`.
+pub fn run_on<S: AsRef<str>>(screen: Screen, args: &[S]) -> Ran {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let streams = Streams { screen, err_screen: screen, ..Streams::piped(&mut out, &mut err) };
+    let exit = cli::run(command_line(args), streams);
     Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 

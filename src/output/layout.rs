@@ -1,0 +1,271 @@
+//! Which columns of a table a screen shows, and how wide: columns shrink, wrap or leave until a row fits.
+
+use std::borrow::Cow;
+
+use super::screen::Screen;
+use super::shorten::{shorten, shorter};
+use super::table::{Column, Heading, Readers};
+use super::width::{cut, cut_middle, width, wrap};
+
+/// Spaces between columns.
+pub(super) const GAP: usize = 2;
+
+/// How text gives way where the screen is too narrow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// Never: numbers, addresses, words of a fixed set.
+    Whole,
+    /// The names of types and methods: see `shorten`.
+    Name,
+    /// The middle goes: paths.
+    Path,
+    /// The end goes.
+    Text,
+    /// Up to so many lines, then the end goes.
+    Lines(u8),
+}
+
+/// Columns that text gets above its least before there are bars.
+const BEFORE_BARS: usize = 20;
+
+/// Least columns of text that can give way: below it, another column leaves.
+const LEAST_NAME: usize = 26;
+const LEAST_LINES: usize = 32;
+const LEAST_TEXT: usize = 12;
+
+impl Fit {
+    /// Least width of a column that takes `whole` and was declared to take `declared`.
+    fn least(self, whole: usize, declared: usize) -> usize {
+        match self {
+            Fit::Whole => whole,
+            Fit::Name | Fit::Path => whole.min(LEAST_NAME),
+            Fit::Lines(_) => whole.min(LEAST_LINES),
+            Fit::Text => whole.min(declared.clamp(LEAST_TEXT, LEAST_NAME)),
+        }
+    }
+
+    /// `text` in lines of at most `columns`.
+    pub(super) fn lines(self, text: &str, columns: usize) -> Vec<Cow<'_, str>> {
+        match self {
+            Fit::Whole => vec![text.into()],
+            Fit::Name => vec![shorten(text, columns)],
+            Fit::Path => vec![cut_middle(text, columns)],
+            Fit::Text => vec![cut(text, columns)],
+            // What an object is: its address and type.
+            Fit::Lines(most) if text.starts_with("0x") => {
+                let short = shorter(text, columns);
+                wrap(&short, columns, 0, usize::from(most)).into_iter().map(|line| Cow::Owned(line.into_owned())).collect()
+            }
+            Fit::Lines(most) => wrap(text, columns, 0, usize::from(most)),
+        }
+    }
+}
+
+/// A column that is shown.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    /// Its index among all columns.
+    pub(super) index: usize,
+    /// Its width.
+    pub(super) width: usize,
+    /// Columns for a bar behind a share; 0 if there is no room.
+    pub(super) bar: usize,
+}
+
+/// The columns of a table on a screen.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    pub(super) placed: Vec<Placed>,
+    /// Titles of the columns that left.
+    pub(super) hidden: Vec<String>,
+    pub(super) screen: Screen,
+}
+
+/// A column's title in tables.
+pub(super) fn title(name: &str) -> String {
+    name.replace('_', " ").to_uppercase()
+}
+
+/// Columns of the widest bar.
+pub(super) const BAR: usize = 10;
+
+/// Width of the longest word of a title: titles wrap before a column leaves.
+fn longest_word(title: &str) -> usize {
+    title.split(' ').map(width).max().unwrap_or(0)
+}
+
+/// A column that may be shown.
+struct Candidate<'h> {
+    index: usize,
+    column: &'h Column,
+    /// Width of its widest cell.
+    cells: usize,
+    title: String,
+    empty: bool,
+}
+
+impl Candidate<'_> {
+    fn whole(&self) -> usize {
+        self.cells.max(width(&self.title))
+    }
+
+    /// Its width if its title wraps.
+    fn narrow(&self) -> usize {
+        self.cells.max(longest_word(&self.title))
+    }
+
+    fn least(&self) -> usize {
+        let least = match self.column.least {
+            Some(least) if self.column.fit != Fit::Whole => self.cells.min(usize::from(least)),
+            _ => self.column.fit.least(self.cells, usize::from(self.column.width)),
+        };
+        least.max(longest_word(&self.title))
+    }
+}
+
+impl Layout {
+    /// The columns of a table whose widest cells take `cells`, by index among the columns that people see, and where all cells of
+    /// those in `empty` are.
+    pub(super) fn measured(heading: &Heading, screen: Screen, cells: &[usize], empty: &[bool]) -> Layout {
+        let of = |i: usize| cells.get(i).copied().unwrap_or(0);
+        Layout::of(heading, screen, of, |i| empty.get(i) == Some(&true))
+    }
+
+    /// The columns of a table that is too long to measure, by their declared widths.
+    pub(super) fn declared(heading: &Heading, screen: Screen) -> Layout {
+        let widths: Vec<usize> = heading.columns(Readers::People).map(|(_, c)| usize::from(c.width)).collect();
+        let mut layout = Layout::of(heading, screen, |i| widths.get(i).copied().unwrap_or(0), |_| false);
+        // Cells may be wider than declared, so that text gets the room that is left.
+        if let Some(room) = screen.width {
+            let left = room.saturating_sub(layout.width());
+            let text = |p: &&mut Placed| heading.columns.get(p.index).is_some_and(|c| c.fit != Fit::Whole);
+            if let Some(last) = layout.placed.iter_mut().rev().find(text) {
+                last.width = last.width.saturating_add(left);
+            }
+        } else {
+            // As declared: what is wider juts out.
+            layout.placed.iter_mut().zip(widths).for_each(|(p, declared)| p.width = declared);
+        }
+        layout
+    }
+
+    /// Columns that a row takes.
+    fn width(&self) -> usize {
+        let gaps = self.placed.len().saturating_sub(1).saturating_mul(GAP);
+        self.placed.iter().fold(gaps, |n, p| n.saturating_add(p.width).saturating_add(p.bar))
+    }
+
+    fn of(heading: &Heading, screen: Screen, cells: impl Fn(usize) -> usize, empty: impl Fn(usize) -> bool) -> Layout {
+        let columns = heading.columns(Readers::People).enumerate();
+        let mut all: Vec<Candidate<'_>> = columns
+            .map(|(i, (index, column))| Candidate { index, column, cells: cells(i), title: title(&column.name), empty: empty(i) })
+            .collect();
+        let Some(room) = screen.width else {
+            let place = |c: &Candidate<'_>| Placed { index: c.index, width: c.whole(), bar: bar(c, screen) };
+            return Layout { placed: all.iter().map(place).collect(), hidden: Vec::new(), screen };
+        };
+        let mut hidden = Vec::new();
+        while sum(&all, |c| c.least()) > room && all.len() > 1 {
+            // Of equals the last.
+            let leaves = all.iter().enumerate().min_by_key(|(i, c)| (!c.empty, c.column.keep, usize::MAX.saturating_sub(*i)));
+            let Some((leaves, _)) = leaves else { break };
+            hidden.push((all.get(leaves).map_or(0, |c| c.index), all.remove(leaves).title));
+        }
+        hidden.sort_by_key(|h| h.0);
+        // Titles wrap only where that makes room.
+        let wraps = sum(&all, |c| c.whole()) > room;
+        let wanted: Vec<usize> = all.iter().map(|c| if wraps { c.narrow() } else { c.whole() }).collect();
+        let mut widths: Vec<usize> = all.iter().map(Candidate::least).collect();
+        let gaps = all.len().saturating_sub(1).saturating_mul(GAP);
+        let mut left = room.saturating_sub(widths.iter().fold(gaps, |n, w| n.saturating_add(*w)));
+        let lacking = widths.iter().zip(&wanted).fold(0usize, |n, (has, wants)| n.saturating_add(wants.saturating_sub(*has)));
+        let mut bars = Vec::with_capacity(all.len());
+        for c in &all {
+            let wanted = bar(c, screen);
+            let fits = left >= lacking.min(BEFORE_BARS).saturating_add(wanted);
+            bars.push(if fits { wanted } else { 0 });
+            left = left.saturating_sub(if fits { wanted } else { 0 });
+        }
+        let taken = bars.iter().fold(gaps, |n, bar| n.saturating_add(*bar));
+        share_out(&mut widths, &wanted, room.saturating_sub(taken));
+        let places = all.iter().zip(widths).zip(bars);
+        let placed = places.map(|((c, width), bar)| Placed { index: c.index, width, bar }).collect();
+        Layout { placed, hidden: hidden.into_iter().map(|h| h.1).collect(), screen }
+    }
+}
+
+/// Columns that a row takes.
+fn sum<'h>(all: &[Candidate<'h>], of: impl Fn(&Candidate<'h>) -> usize) -> usize {
+    let gaps = all.len().saturating_sub(1).saturating_mul(GAP);
+    all.iter().fold(gaps, |n, c| n.saturating_add(of(c)))
+}
+
+/// Columns of a bar with the space before it.
+fn bar(c: &Candidate<'_>, screen: Screen) -> usize {
+    if c.column.bar && screen.terminal { BAR.saturating_add(1) } else { 0 }
+}
+
+/// Raises `widths` towards `wanted` until they take `room`: the narrowest first, so that one long column takes no room from others.
+fn share_out(widths: &mut [usize], wanted: &[usize], room: usize) {
+    let mut left = room.saturating_sub(widths.iter().fold(0usize, |n, w| n.saturating_add(*w)));
+    while left > 0 {
+        let short = widths.iter().zip(wanted).enumerate().filter(|(_, (has, wants))| has < wants).map(|(i, (has, _))| (*has, i)).min();
+        let Some((has, at)) = short else { return };
+        // Up to the next one that lacks, at once.
+        let next = widths.iter().zip(wanted).filter(|(h, w)| h < w && **h > has).map(|(h, _)| *h).min().unwrap_or(usize::MAX);
+        let until = wanted.get(at).copied().unwrap_or(0).min(next.max(has.saturating_add(1)));
+        let lacking = widths.iter().zip(wanted).filter(|(h, w)| h < w && **h == has).count().max(1);
+        let step = until.saturating_sub(has).min((left / lacking).max(1));
+        if let Some(width) = widths.get_mut(at) {
+            *width = width.saturating_add(step);
+        }
+        left = left.saturating_sub(step);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::table::columns;
+
+    fn shares(widths: &[usize], wanted: &[usize], room: usize) -> Vec<usize> {
+        let mut widths = widths.to_vec();
+        share_out(&mut widths, wanted, room);
+        widths
+    }
+
+    #[test]
+    fn room_is_shared_out() {
+        assert_eq!(shares(&[10, 10, 10], &[10, 100, 100], 70), [10, 30, 30]);
+        assert_eq!(shares(&[10, 20], &[15, 100], 60), [15, 45]);
+        assert_eq!(shares(&[5, 5], &[7, 8], 100), [7, 8]);
+        assert_eq!(shares(&[50, 50], &[60, 60], 20), [50, 50], "the least is not taken from");
+    }
+
+    fn layout(room: usize, cells: &[usize], empty: &[bool]) -> Layout {
+        let all = columns::<()>()
+            .address("address", |()| None)
+            .address("method_table", |()| None)
+            .extra()
+            .bytes("free_bytes_before", |()| None)
+            .text("type", 60, |()| "")
+            .name();
+        let heading = Heading { columns: all.list().to_vec(), ..Heading::default() };
+        Layout::measured(&heading, Screen::terminal(Some(room), None), cells, empty)
+    }
+
+    #[test]
+    fn columns_shrink_and_titles_wrap_before_columns_leave() {
+        let widths = |l: &Layout| l.placed.iter().map(|p| p.width).collect::<Vec<_>>();
+        let wide = layout(120, &[14, 14, 9, 50], &[]);
+        assert_eq!((widths(&wide), wide.hidden.len()), (vec![14, 14, 17, 50], 0));
+        let wrapped = layout(100, &[14, 14, 9, 50], &[]);
+        assert_eq!((widths(&wrapped), wrapped.hidden.len()), (vec![14, 14, 9, 50], 0));
+        let shrunk = layout(80, &[14, 14, 9, 50], &[]);
+        assert_eq!((widths(&shrunk), shrunk.hidden.len()), (vec![14, 14, 9, 37], 0));
+        let left = layout(60, &[14, 14, 9, 50], &[]);
+        assert_eq!((widths(&left), left.hidden), (vec![14, 9, 33], vec!["METHOD TABLE".to_string()]));
+        let empty = layout(60, &[14, 14, 9, 50], &[true, false, false, false]);
+        assert_eq!(empty.hidden, ["ADDRESS"], "what is empty leaves first");
+    }
+}

@@ -1,0 +1,112 @@
+//! What an answer is shown on: a terminal with its width, height and colours, or a pipe or file with none of them.
+
+use std::fmt::{self, Display};
+
+use anstyle::{AnsiColor, Style};
+
+/// Columns that an answer needs at least: a narrower terminal wraps its lines itself.
+const MIN_WIDTH: usize = 40;
+/// Columns of a terminal that does not tell.
+const USUAL_WIDTH: usize = 80;
+
+/// Where an answer is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Screen {
+    /// Whether it is a terminal.
+    pub terminal: bool,
+    /// Columns that lines must fit; `None` if they may have any length.
+    pub width: Option<usize>,
+    /// Lines; `None` if unknown.
+    pub height: Option<usize>,
+    /// Whether a pager shows it, in which one looks back: titles are not repeated.
+    pub pager: bool,
+    /// Whether text is coloured.
+    pub colour: bool,
+}
+
+impl Screen {
+    /// A pipe or a file: lines of any length, no colours.
+    pub const NONE: Screen = Screen { terminal: false, width: None, height: None, pager: false, colour: false };
+
+    /// A terminal of this many columns and lines, without colours.
+    pub fn terminal(width: Option<usize>, height: Option<usize>) -> Screen {
+        Screen { terminal: true, width: Some(width.unwrap_or(USUAL_WIDTH).max(MIN_WIDTH)), height, pager: false, colour: false }
+    }
+
+    /// The same with or without colours.
+    #[must_use]
+    pub fn coloured(self, colour: bool) -> Screen {
+        Screen { colour, ..self }
+    }
+
+    /// The same for lines of any length.
+    #[must_use]
+    pub fn wide(self) -> Screen {
+        Screen { width: None, ..self }
+    }
+
+    /// The same in a pager.
+    #[must_use]
+    pub fn paged(self) -> Screen {
+        Screen { pager: true, ..self }
+    }
+
+    /// Whether text from a dump must be made harmless: a terminal shows it, now or, as colours say, later.
+    pub fn interprets(&self) -> bool {
+        self.terminal || self.colour
+    }
+
+    /// `text` as a warning, if the screen has colours.
+    pub fn warning<'t>(&self, text: &'t str) -> impl Display + 't {
+        self.paint(Ink::Alarm, text)
+    }
+
+    /// `text` in `ink`, if the screen has colours.
+    pub(super) fn paint<T: Display>(&self, ink: Ink, text: T) -> Painted<T> {
+        Painted { style: self.colour.then(|| ink.style()).flatten(), text }
+    }
+}
+
+/// What a piece of text is, which determines its colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Ink {
+    #[default]
+    Plain,
+    Heading,
+    Address,
+    Size,
+    Bar,
+    /// Unknown values, remarks.
+    Faint,
+    Alarm,
+}
+
+impl Ink {
+    fn style(self) -> Option<Style> {
+        let colour = |colour: AnsiColor| colour.on_default();
+        Some(match self {
+            Ink::Plain => return None,
+            Ink::Heading => Style::new().bold(),
+            Ink::Address => colour(AnsiColor::Cyan),
+            Ink::Size => colour(AnsiColor::Green),
+            Ink::Bar => colour(AnsiColor::Blue),
+            Ink::Faint => Style::new().dimmed(),
+            Ink::Alarm => colour(AnsiColor::Red).bold(),
+        })
+    }
+}
+
+/// Text that prints itself between the escape sequences of its style.
+pub(super) struct Painted<T> {
+    style: Option<Style>,
+    text: T,
+}
+
+impl<T: Display> Display for Painted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.style {
+            None => self.text.fmt(f),
+            Some(style) => write!(f, "{style}{}{style:#}", self.text),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Text in columns of a terminal: how many it takes, and how it is cut, shortened and wrapped to take fewer.
+//!
+//! Numbers and addresses within text are kept whole or left out: half of one looks like another.
+
+use std::borrow::Cow;
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Stands for what was left out.
+pub(super) const ELLIPSIS: char = '…';
+
+/// Columns that `text` takes.
+pub(super) fn width(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { UnicodeWidthStr::width(text) }
+}
+
+/// Byte length of the longest start of `text` that takes at most `columns`.
+fn fitting(text: &str, columns: usize) -> usize {
+    let (mut used, mut end) = (0usize, 0usize);
+    for (at, c) in text.char_indices() {
+        used = used.saturating_add(c.width().unwrap_or(1));
+        if used > columns {
+            break;
+        }
+        end = at.saturating_add(c.len_utf8());
+    }
+    // Sequences may be wider than their characters.
+    while width(text.get(..end).unwrap_or_default()) > columns {
+        end = text.get(..end).and_then(|t| t.char_indices().next_back()).map_or(0, |(at, _)| at);
+    }
+    end
+}
+
+/// Byte offset of the longest end of `text` that takes at most `columns`; it begins with a character that has a width.
+fn fitting_end(text: &str, columns: usize) -> usize {
+    let (mut used, mut start) = (0usize, text.len());
+    for (at, c) in text.char_indices().rev() {
+        let own = c.width().unwrap_or(1);
+        used = used.saturating_add(own);
+        if used > columns {
+            break;
+        }
+        if own > 0 {
+            start = at;
+        }
+    }
+    while width(text.get(start..).unwrap_or_default()) > columns {
+        start = text.get(start..).and_then(|t| t.chars().next()).map_or(text.len(), |c| start.saturating_add(c.len_utf8()));
+    }
+    start
+}
+
+/// The part of a number: digits, and letters and separators between them.
+fn numeric(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, ',' | '.' | '_')
+}
+
+/// The number or address that a cut at byte `at` would halve, as byte range.
+fn halved(text: &str, at: usize) -> Option<(usize, usize)> {
+    let (before, after) = text.split_at_checked(at)?;
+    let head = before.chars().rev().take_while(|c| numeric(*c)).count();
+    let tail = after.chars().take_while(|c| numeric(*c)).count();
+    // The characters counted are ASCII: one byte each.
+    let (start, end) = (at.saturating_sub(head), at.saturating_add(tail));
+    let number = text.get(start..end)?.starts_with(|c: char| c.is_ascii_digit());
+    (head > 0 && tail > 0 && number).then_some((start, end))
+}
+
+/// `text` in at most `columns`, cut at its end.
+pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let end = fitting(text, columns.saturating_sub(1));
+    // Unless that leaves nothing: then it is a long number, such as one of a hundred digits in a string.
+    let end = halved(text, end).map_or(end, |(start, _)| if start == 0 { end } else { start });
+    let mut out = text.get(..end).unwrap_or_default().trim_end().to_string();
+    out.push(ELLIPSIS);
+    Cow::Owned(out)
+}
+
+/// `text` in at most `columns`, without its middle; the end gets two thirds of the room, as ends of paths and names tell most.
+pub(super) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
+    if width(text) <= columns {
+        return Cow::Borrowed(text);
+    }
+    let room = columns.saturating_sub(1);
+    let head = fitting(text, room / 3);
+    let head = halved(text, head).map_or(head, |(start, _)| start);
+    let taken = width(text.get(..head).unwrap_or_default());
+    let tail = fitting_end(text, room.saturating_sub(taken));
+    let tail = halved(text, tail).map_or(tail, |(_, end)| if end == text.len() { tail } else { end });
+    Cow::Owned(format!("{}{ELLIPSIS}{}", text.get(..head).unwrap_or_default(), text.get(tail..).unwrap_or_default()))
+}
+
+/// `text` in lines of at most `columns`, broken at spaces where there are any; all but the first begin with `indent` spaces. Beyond
+/// `most` lines, the last one is cut.
+pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Vec<Cow<'_, str>> {
+    if width(text) <= columns {
+        return vec![Cow::Borrowed(text)];
+    }
+    // Room must be left.
+    let indent = indent.min(columns / 2);
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let begin = if lines.is_empty() { 0 } else { indent };
+        let room = columns.saturating_sub(begin).max(1);
+        let line = |piece: &str| Cow::Owned(format!("{}{piece}", " ".repeat(begin)));
+        if width(rest) <= room {
+            lines.push(line(rest));
+            break;
+        }
+        if lines.len().saturating_add(1) >= most {
+            lines.push(line(&cut(rest, room)));
+            break;
+        }
+        // At least one character, or it would never end.
+        let first = rest.chars().next().map_or(1, char::len_utf8);
+        let mut end = fitting(rest, room).max(first);
+        let blank = |text: &str| text.chars().all(|c| c == ' ');
+        // A space right behind the line is a break as well.
+        let upto = rest.get(end..).filter(|t| t.starts_with(' ')).map_or(end, |_| end.saturating_add(1));
+        let space = rest.get(..upto).and_then(|t| t.rfind(' ')).filter(|at| !blank(rest.get(..*at).unwrap_or_default()));
+        match (space, halved(rest, end)) {
+            (Some(at), _) => end = at,
+            (None, Some((start, _))) if start > 0 => end = start,
+            _ => {}
+        }
+        let (now, later) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        lines.push(line(now.trim_end_matches(' ')));
+        rest = later.trim_start_matches(' ');
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_keep_columns_numbers_and_characters() {
+        assert_eq!(cut("abcdef", 6), "abcdef");
+        assert_eq!(cut("abcdef", 5), "abcd…");
+        assert_eq!(cut("数据结构", 7), "数据结…");
+        assert_eq!(cut("数据结构", 6), "数据…");
+        // A combining accent stays with its letter.
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}e\u{301}", 3), "e\u{301}e\u{301}…");
+        assert_eq!(cut("held by 0x7f0012345678 and", 16), "held by…");
+        assert_eq!(cut("12,345,678 bytes", 6), "12,34…", "nothing but a number is cut as text");
+        assert_eq!(cut_middle("/usr/share/dotnet/shared/libcoreclr.so", 24), "/usr/sh…ed/libcoreclr.so");
+        assert_eq!(cut_middle("monitor 0x7f0012345678 (Lab.Account)", 24), "monitor… (Lab.Account)");
+        for columns in 2..40 {
+            for text in ["monitor 0x7f0012345678 (Lab.Account) 数据结构 e\u{301} and more", "☺\u{fe0f}☺\u{fe0f}☺\u{fe0f}☺\u{fe0f}☺\u{fe0f}"]
+            {
+                assert!(width(&cut(text, columns)) <= columns && width(&cut_middle(text, columns)) <= columns, "{text} {columns}");
+                assert!(wrap(text, columns, 2, 99).iter().all(|l| width(l) <= columns.max(3)), "{text} {columns}");
+            }
+        }
+    }
+
+    #[test]
+    fn lines_break_at_spaces() {
+        assert_eq!(wrap("one two three four", 9, 2, 9), ["one two", "  three", "  four"]);
+        assert_eq!(wrap("one two three four", 7, 0, 2), ["one two", "three…"]);
+        assert_eq!(wrap("abcdefghij", 4, 0, 9), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("  abc def", 7, 4, 9), ["  abc", "   def"]);
+    }
+}
