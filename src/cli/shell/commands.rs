@@ -2,11 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Arg, ArgAction, ArgMatches, Command as Clap};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command as Clap};
 
+use super::super::args::Config;
 use super::super::command::Entry;
 use super::super::help::TOPICS;
-use super::super::registry::{COMMANDS, command_line};
+use super::super::registry::COMMANDS;
 use super::super::select::address;
 use super::super::sos::{self, Sos, To};
 use crate::base::Addr;
@@ -48,9 +49,9 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
 
 /// The arguments of a command, those of all commands among them.
 pub(super) fn arguments(entry: &Entry) -> Clap {
-    let mut all = command_line();
-    all.build();
-    all.find_subcommand(entry.name).cloned().unwrap_or_default()
+    let mut command = (entry.arguments)(Config::augment_args(Clap::new(entry.name)));
+    command.build();
+    command
 }
 
 /// The option that a word like `--top` or `--top=3` names.
