@@ -5,13 +5,16 @@ use std::fmt::Write as _;
 use super::registry;
 use super::sos;
 
-/// Names, titles and texts of the topics.
-pub const TOPICS: &[(&str, &str, fn() -> String)] = &[
-    ("options", "options of every command", registry::options),
-    ("patterns", "addresses, types, sizes", || PATTERNS.into()),
-    ("formats", "tables, JSON, NDJSON, CSV, DOT", || FORMATS.into()),
-    ("exit-codes", "exit codes, and what makes an answer partial", || EXIT_CODES.into()),
-    ("sos", "commands of SOS, and what they are here", sos_commands),
+/// A topic: its name, and its text.
+type Topic = (&'static str, fn() -> String);
+
+/// The topics.
+pub(super) const TOPICS: &[Topic] = &[
+    ("options", registry::options),
+    ("patterns", || PATTERNS.into()),
+    ("formats", || FORMATS.into()),
+    ("exit-codes", || EXIT_CODES.into()),
+    ("sos", sos_commands),
 ];
 
 const PATTERNS: &str = "\
@@ -79,5 +82,5 @@ fn sos_commands() -> String {
 
 /// The text of a topic.
 pub(super) fn text(topic: &str) -> String {
-    TOPICS.iter().find(|(name, ..)| *name == topic).map(|(_, _, text)| text()).unwrap_or_default()
+    TOPICS.iter().find(|(name, ..)| *name == topic).map(|(_, text)| text()).unwrap_or_default()
 }

@@ -260,6 +260,11 @@ fn titles_of(text: &str, title: &str) -> usize {
     text.lines().filter(|l| l.ends_with(title)).count()
 }
 
+/// What `seen` received.
+fn addresses(seen: &Seen) -> Vec<Vec<Option<Addr>>> {
+    seen.take().into_iter().map(|list| list.into_iter().map(|link| link.map(|l| l.address)).collect()).collect()
+}
+
 #[test]
 fn the_addresses_of_the_rows_are_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -275,7 +280,7 @@ fn the_addresses_of_the_rows_are_told() {
         let cli = parsed(&[args, &["--no-local-files", path]].concat());
         for screen in [Screen::NONE, terminal(80)] {
             let ran = shown(&cli, &subject.dump, screen, Some(&seen));
-            let lists = seen.take();
+            let lists = addresses(&seen);
             assert_eq!(lists.len(), 1, "{args:?}");
             assert!(!lists[0].is_empty() && lists[0].iter().all(Option::is_some), "{args:?}");
             if args[0] == "objects" {
@@ -286,7 +291,7 @@ fn the_addresses_of_the_rows_are_told() {
     // Rows without an address count; lists of lines have those with one.
     let lists = |args: &[&str]| {
         shown(&parsed(&[args, &["--no-local-files", path]].concat()), &subject.dump, terminal(100), Some(&seen));
-        seen.take()
+        addresses(&seen)
     };
     assert!(lists(&["stat", "--by", "generation"])[0].iter().all(Option::is_none));
     let held = lists(&["retained", "--tree"])[0][0].unwrap().to_string();
