@@ -270,7 +270,8 @@ mod tests {
         }
         let config = Cli::of(&["gcdump", "heap", "x"].map(Into::into)).unwrap().config;
         let mut err = Vec::new();
-        let mut streams = Streams::piped(&mut Full, &mut err);
+        let mut out = Full;
+        let mut streams = Streams::piped(&mut out, &mut err);
         let work = |streams: Streams<'_>| loop {
             if streams.out.write_all(&[b'x'; FULL]).is_err() {
                 return Exit::NotWritten;
