@@ -44,6 +44,7 @@ mod types;
 mod verify;
 mod walk;
 
+pub(crate) use analyze::command_line;
 pub use analyze::{AnalyzeQuery, Thresholds, analyze};
 pub use chains::{AsyncQuery, chains};
 pub use contracts::{ContractsQuery, contracts};

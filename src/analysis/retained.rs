@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
 use crate::base::cancel::check_at;
-use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64, share, top_or_all};
+use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64, share, thousands, top_or_all};
 use crate::gc::{Gc, ObjectId, TypeIndex};
 use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
@@ -263,13 +263,18 @@ impl<'g> Retained<'g> {
                 "One {} at {}, held by {held}, retains {} bytes ({:.1} %).",
                 object.type_name,
                 object.address,
-                object.retained,
+                thousands(object.retained),
                 object.share * 100.0
             );
             let accumulation = (point != id).then(|| self.model(namer, point));
             let location = accumulation.as_ref().map_or_else(|| "it".to_string(), |a| format!("{} at {}", a.type_name, a.address));
             if let Some(largest) = below.first() {
-                text.push_str(&format!(" In {location}: {} × {} with {} bytes.", largest.count, largest.type_name, largest.retained));
+                text.push_str(&format!(
+                    " In {location}: {} × {} with {} bytes.",
+                    thousands(largest.count),
+                    largest.type_name,
+                    thousands(largest.retained)
+                ));
             }
             out.push(Suspect {
                 kind: SuspectKind::Object,
@@ -297,7 +302,13 @@ impl<'g> Retained<'g> {
             if share(inside, t.retained).unwrap_or(1.0) >= 0.5 {
                 continue;
             }
-            let text = format!("{} objects of {} retain {} bytes together ({:.1} %).", t.count, t.type_name, t.retained, t.share * 100.0);
+            let text = format!(
+                "{} objects of {} retain {} bytes together ({:.1} %).",
+                thousands(t.count),
+                t.type_name,
+                thousands(t.retained),
+                t.share * 100.0
+            );
             out.push(Suspect {
                 kind: SuspectKind::Type,
                 address: None,

@@ -12,7 +12,7 @@ use super::args::Config;
 use super::exit::Exit;
 use super::open::Opening;
 use super::{Streams, conclude};
-use crate::analysis::head_parts;
+use crate::analysis::{self, head_parts};
 use crate::base::Answer;
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Report, SCHEMA};
@@ -110,12 +110,23 @@ pub(super) trait Command: Args {
         Vec::new()
     }
 
+    /// The command that leads on from the answer, without the dump; shown on terminals.
+    fn next(&self, _report: &Self::Report) -> Option<&'static str> {
+        None
+    }
+
     /// Runs the query and prints the answer. Overridden by commands that stream their rows.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let answer = self.answer(at)?;
         output::emit(&at.head()?, &answer, at.format(), streams.target())?;
         let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
+        if let Some(words) = self.next(&answer).filter(|_| at.is_table() && streams.screen.terminal) {
+            let path = at.opening.path.display().to_string();
+            let options = at.config.repeated();
+            let words = words.split(' ').chain(options.iter().map(String::as_str));
+            streams.say(&format!("Next: {}", analysis::command_line(words, &path)))?;
+        }
         Ok(exit)
     }
 }

@@ -32,7 +32,7 @@ impl Answers<'_> {
 }
 
 /// `gcdump`, `words` and the dump at `path`, so that a shell takes each as one word.
-pub(in crate::analysis) fn command_line<'w>(words: impl Iterator<Item = &'w str>, path: &str) -> String {
+pub(crate) fn command_line<'w>(words: impl Iterator<Item = &'w str>, path: &str) -> String {
     // A name that begins with a dash would be taken for an option.
     let path = if path.starts_with('-') { format!("./{path}") } else { path.into() };
     let mut line = String::from("gcdump");

@@ -31,7 +31,7 @@ use crate::base::Answer;
 use crate::model::{AnalyzeReport, Problem, ProblemId, SkippedProblem};
 use crate::session::{Error, Runtime};
 use answers::{Answers, Skip};
-pub(super) use line::command_line;
+pub(crate) use line::command_line;
 
 /// From where on something is worth a line.
 #[derive(Clone, Copy, Debug)]

@@ -46,6 +46,10 @@ impl Command for Exceptions {
         Ok(exceptions(&at.heap()?, &ExceptionsQuery { stat: self.stat, types: self.types.patterns(), object: self.object })?)
     }
 
+    fn next(&self, report: &ExceptionsReport) -> Option<&'static str> {
+        (report.total > 0).then_some("stacks")
+    }
+
     fn exit(&self, report: &ExceptionsReport, exit: Exit) -> Exit {
         exit.negative_if(report.total == 0 && (self.object.is_some() || !self.types.is_empty()))
     }

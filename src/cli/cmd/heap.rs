@@ -40,4 +40,8 @@ impl Command for Heap {
     fn answer(&self, at: &At<'_>) -> Result<Answer<HeapReport>> {
         Ok(heap(&at.runtime()?, &HeapQuery { detail: self.detail, heap: self.heap })?)
     }
+
+    fn next(&self, _report: &HeapReport) -> Option<&'static str> {
+        (!self.detail).then_some("stat")
+    }
 }

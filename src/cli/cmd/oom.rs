@@ -29,4 +29,8 @@ impl Command for Oom {
     fn answer(&self, at: &At<'_>) -> Result<Answer<OomReport>> {
         Ok(oom(&at.runtime()?)?)
     }
+
+    fn next(&self, report: &OomReport) -> Option<&'static str> {
+        (report.any == Some(true)).then_some("heap --detail")
+    }
 }

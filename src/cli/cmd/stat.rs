@@ -51,6 +51,10 @@ impl Command for Stat {
         Ok(stat(&at.heap()?, &StatQuery { selection, by: self.by, sort: self.sort, top: self.top.rows(at) })?)
     }
 
+    fn next(&self, report: &StatReport) -> Option<&'static str> {
+        report.types.as_ref().filter(|types| !types.is_empty()).map(|_| "retained --suspects")
+    }
+
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
         exit.negative_if(report.totals.count == 0 && !self.select.selection().is_everything())
     }

@@ -36,4 +36,8 @@ impl Command for Threads {
     fn answer(&self, at: &At<'_>) -> Result<Answer<ThreadsReport>> {
         Ok(threads(&at.runtime()?, &ThreadsQuery { waits: self.waits })?)
     }
+
+    fn next(&self, _report: &ThreadsReport) -> Option<&'static str> {
+        Some("stacks")
+    }
 }

@@ -54,7 +54,7 @@ pub enum FlagTo {
     Command(&'static [&'static str]),
     /// The command itself, which only counts.
     Counts,
-    /// Nothing: what it adds is always shown.
+    /// Nothing: it is always so.
     Always,
     /// Nothing: what to use, or why not.
     Refused(&'static str),
@@ -67,7 +67,7 @@ impl Flag {
             FlagTo::Words(words) | FlagTo::Command(words) => format!("`{}`", words.join(" ")),
             FlagTo::Value(option, _) => format!("`{option}`"),
             FlagTo::Counts => "counts only".into(),
-            FlagTo::Always => "always shown".into(),
+            FlagTo::Always => "always so".into(),
             FlagTo::Refused(why) => format!("refused: {why}"),
         }
     }

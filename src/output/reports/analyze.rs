@@ -30,7 +30,8 @@ impl Report for AnalyzeReport {
         let found: BTreeSet<ProblemId> = self.findings.iter().map(|f| f.id).collect();
         let sound: Vec<&str> = self.inspected.iter().filter(|id| !found.contains(id)).map(|id| id.name()).collect();
         if !sound.is_empty() {
-            to.line(format!("Nothing found: {}", sound.join(", ")));
+            let begin = if self.findings.is_empty() { "Nothing found. Looked for" } else { "Nothing else found. Looked for" };
+            to.line(format!("{begin} {}.", sound.join(", ")));
         }
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for s in &self.skipped {
