@@ -61,7 +61,12 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap) -> Result<Ordered, Usage
         }
         Known::Own(name) => (name, rest),
         Known::Sos(known) => {
-            let told = sos::translate(known, &name.to_string_lossy(), rest, is_path)?;
+            let told = sos::translate(
+                known,
+                &name.to_string_lossy(),
+                rest,
+                (is_path, |option: &str| root.get_subcommands().any(|c| takes_value(option, root, Some(c)))),
+            )?;
             let mut words = told.words.into_iter();
             let command = words.next().unwrap_or_default().to_string_lossy().into_owned();
             (command, words.chain(told.files).collect())
@@ -130,16 +135,17 @@ pub(super) fn is_path(arg: &OsStr) -> bool {
     !text.starts_with('-') && (looks() || path.is_file())
 }
 
+/// Whether the next argument is the value of the option `text`, of the program or of the command `sub`.
+fn takes_value(text: &str, root: &Clap, sub: Option<&Clap>) -> bool {
+    let option = root.get_arguments().chain(sub.into_iter().flat_map(Clap::get_arguments)).find(|o| match text.strip_prefix("--") {
+        Some(long) => o.get_long() == Some(long) || o.get_all_aliases().is_some_and(|all| all.contains(&long)),
+        None => text.strip_prefix('-').is_some_and(|short| o.get_short().is_some_and(|s| short.chars().eq([s]))),
+    });
+    option.is_some_and(|o| o.get_action().takes_values() && o.get_num_args().is_none_or(|n| n.min_values() > 0))
+}
+
 /// Indices of the arguments that are neither options nor their values.
 fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> Vec<usize> {
-    let options: Vec<&clap::Arg> = root.get_arguments().chain(sub.into_iter().flat_map(Clap::get_arguments)).collect();
-    let takes_value = |text: &str| {
-        let option = options.iter().find(|o| match text.strip_prefix("--") {
-            Some(long) => o.get_long() == Some(long) || o.get_all_aliases().is_some_and(|all| all.contains(&long)),
-            None => text.strip_prefix('-').is_some_and(|short| o.get_short().is_some_and(|s| short.chars().eq([s]))),
-        });
-        option.is_some_and(|o| o.get_action().takes_values() && o.get_num_args().is_none_or(|n| n.min_values() > 0))
-    };
     let mut found = Vec::new();
     let mut words = args.iter().enumerate();
     while let Some((i, arg)) = words.next() {
@@ -147,7 +153,7 @@ fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> Vec<usize> {
         if text == "--" {
             found.extend(words.by_ref().map(|(i, _)| i));
         } else if text.starts_with('-') && text.len() > 1 {
-            if takes_value(&text) {
+            if takes_value(&text, root, sub) {
                 words.next();
             }
         } else {
@@ -218,6 +224,8 @@ mod tests {
             ("help gcroot", "path --help"),
             ("help exit-codes", "help exit-codes"),
             ("soshelp", "help sos"),
+            ("threads --symbols a/b x.dmp", "threads --symbols a/b x.dmp"),
+            ("dumpheap -type Lab --modules a/b x.dmp --top 3", "objects --type *Lab* --modules a/b --top 3 x.dmp"),
             ("stat", "stat"),
             ("--version", "--version"),
         ] {

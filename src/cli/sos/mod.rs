@@ -117,7 +117,8 @@ pub(super) struct Told {
     pub(super) files: Vec<OsString>,
 }
 
-/// Tells `args`, which follow the name `given` of `command`. `is_file` says which arguments are dumps.
+/// Tells `args`, which follow the name `given` of `command`. `is_file` says which arguments are dumps, `takes_value` which options of
+/// gcdump have one.
 ///
 /// # Errors
 /// What has no counterpart.
@@ -125,7 +126,7 @@ pub(super) fn translate(
     command: &Sos,
     given: &str,
     args: impl IntoIterator<Item = OsString>,
-    is_file: impl Fn(&OsStr) -> bool,
+    (is_file, takes_value): (impl Fn(&OsStr) -> bool, impl Fn(&str) -> bool),
 ) -> Result<Told, UsageError> {
     let refused = |what: &str, why: &str| UsageError(format!("{what}: {why}"));
     let mut start = match command.to {
@@ -161,9 +162,8 @@ pub(super) fn translate(
                 return Err(refused(&format!("{given} {text}"), &format!("unknown flag; {known} (gcdump {given} --help)")));
             }
             None if text.starts_with('-') => {
-                let takes_value = matches!(text, "-o" | "--output" | "--format");
-                words.push(arg);
-                words.extend(if takes_value { args.next() } else { None });
+                let value = if takes_value(text) { args.next() } else { None };
+                words.extend(std::iter::once(arg).chain(value));
             }
             None if is_file(&arg) => files.push(arg),
             None => arguments.push(arg),
@@ -214,7 +214,9 @@ mod tests {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap();
         let is_file = |a: &OsStr| a.to_str().is_some_and(|a| a.ends_with(".dmp"));
-        let told = translate(find(name).unwrap(), name, words.map(OsString::from), is_file).map_err(|e| e.0)?;
+        let told =
+            translate(find(name).unwrap(), name, words.map(OsString::from), (is_file, |option: &str| matches!(option, "--by" | "-o")))
+                .map_err(|e| e.0)?;
         let words: Vec<String> = told.words.iter().chain(&told.files).map(|w| w.to_str().unwrap().to_string()).collect();
         Ok(words.join(" "))
     }
