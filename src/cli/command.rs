@@ -191,7 +191,7 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
     let open = open.iter().cloned().map(OnceCell::from).chain(std::iter::repeat_with(OnceCell::new));
     let paths = std::iter::once(&opening.path).chain(command.further());
     let dumps = paths.zip(open).map(|(path, dump)| Lazy { path: path.clone(), dump }).collect();
-    let at = At { config, format, command: C::NAME, dumps, opening, screen: streams.rows() };
+    let at = At { config, format, command: C::NAME, dumps, opening, screen: streams.rows(), terminal: streams.screen.terminal };
     command.run(&at, streams)
 }
 
@@ -210,6 +210,7 @@ pub(super) struct At<'c> {
     /// At least one.
     dumps: Vec<Lazy>,
     screen: usize,
+    terminal: bool,
 }
 
 impl At<'_> {
@@ -276,6 +277,11 @@ impl At<'_> {
     /// Maximum rows: as requested; otherwise a screenful for tables and unlimited (0) for other formats.
     pub(super) fn rows(&self, top: Option<usize>) -> usize {
         top.unwrap_or(if self.is_table() { self.screen } else { 0 })
+    }
+
+    /// The same for lists that pipes get in full.
+    pub(super) fn rows_seen(&self, top: Option<usize>) -> usize {
+        if self.terminal { self.rows(top) } else { top.unwrap_or(0) }
     }
 
     /// Table rows that fit the screen.

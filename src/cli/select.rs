@@ -45,6 +45,11 @@ impl TopArg {
         at.rows(self.top)
     }
 
+    /// The same for lists that pipes get in full.
+    pub(super) fn rows_seen(self, at: &At<'_>) -> usize {
+        at.rows_seen(self.top)
+    }
+
     /// As given.
     pub(super) fn given(self) -> Option<usize> {
         self.top

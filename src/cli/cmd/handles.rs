@@ -56,7 +56,7 @@ impl Command for Handles {
             object_types: self.object_type.clone(),
             stat: self.stat,
             by: self.by,
-            top: self.top.rows(at),
+            top: self.top.rows_seen(at),
         };
         Ok(handles(&at.runtime()?, &query)?)
     }

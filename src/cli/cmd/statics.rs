@@ -51,7 +51,7 @@ impl Command for Statics {
             types: self.types.patterns(),
             thread_statics: self.thread_statics,
             everything: self.all,
-            top: self.top.rows(at),
+            top: self.top.rows_seen(at),
         };
         Ok(statics(&at.runtime()?, &query)?)
     }
