@@ -79,6 +79,10 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     found.extend(runtime.description().refused.iter().map(refused));
     let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =
         if query.checks_only { Default::default() } else { (types.collect(), globals.collect()) };
+    if let Some((item, why)) = d.unusable.first_key_value() {
+        let what = format!("items of the descriptor cannot be used ({}), the first is {item}: {why}", d.unusable.len());
+        notes.add(NoteKind::Missing, None, what);
+    }
     notes.finish(ContractsReport {
         origins: origins.collect(),
         contracts: names.iter().map(|n| contract(d, n, &origin)).collect(),

@@ -180,7 +180,11 @@ impl Tree<'_> {
                 }
             };
             let Some(variable) = header.slot(memory, index) else {
-                note(header.pointer_data, format!("its slot {index} is not in the dump"));
+                // Writers that keep the JSON keep the slots as well.
+                if NEEDED.contains(&name.as_str()) {
+                    let what = format!("sub-descriptor {name}: its slot {index} is not in the dump");
+                    notes.add(NoteKind::Missing, header.pointer_data, what);
+                }
                 continue;
             };
             if variable.is_null() {

@@ -16,7 +16,7 @@ use super::native_aot::{self, DebugHeader};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
-use crate::base::{Addr, Collector, Limits, NoteKind};
+use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
@@ -256,9 +256,14 @@ impl<'a> Opener<'a> {
                 (parts, header)
             }
             Err(error) => {
-                // Absent JSON is normal for .NET 9 and 10: no note.
-                if !matches!(error, HeaderError::JsonAbsent(_) | HeaderError::Read(_)) {
-                    self.notes.add(NoteKind::Descriptor, address, error.to_string());
+                // Absent JSON is normal for .NET 9 and 10: no note, unless dumps of this kind have it.
+                match &error {
+                    HeaderError::JsonAbsent(e) | HeaderError::Read(e) => {
+                        if self.memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len))) {
+                            self.notes.add(NoteKind::Missing, e.address, error.to_string());
+                        }
+                    }
+                    _ => self.notes.add(NoteKind::Descriptor, address, error.to_string()),
                 }
                 (Vec::new(), Header::read(self.memory, address, limits).ok())
             }

@@ -181,7 +181,7 @@ fn thresholds_and_exit_codes_are_as_asked() {
     assert_eq!((exit, ids(&sound)), (Exit::Ok, vec![]));
     assert_eq!((sound["data"]["skipped"].clone(), sound["data"]["inspected"].as_array().unwrap().len()), (json!([]), 24));
     let table = run(&["analyze", path]).out;
-    assert!(table.starts_with("Nothing found: crash, oom,") && table.lines().count() == 1, "{table}");
+    assert!(table.starts_with("Nothing found. Looked for crash, oom,") && table.lines().count() == 1, "{table}");
     let small = ["--min-bytes", "100K"];
     let (exit, held) = ask(&small);
     assert_eq!((exit, ids(&held)), (Exit::Ok, vec!["suspects", "zero-arrays"]));

@@ -25,12 +25,14 @@ const LENGTHS: [u64; 6] = [8, 16, 64, 256, 2048, 4096];
 const OF_THE_FILE: [&str; 6] = ["captured_bytes", "file_bytes", "truncated_bytes", "captured", "kind_evidence", "next"];
 
 /// Ranges whose loss an answer has hidden: always taken out.
-const HIDDEN: [(&str, u64, u64); 17] = [
+const HIDDEN: [(&str, u64, u64); 19] = [
     // What leads to the runtime.
     ("net11shape-svr-handles-heap", 0x7f98_cfa0_0180, 0x40),
     ("net10-wks-stacks-gcore", 0x557f_dc71_d000, 0x1000),
     ("aot9-wks-crash-kernel", 0x5648_ff3a_6380, 0x40),
     ("net10-segsvr-basics-heap", 0x7f6d_d6ea_0950, 0x10),
+    ("net10-wks-basics-full", 0x7fa6_faa9_5238, 8),
+    ("net10-svr-roots-heap", 0x7f14_f5ab_f000, 0x800),
     // The GC's records in a heap of server GC.
     ("net10-segsvr-basics-heap", 0x7f6d_d6ff_d280, 8),
     // Names of generic instances on stacks, and objects that frames hold.

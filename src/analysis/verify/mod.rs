@@ -211,6 +211,9 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     notes.take(entries.handles(gc));
     notes.take(entries.finalizers(gc));
     let sync_entries = entries.sync_blocks();
+    if sync_entries > 0 {
+        notes.add(NoteKind::Missing, None, format!("{sync_entries} entries of the sync table are not in the dump"));
+    }
     gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [
         (VerifyCheck::Objects, absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
