@@ -16,7 +16,7 @@ use super::native_aot::{self, DebugHeader};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
-use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind};
+use crate::base::{Addr, Collector, Limits, NoteKind};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
@@ -256,10 +256,10 @@ impl<'a> Opener<'a> {
                 (parts, header)
             }
             Err(error) => {
-                // Absent JSON is normal for .NET 9 and 10: no note, unless dumps of this kind have it.
+                // Absent JSON is normal for .NET 9 and 10: no note, unless only a part of a page is absent.
                 match &error {
                     HeaderError::JsonAbsent(e) | HeaderError::Read(e) => {
-                        if self.memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len))) {
+                        if self.memory.is_torn(e.address) {
                             self.notes.add(NoteKind::Missing, e.address, error.to_string());
                         }
                     }
