@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Count, cut, len64, total};
+use crate::base::{Addr, Answer, Count, NoteKind, cut, len64, total};
 use crate::clr::header::Headers;
 use crate::clr::wrappers::Wrappers;
 use crate::gc::HandleFilter;
@@ -42,11 +42,21 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     }
     let namer = runtime.namer();
     let list = !query.stat && query.by.is_none();
-    let heap = if query.by.is_some() || list || !query.object_types.is_empty() { Some(runtime.heap()?) } else { None };
+    // Handles are read without the heap; generations and types of objects are not.
+    let heap = match runtime.heap() {
+        _ if query.stat && query.object_types.is_empty() => None,
+        Ok(heap) => Some(heap),
+        Err(e) if query.by == Some(HandleBy::Generation) || !query.object_types.is_empty() => return Err(e),
+        Err(e) => {
+            notes.add(NoteKind::Missing, None, format!("sizes of objects cannot be told: {e}"));
+            None
+        }
+    };
     if query.by == Some(HandleBy::Generation) {
         heap.iter().for_each(|heap| heap.note(&notes));
     }
     let wanted = heap.as_ref().map(|heap| heap.filter(&query.object_types, &namer, &notes)).unwrap_or_default();
+    let mut known: Map<Addr, bool> = Map::default();
     let size = |h: &HandleModel| heap.as_ref()?.size_at(h.object, h.method_table?);
     // A process may have millions of handles, but only thousands of types.
     let mut names: Map<Addr, Option<String>> = Map::default();
@@ -60,12 +70,13 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut groups: BTreeMap<Option<String>, Sum> = BTreeMap::new();
     let mut handles: Vec<HandleModel> = Vec::new();
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
-        if heap.is_some() {
+        if list || query.by.is_some() || !wanted.is_empty() {
             h.method_table = gc.method_table(h.object);
             h.object_size = size(&h);
         }
-        let is_wanted = |mt| wanted.matches(mt, || name(mt).unwrap_or_else(|| mt.to_string()));
-        if !wanted.is_empty() && !h.method_table.is_some_and(is_wanted) {
+        // Compares names once per type, not per handle.
+        let mut is_wanted = |mt| *known.entry(mt).or_insert_with(|| wanted.matches(mt, || name(mt).unwrap_or_else(|| mt.to_string())));
+        if !wanted.is_empty() && !h.method_table.is_some_and(&mut is_wanted) {
             return;
         }
         counts.entry(h.kind).or_default().bump();
