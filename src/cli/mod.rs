@@ -135,7 +135,11 @@ impl Cli {
     }
 
     fn of(args: &[OsString]) -> Result<Cli, clap::Error> {
-        let matches = command_line().try_get_matches_from(args)?;
+        Cli::with(command_line(), args)
+    }
+
+    fn with(root: clap::Command, args: &[OsString]) -> Result<Cli, clap::Error> {
+        let matches = root.try_get_matches_from(args)?;
         let config = Config::from_arg_matches(&matches)?;
         let unknown = || clap::Error::new(clap::error::ErrorKind::InvalidSubcommand);
         let (name, own) = matches.subcommand().ok_or_else(unknown)?;
@@ -168,7 +172,8 @@ impl Cli {
 /// The exit code, if the command line is invalid or asks for help.
 pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>) -> Result<Cli, Exit> {
     let args: Vec<OsString> = args.into_iter().collect();
-    let args = match words::ordered(args, &command_line()) {
+    let root = command_line();
+    let args = match words::ordered(args, &root) {
         Ok(Ordered::Line(args)) => args,
         Ok(Ordered::Help(topic)) => {
             let _ = streams.out.write_all(help::text(topic).as_bytes()).and_then(|()| streams.out.flush());
@@ -177,7 +182,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
         Err(e) => return Err(fail(&e.into(), streams)),
     };
     let plain = args.iter().all(|arg| arg.to_str().is_some_and(|text| matches!(crate::output::sanitize(text), Cow::Borrowed(_))));
-    Cli::of(&args).map_err(|e| usage(&e, plain, streams))
+    Cli::with(root, &args).map_err(|e| usage(&e, plain, streams))
 }
 
 /// Runs a parsed command line, like [`run`].

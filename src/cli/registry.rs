@@ -107,9 +107,10 @@ pub fn command_line() -> Clap {
         .max_term_width(WIDTH)
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", groups()))
         .after_help(AFTER_HELP);
-    all().fold(root, |root, c| root.subcommand(subcommand(c)))
+    let root = all().fold(root, |root, c| root.subcommand(subcommand(c)));
+    let template = format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", groups(&root));
+    root.help_template(template)
 }
 
 /// The examples of a command, one a line.
@@ -128,13 +129,13 @@ fn subcommand(c: &Entry) -> Clap {
 }
 
 /// The commands by group, with the first sentence of their help.
-fn groups() -> String {
+fn groups(root: &Clap) -> String {
     let width = all().map(|c| c.name.len()).max().unwrap_or(0);
     let mut out = String::new();
     for group in Group::ALL.into_iter().filter(|group| all().any(|c| c.group == *group)) {
         out.push_str(&format!("{}:\n", group.title()));
         for c in all().filter(|c| c.group == group) {
-            let about = (c.arguments)(Clap::new(c.name)).get_about().map(ToString::to_string).unwrap_or_default();
+            let about = root.find_subcommand(c.name).and_then(Clap::get_about).map(ToString::to_string).unwrap_or_default();
             let mut lines = wrapped(&about, WIDTH.saturating_sub(width).saturating_sub(4)).into_iter();
             out.push_str(&format!("  {:<width$}  {}\n", c.name, lines.next().unwrap_or_default()));
             lines.for_each(|line| out.push_str(&format!("  {:<width$}  {line}\n", "")));
