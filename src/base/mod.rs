@@ -37,6 +37,8 @@ pub use limits::Limits;
 pub use name::Name;
 pub use named::UnknownName;
 pub(crate) use named::named_enum;
+#[cfg(feature = "cli")]
+pub(crate) use named::nearest;
 pub use notes::{Collector, Note, NoteKind, Notes};
 pub(crate) use path::file_name;
 pub use progress::{Progress, Silent};

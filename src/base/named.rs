@@ -144,11 +144,15 @@ impl UnknownName {
     /// The known name that was probably meant.
     pub fn suggestion(&self) -> Option<&'static str> {
         let given = self.given.to_ascii_lowercase();
-        let distance = |name: &&&str| strsim::osa_distance(&given, name);
-        let nearest = self.known.iter().min_by_key(distance)?;
         // A third of the letters may be wrong: of "lho" one, of "strong-handel" four.
-        (distance(&nearest) <= given.chars().count() / 3).then_some(*nearest)
+        nearest(&given, self.known.iter().copied(), given.chars().count() / 3)
     }
+}
+
+/// The first of the `names` nearest to `given`, at a distance of at most `most`.
+pub(crate) fn nearest<'n>(given: &str, names: impl Iterator<Item = &'n str>, most: usize) -> Option<&'n str> {
+    let near = names.map(|name| (strsim::osa_distance(given, name), name)).min_by_key(|(distance, _)| *distance);
+    near.filter(|(distance, _)| *distance <= most).map(|(_, name)| name)
 }
 
 impl fmt::Display for UnknownName {

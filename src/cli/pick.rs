@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::exit::UsageError;
-use crate::dump::sniff;
+use crate::dump::{FileKind, sniff};
 
 /// Maximum files to inspect in a folder.
 const MAX_FILES: usize = 10_000;
@@ -49,37 +49,31 @@ fn dumps_in(folder: &Path) -> Vec<PathBuf> {
     files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()
 }
 
+/// What a regular file is, by its beginning.
+fn kind(path: &Path) -> Option<FileKind> {
+    let metadata = path.metadata().ok().filter(|m| m.is_file())?;
+    let mut head = Vec::new();
+    File::open(path).and_then(|f| f.take(4096).read_to_end(&mut head)).ok()?;
+    Some(sniff(&head, metadata.len()))
+}
+
 /// Whether a file is a dump, or a compressed file that may contain one.
 pub(super) fn could_be_dump(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let Ok(metadata) = path.metadata() else { return false };
-    let read = metadata.is_file() && File::open(path).and_then(|f| f.take(4096).read_to_end(&mut head)).is_ok();
-    let kind = sniff(&head, metadata.len());
-    read && (kind.is_dump() || kind.is_compressed())
+    kind(path).is_some_and(|kind| kind.is_dump() || kind.is_compressed())
 }
 
 /// Whether a file is compressed.
 pub(super) fn is_compressed(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let Ok(file) = File::open(path) else { return false };
-    let len = file.metadata().map_or(0, |m| m.len());
-    file.take(4096).read_to_end(&mut head).is_ok() && sniff(&head, len).is_compressed()
+    kind(path).is_some_and(|kind| kind.is_compressed())
 }
 
 fn is_dump(path: &Path) -> bool {
-    let Ok(metadata) = path.metadata() else { return false };
-    if !metadata.is_file() {
-        return false;
-    }
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|f| f.take(4096).read_to_end(&mut head));
     let compressed_dump = || {
         let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
         ["dmp", "mdmp", "core", "dump"].iter().any(|x| name.contains(x))
     };
-    let Ok(kind) = read.map(|_| sniff(&head, metadata.len())) else { return false };
     // Compressed files count only if the name suggests a dump.
-    kind.is_dump() || (kind.is_compressed() && compressed_dump())
+    kind(path).is_some_and(|kind| kind.is_dump() || (kind.is_compressed() && compressed_dump()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Brings command lines into the order that clap expects: the command, then what it is about, then the dump. People type the dump
 //! first, or the address after it, or a command of SOS.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
@@ -8,6 +9,7 @@ use clap::Command as Clap;
 
 use super::exit::UsageError;
 use super::sos;
+use crate::base::nearest;
 
 /// A command line in order.
 pub(super) enum Ordered {
@@ -114,10 +116,9 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let name = name.to_string_lossy();
     let wanted = name.trim_start_matches('!').to_ascii_lowercase();
     let own = root.get_subcommands().map(Clap::get_name);
-    let all = own.chain(sos::COMMANDS.iter().flat_map(|c| c.names.iter().copied()));
+    let all: BTreeSet<&str> = own.chain(sos::COMMANDS.iter().flat_map(|c| c.names.iter().copied())).collect();
     let most = wanted.chars().count().div_euclid(3).max(1);
-    let near = all.map(|n| (strsim::osa_distance(&wanted, n), n)).filter(|(distance, _)| *distance <= most);
-    let hint = near.min().map(|(_, n)| format!("; did you mean {n}?")).unwrap_or_default();
+    let hint = nearest(&wanted, all.into_iter(), most).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
     UsageError(format!("there is no command '{name}'{hint} (gcdump --help lists all)"))
 }
 
@@ -141,7 +142,12 @@ fn takes_value(text: &str, root: &Clap, sub: Option<&Clap>) -> bool {
         Some(long) => o.get_long() == Some(long) || o.get_all_aliases().is_some_and(|all| all.contains(&long)),
         None => text.strip_prefix('-').is_some_and(|short| o.get_short().is_some_and(|s| short.chars().eq([s]))),
     });
-    option.is_some_and(|o| o.get_action().takes_values() && o.get_num_args().is_none_or(|n| n.min_values() > 0))
+    option.is_some_and(takes_next)
+}
+
+/// Whether the argument that follows an option is its value.
+pub(super) fn takes_next(option: &clap::Arg) -> bool {
+    option.get_action().takes_values() && option.get_num_args().is_none_or(|n| n.min_values() > 0)
 }
 
 /// Indices of the arguments that are neither options nor their values.

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command as Clap};
+use clap::{Arg, ArgMatches, Args, Command as Clap};
 
 use super::super::args::Config;
 use super::super::command::Entry;
@@ -10,7 +10,8 @@ use super::super::help::TOPICS;
 use super::super::registry::COMMANDS;
 use super::super::select::address;
 use super::super::sos::{self, Sos, To};
-use crate::base::Addr;
+use super::super::words::takes_next;
+use crate::base::{self, Addr};
 
 /// The shell's own commands.
 pub(super) const OWN: [&str; 5] = ["help", "next", "quit", "exit", "q"];
@@ -43,8 +44,7 @@ pub(super) fn topics() -> impl Iterator<Item = &'static str> {
 /// The name nearest to one that is no command's.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
-    let distance = |other: &&str| strsim::osa_distance(&name, other);
-    names().min_by_key(distance).filter(|other| distance(other) <= name.len() / 2)
+    base::nearest(&name, names(), name.len() / 2)
 }
 
 /// The arguments of a command, those of all commands among them.
@@ -63,11 +63,6 @@ pub(super) fn option<'c>(command: &'c Clap, word: &str) -> Option<&'c Arg> {
 
 fn spellings(arg: &Arg) -> impl Iterator<Item = &str> {
     arg.get_long().into_iter().chain(arg.get_visible_aliases().into_iter().flatten())
-}
-
-/// Whether an option takes the next word.
-pub(super) fn takes_value(arg: &Arg) -> bool {
-    matches!(arg.get_action(), ArgAction::Set | ArgAction::Append)
 }
 
 /// Whether a value of this argument is a type.
@@ -110,7 +105,7 @@ pub(super) fn without(command: &Clap, args: &[OsString], of: &[&str]) -> Vec<OsS
     while let Some(word) = args.next() {
         let found = word.to_str().and_then(|w| Some((w, option(command, w)?)));
         match found.filter(|(_, arg)| arg.get_long().is_some_and(|long| of.contains(&long))) {
-            Some((text, arg)) if takes_value(arg) && !text.contains('=') => drop(args.next()),
+            Some((text, arg)) if takes_next(arg) && !text.contains('=') => drop(args.next()),
             Some(_) => {}
             None => out.push(word.clone()),
         }
@@ -148,7 +143,7 @@ mod tests {
     #[test]
     fn options_are_found_and_left_out() {
         let command = arguments(named("stat").unwrap());
-        assert!(option(&command, "--top=3").is_some_and(takes_value) && option(&command, "--json").is_some_and(|a| !takes_value(a)));
+        assert!(option(&command, "--top=3").is_some_and(takes_next) && option(&command, "--json").is_some_and(|a| !takes_next(a)));
         assert!(option(&command, "--type").is_some_and(is_type) && option(&command, "--no-such").is_none());
         let words = os(&["gcdump", "stat", "--top", "5", "--json", "--top=6", "--by", "heap"]);
         assert_eq!(without(&command, &words, &["top"]), os(&["gcdump", "stat", "--json", "--by", "heap"]));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Arg, Command as Clap};
 
+use super::super::words::takes_next;
 use super::commands;
 use super::variables::Variables;
 use super::words::{Place, Tail};
@@ -56,7 +57,7 @@ impl Known<'_> {
                 Proposed::File => Proposed::Words(Vec::new()),
             };
         }
-        let awaiting = before.last().and_then(|w| commands::option(command, w).filter(|a| commands::takes_value(a) && !w.contains('=')));
+        let awaiting = before.last().and_then(|w| commands::option(command, w).filter(|a| takes_next(a) && !w.contains('=')));
         if let Some(arg) = awaiting {
             return self.value(arg, word);
         }

@@ -12,7 +12,7 @@ use super::super::command::Entry;
 use super::super::exit::{Exit, UsageError};
 use super::super::open::Opening;
 use super::super::registry::command_line;
-use super::super::words::{Ordered, is_path, ordered};
+use super::super::words::{Ordered, is_path, ordered, takes_next};
 use super::super::{Cli, Streams, fail, help, out_of_memory, out_of_time, sos, usage};
 use super::commands::{self, OPEN};
 use super::complete::{Known, PATIENCE, Proposed, TYPES};
@@ -191,7 +191,7 @@ impl<'c> Session<'c> {
         for word in words {
             let text = self.variables.text(word, by_type && !is_value).map_err(UsageError)?;
             let option = arguments.as_ref().and_then(|c| commands::option(c, &text));
-            is_value = option.is_some_and(commands::takes_value) && !text.contains('=') || (text.starts_with('-') && option.is_none());
+            is_value = option.is_some_and(takes_next) && !text.contains('=') || (text.starts_with('-') && option.is_none());
             // In quotes, it is a file.
             args.push(if text == OPEN && word.quoted { "./.".into() } else { text.into() });
         }

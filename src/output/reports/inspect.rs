@@ -51,10 +51,7 @@ impl Report for InspectReport {
             to.title(format!("{}: {}{wasted}", i.id, count(i.found)));
             to.line(format!("  {}", i.rule));
             to.table(Table::new(&i.rows, own_columns()));
-            let listed = u64::try_from(i.rows.len()).unwrap_or(u64::MAX);
-            if i.total > listed {
-                to.line(format!("… {} more rows (--top 0 lists all)", count(i.total.saturating_sub(listed))));
-            }
+            to.more(u64::try_from(i.rows.len()).ok(), i.total, "rows");
             to.gap();
         }
         if !none.is_empty() {

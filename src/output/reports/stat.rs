@@ -54,9 +54,7 @@ impl Report for StatReport {
             to.line("No matching objects.");
             return to.line(covered(&self.coverage));
         }
-        if let Some(shown) = self.shown.filter(|_| by_type) {
-            to.line(format!("… {} more types (--top 0 lists all)", count(t.types.saturating_sub(shown))));
-        }
+        to.more(self.shown.filter(|_| by_type), t.types, "types");
         to.gap();
         let (objects, used) = (t.count.saturating_sub(t.free_count), t.bytes.saturating_sub(t.free_bytes));
         to.facts([
