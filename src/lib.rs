@@ -86,6 +86,7 @@
 //! | `graph` | algorithms: reachability, shortest paths, dominators |
 //! | `session` | what one holds: dump, runtime, heap, object, value, type |
 //! | [`analysis`] | questions with all their options, one file each; `heap.stat()` and the like are these with their defaults |
+//! | `export` | files for other tools, from the heap graph |
 //! | `output` | an answer as table, JSON, NDJSON, CSV or DOT |
 //! | `cli` | the commands |
 
@@ -102,6 +103,8 @@ pub mod cli;
 mod clr;
 mod contract;
 mod dump;
+#[cfg(feature = "cli")]
+mod export;
 mod gc;
 mod graph;
 mod memory;
@@ -121,7 +124,7 @@ pub mod internals {
     }
     floors! { base clr contract dump gc graph memory session stack }
     #[cfg(feature = "cli")]
-    floors! { output }
+    floors! { export output }
 }
 
 pub use base::{Addr, AddrRange, Answer, Arch, Limits, Name, Note, NoteKind, Notes, Os, Progress};

@@ -77,6 +77,8 @@ pub use stat::{StatQuery, stat};
 pub use statics::statics;
 pub use strings::{StringsQuery, strings};
 pub use threads::{ThreadsQuery, threads};
+#[cfg(feature = "cli")]
+pub(crate) use track::survivors;
 pub use track::{TrackQuery, TrackView, track};
 pub(crate) use trim::{Reads, Trim};
 pub use types::types;

@@ -6,11 +6,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::select::{Picker, Selection};
-use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, IndexVec, Name, index_type};
 use crate::gc::{Object, ObjectType, TypeIndex};
 use crate::model::{FieldValue, Generation, ObjectBrief, ObjectsTail, ReferenceModel, SegmentModel, Sum};
-use crate::session::{Heap, Namer, coverage, note_walks};
+use crate::session::{FieldNames, FieldPlace, Heap, Namer, coverage, note_walks};
 
 /// Arguments of `objects`.
 #[derive(Clone, Debug, Default)]
@@ -185,14 +184,15 @@ impl ObjectBatch<'_> {
     /// # Errors
     /// Errors of `row`.
     pub fn each(self, row: &mut dyn FnMut(&ObjectBrief) -> io::Result<()>) -> io::Result<()> {
-        let mut fields = FieldNames { namer: self.namer, word: self.heap.memory().ptr_bytes(), known: Map::default() };
+        let mut fields = FieldNames::new(self.namer, self.heap.memory().ptr_bytes());
         let mut refs = self.refs.then(Vec::new);
         for met in &self.objects {
             let Some((kind, name)) = self.types.get(met.ty) else { continue };
             if let Some(list) = &mut refs {
                 list.clear();
                 let object = self.heap.walker().again(met.address, kind, met.size, met.generation);
-                object.references(|offset, to| list.push(ReferenceModel { offset, to, field: fields.at(met.ty, kind, offset) }));
+                let mut name = |offset| fields.at(met.ty, kind, offset).map(FieldPlace::into_name);
+                object.references(|offset, to| list.push(ReferenceModel { offset, to, field: name(offset) }));
             }
             let brief = ObjectBrief {
                 address: met.address,
@@ -210,32 +210,6 @@ impl ObjectBatch<'_> {
             refs = brief.refs;
         }
         Ok(())
-    }
-}
-
-/// Field names of one batch: asking the namer for every reference would take longer than everything else.
-struct FieldNames<'h> {
-    namer: &'h Namer,
-    word: u64,
-    /// By type and offset; for arrays, the text after the index, by offset in the element.
-    known: Map<(BatchType, u64), Option<Name>>,
-}
-
-impl FieldNames<'_> {
-    fn at(&mut self, ty: BatchType, kind: &ObjectType, offset: u64) -> Option<Name> {
-        let mt = kind.method_table;
-        if !kind.is_array {
-            return self.known.entry((ty, offset)).or_insert_with(|| self.namer.path_at(mt, offset).map(Name::from)).clone();
-        }
-        // The base size covers the header word before the object and everything up to the first element.
-        let first = kind.base_size.checked_sub(self.word)?;
-        let within = offset.checked_sub(first)?;
-        let (element, inner) = (within.checked_div(kind.component_size)?, within.checked_rem(kind.component_size)?);
-        let behind = self.known.entry((ty, inner)).or_insert_with(|| {
-            let path = self.namer.path_at(mt, first.checked_add(inner)?)?;
-            path.strip_prefix("[0]").map(Name::from)
-        });
-        behind.as_ref().map(|behind| Name::from(format!("[{element}]{behind}")))
     }
 }
 

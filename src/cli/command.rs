@@ -33,6 +33,8 @@ pub enum Group {
     Threads,
     /// Several dumps, compared.
     Compare,
+    /// Files for other tools.
+    Tools,
     /// Copies and checks.
     Trust,
     /// The program itself.
@@ -41,8 +43,8 @@ pub enum Group {
 
 impl Group {
     /// Every group, in help order.
-    pub const ALL: [Group; 8] =
-        [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Compare, Group::Trust, Group::Program];
+    pub const ALL: [Group; 9] =
+        [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Compare, Group::Tools, Group::Trust, Group::Program];
 
     /// Heading in the help.
     pub const fn title(self) -> &'static str {
@@ -53,6 +55,7 @@ impl Group {
             Group::Holders => "What holds what",
             Group::Threads => "Threads and exceptions",
             Group::Compare => "Comparing dumps",
+            Group::Tools => "Files for other tools",
             Group::Trust => "Checks and copies",
             Group::Program => "The program",
         }
@@ -81,6 +84,8 @@ pub(super) trait Command: Args {
     const GROUP: Group;
     /// Example command lines, shown in its help and run by the tests.
     const EXAMPLES: &'static [Example];
+    /// Whether `-o` names a file that the command writes, and not one for the answer.
+    const NAMES_OUTPUT: bool = false;
     /// Its answer.
     type Report: Report + schemars::JsonSchema;
 
@@ -144,6 +149,7 @@ pub struct Entry {
     /// The dumps that a command line names.
     pub(super) dumps: fn(&ArgMatches) -> Result<Vec<PathBuf>>,
     pub(super) schema: fn() -> Schema,
+    pub(super) names_output: bool,
 }
 
 impl std::fmt::Debug for Entry {
@@ -171,6 +177,7 @@ pub(super) const fn entry<C: Command>() -> Entry {
         group: C::GROUP,
         examples: C::EXAMPLES,
         arguments: C::augment_args,
+        names_output: C::NAMES_OUTPUT,
         run: run::<C>,
         dumps: dumps::<C>,
         schema: || SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Envelope<C::Report>>(),

@@ -31,6 +31,7 @@ pub(super) const COMPLETIONS: Entry = Entry {
     run: completions,
     dumps: |_| Ok(Vec::new()),
     schema: schemars::Schema::default,
+    names_output: false,
 };
 
 /// Manual pages.
@@ -42,6 +43,7 @@ pub(super) const MAN: Entry = Entry {
     run: man,
     dumps: |_| Ok(Vec::new()),
     schema: schemars::Schema::default,
+    names_output: false,
 };
 
 const COMPLETIONS_EXAMPLES: &[Example] = &[example("completions bash", "a script for ~/.bashrc: source <(gcdump completions bash)")];

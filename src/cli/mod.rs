@@ -193,7 +193,7 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
     }
     let result = match cli.config.output.clone() {
         None => cli.run(&mut streams),
-        Some(_) if cli.is_shell() => cli.run(&mut streams),
+        Some(_) if cli.is_shell() || cli.command.names_output => cli.run(&mut streams),
         Some(path) => to_file(&path, &mut streams, |streams| {
             streams.dress(&cli.config);
             cli.run(streams)

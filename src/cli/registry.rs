@@ -4,7 +4,7 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    analyze, bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, inspect, locks, near, object,
+    analyze, bridge, chains, contracts, diff, exceptions, export, finalizers, fragmentation, handles, heap, info, inspect, locks, near, object,
     objects, objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings, threads,
     timers, track, trim, types, unreachable, verify, whatif,
 };
@@ -51,6 +51,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<requests::Requests>(),
     entry::<diff::Diff>(),
     entry::<track::Track>(),
+    entry::<export::Export>(),
     entry::<verify::Verify>(),
     entry::<trim::Trim>(),
 ];

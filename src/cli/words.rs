@@ -171,18 +171,21 @@ fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> Vec<usize> {
 
 /// Puts the dump where the command expects it: `dump`, which stood before the command, or one that stands before an address.
 fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString> {
-    // Comparing commands take the earlier dump first.
-    let leads = sub.get_positionals().next().is_some_and(|p| p.get_id() == "before");
+    // Comparing commands take the earlier dump first; commands that write a file take the dump before it.
+    let is_dump = |p: &clap::Arg| p.get_id() == "before" || p.get_id() == "dump";
+    let place = sub.get_positionals().position(is_dump);
+    let leads = place.is_some_and(|p| p.saturating_add(1) < sub.get_positionals().count());
+    let places = arguments(&args, root, Some(sub));
     if let Some(dump) = dump {
         let end = args.iter().position(|a| a == "--").unwrap_or(args.len());
-        args.insert(if leads { 0 } else { end }, dump);
+        let after = place.filter(|_| leads).and_then(|p| places.get(p).copied());
+        args.insert(after.unwrap_or(end), dump);
         return args;
     }
     // A subcommand within the command comes first.
     if leads || args.iter().any(|a| a == "--") {
         return args;
     }
-    let places = arguments(&args, root, Some(sub));
     let is_path_at = |i: &&usize| args.get(**i).is_some_and(|a| is_path(a));
     let Some((last, before)) = places.split_last() else { return args };
     let mut early = before.iter().filter(is_path_at);
@@ -222,6 +225,11 @@ mod tests {
             ("path x.dmp 7f31", "path 7f31 x.dmp"),
             ("before.dmp diff after.dmp", "diff before.dmp after.dmp"),
             ("diff a.dmp b.dmp", "diff a.dmp b.dmp"),
+            ("trim x.dmp copy", "trim x.dmp copy"),
+            ("x.dmp trim --redact copy", "trim --redact x.dmp copy"),
+            ("export gcdump x.dmp out", "export gcdump x.dmp out"),
+            ("x.dmp export gcdump out", "export gcdump x.dmp out"),
+            ("x.dmp export gcdump -o out", "export gcdump -o out x.dmp"),
             ("whatif x.dmp --dead 7f31", "whatif x.dmp --dead 7f31"),
             ("x.dmp !DumpHeap -stat", "stat x.dmp"),
             ("DO x.dmp 7f31", "object 7f31 x.dmp"),

@@ -5,7 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use anyhow::{Context, Result};
 use tempfile::{Builder, NamedTempFile};
+
+use super::exit::UsageError;
 
 /// Unfinished output files, removed if the process exits early.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -20,6 +23,24 @@ pub fn remove_unfinished() {
 
 fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Refuses to overwrite the dump under any name, and any other file without `--force`.
+pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
+    if out.is_dir() {
+        return Err(UsageError(format!("{} is a folder", out.display())).into());
+    }
+    // A rename would put a file in its place; and who opens a pipe waits.
+    if out.metadata().is_ok_and(|m| !m.is_file()) {
+        return Err(UsageError(format!("{} is a device or a pipe; this is written to a file", out.display())).into());
+    }
+    if out.exists() && same_file::is_same_file(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
+        return Err(UsageError(format!("{} is the dump itself; it is never overwritten", out.display())).into());
+    }
+    if !force && out.symlink_metadata().is_ok() {
+        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
+    }
+    Ok(())
 }
 
 /// A temporary file next to its destination, renamed once complete.
@@ -80,3 +101,13 @@ fn permit(builder: &mut Builder<'_, '_>, place: &Path) {
 
 #[cfg(not(unix))]
 fn permit(_: &mut Builder<'_, '_>, _: &Path) {}
+
+/// Writes the file at `path` by `fill`, readable for its owner only; all of it or nothing.
+pub(super) fn whole_file<T>(path: &Path, force: bool, fill: impl FnOnce(&File) -> Result<T>) -> Result<T> {
+    let context = || format!("writing {}", path.display());
+    let draft = Draft::of(path, false).map_err(|e| UsageError(format!("cannot write {}: {e}", path.display())))?;
+    let filled = fill(draft.file()).with_context(context)?;
+    draft.file().sync_all().with_context(context)?;
+    draft.finish(force).with_context(context)?;
+    Ok(filled)
+}

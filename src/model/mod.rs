@@ -14,6 +14,7 @@ mod delegate;
 mod diff;
 mod envelope;
 mod exception;
+mod export;
 mod finalizer;
 mod fragmentation;
 mod handle;
@@ -66,6 +67,7 @@ pub use diff::{
 };
 pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
+pub use export::{ExportFormat, ExportReport};
 pub use finalizer::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
 };

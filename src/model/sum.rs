@@ -35,6 +35,12 @@ impl Sum {
         self
     }
 
+    /// This without `other`, a part of it.
+    #[must_use]
+    pub fn without(self, other: Sum) -> Sum {
+        Sum { count: self.count.saturating_sub(other.count), bytes: self.bytes.saturating_sub(other.bytes) }
+    }
+
     /// All of `sums` together.
     pub fn of(sums: impl IntoIterator<Item = Sum>) -> Sum {
         sums.into_iter().fold(Sum::default(), Sum::with)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Lowest first. `base` and `model` share the lowest floor.
-const FLOORS: [&[&str]; 12] = [
+const FLOORS: [&[&str]; 13] = [
     &["base", "model"],
     &["graph"],
     &["dump"],
@@ -14,6 +14,7 @@ const FLOORS: [&[&str]; 12] = [
     &["stack"],
     &["session"],
     &["analysis"],
+    &["export"],
     &["output"],
     &["cli"],
 ];

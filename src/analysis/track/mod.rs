@@ -25,7 +25,8 @@ mod vote;
 mod witnesses;
 
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Collector, Name, cut};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, Name, cut};
+use crate::gc::ObjectId;
 use crate::model::TrackReport;
 use crate::session::{Error, Heap, Namer};
 use ids::{New, Old};
@@ -62,19 +63,8 @@ pub struct TrackQuery {
 /// [`Error::Unrelated`] where the dumps are not of one process, in this order. [`Error::Contract`] where the runtime does not
 /// describe what objects need. [`Error::Memory`] where the answer would take more memory than allowed.
 pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<TrackReport>, Error> {
-    process::check(before, after)?;
-    let (notes, others) = (before.begin(), after.begin());
-    // Reads that fail later may be of either dump.
-    let reads = Collector::new();
-    let namers = (before.namer(), after.namer());
-    let mut old: Side<Old> = Side::read(before, &notes)?;
-    let mut new: Side<New> = Side::read(after, &others)?;
-    let kinds = number(&mut old, &mut new, &namers)?;
-    let (mut old, new) = (old, new);
-    let nothing_moved = process::compactions(before).zip(process::compactions(after)).is_some_and(|(a, b)| a == b && a > 0);
-    let mut pairs = Pairs::new(old.len(), new.len());
-    conclude((&mut old, &new), nothing_moved, &reads, &mut pairs);
-    let both = Both { old: &old, new: &new, nothing_moved, notes: &reads };
+    let Matched { old, new, kinds, pairs, nothing_moved, notes, namers } = matched(before, after)?;
+    let both = Both { old: &old, new: &new, nothing_moved, notes: &notes.2 };
     let sums = report::count(&both, &pairs, kinds.len());
     let mut report = TrackReport {
         totals: sums.totals(),
@@ -99,11 +89,46 @@ pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<T
             (report.moved, report.surviving) = (Some(moved), Some(surviving));
         }
     }
-    Ok(finish(report, (notes, others, reads), &namers))
+    Ok(finish(report, notes, &namers))
+}
+
+/// Which object of `before` each object of `after` is, by id; `None` for those that are new, or look like several.
+///
+/// # Errors
+/// As [`track`].
+pub(crate) fn survivors(before: &Heap, after: &Heap) -> Result<Answer<IndexVec<ObjectId, Option<ObjectId>>>, Error> {
+    let Matched { pairs, notes, namers, .. } = matched(before, after)?;
+    let was = pairs.news().map(|new| pairs.standing_from(new).map(|old| ObjectId::from_u32(old.as_u32()))).collect();
+    Ok(finish(was, notes, &namers))
+}
+
+/// Two dumps with their matches.
+struct Matched {
+    old: Side<Old>,
+    new: Side<New>,
+    kinds: Vec<(Addr, Name)>,
+    pairs: Pairs,
+    nothing_moved: bool,
+    /// Of the dump before, the one after, and reads that failed later, which may be of either.
+    notes: (Collector, Collector, Collector),
+    namers: (Namer, Namer),
+}
+
+fn matched(before: &Heap, after: &Heap) -> Result<Matched, Error> {
+    process::check(before, after)?;
+    let notes = (before.begin(), after.begin(), Collector::new());
+    let namers = (before.namer(), after.namer());
+    let mut old: Side<Old> = Side::read(before, &notes.0)?;
+    let mut new: Side<New> = Side::read(after, &notes.1)?;
+    let kinds = number(&mut old, &mut new, &namers)?;
+    let nothing_moved = process::compactions(before).zip(process::compactions(after)).is_some_and(|(a, b)| a == b && a > 0);
+    let mut pairs = Pairs::new(old.len(), new.len());
+    conclude((&mut old, &new), nothing_moved, &notes.2, &mut pairs);
+    Ok(Matched { old, new, kinds, pairs, nothing_moved, notes, namers })
 }
 
 /// The answer, with the notes of both dumps.
-fn finish(report: TrackReport, (before, after, reads): (Collector, Collector, Collector), namers: &(Namer, Namer)) -> Answer<TrackReport> {
+fn finish<T>(report: T, (before, after, reads): (Collector, Collector, Collector), namers: &(Namer, Namer)) -> Answer<T> {
     namers.0.note(&before);
     namers.1.note(&after);
     let notes = Collector::new();

@@ -6,6 +6,7 @@ pub(super) mod chains;
 pub(super) mod contracts;
 pub(super) mod diff;
 pub(super) mod exceptions;
+pub(super) mod export;
 pub(super) mod finalizers;
 pub(super) mod fragmentation;
 pub(super) mod handles;

@@ -2,12 +2,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::exit::UsageError;
-use super::super::write::Draft;
+use super::super::write::{check_output, whole_file};
 use crate::analysis::{Reads, Trim as Copying};
 use crate::base::Answer;
 use crate::memory::FileSearch;
@@ -77,38 +76,17 @@ impl Command for Trim {
     }
 }
 
-/// Refuses to overwrite the dump under any name, and any other file without `--force`.
-fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
-    if out.is_dir() {
-        return Err(UsageError(format!("{} is a folder", out.display())).into());
-    }
-    // A rename would put a file in its place; and who opens a pipe waits.
-    if out.metadata().is_ok_and(|m| !m.is_file()) {
-        return Err(UsageError(format!("{} is a device or a pipe; a dump is written to a file", out.display())).into());
-    }
-    if out.exists() && same_file::is_same_file(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
-        return Err(UsageError(format!("{} is the dump itself; it is never overwritten", out.display())).into());
-    }
-    if !force && out.symlink_metadata().is_ok() {
-        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
-    }
-    Ok(())
-}
-
 struct Written {
     file_bytes: u64,
     redacted: Option<RedactionModel>,
 }
 
 fn write(copying: &Copying<'_>, out: &Path, force: bool) -> Result<Written> {
-    let context = || format!("writing {}", out.display());
-    let draft = Draft::of(out, false).map_err(|e| UsageError(format!("cannot write {}: {e}", out.display())))?;
     let compressed = out.extension().is_some_and(|e| e.eq_ignore_ascii_case("zst"));
-    let redacted = fill(copying, draft.file(), compressed).with_context(context)?;
-    let file_bytes = draft.file().metadata().with_context(context)?.len();
-    draft.file().sync_all().with_context(context)?;
-    draft.finish(force).with_context(context)?;
-    Ok(Written { file_bytes, redacted })
+    whole_file(out, force, |file| {
+        let redacted = fill(copying, file, compressed)?;
+        Ok(Written { file_bytes: file.metadata()?.len(), redacted })
+    })
 }
 
 fn fill(copying: &Copying<'_>, file: &File, compressed: bool) -> Result<Option<RedactionModel>> {

@@ -81,11 +81,12 @@ pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString>
         return args;
     }
     let command = arguments(entry);
-    let first = command.get_positionals().find(|a| a.is_required_set());
-    match first.map(value_name).as_deref() {
-        Some("BEFORE") => args.push(OPEN.into()),
-        Some("IN") => args.insert(2.min(args.len()), OPEN.into()),
-        _ => {}
+    let places: Vec<String> = command.get_positionals().map(value_name).collect();
+    let dump = places.iter().position(|name| ["BEFORE", "IN", "DUMP"].contains(&name.as_str()));
+    // A dump that nothing follows may be left out.
+    if let Some(place) = dump.filter(|place| place.saturating_add(1) < places.len()) {
+        let compares = places.iter().any(|name| name == "BEFORE");
+        args.insert(if compares { args.len() } else { place.saturating_add(2).min(args.len()) }, OPEN.into());
     }
     args
 }
@@ -137,6 +138,7 @@ mod tests {
         assert_eq!(with("diff", &["gcdump", "diff", "--all", "a.dmp"]), os(&["gcdump", "diff", "--all", "a.dmp", "."]));
         assert_eq!(with("track", &["gcdump", "track", ".", "a.dmp"]), os(&["gcdump", "track", ".", "a.dmp"]));
         assert_eq!(with("trim", &["gcdump", "trim", "--redact", "out"]), os(&["gcdump", "trim", ".", "--redact", "out"]));
+        assert_eq!(with("export", &["gcdump", "export", "gcdump", "out"]), os(&["gcdump", "export", "gcdump", ".", "out"]));
         assert_eq!(with("stat", &["gcdump", "stat"]), os(&["gcdump", "stat"]));
     }
 

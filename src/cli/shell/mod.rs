@@ -43,6 +43,7 @@ pub const SHELL: Entry = Entry {
     run,
     dumps: |matches| Ok(Shell::from_arg_matches(matches)?.dump.path().into_iter().collect()),
     schema: schemars::Schema::default,
+    names_output: false,
 };
 
 const EXAMPLES: &[Example] = &[

@@ -7,6 +7,7 @@ mod collections;
 mod contracts;
 mod diff;
 mod exceptions;
+mod export;
 mod finalizers;
 mod fragmentation;
 mod handles;

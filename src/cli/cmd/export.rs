@@ -1,0 +1,218 @@
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::{StacksArg, size};
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::UsageError;
+use super::super::select::address;
+use super::super::write::{check_output, whole_file};
+use crate::analysis::survivors;
+use crate::base::{Addr, Answer, len64, thousands};
+use crate::export::{Ids, Part, Scope, Written, gcdump, heapsnapshot};
+use crate::model::{ExportFormat, ExportReport, Sum};
+
+/// Above this many objects, the memory that a browser needs is told.
+const LARGE: u64 = 5_000_000;
+/// Bytes that DevTools keeps for each object.
+const DEVTOOLS_BYTES: u64 = 120;
+
+/// A file for other tools: Chrome's DevTools, PerfView, Visual Studio.
+///
+/// It has the objects that roots reach, with the roots of `retained`: all tools show the same retained sizes. With --under or
+/// --min-retained it has a part of them, and nodes that sum up what is left out, so that retained sizes stay true. Contents of objects are
+/// left out, but for what --contents adds.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Export {
+    /// The format.
+    #[arg(value_enum, ignore_case = true, value_name = "FORMAT")]
+    to: ExportFormat,
+
+    /// The dump, here or before the command [default: $GCDUMP_DUMP, else the only dump in the current folder].
+    #[arg(value_name = "DUMP")]
+    dump: Option<PathBuf>,
+
+    /// The file to write; also -o FILE [default: the name of the dump with the extension of the format, in the current folder].
+    #[arg(value_name = "OUT")]
+    out: Option<PathBuf>,
+
+    /// Give objects that were in this earlier dump of the process the ids that they have in its heapsnapshot: DevTools' Comparison view
+    /// then shows what became of them, as far as `track` can tell.
+    #[arg(long, value_name = "BEFORE")]
+    since: Option<PathBuf>,
+
+    /// Also objects that no root reaches.
+    #[arg(long, conflicts_with_all = ["under", "min_retained"])]
+    unreachable: bool,
+
+    /// Only the object at or around this address, what it dominates, and its own dominators.
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    under: Option<Addr>,
+
+    /// Only objects that retain at least this much (suffixes K, M, G).
+    #[arg(long, value_name = "BYTES", value_parser = size, default_value = "0", hide_default_value = true)]
+    min_retained: u64,
+
+    /// heapsnapshot: also the contents of strings, up to 1,000 characters each.
+    #[arg(long)]
+    contents: bool,
+
+    /// gcdump: also the bounds of the generations, for PerfView's view by generation. Readers from before July 2022 refuse such files.
+    #[arg(long)]
+    generations: bool,
+
+    /// Overwrite OUT if it exists. A dump is never overwritten.
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    stacks: StacksArg,
+}
+
+impl Command for Export {
+    const NAME: &'static str = "export";
+    const GROUP: Group = Group::Tools;
+    const EXAMPLES: &'static [Example] = &[
+        example("export heapsnapshot DUMP OUT", "for Chrome: DevTools, Memory, Load profile"),
+        example("export gcdump DUMP OUT", "for PerfView, Visual Studio and dotnet-gcdump report"),
+        example("export heapsnapshot --min-retained 1M DUMP OUT", "what a browser opens of a large heap"),
+    ];
+    const NAMES_OUTPUT: bool = true;
+    type Report = ExportReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.clone())
+    }
+
+    fn further(&self) -> &[PathBuf] {
+        self.since.as_slice()
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<ExportReport>> {
+        self.check()?;
+        let out = self.out(at)?;
+        check_output(&at.opening.path, &out, self.force)?;
+        if let Some(since) = &self.since {
+            check_output(since, &out, self.force)?;
+        }
+        let heap = at.heap()?;
+        let scope =
+            Scope { stacks: self.stacks.stacks, unreachable: self.unreachable, under: self.under, min_retained: self.min_retained };
+        let part = Part::open(&heap, &scope)?;
+        let (ids, survivors) = self.ids(at, &part)?;
+        let (written, file_bytes) = whole_file(&out, self.force, |file| {
+            let written = self.write(at, &part, &ids, file)?;
+            Ok((written, file.metadata()?.len()))
+        })?;
+        let totals = part.tree.totals(part.graph);
+        let reachable = Sum { count: totals.reachable_objects, bytes: totals.reachable_bytes };
+        let all = Sum { count: totals.objects, bytes: totals.bytes };
+        let cuts = self.under.is_some() || self.min_retained > 0;
+        let report = ExportReport {
+            format: self.to,
+            output: out.display().to_string(),
+            file_bytes,
+            objects: part.sum,
+            references: part.references,
+            nodes: written.nodes,
+            edges: written.edges,
+            left_out: cuts.then(|| reachable.without(part.sum)),
+            unreachable: (!self.unreachable).then(|| all.without(reachable)),
+            survivors,
+        };
+        if written.clipped > 0 {
+            let what = format!("{} sizes are cut to the largest that the format holds", thousands(written.clipped));
+            part.notes().add(crate::base::NoteKind::LimitHit, None, what);
+        }
+        Ok(part.finish(report))
+    }
+
+    fn remarks(&self, report: &ExportReport) -> Vec<String> {
+        if self.to != ExportFormat::HeapSnapshot || report.objects.count <= LARGE {
+            return Vec::new();
+        }
+        let bytes = crate::output::bytes(report.objects.count.saturating_mul(DEVTOOLS_BYTES));
+        let objects = thousands(report.objects.count);
+        vec![format!("{objects} objects: DevTools needs about {bytes} of memory to open the file; --under ADDR and --min-retained BYTES write less")]
+    }
+}
+
+impl Export {
+    /// Refuses options of the other format.
+    fn check(&self) -> Result<()> {
+        let wrong = match self.to {
+            ExportFormat::HeapSnapshot => self.generations.then_some("--generations is of the format gcdump"),
+            ExportFormat::Gcdump if self.contents => Some("a .gcdump file holds no contents; --contents is of the format heapsnapshot"),
+            ExportFormat::Gcdump => self.since.is_some().then_some("a .gcdump file has no ids; --since is of the format heapsnapshot"),
+        };
+        wrong.map_or(Ok(()), |what| Err(UsageError(what.into()).into()))
+    }
+
+    fn out(&self, at: &At<'_>) -> Result<PathBuf> {
+        match (&self.out, &at.config.output) {
+            (Some(_), Some(_)) => Err(UsageError("OUT and -o both name the file to write".into()).into()),
+            (Some(out), None) | (None, Some(out)) => Ok(out.clone()),
+            (None, None) => Ok(default_name(&at.opening.path, self.to)),
+        }
+    }
+
+    /// The numbers of the objects, and how many are those of the dump before.
+    fn ids(&self, at: &At<'_>, part: &Part<'_>) -> Result<(Ids, Option<u64>)> {
+        if self.since.is_none() {
+            return Ok((Ids::default(), None));
+        }
+        let before = at.heap_at(1)?;
+        let was = part.notes().take(survivors(&before, part.heap)?);
+        let known = len64(part.objects().filter(|id| matches!(was.get(*id), Some(Some(_)))).count());
+        let objects = before.starts().len();
+        Ok((Ids::since(objects, was), Some(known)))
+    }
+
+    fn write(&self, at: &At<'_>, part: &Part<'_>, ids: &Ids, file: &File) -> Result<Written> {
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        let written = match self.to {
+            ExportFormat::HeapSnapshot => heapsnapshot::write(part, ids, heapsnapshot::Options { contents: self.contents }, &mut out)?,
+            ExportFormat::Gcdump => gcdump::write(part, &self.about(at)?, &mut out)?,
+        };
+        out.flush()?;
+        Ok(written)
+    }
+
+    fn about(&self, at: &At<'_>) -> Result<gcdump::About> {
+        let facts = &at.dump()?.file().facts;
+        // Cores do not tell when they were written.
+        let modified = || facts.path.metadata().ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok();
+        Ok(gcdump::About {
+            time: facts.time.or_else(|| Some(modified()?.as_secs())),
+            process: facts.process_name.clone().unwrap_or_default(),
+            process_id: facts.pid,
+            generations: self.generations,
+        })
+    }
+}
+
+/// The dump's name with another extension: `crash.dmp.zst` becomes `crash.heapsnapshot`.
+fn default_name(dump: &Path, format: ExportFormat) -> PathBuf {
+    let mut stem = PathBuf::from(dump.file_name().unwrap_or_else(|| "heap".as_ref()));
+    if stem.extension().is_some_and(|e| e == "zst" || e == "gz") {
+        stem.set_extension("");
+    }
+    stem.set_extension(format.name());
+    stem
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_named_after_the_dump() {
+        let name = |dump: &str, format| default_name(Path::new(dump), format).display().to_string();
+        assert_eq!(name("a/crash.dmp", ExportFormat::HeapSnapshot), "crash.heapsnapshot");
+        assert_eq!(name("crash.dmp.zst", ExportFormat::Gcdump), "crash.gcdump");
+        assert_eq!(name("core", ExportFormat::Gcdump), "core.gcdump");
+    }
+}

@@ -1,0 +1,362 @@
+//! What is exported of a heap graph: the graph of `retained`, whole or cut so that every retained size stays true.
+//!
+//! A cut graph keeps a set of objects that holds the dominators of each member. What is left out below a kept object is summed up in one
+//! [`Rest`] that hangs on it, and an object whose holders were all left out hangs on its dominator. So the dominators of the kept
+//! objects are what they were, and so are their retained sizes.
+
+use crate::base::cancel::check_at;
+use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64};
+use crate::gc::{ObjectId, TypeIndex};
+use crate::model::{Generation, RootKind, Stacks, Sum};
+use crate::session::roots::Root;
+use crate::session::{DominatorTree, Error, FieldNames, FieldPlace, Heap, HeapGraph, Namer, ObjectSet};
+
+/// What to export.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scope {
+    /// Which stack values count as roots.
+    pub stacks: Stacks,
+    /// Also objects that no root reaches.
+    pub unreachable: bool,
+    /// Only what the object at or around this address dominates, and its own dominators.
+    pub under: Option<Addr>,
+    /// Only objects that retain at least this many bytes.
+    pub min_retained: u64,
+}
+
+impl Scope {
+    fn cuts(&self) -> bool {
+        self.under.is_some() || self.min_retained > 0
+    }
+}
+
+/// What holds exported objects, besides other objects.
+pub struct Group {
+    /// What it is.
+    pub kind: GroupKind,
+    /// What it holds.
+    pub links: Vec<Link>,
+}
+
+/// Kinds of groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupKind {
+    /// Roots of a kind.
+    Roots(RootKind),
+    /// Objects that are never freed.
+    Frozen,
+    /// Objects whose roots hold them through others that are left out.
+    Through,
+    /// Objects that no root reaches.
+    Unreachable,
+}
+
+impl GroupKind {
+    /// Its name: `static`, `frozen`.
+    pub fn name(self) -> &'static str {
+        match self {
+            GroupKind::Roots(kind) => kind.name(),
+            GroupKind::Frozen => "frozen",
+            GroupKind::Through => "through objects left out",
+            GroupKind::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// An object that a group holds.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// The object.
+    pub to: ObjectId,
+    /// Index of the root in the graph's list, if it is one.
+    pub root: Option<usize>,
+    /// Whether dominance starts there: a stack value holds only what nothing else does.
+    pub holds: bool,
+}
+
+/// Objects left out below a kept one, or below none.
+#[derive(Clone, Copy, Debug)]
+pub struct Rest {
+    /// The kept object that dominates them.
+    pub under: Option<ObjectId>,
+    /// Their number and bytes.
+    pub sum: Sum,
+}
+
+/// What one object holds another by.
+#[derive(Clone, Debug)]
+pub enum Via {
+    /// A reference; `None` if the dump does not name its place.
+    Reference(Option<FieldPlace>),
+    /// A dependent handle.
+    Dependent,
+    /// The loader allocator of its collectible type.
+    Allocator,
+    /// Objects that are left out.
+    Through,
+}
+
+/// A reference between exported objects.
+#[derive(Clone, Debug)]
+pub struct Edge {
+    /// The object held.
+    pub to: ObjectId,
+    /// By what.
+    pub via: Via,
+    /// Whether it keeps the object alive: a reference from garbage into the living does not.
+    pub holds: bool,
+}
+
+/// The exported part of a heap.
+pub struct Part<'h> {
+    /// The heap.
+    pub heap: &'h Heap,
+    /// Its graph.
+    pub graph: &'h HeapGraph,
+    /// Who dominates whom.
+    pub tree: &'h DominatorTree,
+    /// Names for the answer.
+    pub namer: Namer,
+    /// Groups with at least one object, in order of root kinds.
+    pub groups: Vec<Group>,
+    /// What is left out, in the order of the objects above it.
+    pub rests: Vec<Rest>,
+    /// The exported objects.
+    pub sum: Sum,
+    /// References between them.
+    pub references: u64,
+    notes: Collector,
+    /// By object: its number among those that are exported, or [`LEFT_OUT`].
+    numbers: IndexVec<ObjectId, u32>,
+    /// Dominator and object, where no holder of the object is left; sorted.
+    through: Vec<(Option<ObjectId>, ObjectId)>,
+}
+
+const LEFT_OUT: u32 = u32::MAX;
+
+impl std::fmt::Debug for Part<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Part").field("objects", &self.sum.count).field("references", &self.references).finish_non_exhaustive()
+    }
+}
+
+impl<'h> Part<'h> {
+    /// The part of `heap` that `scope` asks for.
+    ///
+    /// # Errors
+    /// [`Error::NoObject`] if there is no object at the address, [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
+    pub fn open(heap: &'h Heap, scope: &Scope) -> Result<Part<'h>, Error> {
+        let notes = heap.begin();
+        let graph = notes.with(heap.graph(false)?);
+        graph.root_notes(scope.stacks).into_iter().for_each(|n| notes.extend(n));
+        let tree = heap.dominators(scope.stacks)?;
+        let mut part = Part {
+            heap,
+            graph,
+            tree,
+            namer: graph.namer(heap),
+            groups: Vec::new(),
+            rests: Vec::new(),
+            sum: Sum::default(),
+            references: 0,
+            notes,
+            numbers: IndexVec::new(),
+            through: Vec::new(),
+        };
+        let kept = part.kept(scope)?;
+        part.number(&kept);
+        let starts = graph.starts(scope.stacks);
+        if scope.cuts() {
+            part.cut(&kept, &starts);
+        }
+        part.group(scope, &starts);
+        part.references = graph.ids().fold(0, |mut n: u64, id| {
+            check_at(id.as_u32());
+            n.grow(len64(part.successors(id).count()));
+            n
+        });
+        Ok(part)
+    }
+
+    /// The objects that are exported.
+    fn kept(&self, scope: &Scope) -> Result<ObjectSet, Error> {
+        let mut kept = self.graph.edges.no_objects();
+        let wanted = |id: &ObjectId| self.tree.is_reachable(*id) && self.tree.retained(*id) >= scope.min_retained;
+        if let Some(at) = scope.under {
+            let found = self.graph.index.containing(self.heap.walker(), at);
+            let (top, _) = found.ok_or_else(|| Error::NoObject(at).given(&self.notes.notes()))?;
+            if !self.tree.is_reachable(top) {
+                return Err(Error::Nothing(format!("no root reaches the object at {at}: it dominates nothing")));
+            }
+            kept.extend(self.tree.chain(top));
+            kept.insert(top);
+            kept.extend(self.tree.dominated(top).filter(wanted));
+        } else {
+            kept.extend(self.graph.ids().filter(|id| scope.unreachable || wanted(id)));
+        }
+        Ok(kept)
+    }
+
+    fn number(&mut self, kept: &ObjectSet) {
+        let mut next = 0u32;
+        self.numbers = IndexVec::with_capacity(self.graph.index.ids().len());
+        for id in self.graph.ids() {
+            let is_kept = kept.contains(id);
+            self.numbers.extend([if is_kept { next } else { LEFT_OUT }]);
+            if is_kept {
+                next = next.saturating_add(1);
+                self.sum.add(self.graph.size(id));
+            }
+        }
+    }
+
+    /// Sums up what is left out, and finds the objects whose holders are.
+    fn cut(&mut self, kept: &ObjectSet, starts: &[ObjectId]) {
+        let mut held = self.graph.edges.no_objects();
+        held.extend(starts.iter().copied().filter(|id| self.tree.dominator(*id).is_none()));
+        for id in kept.iter() {
+            held.extend(self.graph.edges.successors(id).filter(|to| self.tree.dominator(*to) == Some(id)));
+        }
+        let above = |id: &ObjectId| self.tree.dominator(*id);
+        self.through = kept.iter().filter(|id| !held.contains(*id)).map(|id| (above(&id), id)).collect();
+        self.through.sort_unstable();
+        for under in std::iter::once(None).chain(kept.iter().map(Some)) {
+            let mut sum = Sum::default();
+            for id in self.tree.below(under).filter(|id| !kept.contains(*id)) {
+                sum.merge(Sum { count: self.tree.subtree(id), bytes: self.tree.retained(id) });
+            }
+            if sum.count > 0 {
+                self.rests.push(Rest { under, sum });
+            }
+        }
+    }
+
+    fn group(&mut self, scope: &Scope, starts: &[ObjectId]) {
+        let mut groups: Vec<Group> = Vec::new();
+        for (index, root) in self.graph.roots.roots.iter().enumerate().filter(|(_, r)| r.counts(scope.stacks)) {
+            let Some(to) = self.graph.index.id_of(root.object).filter(|id| self.number_of(*id).is_some()) else { continue };
+            let link = Link { to, root: Some(index), holds: starts.binary_search(&to).is_ok() };
+            let kind = GroupKind::Roots(root.kind);
+            match groups.iter_mut().find(|g| g.kind == kind) {
+                Some(group) => group.links.push(link),
+                None => groups.push(Group { kind, links: vec![link] }),
+            }
+        }
+        let held = |to: ObjectId| Link { to, root: None, holds: true };
+        let frozen = self.graph.frozen.iter().copied().filter(|id| self.number_of(*id).is_some());
+        groups.push(Group { kind: GroupKind::Frozen, links: frozen.map(held).collect() });
+        let through = self.through.iter().take_while(|(above, _)| above.is_none());
+        groups.push(Group { kind: GroupKind::Through, links: through.map(|(_, id)| held(*id)).collect() });
+        if scope.unreachable {
+            groups.push(Group { kind: GroupKind::Unreachable, links: self.garbage_tops().into_iter().map(held).collect() });
+        }
+        groups.retain(|g| !g.links.is_empty());
+        self.groups = groups;
+    }
+
+    /// Unreachable objects from which all others are reached: those that nothing refers to, and one of each cycle.
+    fn garbage_tops(&self) -> Vec<ObjectId> {
+        let edges = &self.graph.edges;
+        let dead = |id: &ObjectId| !self.tree.is_reachable(*id);
+        let mut referred = edges.no_objects();
+        for id in self.graph.ids().filter(dead) {
+            check_at(id.as_u32());
+            referred.extend(edges.successors(id).filter(|to| *to != id));
+        }
+        let mut seen = edges.no_objects();
+        let mut tops = Vec::new();
+        let mut waiting = Vec::new();
+        for alone in [true, false] {
+            for id in self.graph.ids().filter(dead).filter(|id| !alone || !referred.contains(*id)) {
+                if !seen.insert(id) {
+                    continue;
+                }
+                tops.push(id);
+                waiting.push(id);
+                while let Some(at) = waiting.pop() {
+                    check_at(at.as_u32());
+                    waiting.extend(edges.successors(at).filter(dead).filter(|to| seen.insert(*to)));
+                }
+            }
+        }
+        tops.sort_unstable();
+        tops
+    }
+
+    /// The exported objects, ascending.
+    pub fn objects(&self) -> impl Iterator<Item = ObjectId> {
+        self.graph.ids().filter(|id| {
+            check_at(id.as_u32());
+            self.number_of(*id).is_some()
+        })
+    }
+
+    /// The number of an object among those that are exported, from 0.
+    pub fn number_of(&self, id: ObjectId) -> Option<u32> {
+        self.numbers.get(id).copied().filter(|n| *n != LEFT_OUT)
+    }
+
+    /// A root of the graph.
+    pub fn root(&self, index: usize) -> Option<&Root> {
+        self.graph.roots.roots.get(index)
+    }
+
+    /// The exported objects that an exported object refers to.
+    fn successors(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        let own = self.number_of(id).is_some();
+        self.graph.edges.successors(id).filter(move |to| own && self.number_of(*to).is_some())
+    }
+
+    /// The objects that hang on `id` because their holders are left out.
+    pub fn through(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        let from = self.through.partition_point(|(above, _)| *above < Some(id));
+        self.through.iter().skip(from).take_while(move |(above, _)| *above == Some(id)).map(|(_, to)| *to)
+    }
+
+    /// Number of [`Part::edges`] of an exported object.
+    pub fn edge_count(&self, id: ObjectId) -> u64 {
+        len64(self.successors(id).chain(self.through(id)).count())
+    }
+
+    /// The edges of an exported object without their names: what is quick.
+    pub fn held(&self, id: ObjectId) -> impl Iterator<Item = (ObjectId, bool)> {
+        let alive = self.tree.is_reachable(id);
+        self.successors(id).chain(self.through(id)).map(move |to| (to, alive || !self.tree.is_reachable(to)))
+    }
+
+    /// The edges of an exported object, in the order of [`Part::held`].
+    pub fn edges(&self, id: ObjectId, names: &mut FieldNames<'_, TypeIndex>, mut visit: impl FnMut(Edge)) {
+        let Some((index, kind)) = self.graph.type_index(id).and_then(|t| Some((t, self.graph.types.get(t)?))) else { return };
+        let mut vias: Vec<Option<FieldPlace>> = Vec::new();
+        let object = self.heap.walker().again(self.graph.address(id), kind, self.graph.size(id), Generation::Gen2);
+        object.references(|offset, to| {
+            // What the graph ignores has no edge.
+            if self.graph.index.id_of(to).is_some() {
+                vias.push(names.at(index, kind, offset));
+            }
+        });
+        let mut vias = vias.into_iter().map(Via::Reference);
+        let alive = self.tree.is_reachable(id);
+        let mut targets = self.graph.edges.successors(id).peekable();
+        while let Some(to) = targets.next() {
+            // The graph adds what the runtime keeps behind what the object refers to, the loader allocator last.
+            let added = if kind.is_collectible && targets.peek().is_none() { Via::Allocator } else { Via::Dependent };
+            let via = vias.next().unwrap_or(added);
+            if self.number_of(to).is_some() {
+                visit(Edge { to, via, holds: alive || !self.tree.is_reachable(to) });
+            }
+        }
+        self.through(id).for_each(|to| visit(Edge { to, via: Via::Through, holds: true }));
+    }
+
+    /// The collector of the answer's notes.
+    pub fn notes(&self) -> &Collector {
+        &self.notes
+    }
+
+    /// The answer, with the notes about names.
+    pub fn finish<T>(self, data: T) -> Answer<T> {
+        self.namer.note(&self.notes);
+        self.notes.finish(data)
+    }
+}

@@ -1,0 +1,71 @@
+//! Names of the places of references, each looked up once: asking the namer for every reference would take longer than everything
+//! else.
+
+use std::fmt;
+use std::hash::Hash;
+
+use super::Namer;
+use crate::base::Name;
+use crate::base::hash::Map;
+use crate::gc::ObjectType;
+
+/// The place of a reference in an object.
+#[derive(Clone, Debug)]
+pub(crate) enum FieldPlace {
+    /// A field, or a path through structures.
+    Field(Name),
+    /// An element of an array, and the path in it if the elements are structures: empty or `.key`.
+    Element(u64, Name),
+}
+
+impl FieldPlace {
+    /// As text: `_items`, `[3].key`.
+    pub(crate) fn into_name(self) -> Name {
+        match self {
+            FieldPlace::Field(name) => name,
+            FieldPlace::Element(..) => Name::from(self.to_string()),
+        }
+    }
+}
+
+impl fmt::Display for FieldPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FieldPlace::Field(name) => f.write_str(name),
+            FieldPlace::Element(index, behind) => write!(f, "[{index}]{behind}"),
+        }
+    }
+}
+
+/// Names places by type, for which `K` stands.
+pub(crate) struct FieldNames<'h, K> {
+    namer: &'h Namer,
+    word: u64,
+    /// By type and offset; for arrays, the text after the index, by offset in the element.
+    known: Map<(K, u64), Option<Name>>,
+}
+
+impl<'h, K: Copy + Eq + Hash> FieldNames<'h, K> {
+    /// For a process with words of this many bytes.
+    pub(crate) fn new(namer: &'h Namer, word: u64) -> FieldNames<'h, K> {
+        FieldNames { namer, word, known: Map::default() }
+    }
+
+    /// What lies at `offset` of an object of `kind`; `None` if the dump does not tell.
+    pub(crate) fn at(&mut self, key: K, kind: &ObjectType, offset: u64) -> Option<FieldPlace> {
+        let (mt, namer) = (kind.method_table, self.namer);
+        if !kind.is_array {
+            let name = self.known.entry((key, offset)).or_insert_with(|| namer.path_at(mt, offset).map(Name::from));
+            return name.clone().map(FieldPlace::Field);
+        }
+        // The base size covers the header word before the object and everything up to the first element.
+        let first = kind.base_size.checked_sub(self.word)?;
+        let within = offset.checked_sub(first)?;
+        let (element, inner) = (within.checked_div(kind.component_size)?, within.checked_rem(kind.component_size)?);
+        let behind = self.known.entry((key, inner)).or_insert_with(|| {
+            let path = namer.path_at(mt, first.checked_add(inner)?)?;
+            path.strip_prefix("[0]").map(Name::from)
+        });
+        behind.clone().map(|behind| FieldPlace::Element(element, behind))
+    }
+}
