@@ -124,7 +124,7 @@ pub mod internals {
     }
     floors! { base clr contract dump gc graph memory session stack }
     #[cfg(feature = "cli")]
-    floors! { export output }
+    floors! { output }
 }
 
 pub use base::{Addr, AddrRange, Answer, Arch, Limits, Name, Note, NoteKind, Notes, Os, Progress};
@@ -133,7 +133,10 @@ pub use clr::threads::{AllocContext, Thread};
 pub use contract::{ContractError, RuntimeError};
 pub use dump::{DumpError, FileKind};
 pub use graph::GraphError;
-pub use session::{Dump, Error, FromValue, Heap, MemoryLimit, Object, Objects, OpenOptions, Reference, Runtime, Type, Value, ValueError};
+pub use session::{
+    Dump, Error, FromValue, GraphSource, Heap, HeapSnapshot, MemoryLimit, Object, Objects, OpenOptions, Reference, Runtime, Type, Value,
+    ValueError,
+};
 
 /// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, also compressed with zstd or
 /// gzip.

@@ -2,7 +2,7 @@
 
 use super::analyze::command_line;
 use super::answers::answers;
-use crate::base::{Answer, Collector, NoteKind, len64, total};
+use crate::base::{Answer, Collector, NoteKind, len64, thousands, total};
 use crate::contract::Description;
 use crate::dump::Trimmed;
 use crate::gc::Gc;
@@ -183,6 +183,10 @@ fn kind(dump: &Dump, runtime: Option<&Runtime>, probe: &Probe) -> (DumpKind, Str
     let cut = facts.truncated_bytes > 0;
     let cut_off = if cut { "; cut off" } else { "" };
     let say = |kind, why: &str, writer| (kind, format!("{why}{trimmed}{cut_off}"), writer);
+    if let Some(snapshot) = &dump.file().snapshot {
+        let tool = snapshot.tool.as_deref().map_or_else(String::new, |tool| format!(" by {tool}"));
+        return (DumpKind::Snapshot, format!("heap snapshot (.gcdump){tool}, {} nodes", thousands(u64::from(snapshot.nodes))), None);
+    }
     if let Some(flags) = facts.minidump_flags {
         let has = |flag: u64| flags & flag != 0;
         let why = format!("minidump flags {flags:#x}");

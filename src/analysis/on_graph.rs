@@ -3,25 +3,26 @@
 use crate::base::{Addr, Answer, Collector};
 use crate::gc::ObjectId;
 use crate::model::{RootCoverageModel, Stacks};
-use crate::session::{Error, Heap, HeapGraph, Namer};
+use crate::session::{Error, GraphSource, Heap, HeapGraph, Namer};
 
 /// An analysis of the heap graph in progress.
-pub(super) struct OnGraph<'h> {
-    pub(super) heap: &'h Heap,
+pub(super) struct OnGraph<'h, S: GraphSource + ?Sized = Heap> {
+    pub(super) heap: &'h S,
     pub(super) graph: &'h HeapGraph,
     pub(super) namer: Namer,
     pub(super) notes: Collector,
     pub(super) stacks: Stacks,
 }
 
-impl<'h> OnGraph<'h> {
+impl<'h, S: GraphSource + ?Sized> OnGraph<'h, S> {
     /// Gets the graph, built on first use, with or without weak handles among its roots; stack values are roots according
     /// to `stacks`.
-    pub(super) fn open(heap: &'h Heap, weak: bool, stacks: Stacks) -> Result<OnGraph<'h>, Error> {
+    pub(super) fn open(heap: &'h S, weak: bool, stacks: Stacks) -> Result<OnGraph<'h, S>, Error> {
         let notes = heap.begin();
-        let graph = notes.with(heap.graph(weak)?);
+        let graph = heap.graph(weak)?;
+        heap.graph_notes(weak, &notes);
         graph.root_notes(stacks).into_iter().for_each(|n| notes.extend(n));
-        Ok(OnGraph { heap, graph, namer: graph.namer(heap), notes, stacks })
+        Ok(OnGraph { heap, graph, namer: graph.namer(heap.namer()), notes, stacks })
     }
 
     /// How completely the dump shows each kind of root.
@@ -41,7 +42,7 @@ impl<'h> OnGraph<'h> {
 
     /// The object that `address` lies in, if any.
     pub(super) fn around(&self, address: Addr) -> Option<ObjectId> {
-        self.graph.index.containing(self.heap.walker(), address).map(|(id, _)| id)
+        self.heap.around(self.graph, address)
     }
 
     /// The answer, with the notes about names.

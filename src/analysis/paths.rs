@@ -8,7 +8,7 @@ use crate::base::{Addr, Answer, Collector, Count, len64};
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{FieldValue, PathModel, PathNode, PathStep, PathsReport, RootModel, Stacks, Sum, ValueKind};
-use crate::session::{Error, Heap, HeapGraph, Library, Namer, Search, TypePattern};
+use crate::session::{Error, GraphSource, Heap, HeapGraph, Library, Namer, Search, TypePattern};
 
 /// Maximum roots listed per object.
 const MAX_ROOTS: usize = 16;
@@ -46,7 +46,7 @@ impl PathsQuery {
 /// # Errors
 /// [`Error::NoObject`] or [`Error::Nothing`] if there is no target, [`Error::Graph`] or [`Error::Memory`] if the graph cannot
 /// be built.
-pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
+pub fn paths(heap: &dyn GraphSource, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
     let on = OnGraph::open(heap, query.weak, query.stacks)?;
     let (targets, merged) = match query.object {
         Some(at) => (vec![on.object(at)?], false),
@@ -57,7 +57,7 @@ pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Err
         let why = on.notes.notes().no_match().map_or_else(|| "no object is of that type".into(), |n| n.message.clone());
         return Err(on.none(Error::Nothing(why)));
     }
-    let keys = Keys::bind(heap, &on.namer);
+    let keys = heap.heap().and_then(|heap| Keys::bind(heap, &on.namer));
     let report = Paths { graph: on.graph, heap, namer: &on.namer, keys, query }.report(&targets, merged);
     Ok(on.finish(report))
 }
@@ -65,7 +65,7 @@ pub fn paths(heap: &Heap, query: &PathsQuery) -> Result<Answer<PathsReport>, Err
 /// Finds paths in one heap.
 struct Paths<'g> {
     graph: &'g HeapGraph,
-    heap: &'g Heap,
+    heap: &'g dyn GraphSource,
     namer: &'g Namer,
     /// `None` if the runtime does not describe types and fields.
     keys: Option<Keys>,
@@ -170,7 +170,7 @@ impl Paths<'_> {
 
     /// The roots of an object, best first.
     fn roots(&self, id: ObjectId, most: usize) -> Vec<RootModel> {
-        self.graph.root_models(self.heap.gc(), self.namer, id, (self.query.stacks, self.query.weak), most)
+        self.graph.root_models(self.namer, id, (self.query.stacks, self.query.weak), most)
     }
 
     /// The field of `from` that refers to `to`; of an entry of a dictionary, its key as well.

@@ -5,12 +5,12 @@ use rustc_hash::FxHashMap;
 use super::on_graph::OnGraph;
 use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64, share, thousands, top_or_all};
-use crate::gc::{Gc, ObjectId, TypeIndex};
+use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{
     BelowType, ObjSizeReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport, RetainedType, Stacks, Sum, Suspect, SuspectKind,
     TreeRow,
 };
-use crate::session::{DominatorTree, Error, Heap, HeapGraph, Namer, TypePattern};
+use crate::session::{DominatorTree, Error, GraphSource, HeapGraph, Namer, TypePattern};
 
 /// Maximum dominators listed above an object.
 const MAX_CHAIN: usize = 1000;
@@ -70,11 +70,11 @@ impl Default for RetainedQuery {
 ///
 /// # Errors
 /// [`Error::NoObject`], [`Error::Graph`], [`Error::Memory`].
-pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
+pub fn retained(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<RetainedReport>, Error> {
     let on = OnGraph::open(heap, false, query.stacks)?;
     let object = if let RetainedView::Object(at) = query.view { Some(on.object(at)?) } else { None };
     let tree = Retained::compute(heap, on.graph, query.stacks)?;
-    let report = tree.report(heap.gc(), &on.namer, query, object, &on.notes);
+    let report = tree.report(&on.namer, query, object, &on.notes);
     Ok(on.finish(report))
 }
 
@@ -83,7 +83,7 @@ pub fn retained(heap: &Heap, query: &RetainedQuery) -> Result<Answer<RetainedRep
 ///
 /// # Errors
 /// As [`retained`].
-pub fn objsize(heap: &Heap, address: Addr, stacks: Stacks) -> Result<Answer<ObjSizeReport>, Error> {
+pub fn objsize(heap: &dyn GraphSource, address: Addr, stacks: Stacks) -> Result<Answer<ObjSizeReport>, Error> {
     let on = OnGraph::open(heap, false, stacks)?;
     let id = on.object(address)?;
     let report = Retained::compute(heap, on.graph, stacks)?.objsize(&on.namer, id);
@@ -95,7 +95,7 @@ impl<'g> Retained<'g> {
     ///
     /// # Errors
     /// As [`retained`].
-    pub(super) fn compute(heap: &'g Heap, graph: &'g HeapGraph, stacks: Stacks) -> Result<Retained<'g>, Error> {
+    pub(super) fn compute(heap: &'g dyn GraphSource, graph: &'g HeapGraph, stacks: Stacks) -> Result<Retained<'g>, Error> {
         let tree = heap.dominators(stacks)?;
         Ok(Retained { graph, tree, stacks, totals: tree.totals(graph) })
     }
@@ -114,7 +114,7 @@ impl<'g> Retained<'g> {
         }
     }
 
-    fn report(&self, gc: &Gc, namer: &Namer, query: &RetainedQuery, object: Option<ObjectId>, notes: &Collector) -> RetainedReport {
+    fn report(&self, namer: &Namer, query: &RetainedQuery, object: Option<ObjectId>, notes: &Collector) -> RetainedReport {
         let RetainedQuery { view, types: patterns, top, .. } = query;
         let most = top_or_all(*top);
         let mut report = RetainedReport {
@@ -135,7 +135,7 @@ impl<'g> Retained<'g> {
             }
             RetainedView::Object(_) => report.object = object.map(|id| self.detail(namer, id)),
             RetainedView::Tree { depth, threshold } => report.tree = Some(self.rows(namer, *depth, *threshold, most)),
-            RetainedView::Suspects(least) => report.suspects = Some(self.suspects(gc, namer, *least)),
+            RetainedView::Suspects(least) => report.suspects = Some(self.suspects(namer, *least)),
         }
         report
     }
@@ -248,7 +248,7 @@ impl<'g> Retained<'g> {
         (at, self.tree.below(Some(at)).collect())
     }
 
-    fn suspects(&self, gc: &Gc, namer: &Namer, least: f64) -> Vec<Suspect> {
+    fn suspects(&self, namer: &Namer, least: f64) -> Vec<Suspect> {
         let mut out = Vec::new();
         let mut reported: Vec<Option<TypeIndex>> = Vec::new();
         // Single objects: the top of the tree.
@@ -256,7 +256,7 @@ impl<'g> Retained<'g> {
             reported.push(self.graph.type_index(id));
             let (point, children) = self.accumulation(id);
             let below = self.below(namer, &children);
-            let roots = self.graph.root_models(gc, namer, id, (self.stacks, false), 8);
+            let roots = self.graph.root_models(namer, id, (self.stacks, false), 8);
             let object = self.model(namer, id);
             let held = roots.first().map_or_else(|| "several holders".to_string(), |r| r.label.clone());
             let mut text = format!(

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::select::{Picker, Selection};
+use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Index, IndexVec, len64, share};
 use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
-use crate::model::{Generation, GroupStat, SegmentModel, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat};
-use crate::session::{Error, Heap, Namer, coverage, note_walks};
+use crate::model::{CoverageModel, Generation, GroupStat, SegmentModel, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat};
+use crate::session::{Error, GraphSource, Heap, HeapGraph, Namer, coverage, note_walks};
 
 /// Arguments of `stat`.
 #[derive(Clone, Debug, Default)]
@@ -127,10 +128,13 @@ impl Heap {
 /// Counts the objects selected by `query`.
 ///
 /// # Errors
-/// Never fails today; the signature leaves room.
-pub fn stat(heap: &Heap, query: &StatQuery) -> Result<Answer<StatReport>, Error> {
-    let (notes, namer) = (heap.begin(), heap.namer());
-    let mut report = count(heap, &namer, query, &notes);
+/// [`Error::Query`] for what a heap snapshot does not tell: generations, heaps, segments. Never fails for a heap.
+pub fn stat(source: &dyn GraphSource, query: &StatQuery) -> Result<Answer<StatReport>, Error> {
+    let (notes, namer) = (source.begin(), source.namer());
+    let mut report = match source.heap() {
+        Some(heap) => count(heap, &namer, query, &notes),
+        None => count_snapshot(source.graph(false)?, &namer, query, &notes)?,
+    };
     sort(&mut report, query.sort);
     cut(&mut report, query.top);
     namer.note(&notes);
@@ -243,6 +247,44 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         }
     }
     report
+}
+
+/// Counts the objects of a snapshot.
+fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &Collector) -> Result<StatReport, Error> {
+    let StatQuery { selection, by, .. } = query;
+    let told = matches!(by, StatBy::Type | StatBy::Assembly | StatBy::Namespace | StatBy::Size);
+    if !told || !selection.generations.is_empty() || !selection.heaps.is_empty() || !selection.segments.is_empty() {
+        return Err(Error::Query("a .gcdump file does not tell generations, heaps and segments: that takes a dump".into()));
+    }
+    let wanted = (!selection.types.is_empty()).then(|| graph.wanted_types(namer, &selection.types, notes));
+    let mut by_type: BTreeMap<Addr, (Sum, bool)> = BTreeMap::new();
+    let mut by_size: BTreeMap<u32, Both> = BTreeMap::new();
+    let mut all = Sum::default();
+    for id in graph.ids().filter(|id| wanted.as_ref().is_none_or(|w| graph.is_of(*id, w))) {
+        check_at(id.as_u32());
+        let size = graph.size(id);
+        if size < selection.min_size || selection.max_size.is_some_and(|most| size > most) {
+            continue;
+        }
+        all.add(size);
+        if *by == StatBy::Size {
+            by_size.entry(size.max(1).ilog2()).or_default().objects.add(size);
+        }
+        by_type.entry(graph.kind(id).map_or(Addr::NULL, |kind| kind.method_table)).or_default().0.add(size);
+    }
+    let totals = StatTotals { count: all.count, bytes: all.bytes, types: len64(by_type.len()), ..StatTotals::default() };
+    let coverage = CoverageModel { walked_bytes: all.bytes, complete: true, share: 1.0, ..CoverageModel::default() };
+    let mut report = StatReport { by: *by, types: None, groups: None, totals, coverage, shown: None };
+    match by {
+        StatBy::Assembly => report.groups = Some(named_groups(&by_type, all.bytes, |mt| namer.module(mt))),
+        StatBy::Namespace => report.groups = Some(named_groups(&by_type, all.bytes, |mt| namer.name(mt).map(|n| namespace(&n)))),
+        StatBy::Size => {
+            let rows = by_size.into_iter().map(|(log, both)| group(1u64.checked_shl(log).unwrap_or(0).to_string(), both, all.bytes));
+            report.groups = Some(rows.collect());
+        }
+        _ => report.types = Some(type_rows(namer, &by_type, all.bytes)),
+    }
+    Ok(report)
 }
 
 fn segment_at(heap: &Heap, part: Part) -> Option<&SegmentModel> {

@@ -16,7 +16,7 @@ use crate::analysis::{self, head_parts};
 use crate::base::Answer;
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Report, SCHEMA};
-use crate::session::{Dump, Error, Heap, Runtime};
+use crate::session::{Dump, Error, GraphSource, Heap, Runtime};
 
 /// Groups of commands, in help order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,8 +43,17 @@ pub enum Group {
 
 impl Group {
     /// Every group, in help order.
-    pub const ALL: [Group; 9] =
-        [Group::Dump, Group::Heap, Group::Objects, Group::Holders, Group::Threads, Group::Compare, Group::Tools, Group::Trust, Group::Program];
+    pub const ALL: [Group; 9] = [
+        Group::Dump,
+        Group::Heap,
+        Group::Objects,
+        Group::Holders,
+        Group::Threads,
+        Group::Compare,
+        Group::Tools,
+        Group::Trust,
+        Group::Program,
+    ];
 
     /// Heading in the help.
     pub const fn title(self) -> &'static str {
@@ -255,6 +264,15 @@ impl At<'_> {
     /// The heap in the dump at this place. Errors name the dump if there are several.
     pub(super) fn heap_at(&self, index: usize) -> Result<Heap> {
         self.named(index, self.runtime_at(index)?.heap())
+    }
+
+    /// What has the heap graph in the file at this place: the heap of a dump, or a heap snapshot. For the commands that answer from
+    /// types, sizes and references alone.
+    pub(super) fn source_at(&self, index: usize) -> Result<Box<dyn GraphSource>> {
+        match self.dump_at(index)?.snapshot() {
+            Some(snapshot) => Ok(Box::new(snapshot.clone())),
+            None => Ok(Box::new(self.heap_at(index)?)),
+        }
     }
 
     fn named<T>(&self, index: usize, result: Result<T, Error>) -> Result<T> {

@@ -66,6 +66,12 @@ pub struct Description {
 /// Why no runtime can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
+    /// The file is a heap snapshot (`.gcdump`).
+    #[error(
+        "a .gcdump file holds the types, sizes and references of a heap and nothing else of the process: stat, retained, path and diff \
+         answer from it, all else needs a dump"
+    )]
+    Snapshot,
     /// The process contains no .NET runtime.
     #[error(
         "no .NET runtime found in this process: none of its {modules} modules is a CoreCLR runtime or exports a data contract \

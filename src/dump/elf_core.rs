@@ -82,6 +82,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         oddities,
     };
     Ok(DumpFile {
+        snapshot: None,
         facts,
         ranges: memory.ranges,
         regions: memory.regions,

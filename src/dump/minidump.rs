@@ -133,7 +133,18 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         trimmed,
         oddities: reading.oddities,
     };
-    Ok(DumpFile { facts, ranges: memory.ranges, regions, modules, files: Vec::new(), threads, crash, auxv: Vec::new(), bytes })
+    Ok(DumpFile {
+        facts,
+        ranges: memory.ranges,
+        regions,
+        modules,
+        files: Vec::new(),
+        threads,
+        crash,
+        auxv: Vec::new(),
+        snapshot: None,
+        bytes,
+    })
 }
 
 /// Reads the stream directory. Of streams with equal types, the first wins.

@@ -8,6 +8,7 @@
 //! | `open`, `sniff`, `compressed`, `bytes` | any file: format detection, decompression, mapping |
 //! | `elf_core`, `elf_notes`, `elf_modules` | ELF cores by createdump, the kernel and gdb |
 //! | `minidump`, `minidump_info`, `minidump_memory` | Windows minidumps |
+//! | `snapshot` | `.gcdump` files: heap snapshots |
 //! | `stacks` | where the threads' stacks are |
 //! | `write` | lays out trimmed dumps |
 //!
@@ -32,6 +33,7 @@ mod open;
 #[cfg(test)]
 pub(crate) mod real_tests;
 mod registers;
+pub(crate) mod snapshot;
 mod sniff;
 mod stacks;
 mod write;
@@ -43,6 +45,7 @@ pub use bytes::Bytes;
 pub use compressed::{Cache, Draft as CacheDraft, Found};
 pub use error::DumpError;
 pub use open::{OpenOptions, open, open_bytes};
+pub use snapshot::Snapshot;
 pub use sniff::FileKind;
 pub(crate) use sniff::sniff;
 pub(crate) use stacks::ThreadStacks;
@@ -72,6 +75,8 @@ pub struct DumpFile {
     pub crash: Option<Crash>,
     /// NT_AUXV entries, *(type, value)*. Empty for minidumps.
     pub auxv: Vec<(u64, u64)>,
+    /// The objects of a heap snapshot, which has nothing else of the process.
+    pub snapshot: Option<Arc<Snapshot>>,
 }
 
 /// Facts about the process and the container.

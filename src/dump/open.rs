@@ -94,6 +94,7 @@ fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Re
         FileKind::ElfCore => elf_core::read(Arc::new(bytes), path, &options.limits),
         #[cfg(feature = "minidump")]
         FileKind::Minidump => super::minidump::read(Arc::new(bytes), path, &options.limits),
+        FileKind::GcdumpTrace => super::snapshot::read(Arc::new(bytes), path),
         kind => Err(DumpError::NotADump { path: path.to_owned(), kind }),
     }?;
     // Each broken note or segment adds a sentence; a hostile file has millions.

@@ -29,7 +29,7 @@ pub enum FileKind {
     },
     /// Windows executable or library, or a managed assembly.
     PeImage,
-    /// Output of `dotnet-gcdump`.
+    /// Heap snapshot of `dotnet-gcdump` or PerfView. Supported by the commands that need types, sizes and references only.
     GcdumpTrace,
     /// Output of `dotnet-trace`.
     Nettrace,
@@ -88,9 +88,7 @@ impl FileKind {
             FileKind::ElfOther { object_type: 2 | 3 } => "is an ELF shared library or executable, not a core dump",
             FileKind::ElfOther { .. } => "is an ELF file, but not a core dump",
             FileKind::PeImage => "is a PE image (an .exe or .dll), not a dump; pass the .dmp file that dotnet-dump or the system wrote",
-            FileKind::GcdumpTrace => {
-                "is a .gcdump file of dotnet-gcdump (an event-trace heap snapshot, not a process dump); collect one with dotnet-dump instead"
-            }
+            FileKind::GcdumpTrace => "is a .gcdump file, a heap snapshot",
             FileKind::Nettrace => "is a .nettrace file of dotnet-trace (events, not a process dump); collect one with dotnet-dump instead",
             FileKind::Zip => "is a zip archive; unpack it first",
             FileKind::Xz => "is an xz file; decompress it first (xz -d)",

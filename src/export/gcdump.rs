@@ -9,44 +9,29 @@ use rustc_hash::FxHashMap;
 
 use super::Written;
 use super::part::{GroupKind, Part};
-use crate::base::{Index, len64};
+use crate::base::len64;
+use crate::dump::snapshot::{self as stream, tag};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{Generation, RootKind, SegmentModel};
 
-/// Names and numbers of the format, for its reader as well.
-pub(crate) mod form {
-    pub(crate) const SIGNATURE: &str = "!FastSerialization.1";
-    pub(crate) const ROOT: &str = "[.NET Roots]";
-    pub(crate) const STATICS: &str = "[static vars]";
-    pub(crate) const LOCALS: &str = "[local vars]";
-    pub(crate) const COM: &str = "[COM/WinRT Objects]";
-    pub(crate) const OTHER: &str = "[other roots]";
-    pub(crate) const STRONG: &str = "[strong Handles]";
-    pub(crate) const PINNED: &str = "[pinning Handles]";
-    pub(crate) const FINALIZER: &str = "[finalizer Handles]";
-    pub(crate) const HANDLES: &str = "[other Handles]";
-    pub(crate) const FROZEN: &str = "[frozen objects]";
-    pub(crate) const THROUGH: &str = "[through objects left out]";
-    pub(crate) const LEFT_OUT: &str = "[objects left out]";
-    pub(crate) const STATIC: &str = "[static var ";
-
-    pub(crate) mod tag {
-        pub(crate) const NULL: u8 = 1;
-        pub(crate) const REFERENCE: u8 = 2;
-        pub(crate) const BEGIN: u8 = 4;
-        pub(crate) const BEGIN_PRIVATE: u8 = 5;
-        pub(crate) const END: u8 = 6;
-        pub(crate) const BYTE: u8 = 8;
-        pub(crate) const INT16: u8 = 9;
-        pub(crate) const INT32: u8 = 10;
-        pub(crate) const INT64: u8 = 11;
-        pub(crate) const SKIP: u8 = 12;
-        pub(crate) const STRING: u8 = 13;
-        pub(crate) const BLOB: u8 = 14;
-    }
+/// Names that viewers of the format know.
+mod form {
+    pub(super) const ROOT: &str = "[.NET Roots]";
+    pub(super) const STATICS: &str = "[static vars]";
+    pub(super) const LOCALS: &str = "[local vars]";
+    pub(super) const COM: &str = "[COM/WinRT Objects]";
+    pub(super) const OTHER: &str = "[other roots]";
+    pub(super) const STRONG: &str = "[strong Handles]";
+    pub(super) const PINNED: &str = "[pinning Handles]";
+    pub(super) const FINALIZER: &str = "[finalizer Handles]";
+    pub(super) const HANDLES: &str = "[other Handles]";
+    pub(super) const FROZEN: &str = "[frozen objects]";
+    pub(super) const THROUGH: &str = "[through objects left out]";
+    pub(super) const LEFT_OUT: &str = "[objects left out]";
+    pub(super) const STATIC: &str = "[static var ";
 
     /// Objects larger than this have a type of their own, as `dotnet-gcdump` has it: without it, the two do not compare.
-    pub(crate) const SIZES: [(u64, &str); 6] = [
+    pub(super) const SIZES: [(u64, &str); 6] = [
         (100_000_000, " (Bytes > 100M)"),
         (10_000_000, " (Bytes > 10M)"),
         (1_000_000, " (Bytes > 1M)"),
@@ -54,12 +39,7 @@ pub(crate) mod form {
         (10_000, " (Bytes > 10K)"),
         (1_000, " (Bytes > 1K)"),
     ];
-
-    /// 1970 in ticks of 100 ns since the year 1.
-    pub(crate) const EPOCH: i64 = 621_355_968_000_000_000;
 }
-
-use form::tag;
 
 /// What the file says besides the graph.
 #[derive(Clone, Debug, Default)]
@@ -244,7 +224,10 @@ impl Nodes {
 }
 
 fn too_large() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "the graph is too large for a .gcdump file (2 GiB); --under and --min-retained export a part")
+    io::Error::new(
+        io::ErrorKind::InvalidInput,
+        "the graph is too large for a .gcdump file (2 GiB); --under and --min-retained export a part",
+    )
 }
 
 /// Writes `part` to `out`.
@@ -257,9 +240,10 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     let objects = u32::try_from(part.sum.count).map_err(|_| too_large())?;
     let nodes = nodes(part, &roots, (first, objects))?;
     let addresses = std::iter::repeat_n(0, roots.nodes.len());
-    let addresses = addresses.chain(part.objects().map(|id| part.graph.address(id).0)).chain(std::iter::repeat(0)).take(nodes.offsets.len());
+    let addresses =
+        addresses.chain(part.objects().map(|id| part.graph.address(id).0)).chain(std::iter::repeat(0)).take(nodes.offsets.len());
     let mut to = Stream { out, at: 0 };
-    to.text(form::SIGNATURE)?;
+    to.text(stream::SIGNATURE)?;
     to.begin("GCHeapDump", 10, 8)?;
     to.begin("Graphs.MemoryGraph", 1, 0)?;
     to.int64(i64::try_from(nodes.bytes).unwrap_or(i64::MAX))?;
@@ -289,10 +273,14 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     to.bytes(&1f32.to_le_bytes())?;
     to.bytes(&1f32.to_le_bytes())?;
     to.bytes(&[tag::NULL])?;
-    if about.generations { to.generations(part)? } else { to.bytes(&[tag::NULL])? };
+    if about.generations {
+        to.generations(part)?
+    } else {
+        to.bytes(&[tag::NULL])?
+    };
     to.int(-1)?;
     let seconds = about.time.and_then(|t| i64::try_from(t).ok());
-    to.int64(seconds.map_or(0, |t| t.saturating_mul(10_000_000).saturating_add(form::EPOCH)))?;
+    to.int64(seconds.map_or(0, |t| t.saturating_mul(10_000_000).saturating_add(stream::EPOCH)))?;
     to.text("")?;
     to.text(&about.process)?;
     to.bytes(&about.process_id.unwrap_or(0).to_le_bytes())?;
@@ -337,8 +325,7 @@ fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Re
     for id in part.objects() {
         let size = nodes.clip(part.graph.size(id));
         let ty = nodes.types.of(part, id, size);
-        // An edge that holds nothing would hold here.
-        children.extend(part.held(id).filter(|(_, holds)| *holds).map(|(to, _)| number(to)));
+        children.extend(part.held(id).map(number));
         if with_rest.next_if(|(under, _)| *under == id).is_some() {
             children.push(rest);
             rest = rest.saturating_add(1);
@@ -355,7 +342,8 @@ fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Re
 
 /// A number in 1 to 5 bytes, 7 bits each, the most significant first; bit 6 of the first is the sign.
 fn packed(to: &mut Vec<u8>, n: i32) {
-    let mut more = (1..5u32).take_while(|bytes| n.checked_shr(bytes.saturating_mul(7).saturating_sub(1)).is_some_and(|top| top != 0 && top != -1));
+    let mut more =
+        (1..5u32).take_while(|bytes| n.checked_shr(bytes.saturating_mul(7).saturating_sub(1)).is_some_and(|top| top != 0 && top != -1));
     let bytes = more.by_ref().last().unwrap_or(0);
     for left in (0..=bytes).rev() {
         let [low, ..] = n.checked_shr(left.saturating_mul(7)).unwrap_or(n >> 31).to_le_bytes();

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::part::{Edge, GroupKind, Part, Via};
 use super::{Ids, Written};
-use crate::base::{Index, IndexVec, len64};
+use crate::base::{IndexVec, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::RootKind;
 use crate::session::{FieldNames, FieldPlace};
@@ -107,7 +107,8 @@ impl<'o> Numbers<'o> {
 /// # Errors
 /// Those of `out`; [`io::ErrorKind::InvalidInput`] if the heap has more objects than the format can number.
 pub fn write(part: &Part<'_>, ids: &Ids, options: Options, out: &mut dyn Write) -> io::Result<Written> {
-    Snapshot { part, ids, options, strings: Strings::default(), first: 2u64.saturating_add(len64(part.groups.len())), clipped: 0 }.write(out)
+    Snapshot { part, ids, options, strings: Strings::default(), first: 2u64.saturating_add(len64(part.groups.len())), clipped: 0 }
+        .write(out)
 }
 
 struct Snapshot<'p, 'h> {
@@ -128,7 +129,10 @@ impl Snapshot<'_, '_> {
         // DevTools reads numbers of 32 bits.
         let largest = self.ids.largest(part.graph.len()).saturating_mul(2).saturating_add(FIRST_ID).max(nodes.saturating_mul(NODE_FIELDS));
         if largest > u64::from(u32::MAX) || edges > u64::from(u32::MAX) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a heap snapshot numbers at most 715,827,882 objects; --under and --min-retained export a part"));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "a heap snapshot numbers at most 715,827,882 objects; --under and --min-retained export a part",
+            ));
         }
         write!(out, "{META}\"node_count\":{nodes},\"edge_count\":{edges},\"trace_function_count\":0}},\n\"nodes\":[")?;
         self.nodes(out)?;

@@ -154,7 +154,7 @@ impl<'h> Part<'h> {
             heap,
             graph,
             tree,
-            namer: graph.namer(heap),
+            namer: graph.namer(heap.namer()),
             groups: Vec::new(),
             rests: Vec::new(),
             sum: Sum::default(),
@@ -315,13 +315,12 @@ impl<'h> Part<'h> {
 
     /// Number of [`Part::edges`] of an exported object.
     pub fn edge_count(&self, id: ObjectId) -> u64 {
-        len64(self.successors(id).chain(self.through(id)).count())
+        len64(self.held(id).count())
     }
 
-    /// The edges of an exported object without their names: what is quick.
-    pub fn held(&self, id: ObjectId) -> impl Iterator<Item = (ObjectId, bool)> {
-        let alive = self.tree.is_reachable(id);
-        self.successors(id).chain(self.through(id)).map(move |to| (to, alive || !self.tree.is_reachable(to)))
+    /// The targets of the edges of an exported object.
+    pub fn held(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        self.successors(id).chain(self.through(id))
     }
 
     /// The edges of an exported object, in the order of [`Part::held`].

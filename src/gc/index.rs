@@ -202,6 +202,16 @@ impl ObjectStarts {
         (ObjectStarts::new(heap, walked.visitors), walked.segments)
     }
 
+    /// Objects at these addresses, which must rise.
+    pub fn listed(addresses: Vec<u64>) -> ObjectStarts {
+        // Where the last object ends is its size's business.
+        let (lowest, highest) = (addresses.first().copied().unwrap_or(0), u64::MAX);
+        let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
+        let part = Part { start: lowest, end: highest, first: 0, count, starts: Starts::List(addresses) };
+        let first = SegmentIndex::from_u32(0);
+        ObjectStarts { parts: IndexVec::from(vec![part]), by_address: vec![first], shift: 3, len: count, lowest, highest }
+    }
+
     /// Number of objects, free space excluded.
     pub fn len(&self) -> u32 {
         self.len
@@ -291,7 +301,7 @@ impl ObjectStarts {
     }
 
     /// The last object of the segment containing `address` that starts at or before it.
-    fn before(&self, address: Addr) -> Option<(ObjectId, Addr)> {
+    pub fn before(&self, address: Addr) -> Option<(ObjectId, Addr)> {
         let part = self.part_of(address)?;
         let n = part.rank(address.0, self.shift).checked_sub(1)?;
         Some((part.id(n)?, Addr(part.select(n, self.shift)?)))

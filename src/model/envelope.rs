@@ -10,6 +10,8 @@ named_enum! {
         ElfCore = "elf-core",
         /// Windows minidump.
         Minidump = "minidump",
+        /// Heap snapshot of `dotnet-gcdump`, PerfView or `gcdump export`.
+        Gcdump = "gcdump",
     }
 }
 

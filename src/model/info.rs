@@ -66,6 +66,8 @@ named_enum! {
         KernelCore = "kernel-core",
         /// An ELF core of gcore: all memory.
         Gcore = "gcore",
+        /// A heap snapshot (`.gcdump`): types, sizes and references.
+        Snapshot = "snapshot",
         /// Unknown.
         Unknown = "unknown",
     }

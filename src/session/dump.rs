@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Error, Runtime};
+use super::{Error, HeapSnapshot, Runtime};
 use crate::base::missed::tried;
 use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent};
 use crate::contract::{Options, Overlay, RuntimeError, open_runtimes};
@@ -97,6 +97,7 @@ pub(super) struct Process {
 pub struct Dump {
     process: Arc<Process>,
     runtimes: Arc<Result<Vec<Runtime>, RuntimeError>>,
+    snapshot: Option<HeapSnapshot>,
 }
 
 impl Dump {
@@ -140,7 +141,10 @@ impl Dump {
         let budget = Arc::new(Budget::new(file.facts.file_bytes, limits.max_memory));
         memory.begin(Arc::clone(&budget));
         // What it looks for may be in one of many places.
-        let found = tried(|| open_runtimes(&file, &mut memory, &finding, &notes));
+        let found = match file.snapshot {
+            Some(_) => Err(RuntimeError::Snapshot),
+            None => tried(|| open_runtimes(&file, &mut memory, &finding, &notes)),
+        };
         memory.opened();
         budget.note("opening the dump", &notes);
         let process = Arc::new(Process {
@@ -158,8 +162,14 @@ impl Dump {
             why if budget.met() => RuntimeError::Bounded { why },
             why => *why,
         });
+        let snapshot = process.file.snapshot.as_ref().map(|_| HeapSnapshot::new(Arc::clone(&process)));
         let runtimes = found.map(|list| list.into_iter().map(|d| Runtime::new(Arc::clone(&process), d)).collect());
-        Dump { process, runtimes: Arc::new(runtimes) }
+        Dump { process, runtimes: Arc::new(runtimes), snapshot }
+    }
+
+    /// The objects of a `.gcdump` file; `None` for the dump of a process.
+    pub fn snapshot(&self) -> Option<&HeapSnapshot> {
+        self.snapshot.as_ref()
     }
 
     /// The runtime of the process, or the first of several.

@@ -183,9 +183,23 @@ impl HeapGraph {
         Ok(notes.finish(graph))
     }
 
-    /// Creates a namer for an answer about this graph; it accounts for the modules used to build the graph.
-    pub(crate) fn namer(&self, heap: &Heap) -> Namer {
-        let namer = heap.namer();
+    /// The graph of a snapshot: `described` are types and sizes by object.
+    pub(super) fn of_file(
+        index: Arc<ObjectStarts>,
+        edges: Edges,
+        types: IndexVec<TypeIndex, Arc<ObjectType>>,
+        roots: Roots,
+        frozen: Vec<ObjectId>,
+        described: (IndexVec<ObjectId, TypeIndex>, Vec<u64>),
+    ) -> HeapGraph {
+        let (type_of, sizes) = described;
+        let large = index.ids().zip(&sizes).filter(|(_, size)| **size >= u64::from(u32::MAX)).map(|(id, size)| (id, *size)).collect();
+        let size_of = sizes.into_iter().map(|size| u32::try_from(size).unwrap_or(u32::MAX)).collect();
+        HeapGraph { index, edges, types, roots, frozen, modules: Vec::new(), type_of, size_of, large }
+    }
+
+    /// `namer` for an answer about this graph: it accounts for the modules used to build the graph.
+    pub(crate) fn namer(&self, namer: Namer) -> Namer {
         namer.include(&self.modules);
         namer
     }

@@ -201,14 +201,23 @@ impl Heap {
     /// # Errors
     /// See [`Heap::graph`].
     pub(crate) fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error> {
-        let graph = &self.graph(false)?.data;
-        let place = Stacks::ALL.iter().zip(&self.inner.parts.dominators).find(|(s, _)| **s == stacks);
-        let (_, cell) = place.ok_or_else(|| Error::Query("no such treatment of stacks".into()))?;
-        Ok(cell.get_or_init(|| {
-            self.progress().start("finding who holds what", None);
-            let tree = graph.edges.dominators(&graph.starts(stacks), |id| graph.size(id));
-            self.progress().finish();
-            tree
-        }))
+        dominators_of(&self.graph(false)?.data, stacks, &self.inner.parts.dominators, self.progress())
     }
+}
+
+/// The dominators of `graph`, computed once and kept in the cell for `stacks`.
+pub(super) fn dominators_of<'c>(
+    graph: &HeapGraph,
+    stacks: Stacks,
+    cells: &'c [OnceLock<DominatorTree>; Stacks::ALL.len()],
+    progress: &dyn Progress,
+) -> Result<&'c DominatorTree, Error> {
+    let place = Stacks::ALL.iter().zip(cells).find(|(s, _)| **s == stacks);
+    let (_, cell) = place.ok_or_else(|| Error::Query("no such treatment of stacks".into()))?;
+    Ok(cell.get_or_init(|| {
+        progress.start("finding who holds what", None);
+        let tree = graph.edges.dominators(&graph.starts(stacks), |id| graph.size(id));
+        progress.finish();
+        tree
+    }))
 }

@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 use super::roots::{Root, RootFlags};
 use super::{HeapGraph, Namer, ObjectSet};
 use crate::base::Notes;
-use crate::gc::{Gc, ObjectId};
+use crate::gc::ObjectId;
 use crate::graph::Rank;
 use crate::model::{RootCoverageModel, RootKind, RootModel, Stacks};
 
@@ -125,11 +125,11 @@ impl HeapGraph {
     }
 
     /// The roots of an object, for display, at most `most`: exact and named ones first.
-    pub fn root_models(&self, gc: &Gc, namer: &Namer, id: ObjectId, (stacks, weak): (Stacks, bool), most: usize) -> Vec<RootModel> {
+    pub fn root_models(&self, namer: &Namer, id: ObjectId, (stacks, weak): (Stacks, bool), most: usize) -> Vec<RootModel> {
         let mut roots: Vec<&Root> = self.roots_of(id, weak).filter(|r| r.counts(stacks) || r.class() == Class::Weak).collect();
         roots.sort_by_key(|r| r.rank());
         roots.truncate(most);
-        roots.into_iter().map(|r| self.root_model(gc, namer, r)).collect()
+        roots.into_iter().map(|r| self.root_model(namer, id, r)).collect()
     }
 
     /// The rooted objects, each with what says most about its roots: see [`Roots::group`](super::roots::Roots::group).
@@ -145,8 +145,8 @@ impl HeapGraph {
         best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
     }
 
-    fn root_model(&self, gc: &Gc, namer: &Namer, root: &Root) -> RootModel {
-        let method_table = gc.method_table(root.object);
+    fn root_model(&self, namer: &Namer, id: ObjectId, root: &Root) -> RootModel {
+        let method_table = self.kind(id).map(|kind| kind.method_table);
         RootModel {
             kind: root.kind,
             address: root.address,

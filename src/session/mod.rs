@@ -5,6 +5,7 @@
 //! | [`Dump`] | the file, its memory, modules, OS threads and limits; the entry point |
 //! | [`Runtime`] | one .NET runtime: its description, GC, managed threads, types |
 //! | [`Heap`] | the GC heap: segments, the walk, object starts, roots, the graph |
+//! | [`HeapSnapshot`] | the objects of a `.gcdump` file: a graph without memory |
 //! | [`Object`] | an object of the heap: its type, fields, elements, text, references |
 //! | [`Value`] | a field, a static field or an element: typed reads, structures, references |
 //! | [`Type`] | a loaded type: name, bases, fields, static fields |
@@ -35,6 +36,8 @@ mod readers;
 mod retention;
 pub mod roots;
 mod runtime;
+mod snapshot;
+mod source;
 mod stacks;
 mod statics;
 pub(crate) mod tasks;
@@ -60,6 +63,8 @@ pub use objects::Objects;
 pub use read::FromValue;
 pub(crate) use readable::readable;
 pub use runtime::Runtime;
+pub use snapshot::HeapSnapshot;
+pub use source::GraphSource;
 pub(crate) use stacks::ThreadStack;
 pub use statics::{StaticsQuery, StaticsReader};
 pub(crate) use texts::Texts;

@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::Runtime;
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried};
-use crate::base::{Addr, Answer, Collector, NoteKind, Notes};
+use crate::base::{Addr, Answer, Collector, Index, IndexVec, NoteKind, Notes};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
 use crate::clr::type_names::{NameQuality, TypeNames};
 use crate::contract::ContractError;
 use crate::dump::OsThread;
+use crate::gc::TypeIndex;
 use crate::memory::Memory;
 
 /// Maximum nesting of structures.
@@ -21,6 +22,26 @@ const MAX_DEPTH: u32 = 16;
 /// Fields by type and offset.
 type Paths = Map<(Addr, u64), Kept<Option<Arc<str>>>>;
 
+/// Names of types without a runtime: those of a snapshot file. Numbers stand for method tables.
+#[derive(Debug, Default)]
+pub(crate) struct NameTable(IndexVec<TypeIndex, (String, Option<String>)>);
+
+impl NameTable {
+    /// Adds a type.
+    pub(super) fn add(&mut self, name: String, module: Option<String>) -> TypeIndex {
+        self.0.push((name, module)).unwrap_or_default()
+    }
+
+    /// The types, each with the number that stands for its method table.
+    pub(super) fn types(&self) -> impl Iterator<Item = (TypeIndex, Addr)> {
+        self.0.indices().map(|index| (index, Addr(u64::from(index.as_u32()).saturating_add(1))))
+    }
+
+    fn get(&self, method_table: Addr) -> Option<&(String, Option<String>)> {
+        self.0.get(TypeIndex::from_u32(u32::try_from(method_table.0.checked_sub(1)?).ok()?))
+    }
+}
+
 /// Names types and fields for one answer, and records the modules that supplied names.
 ///
 /// Readers and metadata belong to the runtime and are shared; notes about missing names cover only the modules used by this
@@ -28,6 +49,8 @@ type Paths = Map<(Addr, u64), Kept<Option<Arc<str>>>>;
 #[derive(Debug)]
 pub struct Namer {
     names: Option<Arc<TypeNames>>,
+    /// In place of `names`.
+    table: Option<Arc<NameTable>>,
     types: Result<Arc<Types>, ContractError>,
     /// Why there are no names.
     nameless: Option<String>,
@@ -53,6 +76,7 @@ impl Namer {
         Namer {
             nameless: names.as_ref().err().map(ToString::to_string),
             names: names.ok(),
+            table: None,
             types,
             name_losses: runtime.name_losses().clone(),
             type_losses: scope.losses(),
@@ -60,6 +84,24 @@ impl Namer {
             paths: Mutex::default(),
             memory: Arc::clone(memory),
             cut: runtime.file().facts.truncated_bytes > 0,
+            more: Mutex::default(),
+        }
+    }
+
+    /// Names types as `table` does; there are no fields.
+    pub(super) fn of_table(table: Arc<NameTable>, memory: &Arc<Memory>) -> Namer {
+        let undescribed = ContractError::NotAdvertised { contract: "RuntimeTypeSystem".into() };
+        Namer {
+            names: None,
+            table: Some(table),
+            types: Err(undescribed),
+            nameless: None,
+            name_losses: Notes::new(),
+            type_losses: Notes::new(),
+            types_used: AtomicBool::new(false),
+            paths: Mutex::default(),
+            memory: Arc::clone(memory),
+            cut: false,
             more: Mutex::default(),
         }
     }
@@ -104,6 +146,9 @@ impl Namer {
 
     /// The name of the type with this method table, as printed by SOS and ClrMD, or `Module!0x02000123` without metadata.
     pub fn name(&self, method_table: Addr) -> Option<String> {
+        if let Some(table) = &self.table {
+            return table.get(method_table).map(|(name, _)| name.clone());
+        }
         let name = self.names.as_ref()?.name(method_table);
         (name.quality != NameQuality::Unknown).then(|| name.name.clone())
     }
@@ -115,6 +160,9 @@ impl Namer {
 
     /// File name of the module that defines the type; for arrays, the element type.
     pub fn module(&self, method_table: Addr) -> Option<String> {
+        if let Some(table) = &self.table {
+            return table.get(method_table)?.1.clone();
+        }
         self.names.as_ref()?.name(method_table).module.clone()
     }
 

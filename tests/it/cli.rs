@@ -86,7 +86,7 @@ fn the_manual_contains_the_help_text() {
 const NO_DUMPS: &[(&str, &[u8], &str)] = &[
     ("empty.dmp", b"", "is empty"),
     ("notes.dmp", b"just some text\nof two lines\n", "text"),
-    ("trace.gcdump", b"\x14\0\0\0!FastSerialization.1 and more bytes of it", "dotnet-gcdump"),
+    ("trace.gcdump", b"\x14\0\0\0!FastSerialization.1 and more bytes of it", "is damaged"),
     ("trace.nettrace", b"Nettrace\x14\0\0\0!FastSerialization.1", "nettrace"),
     ("app.exe", b"MZ\x90\0\x03\0\0\0\x04\0\0\0\xff\xff\0\0 and so on, a whole program", "PE"),
     ("data.json", b"{\"a\": 1, \"b\": [2, 3]}", "JSON"),

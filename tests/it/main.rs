@@ -40,6 +40,7 @@ mod docs;
 mod exact_roots;
 mod examples;
 mod exceptions;
+mod export;
 mod fields;
 mod files;
 mod floors;

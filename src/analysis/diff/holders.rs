@@ -13,7 +13,7 @@ use super::{Key, UNKNOWN};
 use crate::base::{Collector, Index, IndexVec, change, glob, growth, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
-use crate::session::{DominatorTree, Error, Heap, HeapGraph, Namer};
+use crate::session::{DominatorTree, Error, GraphSource, HeapGraph, Namer};
 
 /// Longest way from a root to a container.
 const MAX_STEPS: usize = 64;
@@ -28,7 +28,7 @@ const WORTH_TELLING: i64 = 100;
 
 /// The dominator tree of one dump.
 pub(super) struct Side<'h> {
-    heap: &'h Heap,
+    heap: &'h dyn GraphSource,
     graph: &'h HeapGraph,
     tree: &'h DominatorTree,
     namer: Namer,
@@ -46,12 +46,13 @@ struct Type {
 
 impl<'h> Side<'h> {
     /// Takes graph and tree of `heap`, building them where nobody has yet.
-    pub(super) fn open(heap: &'h Heap, notes: &Collector) -> Result<Side<'h>, Error> {
-        let graph = notes.with(heap.graph(false)?);
+    pub(super) fn open(heap: &'h dyn GraphSource, notes: &Collector) -> Result<Side<'h>, Error> {
+        let graph = heap.graph(false)?;
+        heap.graph_notes(false, notes);
         let stacks = Stacks::default();
         graph.root_notes(stacks).into_iter().for_each(|n| notes.extend(n));
         let tree = heap.dominators(stacks)?;
-        let namer = graph.namer(heap);
+        let namer = graph.namer(heap.namer());
         let named = |mt| match namer.name(mt) {
             Some(name) => (name, namer.module(mt)),
             None => (UNKNOWN.into(), None),

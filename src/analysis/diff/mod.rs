@@ -18,7 +18,7 @@ use crate::base::{Answer, Collector, Notes, change, cut, glob, growth, len64};
 use crate::model::{
     ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, StatBy, StatReport, Sum, Trend, TypeStat,
 };
-use crate::session::{Error, Heap};
+use crate::session::{Error, GraphSource};
 
 /// Most objects of a dump up to which holders are searched for without being asked for: about a second's work.
 const CHEAP_OBJECTS: u64 = 2_000_000;
@@ -46,7 +46,7 @@ pub struct DiffQuery {
 
 /// One dump's part of the answer.
 struct Part<'h> {
-    heap: &'h Heap,
+    heap: &'h dyn GraphSource,
     /// Path of the dump, in notes.
     path: String,
     notes: Collector,
@@ -58,16 +58,16 @@ struct Part<'h> {
 type Key = (String, Option<String>);
 
 impl<'h> Part<'h> {
-    fn read(heap: &'h Heap) -> Result<Part<'h>, Error> {
+    fn read(heap: &'h dyn GraphSource) -> Result<Part<'h>, Error> {
         let notes = Collector::new();
         let types = notes.take(stat(heap, &StatQuery::default())?);
         let measures = Measures::read(heap, &types, &notes);
-        Ok(Part { heap, path: heap.runtime().file().facts.path.display().to_string(), notes, types, measures })
+        Ok(Part { heap, path: heap.facts().path.display().to_string(), notes, types, measures })
     }
 
     fn model(&self) -> ComparedDump {
-        let facts = &self.heap.runtime().file().facts;
-        let runtime = self.heap.runtime().description().version.clone();
+        let facts = self.heap.facts();
+        let runtime = self.heap.heap().and_then(|heap| heap.runtime().description().version.clone());
         ComparedDump { path: self.path.clone(), process_id: facts.pid, runtime, time: facts.time }
     }
 
@@ -138,8 +138,8 @@ fn is_named(t: &TypeStat) -> bool {
 ///
 /// # Errors
 /// [`Error::Query`] for fewer than two. As [`retained`](super::retained) where retained sizes are asked for.
-pub fn diff(heaps: &[Heap], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
-    let parts = heaps.iter().map(Part::read).collect::<Result<Vec<Part<'_>>, Error>>()?;
+pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
+    let parts = heaps.iter().map(|heap| Part::read(*heap)).collect::<Result<Vec<Part<'_>>, Error>>()?;
     let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
         return Err(Error::Query("two dumps are needed to compare".into()));
     };

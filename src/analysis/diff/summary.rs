@@ -6,7 +6,20 @@ use super::trend;
 use crate::base::{Collector, Count, NoteKind, change, growth, len64, total};
 use crate::gc::HandleFilter;
 use crate::model::{DiffMeasure, FinalizerState, HandleKind, OomReason, StatReport};
-use crate::session::Heap;
+use crate::session::GraphSource;
+
+/// The numbers by name, and whether they are bytes.
+const NAMES: [(&str, bool); 9] = [
+    ("bytes", true),
+    ("objects", false),
+    ("fragmented", true),
+    ("committed", true),
+    ("handles", false),
+    ("finalizable", false),
+    ("ready", false),
+    ("threads", false),
+    ("oom", false),
+];
 
 /// The numbers of one dump; those that are absent from it are `None`.
 pub(super) struct Measures {
@@ -17,8 +30,19 @@ pub(super) struct Measures {
 
 impl Measures {
     /// Reads them; `types` are the objects of the heap.
-    pub(super) fn read(heap: &Heap, types: &StatReport, notes: &Collector) -> Measures {
+    pub(super) fn read(source: &dyn GraphSource, types: &StatReport, notes: &Collector) -> Measures {
         let totals = &types.totals;
+        let Some(heap) = source.heap() else {
+            let list = NAMES.map(|(name, bytes)| {
+                let known = match name {
+                    "bytes" => Some(totals.bytes),
+                    "objects" => Some(totals.count),
+                    _ => None,
+                };
+                (name, bytes, known)
+            });
+            return Measures { list: list.to_vec(), handles: None };
+        };
         // Nothing walked of what is there is not a heap without objects.
         let walked = totals.count > 0 || types.coverage.segments > 0 && types.coverage.complete;
         let of_walk = |n: u64| walked.then_some(n);
@@ -52,17 +76,18 @@ impl Measures {
         let failed = (!oom.is_empty()).then(|| len64(oom.iter().filter(|o| o.reason != OomReason::None).count()));
         let segments = heap.segments();
         let committed = (!segments.is_empty()).then(|| total(segments.iter().map(|s| s.committed_bytes)));
-        let list = vec![
-            ("bytes", true, of_walk(totals.bytes.saturating_sub(totals.free_bytes))),
-            ("objects", false, of_walk(totals.count.saturating_sub(totals.free_count))),
-            ("fragmented", true, of_walk(totals.free_bytes)),
-            ("committed", true, committed),
-            ("handles", false, handles.as_ref().map(|h| total(h.values().copied()))),
-            ("finalizable", false, queued.then_some(registered)),
-            ("ready", false, queued.then_some(ready)),
-            ("threads", false, threads),
-            ("oom", false, failed),
+        let values = [
+            of_walk(totals.bytes.saturating_sub(totals.free_bytes)),
+            of_walk(totals.count.saturating_sub(totals.free_count)),
+            of_walk(totals.free_bytes),
+            committed,
+            handles.as_ref().map(|h| total(h.values().copied())),
+            queued.then_some(registered),
+            queued.then_some(ready),
+            threads,
+            failed,
         ];
+        let list = NAMES.into_iter().zip(values).map(|((name, bytes), value)| (name, bytes, value)).collect();
         Measures { list, handles }
     }
 

@@ -79,7 +79,8 @@ impl Command for Diff {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<DiffReport>> {
         let rules = self.rules()?;
-        let heaps = (0..=self.after.len()).map(|i| at.heap_at(i)).collect::<Result<Vec<_>>>()?;
+        let sources = (0..=self.after.len()).map(|i| at.source_at(i)).collect::<Result<Vec<_>>>()?;
+        let heaps: Vec<_> = sources.iter().map(AsRef::as_ref).collect();
         let top = self.top.given().unwrap_or(if at.is_table() { at.screen().saturating_sub(AROUND).max(10) } else { 0 });
         let query = DiffQuery { by: self.by, sort: self.sort, top, all: self.all, holders: self.holders, rules };
         Ok(diff(&heaps, &query)?)

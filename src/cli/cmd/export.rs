@@ -99,8 +99,7 @@ impl Command for Export {
             check_output(since, &out, self.force)?;
         }
         let heap = at.heap()?;
-        let scope =
-            Scope { stacks: self.stacks.stacks, unreachable: self.unreachable, under: self.under, min_retained: self.min_retained };
+        let scope = Scope { stacks: self.stacks.stacks, unreachable: self.unreachable, under: self.under, min_retained: self.min_retained };
         let part = Part::open(&heap, &scope)?;
         let (ids, survivors) = self.ids(at, &part)?;
         let (written, file_bytes) = whole_file(&out, self.force, |file| {
@@ -136,7 +135,9 @@ impl Command for Export {
         }
         let bytes = crate::output::bytes(report.objects.count.saturating_mul(DEVTOOLS_BYTES));
         let objects = thousands(report.objects.count);
-        vec![format!("{objects} objects: DevTools needs about {bytes} of memory to open the file; --under ADDR and --min-retained BYTES write less")]
+        vec![format!(
+            "{objects} objects: DevTools needs about {bytes} of memory to open the file; --under ADDR and --min-retained BYTES write less"
+        )]
     }
 }
 

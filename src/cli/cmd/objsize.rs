@@ -35,6 +35,6 @@ impl Command for Objsize {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ObjSizeReport>> {
-        Ok(objsize(&at.heap()?, self.address, self.stacks.stacks)?)
+        Ok(objsize(&*at.source_at(0)?, self.address, self.stacks.stacks)?)
     }
 }

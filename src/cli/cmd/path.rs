@@ -66,7 +66,7 @@ impl Command for Path {
             depth: 12,
             lines: if at.is_table() { at.screen().saturating_mul(2) } else { 1000 },
         };
-        Ok(paths(&at.heap()?, &query)?)
+        Ok(paths(&*at.source_at(0)?, &query)?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

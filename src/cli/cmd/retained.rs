@@ -69,6 +69,6 @@ impl Command for Retained {
             _ => RetainedView::Top,
         };
         let query = RetainedQuery { view, types: self.types.patterns(), stacks: self.stacks.stacks, top: self.top };
-        Ok(retained(&at.heap()?, &query)?)
+        Ok(retained(&*at.source_at(0)?, &query)?)
     }
 }

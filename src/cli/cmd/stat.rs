@@ -48,7 +48,7 @@ impl Command for Stat {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StatReport>> {
         let selection = self.select.selection();
-        Ok(stat(&at.heap()?, &StatQuery { selection, by: self.by, sort: self.sort, top: self.top.rows(at) })?)
+        Ok(stat(&*at.source_at(0)?, &StatQuery { selection, by: self.by, sort: self.sort, top: self.top.rows(at) })?)
     }
 
     fn next(&self, report: &StatReport) -> Option<&'static str> {

@@ -52,7 +52,7 @@ impl Ranges {
         match container {
             // Some readers do not support more than 65,534 program headers (`PN_XNUM`).
             Container::ElfCore => Ranges { entry_bytes: 64, most: 60_000 },
-            Container::Minidump => Ranges { entry_bytes: 16, most: usize::MAX },
+            Container::Minidump | Container::Gcdump => Ranges { entry_bytes: 16, most: usize::MAX },
         }
     }
 }
@@ -64,6 +64,7 @@ impl Ranges {
 /// Fails if the original's headers cannot be read again, or if the new tables exceed the limits of the format.
 pub fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
     match dump.facts.container {
+        Container::Gcdump => Err(DumpError::NotADump { path: dump.facts.path.clone(), kind: super::FileKind::GcdumpTrace }.into()),
         Container::ElfCore => elf::lay_out(dump, ranges, redact),
         #[cfg(feature = "minidump")]
         Container::Minidump => minidump::lay_out(dump, ranges, redact),

@@ -42,6 +42,22 @@ pub struct ObjectType {
 }
 
 impl ObjectType {
+    /// A type of which nothing but its name is known, which `method_table` stands for.
+    pub fn named(index: TypeIndex, method_table: Addr) -> ObjectType {
+        ObjectType {
+            index,
+            method_table,
+            base_size: 0,
+            component_size: 0,
+            is_free: false,
+            is_string: false,
+            is_array: false,
+            is_collectible: false,
+            gc_desc: GcDesc::default(),
+            missed: Missed::default(),
+        }
+    }
+
     /// Bytes of an object with the length that `length` reads, not rounded, and not raised to `min_object_size`. `length` is
     /// asked for arrays and strings only; `None` where it is not known.
     pub fn size(&self, length: impl FnOnce() -> Option<u32>) -> Option<u64> {

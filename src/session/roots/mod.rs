@@ -94,6 +94,8 @@ pub enum Origin {
     LastThrown(ThreadIndex),
     /// A static field, with its thread for thread statics.
     Static(StaticIndex, Option<ThreadIndex>),
+    /// A group of roots in a snapshot, by its name.
+    Group(StaticIndex),
 }
 
 /// A root with raw addresses, without names.
@@ -213,7 +215,7 @@ impl Roots {
             Origin::Register(t, register) => format!("register {register} of {}", self.thread(t, false)),
             Origin::Exception(t) => format!("exception in flight on {}", self.thread(t, false)),
             Origin::LastThrown(t) => format!("last exception thrown on {}", self.thread(t, false)),
-            Origin::Static(i, None) => name(i).to_string(),
+            Origin::Static(i, None) | Origin::Group(i) => name(i).to_string(),
             Origin::Static(i, Some(t)) => format!("{} of {}", name(i), self.thread(t, false)),
         }
     }

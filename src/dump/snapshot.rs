@@ -1,0 +1,438 @@
+//! `.gcdump` files of `dotnet-gcdump`, PerfView and gcdump itself: the objects of a heap by type, size and reference.
+//!
+//! A stream of PerfView's FastSerialization with an object `GCHeapDump`, whose `Graphs.MemoryGraph` has the nodes in a blob of packed
+//! numbers (`docs/internals/exports.md`). Nodes are decoded when they are asked for.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::{Bytes, Container, DumpError, DumpFacts, DumpFile};
+use crate::base::{Arch, Os, PtrSize, Shape};
+
+/// Tags of the stream.
+pub(crate) mod tag {
+    pub(crate) const NULL: u8 = 1;
+    pub(crate) const REFERENCE: u8 = 2;
+    pub(crate) const BEGIN: u8 = 4;
+    pub(crate) const BEGIN_PRIVATE: u8 = 5;
+    pub(crate) const END: u8 = 6;
+    pub(crate) const BYTE: u8 = 8;
+    pub(crate) const INT16: u8 = 9;
+    pub(crate) const INT32: u8 = 10;
+    pub(crate) const INT64: u8 = 11;
+    pub(crate) const SKIP: u8 = 12;
+    pub(crate) const STRING: u8 = 13;
+}
+
+/// 1970 in ticks of 100 ns since the year 1.
+pub(crate) const EPOCH: i64 = 621_355_968_000_000_000;
+/// What it begins with.
+pub(crate) const SIGNATURE: &str = "!FastSerialization.1";
+/// Objects within each other: what other tools add is skipped, and might be nested.
+const MAX_DEPTH: u32 = 16;
+
+/// A type of a snapshot.
+#[derive(Clone, Debug)]
+pub struct SnapshotType {
+    /// Its name, as the writer has it.
+    pub name: String,
+    /// Size of those nodes that do not tell their own.
+    pub size: u64,
+    /// Path of its module.
+    pub module: Option<String>,
+}
+
+/// The nodes of a heap snapshot.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    bytes: Arc<Bytes>,
+    /// The types.
+    pub types: Vec<SnapshotType>,
+    /// Number of nodes.
+    pub nodes: u32,
+    /// The node from which roots hang.
+    pub root: u32,
+    /// Each node stands for this many of its kind, in a sample of a heap; 1 in a whole one.
+    pub sampling: f32,
+    /// Who wrote it.
+    pub tool: Option<String>,
+    offsets: usize,
+    blob: (usize, usize),
+    addresses: usize,
+}
+
+/// A node.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotNode<'s> {
+    /// Index of its type.
+    pub ty: usize,
+    /// Its size in bytes.
+    pub size: u64,
+    own: u32,
+    nodes: u32,
+    children: u32,
+    rest: &'s [u8],
+}
+
+impl SnapshotNode<'_> {
+    /// The nodes that it refers to; ends early where the file is damaged.
+    pub fn children(&self) -> impl Iterator<Item = u32> {
+        let (own, nodes, mut rest) = (i64::from(self.own), self.nodes, self.rest);
+        let next = move || Some(i64::from(packed(&mut rest)?));
+        std::iter::from_fn(next)
+            .take(usize::try_from(self.children).unwrap_or(0))
+            .map_while(move |by| u32::try_from(own.checked_add(by)?).ok().filter(|child| *child < nodes))
+    }
+
+    /// How many of its children the file should tell.
+    pub fn child_count(&self) -> u32 {
+        self.children
+    }
+}
+
+/// A number in 1 to 5 bytes, 7 bits each, the most significant first; bit 6 of the first is the sign.
+fn packed(rest: &mut &[u8]) -> Option<i32> {
+    let mut value = 0i32;
+    for place in 0..5 {
+        let (first, behind) = rest.split_first()?;
+        *rest = behind;
+        let bits = i32::from(first & 0x7f);
+        value = if place == 0 { bits - i32::from(first & 0x40) * 2 } else { value.wrapping_shl(7) | bits };
+        if first & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+impl Snapshot {
+    /// The node with this number; `None` if it is damaged.
+    pub fn node(&self, index: u32) -> Option<SnapshotNode<'_>> {
+        let at = self.offsets.checked_add(usize::try_from(index).ok()?.checked_mul(4)?)?;
+        let offset = u32::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?);
+        let mut rest = self.bytes.get(self.blob.0..self.blob.1)?.get(usize::try_from(offset).ok()?..)?;
+        let kind = packed(&mut rest)?;
+        let ty = usize::try_from(kind >> 1).ok()?;
+        let known = self.types.get(ty)?;
+        let size = if kind & 1 == 1 { u64::try_from(packed(&mut rest)?).ok()? } else { known.size };
+        let children = u32::try_from(packed(&mut rest)?).ok()?;
+        Some(SnapshotNode { ty, size, own: index, nodes: self.nodes, children, rest })
+    }
+
+    /// Its address; 0 for what is no object.
+    pub fn address(&self, index: u32) -> u64 {
+        let at = usize::try_from(index).ok().and_then(|i| self.addresses.checked_add(i.checked_mul(8)?));
+        at.and_then(|at| self.bytes.get(at..)?.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+}
+
+/// Parses a snapshot.
+pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError> {
+    let mut stream = Stream { bytes: &bytes, at: 0, classes: FxHashMap::default() };
+    let read = stream.file(&bytes).map_err(|what| DumpError::Malformed {
+        path: path.to_owned(),
+        what: what.into(),
+        offset: u64::try_from(stream.at).unwrap_or(u64::MAX),
+    });
+    let (snapshot, about) = read?;
+    let ptr = if about.is_64 { PtrSize::Eight } else { PtrSize::Four };
+    let facts = DumpFacts {
+        path: path.to_owned(),
+        container: Container::Gcdump,
+        compression: None,
+        os: Os::Unknown,
+        arch: Arch::Unknown,
+        shape: Some(Shape { ptr, ..Shape::LE64 }),
+        pid: about.process_id,
+        process_name: about.process,
+        time: about.time,
+        started: None,
+        file_bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        captured_bytes: 0,
+        mapped_bytes: None,
+        truncated_bytes: 0,
+        minidump_flags: None,
+        uncaptured_mappings: 0,
+        trimmed: None,
+        oddities: Vec::new(),
+    };
+    Ok(DumpFile {
+        bytes,
+        facts,
+        ranges: Vec::new(),
+        regions: Vec::new(),
+        modules: Vec::new(),
+        files: Vec::new(),
+        threads: Vec::new(),
+        crash: None,
+        auxv: Vec::new(),
+        snapshot: Some(Arc::new(snapshot)),
+    })
+}
+
+/// What the file says of the process.
+struct About {
+    is_64: bool,
+    time: Option<u64>,
+    process: Option<String>,
+    process_id: Option<u32>,
+}
+
+/// A class of the stream: its name, and the oldest version of a reader that can read it.
+#[derive(Clone)]
+struct Class {
+    name: String,
+    minimum: i32,
+}
+
+/// What is wrong with the file.
+type Read<T> = Result<T, &'static str>;
+
+struct Stream<'b> {
+    bytes: &'b [u8],
+    at: usize,
+    /// By the place where each was defined.
+    classes: FxHashMap<usize, Class>,
+}
+
+const CUT: &str = "the file ends too early";
+
+impl Stream<'_> {
+    fn take(&mut self, n: usize) -> Read<&[u8]> {
+        let end = self.at.checked_add(n).ok_or(CUT)?;
+        let part = self.bytes.get(self.at..end).ok_or(CUT)?;
+        self.at = end;
+        Ok(part)
+    }
+
+    fn array<const N: usize>(&mut self) -> Read<[u8; N]> {
+        self.take(N)?.first_chunk().copied().ok_or(CUT)
+    }
+
+    fn byte(&mut self) -> Read<u8> {
+        self.array().map(|[b]| b)
+    }
+
+    fn int(&mut self) -> Read<i32> {
+        self.array().map(i32::from_le_bytes)
+    }
+
+    fn long(&mut self) -> Read<i64> {
+        self.array().map(i64::from_le_bytes)
+    }
+
+    /// A number of things that take at least `each` bytes.
+    fn count(&mut self, each: usize) -> Read<usize> {
+        let n = usize::try_from(self.int()?).map_err(|_| "a count is negative")?;
+        let left = self.bytes.len().saturating_sub(self.at);
+        if n.saturating_mul(each) > left { Err(CUT) } else { Ok(n) }
+    }
+
+    /// Skips `n` things of `each` bytes.
+    fn skip(&mut self, n: usize, each: usize) -> Read<usize> {
+        let from = self.at;
+        self.take(n.checked_mul(each).ok_or(CUT)?)?;
+        Ok(from)
+    }
+
+    /// UTF-16 units, each in the form of UTF-8; `None` for null.
+    fn text(&mut self) -> Read<Option<String>> {
+        let n = self.int()?;
+        if n == -1 {
+            return Ok(None);
+        }
+        let n = usize::try_from(n).map_err(|_| "the length of a text is negative")?;
+        if n > self.bytes.len().saturating_sub(self.at) {
+            return Err(CUT);
+        }
+        let mut units = Vec::with_capacity(n);
+        for _ in 0..n {
+            let first = u16::from(self.byte()?);
+            units.push(match first {
+                0..0x80 => first,
+                0x80..0xe0 => (first & 0x1f) << 6 | u16::from(self.byte()?) & 0x3f,
+                _ => (first & 0xf) << 12 | (u16::from(self.byte()?) & 0x3f) << 6 | u16::from(self.byte()?) & 0x3f,
+            });
+        }
+        Ok(Some(String::from_utf16_lossy(&units)))
+    }
+
+    /// The class of an object that begins here; `None` for null.
+    fn begin(&mut self) -> Read<Option<Class>> {
+        match self.byte()? {
+            tag::NULL => return Ok(None),
+            tag::BEGIN | tag::BEGIN_PRIVATE => {}
+            _ => return Err("an object is expected"),
+        }
+        let at = self.at;
+        match self.byte()? {
+            tag::REFERENCE => {
+                let label = u32::from_le_bytes(self.array()?);
+                let class = usize::try_from(label).ok().and_then(|l| self.classes.get(&l));
+                class.cloned().map(Some).ok_or("an object is of no known class")
+            }
+            tag::BEGIN => {
+                if self.byte()? != tag::NULL {
+                    return Err("a class is expected");
+                }
+                let (_version, minimum) = (self.int()?, self.int()?);
+                let class = Class { name: self.text()?.unwrap_or_default(), minimum };
+                if self.byte()? != tag::END {
+                    return Err("the end of a class is expected");
+                }
+                self.classes.insert(at, class.clone());
+                Ok(Some(class))
+            }
+            _ => Err("a class is expected"),
+        }
+    }
+
+    /// Skips the fields that newer writers append, to the end of the object; the last text among them.
+    fn end(&mut self, depth: u32) -> Read<Option<String>> {
+        let mut last = None;
+        loop {
+            match self.byte()? {
+                tag::END => return Ok(last),
+                tag::BYTE => drop(self.take(1)?),
+                tag::INT16 => drop(self.take(2)?),
+                tag::INT32 => drop(self.take(4)?),
+                tag::INT64 => drop(self.take(8)?),
+                tag::STRING => last = self.text()?,
+                tag::SKIP => self.forward()?,
+                tag::NULL => {}
+                tag::BEGIN | tag::BEGIN_PRIVATE if depth < MAX_DEPTH => {
+                    self.at = self.at.saturating_sub(1);
+                    self.begin()?;
+                    self.end(depth.saturating_add(1))?;
+                }
+                _ => return Err("a field of an unknown kind"),
+            }
+        }
+    }
+
+    /// Goes to what a forward reference names: the table of these lies at the end of the file.
+    fn forward(&mut self) -> Read<()> {
+        let index = usize::try_from(self.int()?).map_err(|_| "a forward reference is negative")?;
+        let word = |at: usize| -> Read<usize> {
+            let bytes = self.bytes.get(at..).and_then(|b| b.first_chunk()).ok_or(CUT)?;
+            usize::try_from(u32::from_le_bytes(*bytes)).map_err(|_| CUT)
+        };
+        let table = word(word(self.bytes.len().checked_sub(4).ok_or(CUT)?)?)?;
+        if index >= word(table)? {
+            return Err("a forward reference names nothing");
+        }
+        let place = index.checked_mul(4).and_then(|i| table.checked_add(4)?.checked_add(i)).ok_or(CUT)?;
+        let to = word(place)?;
+        // Backwards would be a loop.
+        if to < self.at {
+            return Err("a forward reference leads back");
+        }
+        self.at = to;
+        Ok(())
+    }
+
+    fn file(&mut self, bytes: &Arc<Bytes>) -> Read<(Snapshot, About)> {
+        if self.text()?.as_deref() != Some(SIGNATURE) {
+            return Err("the signature is missing");
+        }
+        let class = self.begin()?.ok_or("the file is empty")?;
+        if class.name != "GCHeapDump" {
+            return Err("the file holds no heap");
+        }
+        if class.minimum > 10 {
+            return Err("the file needs a newer reader");
+        }
+        let mut snapshot = self.graph(bytes)?;
+        let is_64 = self.byte()? != 0;
+        snapshot.sampling = f32::from_le_bytes(self.array()?);
+        self.take(4)?;
+        // JavaScript's heap has no fields.
+        if self.begin()?.is_some() {
+            self.end(0)?;
+        }
+        self.segments()?;
+        self.text()?;
+        let ticks = self.long()?;
+        self.text()?;
+        let process = self.text()?.filter(|name| !name.is_empty());
+        let pid = u32::from_le_bytes(self.array()?);
+        self.take(16)?;
+        let multipliers = self.count(4)?;
+        self.skip(multipliers, 4)?;
+        snapshot.tool = self.end(0)?;
+        let time = ticks.checked_sub(EPOCH).and_then(|t| u64::try_from(t.checked_div(10_000_000)?).ok());
+        Ok((snapshot, About { is_64, time, process, process_id: (pid != 0).then_some(pid) }))
+    }
+
+    fn graph(&mut self, bytes: &Arc<Bytes>) -> Read<Snapshot> {
+        let class = self.begin()?.ok_or("the graph is missing")?;
+        if class.name != "Graphs.MemoryGraph" {
+            return Err("the graph is missing");
+        }
+        self.long()?;
+        let root = u32::try_from(self.int()?).map_err(|_| "the root is no node")?;
+        let mut types = Vec::new();
+        for _ in 0..self.count(12)? {
+            let name = self.text()?.unwrap_or_default();
+            let size = u64::try_from(self.int()?).unwrap_or(0);
+            types.push(SnapshotType { name, size, module: self.text()? });
+        }
+        let count = self.count(12)?;
+        let offsets = self.skip(count, 4)?;
+        let length = self.count(1)?;
+        let blob = self.skip(length, 1)?;
+        // Names that are looked up later, of modules that PerfView knows and the file does not.
+        if class.minimum >= 1 {
+            self.forward()?;
+        }
+        if self.count(8)? != count {
+            return Err("nodes and addresses differ in number");
+        }
+        let addresses = self.skip(count, 8)?;
+        self.end(0)?;
+        let nodes = u32::try_from(count).map_err(|_| "there are too many nodes")?;
+        if root >= nodes {
+            return Err("the root is no node");
+        }
+        let blob = (blob, blob.saturating_add(length));
+        Ok(Snapshot { bytes: Arc::clone(bytes), types, nodes, root, sampling: 1.0, tool: None, offsets, blob, addresses })
+    }
+
+    /// The bounds of generations, which are not kept.
+    fn segments(&mut self) -> Read<()> {
+        if self.begin()?.is_none() {
+            return Ok(());
+        }
+        self.long()?;
+        for _ in 0..self.count(1)? {
+            let Some(class) = self.begin()? else { continue };
+            self.take(if class.minimum >= 1 { 56 } else { 48 })?;
+            self.end(0)?;
+        }
+        self.end(0).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packed_numbers() {
+        for (bytes, n) in [
+            (&[0u8][..], 0),
+            (&[63], 63),
+            (&[0x80, 0x40], 64),
+            (&[0x7f], -1),
+            (&[0xff, 0x3f], -65),
+            (&[0x87, 0xff, 0xff, 0xff, 0x7f], i32::MAX),
+            (&[0xf8, 0x80, 0x80, 0x80, 0x00], i32::MIN),
+        ] {
+            assert_eq!(packed(&mut { bytes }), Some(n), "{bytes:x?}");
+        }
+        assert_eq!(packed(&mut &[0x80u8, 0x80][..]), None);
+        assert_eq!(packed(&mut &[0x80u8; 9][..]), None);
+    }
+}

@@ -1,0 +1,96 @@
+//! What has a heap graph.
+
+use std::sync::Arc;
+
+use super::{DominatorTree, Error, Heap, HeapGraph, Namer};
+use crate::base::{Addr, Collector};
+use crate::dump::DumpFacts;
+use crate::gc::ObjectId;
+use crate::memory::Memory;
+use crate::model::Stacks;
+
+/// Objects with types, sizes, references and roots: the heap of a process, or a heap snapshot (`.gcdump`). What `stat`, `retained`,
+/// `paths` and `diff` answer from.
+pub trait GraphSource: std::fmt::Debug + Sync {
+    /// Begins an answer, with the notes of opening the file.
+    #[doc(hidden)]
+    fn begin(&self) -> Collector;
+
+    /// Creates a namer for one answer.
+    #[doc(hidden)]
+    fn namer(&self) -> Namer;
+
+    /// The graph, with or without weak handles among its roots.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] or [`Error::Memory`].
+    #[doc(hidden)]
+    fn graph(&self, weak: bool) -> Result<&HeapGraph, Error>;
+
+    /// Adds the notes of building that graph.
+    #[doc(hidden)]
+    fn graph_notes(&self, weak: bool, notes: &Collector);
+
+    /// Retained sizes, with stack values as roots according to `stacks`.
+    ///
+    /// # Errors
+    /// As [`GraphSource::graph`].
+    #[doc(hidden)]
+    fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error>;
+
+    /// The object of `graph`, which is this one's, that `address` lies in.
+    #[doc(hidden)]
+    fn around(&self, graph: &HeapGraph, address: Addr) -> Option<ObjectId>;
+
+    /// The memory of the process; empty for a snapshot.
+    #[doc(hidden)]
+    fn memory(&self) -> &Arc<Memory>;
+
+    /// What the file says of the process.
+    #[doc(hidden)]
+    fn facts(&self) -> &DumpFacts;
+
+    /// The heap, unless it is a snapshot's.
+    #[doc(hidden)]
+    fn heap(&self) -> Option<&Heap>;
+}
+
+impl GraphSource for Heap {
+    fn begin(&self) -> Collector {
+        Heap::begin(self)
+    }
+
+    fn namer(&self) -> Namer {
+        Heap::namer(self)
+    }
+
+    fn graph(&self, weak: bool) -> Result<&HeapGraph, Error> {
+        Heap::graph(self, weak).map(|graph| &graph.data)
+    }
+
+    fn graph_notes(&self, weak: bool, notes: &Collector) {
+        if let Ok(graph) = Heap::graph(self, weak) {
+            notes.extend(&graph.notes);
+        }
+    }
+
+    fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error> {
+        Heap::dominators(self, stacks)
+    }
+
+    fn around(&self, graph: &HeapGraph, address: Addr) -> Option<ObjectId> {
+        graph.index.containing(self.walker(), address).map(|(id, _)| id)
+    }
+
+    fn memory(&self) -> &Arc<Memory> {
+        Heap::memory(self)
+    }
+
+    fn facts(&self) -> &DumpFacts {
+        &self.runtime().file().facts
+    }
+
+    fn heap(&self) -> Option<&Heap> {
+        Some(self)
+    }
+}
