@@ -6,6 +6,7 @@
 mod analyze;
 mod answers;
 mod chains;
+mod condition;
 mod contracts;
 mod diff;
 mod exceptions;
@@ -47,6 +48,7 @@ mod walk;
 pub(crate) use analyze::command_line;
 pub use analyze::{AnalyzeQuery, Thresholds, analyze};
 pub use chains::{AsyncQuery, chains};
+pub use condition::{Condition, ConditionError};
 pub use contracts::{ContractsQuery, contracts};
 pub use diff::{DiffQuery, Rule, RuleError, diff};
 pub(crate) use exceptions::ExceptionReader;

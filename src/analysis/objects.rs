@@ -46,7 +46,7 @@ pub fn objects<'h>(
     let ObjectsQuery { selection, start, count, refs, fields } = query;
     let most = if *count == 0 { u64::MAX } else { *count };
     let filter = selection.filter(heap, namer, &notes);
-    let mut picker = Picker::new(selection, &filter, namer);
+    let mut picker = Picker::new(heap, selection, &filter, namer);
     let mut names = TypeNames::default();
     let (mut met, mut listed) = (0u64, Sum::default());
     let mut more = false;

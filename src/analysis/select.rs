@@ -1,5 +1,6 @@
 //! Selects objects by type, generation, heap, segment and size.
 
+use super::condition::{Condition, Evaluator};
 use crate::base::{Addr, Collector, IndexVec};
 use crate::gc::{Object, ObjectType, TypeIndex};
 use crate::model::{Generation, SegmentModel};
@@ -20,6 +21,8 @@ pub struct Selection {
     pub min_size: u64,
     /// Maximum size in bytes.
     pub max_size: Option<u64>,
+    /// What else must hold.
+    pub condition: Option<Condition>,
 }
 
 impl Selection {
@@ -44,7 +47,7 @@ impl Selection {
 
     /// Whether every object of the selected segments is selected.
     pub fn takes_all(&self) -> bool {
-        self.types.is_empty() && self.generations.is_empty() && self.min_size == 0 && self.max_size.is_none()
+        self.types.is_empty() && self.generations.is_empty() && self.min_size == 0 && self.max_size.is_none() && self.condition.is_none()
     }
 }
 
@@ -53,15 +56,17 @@ pub struct Picker<'s> {
     selection: &'s Selection,
     filter: &'s TypeFilter,
     namer: &'s Namer,
+    condition: Option<Evaluator<'s>>,
     all: bool,
     /// Decisions by type.
     types: IndexVec<TypeIndex, Option<bool>>,
 }
 
 impl<'s> Picker<'s> {
-    /// Creates a picker of the types that `filter` takes ([`Selection::filter`]), which names them with `namer`.
-    pub(crate) fn new(selection: &'s Selection, filter: &'s TypeFilter, namer: &'s Namer) -> Picker<'s> {
-        Picker { selection, filter, namer, all: selection.takes_all(), types: IndexVec::new() }
+    /// Creates a picker of objects of `heap` of the types that `filter` takes ([`Selection::filter`]), which names them with `namer`.
+    pub(crate) fn new(heap: &'s Heap, selection: &'s Selection, filter: &'s TypeFilter, namer: &'s Namer) -> Picker<'s> {
+        let condition = selection.condition.as_ref().map(|c| Evaluator::new(c, heap, namer));
+        Picker { condition, selection, filter, namer, all: selection.takes_all(), types: IndexVec::new() }
     }
 
     /// Whether the segment may contain a selected object.
@@ -81,6 +86,7 @@ impl<'s> Picker<'s> {
             && s.max_size.is_none_or(|most| object.size <= most)
             && (s.generations.is_empty() || s.generations.contains(&object.generation))
             && (s.types.is_empty() || self.wants_type(object.ty))
+            && self.condition.as_mut().is_none_or(|c| c.wants(object))
     }
 
     /// Compares names once per type, not per object.

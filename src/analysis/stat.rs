@@ -184,7 +184,7 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
     };
     let filter = selection.filter(heap, namer, notes);
     let walked = heap.walker().walk_once(heap.progress(), || Counter {
-        picker: Picker::new(selection, &filter, namer),
+        picker: Picker::new(heap, selection, &filter, namer),
         split,
         types: Sums::new(),
         part: WHOLE,
@@ -253,8 +253,13 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
 fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &Collector) -> Result<StatReport, Error> {
     let StatQuery { selection, by, .. } = query;
     let told = matches!(by, StatBy::Type | StatBy::Assembly | StatBy::Namespace | StatBy::Size);
-    if !told || !selection.generations.is_empty() || !selection.heaps.is_empty() || !selection.segments.is_empty() {
-        return Err(Error::Query("a .gcdump file does not tell generations, heaps and segments: that takes a dump".into()));
+    if !told
+        || !selection.generations.is_empty()
+        || !selection.heaps.is_empty()
+        || !selection.segments.is_empty()
+        || selection.condition.is_some()
+    {
+        return Err(Error::Query("a .gcdump file does not tell generations, heaps, segments and fields: that takes a dump".into()));
     }
     let wanted = (!selection.types.is_empty()).then(|| graph.wanted_types(namer, &selection.types, notes));
     let mut by_type: BTreeMap<Addr, (Sum, bool)> = BTreeMap::new();

@@ -182,7 +182,7 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     let reader = namer.types()?.strings();
     let filter = query.selection.filter(heap, &namer, &notes);
     let walked = heap.walker().walk_once(heap.progress(), || Contents {
-        picker: Picker::new(&query.selection, &filter, &namer),
+        picker: Picker::new(heap, &query.selection, &filter, &namer),
         first_char: reader.content(),
         parts: vec![Part::default(); 1 << PART_BITS],
         totals: StringTotals::default(),

@@ -12,6 +12,7 @@ type Topic = (&'static str, fn() -> String);
 pub(super) const TOPICS: &[Topic] = &[
     ("options", registry::options),
     ("patterns", || PATTERNS.into()),
+    ("conditions", || CONDITIONS.into()),
     ("formats", || FORMATS.into()),
     ("exit-codes", || EXIT_CODES.into()),
     ("sos", sos_commands),
@@ -35,6 +36,21 @@ Sizes take the suffixes K, M, G and T, of 1024: --min-size 85K. Times take ms, s
 
 DUMP may stand before the command, before or after the address, and defaults to $GCDUMP_DUMP, then to the only dump in the current
 folder.
+";
+
+const CONDITIONS: &str = "\
+--where CONDITION selects objects, in objects, stat and strings: --where 'size > 1K and gen = gen2 and field(\"_state\") = 3'
+
+  size, length, address, heap       numbers: bytes, elements or characters, index of the GC heap; 4096, 4K, 1.5M, 0x1000
+  type, module                      texts: full name of the type, file name of its module
+  generation (gen)                  gen0, gen1, gen2, loh, poh, frozen
+  field(\"_owner._name\")            a field, by its path through references and structures: a number, a text, true, false, null, the
+                                    name or number of an enum; a reference is the address of the object
+  = != < <= > >=                    compare numbers, texts and times; ~ compares with a pattern: type ~ \"Lab.*\"
+  and, or, not, ( )                 in this order: not, and, or; &&, || and ! mean the same
+
+Texts stand in quotes of either kind; a single word behind a comparison needs none. A comparison with a field that the object does not
+have, or that is not in the dump, is neither true nor false: such objects are not selected, not by its negation either.
 ";
 
 const FORMATS: &str = "\

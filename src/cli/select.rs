@@ -6,7 +6,7 @@ use clap_complete::engine::ArgValueCompleter;
 use super::args::size;
 use super::command::At;
 use super::generate::types;
-use crate::analysis::Selection;
+use crate::analysis::{Condition, Selection};
 use crate::base::Addr;
 use crate::model::Generation;
 use crate::session::TypePattern;
@@ -82,6 +82,10 @@ pub struct Select {
     /// Only objects of at most this size (suffixes K, M, G).
     #[arg(long, value_name = "BYTES", value_parser = size)]
     max_size: Option<u64>,
+
+    /// Only objects for which this holds, such as 'size > 1K and field("_state") = 3'; see gcdump help conditions.
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<Condition>,
 }
 
 impl Select {
@@ -94,6 +98,7 @@ impl Select {
             segments: self.segment.clone(),
             min_size: self.min_size,
             max_size: self.max_size,
+            condition: self.condition.clone(),
         }
     }
 }

@@ -15,6 +15,7 @@
 //! Lazily bound or built parts are shared. Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer
 //! carries the notes of exactly the parts it uses, so repeated queries return the same notes.
 
+mod bound;
 pub(crate) mod collections;
 pub(crate) mod delegates;
 mod dump;
@@ -49,6 +50,7 @@ mod value_error;
 mod variables;
 mod walks;
 
+pub(crate) use self::bound::BoundField;
 pub use self::dump::{Dump, OpenOptions};
 pub(crate) use self::library::Library;
 pub use edges::{DominatorTree, Edges, ObjectSet, Search};

@@ -285,7 +285,7 @@ impl Value {
     }
 }
 
-fn instance_fields(heap: &Heap, mt: Addr) -> Result<Arc<Vec<Field>>, Error> {
+pub(super) fn instance_fields(heap: &Heap, mt: Addr) -> Result<Arc<Vec<Field>>, Error> {
     let list = heap.runtime().readers()?.types().instance_fields(mt);
     Ok(list.ok_or_else(|| ValueError::NoLayout { type_name: heap.type_name(mt), part: "fields" })?)
 }

@@ -69,7 +69,7 @@ fn the_manual_contains_the_help_text() {
         let own = text.split("Options of every command:").next().unwrap().trim_end();
         help.push_str(&format!("\n$ gcdump {} --help\n{own}\n", command.name));
     }
-    for topic in ["options", "patterns", "formats", "exit-codes"] {
+    for topic in ["options", "patterns", "conditions", "formats", "exit-codes"] {
         help.push_str(&format!("\n$ gcdump help {topic}\n{}\n", run(&["help", topic]).out.trim_end()));
     }
     let (head, rest) = old.split_once("<!-- help -->\n").unwrap();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::common::{Known, ask, known_dumps, shared};
 use gcdump::Dump;
+use gcdump::cli::Exit;
 use gcdump::internals::base::Silent;
 use gcdump::internals::gc::{GcDesc, Object, Visitor};
 use serde_json::Value;
@@ -185,4 +186,31 @@ fn modules_name_the_types_of_a_kernel_core_and_change_no_figure() {
         assert_eq!(figures(&without), figures(&with), "{}", dump.name);
         println!("{}: {} types named", dump.name, names(&with).len());
     }
+}
+
+/// Conditions select what other options do, and what the program itself says of its objects.
+#[test]
+fn conditions_select_objects() {
+    let dump = crate::common::own_unpacked();
+    let totals = |args: &[&str]| ask(&dump, &[&["stat"], args].concat()).1["data"]["totals"].clone();
+    for (condition, options) in [
+        ("size >= 1K", &["--min-size", "1K"][..]),
+        ("size <= 100 and size >= 30", &["--min-size", "30", "--max-size", "100"]),
+        ("type = Lab.Node", &["--type", "Lab.Node"]),
+        ("type ~ 'Lab.*'", &["--type", "Lab.*"]),
+        ("gen = gen2 or gen = loh", &["--generation", "gen2", "--generation", "loh"]),
+        ("heap = 0", &[]),
+        ("not (heap = 0)", &["--heap", "77"]),
+    ] {
+        assert_eq!(totals(&["--where", condition]), totals(options), "{condition}");
+    }
+    let (_, list) = ask(&dump, &["objects", "--where", "type = Lab.Everything and field('I32') < 0", "--select", "I32,Inline.At.Y"]);
+    let found = list["data"]["objects"].as_array().unwrap();
+    assert!(found.iter().all(|o| o["fields"]["I32"]["value"].as_i64().unwrap() < 0), "{list}");
+    let (_, all) = ask(&dump, &["objects", "--type", "Lab.Everything", "--fields", "I32"]);
+    let negative = all["data"]["objects"].as_array().unwrap().iter().filter(|o| o["fields"]["I32"]["value"].as_i64() < Some(0)).count();
+    assert!(negative > 0 && found.len() == negative, "{all}");
+    let ran = crate::common::run(&["objects", "--where", "size > and gen = gen2", dump.to_str().unwrap()]);
+    assert_eq!(ran.exit, Exit::Usage);
+    assert!(ran.err.contains("  size > and gen = gen2\n             ^"), "{}", ran.err);
 }

@@ -22,7 +22,7 @@ pub(in crate::cli) struct Objects {
     refs: bool,
 
     /// Also show these fields, separated by commas (repeatable): names, or paths through references and structures (_owner._name).
-    #[arg(long, value_name = "PATH", value_delimiter = ',')]
+    #[arg(long, visible_alias = "select", value_name = "PATH", value_delimiter = ',')]
     fields: Vec<String>,
 
     /// Only print the addresses, one a line.
@@ -50,6 +50,10 @@ impl Command for Objects {
     const EXAMPLES: &'static [Example] = &[
         example("objects --type 'Lab.*' --count 5 DUMP", "the first five objects of these types"),
         example("objects --type String --fields _stringLength DUMP", "strings with the values of chosen fields"),
+        example(
+            "objects --where 'size > 1K and field(\"_size\") = 0' --fields _size,_version DUMP",
+            "objects by the values of their fields",
+        ),
         example("objects --refs --count 3 --format ndjson DUMP", "objects with references, one record per line"),
     ];
     type Report = ObjectsReport;

@@ -1,0 +1,567 @@
+//! Conditions on objects: `size > 1K and gen = gen2 and field("_state") = 3`.
+//!
+//! Three-valued, as in SQL: a comparison with what the object does not have, or what is not in the dump, is neither true nor false, and
+//! such objects are not selected.
+
+mod parse;
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use crate::base::hash::Map;
+use crate::base::{Name, glob};
+use crate::gc::{Object, TypeIndex};
+use crate::model::{FieldValue, Generation, ValueKind};
+use crate::session::{BoundField, Heap, Namer};
+
+/// Properties of every object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Property {
+    Size,
+    Type,
+    Module,
+    Generation,
+    /// Index of the GC heap.
+    Heap,
+    Address,
+    /// Elements of an array, characters of a string.
+    Length,
+}
+
+impl Property {
+    fn named(name: &str) -> Option<Property> {
+        Some(match name {
+            "size" => Property::Size,
+            "type" => Property::Type,
+            "module" => Property::Module,
+            "generation" | "gen" => Property::Generation,
+            "heap" => Property::Heap,
+            "address" => Property::Address,
+            "length" => Property::Length,
+            _ => return None,
+        })
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Property::Size => "size",
+            Property::Type => "type",
+            Property::Module => "module",
+            Property::Generation => "generation",
+            Property::Heap => "heap",
+            Property::Address => "address",
+            Property::Length => "length",
+        }
+    }
+
+    /// Whether it is a number.
+    fn is_number(self) -> bool {
+        matches!(self, Property::Size | Property::Heap | Property::Address | Property::Length)
+    }
+}
+
+/// A number.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Number {
+    Int(i128),
+    Float(f64),
+}
+
+impl Number {
+    fn float(self) -> f64 {
+        match self {
+            // As far as a float tells them apart.
+            #[allow(clippy::cast_precision_loss)]
+            Number::Int(n) => n as f64,
+            Number::Float(n) => n,
+        }
+    }
+
+    fn compare(self, other: Number) -> Option<Ordering> {
+        match (self, other) {
+            (Number::Int(a), Number::Int(b)) => Some(a.cmp(&b)),
+            (a, b) => a.float().partial_cmp(&b.float()),
+        }
+    }
+}
+
+/// A side of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+enum Operand {
+    Property(Property),
+    /// A field, by its path through references and structures.
+    Field(Vec<String>),
+    Number(Number),
+    Text(String),
+    Bool(bool),
+    Null,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    Unequal,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+    /// Matches a glob.
+    Like,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Comparison {
+    left: Operand,
+    operator: Operator,
+    right: Operand,
+    /// Where it stands in the text.
+    place: usize,
+}
+
+/// A condition on objects. Parsed from text; the grammar is in `gcdump help conditions`.
+///
+/// ```
+/// let condition: gcdump::analysis::Condition = "size > 1K and gen = gen2".parse()?;
+/// # Ok::<(), gcdump::analysis::ConditionError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition(Node);
+
+/// A part of a condition.
+#[derive(Clone, Debug, PartialEq)]
+enum Node {
+    And(Box<(Node, Node)>),
+    Or(Box<(Node, Node)>),
+    Not(Box<Node>),
+    Compare(Comparison),
+}
+
+/// Why a text is no condition, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ConditionError {
+    text: String,
+    place: usize,
+    what: String,
+}
+
+impl ConditionError {
+    fn at(text: &str, place: usize, what: impl Into<String>) -> ConditionError {
+        ConditionError { text: text.into(), place, what: what.into() }
+    }
+
+    /// Number of characters before the place.
+    pub fn column(&self) -> usize {
+        self.text.get(..self.place).map_or(0, |before| before.chars().count())
+    }
+}
+
+impl fmt::Display for ConditionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let column = self.column();
+        // Control characters would move the mark.
+        let text: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        write!(f, "{} at character {}:\n  {text}\n  {:column$}^", self.what, column.saturating_add(1), "")
+    }
+}
+
+impl FromStr for Condition {
+    type Err = ConditionError;
+
+    fn from_str(text: &str) -> Result<Condition, ConditionError> {
+        let mut node = parse::parse(text)?;
+        node.check(text)?;
+        Ok(Condition(node))
+    }
+}
+
+impl Node {
+    /// Refuses comparisons that can never hold: sizes with texts, and the like. Generations get their full names.
+    fn check(&mut self, text: &str) -> Result<(), ConditionError> {
+        match self {
+            Node::And(both) | Node::Or(both) => both.0.check(text).and_then(|()| both.1.check(text)),
+            Node::Not(inner) => inner.check(text),
+            Node::Compare(comparison) => comparison.check().map_err(|what| ConditionError::at(text, comparison.place, what)),
+        }
+    }
+}
+
+impl Comparison {
+    fn check(&mut self) -> Result<(), String> {
+        self.fits()?;
+        for (one, other) in [(self.left.clone(), &mut self.right), (self.right.clone(), &mut self.left)] {
+            if let (Operand::Property(Property::Generation), Some(Some(wanted))) = (one, generation(other)) {
+                *other = Operand::Text(wanted.name().into());
+            }
+        }
+        Ok(())
+    }
+
+    fn fits(&self) -> Result<(), String> {
+        let Comparison { left, operator, right, .. } = self;
+        if *operator == Operator::Like && !matches!(right, Operand::Text(_)) {
+            return Err("~ compares with a text: type ~ \"Lab.*\"".into());
+        }
+        for (one, other) in [(left, right), (right, left)] {
+            let Operand::Property(property) = one else { continue };
+            let name = property.name();
+            let fits = match other {
+                Operand::Field(_) => true,
+                Operand::Property(p) => p.is_number() == property.is_number(),
+                Operand::Number(Number::Int(_)) if *property == Property::Generation => true,
+                Operand::Number(_) => property.is_number(),
+                Operand::Text(_) => !property.is_number(),
+                Operand::Null => matches!(property, Property::Module | Property::Length),
+                Operand::Bool(_) => false,
+            };
+            if !fits {
+                let kind = if property.is_number() { "a number" } else { "a text" };
+                return Err(format!("{name} is {kind}, and never {}", other.describe()));
+            }
+            if *property == Property::Generation && !matches!(other, Operand::Field(_) | Operand::Property(_)) {
+                let wanted = generation(other).ok_or_else(|| format!("there is no generation {}", other.describe()))?;
+                if wanted.is_none() && *operator != Operator::Like
+                    || !matches!(operator, Operator::Equal | Operator::Unequal | Operator::Like)
+                {
+                    return Err("generations are compared with =, != and ~".into());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The generation that a constant names, where it is one: `None` within for a pattern.
+fn generation(operand: &Operand) -> Option<Option<Generation>> {
+    match operand {
+        Operand::Text(text) if text.contains(['*', '?']) => Some(None),
+        Operand::Text(text) => text.parse().ok().map(Some),
+        Operand::Number(Number::Int(n)) => n.to_string().parse().ok().map(Some),
+        _ => None,
+    }
+}
+
+impl Operand {
+    fn describe(&self) -> String {
+        match self {
+            Operand::Property(property) => property.name().into(),
+            Operand::Field(path) => format!("field(\"{}\")", path.join(".")),
+            Operand::Number(Number::Int(n)) => n.to_string(),
+            Operand::Number(Number::Float(n)) => n.to_string(),
+            Operand::Text(text) => format!("\"{text}\""),
+            Operand::Bool(b) => b.to_string(),
+            Operand::Null => "null".into(),
+        }
+    }
+}
+
+/// A value that an operand has for an object.
+#[derive(Clone, Debug, PartialEq)]
+enum Term {
+    Number(Number),
+    Text(Name),
+    /// An enum: its name, and its number.
+    Named(Name, Option<i128>),
+    Bool(bool),
+    Null,
+}
+
+/// What an object says of itself.
+trait Subject {
+    /// Its property; `None` if it is not known, or it has none.
+    fn property(&mut self, property: Property) -> Option<Term>;
+
+    /// The value of a field.
+    fn field(&mut self, path: &[String]) -> Option<Term>;
+}
+
+impl Condition {
+    /// Whether it holds; `None` if that cannot be known.
+    fn holds(&self, subject: &mut impl Subject) -> Option<bool> {
+        self.0.holds(subject)
+    }
+}
+
+impl Node {
+    fn holds(&self, subject: &mut impl Subject) -> Option<bool> {
+        match self {
+            Node::And(both) => match both.0.holds(subject) {
+                Some(false) => Some(false),
+                first => match both.1.holds(subject) {
+                    Some(false) => Some(false),
+                    second => first.zip(second).map(|(a, b)| a && b),
+                },
+            },
+            Node::Or(both) => match both.0.holds(subject) {
+                Some(true) => Some(true),
+                first => match both.1.holds(subject) {
+                    Some(true) => Some(true),
+                    second => first.zip(second).map(|(a, b)| a || b),
+                },
+            },
+            Node::Not(inner) => inner.holds(subject).map(|holds| !holds),
+            Node::Compare(comparison) => {
+                let Comparison { left, operator, right, .. } = comparison;
+                operator.holds(&left.of(subject)?, &right.of(subject)?)
+            }
+        }
+    }
+}
+
+impl Operand {
+    fn of(&self, subject: &mut impl Subject) -> Option<Term> {
+        Some(match self {
+            Operand::Property(property) => return subject.property(*property),
+            Operand::Field(path) => return subject.field(path),
+            Operand::Number(n) => Term::Number(*n),
+            Operand::Text(text) => Term::Text(text.as_str().into()),
+            Operand::Bool(b) => Term::Bool(*b),
+            Operand::Null => Term::Null,
+        })
+    }
+}
+
+impl Operator {
+    fn holds(self, left: &Term, right: &Term) -> Option<bool> {
+        if self == Operator::Like {
+            return match (left, right) {
+                (Term::Text(text) | Term::Named(text, _), Term::Text(pattern)) => Some(glob(pattern, text)),
+                _ => None,
+            };
+        }
+        let order = match (left, right) {
+            (Term::Number(a), Term::Number(b)) => a.compare(*b)?,
+            (Term::Named(_, Some(a)), Term::Number(b)) => Number::Int(*a).compare(*b)?,
+            (Term::Number(a), Term::Named(_, Some(b))) => a.compare(Number::Int(*b))?,
+            (Term::Text(a) | Term::Named(a, _), Term::Text(b) | Term::Named(b, _)) => str::cmp(a, b),
+            (Term::Bool(a), Term::Bool(b)) => a.cmp(b),
+            (Term::Null, Term::Null) => Ordering::Equal,
+            // What is there is not null; more than that cannot be said of null.
+            (Term::Null, _) | (_, Term::Null) => {
+                return match self {
+                    Operator::Equal => Some(false),
+                    Operator::Unequal => Some(true),
+                    _ => None,
+                };
+            }
+            _ => return None,
+        };
+        Some(match self {
+            Operator::Equal => order.is_eq(),
+            Operator::Unequal => order.is_ne(),
+            Operator::Less => order.is_lt(),
+            Operator::AtMost => order.is_le(),
+            Operator::More => order.is_gt(),
+            Operator::AtLeast => order.is_ge(),
+            Operator::Like => return None,
+        })
+    }
+}
+
+/// The value of a field as a term; `None` for structures, and for what is not in the dump.
+fn term(value: &FieldValue) -> Option<Term> {
+    let text = || value.value.as_str().map(Name::from);
+    let hex = |text: &str| i128::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+    Some(match value.kind {
+        ValueKind::Null => Term::Null,
+        ValueKind::Bool => Term::Bool(value.value.as_bool()?),
+        ValueKind::Int => {
+            let n = value.value.as_i64().map(i128::from).or_else(|| value.value.as_u64().map(i128::from));
+            Term::Number(Number::Int(n.or_else(|| value.text.parse().ok())?))
+        }
+        ValueKind::Float => Term::Number(Number::Float(value.value.as_f64()?)),
+        ValueKind::Decimal => Term::Number(Number::Float(value.value.as_str()?.parse().ok()?)),
+        ValueKind::Nint | ValueKind::Pointer => Term::Number(Number::Int(hex(value.value.as_str()?)?)),
+        ValueKind::Enum => {
+            let number = value.text.rsplit_once('(').and_then(|(_, n)| n.trim_end_matches(')').parse().ok());
+            Term::Named(text()?, number.or_else(|| value.text.parse().ok()))
+        }
+        ValueKind::Object => Term::Number(Number::Int(value.object?.0.into())),
+        ValueKind::Struct | ValueKind::Raw | ValueKind::Absent | ValueKind::Invalid | ValueKind::NotInitialised => return None,
+        _ => Term::Text(text().unwrap_or_else(|| value.text.as_str().into())),
+    })
+}
+
+/// Names of a type.
+type Names = (Name, Option<Name>);
+
+/// Evaluates a condition for the objects of a walk. Each thread has its own, which binds fields and names once per type.
+pub(super) struct Evaluator<'s> {
+    condition: &'s Condition,
+    heap: &'s Heap,
+    namer: &'s Namer,
+    names: Map<TypeIndex, Names>,
+    /// By path, which is one of the condition's, and type.
+    fields: Map<(usize, TypeIndex), Option<Arc<BoundField>>>,
+}
+
+impl<'s> Evaluator<'s> {
+    /// For the objects of `heap`, which `namer` names.
+    pub(super) fn new(condition: &'s Condition, heap: &'s Heap, namer: &'s Namer) -> Evaluator<'s> {
+        Evaluator { condition, heap, namer, names: Map::default(), fields: Map::default() }
+    }
+
+    /// Whether the condition holds for certain.
+    pub(super) fn wants(&mut self, object: &Object<'_>) -> bool {
+        let condition = self.condition;
+        condition.holds(&mut Walked { of: self, object }) == Some(true)
+    }
+}
+
+/// An object of a walk.
+struct Walked<'e, 's, 'o> {
+    of: &'e mut Evaluator<'s>,
+    object: &'e Object<'o>,
+}
+
+impl Walked<'_, '_, '_> {
+    fn names(&mut self) -> &Names {
+        let (namer, ty) = (self.of.namer, self.object.ty);
+        self.of.names.entry(ty.index).or_insert_with(|| {
+            if ty.is_free {
+                return ("Free".into(), None);
+            }
+            (namer.name_or_address(ty.method_table).into(), namer.module(ty.method_table).map(Name::from))
+        })
+    }
+}
+
+impl Subject for Walked<'_, '_, '_> {
+    fn property(&mut self, property: Property) -> Option<Term> {
+        let number = |n: u64| Some(Term::Number(Number::Int(n.into())));
+        match property {
+            Property::Size => number(self.object.size),
+            Property::Address => number(self.object.address.0),
+            Property::Heap => number(self.of.heap.walker().segment_of(self.object.address)?.1.heap),
+            Property::Length => self.object.length().filter(|_| !self.object.ty.is_free).map_or(Some(Term::Null), number),
+            Property::Generation => Some(Term::Named(self.object.generation.name().into(), None)),
+            Property::Type => Some(Term::Text(self.names().0.clone())),
+            Property::Module => Some(self.names().1.clone().map_or(Term::Null, Term::Text)),
+        }
+    }
+
+    fn field(&mut self, path: &[String]) -> Option<Term> {
+        let (heap, ty) = (self.of.heap, self.object.ty);
+        if ty.is_free {
+            return None;
+        }
+        // The condition outlives the evaluator: a path is where it lies.
+        let key = (path.as_ptr().addr(), ty.index);
+        let bound = self.of.fields.entry(key).or_insert_with(|| BoundField::bind(heap, ty.method_table, path).map(Arc::new));
+        let bound = bound.as_ref().map(Arc::clone)?;
+        term(&bound.read(heap, self.object.address)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An object of four fields.
+    struct Made;
+
+    impl Subject for Made {
+        fn property(&mut self, property: Property) -> Option<Term> {
+            Some(match property {
+                Property::Size => Term::Number(Number::Int(4096)),
+                Property::Type => Term::Text("Lab.Order".into()),
+                Property::Generation => Term::Named("gen2".into(), None),
+                Property::Length => Term::Null,
+                Property::Address => Term::Number(Number::Int(0x7f00_0000_1000)),
+                _ => return None,
+            })
+        }
+
+        fn field(&mut self, path: &[String]) -> Option<Term> {
+            Some(match path.join(".").as_str() {
+                "_state" => Term::Number(Number::Int(3)),
+                "_ratio" => Term::Number(Number::Float(0.5)),
+                "_done" => Term::Bool(false),
+                "_owner._name" => Term::Text("Ada \"the\" first".into()),
+                "_next" => Term::Null,
+                "Colour" => Term::Named("Blue".into(), Some(7)),
+                _ => return None,
+            })
+        }
+    }
+
+    #[test]
+    fn conditions_hold_or_not() {
+        for (text, holds) in [
+            ("size > 1K and gen = gen2 and field(\"_state\") = 3", Some(true)),
+            ("size>1K&&gen==gen2&&field('_state')==3", Some(true)),
+            ("size = 4K", Some(true)),
+            ("size = 4KiB", Some(true)),
+            ("size >= 0x1000 and size <= 4096", Some(true)),
+            ("size < 1.5K or type ~ 'Lab.*'", Some(true)),
+            ("not (type = Lab.Order)", Some(false)),
+            ("NOT type != Lab.Order AND Size <> 1", Some(true)),
+            ("gen = 2", Some(true)),
+            ("generation != gen0", Some(true)),
+            ("gen ~ 'gen*'", Some(true)),
+            ("field(\"_ratio\") < 1", Some(true)),
+            ("field('_ratio') > -0.5", Some(true)),
+            ("field('_done')", Some(false)),
+            ("!field('_done')", Some(true)),
+            ("field('_owner._name') ~ \"Ada *\"", Some(true)),
+            (r#"field("_owner._name") = "Ada \"the\" first""#, Some(true)),
+            ("field('_next') = null", Some(true)),
+            ("field('_state') != null", Some(true)),
+            ("field('Colour') = Blue", Some(true)),
+            ("field('Colour') = 7", Some(true)),
+            ("3 = field('_state')", Some(true)),
+            ("address = 0x7f00`00001000", Some(true)),
+            // What is not there is neither.
+            ("field('nothing') = 1", None),
+            ("not field('nothing') = 1", None),
+            ("field('nothing') = 1 or size > 0", Some(true)),
+            ("field('nothing') = 1 and size > 0", None),
+            ("field('nothing') = 1 and size < 0", Some(false)),
+            ("length > 3", None),
+            ("length = null", Some(true)),
+            ("field('_state') = three", None),
+        ] {
+            let condition: Condition = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
+            assert_eq!(condition.holds(&mut Made), holds, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_point_at_the_place() {
+        for (text, column, what) in [
+            ("", 0, "expected size, type"),
+            ("size >", 6, "expected a number"),
+            ("size > and gen = gen2", 11, "'and', 'or' or the end"),
+            ("sise > 3", 0, "expected size, type"),
+            ("size", 4, "expected a comparison"),
+            ("size > 3 gen = gen0", 9, "'and', 'or' or the end"),
+            ("(size > 3", 9, "expected ')'"),
+            ("field(_state) = 3", 6, "the name of a field in quotes"),
+            ("field(\"_state = 3", 17, "the closing quote"),
+            ("size > 3Days", 8, "K, M, G or T"),
+            ("size = big", 5, "size is a number, and never \"big\""),
+            ("type > 3", 5, "type is a text, and never 3"),
+            ("gen = gen9", 4, "there is no generation \"gen9\""),
+            ("gen > gen1", 4, "compared with ="),
+            ("type ~ 3", 5, "~ compares with a text"),
+            ("ä = 1", 0, "expected size, type"),
+        ] {
+            let error = text.parse::<Condition>().unwrap_err();
+            assert!(error.what.contains(what), "{text}: {error}");
+            assert_eq!(error.column(), column, "{text}: {error}");
+        }
+        let shown = "size > and gen = gen2".parse::<Condition>().unwrap_err().to_string();
+        assert!(shown.ends_with("\n  size > and gen = gen2\n             ^"), "{shown}");
+    }
+
+    #[test]
+    fn deep_conditions_are_refused() {
+        for text in
+            [format!("{}size > 1{}", "(".repeat(2000), ")".repeat(2000)), format!("{} size > 1", "not ".repeat(2000)), "!".repeat(2000)]
+        {
+            assert!(text.parse::<Condition>().unwrap_err().what.contains("nested too deeply"));
+        }
+        assert!(format!("size > 1{}", " and size > 1".repeat(5000)).parse::<Condition>().is_err(), "a chain is a tree as well");
+    }
+}

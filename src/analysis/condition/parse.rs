@@ -1,0 +1,230 @@
+//! The grammar of conditions:
+//!
+//! ```text
+//! condition  = and { "or" and }
+//! and        = not { "and" not }
+//! not        = [ "not" ] ( "(" condition ")" | comparison )
+//! comparison = operand ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" ) operand
+//!            | field                                  a field that holds true
+//! operand    = field | property | number | text | "true" | "false" | "null"
+//! field      = "field" "(" text ")"                   _owner._name: through references and structures
+//! property   = "size" | "type" | "module" | "generation" | "gen" | "heap" | "address" | "length"
+//! number     = digits [ "." digits ] [ "K" | "M" | "G" | "T" ] | "0x" digits, also with "-"
+//! text       = "\"" characters "\"" | "'" characters "'" | a word after a comparison: gen2, Lab.Order
+//! ```
+//!
+//! `==`, `<>`, `&&`, `||` and `!` are taken as well. Keywords and properties may be in any case.
+
+use winnow::combinator::{alt, cut_err, delimited, empty, eof, opt, peek, preceded, repeat};
+use winnow::error::{ContextError, ErrMode, StrContext, StrContextValue};
+use winnow::prelude::*;
+use winnow::stream::LocatingSlice;
+use winnow::token::{one_of, take_till, take_while};
+
+use super::{Comparison, ConditionError, Node, Number, Operand, Operator, Property};
+
+type Input<'i> = LocatingSlice<&'i str>;
+type Parsed<T> = Result<T, ErrMode<ContextError>>;
+
+/// Parentheses within each other: each takes a frame of the stack.
+const MAX_DEPTH: usize = 100;
+/// Longest condition in bytes: each `and` is a level of the tree.
+const MAX_BYTES: usize = 8192;
+
+/// Parses a condition.
+pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
+    if text.len() > MAX_BYTES {
+        return Err(ConditionError::at(text, 0, format!("the condition is longer than {MAX_BYTES} bytes")));
+    }
+    let mut depth = 0usize;
+    for (place, c) in text.char_indices() {
+        depth = match c {
+            // Each "not" is a step down as well.
+            '(' | '!' | 'n' | 'N' => depth.saturating_add(usize::from(c == '(' || c == '!' || starts_with_not(text, place))),
+            ')' => depth.saturating_sub(1),
+            _ => depth,
+        };
+        if depth > MAX_DEPTH {
+            return Err(ConditionError::at(text, place, "the condition is nested too deeply"));
+        }
+    }
+    let whole = delimited(blank, condition, (blank, cut_err(eof).context(expected("'and', 'or' or the end"))));
+    { whole }.parse(LocatingSlice::new(text)).map_err(|e| {
+        let expected: Vec<String> = e
+            .inner()
+            .context()
+            .filter_map(|c| match c {
+                StrContext::Expected(value) => Some(value.to_string()),
+                _ => None,
+            })
+            .take(1)
+            .collect();
+        let what = expected.first().map_or_else(|| "this is no condition".to_string(), |what| format!("expected {what}"));
+        ConditionError::at(text, e.offset(), what)
+    })
+}
+
+fn starts_with_not(text: &str, place: usize) -> bool {
+    text.get(place..).and_then(|rest| rest.get(..3)).is_some_and(|word| word.eq_ignore_ascii_case("not"))
+}
+
+fn expected(what: &'static str) -> StrContext {
+    StrContext::Expected(StrContextValue::Description(what))
+}
+
+fn blank(input: &mut Input<'_>) -> Parsed<()> {
+    take_while(0.., |c: char| c.is_whitespace()).void().parse_next(input)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// A keyword in any case, or one of the signs that stand for it.
+fn keyword<'i>(word: &'static str, sign: &'static str) -> impl Parser<Input<'i>, (), ErrMode<ContextError>> {
+    let spelled = take_while(1.., is_word).verify(move |w: &str| w.eq_ignore_ascii_case(word)).void();
+    delimited(blank, alt((spelled, sign.void())), blank)
+}
+
+fn condition(input: &mut Input<'_>) -> Parsed<Node> {
+    let first = conjunction(input)?;
+    let rest: Vec<Node> = repeat(0.., preceded(keyword("or", "||"), cut_err(conjunction))).parse_next(input)?;
+    Ok(rest.into_iter().fold(first, |a, b| Node::Or(Box::new((a, b)))))
+}
+
+fn conjunction(input: &mut Input<'_>) -> Parsed<Node> {
+    let first = negation(input)?;
+    let rest: Vec<Node> = repeat(0.., preceded(keyword("and", "&&"), cut_err(negation))).parse_next(input)?;
+    Ok(rest.into_iter().fold(first, |a, b| Node::And(Box::new((a, b)))))
+}
+
+fn negation(input: &mut Input<'_>) -> Parsed<Node> {
+    if opt(keyword("not", "!")).parse_next(input)?.is_some() {
+        return cut_err(negation).parse_next(input).map(|inner| Node::Not(Box::new(inner)));
+    }
+    let close = cut_err((blank, ')')).context(expected("')'"));
+    alt((delimited(('(', blank), cut_err(condition), close), comparison)).parse_next(input)
+}
+
+fn operator(input: &mut Input<'_>) -> Parsed<Operator> {
+    alt((
+        alt(("==", "=")).value(Operator::Equal),
+        alt(("!=", "<>")).value(Operator::Unequal),
+        "<=".value(Operator::AtMost),
+        ">=".value(Operator::AtLeast),
+        "<".value(Operator::Less),
+        ">".value(Operator::More),
+        "~".value(Operator::Like),
+    ))
+    .parse_next(input)
+}
+
+fn comparison(input: &mut Input<'_>) -> Parsed<Node> {
+    let (left, place) = operand.with_span().context(expected(OPERAND)).parse_next(input)?;
+    blank(input)?;
+    let Some((operator, sign)) = opt(operator.with_span()).parse_next(input)? else {
+        // A field on its own holds true or not.
+        if matches!(left, Operand::Field(_)) {
+            let to = Operand::Bool(true);
+            return Ok(Node::Compare(Comparison { left, operator: Operator::Equal, right: to, place: place.start }));
+        }
+        return cut_err(winnow::combinator::fail).context(expected("a comparison: =, !=, <, <=, >, >= or ~")).parse_next(input);
+    };
+    blank(input)?;
+    let right =
+        cut_err(alt((operand, word))).context(expected("a number, a text in quotes, a word, true, false or null")).parse_next(input)?;
+    Ok(Node::Compare(Comparison { left, operator, right, place: sign.start }))
+}
+
+/// What an operand may be, in messages.
+const OPERAND: &str = "size, type, module, generation, heap, address, length, field(\"name\"), or a number";
+
+fn operand(input: &mut Input<'_>) -> Parsed<Operand> {
+    alt((number.map(Operand::Number), quoted.map(Operand::Text), field, named)).parse_next(input)
+}
+
+/// A text in quotes of either kind; a backslash keeps the next character.
+fn quoted(input: &mut Input<'_>) -> Parsed<String> {
+    let quote = one_of(['"', '\'']).parse_next(input)?;
+    let mut text = String::new();
+    loop {
+        let part: &str = take_till(0.., move |c: char| c == quote || c == '\\').parse_next(input)?;
+        text.push_str(part);
+        match opt(one_of(['\\'])).parse_next(input)? {
+            Some(_) => text.push(cut_err(winnow::token::any).context(expected("a character")).parse_next(input)?),
+            None => break,
+        }
+    }
+    cut_err(one_of([quote])).context(expected("the closing quote")).parse_next(input)?;
+    Ok(text)
+}
+
+/// `field("_owner._name")`
+fn field(input: &mut Input<'_>) -> Parsed<Operand> {
+    let open = (take_while(1.., is_word).verify(|w: &str| w.eq_ignore_ascii_case("field")), blank, '(', blank);
+    let name = cut_err(quoted).context(expected("the name of a field in quotes"));
+    let close = cut_err((blank, ')')).context(expected("')'"));
+    delimited(open, name, close).map(|path: String| Operand::Field(path.split('.').map(str::to_string).collect())).parse_next(input)
+}
+
+/// A property or a constant.
+fn named(input: &mut Input<'_>) -> Parsed<Operand> {
+    let known = |word: &str| {
+        Some(match &*word.to_ascii_lowercase() {
+            "true" => Operand::Bool(true),
+            "false" => Operand::Bool(false),
+            "null" => Operand::Null,
+            name => Operand::Property(Property::named(name)?),
+        })
+    };
+    take_while(1.., is_word).verify_map(known).parse_next(input)
+}
+
+/// A word without quotes: of what objects are compared with, most have nothing else in them.
+fn word(input: &mut Input<'_>) -> Parsed<Operand> {
+    let inside = |c: char| is_word(c) || matches!(c, '.' | '+' | '*' | '?' | '-' | '`' | '[' | ']');
+    take_while(1.., inside).map(|w: &str| Operand::Text(w.into())).parse_next(input)
+}
+
+fn number(input: &mut Input<'_>) -> Parsed<Number> {
+    let negative = opt('-').parse_next(input)?.is_some();
+    if opt(alt(("0x", "0X"))).parse_next(input)?.is_some() {
+        let digits = cut_err(take_while(1.., |c: char| c.is_ascii_hexdigit() || c == '`')).context(expected("hexadecimal digits"));
+        let read = |text: &str| i128::from_str_radix(&text.replace('`', ""), 16).ok();
+        let value = { digits }.verify_map(read).parse_next(input)?;
+        return Ok(Number::Int(if negative { value.checked_neg().unwrap_or(value) } else { value }));
+    }
+    let whole: &str = take_while(1.., |c: char| c.is_ascii_digit()).parse_next(input)?;
+    let part: Option<&str> = opt(preceded('.', take_while(1.., |c: char| c.is_ascii_digit()))).parse_next(input)?;
+    let unit = opt(one_of(['k', 'K', 'm', 'M', 'g', 'G', 't', 'T'])).parse_next(input)?;
+    let bytes = opt((opt(one_of(['i'])), one_of(['b', 'B']))).void();
+    if unit.is_some() {
+        { bytes }.parse_next(input)?;
+    }
+    // 3Days is no number.
+    cut_err(alt((peek(one_of(|c: char| !is_word(c))).void(), eof.void(), empty.verify(|()| false))))
+        .context(expected("K, M, G or T after a number"))
+        .parse_next(input)?;
+    let scale: i128 = match unit.map(|u| u.to_ascii_uppercase()) {
+        Some('K') => 1 << 10,
+        Some('M') => 1 << 20,
+        Some('G') => 1 << 30,
+        Some('T') => 1 << 40,
+        _ => 1,
+    };
+    let sign = if negative { -1 } else { 1 };
+    match part {
+        None => {
+            let value = whole.parse::<i128>().ok().and_then(|n| n.checked_mul(scale)?.checked_mul(sign));
+            value.map(Number::Int).ok_or_else(|| ErrMode::Cut(ContextError::new()))
+        }
+        Some(part) => {
+            let value: f64 = format!("{whole}.{part}").parse().map_err(|_| ErrMode::Cut(ContextError::new()))?;
+            let scale: f64 = match scale {
+                1 => 1.0,
+                n => f64::from(u32::try_from(n >> 10).unwrap_or(u32::MAX)) * 1024.0,
+            };
+            Ok(Number::Float(value * scale * if negative { -1.0 } else { 1.0 }))
+        }
+    }
+}
