@@ -4,9 +4,9 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    analyze, bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, inspect, locks, near, object,
-    objects, objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings, threads,
-    timers, track, trim, types, unreachable, verify, whatif,
+    analyze, bridge, chains, contracts, diff, exceptions, finalizers, fragmentation, handles, heap, info, inspect, locks, memory, near,
+    object, objects, objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings,
+    threads, timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 use super::generate::{COMPLETIONS, MAN};
@@ -17,6 +17,7 @@ use super::shell::SHELL;
 pub const COMMANDS: &[Entry] = &[
     entry::<info::Info>(),
     entry::<analyze::Analyze>(),
+    entry::<memory::Memory>(),
     entry::<contracts::Contracts>(),
     entry::<heap::Heap>(),
     entry::<segments::Segments>(),

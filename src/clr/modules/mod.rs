@@ -356,6 +356,17 @@ impl Modules {
     pub fn image_base(&self, module: Addr) -> Option<Addr> {
         self.reader.image_of(module).map(|i| i.base)
     }
+
+    /// Path of the module's file in the process, or its name.
+    pub(crate) fn path(&self, module: Addr) -> Option<String> {
+        self.reader.path_of(module).filter(|p| !p.is_empty()).or_else(|| self.reader.simple_name(module))
+    }
+
+    /// The module's image in memory, where the runtime tells its size.
+    pub(crate) fn image_range(&self, module: Addr) -> Option<AddrRange> {
+        let image = self.reader.image_of(module)?;
+        image.size.map(|size| AddrRange::new(image.base, image.base.plus(u64::from(size))))
+    }
 }
 
 impl Reader {
