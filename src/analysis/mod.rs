@@ -61,7 +61,7 @@ pub use info::info;
 pub use inspect::{InspectQuery, inspect};
 pub use liveness::{BridgeQuery, CollectQuery, UnreachableQuery, WhatifQuery, bridge, collect, unreachable, whatif};
 pub use locks::{LocksQuery, locks};
-pub use memory_map::{MemoryQuery, memory};
+pub use memory_map::{MemoryQuery, memory_map};
 pub use object::{ObjectQuery, object};
 pub(crate) use objects::{ObjectBatch, ObjectsQuery, objects};
 pub use oom::oom;

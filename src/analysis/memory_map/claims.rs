@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::sweep::Span;
-use crate::base::missed::tried;
+use crate::base::missed::{tried, watched};
 use crate::base::{Addr, AddrRange, Collector, NoteKind, PAGE};
-use crate::dump::{FileMapping, MappedRegion, Module, OsThread, ThreadStacks};
+use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
 use crate::memory::{Image, ImageFormat, is_diag_page};
 use crate::model::{Generation, MemoryKind, RegionListModel, SegmentModel};
-use crate::session::{Dump, Runtime};
+use crate::session::{Dump, Namer, Runtime};
 use crate::stack::CodeBytes;
 use crate::stack::code::CodeUse;
 
@@ -82,18 +82,28 @@ pub(super) fn of_container(dump: &Dump, runtime: Option<&Runtime>, notes: &Colle
     for module in &file.modules {
         by_path.entry(&module.path).or_default().push(module);
     }
+    by_path.values_mut().for_each(|list| list.sort_by_key(|m| m.base));
     out.extend(file.files.iter().map(|mapping| {
-        let within = |m: &&Module| AddrRange::new(m.base, m.base.plus(m.size)).contains(mapping.range.start);
-        let module = by_path.get(mapping.path.as_str()).is_some_and(|list| list.iter().any(within));
-        of_file(mapping, module)
+        let start = mapping.range.start;
+        let list = by_path.get(mapping.path.as_str()).map_or(&[][..], Vec::as_slice);
+        let below = list.partition_point(|m| m.base <= start).checked_sub(1).and_then(|i| list.get(i));
+        of_file(mapping, below.is_some_and(|m| start < m.base.plus(m.size)))
     }));
     for module in &file.modules {
         let listed = AddrRange::new(module.base, module.base.plus(module.size));
         // Minidumps list images alone; NT_FILE, mappings without what lies between them and without `.bss`.
         let rank = if file.files.is_empty() { Rank::Image } else { Rank::Extent };
         out.push(Claim::new(listed, rank, MemoryKind::Module).named(&module.path).paged());
-        let image = tried(|| Image::at(dump.memory(), module.base)).filter(|i| i.format == ImageFormat::Elf);
-        out.extend(image.map(|i| Claim::new(i.range, Rank::Extent, MemoryKind::Module).named(&module.path).paged()));
+        let (image, missed) = watched(|| Image::at(dump.memory(), module.base));
+        if image.is_none() && dump.memory().has_lost(&missed) {
+            let what = format!("the headers of {} are not in the dump: its end is not known", module.file_name());
+            notes.add(NoteKind::Missing, module.base, what);
+        }
+        out.extend(
+            image
+                .filter(|i| i.format == ImageFormat::Elf)
+                .map(|i| Claim::new(i.range, Rank::Extent, MemoryKind::Module).named(&module.path).paged()),
+        );
     }
     let kernel = file.auxv.iter().find(|(key, _)| *key == KERNEL_LIBRARY).map(|(_, value)| Addr(*value));
     let library = kernel.and_then(|at| file.regions.iter().find(|r| r.range.contains(at)));
@@ -118,28 +128,44 @@ fn stacks(dump: &Dump, runtime: Option<&Runtime>, notes: &Collector, out: &mut V
     let stacks = ThreadStacks::new(file);
     let managed = runtime.map_or(&[][..], |r| r.threads_if_any(notes));
     let bases: BTreeMap<u64, Addr> = managed.iter().filter_map(|t| Some((t.os_id?, t.stack_base?))).collect();
-    let mut allocations: BTreeMap<Addr, Vec<&MappedRegion>> = BTreeMap::new();
-    for region in file.regions.iter().chain(&file.reserved) {
-        if let Some(at) = region.allocation {
-            allocations.entry(at).or_default().push(region);
-        }
-    }
+    let allocations = Allocations::of(file);
     for thread in &file.threads {
         let claim = |range: AddrRange| {
             let claim = Claim::new(range, Rank::Stack, MemoryKind::Stack);
             Claim { os_id: Some(thread.id), name: thread.name.clone(), ..claim }
         };
-        match allocation(thread, file.regions.as_slice()).and_then(|at| allocations.get(&at)) {
-            Some(parts) => out.extend(parts.iter().map(|region| claim(region.range))),
+        let pointer = thread.stack_pointer.or(thread.stack.map(|s| s.start));
+        match pointer.and_then(|at| allocations.around(at)) {
+            Some(parts) => out.extend(parts.iter().copied().map(claim)),
             None => out.extend(stacks.whole(thread, bases.get(&u64::from(thread.id)).copied()).map(claim)),
         }
     }
 }
 
-/// The allocation that the thread's stack is, where the container lists allocations.
-fn allocation(thread: &OsThread, regions: &[MappedRegion]) -> Option<Addr> {
-    let at = thread.stack_pointer.or(thread.stack.map(|s| s.start))?;
-    regions.iter().find(|r| r.range.contains(at))?.allocation
+/// The allocations that a minidump lists. A stack is one: a reserve, guard pages, and what is in use.
+struct Allocations {
+    /// Parts with memory, by address, each with the start of its allocation.
+    committed: Vec<(AddrRange, Addr)>,
+    parts: BTreeMap<Addr, Vec<AddrRange>>,
+}
+
+impl Allocations {
+    fn of(file: &DumpFile) -> Allocations {
+        let mut parts: BTreeMap<Addr, Vec<AddrRange>> = BTreeMap::new();
+        for (range, at) in file.regions.iter().chain(&file.reserved).filter_map(|r| Some((r.range, r.allocation?))) {
+            parts.entry(at).or_default().push(range);
+        }
+        let mut committed: Vec<(AddrRange, Addr)> = file.regions.iter().filter_map(|r| Some((r.range, r.allocation?))).collect();
+        committed.sort_unstable();
+        Allocations { committed, parts }
+    }
+
+    /// All parts of the allocation around `address`.
+    fn around(&self, address: Addr) -> Option<&[AddrRange]> {
+        let below = self.committed.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
+        let (_, at) = self.committed.get(below).filter(|(range, _)| range.contains(address))?;
+        self.parts.get(at).map(Vec::as_slice)
+    }
 }
 
 /// What the GC says of its memory.
@@ -198,11 +224,24 @@ pub(super) fn of_code(runtime: &Runtime, notes: &Collector, out: &mut Vec<Claim>
         }
         Err(e) => notes.add(NoteKind::Missing, None, format!("code heaps are not told apart: {e}")),
     }
-    let Ok(names) = runtime.type_names() else { return };
-    let Ok(types) = runtime.types() else { return };
+    let namer = runtime.namer();
+    images(&namer, notes, out);
+    namer.note(notes);
+}
+
+/// The images of the assemblies that are loaded: on Linux some are copied to memory of no file.
+fn images(namer: &Namer, notes: &Collector, out: &mut Vec<Claim>) {
+    let (names, types) = match (namer.names(), namer.types()) {
+        (Some(names), Ok(types)) => (names, types),
+        _ => return notes.add(NoteKind::Missing, None, "the images of assemblies are not told apart: the runtime does not describe them"),
+    };
+    if !types.knows_all() {
+        notes.add(NoteKind::Missing, None, "the list of loaded modules is not in the dump: not all images of assemblies are known");
+    }
     for module in types.modules() {
         let image = names.modules().image_range(*module);
-        let name = || tried(|| names.modules().path(*module));
-        out.extend(image.map(|range| Claim { name: name(), ..Claim::new(range, Rank::Image, MemoryKind::Module).paged() }));
+        out.extend(
+            image.map(|range| Claim { name: names.modules().path(*module), ..Claim::new(range, Rank::Image, MemoryKind::Module).paged() }),
+        );
     }
 }

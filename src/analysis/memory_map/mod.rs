@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use claims::Claim;
 use sweep::{Piece, Span, sweep};
 
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
+use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
 use crate::dump::{Backing, DumpFile, MappedRegion};
 use crate::memory::is_diag_page;
 use crate::model::{Container, Generation, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals};
@@ -30,7 +30,7 @@ pub struct MemoryQuery {
 }
 
 /// The address space of `dump` by what it is for. Does not require a readable runtime.
-pub fn memory(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
+pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     let notes = Collector::new();
     notes.extend(dump.notes());
     let runtime = dump.runtime_at(query.runtime);
@@ -40,7 +40,7 @@ pub fn memory(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     }
     let listing = listing(dump);
     if listing == MemoryListing::Captured {
-        let what = "the dump lists only what was captured, images and mapped files: the process had more memory";
+        let what = "the dump lists only what was captured, images and mapped files: the process may have had more";
         notes.add(NoteKind::Missing, None, what);
     }
     let mut map = Map { dump, by_gdb: is_by_gdb(dump), listed: listed(dump), claims: Vec::new() };
@@ -67,7 +67,8 @@ fn listing(dump: &Dump) -> MemoryListing {
     let file = dump.file();
     let facts = &file.facts;
     if facts.container == Container::Minidump {
-        return match (file.regions.is_empty(), facts.states_all_memory()) {
+        // A trimmed copy keeps the flags.
+        return match (file.regions.is_empty(), facts.states_all_memory() && facts.trimmed.is_none()) {
             (false, _) => MemoryListing::All,
             (true, true) => MemoryListing::Accessible,
             (true, false) => MemoryListing::Captured,

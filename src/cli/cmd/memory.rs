@@ -5,7 +5,8 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use crate::analysis::{MemoryQuery, memory};
+use super::super::exit::Exit;
+use crate::analysis::{MemoryQuery, memory_map};
 use crate::base::Answer;
 use crate::model::MemoryReport;
 
@@ -49,7 +50,11 @@ impl Command for Memory {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<MemoryReport>> {
-        Ok(memory(at.dump()?, &MemoryQuery { ranges: self.ranges, top: self.top, runtime: at.config.runtime }))
+        Ok(memory_map(at.dump()?, &MemoryQuery { ranges: self.ranges, top: self.top, runtime: at.config.runtime }))
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        if report.runtime_error.is_some() { Exit::NoRuntime } else { exit }
     }
 
     fn next(&self, _report: &MemoryReport) -> Option<&'static str> {

@@ -1,7 +1,16 @@
+use serde::Serialize;
+
 use crate::model::{MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes};
+
+/// What the answer rests on.
+#[derive(Clone, Serialize)]
+struct Source<'r> {
+    listing: MemoryListing,
+    runtime_error: Option<&'r str>,
+}
 
 fn kind_columns<'r>() -> Columns<'r, MemoryKindModel> {
     columns::<MemoryKindModel>()
@@ -63,7 +72,7 @@ fn listing(listing: MemoryListing) -> &'static str {
     match listing {
         MemoryListing::All => "every mapping of the process",
         MemoryListing::Accessible => "all memory that the process could access; reserved address space is not listed",
-        MemoryListing::Captured => "only what was captured, images and mapped files: the process had more memory",
+        MemoryListing::Captured => "only what was captured, images and mapped files: the process may have had more",
     }
 }
 
@@ -98,6 +107,6 @@ impl Report for MemoryReport {
             ("captured", bytes(t.captured_bytes)),
         ]);
         to.record("totals", self.totals);
-        to.record("listing", self.listing);
+        to.record("listing", Source { listing: self.listing, runtime_error: self.runtime_error.as_deref() });
     }
 }
