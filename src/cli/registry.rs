@@ -4,8 +4,8 @@ use clap::{Args, Command as Clap};
 
 use super::args::Config;
 use super::cmd::{
-    analyze, bridge, chains, contracts, diff, exceptions, export, finalizers, fragmentation, handles, heap, info, inspect, locks, near,
-    object, objects, objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings,
+    analyze, bridge, chains, contracts, diff, exceptions, export, finalizers, fragmentation, handles, heap, info, inspect, locks, memory,
+    near, object, objects, objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics, strings,
     threads, timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
@@ -17,6 +17,7 @@ use super::shell::SHELL;
 pub const COMMANDS: &[Entry] = &[
     entry::<info::Info>(),
     entry::<analyze::Analyze>(),
+    entry::<memory::Memory>(),
     entry::<contracts::Contracts>(),
     entry::<heap::Heap>(),
     entry::<segments::Segments>(),

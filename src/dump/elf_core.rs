@@ -86,6 +86,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         facts,
         ranges: memory.ranges,
         regions: memory.regions,
+        reserved: Vec::new(),
         modules,
         files: notes.files,
         threads: notes.threads,
@@ -244,6 +245,8 @@ fn memory(headers: &[ProgramHeader], shape: Shape, file_len: u64) -> Memory {
                 read: load.is_read(),
                 write: load.is_write(),
                 execute: load.is_executable(),
+                backing: None,
+                allocation: None,
             });
         }
         if load.p_filesz > load.p_memsz {

@@ -54,7 +54,14 @@ impl TrimNote {
             let at = i.checked_mul(TRIM_REGION)?.checked_add(16)?;
             let flags = desc.u64(at.checked_add(16)?)?;
             let range = AddrRange::new(Addr(desc.u64(at)?), Addr(desc.u64(at.checked_add(8)?)?));
-            Some(MappedRegion { range, read: flags & 4 != 0, write: flags & 2 != 0, execute: flags & 1 != 0 })
+            Some(MappedRegion {
+                range,
+                read: flags & 4 != 0,
+                write: flags & 2 != 0,
+                execute: flags & 1 != 0,
+                backing: None,
+                allocation: None,
+            })
         };
         let regions = (0..count).map_while(region).collect();
         Some(TrimNote { redacted: desc.u64(0)? & 1 != 0, uncaptured: desc.u64(8)?, regions })

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::elf_notes::signal_name;
 use super::fields::Fields;
 use super::minidump_info::{Strings, modules, process, thread_names};
-use super::minidump_memory::{memory_lists, memory_regions};
+use super::minidump_memory::{Regions, memory_lists, memory_regions};
 use super::registers::{ARM, ARM64, named};
 use super::{Bytes, Container, Crash, DumpError, DumpFacts, DumpFile, OsThread, Trimmed};
 use crate::base::hash::Map;
@@ -100,7 +100,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     reading.max_address = shape.map_or(u64::MAX, |s| s.ptr.max_address());
 
     let memory = memory_lists(&mut reading);
-    let (regions, mapped_bytes) = memory_regions(&mut reading);
+    let Regions { committed: regions, reserved, mapped_bytes } = memory_regions(&mut reading);
     let mut strings = Strings::new(limits, file);
     let modules = modules(&mut reading, &mut strings);
     let names = thread_names(&mut reading, &mut strings);
@@ -137,6 +137,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         facts,
         ranges: memory.ranges,
         regions,
+        reserved,
         modules,
         files: Vec::new(),
         threads,

@@ -2,7 +2,7 @@
 
 use super::fields::Fields;
 use super::minidump::{Reading, stream};
-use super::{CapturedRange, MappedRegion};
+use super::{Backing, CapturedRange, MappedRegion};
 use crate::base::AddrRange;
 
 /// Captured memory.
@@ -89,25 +89,37 @@ fn overlaps(ranges: &[CapturedRange]) -> usize {
     count
 }
 
-/// The committed regions of MemoryInfoList and their total size in bytes; `None` without such a list.
-pub(super) fn memory_regions(reading: &mut Reading<'_>) -> (Vec<MappedRegion>, Option<u64>) {
+/// What MemoryInfoList describes.
+#[derive(Debug, Default)]
+pub(super) struct Regions {
+    /// Regions with memory.
+    pub(super) committed: Vec<MappedRegion>,
+    /// Regions that are only reserved.
+    pub(super) reserved: Vec<MappedRegion>,
+    /// Bytes with memory; `None` without such a list.
+    pub(super) mapped_bytes: Option<u64>,
+}
+
+/// Reads MemoryInfoList.
+pub(super) fn memory_regions(reading: &mut Reading<'_>) -> Regions {
     const COMMITTED: u32 = 0x1000;
+    const RESERVED: u32 = 0x2000;
     const MIN_ENTRY: u64 = 48;
-    let Some(list) = reading.stream(stream::MEMORY_INFO, "memory info list") else { return (Vec::new(), None) };
+    let Some(list) = reading.stream(stream::MEMORY_INFO, "memory info list") else { return Regions::default() };
     let (Some(header), Some(entry), Some(declared)) = (list.u32(0), list.u32(4), list.u64(8)) else {
         reading.oddities.push("the memory info list is unreadable".to_owned());
-        return (Vec::new(), None);
+        return Regions::default();
     };
     let (header, entry) = (u64::from(header), u64::from(entry));
     if entry < MIN_ENTRY || header < 16 {
         reading.oddities.push(format!("the memory info list has entries of {entry} bytes, expected {MIN_ENTRY}"));
-        return (Vec::new(), None);
+        return Regions::default();
     }
     let room = list.len().saturating_sub(header).checked_div(entry).unwrap_or(0);
     if declared > room {
         reading.oddities.push(format!("the memory info list holds {room} of its {declared} regions"));
     }
-    let mut regions = Vec::new();
+    let mut regions = Regions::default();
     let mut mapped = 0u64;
     for index in 0..declared.min(room) {
         let at = header.saturating_add(index.saturating_mul(entry));
@@ -118,17 +130,36 @@ pub(super) fn memory_regions(reading: &mut Reading<'_>) -> (Vec<MappedRegion>, O
         };
         let start = reading.addr(base);
         let size = size.min(reading.max_address.saturating_sub(start.0));
-        if state != COMMITTED || size == 0 {
+        if !matches!(state, COMMITTED | RESERVED) || size == 0 {
             continue;
         }
-        mapped = mapped.saturating_add(size);
-        regions.push(MappedRegion {
+        let committed = state == COMMITTED;
+        let region = MappedRegion {
             range: AddrRange::new(start, start.plus(size)),
-            // One bit each, from PAGE_READONLY to PAGE_EXECUTE_WRITECOPY.
-            read: protection & 0xee != 0,
-            write: protection & 0xcc != 0,
-            execute: protection & 0xf0 != 0,
-        });
+            // One bit each, from PAGE_READONLY to PAGE_EXECUTE_WRITECOPY. Meaningless for reserved regions.
+            read: committed && protection & 0xee != 0,
+            write: committed && protection & 0xcc != 0,
+            execute: committed && protection & 0xf0 != 0,
+            backing: list.u32(at.saturating_add(40)).and_then(backing),
+            allocation: list.u64(at.saturating_add(8)).map(|base| reading.addr(base)),
+        };
+        if committed {
+            mapped = mapped.saturating_add(size);
+            regions.committed.push(region);
+        } else {
+            regions.reserved.push(region);
+        }
     }
-    (regions, Some(mapped))
+    regions.mapped_bytes = Some(mapped);
+    regions
+}
+
+/// Decodes `MEM_PRIVATE`, `MEM_MAPPED` and `MEM_IMAGE`.
+fn backing(kind: u32) -> Option<Backing> {
+    match kind {
+        0x0002_0000 => Some(Backing::Private),
+        0x0004_0000 => Some(Backing::Section),
+        0x0100_0000 => Some(Backing::Image),
+        _ => None,
+    }
 }

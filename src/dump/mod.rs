@@ -65,6 +65,9 @@ pub struct DumpFile {
     pub ranges: Vec<CapturedRange>,
     /// The address space, captured or not. Empty if the container does not describe it.
     pub regions: Vec<MappedRegion>,
+    /// Address space that is reserved and holds no memory. Minidumps with a memory info list; ELF cores have it among the regions,
+    /// without any permission.
+    pub reserved: Vec<MappedRegion>,
     /// Loaded images: the module list of a minidump, or derived from NT_FILE in an ELF core.
     pub modules: Vec<Module>,
     /// File mappings (NT_FILE). Empty for minidumps.
@@ -159,6 +162,28 @@ pub struct MappedRegion {
     pub write: bool,
     /// Whether it is executable.
     pub execute: bool,
+    /// What it was mapped from. `None` if the container does not tell: ELF cores list file mappings apart.
+    pub backing: Option<Backing>,
+    /// Start of the allocation that it is a part of. Minidumps only.
+    pub allocation: Option<Addr>,
+}
+
+impl MappedRegion {
+    /// Whether the process could read, write or execute it.
+    pub(crate) fn is_accessible(&self) -> bool {
+        self.read || self.write || self.execute
+    }
+}
+
+/// What memory was mapped from (`MEMORY_BASIC_INFORMATION::Type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backing {
+    /// Of this process alone.
+    Private,
+    /// A section: a file, or memory that may be shared or mapped twice.
+    Section,
+    /// An executable image.
+    Image,
 }
 
 /// A loaded image, or a mapped file that looks like one.

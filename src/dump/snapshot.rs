@@ -163,6 +163,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError
         facts,
         ranges: Vec::new(),
         regions: Vec::new(),
+        reserved: Vec::new(),
         modules: Vec::new(),
         files: Vec::new(),
         threads: Vec::new(),

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::{DumpFile, OsThread};
-use crate::base::{Addr, AddrRange};
+use crate::base::{Addr, AddrRange, PAGE};
 
 /// The threads of a dump by id, and the memory around their stack pointers.
 #[derive(Debug)]
@@ -60,6 +60,22 @@ impl<'d> ThreadStacks<'d> {
             let next = self.pointers.get(self.pointers.partition_point(|p| *p <= sp));
             Some(AddrRange::new(sp, next.map_or(end, |n| end.min(*n))))
         })
+    }
+
+    /// All of the stack of `thread` that is mapped, unused parts below the stack pointer included: up to `base` where the runtime
+    /// tells it. The C library lays thread-local storage on top of the stacks that it allocates.
+    pub(crate) fn whole(&self, thread: &OsThread, base: Option<Addr>) -> Option<AddrRange> {
+        let Some(pointer) = thread.stack_pointer else { return thread.stack };
+        let around = self.around(pointer)?;
+        let above = self.pointers.get(self.pointers.partition_point(|p| *p <= pointer)).copied();
+        let end = around.end.min(above.unwrap_or(around.end));
+        let known = |top: Addr| (pointer < top && top <= end).then_some(top);
+        let storage = || known(thread.thread_base?.plus(PAGE).align_down(PAGE));
+        let top = base.and_then(known).or_else(storage).unwrap_or(end);
+        // In a mapping of several stacks, from the pointer of the next lower one.
+        let below = self.pointers.partition_point(|p| *p < pointer).checked_sub(1).and_then(|i| self.pointers.get(i));
+        let start = below.filter(|p| around.contains(**p)).map_or(around.start, |_| pointer.align_down(PAGE));
+        Some(AddrRange::new(start, top))
     }
 }
 

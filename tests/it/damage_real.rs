@@ -8,12 +8,13 @@ use std::time::{Duration, Instant};
 
 use crate::common::{cases, own_dump, run};
 
-const COMMANDS: [&[&str]; 9] = [
+const COMMANDS: [&[&str]; 10] = [
     &["info"],
     &["heap", "--detail"],
     &["segments", "--free", "--walk"],
     &["handles"],
     &["oom"],
+    &["memory", "--ranges"],
     &["threads"],
     &["roots", "--weak"],
     &["finalizers", "--objects"],

@@ -57,6 +57,7 @@ mod lines;
 mod locks;
 mod loops;
 mod manifest;
+mod memory_map;
 mod mutation;
 mod native_aot;
 mod overlays;

@@ -40,6 +40,7 @@ fn subject(command: &str) -> String {
         "fragmentation" => "net10-seg-fragmented-heap",
         "finalizers" => "net10-wks-finalizers-heap",
         "bridge" => "net10-wks-bridge-heap",
+        "memory" => "net10-wks-wait-kernel",
         _ => return "dumps/net10-wks-basics-heap.dmp.zst".into(),
     };
     corpus(name)

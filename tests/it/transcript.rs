@@ -53,11 +53,7 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("PrintException -nested", Exit::Ok, "0x7f316dc00088 System.OutOfMemoryException 0x8007000e 0 - - - -"),
     ("eeheap -gc", Exit::Ok, "0 gen0 1 49,392 200,704 4,194,304 5.1 %"),
     ("!eeheap -gc", Exit::Ok, "0 gen0 1 49,392 200,704 4,194,304 5.1 %"),
-    (
-        "eeheap -loader",
-        Exit::Usage,
-        "gcdump: eeheap -loader: loader heaps are not listed; gcdump segments --free lists the memory of the GC",
-    ),
+    ("eeheap -loader", Exit::Partial, "module - 331 59,154,432 59,154,432 47.0 % 708,920 4,116,480"),
     ("gcheapstat", Exit::Ok, "0 gen0 1 49,392 200,704 4,194,304 5.1 %"),
     ("heapstat -inclUnrooted", Exit::Usage, "gcdump: heapstat -inclUnrooted: gcdump unreachable counts what no root holds"),
     ("analyzeoom", Exit::Ok, "Heap 0: none recorded"),
@@ -133,7 +129,12 @@ const LINES: &[(&str, Exit, &str)] = &[
     ),
     ("eeversion", Exit::Ok, "dump elf-core, linux x64, process 3005"),
     ("runtimes", Exit::Ok, "dump elf-core, linux x64, process 3005"),
-    ("maddress", Exit::Usage, "gcdump: maddress: gcdump does not list native memory; gcdump segments --free lists what the GC has mapped"),
+    ("maddress -summary", Exit::Partial, "module - 331 59,154,432 59,154,432 47.0 % 708,920 4,116,480"),
+    (
+        "maddress -orderBySize",
+        Exit::Usage,
+        "gcdump: maddress -orderBySize: gcdump memory lists the largest ranges that nothing explains, memory --ranges all by address",
+    ),
     ("bpmd Lab Main", Exit::Usage, "gcdump: bpmd: a dump cannot be run; gcdump only reads it"),
     (
         "setclrpath /x",

@@ -190,7 +190,8 @@ impl Node {
 impl Comparison {
     fn check(&mut self) -> Result<(), String> {
         self.fits()?;
-        for (one, other) in [(self.left.clone(), &mut self.right), (self.right.clone(), &mut self.left)] {
+        let (left, right) = (self.left.clone(), self.right.clone());
+        for (one, other) in [(left, &mut self.right), (right, &mut self.left)] {
             if let (Operand::Property(Property::Generation), Some(Some(wanted))) = (one, generation(other)) {
                 *other = Operand::Text(wanted.name().into());
             }

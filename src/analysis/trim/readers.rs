@@ -6,9 +6,9 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::layout::layout;
 use crate::analysis::{
-    AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, ObjectQuery,
-    RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, VerifyQuery, chains, contracts, exceptions, finalizers, handles, heap, info,
-    inspect, locks, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers, verify,
+    AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, MemoryQuery,
+    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, VerifyQuery, chains, contracts, exceptions, finalizers, handles,
+    heap, info, inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers, verify,
 };
 use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
@@ -28,6 +28,7 @@ pub(super) fn read_everything(dump: &Dump) {
     let runtimes = dump.runtimes().unwrap_or_default();
     for index in 0..runtimes.len().max(1) {
         let _ = info(dump, index);
+        let _ = memory_map(dump, &MemoryQuery { ranges: false, top: 1, runtime: index });
     }
     runtimes.iter().for_each(read_runtime);
 }

@@ -14,6 +14,7 @@ pub(super) mod heap;
 pub(super) mod info;
 pub(super) mod inspect;
 pub(super) mod locks;
+pub(super) mod memory;
 pub(super) mod near;
 pub(super) mod object;
 pub(super) mod objects;

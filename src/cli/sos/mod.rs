@@ -225,6 +225,9 @@ mod tests {
     fn lines_of_sos_are_told() {
         for (sos, here) in [
             ("eeheap -gc x.dmp", "heap x.dmp"),
+            ("eeheap -loader x.dmp", "memory x.dmp"),
+            ("maddress x.dmp", "memory --ranges x.dmp"),
+            ("maddress -summary x.dmp", "memory x.dmp"),
             ("gchandles -type Pinned -stat x.dmp", "handles --type Pinned --stat x.dmp"),
             ("verifyobj 7f31 x.dmp", "verify --object 7f31 x.dmp"),
             ("dumpobj -nofields x.dmp 10", "object --no-fields 10 x.dmp"),
@@ -254,7 +257,7 @@ mod tests {
 
     #[test]
     fn what_has_no_counterpart_is_refused() {
-        assert!(told("eeheap -loader x.dmp").unwrap_err().starts_with("eeheap -loader: "));
+        assert!(told("maddress -orderBySize x.dmp").unwrap_err().starts_with("maddress -orderBySize: "));
         assert!(told("dumpil 10").unwrap_err().starts_with("dumpil: "));
         assert!(told("dumpheap -foo").unwrap_err().contains("unknown flag; it knows -stat"));
         assert!(told("dumpheap -type").unwrap_err().contains("a value has to follow"));

@@ -30,7 +30,6 @@ impl Sos {
 const STAT: Flag = flag(&["-stat"], Words(&["--stat"]));
 const TYPE: Flag = flag(&["-type"], Value("--type", Part));
 const TABLE: Flag = flag(&["-mt"], Value("--type", Table));
-const NO_MEMORY_MAP: &str = "gcdump does not list native memory; gcdump segments --free lists what the GC has mapped";
 const NO_CODE: &str = "gcdump shows no code; gcdump where IP names the method at an address";
 const NO_COM: &str = "COM wrappers are not listed; gcdump handles --type ref-counted shows the objects that they hold";
 const NO_LOG: &str = "the stress log is not read; gcdump heap --detail shows what the GC keeps of its collections";
@@ -108,11 +107,7 @@ pub const COMMANDS: &[Sos] = &[
     command(
         &["eeheap"],
         &["heap"],
-        &[
-            flag(&["-gc"], Always),
-            flag(&["-loader"], Refused("loader heaps are not listed; gcdump segments --free lists the memory of the GC")),
-            flag(&["-heap"], Value("--heap", Same)),
-        ],
+        &[flag(&["-gc"], Always), flag(&["-loader"], Command(&["memory"])), flag(&["-heap"], Value("--heap", Same))],
     ),
     command(
         &["gcheapstat", "heapstat"],
@@ -203,7 +198,20 @@ pub const COMMANDS: &[Sos] = &[
     refused(&["dumprcw", "dumpccw", "rcwcleanuplist", "dumppermissionset", "comstate"], NO_COM),
     // The debugger.
     command(&["eeversion", "runtimes", "sosstatus", "crashinfo", "clrstatus"], &["info"], &[]),
-    refused(&["maddress", "vmmap", "vmstat"], NO_MEMORY_MAP),
+    command(
+        &["maddress"],
+        &["memory", "--ranges"],
+        &[
+            flag(&["-summary"], Command(&["memory"])),
+            flag(&["-list", "-images", "-includereserve", "-tagreserve", "-forcehandletableenum"], Always),
+            flag(
+                &["-orderbysize"],
+                Refused("gcdump memory lists the largest ranges that nothing explains, memory --ranges all by address"),
+            ),
+        ],
+    ),
+    command(&["vmmap"], &["memory", "--ranges"], &[]),
+    command(&["vmstat"], &["memory"], &[]),
     refused(&["bpmd", "suspendjit", "stoponexception", "soe", "gcevents", "stoponcatch", "minidumpmode"], NO_EXECUTION),
     refused(
         &[

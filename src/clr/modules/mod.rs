@@ -3,6 +3,7 @@
 //! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is searched in the saved blob
 //! of dynamic modules, then in the image in the dump, then in the module file.
 
+mod images;
 mod net8;
 mod net9;
 mod symbols;
@@ -344,17 +345,6 @@ impl Modules {
         let module = self.reader.get(address);
         self.cut.fetch_or(module.cut.load(Ordering::Relaxed), Ordering::Relaxed);
         module
-    }
-
-    /// The file of the module at `address`, as it lies in memory: parts that the process cannot have modified. `None` if no file
-    /// is known to be the one that the process had loaded, nor given as such.
-    pub(crate) fn image_file(&self, address: Addr) -> Option<ImageFile> {
-        self.reader.image_file(address)
-    }
-
-    /// Start of the module's image in memory.
-    pub fn image_base(&self, module: Addr) -> Option<Addr> {
-        self.reader.image_of(module).map(|i| i.base)
     }
 }
 

@@ -15,6 +15,7 @@ mod heap;
 mod info;
 mod inspect;
 mod locks;
+mod memory_map;
 mod object;
 mod objects;
 mod oom;

@@ -20,6 +20,7 @@ use crate::base::{Addr, AddrRange};
 use crate::contract::{Contract, ContractError, Descriptor};
 use jitted::Jitted;
 use ready_to_run::ReadyToRun;
+pub(crate) use sections::{CodeRanges, CodeUse};
 use sections::{Section, Sections};
 
 /// What made a piece of code.
@@ -137,6 +138,11 @@ impl CodeMap {
             known.insert(ip, found.clone());
         }
         found
+    }
+
+    /// Every range of addresses that the runtime keeps for code.
+    pub(crate) fn ranges(&self) -> CodeRanges {
+        self.sections.all(&self.bytes)
     }
 
     fn look_up(&self, ip: Addr) -> Result<Option<Code>, StackError> {

@@ -1,6 +1,7 @@
 //! Range sections: what kind of code an address may be.
 
 use super::super::{CodeBytes, StackError};
+use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange};
 use crate::contract::descriptor::layout;
 use crate::contract::{ContractError, Descriptor};
@@ -41,6 +42,38 @@ const LEVEL_SHIFTS: [u32; 5] = [49, 41, 33, 25, 17];
 const COLLECTIBLE: u64 = 1;
 /// Most fragments in an entry: each covers a part of 128 KiB.
 const MAX_FRAGMENTS: usize = 1 << 13;
+
+/// Entries of each level.
+const ENTRIES: u64 = 256;
+/// Most tables of the map, and most fragments of all its lists: 512 GB of code that lies densely.
+const MAX_TABLES: usize = 1 << 15;
+
+/// What the addresses of a range section are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodeUse {
+    /// Code of the JIT.
+    Jitted,
+    /// Stubs and precodes.
+    Stubs,
+    /// An image with ReadyToRun code.
+    Image,
+}
+
+/// All sections of the map, as far as they can be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CodeRanges {
+    /// Ranges that the runtime keeps for code, by address.
+    pub(crate) ranges: Vec<(AddrRange, CodeUse)>,
+    /// The first thing that could not be read, if any.
+    pub(crate) error: Option<StackError>,
+}
+
+impl CodeRanges {
+    /// The value; notes the error.
+    fn taken<T>(&mut self, value: Result<T, StackError>) -> Option<T> {
+        value.map_err(|e| self.error.get_or_insert(e).clone()).ok()
+    }
+}
 
 /// A section with code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +140,62 @@ impl Sections {
             }
         }
         Err(StackError::invalid(level, "the list of range section fragments does not end"))
+    }
+
+    /// Every section of the map.
+    pub(super) fn all(&self, bytes: &CodeBytes) -> CodeRanges {
+        let mut out = CodeRanges::default();
+        let mut tables = vec![self.at.plus(self.map.top)];
+        for _ in LEVEL_SHIFTS {
+            let mut below = Vec::new();
+            for table in tables {
+                below.extend(self.entries(bytes, table, &mut out));
+                if below.len() > MAX_TABLES {
+                    out.error.get_or_insert(StackError::invalid(table, "the map of code sections has too many tables"));
+                    break;
+                }
+            }
+            tables = below;
+        }
+        let (mut fragments, mut sections) = (Set::default(), Set::default());
+        for head in tables {
+            let mut fragment = head;
+            // Lists of neighbouring entries may share their tails.
+            while !fragment.is_null() && fragments.insert(fragment) {
+                if fragments.len() > MAX_TABLES {
+                    out.error.get_or_insert(StackError::invalid(head, "the map of code sections has too many fragments"));
+                    break;
+                }
+                let pointer = |at: Addr| bytes.u64(at).map(|p| Addr(p & !COLLECTIBLE)).map_err(StackError::from);
+                let section = out.taken(pointer(fragment.plus(self.fragment.section)));
+                if let Some(at) = section.filter(|at| !at.is_null() && sections.insert(*at)) {
+                    let found = out.taken(self.bounds(bytes, at));
+                    out.ranges.extend(found.filter(|(range, _)| !range.is_empty()));
+                }
+                fragment = out.taken(pointer(fragment.plus(self.fragment.next))).unwrap_or(Addr::NULL);
+            }
+        }
+        out.ranges.sort_unstable_by_key(|(range, _)| *range);
+        out
+    }
+
+    /// What a table of the map leads to, from its entries that are not null.
+    fn entries(&self, bytes: &CodeBytes, table: Addr, out: &mut CodeRanges) -> Vec<Addr> {
+        let read = |i: u64| bytes.u64(table.element(i, 8)).map(|p| Addr(p & !COLLECTIBLE)).map_err(StackError::from);
+        (0..ENTRIES).filter_map(|i| out.taken(read(i))).filter(|p| !p.is_null()).collect()
+    }
+
+    /// The extent of the section at `at`, and what it is for.
+    fn bounds(&self, bytes: &CodeBytes, at: Addr) -> Result<(AddrRange, CodeUse), StackError> {
+        let l = &self.section;
+        let range = AddrRange::new(Addr(bytes.u64(at.plus(l.begin))?), Addr(bytes.u64(at.plus(l.end))?));
+        let flags = bytes.u32(at.plus(l.flags))?;
+        let used = match (flags & RANGE_LIST != 0, flags & CODE_HEAP != 0) {
+            (true, _) => CodeUse::Stubs,
+            (_, true) => CodeUse::Jitted,
+            _ => CodeUse::Image,
+        };
+        Ok((range, used))
     }
 
     fn section(&self, bytes: &CodeBytes, at: Addr, ip: Addr) -> Result<Option<Section>, StackError> {

@@ -6,7 +6,7 @@ use gcdump::analysis::*;
 use gcdump::internals::base::{Addr, Answer, Notes};
 use gcdump::internals::session::StaticsQuery;
 use gcdump::internals::session::roots::RootOptions;
-use gcdump::model::{RootKind, Stacks, StatBy};
+use gcdump::model::{MemoryRangeModel, RootKind, Stacks, StatBy};
 use gcdump::{Dump, Error, Heap, Runtime};
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ fn tried<T: Serialize>(answer: Result<Answer<T>, Error>) -> Said {
     answer.map_err(|e| e.to_string()).and_then(said)
 }
 
-type Ask = fn(&Runtime, &Given) -> Said;
+type Ask = fn(&Dump, &Runtime, &Given) -> Said;
 
 fn with_heap(runtime: &Runtime, ask: impl FnOnce(&Heap) -> Said) -> Said {
     ask(&runtime.heap().map_err(|e| e.to_string())?)
@@ -66,58 +66,64 @@ fn with_heap(runtime: &Runtime, ask: impl FnOnce(&Heap) -> Said) -> Said {
 
 /// The commands, in order of name. `info` and `contracts` are about the descriptor itself.
 pub const COMMANDS: &[(&str, Ask)] = &[
-    ("analyze", |r, _| tried(analyze(r, &AnalyzeQuery::default()))),
-    ("async", |r, _| with_heap(r, |h| tried(chains(h, &AsyncQuery { tasks: true, ..AsyncQuery::default() })))),
-    ("exceptions", |r, _| with_heap(r, |h| tried(exceptions(h, &ExceptionsQuery::default())))),
-    ("finalizers", |r, _| tried(finalizers(r, &FinalizersQuery { objects: true, ..FinalizersQuery::default() }))),
-    ("fragmentation", |r, _| with_heap(r, |h| tried(fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 0 })))),
-    ("handles", |r, _| tried(handles(r, &HandlesQuery::default()))),
-    ("heap", |r, _| tried(heap(r, &HeapQuery { detail: true, ..HeapQuery::default() }))),
-    ("inspect", |r, _| with_heap(r, |h| tried(inspect(h, &InspectQuery::default())))),
-    ("locks", |r, _| with_heap(r, |h| tried(locks(h, &LocksQuery { all: true })))),
-    ("near", |r, g| with_heap(r, |h| tried(near(h, &NearQuery { address: g.object, before: 3, after: 3 })))),
-    ("object", |r, g| {
+    ("analyze", |_, r, _| tried(analyze(r, &AnalyzeQuery::default()))),
+    ("async", |_, r, _| with_heap(r, |h| tried(chains(h, &AsyncQuery { tasks: true, ..AsyncQuery::default() })))),
+    ("exceptions", |_, r, _| with_heap(r, |h| tried(exceptions(h, &ExceptionsQuery::default())))),
+    ("finalizers", |_, r, _| tried(finalizers(r, &FinalizersQuery { objects: true, ..FinalizersQuery::default() }))),
+    ("fragmentation", |_, r, _| with_heap(r, |h| tried(fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 0 })))),
+    ("handles", |_, r, _| tried(handles(r, &HandlesQuery::default()))),
+    ("heap", |_, r, _| tried(heap(r, &HeapQuery { detail: true, ..HeapQuery::default() }))),
+    ("inspect", |_, r, _| with_heap(r, |h| tried(inspect(h, &InspectQuery::default())))),
+    ("locks", |_, r, _| with_heap(r, |h| tried(locks(h, &LocksQuery { all: true })))),
+    ("memory", |d, _, _| {
+        // The test itself changes how much memory there is, and of it what nobody claims.
+        let claimed = |r: &MemoryRangeModel| r.kind.explains().then_some((r.kind, r.generation, r.start, r.end));
+        let answer = memory_map(d, &MemoryQuery { ranges: true, top: 0, runtime: 0 });
+        said(answer.map(|report| report.ranges.unwrap().iter().filter_map(claimed).collect::<Vec<_>>()))
+    }),
+    ("near", |_, r, g| with_heap(r, |h| tried(near(h, &NearQuery { address: g.object, before: 3, after: 3 })))),
+    ("object", |_, r, g| {
         with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.exception, start: 0, count: 10, items: 10, fields: true })))
     }),
-    ("object-array", |r, g| {
+    ("object-array", |_, r, g| {
         with_heap(r, |h| tried(object(h, &ObjectQuery { address: g.array, start: 0, count: 10, items: 10, fields: true })))
     }),
-    ("objsize", |r, g| with_heap(r, |h| tried(objsize(h, g.object, Stacks::ALL[0])))),
-    ("oom", |r, _| tried(oom(r))),
-    ("path", |r, g| {
+    ("objsize", |_, r, g| with_heap(r, |h| tried(objsize(h, g.object, Stacks::ALL[0])))),
+    ("oom", |_, r, _| tried(oom(r))),
+    ("path", |_, r, g| {
         let query =
             PathsQuery { object: Some(g.object), types: vec![], paths: 3, weak: false, depth: 100, lines: 0, stacks: Stacks::ALL[0] };
         with_heap(r, |h| tried(paths(h, &query)))
     }),
-    ("pool", |r, _| with_heap(r, |h| tried(pool(h)))),
-    ("requests", |r, _| with_heap(r, |h| tried(requests(h)))),
-    ("retained", |r, _| {
+    ("pool", |_, r, _| with_heap(r, |h| tried(pool(h)))),
+    ("requests", |_, r, _| with_heap(r, |h| tried(requests(h)))),
+    ("retained", |_, r, _| {
         let query = RetainedQuery { view: RetainedView::Top, types: vec![], stacks: Stacks::ALL[0], top: 20 };
         with_heap(r, |h| tried(retained(h, &query)))
     }),
     // Static fields are read by `statics`, and by all that need the graph.
-    ("roots", |r, _| {
+    ("roots", |_, r, _| {
         let kinds = RootKind::ALL.into_iter().filter(|k| !matches!(k, RootKind::Static | RootKind::ThreadStatic)).collect();
         let query = RootsQuery { options: RootOptions { kinds, weak: true, ..RootOptions::default() }, ..RootsQuery::default() };
         with_heap(r, |h| tried(roots(h, &query)))
     }),
-    ("segments", |r, _| tried(segments(r, &SegmentsQuery { free: true, walk: true, ..SegmentsQuery::default() }))),
-    ("stat", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery::default())))),
-    ("stat-generation", |r, _| with_heap(r, |h| tried(stat(h, &StatQuery { by: StatBy::Generation, ..StatQuery::default() })))),
-    ("statics", |r, _| tried(statics(r, &StaticsQuery { thread_statics: true, everything: true, ..StaticsQuery::default() }))),
-    ("threads", |r, _| tried(threads(r, &ThreadsQuery::default()))),
-    ("timers", |r, _| with_heap(r, |h| tried(timers(h)))),
-    ("type", |r, g| tried(types(r, &TypePattern::MethodTable(g.table)))),
-    ("unreachable", |r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
-    ("verify", |r, _| tried(verify(r, &VerifyQuery::default()))),
-    ("where", |r, g| with_heap(r, |h| tried(place(h, g.object)))),
+    ("segments", |_, r, _| tried(segments(r, &SegmentsQuery { free: true, walk: true, ..SegmentsQuery::default() }))),
+    ("stat", |_, r, _| with_heap(r, |h| tried(stat(h, &StatQuery::default())))),
+    ("stat-generation", |_, r, _| with_heap(r, |h| tried(stat(h, &StatQuery { by: StatBy::Generation, ..StatQuery::default() })))),
+    ("statics", |_, r, _| tried(statics(r, &StaticsQuery { thread_statics: true, everything: true, ..StaticsQuery::default() }))),
+    ("threads", |_, r, _| tried(threads(r, &ThreadsQuery::default()))),
+    ("timers", |_, r, _| with_heap(r, |h| tried(timers(h)))),
+    ("type", |_, r, g| tried(types(r, &TypePattern::MethodTable(g.table)))),
+    ("unreachable", |_, r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
+    ("verify", |_, r, _| tried(verify(r, &VerifyQuery::default()))),
+    ("where", |_, r, g| with_heap(r, |h| tried(place(h, g.object)))),
 ];
 
 impl Asked {
     pub fn of(dump: &Dump, given: &Given) -> Asked {
         let runtime = dump.runtime();
         let ask = |ask: &Ask| match &runtime {
-            Ok(runtime) => ask(runtime, given),
+            Ok(runtime) => ask(dump, runtime, given),
             Err(e) => Err(e.to_string()),
         };
         Asked(COMMANDS.iter().map(|(name, of)| (*name, ask(of))).collect())

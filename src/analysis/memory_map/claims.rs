@@ -1,0 +1,247 @@
+//! Who says what a range is for: the container, the GC, the runtime's lists of code and images.
+
+use std::collections::BTreeMap;
+
+use super::sweep::Span;
+use crate::base::missed::{tried, watched};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, PAGE};
+use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
+use crate::memory::{Image, ImageFormat, is_diag_page};
+use crate::model::{Generation, MemoryKind, RegionListModel, SegmentModel};
+use crate::session::{Dump, Namer, Runtime};
+use crate::stack::CodeBytes;
+use crate::stack::code::CodeUse;
+
+/// Most reads of the map of code sections.
+const READS: u64 = 1 << 24;
+/// `AT_SYSINFO_EHDR`: where the kernel mapped its library.
+const KERNEL_LIBRARY: u64 = 33;
+
+/// Which claim wins where several meet: the more specific one, so the order is part of what the answer means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// What the GC has committed. Frozen segments of NativeAOT lie in the image.
+    Heap,
+    FreeRegion,
+    HandleTable,
+    Bookkeeping,
+    Stack,
+    /// Mappings of an image, and images as the runtime lists them.
+    Image,
+    /// Code heaps and stubs, which the runtime's executable allocator maps.
+    Code,
+    /// Mapped files, that allocator's included.
+    File,
+    /// What lies between the mappings of an image, or behind the last: `.bss`, sections that are copied.
+    Extent,
+    /// What the GC has reserved, around all that it uses.
+    Reserve,
+}
+
+/// A statement about a range.
+#[derive(Clone, Debug)]
+pub(super) struct Claim {
+    pub(super) range: AddrRange,
+    rank: Rank,
+    pub(super) kind: MemoryKind,
+    pub(super) generation: Option<Generation>,
+    pub(super) heap: Option<u64>,
+    pub(super) os_id: Option<u32>,
+    pub(super) name: Option<String>,
+}
+
+impl Claim {
+    fn new(range: AddrRange, rank: Rank, kind: MemoryKind) -> Claim {
+        Claim { range, rank, kind, generation: None, heap: None, os_id: None, name: None }
+    }
+
+    /// The same up to the end of its last page: images are mapped in whole pages.
+    fn paged(self) -> Claim {
+        let end = self.range.end.plus(PAGE.saturating_sub(1)).align_down(PAGE);
+        Claim { range: AddrRange::new(self.range.start, end), ..self }
+    }
+
+    fn named(self, name: &str) -> Claim {
+        Claim { name: Some(name.to_owned()), ..self }
+    }
+
+    fn of_heap(self, heap: Option<u64>) -> Claim {
+        Claim { heap, ..self }
+    }
+
+    /// The same without what it is about.
+    pub(super) fn span(&self) -> Span {
+        Span { range: self.range, rank: self.rank as u8 }
+    }
+}
+
+/// What the container says: images, files, stacks.
+pub(super) fn of_container(dump: &Dump, runtime: Option<&Runtime>, notes: &Collector, out: &mut Vec<Claim>) {
+    let file = dump.file();
+    let mut by_path: BTreeMap<&str, Vec<&Module>> = BTreeMap::new();
+    for module in &file.modules {
+        by_path.entry(&module.path).or_default().push(module);
+    }
+    by_path.values_mut().for_each(|list| list.sort_by_key(|m| m.base));
+    out.extend(file.files.iter().map(|mapping| {
+        let start = mapping.range.start;
+        let list = by_path.get(mapping.path.as_str()).map_or(&[][..], Vec::as_slice);
+        let below = list.partition_point(|m| m.base <= start).checked_sub(1).and_then(|i| list.get(i));
+        of_file(mapping, below.is_some_and(|m| start < m.base.plus(m.size)))
+    }));
+    for module in &file.modules {
+        let listed = AddrRange::new(module.base, module.base.plus(module.size));
+        // Minidumps list images alone; NT_FILE, mappings without what lies between them and without `.bss`.
+        let rank = if file.files.is_empty() { Rank::Image } else { Rank::Extent };
+        out.push(Claim::new(listed, rank, MemoryKind::Module).named(&module.path).paged());
+        let (image, missed) = watched(|| Image::at(dump.memory(), module.base));
+        if image.is_none() && dump.memory().has_lost(&missed) {
+            let what = format!("the headers of {} are not in the dump: its end is not known", module.file_name());
+            notes.add(NoteKind::Missing, module.base, what);
+        }
+        out.extend(
+            image
+                .filter(|i| i.format == ImageFormat::Elf)
+                .map(|i| Claim::new(i.range, Rank::Extent, MemoryKind::Module).named(&module.path).paged()),
+        );
+    }
+    let kernel = file.auxv.iter().find(|(key, _)| *key == KERNEL_LIBRARY).map(|(_, value)| Addr(*value));
+    let library = kernel.and_then(|at| file.regions.iter().find(|r| r.range.contains(at)));
+    out.extend(library.map(|r| Claim::new(r.range, Rank::Image, MemoryKind::Module).named("[vdso]")));
+    let page = file.regions.iter().filter(|r| is_diag_page(dump.memory(), r.range.start));
+    out.extend(page.map(|r| Claim::new(r.range, Rank::File, MemoryKind::DumpWriter)));
+    stacks(dump, runtime, notes, out);
+}
+
+/// Memory of the runtime's executable allocator, which it maps twice; `doublemapper` is the name that it gives.
+fn of_file(mapping: &FileMapping, module: bool) -> Claim {
+    let (rank, kind) = match () {
+        () if module => (Rank::Image, MemoryKind::Module),
+        () if mapping.path.starts_with("/memfd:doublemapper") => (Rank::File, MemoryKind::DoubleMapped),
+        () => (Rank::File, MemoryKind::File),
+    };
+    Claim::new(mapping.range, rank, kind).named(&mapping.path)
+}
+
+fn stacks(dump: &Dump, runtime: Option<&Runtime>, notes: &Collector, out: &mut Vec<Claim>) {
+    let file = dump.file();
+    let stacks = ThreadStacks::new(file);
+    let managed = runtime.map_or(&[][..], |r| r.threads_if_any(notes));
+    let bases: BTreeMap<u64, Addr> = managed.iter().filter_map(|t| Some((t.os_id?, t.stack_base?))).collect();
+    let allocations = Allocations::of(file);
+    for thread in &file.threads {
+        let claim = |range: AddrRange| {
+            let claim = Claim::new(range, Rank::Stack, MemoryKind::Stack);
+            Claim { os_id: Some(thread.id), name: thread.name.clone(), ..claim }
+        };
+        let pointer = thread.stack_pointer.or(thread.stack.map(|s| s.start));
+        match pointer.and_then(|at| allocations.around(at)) {
+            Some(parts) => out.extend(parts.iter().copied().map(claim)),
+            None => out.extend(stacks.whole(thread, bases.get(&u64::from(thread.id)).copied()).map(claim)),
+        }
+    }
+}
+
+/// The allocations that a minidump lists. A stack is one: a reserve, guard pages, and what is in use.
+struct Allocations {
+    /// Parts with memory, by address, each with the start of its allocation.
+    committed: Vec<(AddrRange, Addr)>,
+    parts: BTreeMap<Addr, Vec<AddrRange>>,
+}
+
+impl Allocations {
+    fn of(file: &DumpFile) -> Allocations {
+        let mut parts: BTreeMap<Addr, Vec<AddrRange>> = BTreeMap::new();
+        for (range, at) in file.regions.iter().chain(&file.reserved).filter_map(|r| Some((r.range, r.allocation?))) {
+            parts.entry(at).or_default().push(range);
+        }
+        let mut committed: Vec<(AddrRange, Addr)> = file.regions.iter().filter_map(|r| Some((r.range, r.allocation?))).collect();
+        committed.sort_unstable();
+        Allocations { committed, parts }
+    }
+
+    /// All parts of the allocation around `address`.
+    fn around(&self, address: Addr) -> Option<&[AddrRange]> {
+        let below = self.committed.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
+        let (_, at) = self.committed.get(below).filter(|(range, _)| range.contains(address))?;
+        self.parts.get(at).map(Vec::as_slice)
+    }
+}
+
+/// What the GC says of its memory.
+pub(super) fn of_gc(runtime: &Runtime, notes: &Collector, out: &mut Vec<Claim>) {
+    let gc = match runtime.gc() {
+        Ok(gc) => notes.with(gc),
+        Err(e) => return notes.add(NoteKind::Missing, None, format!("memory of the GC is not told apart: {e}")),
+    };
+    let reserve = |from: Addr, to: Addr| Claim::new(AddrRange::new(from, to), Rank::Reserve, MemoryKind::GcReserved);
+    for s in notes.take(gc.segments()) {
+        out.push(of_segment(&s));
+        out.push(reserve(s.committed, s.reserved).of_heap(Some(s.heap)));
+    }
+    for r in notes.take(gc.regions()) {
+        let (rank, kind) = match r.list {
+            RegionListModel::Bookkeeping => (Rank::Bookkeeping, MemoryKind::GcBookkeeping),
+            RegionListModel::HandleTable => (Rank::HandleTable, MemoryKind::HandleTable),
+            _ => (Rank::FreeRegion, MemoryKind::GcFree),
+        };
+        out.push(Claim::new(r.range, rank, kind).of_heap(r.heap));
+        out.extend(r.segment.map(|s| reserve(s.committed, s.reserved).of_heap(r.heap)));
+    }
+    // Regions lie in one reserve. Between segments there is other memory.
+    let facts = gc.facts();
+    if let (true, Some(lowest), Some(highest)) = (facts.regions, facts.lowest, facts.highest) {
+        out.push(reserve(lowest, highest));
+    }
+}
+
+fn of_segment(s: &SegmentModel) -> Claim {
+    let start = s.committed.minus(s.committed_bytes).unwrap_or(s.committed);
+    let claim = Claim::new(AddrRange::new(start, s.committed), Rank::Heap, MemoryKind::GcHeap);
+    Claim { generation: Some(s.generation), heap: Some(s.heap), ..claim }
+}
+
+/// What the runtime lists of its code and images.
+pub(super) fn of_code(runtime: &Runtime, notes: &Collector, out: &mut Vec<Claim>) {
+    // All code of a NativeAOT program is in its image.
+    if runtime.descriptor().is_native_aot() {
+        return;
+    }
+    match runtime.stack_walker() {
+        Ok(walker) => {
+            let found = tried(|| CodeBytes::bounded(READS, || walker.code().ranges()));
+            if let Some(e) = &found.error {
+                notes.add(NoteKind::Missing, e.address(), format!("not all code heaps are known: {e}"));
+            }
+            for (range, used) in found.ranges {
+                let kind = match used {
+                    CodeUse::Jitted => MemoryKind::CodeHeap,
+                    CodeUse::Stubs => MemoryKind::StubHeap,
+                    CodeUse::Image => continue,
+                };
+                out.push(Claim::new(range, Rank::Code, kind));
+            }
+        }
+        Err(e) => notes.add(NoteKind::Missing, None, format!("code heaps are not told apart: {e}")),
+    }
+    let namer = runtime.namer();
+    images(&namer, notes, out);
+    namer.note(notes);
+}
+
+/// The images of the assemblies that are loaded: on Linux some are copied to memory of no file.
+fn images(namer: &Namer, notes: &Collector, out: &mut Vec<Claim>) {
+    let (names, types) = match (namer.names(), namer.types()) {
+        (Some(names), Ok(types)) => (names, types),
+        _ => return notes.add(NoteKind::Missing, None, "the images of assemblies are not told apart: the runtime does not describe them"),
+    };
+    if !types.knows_all() {
+        notes.add(NoteKind::Missing, None, "the list of loaded modules is not in the dump: not all images of assemblies are known");
+    }
+    for module in types.modules() {
+        let image = names.modules().image_range(*module);
+        out.extend(
+            image.map(|range| Claim { name: names.modules().path(*module), ..Claim::new(range, Rank::Image, MemoryKind::Module).paged() }),
+        );
+    }
+}

@@ -1,0 +1,249 @@
+//! `memory`: the address space of the process by what it is for.
+//!
+//! The container lists ranges, and everybody who knows more claims some. A [sweep](sweep) gives each address to one range of the
+//! container and to one claim, the more specific one, so that nothing counts twice.
+
+mod claims;
+mod sweep;
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use claims::Claim;
+use sweep::{Piece, Span, sweep};
+
+use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
+use crate::dump::{Backing, DumpFile, MappedRegion};
+use crate::memory::is_diag_page;
+use crate::model::{Container, Generation, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals};
+use crate::session::{Dump, Runtime};
+
+/// Arguments of `memory`.
+#[derive(Clone, Copy, Debug)]
+pub struct MemoryQuery {
+    /// List every range.
+    pub ranges: bool,
+    /// Unexplained ranges to list; 0 for all.
+    pub top: usize,
+    /// Index of the runtime to ask, from 0.
+    pub runtime: usize,
+}
+
+/// The address space of `dump` by what it is for. Does not require a readable runtime.
+pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
+    let notes = Collector::new();
+    notes.extend(dump.notes());
+    let runtime = dump.runtime_at(query.runtime);
+    let runtime_error = runtime.as_ref().err().map(ToString::to_string);
+    if let Some(e) = &runtime_error {
+        notes.add(NoteKind::Missing, None, format!("memory of the runtime and its GC is not told apart: {e}"));
+    }
+    let listing = listing(dump);
+    if listing == MemoryListing::Captured {
+        let what = "the dump lists only what was captured, images and mapped files: the process may have had more";
+        notes.add(NoteKind::Missing, None, what);
+    }
+    let mut map = Map { dump, by_gdb: is_by_gdb(dump), listed: listed(dump), claims: Vec::new() };
+    map.claim(runtime.as_ref().ok(), &notes);
+    let pieces = map.pieces();
+    let (kinds, totals) = map.sums(&pieces);
+    let rows = || pieces.iter().filter_map(|p| map.row(p));
+    let mut unexplained: Vec<MemoryRangeModel> = rows().filter(|r| !r.kind.explains()).collect();
+    unexplained.sort_by_key(|r| (Reverse((r.accessible, r.bytes)), r.start));
+    cut(&mut unexplained, query.top);
+    let ranges = query.ranges.then(|| rows().collect());
+    notes.finish(MemoryReport { listing, runtime_error, kinds, unexplained, ranges, totals })
+}
+
+/// Whether gdb wrote `dump`: it lists all that it captured, without createdump's page.
+fn is_by_gdb(dump: &Dump) -> bool {
+    let facts = &dump.file().facts;
+    let createdump = dump.file().regions.iter().any(|r| is_diag_page(dump.memory(), r.range.start));
+    facts.container == Container::ElfCore && facts.uncaptured_mappings == 0 && !createdump
+}
+
+/// How much of the address space `dump` lists.
+fn listing(dump: &Dump) -> MemoryListing {
+    let file = dump.file();
+    let facts = &file.facts;
+    if facts.container == Container::Minidump {
+        // A trimmed copy keeps the flags.
+        return match (file.regions.is_empty(), facts.states_all_memory() && facts.trimmed.is_none()) {
+            (false, _) => MemoryListing::All,
+            (true, true) => MemoryListing::Accessible,
+            (true, false) => MemoryListing::Captured,
+        };
+    }
+    // Kernels list every mapping, and capture nothing of some.
+    if facts.uncaptured_mappings > 0 {
+        return MemoryListing::All;
+    }
+    // createdump lists what it captures: of a full dump, all that can be read. gdb leaves out unchanged pages of files alone.
+    let mapped = ranges::union(file.regions.iter().map(|r| r.range).collect(), 0);
+    let files = ranges::union(file.files.iter().map(|f| f.range).collect(), 0);
+    let whole = is_by_gdb(dump) || ranges::subtract(&files, &mapped).is_empty();
+    if whole { MemoryListing::Accessible } else { MemoryListing::Captured }
+}
+
+/// A range that the container lists.
+struct Listed {
+    range: AddrRange,
+    /// Order of the lists: the one that tells most comes first.
+    rank: u8,
+    /// `None` in lists without permissions.
+    region: Option<MappedRegion>,
+}
+
+impl Listed {
+    fn permissions(&self) -> Option<String> {
+        let r = self.region?;
+        let bit = |set: bool, letter: char| if set { letter } else { '-' };
+        Some([bit(r.read, 'r'), bit(r.write, 'w'), bit(r.execute, 'x')].iter().collect())
+    }
+}
+
+/// Everything that the container says was mapped.
+fn listed(dump: &Dump) -> Vec<Listed> {
+    let file = dump.file();
+    let regions = file.regions.iter().chain(&file.reserved).map(|r| Listed { range: r.range, rank: 0, region: Some(*r) });
+    let plain = |range: AddrRange, rank: u8| Listed { range, rank, region: None };
+    let captured = file.ranges.iter().map(|r| plain(AddrRange::new(r.start, r.start.plus(r.len)), 1));
+    let files = file.files.iter().map(|f| plain(f.range, 2));
+    // The extent of a module in an ELF core includes what lies between its mappings.
+    let modules = file.modules.iter().filter(|_| file.files.is_empty());
+    let images = modules.map(|m| plain(AddrRange::new(m.base, m.base.plus(m.size)), 3));
+    regions.chain(captured).chain(files).chain(images).collect()
+}
+
+struct Map<'d> {
+    dump: &'d Dump,
+    by_gdb: bool,
+    listed: Vec<Listed>,
+    claims: Vec<Claim>,
+}
+
+impl Map<'_> {
+    /// Whether the process could read, write or execute a range, which `claim` says more about. Memory in lists without permissions
+    /// could at least be read.
+    ///
+    /// gdb marks all memory as readable (`make_output_phdrs`, gcore.c), what has no permissions included: guard pages, and what
+    /// allocators reserve. Of a file or image it may be readable; nobody could have written to anything else.
+    fn is_accessible(&self, listed: &Listed, claim: Option<&Claim>) -> bool {
+        let Some(r) = listed.region else { return true };
+        let read_only = r.read && !r.write && !r.execute;
+        let of_file = claim.is_some_and(|c| matches!(c.kind, MemoryKind::Module | MemoryKind::File | MemoryKind::DoubleMapped));
+        r.is_accessible() && (!self.by_gdb || !read_only || of_file)
+    }
+
+    fn claim(&mut self, runtime: Option<&Runtime>, notes: &Collector) {
+        if let Some(runtime) = runtime {
+            claims::of_gc(runtime, notes, &mut self.claims);
+            claims::of_code(runtime, notes, &mut self.claims);
+        }
+        claims::of_container(self.dump, runtime, notes, &mut self.claims);
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let listed: Vec<Span> = self.listed.iter().map(|l| Span { range: l.range, rank: l.rank }).collect();
+        let claims: Vec<Span> = self.claims.iter().map(Claim::span).collect();
+        sweep(&listed, &claims)
+    }
+
+    fn listed_at(&self, piece: &Piece) -> Option<&Listed> {
+        self.listed.get(piece.listed?)
+    }
+
+    fn claim_at(&self, piece: &Piece) -> Option<&Claim> {
+        self.claims.get(piece.claim?)
+    }
+
+    /// What memory is that nobody claims.
+    fn unclaimed(&self, listed: &Listed) -> MemoryKind {
+        let file: &DumpFile = self.dump.file();
+        match listed.region.and_then(|r| r.backing) {
+            _ if !self.is_accessible(listed, None) => MemoryKind::Reserved,
+            Some(Backing::Image) => MemoryKind::Module,
+            Some(Backing::Section) => MemoryKind::Shared,
+            Some(Backing::Private) => MemoryKind::Anonymous,
+            None if file.files.is_empty() => MemoryKind::Unknown,
+            None => MemoryKind::Anonymous,
+        }
+    }
+
+    fn kind_of(&self, piece: &Piece) -> Option<(MemoryKind, Option<Generation>)> {
+        match (self.claim_at(piece), self.listed_at(piece)) {
+            (Some(claim), _) => Some((claim.kind, claim.generation)),
+            (None, Some(listed)) => Some((self.unclaimed(listed), None)),
+            (None, None) => None,
+        }
+    }
+
+    fn captured(&self, range: AddrRange) -> u64 {
+        self.dump.memory().in_dump(range).fold(0, |sum, r| sum.saturating_add(r.len()))
+    }
+
+    /// A range that the container lists.
+    fn row(&self, piece: &Piece) -> Option<MemoryRangeModel> {
+        let listed = self.listed_at(piece)?;
+        let (kind, generation) = self.kind_of(piece)?;
+        let claim = self.claim_at(piece);
+        Some(MemoryRangeModel {
+            start: piece.range.start,
+            end: piece.range.end,
+            kind,
+            generation,
+            bytes: piece.range.len(),
+            accessible: self.is_accessible(listed, claim),
+            captured_bytes: self.captured(piece.range),
+            permissions: listed.permissions(),
+            heap: claim.and_then(|c| c.heap),
+            os_id: claim.and_then(|c| c.os_id),
+            name: claim.and_then(|c| c.name.clone()),
+        })
+    }
+
+    fn sums(&self, pieces: &[Piece]) -> (Vec<MemoryKindModel>, MemoryTotals) {
+        let mut kinds: BTreeMap<(MemoryKind, Option<Generation>), MemoryKindModel> = BTreeMap::new();
+        let mut totals = MemoryTotals::default();
+        for piece in pieces {
+            let Some((kind, generation)) = self.kind_of(piece) else { continue };
+            let blank = MemoryKindModel {
+                kind,
+                generation,
+                ranges: 0,
+                bytes: 0,
+                accessible_bytes: 0,
+                captured_bytes: 0,
+                share: 0.0,
+                unlisted_bytes: 0,
+            };
+            let sum = kinds.entry((kind, generation)).or_insert(blank);
+            let bytes = piece.range.len();
+            let Some(listed) = self.listed_at(piece) else {
+                sum.unlisted_bytes.grow(bytes);
+                totals.unlisted_bytes.grow(bytes);
+                continue;
+            };
+            let accessible = if self.is_accessible(listed, self.claim_at(piece)) { bytes } else { 0 };
+            let captured = self.captured(piece.range);
+            sum.ranges.bump();
+            sum.bytes.grow(bytes);
+            sum.accessible_bytes.grow(accessible);
+            sum.captured_bytes.grow(captured);
+            totals.ranges.bump();
+            totals.bytes.grow(bytes);
+            totals.accessible_bytes.grow(accessible);
+            totals.captured_bytes.grow(captured);
+            if kind.explains() {
+                totals.explained_bytes.grow(accessible);
+            }
+        }
+        // Rounded to four digits: same output on every machine.
+        let part = |bytes: u64| share(bytes, totals.accessible_bytes).map_or(0.0, |s| (s * 10_000.0).floor() / 10_000.0);
+        let explained_share = part(totals.explained_bytes);
+        let mut kinds: Vec<MemoryKindModel> =
+            kinds.into_values().map(|k| MemoryKindModel { share: part(k.accessible_bytes), ..k }).collect();
+        kinds.sort_by_key(|k| Reverse((k.accessible_bytes, k.bytes, k.unlisted_bytes)));
+        (kinds, MemoryTotals { explained_share, ..totals })
+    }
+}

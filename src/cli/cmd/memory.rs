@@ -1,0 +1,63 @@
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::super::args::DumpArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::Exit;
+use crate::analysis::{MemoryQuery, memory_map};
+use crate::base::Answer;
+use crate::model::MemoryReport;
+
+/// The memory of the process by what it is for: heap, GC, code, images, stacks, files, and what nothing explains.
+///
+/// Each byte of the address space counts once. Where several say what it is for, the first of these wins: segments of the GC, its free
+/// regions, handle tables, bookkeeping (card tables, mark array), stacks, images, code heaps and stubs, mapped files, gaps and `.bss` of
+/// images, reserves of the GC. Shares are of the memory that the process could access.
+///
+/// Anonymous memory includes native heaps (malloc), and the loader heaps that hold method tables: .NET 8 to 10 do not publish where these
+/// are. With W^X some of them are `double-mapped` on Linux, `shared` on Windows. UNLISTED is memory that the runtime names and the dump
+/// does not list, such as address space reserved by the GC in dumps of createdump.
+///
+/// Cores of the kernel and minidumps with a memory info list have every mapping; full dumps, all that was accessible. Others list only a
+/// part of the process: the answer is partial then.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Memory {
+    /// List every range, by address.
+    #[arg(long)]
+    ranges: bool,
+
+    /// Number of unexplained ranges to list, largest first; 0 for all.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+
+    #[command(flatten)]
+    dump: DumpArg,
+}
+
+impl Command for Memory {
+    const NAME: &'static str = "memory";
+    const GROUP: Group = Group::Dump;
+    const EXAMPLES: &'static [Example] = &[
+        example("memory DUMP", "what the memory of the process is for, and the largest ranges that nothing explains"),
+        example("memory --ranges DUMP", "also every range, with permissions, owner and file"),
+    ];
+    type Report = MemoryReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(self.dump.path())
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<MemoryReport>> {
+        Ok(memory_map(at.dump()?, &MemoryQuery { ranges: self.ranges, top: self.top, runtime: at.config.runtime }))
+    }
+
+    fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
+        if report.runtime_error.is_some() { Exit::NoRuntime } else { exit }
+    }
+
+    fn next(&self, _report: &MemoryReport) -> Option<&'static str> {
+        (!self.ranges).then_some("memory --ranges")
+    }
+}

@@ -1,0 +1,150 @@
+use serde::Serialize;
+
+use super::segment::Generation;
+use crate::base::{Addr, named_enum};
+
+named_enum! {
+    /// What memory of a process is for.
+    pub enum MemoryKind {
+        /// Committed memory of the GC's segments or regions in use.
+        GcHeap = "gc-heap",
+        /// Committed memory of free regions, and of segments to be freed.
+        GcFree = "gc-free",
+        /// Address space that the GC has reserved.
+        GcReserved = "gc-reserved",
+        /// Card table, brick table, mark array and the like.
+        GcBookkeeping = "gc-bookkeeping",
+        /// Handle tables.
+        HandleTable = "handle-table",
+        /// Code heaps of the JIT, with what they reserve.
+        CodeHeap = "code-heap",
+        /// Stubs and precodes: the executable heaps of the loader.
+        StubHeap = "stub-heap",
+        /// Mappings of the runtime's executable allocator (`memfd:doublemapper`) that no list names: loader heaps, and the writable
+        /// views of code. Linux only.
+        DoubleMapped = "double-mapped",
+        /// Images: executables, libraries, assemblies.
+        Module = "module",
+        /// Stacks of threads.
+        Stack = "stack",
+        /// Other mapped files.
+        File = "file",
+        /// The page that createdump adds: not memory of the process.
+        DumpWriter = "dump-writer",
+        /// Shared memory, or a file whose name the dump does not tell. Windows only: with W^X also the loader heaps.
+        Shared = "shared",
+        /// Memory of no file that no list names: native heaps, loader heaps, buffers.
+        Anonymous = "anonymous",
+        /// Address space that nothing can be read from or written to, and that no list names: guard pages, reserves.
+        Reserved = "reserved",
+        /// Not known, since the dump does not tell which memory is of files.
+        Unknown = "unknown",
+    }
+}
+
+impl MemoryKind {
+    /// Whether it tells what the memory is for.
+    pub fn explains(self) -> bool {
+        !matches!(self, MemoryKind::Shared | MemoryKind::Anonymous | MemoryKind::Reserved | MemoryKind::Unknown)
+    }
+}
+
+named_enum! {
+    /// How much of the address space a dump lists.
+    pub enum MemoryListing {
+        /// Every mapping, reserved address space included.
+        All = "all",
+        /// All that the process could access; reserved address space is not listed.
+        Accessible = "accessible",
+        /// What was captured, and images and mapped files. Other memory is not listed.
+        Captured = "captured",
+    }
+}
+
+/// `memory`: the address space by what it is for.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MemoryReport {
+    /// How much of the address space the dump lists.
+    pub listing: MemoryListing,
+    /// Why there is no runtime to ask: memory that only it knows is `anonymous` then.
+    pub runtime_error: Option<String>,
+    /// By kind, the one with most accessible memory first. Each byte counts once.
+    pub kinds: Vec<MemoryKindModel>,
+    /// The largest ranges of kinds that explain nothing.
+    pub unexplained: Vec<MemoryRangeModel>,
+    /// With `--ranges`: every range, by address.
+    pub ranges: Option<Vec<MemoryRangeModel>>,
+    /// Sums over all kinds.
+    pub totals: MemoryTotals,
+}
+
+/// Memory of one kind.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MemoryKindModel {
+    /// What it is for.
+    pub kind: MemoryKind,
+    /// Generation, of `gc-heap`.
+    pub generation: Option<Generation>,
+    /// Number of ranges.
+    pub ranges: u64,
+    /// Bytes of address space.
+    pub bytes: u64,
+    /// Those of them that the process could read, write or execute.
+    pub accessible_bytes: u64,
+    /// Those of them that are in the dump.
+    pub captured_bytes: u64,
+    /// Its part of the accessible bytes of all kinds, 0 to 1.
+    pub share: f64,
+    /// Further bytes that the runtime says are of this kind, but that the dump does not list: in none of the sums.
+    pub unlisted_bytes: u64,
+}
+
+/// A range of memory for one thing.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MemoryRangeModel {
+    /// First address.
+    pub start: Addr,
+    /// First address behind it.
+    pub end: Addr,
+    /// What it is for.
+    pub kind: MemoryKind,
+    /// Generation, of `gc-heap`.
+    pub generation: Option<Generation>,
+    /// Length in bytes.
+    pub bytes: u64,
+    /// Whether the process could read, write or execute it.
+    pub accessible: bool,
+    /// Bytes of it in the dump.
+    pub captured_bytes: u64,
+    /// `rwx`, with `-` for what was not allowed; `null` if the dump does not tell.
+    pub permissions: Option<String>,
+    /// Index of the GC heap.
+    pub heap: Option<u64>,
+    /// OS thread id, of stacks.
+    pub os_id: Option<u32>,
+    /// Path of the image or file; name of the thread.
+    pub name: Option<String>,
+}
+
+/// Sums of [`MemoryKindModel`]s.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MemoryTotals {
+    /// Number of ranges.
+    pub ranges: u64,
+    /// Bytes of address space that the dump lists.
+    pub bytes: u64,
+    /// Those of them that the process could read, write or execute.
+    pub accessible_bytes: u64,
+    /// Those of them that are in the dump.
+    pub captured_bytes: u64,
+    /// Accessible bytes of kinds that tell what the memory is for.
+    pub explained_bytes: u64,
+    /// Their part of the accessible bytes, 0 to 1.
+    pub explained_share: f64,
+    /// Bytes that the runtime names but the dump does not list.
+    pub unlisted_bytes: u64,
+}

@@ -1,0 +1,112 @@
+use serde::Serialize;
+
+use crate::model::{MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+use crate::output::{Cell, bytes};
+
+/// What the answer rests on.
+#[derive(Clone, Serialize)]
+struct Source<'r> {
+    listing: MemoryListing,
+    runtime_error: Option<&'r str>,
+}
+
+fn kind_columns<'r>() -> Columns<'r, MemoryKindModel> {
+    columns::<MemoryKindModel>()
+        .text("kind", 14, |k| k.kind.name())
+        .whole()
+        .keep(9)
+        .text_or_none("generation", 10, |k| k.generation.map(|g| g.name()))
+        .whole()
+        .keep(8)
+        .count("ranges", |k| k.ranges)
+        .keep(4)
+        .bytes("bytes", |k| k.bytes)
+        .keep(6)
+        .bytes("accessible", |k| k.accessible_bytes)
+        .keep(8)
+        .share("share", |k| k.share)
+        .keep(7)
+        .bytes("captured", |k| k.captured_bytes)
+        .keep(5)
+        .bytes("unlisted", |k| k.unlisted_bytes)
+        .extra()
+}
+
+/// `whole` is for ranges of which the dump knows what they are for.
+fn range_columns<'r>(whole: bool) -> Columns<'r, MemoryRangeModel> {
+    columns::<MemoryRangeModel>()
+        .address("start", |r| r.start)
+        .keep(9)
+        .address("end", |r| r.end)
+        .keep(6)
+        .bytes("bytes", |r| r.bytes)
+        .keep(8)
+        .text_or_none("permissions", 11, |r| r.permissions.as_deref())
+        .whole()
+        .keep(7)
+        .text("kind", 14, |r| r.kind.name())
+        .whole()
+        .keep(9)
+        .text_or_none("generation", 10, |r| r.generation.map(|g| g.name()))
+        .whole()
+        .keep(4)
+        .when(whole)
+        .count("heap", |r| r.heap)
+        .keep(3)
+        .when(whole)
+        .bytes("captured", |r| r.captured_bytes)
+        .keep(5)
+        .id("os_id", |r| r.os_id.map(u64::from))
+        .keep(4)
+        .when(whole)
+        .text_or_none("name", 40, |r| r.name.as_deref())
+        .path()
+        .keep(6)
+        .when(whole)
+}
+
+/// How much of the address space the dump lists, in words.
+fn listing(listing: MemoryListing) -> &'static str {
+    match listing {
+        MemoryListing::All => "every mapping of the process",
+        MemoryListing::Accessible => "all memory that the process could access; reserved address space is not listed",
+        MemoryListing::Captured => "only what was captured, images and mapped files: the process may have had more",
+    }
+}
+
+impl Report for MemoryReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let t = &self.totals;
+        let blank = || Cell::Text("".into());
+        let totals = vec![
+            Cell::Text("total".into()),
+            blank(),
+            Cell::Count(t.ranges),
+            Cell::Bytes(t.bytes),
+            Cell::Bytes(t.accessible_bytes),
+            blank(),
+            Cell::Bytes(t.captured_bytes),
+            Cell::Bytes(t.unlisted_bytes),
+        ];
+        let listed = self.ranges.is_some();
+        to.table(Table::records("kind", &self.kinds, kind_columns()).csv(!listed).totals(totals));
+        to.titled(
+            "Largest ranges that nothing explains",
+            !self.unexplained.is_empty(),
+            Table::records("unexplained", &self.unexplained, range_columns(false)),
+        );
+        to.titled("Ranges", listed, Table::records("range", self.ranges.iter().flatten(), range_columns(true)).csv(listed));
+        to.gap();
+        let percent = (t.explained_share * 1000.0).round() / 10.0;
+        to.facts([
+            ("listed", listing(self.listing).to_owned()),
+            ("accessible", format!("{} of {} address space", bytes(t.accessible_bytes), bytes(t.bytes))),
+            ("explained", format!("{}, {percent:.1} % of what is accessible", bytes(t.explained_bytes))),
+            ("captured", bytes(t.captured_bytes)),
+        ]);
+        to.record("totals", self.totals);
+        to.record("listing", Source { listing: self.listing, runtime_error: self.runtime_error.as_deref() });
+    }
+}
