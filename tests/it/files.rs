@@ -44,9 +44,11 @@ fn a_copy_never_takes_the_place_of_a_device_or_a_pipe() {
     pipe(&out);
     for place in [out.as_path(), Path::new("/dev/null")] {
         for force in [&[] as &[&str], &["--force"]] {
-            let ran = run(&[&["trim", dump.to_str().unwrap(), place.to_str().unwrap()], force].concat());
-            assert!(ran.exit == Exit::Usage && ran.err.contains("a device or a pipe"), "{}: {:?} {}", place.display(), ran.exit, ran.err);
-            assert!(!place.metadata().unwrap().is_file());
+            for command in [&["trim"][..], &["export", "heapsnapshot"], &["export", "gcdump"]] {
+                let ran = run(&[command, &[dump.to_str().unwrap(), place.to_str().unwrap()], force].concat());
+                assert!(ran.exit == Exit::Usage && ran.err.contains("a device or a pipe"), "{command:?}: {:?} {}", ran.exit, ran.err);
+                assert!(!place.metadata().unwrap().is_file());
+            }
         }
     }
 }
@@ -82,6 +84,21 @@ fn an_answer_that_cannot_be_written_has_an_exit_code_of_its_own() {
     }
     let ran = program().args(["heap", "-o", "/dev/full"]).arg(own_dump()).output().unwrap();
     assert_eq!(ran.status.code(), Some(7), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// A limit on the size of files stands for a full disk: what was written until then goes.
+#[test]
+fn a_file_that_cannot_be_finished_is_none() {
+    for (command, blocks) in [("export heapsnapshot", 100), ("export gcdump", 50), ("trim", 100)] {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let (dump, program) = (own_unpacked(), env!("CARGO_BIN_EXE_gcdump"));
+        let line = format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} {command} {} {}", dump.display(), out.display());
+        let ran = Command::new("bash").args(["-c", &line]).output().unwrap();
+        let err = String::from_utf8_lossy(&ran.stderr);
+        assert!(ran.status.code() == Some(7) && err.contains("File too large"), "{command}: {:?} {err}", ran.status);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{command}");
+    }
 }
 
 #[test]
