@@ -1,6 +1,6 @@
 //! The commands of SOS and `dotnet-dump`. Sources: their help and documentation (dotnet/diagnostics, `sos-debugging-extension`), release 10.
 
-use super::Argument::{OfModule, Same as Plain, Value as Option};
+use super::Argument::{Needed, OfModule, Same as Plain, Value as Option};
 use super::FlagTo::{Always, Command, Counts, Refused, Value, Words};
 use super::Form::{Generation, Part, Same, Table};
 use super::{Argument, Flag, FlagTo, Sos, To};
@@ -65,7 +65,7 @@ pub const COMMANDS: &[Sos] = &[
     .listing(&["objects"]),
     command(&["dumpgen"], &["stat"], &[flag(&["-stat"], Counts), TYPE, TABLE])
         .listing(&["objects"])
-        .with(Option("--generation", Generation)),
+        .with(Needed("--generation", Generation)),
     command(
         &[
             "dumpobj",
@@ -95,7 +95,7 @@ pub const COMMANDS: &[Sos] = &[
     command(&["listnearobj", "lno"], &["near"], &[]),
     command(&["gcwhere"], &["where"], &[]),
     command(&["verifyheap", "vh"], &["verify"], &[flag(&["-ignoregcstate", "-noprogress"], Always)]),
-    command(&["verifyobj"], &["verify"], &[]).with(Option("--object", Same)),
+    command(&["verifyobj"], &["verify"], &[]).with(Needed("--object", Same)),
     command(
         &["dumpexceptions"],
         &["exceptions"],
