@@ -400,6 +400,19 @@ mod terminal {
     }
 
     #[test]
+    fn a_pager_takes_interrupts_and_no_other_signals() {
+        let home = tempfile::tempdir().unwrap();
+        let dump = own();
+        let mut s = session(home.path(), &["stat", "--top", "0", "--pager=trap '' INT; echo pages; exec sleep 600", &dump]);
+        s.exp_string("pages\r\n").unwrap();
+        s.send_control('c').unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(matches!(s.process().status(), Some(WaitStatus::StillAlive)));
+        let status = s.process_mut().kill(Signal::SIGTERM).unwrap();
+        assert!(matches!(status, WaitStatus::Exited(_, 130)), "{status:?}");
+    }
+
+    #[test]
     fn lines_are_known_in_the_next_session() {
         use std::os::unix::fs::PermissionsExt;
         let home = tempfile::tempdir().unwrap();
