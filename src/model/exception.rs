@@ -58,7 +58,17 @@ pub struct FrameModel {
 impl FrameModel {
     /// A frame of which only the instruction pointer is known.
     pub(crate) fn bare(ip: Addr, last_of_foreign: bool) -> FrameModel {
-        FrameModel { ip, sp: None, method: None, method_desc: Addr::NULL, module: None, offset: None, file: None, line: None, last_of_foreign }
+        FrameModel {
+            ip,
+            sp: None,
+            method: None,
+            method_desc: Addr::NULL,
+            module: None,
+            offset: None,
+            file: None,
+            line: None,
+            last_of_foreign,
+        }
     }
 }
 

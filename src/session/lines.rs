@@ -184,7 +184,8 @@ impl<'r> SourceLines<'r> {
             notes.add(NoteKind::LimitHit, None, "the search for source lines takes too many reads; further ones are left out");
         }
         if let Some(why) = &known.why_unplaced {
-            let frames = if known.unplaced == 1 { "the offset of a frame".into() } else { format!("the offsets of {} frames", known.unplaced) };
+            let frames =
+                if known.unplaced == 1 { "the offset of a frame".into() } else { format!("the offsets of {} frames", known.unplaced) };
             notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be told: {why}"));
         }
         if let Some(why) = known.why.as_ref().filter(|_| known.reads > 0) {

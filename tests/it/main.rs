@@ -56,6 +56,7 @@ mod lines;
 mod locks;
 mod loops;
 mod manifest;
+mod methods;
 mod mutation;
 mod native_aot;
 mod overlays;

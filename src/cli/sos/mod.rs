@@ -180,7 +180,9 @@ pub(super) fn translate(
         Argument::Needed(option, _) if arguments.len() == 0 && !words.iter().any(|w| w == "--help" || w == "-h") => {
             return Err(refused(given, &format!("an argument is missing, which {option} takes here")));
         }
-        Argument::Value(option, form) | Argument::Needed(option, form) => words.extend(arguments.next().into_iter().flat_map(|value| [option.into(), form.of(value)])),
+        Argument::Value(option, form) | Argument::Needed(option, form) => {
+            words.extend(arguments.next().into_iter().flat_map(|value| [option.into(), form.of(value)]))
+        }
         Argument::OfModule => words.extend(arguments.next_back().map(|name| {
             let text = name.to_string_lossy();
             text.rsplit_once('!').map_or_else(|| name.clone(), |(_, name)| name.into())

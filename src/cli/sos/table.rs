@@ -143,7 +143,7 @@ pub const COMMANDS: &[Sos] = &[
     refused(&["dumpgcdata", "dgc"], "gcdump heap --detail shows what the GC keeps of its collections"),
     refused(&["histinit", "histobj", "histobjfind", "histroot", "histclear", "histstats", "dumplog"], NO_LOG),
     // Types and code.
-    command(&["dumpmt"], &["type"], &[flag(&["-md"], Refused("methods are not listed; gcdump where IP names the method at an address"))]),
+    command(&["dumpmt"], &["type"], &[flag(&["-md"], Words(&["--methods"]))]),
     command(&["name2ee"], &["type"], &[]).with(OfModule),
     refused(&["dumpclass"], "give gcdump type the method table or the name instead of the EEClass"),
     refused(

@@ -107,7 +107,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("statics", |r, _| tried(statics(r, &StaticsQuery { thread_statics: true, everything: true, ..StaticsQuery::default() }))),
     ("threads", |r, _| tried(threads(r, &ThreadsQuery::default()))),
     ("timers", |r, _| with_heap(r, |h| tried(timers(h)))),
-    ("type", |r, g| tried(types(r, &TypePattern::MethodTable(g.table)))),
+    ("type", |r, g| tried(types(r, &TypePattern::MethodTable(g.table), true))),
     ("unreachable", |r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
     ("verify", |r, _| tried(verify(r, &VerifyQuery::default()))),
     ("where", |r, g| with_heap(r, |h| tried(place(h, g.object)))),
