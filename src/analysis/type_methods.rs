@@ -62,8 +62,8 @@ pub(super) fn type_methods(runtime: &Runtime, types: &Types, mt: Addr, notes: &C
         let name = methods.name(names, method.desc);
         let (found, missed) = watched(|| map.map(|map| CodeBytes::bounded(READS, || code(method, map, &of_precode))));
         let (code, entry) = match found {
-            Some(Ok(Some((entry, kind)))) => (Some(kind), Some(entry)),
-            Some(Ok(None)) if !memory.has_lost(&missed) => (Some(MethodCode::None), None),
+            Some(Ok(Told { code: Some((entry, kind)), .. })) => (Some(kind), Some(entry)),
+            Some(Ok(Told { entered, .. })) if entered || !memory.has_lost(&missed) => (Some(MethodCode::None), None),
             Some(found) => {
                 unknown.bump();
                 let missing = || missed.first().map(|(at, bytes, _)| format!("{bytes} bytes at {at} are not in the dump"));
@@ -89,16 +89,24 @@ pub(super) fn type_methods(runtime: &Runtime, types: &Types, mt: Addr, notes: &C
     Some(list)
 }
 
+/// What the leads of a method tell.
+struct Told {
+    /// Its code.
+    code: Option<(Addr, MethodCode)>,
+    /// Whether one is a precode of it: where it is entered is known then, whatever the other words are.
+    entered: bool,
+}
+
 /// The code of a method: what it is entered by leads to it, or to a precode that does. Only code of this very method counts, so that
 /// words which are no addresses tell nothing.
-fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<Option<(Addr, MethodCode)>, StackError> {
-    let of_precodes = method.leads.iter().flat_map(|lead| of_precode(*lead, method.desc));
-    let mut ahead = None;
-    let mut failed = None;
-    for at in of_precodes.chain(method.leads.iter().copied()) {
+fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<Told, StackError> {
+    let of_precodes: Vec<Addr> = method.leads.iter().flat_map(|lead| of_precode(*lead, method.desc)).collect();
+    let entered = !of_precodes.is_empty();
+    let (mut ahead, mut failed) = (None, None);
+    for at in of_precodes.into_iter().chain(method.leads.iter().copied()) {
         match map.find(at) {
             Ok(Some(code)) if code.method_desc == method.desc && code.start == at => match code.origin {
-                CodeOrigin::Jitted { .. } => return Ok(Some((at, MethodCode::Jit))),
+                CodeOrigin::Jitted { .. } => return Ok(Told { code: Some((at, MethodCode::Jit)), entered }),
                 CodeOrigin::ReadyToRun { .. } => ahead = ahead.or(Some((at, MethodCode::ReadyToRun))),
             },
             Ok(_) => {}
@@ -107,6 +115,6 @@ fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<
     }
     match (ahead, failed) {
         (None, Some(e)) => Err(e),
-        (found, _) => Ok(found),
+        (code, _) => Ok(Told { code, entered }),
     }
 }
