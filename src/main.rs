@@ -15,18 +15,7 @@ fn main() -> ExitCode {
     if cli::complete(std::env::args_os()) {
         return ExitCode::SUCCESS;
     }
-    // SIGINT, SIGTERM and SIGHUP would end the process as well, but leave half a progress bar and half a file. Only what was being
-    // written has to be undone: dumps are only read, and what they are unpacked into has no name.
-    let _ = ctrlc::set_handler(|| {
-        // An interrupt while a pager runs is the pager's.
-        if cli::paging() || cli::interrupt() {
-            return;
-        }
-        clear_line();
-        cli::remove_unfinished();
-        #[allow(clippy::exit)] // This is `main`'s.
-        std::process::exit(130);
-    });
+    on_signals();
     let cli = with_streams(|mut streams| cli::parse(std::env::args_os(), &mut streams));
     let exit = match cli {
         Err(exit) => exit,
@@ -36,6 +25,38 @@ fn main() -> ExitCode {
         Ok(cli) => watched(cli),
     };
     ExitCode::from(exit.code())
+}
+
+/// SIGINT, SIGTERM and SIGHUP would end the process as well, but leave half a progress bar and half a file. Without a thread that waits
+/// for them, they do.
+#[cfg(unix)]
+fn on_signals() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    let waits = || {
+        if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP]) {
+            signals.forever().for_each(|signal| stop(signal == SIGINT));
+        }
+    };
+    let _ = thread::Builder::new().name("signals".into()).spawn(waits);
+}
+
+/// The same for the console of other systems.
+#[cfg(not(unix))]
+fn on_signals() {
+    let _ = ctrlc::set_handler(|| stop(true));
+}
+
+/// Ends the process, or the command that runs in a shell. Only what was being written has to be undone: dumps are only read, and what
+/// they are unpacked into has no name.
+fn stop(interrupted: bool) {
+    // An interrupt while a pager runs is the pager's: the terminal sends it to both.
+    if (interrupted && cli::paging()) || cli::interrupt() {
+        return;
+    }
+    clear_line();
+    cli::remove_unfinished();
+    #[allow(clippy::exit)] // This is `main`'s.
+    std::process::exit(130);
 }
 
 fn with_streams<R>(work: impl FnOnce(Streams<'_>) -> R) -> R {

@@ -164,6 +164,7 @@ impl<'r> ExceptionReader<'r> {
                 method: name.as_ref().map(|n| n.name.clone()),
                 method_desc: f.method,
                 module: name.as_ref().and_then(|n| n.module.clone()),
+                offset: self.lines.offset(f.method, f.ip),
                 file: line.as_ref().map(|l| l.file.to_string()),
                 line: line.map(|l| l.line),
                 last_of_foreign: f.last_of_foreign,

@@ -61,6 +61,7 @@ pub(super) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
         contains_pointers: info.contains_pointers,
         fields: fields.as_ref().map(|list| list.iter().map(field).collect()),
         statics: Vec::new(),
+        methods: None,
         references,
     })
 }

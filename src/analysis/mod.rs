@@ -42,6 +42,7 @@ mod task_names;
 mod threads;
 mod track;
 mod trim;
+mod type_methods;
 mod types;
 mod verify;
 mod walk;

@@ -1,9 +1,7 @@
 //! Managed threads, joined with the OS threads of the container.
 
-use std::collections::BTreeMap;
-
 use super::ExceptionReader;
-use super::locks::thread_waits;
+use super::locks::{ThreadLocks, thread_locks};
 use crate::base::{Addr, Answer, len64};
 use crate::clr::objects::Objects;
 use crate::clr::threads::state_names;
@@ -14,7 +12,7 @@ use crate::session::{Error, Runtime};
 /// What to list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadsQuery {
-    /// Also what each thread waits for: walks the heap.
+    /// Also what each thread waits for, and how many monitors it holds: walks the heap.
     pub waits: bool,
 }
 
@@ -36,7 +34,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
     let exception = |address: Addr, current: bool| exceptions.model(address, current);
     let stacks = ThreadStacks::new(file);
-    let mut waits = if query.waits { thread_waits(runtime, &namer, &notes)? } else { BTreeMap::new() };
+    let mut locks = if query.waits { thread_locks(runtime, &namer, &notes)? } else { ThreadLocks::default() };
     let native_aot = runtime.descriptor().is_native_aot();
     let list: Vec<ThreadModel> = threads
         .iter()
@@ -58,7 +56,8 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
                 alloc_limit: t.context.map(|c| c.limit),
                 object: t.exposed,
                 exception: t.exception.map(|a| exception(a, true)).or_else(|| t.last_thrown.map(|a| exception(a, false))),
-                waits_for: waits.remove(&i),
+                waits_for: locks.waits.remove(&i),
+                locks_held: locks.held.as_ref().map(|held| held.get(&i).copied().unwrap_or(0)),
                 nested_exceptions: t.nested.clone(),
             }
         })

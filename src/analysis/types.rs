@@ -1,16 +1,17 @@
 //! Loaded types by name or pattern, and the layout of one.
 
 use super::layout;
+use super::type_methods::type_methods;
 use crate::base::{Addr, Answer, Collector, NoteKind};
 use crate::clr::fields::Types;
 use crate::model::{TypeBrief, TypesReport};
 use crate::session::{Error, Runtime, StaticsReader, TypeFilter, TypePattern, loaded_types};
 
-/// The loaded types that match `wanted`. If exactly one does, with its layout.
+/// The loaded types that match `wanted`. If exactly one does, with its layout, and with its methods if `methods`.
 ///
 /// # Errors
 /// [`Error::Contract`] if types are not described.
-pub fn types(runtime: &Runtime, wanted: &TypePattern) -> Result<Answer<TypesReport>, Error> {
+pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<Answer<TypesReport>, Error> {
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;
     let found = find(types, wanted, &notes);
@@ -23,6 +24,7 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern) -> Result<Answer<TypesRepo
             }
             let threads = runtime.threads().map_or(&[][..], |list| notes.with(list).as_slice());
             layout.statics = reader.with_threads(threads).of_type(one.method_table);
+            layout.methods = if methods { type_methods(runtime, types, one.method_table, &notes) } else { None };
             layout
         }),
         _ => None,

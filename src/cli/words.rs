@@ -8,6 +8,7 @@ use std::path::Path;
 use clap::Command as Clap;
 
 use super::exit::UsageError;
+use super::select::address;
 use super::sos;
 use crate::base::nearest;
 
@@ -89,7 +90,14 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap) -> Result<Ordered, Usage
         command = "shell".into();
     }
     let sub = root.find_subcommand(&command);
-    let rest = sub.map_or_else(|| rest.clone(), |sub| dump_in_place(rest.clone(), dump, root, sub));
+    let rest = match sub {
+        Some(sub) => {
+            let rest = dump_in_place(rest, dump, root, sub);
+            fitting(&rest, root, sub)?;
+            rest
+        }
+        None => rest,
+    };
     Ok(Ordered::Line([program, command.into()].into_iter().chain(rest).collect()))
 }
 
@@ -196,6 +204,34 @@ fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, s
     args
 }
 
+/// Checks that `args` name what the command is about, and nothing more: clap would take the dump for an address, and an address for
+/// the dump.
+fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError> {
+    let asks_help = args.iter().take_while(|a| *a != "--").any(|a| ["-h", "--help"].iter().any(|help| a == help));
+    let words: Vec<&OsString> = arguments(args, root, Some(sub)).into_iter().filter_map(|i| args.get(i)).collect();
+    let first = sub.get_positionals().next().filter(|_| !asks_help);
+    let command = sub.get_name();
+    match (first.map(clap::Arg::get_id).map(clap::Id::as_str), words.as_slice()) {
+        (Some("address"), []) => Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS DUMP"))),
+        (Some("address"), [dump]) if is_path(dump) && address(&dump.to_string_lossy()).is_err() => {
+            let dump = dump.to_string_lossy();
+            Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS {dump}")))
+        }
+        (Some("name"), []) => Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE DUMP"))),
+        // Names of types have dots: what is no file may be one.
+        (Some("name"), [dump]) if Path::new(dump).is_file() => {
+            let dump = dump.to_string_lossy();
+            Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE {dump}")))
+        }
+        (Some("dump"), [_, _, ..]) if sub.get_positionals().nth(1).is_none() => {
+            let extra = words.iter().find(|word| !is_path(word)).or(words.first());
+            let extra = extra.map(|word| word.to_string_lossy()).unwrap_or_default();
+            Err(UsageError(format!("{command}: unexpected '{extra}': it takes options and a dump (gcdump help {command})")))
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::registry::command_line;
@@ -245,6 +281,25 @@ mod tests {
         ] {
             assert_eq!(line(typed).as_deref(), Ok(ordered), "{typed}");
         }
+    }
+
+    #[test]
+    fn what_is_missing_or_too_much_is_named() {
+        for (typed, message) in [
+            ("object x.dmp", "object: the address is missing: object ADDRESS x.dmp"),
+            ("x.dmp object --count 3", "object: the address is missing: object ADDRESS x.dmp"),
+            ("do x.dmp", "object: the address is missing: object ADDRESS x.dmp"),
+            ("listnearobj x.dmp", "near: the address is missing: near ADDRESS x.dmp"),
+            ("where", "where: the address is missing: where ADDRESS DUMP"),
+            ("type", "type: the name of the type is missing: type TYPE DUMP"),
+            ("stat 7f31 x.dmp", "stat: unexpected '7f31': it takes options and a dump (gcdump help stat)"),
+            ("a.dmp stat b.dmp", "stat: unexpected 'b.dmp': it takes options and a dump (gcdump help stat)"),
+            ("verifyobj x.dmp", "verifyobj: an argument is missing, which --object takes here"),
+        ] {
+            assert_eq!(line(typed).unwrap_err(), message, "{typed}");
+        }
+        assert_eq!(line("object --help").as_deref(), Ok("object --help"));
+        assert_eq!(line("type Lab.Core").as_deref(), Ok("type Lab.Core"));
     }
 
     #[test]

@@ -182,6 +182,11 @@ impl Methods {
         Some(out)
     }
 
+    /// The declaring type of the method at `desc`, and its row in the metadata.
+    pub(crate) fn row(&self, names: &TypeNames, desc: Addr) -> Option<(Addr, u32)> {
+        self.read(names, desc).map(|desc| (desc.method_table, desc.rid))
+    }
+
     /// Whether there is a method at `desc`.
     pub(crate) fn is_method(&self, names: &TypeNames, desc: Addr) -> bool {
         self.read(names, desc).is_some()

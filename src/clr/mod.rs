@@ -9,6 +9,7 @@ pub mod header;
 pub(crate) mod library;
 pub mod loader;
 pub mod metadata;
+pub(crate) mod method_list;
 pub mod method_table;
 pub mod methods;
 pub mod modules;

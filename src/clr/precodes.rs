@@ -79,6 +79,18 @@ impl Precodes {
     }
 }
 
+impl Precodes {
+    /// Words that may be where the precode at `entry` of the method `desc` leads to; empty if it is no precode of it. The kinds differ in
+    /// their order, which no descriptor tells.
+    pub(crate) fn targets(&self, entry: Addr, desc: Addr) -> Vec<Addr> {
+        if self.method(entry, |method| method == desc).is_none() {
+            return Vec::new();
+        }
+        let (data, word) = (entry.plus(self.page), self.memory.ptr_bytes());
+        (0..3).filter_map(|i| self.memory.ptr(data.element(i, word)).ok()).filter(|target| *target != desc).collect()
+    }
+}
+
 /// The page size in the runtime's description of its platform, since .NET 10.
 fn published(memory: &Memory, d: &Descriptor) -> Option<u64> {
     let at = d.pointer("PlatformMetadata").ok()?;

@@ -45,6 +45,8 @@ pub struct FrameModel {
     pub method_desc: Addr,
     /// File name of the declaring module.
     pub module: Option<String>,
+    /// Offset of `ip` in the method's code, in bytes; `null` where the code is not found, and in NativeAOT programs.
+    pub offset: Option<u64>,
     /// Path of the source file when it was compiled; `null` without a PDB that tells it.
     pub file: Option<String>,
     /// Line in that file, from 1.
@@ -56,7 +58,17 @@ pub struct FrameModel {
 impl FrameModel {
     /// A frame of which only the instruction pointer is known.
     pub(crate) fn bare(ip: Addr, last_of_foreign: bool) -> FrameModel {
-        FrameModel { ip, sp: None, method: None, method_desc: Addr::NULL, module: None, file: None, line: None, last_of_foreign }
+        FrameModel {
+            ip,
+            sp: None,
+            method: None,
+            method_desc: Addr::NULL,
+            module: None,
+            offset: None,
+            file: None,
+            line: None,
+            last_of_foreign,
+        }
     }
 }
 

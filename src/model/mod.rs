@@ -119,6 +119,6 @@ pub use thread::{GcMode, ThreadModel, ThreadsReport};
 pub use timer::{CallbackCount, CancellationModel, RegisteredWait, TimerKind, TimerModel, TimersReport};
 pub use track::{Certainty, CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
 pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
-pub use types::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
+pub use types::{Generics, LayoutField, MethodCode, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 pub use verify::{FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals};
 pub use walk::{CoverageModel, GapKind, WalkGap, WalkModel};

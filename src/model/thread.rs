@@ -57,6 +57,9 @@ pub struct ThreadModel {
     pub exception: Option<ExceptionModel>,
     /// What it waits for; `null` if it is not blocked, or unless asked for (`--waits`).
     pub waits_for: Option<ThreadWait>,
+    /// Number of monitors that it holds, each once however often it entered: thin locks and sync blocks, as `locks` finds them. `null`
+    /// where monitors cannot be told, or unless asked for (`--waits`).
+    pub locks_held: Option<u64>,
     /// Nested exceptions in flight below it: each was being handled when the next was thrown.
     pub nested_exceptions: Vec<Addr>,
 }

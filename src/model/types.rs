@@ -107,8 +107,40 @@ pub struct TypeLayout {
     pub fields: Option<Vec<LayoutField>>,
     /// Its own static fields; thread statics once per managed thread.
     pub statics: Vec<StaticModel>,
+    /// The methods that it declares, by slot; `null` unless asked for (`--methods`), and if they cannot be listed.
+    pub methods: Option<Vec<MethodModel>>,
     /// Offsets of the references in an object, in bytes from its start, including those in nested structures.
     pub references: Vec<u64>,
+}
+
+named_enum! {
+    /// Whether a method has code.
+    pub enum MethodCode {
+        /// No code was found: the method was not called yet, was inlined, or has no body.
+        None = "none",
+        /// The JIT has compiled it, in the process.
+        Jit = "jit",
+        /// Compiled ahead of time, in the module's image.
+        ReadyToRun = "ready-to-run",
+    }
+}
+
+/// A method of a type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct MethodModel {
+    /// Address of its `MethodDesc`.
+    pub method_desc: Addr,
+    /// Its slot: in the virtual method table, if it is less than the number of virtual methods.
+    pub slot: u16,
+    /// Token in hex; `null` if unknown.
+    pub token: Option<String>,
+    /// What made its code; `null` if what tells is not in the dump.
+    pub code: Option<MethodCode>,
+    /// Start of its code, where it is entered at present; `null` without.
+    pub entry: Option<Addr>,
+    /// Name: `Lab.Program.Main(System.String[])`; `null` if unknown.
+    pub name: Option<String>,
 }
 
 /// A type that another one is made from.

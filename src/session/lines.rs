@@ -47,12 +47,16 @@ struct Known {
     /// Reads left.
     reads: u64,
     lines: Map<Addr, Option<SourceLine>>,
+    offsets: Map<Addr, Option<u64>>,
     bounds: Map<Addr, Option<Arc<Bounds>>>,
     files: Map<(Addr, u32), Option<Arc<str>>>,
     modules: BTreeMap<Addr, Arc<Symbols>>,
     /// Addresses with a line that cannot be told, and why that of the first one.
     lost: u64,
     why: Option<StackError>,
+    /// Addresses with an offset that cannot be told, and why that of the first one.
+    unplaced: u64,
+    why_unplaced: Option<StackError>,
 }
 
 impl Default for Known {
@@ -60,11 +64,14 @@ impl Default for Known {
         Known {
             reads: READS,
             lines: Map::default(),
+            offsets: Map::default(),
             bounds: Map::default(),
             files: Map::default(),
             modules: BTreeMap::new(),
             lost: 0,
             why: None,
+            unplaced: 0,
+            why_unplaced: None,
         }
     }
 }
@@ -128,6 +135,30 @@ impl<'r> SourceLines<'r> {
         Ok(offset(&code, address).and_then(|offset| bounds.il_offset(offset)))
     }
 
+    /// Offset of the instruction at `address` in the code of the method at `desc`, in bytes; `None` if the code is not found, or belongs to
+    /// another method.
+    pub(crate) fn offset(&self, desc: Addr, address: Addr) -> Option<u64> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(offset) = known.offsets.get(&address) {
+            return *offset;
+        }
+        let mut reads = known.reads;
+        let find = || {
+            let Ok(walker) = self.runtime.stack_walker() else { return Ok(None) };
+            let code = walker.code().find(address)?;
+            Ok(code.filter(|code| code.method_desc == desc).map(|code| code.offset(address)))
+        };
+        let offset = if reads == 0 { Ok(None) } else { tried(|| CodeBytes::taking(&mut reads, find)) };
+        known.reads = reads;
+        let offset = offset.unwrap_or_else(|e| {
+            known.unplaced.bump();
+            known.why_unplaced.get_or_insert(e);
+            None
+        });
+        known.offsets.insert(address, offset);
+        offset
+    }
+
     /// Reads what a line of the code at `address` would be found by, with or without a PDB: for copies of the dump.
     pub(crate) fn touch(&self, address: Addr) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +166,7 @@ impl<'r> SourceLines<'r> {
         let _ = self.debug_info.as_ref().map(|d| self.il_offset(&mut known, d, address));
     }
 
-    /// Notes PDBs that were found but not used, and lines that cannot be told although there is a PDB.
+    /// Notes PDBs that were found but not used, lines that cannot be told although there is a PDB, and offsets.
     pub(crate) fn note(&self, notes: &Collector) {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for (home, symbols) in &known.modules {
@@ -151,7 +182,13 @@ impl<'r> SourceLines<'r> {
         }
         if known.reads == 0 {
             notes.add(NoteKind::LimitHit, None, "the search for source lines takes too many reads; further ones are left out");
-        } else if let Some(why) = &known.why {
+        }
+        if let Some(why) = &known.why_unplaced {
+            let frames =
+                if known.unplaced == 1 { "the offset of a frame".into() } else { format!("the offsets of {} frames", known.unplaced) };
+            notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be told: {why}"));
+        }
+        if let Some(why) = known.why.as_ref().filter(|_| known.reads > 0) {
             let frames = if known.lost == 1 { "a source line".into() } else { format!("{} source lines", known.lost) };
             notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be told: {why}"));
         }

@@ -148,6 +148,9 @@ fn exceptions_of_threads_are_those_of_clrmd() {
         println!("{name}: {} exceptions", own.len());
         if name.contains("crash") {
             let page = common::run(&["threads", "--no-local-files", path.to_str().unwrap()]).out;
+            // Without the place of each frame.
+            let page: Vec<&str> = page.lines().map(|line| line.split(" +0x").next().unwrap_or(line)).collect();
+            let page = page.join("\n");
             for line in [
                 "System.ApplicationException: the lab crashes on purpose (0x",
                 "HResult 0x80131600)\n   at Lab.Program.Crash()\n   at Lab.Program.Main(System.String[])\n---> System.InvalidOperationException: inner trouble of the lab",
@@ -157,6 +160,30 @@ fn exceptions_of_threads_are_those_of_clrmd() {
         }
     }
     println!("{exceptions} exceptions, {frames} frames equal");
+}
+
+/// Frames whose place in the code of their method is that of the same address on a stack, and in `where`.
+#[test]
+fn frames_tell_their_place_in_the_code() {
+    let (dumps, _) = common::known_dumps(|row| row["scenario"].as_str().is_some_and(|s| ["crash", "stacks", "probe"].contains(&s)));
+    let (mut frames, mut placed) = (0, 0);
+    for dump in &dumps {
+        let (exit, answer) = ask(&dump.path, &["exceptions"]);
+        let stacks = answer["data"]["exceptions"].as_array().unwrap().iter().flat_map(|e| e["stack"].as_array().unwrap());
+        let list: BTreeMap<&str, &Value> = stacks.map(|f| (f["ip"].as_str().unwrap(), f)).collect();
+        for (ip, frame) in list {
+            frames += 1;
+            let Some(offset) = frame["offset"].as_u64() else {
+                assert!(exit.code() != 0 || frame["method"].is_null(), "{}: {frame}", dump.name);
+                continue;
+            };
+            placed += 1;
+            let (_, at) = ask(&dump.path, &["where", ip]);
+            assert_eq!(at["data"]["offset"].as_u64(), Some(offset), "{}: {ip} {}", dump.name, at["data"]);
+        }
+    }
+    println!("{placed} of {frames} frames have a place");
+    assert!(dumps.is_empty() || placed > 0);
 }
 
 /// Every method named by ClrMD on any stack.

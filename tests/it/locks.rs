@@ -54,6 +54,19 @@ fn waits_holds_and_deadlocks_are_those_of_the_program() {
                 locks += 1;
             }
         }
+        // Held monitors, by thread.
+        let (_, threads_answer) = ask(&dump.path, &["threads", "--waits"]);
+        let monitors = |id: u64| {
+            let of = list(&answer["data"], "locks").iter().filter(|l| l["kind"] == "monitor" && l["owner"]["managed_id"] == id);
+            of.count() as u64
+        };
+        for thread in list(&threads_answer["data"], "threads") {
+            let id = thread["managed_id"].as_u64().unwrap();
+            assert_eq!(thread["locks_held"], monitors(id), "{}: {id}", dump.name);
+        }
+        let of = |name: &str| threads.iter().find(|t| text(t, "name") == name).and_then(|t| t["managed"].as_u64()).map(monitors);
+        assert_eq!((of("ab"), of("thin"), of("bystander")), (Some(1), Some(1), Some(0)), "{}", dump.name);
+        assert!(ask(&dump.path, &["threads"]).1["data"]["threads"][0]["locks_held"].is_null());
         let records = by_thread.values().filter(|w| w["evidence"] == "exact").count();
         println!("{:<28} waits {waits} of {} ({records} from records), holds {locks} of {of_locks}", dump.name, threads.len());
         let cycle = |names: &[&str]| -> Vec<u64> {

@@ -58,6 +58,7 @@ mod locks;
 mod loops;
 mod manifest;
 mod memory_map;
+mod methods;
 mod mutation;
 mod native_aot;
 mod overlays;

@@ -40,7 +40,7 @@ const QUESTIONS: &[Question] = &[
     ("inspect", |d| on_heap(d, |h| analysis::inspect(h, &InspectQuery::default()))),
     ("locks", |d| on_heap(d, |h| analysis::locks(h, &LocksQuery { all: true }))),
     ("statics", |d| said(analysis::statics(&d.runtime().unwrap(), &StaticsQuery::default()))),
-    ("type", |d| said(analysis::types(&d.runtime().unwrap(), &analysis::TypePattern::Name("System.*".into())))),
+    ("type", |d| said(analysis::types(&d.runtime().unwrap(), &analysis::TypePattern::Name("System.*".into()), false))),
     ("finalizers", |d| said(analysis::finalizers(&d.runtime().unwrap(), &FinalizersQuery::default()))),
     ("verify", |d| said(analysis::verify(&d.runtime().unwrap(), &VerifyQuery::default()))),
     ("stat", |d| on_heap(d, |h| analysis::stat(h, &StatQuery::default()))),

@@ -420,7 +420,9 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["handles", _] => "type,count",
         ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
         ["analyze", ..] => "severity,id,count,bytes,share,object,type,method,title,command",
-        ["threads"] => "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,waits_for,state",
+        ["threads"] => {
+            "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,locks_held,waits_for,state"
+        }
         ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
         ["exceptions", _] => "count,thrown,example,type,message",
         ["async", "--tasks"] => "object,status,exception,method,type",

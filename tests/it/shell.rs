@@ -400,6 +400,22 @@ mod terminal {
     }
 
     #[test]
+    fn a_pager_takes_interrupts_and_no_other_signals() {
+        let home = tempfile::tempdir().unwrap();
+        let dump = own();
+        let mut command = Command::new("sh");
+        let line = format!("stty rows 24 cols 80; exec {GCDUMP} stat --top 0 --pager=\"trap '' INT; echo pages; exec sleep 600\" {dump}");
+        command.args(["-c", &line]).env("TERM", "xterm").env("HOME", home.path());
+        let mut s = spawn_with_options(command, Options::new().timeout_ms(Some(60_000))).unwrap();
+        s.exp_string("pages\r\n").unwrap();
+        s.send_control('c').unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(matches!(s.process().status(), Some(WaitStatus::StillAlive)));
+        let status = s.process_mut().kill(Signal::SIGTERM).unwrap();
+        assert!(matches!(status, WaitStatus::Exited(_, 130)), "{status:?}");
+    }
+
+    #[test]
     fn lines_are_known_in_the_next_session() {
         use std::os::unix::fs::PermissionsExt;
         let home = tempfile::tempdir().unwrap();

@@ -13,12 +13,12 @@ mod waits;
 
 use std::collections::BTreeMap;
 
-use crate::base::{Answer, Collector, NoteKind};
+use crate::base::{Answer, Collector, Count, NoteKind};
 use crate::clr::blocking::Blocking;
 use crate::clr::header::Headers;
 use crate::clr::library::Classifier;
 use crate::clr::threads::Thread;
-use crate::model::{LocksReport, ThreadWait};
+use crate::model::{LockKind, LocksReport, ThreadWait};
 use crate::session::{Error, Heap, Library, Namer, Runtime};
 use holders::{Holders, Locks};
 use objects::LockType;
@@ -47,17 +47,33 @@ pub fn locks(heap: &Heap, query: &LocksQuery) -> Result<Answer<LocksReport>, Err
     Ok(notes.finish(report))
 }
 
-/// What each blocked thread waits for, by its place in the runtime's list.
+/// What threads wait for and hold, by their places in the runtime's list.
+#[derive(Debug, Default)]
+pub(super) struct ThreadLocks {
+    /// What each blocked thread waits for.
+    pub(super) waits: BTreeMap<usize, ThreadWait>,
+    /// Number of monitors that threads hold; `None` where that cannot be told.
+    pub(super) held: Option<BTreeMap<usize, u64>>,
+}
+
+/// What each thread waits for and holds.
 ///
 /// # Errors
 /// See [`locks`].
-pub(super) fn thread_waits(runtime: &Runtime, namer: &Namer, notes: &Collector) -> Result<BTreeMap<usize, ThreadWait>, Error> {
+pub(super) fn thread_locks(runtime: &Runtime, namer: &Namer, notes: &Collector) -> Result<ThreadLocks, Error> {
     let heap = &runtime.heap()?;
     notes.extend(&heap.begin().into_notes());
     let threads = threads(heap, notes)?;
     let state = State::read(heap, namer, threads, notes)?;
     let reporter = state.reporter(heap, namer, threads, notes);
-    Ok(state.waits.iter().map(|wait| (wait.thread, reporter.brief(wait, &state.locks))).collect())
+    let waits = state.waits.iter().map(|wait| (wait.thread, reporter.brief(wait, &state.locks))).collect();
+    let held = state.monitors.then(|| {
+        let mut held = BTreeMap::<usize, u64>::new();
+        let monitors = state.locks.values().filter(|lock| lock.kind == LockKind::Monitor);
+        monitors.filter_map(|lock| lock.owner?.thread).for_each(|thread| held.entry(thread).or_default().bump());
+        held
+    });
+    Ok(ThreadLocks { waits, held })
 }
 
 fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error> {
@@ -71,6 +87,8 @@ fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error>
 struct State<'h> {
     library: Library,
     locks: Locks,
+    /// Whether every monitor is among them.
+    monitors: bool,
     waits: Vec<Wait>,
     stacks: Vec<(usize, Blocked<'h>)>,
 }
@@ -89,6 +107,7 @@ impl<'h> State<'h> {
         if headers.is_some() && blocks.is_none() && !runtime.descriptor().is_native_aot() {
             notes.add(NoteKind::Missing, None, "contended monitors are not told: the sync table is not in the dump");
         }
+        let monitors = headers.is_some() && (blocks.is_some() || runtime.descriptor().is_native_aot());
         let blocks = blocks.unwrap_or_default();
         let found = objects::find(heap, &types, headers.as_ref(), notes);
         let primitives = Primitives::read(&library, &types, &found, notes);
@@ -106,7 +125,7 @@ impl<'h> State<'h> {
         let mut waits = waits.read(&stacks, notes);
         tasks::lift(heap, &library, &types, &mut waits, notes);
         let locks = Holders::new(&library, &types, &found, &primitives, threads, notes).read(headers.as_ref(), &blocks);
-        Ok(State { library, locks, waits, stacks })
+        Ok(State { library, locks, monitors, waits, stacks })
     }
 
     fn reporter<'r>(&'r self, heap: &'r Heap, namer: &'r Namer, threads: &'r [Thread], notes: &'r Collector) -> Reporter<'r> {

@@ -6,7 +6,7 @@ mod merge;
 use std::collections::BTreeMap;
 
 use super::ExceptionReader;
-use super::locks::thread_waits;
+use super::locks::thread_locks;
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Budget, Collector, NoteKind, glob, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
@@ -63,7 +63,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
-    let mut waits = if query.waits { thread_waits(runtime, &namer, &notes)? } else { BTreeMap::new() };
+    let mut waits = if query.waits { thread_locks(runtime, &namer, &notes)?.waits } else { BTreeMap::new() };
     let mut reporter = Reporter::new(runtime, &namer, &notes, query);
     let crashed = runtime.file().crash.as_ref().and_then(|c| c.thread).map(u64::from);
     let (mut list, mut others): (Vec<ThreadStackModel>, Vec<StackGap>) = (Vec::new(), Vec::new());

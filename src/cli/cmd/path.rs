@@ -8,6 +8,7 @@ use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::select::{TypesArg, address};
+use super::super::words::is_path;
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Answer};
 use crate::model::PathsReport;
@@ -80,9 +81,15 @@ impl Path {
         let (at, dump) = match (self.what.as_slice(), self.types.is_empty()) {
             ([], false) => (None, None),
             ([dump], false) => (None, Some(dump)),
+            ([dump], true) if is_path(dump) && address(&dump.to_string_lossy()).is_err() => {
+                let dump = dump.to_string_lossy();
+                let forms = format!("path ADDRESS {dump}, or path --type TYPE {dump}");
+                return Err(UsageError(format!("path: the address is missing: {forms}")).into());
+            }
             ([at], true) => (Some(at), None),
             ([at, dump], true) => (Some(at), Some(dump)),
-            _ => return Err(UsageError("expected an address and a dump, or --type and a dump".into()).into()),
+            ([], true) => return Err(UsageError("path: the address is missing: path ADDRESS DUMP, or path --type TYPE DUMP".into()).into()),
+            _ => return Err(UsageError("path: expected an address and a dump, or --type and a dump".into()).into()),
         };
         let at = at.map(|a| address(&a.to_string_lossy())).transpose().map_err(UsageError)?;
         Ok((at, dump.map(PathBuf::from)))

@@ -12,7 +12,8 @@ use crate::model::ThreadsReport;
 /// Managed threads: ids, state, allocation context, exception, and the crashed thread.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Threads {
-    /// Also what each thread waits for, and who holds it.
+    /// Also what each thread waits for, who holds it, and how many monitors each thread holds (thin locks and sync blocks, each once
+    /// however often it was entered).
     #[arg(long)]
     waits: bool,
 
@@ -25,7 +26,7 @@ impl Command for Threads {
     const GROUP: Group = Group::Threads;
     const EXAMPLES: &'static [Example] = &[
         example("threads DUMP", "managed threads, and the crashed thread"),
-        example("threads --waits DUMP", "what each thread waits for"),
+        example("threads --waits DUMP", "what each thread waits for, and how many locks it holds"),
     ];
     type Report = ThreadsReport;
 

@@ -19,6 +19,10 @@ pub(in crate::cli) struct Type {
     #[arg(value_name = "TYPE", value_parser = type_pattern)]
     name: TypePattern,
 
+    /// Also list the methods that the type declares: slot, MethodDesc, whether the JIT or the AOT compiler made their code, and where it is.
+    #[arg(long)]
+    methods: bool,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -28,6 +32,7 @@ impl Command for Type {
     const GROUP: Group = Group::Objects;
     const EXAMPLES: &'static [Example] = &[
         example("type System.String DUMP", "layout and statics of a type"),
+        example("type --methods System.String DUMP", "its methods, and which of them have code"),
         example("type 'System.Collections.Generic.*' DUMP", "the loaded types that match"),
     ];
     type Report = TypesReport;
@@ -37,7 +42,7 @@ impl Command for Type {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<TypesReport>> {
-        Ok(types(&at.runtime()?, &self.name)?)
+        Ok(types(&at.runtime()?, &self.name, self.methods)?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -235,8 +235,12 @@ mod tests {
         (ended, String::from_utf8(out).unwrap())
     }
 
+    /// Held by tests that run commands: an interrupt is meant for the one that runs.
+    static ONE: Mutex<()> = Mutex::new(());
+
     #[test]
     fn a_command_is_stopped_by_a_signal_and_by_its_time() {
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         let config = Cli::of(&["gcdump", "heap", "x"].map(Into::into)).unwrap().config;
         assert!(!interrupt(), "there is no shell");
         let open = Open::new();
@@ -258,6 +262,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_written_ends_a_command() {
+        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -93,6 +93,8 @@ pub(super) enum Argument {
     Same,
     /// The value of an option.
     Value(&'static str, Form),
+    /// The value of an option, which the command makes no sense without.
+    Needed(&'static str, Form),
     /// A type after its module: `Lab.dll Lab.Node`, `Lab.dll!Lab.Node`.
     OfModule,
 }
@@ -175,7 +177,12 @@ pub(super) fn translate(
     let mut arguments = arguments.into_iter();
     match command.argument {
         Argument::Same => {}
-        Argument::Value(option, form) => words.extend(arguments.next().into_iter().flat_map(|value| [option.into(), form.of(value)])),
+        Argument::Needed(option, _) if arguments.len() == 0 && !words.iter().any(|w| w == "--help" || w == "-h") => {
+            return Err(refused(given, &format!("an argument is missing, which {option} takes here")));
+        }
+        Argument::Value(option, form) | Argument::Needed(option, form) => {
+            words.extend(arguments.next().into_iter().flat_map(|value| [option.into(), form.of(value)]))
+        }
         Argument::OfModule => words.extend(arguments.next_back().map(|name| {
             let text = name.to_string_lossy();
             text.rsplit_once('!').map_or_else(|| name.clone(), |(_, name)| name.into())

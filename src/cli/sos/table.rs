@@ -1,6 +1,6 @@
 //! The commands of SOS and `dotnet-dump`. Sources: their help and documentation (dotnet/diagnostics, `sos-debugging-extension`), release 10.
 
-use super::Argument::{OfModule, Same as Plain, Value as Option};
+use super::Argument::{Needed, OfModule, Same as Plain, Value as Option};
 use super::FlagTo::{Always, Command, Counts, Refused, Value, Words};
 use super::Form::{Generation, Part, Same, Table};
 use super::{Argument, Flag, FlagTo, Sos, To};
@@ -64,7 +64,7 @@ pub const COMMANDS: &[Sos] = &[
     .listing(&["objects"]),
     command(&["dumpgen"], &["stat"], &[flag(&["-stat"], Counts), TYPE, TABLE])
         .listing(&["objects"])
-        .with(Option("--generation", Generation)),
+        .with(Needed("--generation", Generation)),
     command(
         &[
             "dumpobj",
@@ -94,7 +94,7 @@ pub const COMMANDS: &[Sos] = &[
     command(&["listnearobj", "lno"], &["near"], &[]),
     command(&["gcwhere"], &["where"], &[]),
     command(&["verifyheap", "vh"], &["verify"], &[flag(&["-ignoregcstate", "-noprogress"], Always)]),
-    command(&["verifyobj"], &["verify"], &[]).with(Option("--object", Same)),
+    command(&["verifyobj"], &["verify"], &[]).with(Needed("--object", Same)),
     command(
         &["dumpexceptions"],
         &["exceptions"],
@@ -138,7 +138,7 @@ pub const COMMANDS: &[Sos] = &[
     refused(&["dumpgcdata", "dgc"], "gcdump heap --detail shows what the GC keeps of its collections"),
     refused(&["histinit", "histobj", "histobjfind", "histroot", "histclear", "histstats", "dumplog"], NO_LOG),
     // Types and code.
-    command(&["dumpmt"], &["type"], &[flag(&["-md"], Refused("methods are not listed; gcdump where IP names the method at an address"))]),
+    command(&["dumpmt"], &["type"], &[flag(&["-md"], Words(&["--methods"]))]),
     command(&["name2ee"], &["type"], &[]).with(OfModule),
     refused(&["dumpclass"], "give gcdump type the method table or the name instead of the EEClass"),
     refused(

@@ -16,7 +16,7 @@ fn title(type_name: Option<&str>, message: Option<&str>) -> String {
     message.map_or_else(|| name.into(), |m| format!("{name}: {m}"))
 }
 
-/// Prints the exception like `Exception.ToString`, with HResult and address on the first line.
+/// Prints the exception like `Exception.ToString`, with HResult and address on the first line, offset and module of each frame.
 pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
     let mut stack = vec![("", exception)];
     while let Some((arrow, e)) = stack.pop() {
@@ -30,9 +30,16 @@ pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
     }
 }
 
-/// Where a frame is in its source, as .NET prints it.
+/// Where a frame is: its offset in the method's code, the module, and the source as .NET prints it.
 fn place(f: &FrameModel) -> String {
-    f.file.as_ref().zip(f.line).map_or_else(String::new, |(file, line)| format!(" in {file}:line {line}"))
+    let mut out = f.offset.map_or_else(String::new, |offset| format!(" +{offset:#x}"));
+    if let Some(module) = &f.module {
+        out.push_str(&format!(" [{module}]"));
+    }
+    if let Some((file, line)) = f.file.as_ref().zip(f.line) {
+        out.push_str(&format!(" in {file}:line {line}"));
+    }
+    out
 }
 
 fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
@@ -98,7 +105,7 @@ impl Report for ExceptionsReport {
             return to.line("No exception objects found.");
         }
         to.gap();
-        for e in exceptions.filter(|e| e.thread_role.as_deref() == Some("in-flight")) {
+        for e in exceptions.filter(|e| e.thread_role.as_deref() == Some("in-flight") || self.total == 1) {
             to.line(format!("{} ({})", title(e.type_name.as_deref(), e.message.as_deref()), e.address));
             frames(to, &e.stack);
             to.gap();

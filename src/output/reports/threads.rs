@@ -39,6 +39,8 @@ fn thread_columns<'r>() -> Columns<'r, ThreadModel> {
         .text_or_none("exception_type", 30, |t| t.exception.as_ref().and_then(|e| e.type_name.as_deref()))
         .name()
         .keep(7)
+        .id("locks_held", |t| t.locks_held)
+        .keep(6)
         .made("waits_for", 60, |t| t.waits_for.as_ref().map(wait).unwrap_or_default())
         .lines(3)
         .keep(7)

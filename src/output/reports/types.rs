@@ -1,6 +1,6 @@
 use super::statics::static_columns;
 use crate::base::Addr;
-use crate::model::{Generics, LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
+use crate::model::{Generics, LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -34,6 +34,25 @@ fn field_columns<'r>() -> Columns<'r, LayoutField> {
         .text("token", 10, |f| &f.token)
         .whole()
         .extra()
+}
+
+fn method_columns<'r>() -> Columns<'r, MethodModel> {
+    columns::<MethodModel>()
+        .address("entry", |m| m.entry)
+        .keep(6)
+        .address("method_desc", |m| m.method_desc)
+        .keep(7)
+        .text_or_none("code", 12, |m| m.code.map(|c| c.name()))
+        .whole()
+        .keep(8)
+        .id("slot", |m| Some(m.slot.into()))
+        .keep(5)
+        .text_or_none("token", 10, |m| m.token.as_deref())
+        .whole()
+        .extra()
+        .text_or_none("method", 60, |m| m.name.as_deref())
+        .name()
+        .keep(9)
 }
 
 fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {
@@ -96,6 +115,10 @@ impl Report for TypesReport {
         to.table(Table::new(fields, field_columns()).csv(!pattern).shown(some));
         to.gap_if(!layout.statics.is_empty());
         to.table(Table::new(&layout.statics, static_columns()).shown(!layout.statics.is_empty()));
+        let methods = layout.methods.iter().flatten();
+        let some = methods.clone().next().is_some();
+        to.gap_if(some);
+        to.table(Table::new(methods, method_columns()).shown(some));
         if !layout.references.is_empty() {
             let list: Vec<String> = layout.references.iter().map(ToString::to_string).collect();
             to.gap();

@@ -113,7 +113,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("statics", |_, r, _| tried(statics(r, &StaticsQuery { thread_statics: true, everything: true, ..StaticsQuery::default() }))),
     ("threads", |_, r, _| tried(threads(r, &ThreadsQuery::default()))),
     ("timers", |_, r, _| with_heap(r, |h| tried(timers(h)))),
-    ("type", |_, r, g| tried(types(r, &TypePattern::MethodTable(g.table)))),
+    ("type", |_, r, g| tried(types(r, &TypePattern::MethodTable(g.table), true))),
     ("unreachable", |_, r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
     ("verify", |_, r, _| tried(verify(r, &VerifyQuery::default()))),
     ("where", |_, r, g| with_heap(r, |h| tried(place(h, g.object)))),

@@ -1,0 +1,120 @@
+//! The methods of a type, with the code that each has.
+
+use crate::base::missed::watched;
+use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
+use crate::clr::fields::Types;
+use crate::clr::method_list::{Listed, MethodLists};
+use crate::clr::methods::Methods;
+use crate::clr::precodes::Precodes;
+use crate::contract::ContractError;
+use crate::model::{MethodCode, MethodModel};
+use crate::session::Runtime;
+use crate::stack::code::{CodeMap, CodeOrigin};
+use crate::stack::{CodeBytes, StackError};
+
+/// Most reads to find the code of one method.
+const READS: u64 = 1 << 20;
+
+/// The methods that the type at `mt` declares; `None` if they cannot be listed, which `notes` tell.
+pub(super) fn type_methods(runtime: &Runtime, types: &Types, mt: Addr, notes: &Collector) -> Option<Vec<MethodModel>> {
+    if runtime.descriptor().is_native_aot() {
+        notes.add(NoteKind::Missing, None, "methods of types are not listed: a NativeAOT program has no structures of its methods");
+        return None;
+    }
+    let memory = runtime.memory();
+    let names = types.names();
+    let bound = runtime.scoped(notes, |d| {
+        let methods = Methods::bind(memory, d, runtime.limits())?;
+        Ok::<_, ContractError>((methods, MethodLists::bind(memory, d)?, Precodes::bind(memory, d).ok()))
+    });
+    let (methods, lists, precodes) = match bound {
+        Ok(bound) => bound,
+        Err(e) => {
+            notes.add(NoteKind::Missing, None, format!("methods of types cannot be listed: {e}"));
+            return None;
+        }
+    };
+    let list = match lists.of(&methods, names, mt) {
+        Ok(list) => list,
+        Err(e) => {
+            notes.add(NoteKind::Missing, mt, format!("the methods of the type cannot be listed: {e}"));
+            return None;
+        }
+    };
+    if let Some(chunk) = list.unclear {
+        notes.add(NoteKind::Missing, chunk, "some methods of the type cannot be told apart");
+    }
+    let map = match runtime.stack_walker() {
+        Ok(walker) => Some(walker.code()),
+        Err(e) => {
+            notes.add(NoteKind::Missing, None, format!("the code of methods cannot be told: {e}"));
+            None
+        }
+    };
+    let images: Vec<AddrRange> = runtime.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
+    // Precodes are made at run time. What lies behind other code is of no interest, and often not in the dump.
+    let of_precode = |lead: Addr, desc: Addr| match &precodes {
+        Some(precodes) if !images.iter().any(|image| image.contains(lead)) => precodes.targets(lead, desc),
+        _ => Vec::new(),
+    };
+    let (mut unknown, mut why) = (0u64, None);
+    let mut model = |method: &Listed| {
+        let name = methods.name(names, method.desc);
+        let (found, missed) = watched(|| map.map(|map| CodeBytes::bounded(READS, || code(method, map, &of_precode))));
+        let (code, entry) = match found {
+            Some(Ok(Told { code: Some((entry, kind)), .. })) => (Some(kind), Some(entry)),
+            Some(Ok(Told { entered, .. })) if entered || !memory.has_lost(&missed) => (Some(MethodCode::None), None),
+            Some(found) => {
+                unknown.bump();
+                let missing = || missed.first().map(|(at, bytes, _)| format!("{bytes} bytes at {at} are not in the dump"));
+                why = why.take().or_else(|| found.err().map(|e| e.to_string()).or_else(missing));
+                (None, None)
+            }
+            None => (None, None),
+        };
+        MethodModel {
+            method_desc: method.desc,
+            slot: method.slot,
+            token: name.as_ref().and_then(|n| n.token).map(|t| format!("{t:#010x}")),
+            code,
+            entry,
+            name: name.map(|n| n.name),
+        }
+    };
+    let list = list.methods.iter().map(&mut model).collect();
+    if unknown > 0 {
+        let (methods, why) = (if unknown == 1 { "method" } else { "methods" }, why.unwrap_or_default());
+        notes.add(NoteKind::Missing, mt, format!("whether {unknown} {methods} of the type have code cannot be told: {why}"));
+    }
+    Some(list)
+}
+
+/// What the leads of a method tell.
+struct Told {
+    /// Its code.
+    code: Option<(Addr, MethodCode)>,
+    /// Whether one is a precode of it: where it is entered is known then, whatever the other words are.
+    entered: bool,
+}
+
+/// The code of a method: what it is entered by leads to it, or to a precode that does. Only code of this very method counts, so that
+/// words which are no addresses tell nothing.
+fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<Told, StackError> {
+    let of_precodes: Vec<Addr> = method.leads.iter().flat_map(|lead| of_precode(*lead, method.desc)).collect();
+    let entered = !of_precodes.is_empty();
+    let (mut ahead, mut failed) = (None, None);
+    for at in of_precodes.into_iter().chain(method.leads.iter().copied()) {
+        match map.find(at) {
+            Ok(Some(code)) if code.method_desc == method.desc && code.start == at => match code.origin {
+                CodeOrigin::Jitted { .. } => return Ok(Told { code: Some((at, MethodCode::Jit)), entered }),
+                CodeOrigin::ReadyToRun { .. } => ahead = ahead.or(Some((at, MethodCode::ReadyToRun))),
+            },
+            Ok(_) => {}
+            Err(e) => failed = failed.or(Some(e)),
+        }
+    }
+    match (ahead, failed) {
+        (None, Some(e)) => Err(e),
+        (code, _) => Ok(Told { code, entered }),
+    }
+}

@@ -1,0 +1,192 @@
+//! The methods of a type, from the chunks of MethodDescs of its `EEClass`.
+//!
+//! Source: contract `RuntimeTypeSystem`; `class.h`, `method.hpp`, `methodtable.h`. Only .NET 10 tells the sizes of MethodDescs: each says its
+//! place in the chunk and the chunk how many there are, which finds them in all releases.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::methods::Methods;
+use super::type_names::TypeNames;
+use crate::base::Addr;
+use crate::contract::descriptor::layout;
+use crate::contract::{ContractError, Descriptor};
+use crate::memory::{Memory, ReadError};
+
+/// Maximum chunks of a type: each has up to 255 methods, a type up to 65,535.
+const MAX_CHUNKS: usize = 1 << 12;
+/// Slots of a piece of a virtual method table: `methodtable.h`.
+const SLOTS_OF_A_PIECE: u64 = 8;
+/// Maximum words of a MethodDesc.
+const MAX_WORDS: u64 = 16;
+
+layout! {
+    struct ClassLayout : "EEClass" {
+        chunks: req "MethodDescChunk",
+    }
+}
+
+layout! {
+    struct ChunkLayout : "MethodDescChunk" {
+        next: req "Next",
+        size: req "Size",
+        count: req "Count",
+    }
+}
+
+layout! {
+    struct DescLayout : "MethodDesc" {
+        chunk_index: req "ChunkIndex",
+        slot: req "Slot",
+        code: opt "CodeData",
+    }
+}
+
+layout! {
+    struct TableLayout : "MethodTable" {
+        virtuals: opt "NumVirtuals",
+    }
+}
+
+/// A method of a type.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed {
+    /// Address of its `MethodDesc`.
+    pub(crate) desc: Addr,
+    /// Its slot.
+    pub(crate) slot: u16,
+    /// Words that may be where it is entered, or its code: what is stored with it, and in the virtual method table.
+    pub(crate) leads: Vec<Addr>,
+}
+
+/// The methods of a type.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MethodList {
+    /// By slot.
+    pub(crate) methods: Vec<Listed>,
+    /// A chunk whose methods could not be told apart.
+    pub(crate) unclear: Option<Addr>,
+}
+
+/// Lists the methods of types.
+#[derive(Clone, Debug)]
+pub(crate) struct MethodLists {
+    memory: Arc<Memory>,
+    class: ClassLayout,
+    chunk: ChunkLayout,
+    chunk_bytes: u64,
+    desc: DescLayout,
+    alignment: u64,
+    /// Number of virtual methods in a method table, and what lies before the virtual method table's pieces.
+    virtuals: Option<(u64, u64)>,
+}
+
+impl MethodLists {
+    /// Binds to a runtime.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor lacks the layout of methods.
+    pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<MethodLists, ContractError> {
+        let table = TableLayout::bind(d)?;
+        Ok(MethodLists {
+            memory: Arc::clone(memory),
+            class: ClassLayout::bind(d)?,
+            chunk: ChunkLayout::bind(d)?,
+            chunk_bytes: d.size_of("MethodDescChunk")?,
+            desc: DescLayout::bind(d)?,
+            alignment: d.number("MethodDescAlignment")?,
+            virtuals: table.virtuals.zip(d.size_of("MethodTable").ok()),
+        })
+    }
+
+    /// The methods of the type at `mt`, by slot: those that it declares.
+    ///
+    /// # Errors
+    /// [`ReadError`] if its chunks are not in the dump.
+    pub(crate) fn of(&self, methods: &Methods, names: &TypeNames, mt: Addr) -> Result<MethodList, ReadError> {
+        let mut out = MethodList::default();
+        let tables = names.method_tables();
+        let canonical = tables.canonical(mt)?;
+        let info = tables.read(canonical)?;
+        if info.is_array {
+            // Their accessors have neither names nor tokens.
+            return Ok(out);
+        }
+        let metadata = tables.module(&info).ok().and_then(|home| names.module(home).metadata.clone());
+        let declared: Option<HashSet<u32>> = metadata.zip(tables.rid(&info).ok()).map(|(m, rid)| m.methods_of(rid).into_iter().collect());
+        let is_declared = |rid: u32| declared.as_ref().is_none_or(|list| list.contains(&rid));
+        let mut chunk = self.memory.ptr(tables.class(mt)?.plus(self.class.chunks))?;
+        let mut seen = HashSet::new();
+        while !chunk.is_null() && seen.len() < MAX_CHUNKS && seen.insert(chunk) {
+            let before = out.methods.len();
+            // Stored minus one.
+            let count = usize::from(self.memory.u8(chunk.plus(self.chunk.count))?).saturating_add(1);
+            self.chunk(&|at| methods.row(names, at).filter(|(of, rid)| *of == canonical && is_declared(*rid)), canonical, chunk, &mut out)?;
+            if out.methods.len().saturating_sub(before) != count {
+                out.unclear.get_or_insert(chunk);
+            }
+            chunk = self.memory.ptr(chunk.plus(self.chunk.next))?;
+        }
+        if !chunk.is_null() {
+            out.unclear.get_or_insert(chunk);
+        }
+        out.methods.sort_by_key(|m| (m.slot, m.desc));
+        Ok(out)
+    }
+
+    /// Adds the methods of one chunk. `row` says of an address whose method is there, and its row.
+    fn chunk(
+        &self,
+        row: &impl Fn(Addr) -> Option<(Addr, u32)>,
+        canonical: Addr,
+        chunk: Addr,
+        out: &mut MethodList,
+    ) -> Result<(), ReadError> {
+        let first = chunk.plus(self.chunk_bytes);
+        let last = u64::from(self.memory.u8(chunk.plus(self.chunk.size))?);
+        let mut starts = Vec::new();
+        let mut rids = HashSet::new();
+        for index in 0..=last {
+            let at = first.element(index, self.alignment);
+            let stored = self.memory.u8(at.plus(self.desc.chunk_index))?;
+            // What follows in a MethodDesc may look like the place of another one, but hardly has the row of another method.
+            if u64::from(stored) == index && row(at).is_some_and(|(_, rid)| rids.insert(rid)) {
+                starts.push(at);
+            }
+        }
+        let end = first.element(last.saturating_add(1), self.alignment);
+        for (i, at) in starts.iter().enumerate() {
+            let next = starts.get(i.saturating_add(1)).copied().unwrap_or(end);
+            let slot = self.memory.u16(at.plus(self.desc.slot))?;
+            out.methods.push(Listed { desc: *at, slot, leads: self.leads(canonical, *at, next, slot) });
+        }
+        Ok(())
+    }
+
+    /// Words that may lead to the code of the method at `desc`, which ends at `end`.
+    fn leads(&self, canonical: Addr, desc: Addr, end: Addr, slot: u16) -> Vec<Addr> {
+        let word = self.memory.ptr_bytes();
+        let words = end.since(desc).unwrap_or(0).checked_div(word).unwrap_or(0).min(MAX_WORDS);
+        let mut out: Vec<Addr> = Vec::new();
+        out.extend(self.virtual_slot(canonical, slot));
+        // What is known of the method's code since .NET 9: where it is entered first.
+        if let Some(data) = self.desc.code.and_then(|o| self.memory.ptr(desc.plus(o)).ok()).filter(|a| !a.is_null()) {
+            out.extend((0..2).filter_map(|i| self.memory.ptr(data.element(i, word)).ok()));
+        }
+        out.extend((1..words).filter_map(|i| self.memory.ptr(desc.element(i, word)).ok()));
+        out.retain(|a| !a.is_null());
+        out
+    }
+
+    /// What the virtual method table has in `slot`.
+    fn virtual_slot(&self, table: Addr, slot: u16) -> Option<Addr> {
+        let (virtuals, size) = self.virtuals?;
+        let count = self.memory.u16(table.plus(virtuals)).ok()?;
+        if slot >= count {
+            return None;
+        }
+        let (word, slot) = (self.memory.ptr_bytes(), u64::from(slot));
+        let piece = self.memory.ptr(table.plus(size).element(slot / SLOTS_OF_A_PIECE, word)).ok()?;
+        self.memory.ptr(piece.element(slot % SLOTS_OF_A_PIECE, word)).ok()
+    }
+}
