@@ -252,22 +252,36 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
         };
         (Reverse(first), Reverse(bytes(r)), Reverse(r.length), r.group.first)
     };
+    let rank = |part: Part| {
+        let mut best = Best { rows: Vec::new(), top: query.top, order };
+        let (mut sums, mut rows) = (StringTotals::default(), 0u64);
+        for (key, group) in &part.groups {
+            let row = Row { length: key.length, group: *group };
+            sums.distinct.bump();
+            if group.count > 1 {
+                sums.duplicate_groups.bump();
+                sums.wasted_bytes.grow(waste(&row));
+            }
+            if group.count >= query.min_count {
+                rows.bump();
+                best.push(row);
+            }
+        }
+        best.cut();
+        (sums, rows, best.rows)
+    };
+    // A table is freed where it was read: a million strings' tables take a while.
+    let ranked: Vec<(StringTotals, u64, Vec<Row>)> = parts.into_par_iter().map(rank).collect();
     let mut best = Best { rows: Vec::new(), top: query.top, order };
     let mut rows = 0u64;
-    for (key, group) in parts.iter().flat_map(|p| &p.groups) {
-        let row = Row { length: key.length, group: *group };
-        totals.distinct.bump();
-        if group.count > 1 {
-            totals.duplicate_groups.bump();
-            totals.wasted_bytes.grow(waste(&row));
-        }
-        if group.count >= query.min_count {
-            rows.bump();
-            best.push(row);
-        }
+    for (sums, n, part) in ranked {
+        totals.distinct.grow(sums.distinct);
+        totals.duplicate_groups.grow(sums.duplicate_groups);
+        totals.wasted_bytes.grow(sums.wasted_bytes);
+        rows.grow(n);
+        part.into_iter().for_each(|row| best.push(row));
     }
     best.cut();
-    drop(parts);
     if heap.runtime().file().facts.trimmed.is_some_and(|t| t.redacted) {
         let what = "the contents of strings were overwritten by trim --redact: values are not those of the process, and all of one length are \
                     the same";

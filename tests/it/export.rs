@@ -365,3 +365,33 @@ fn devtools_reads_the_files() {
         assert!(ran.status.success() && text.contains(", 0 failed"), "{}: {text}{}", dump.display(), String::from_utf8_lossy(&ran.stderr));
     }
 }
+
+/// The bytes are those that other tools were seen to read (`docs/internals/exports.md`): a change of them must be meant. A reader that
+/// shares nothing with ours checks them where it is at hand.
+#[test]
+fn the_gcdump_file_is_the_golden_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dump, out) = (folder.path().join("own.dmp"), folder.path().join("own.gcdump"));
+    std::fs::copy(own_unpacked(), &dump).unwrap();
+    // Cores do not tell when they were written: the time in the file is the dump's.
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_790_000_000);
+    std::fs::File::options().write(true).open(&dump).unwrap().set_modified(time).unwrap();
+    export("gcdump", &dump, &out, &["--generations"]);
+    let written = std::fs::read(&out).unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/basics.gcdump.zst");
+    if std::env::var_os("GCDUMP_BLESS").is_some() {
+        std::fs::write(&golden, zstd::encode_all(written.as_slice(), 19).unwrap()).unwrap();
+    }
+    let golden = zstd::decode_all(std::fs::read(&golden).unwrap().as_slice()).unwrap();
+    assert!(written == golden, "GCDUMP_BLESS=1 if that is meant");
+    let Some(reader) = shared().map(|s| s.join("../tools/gcdump_read.py")).filter(|r| r.is_file()) else { return };
+    let Ok(ran) = std::process::Command::new("python3").arg(reader).arg(&out).output() else { return };
+    let text = String::from_utf8_lossy(&ran.stdout);
+    assert!(ran.status.success(), "{text}{}", String::from_utf8_lossy(&ran.stderr));
+    let (_, answer) = ask(&out, &["retained"]);
+    let totals = &answer["data"]["totals"];
+    assert!(text.contains("tool gcdump proc lab pid 3005 segments 7"), "{text}");
+    let nodes: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();
+    let groups = nodes - totals["objects"].as_u64().unwrap();
+    assert!(text.contains(&format!("reachable {}", totals["reachable_objects"].as_u64().unwrap() + groups)), "{text}");
+}

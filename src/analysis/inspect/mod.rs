@@ -10,6 +10,7 @@ mod tasks;
 use std::cell::OnceCell;
 
 use super::strings::{StringsQuery, strings};
+use crate::base::missed::Carried;
 use crate::base::{Addr, Answer, Collector, cut, len64, total};
 use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 use crate::session::collections::Collections;
@@ -106,7 +107,7 @@ impl Inspector<'_> {
 
     fn run(&self, id: InspectionId) -> Result<Findings, Error> {
         Ok(match id {
-            InspectionId::EqualStrings => self.equal_strings()?,
+            InspectionId::EqualStrings => self.notes.take(equal_strings(self.heap, self.top)?),
             InspectionId::EqualArrays => self.equal_arrays(),
             InspectionId::ZeroArrays => self.zero_arrays(),
             InspectionId::ZeroTails => self.zero_tails(),
@@ -122,24 +123,26 @@ impl Inspector<'_> {
             InspectionId::Registrations => self.registrations(),
         })
     }
+}
 
-    fn equal_strings(&self) -> Result<Findings, Error> {
-        let query = StringsQuery { top: self.top, max_chars: 80, ..StringsQuery::default() };
-        let report = self.notes.take(strings(self.heap, &query)?);
-        let row = |s: crate::model::StringModel| InspectionRow {
-            object: Some(s.address),
-            type_name: Some("System.String".into()),
-            count: s.count,
-            bytes: s.waste,
-            detail: Some(s.value),
-            held_here: None,
-        };
+fn equal_strings(heap: &Heap, top: usize) -> Result<Answer<Findings>, Error> {
+    let query = StringsQuery { top, max_chars: 80, ..StringsQuery::default() };
+    let row = |s: crate::model::StringModel| InspectionRow {
+        object: Some(s.address),
+        type_name: Some("System.String".into()),
+        count: s.count,
+        bytes: s.waste,
+        detail: Some(s.value),
+        held_here: None,
+    };
+    let findings = |report: crate::model::StringsReport| {
         let totals = report.totals;
-        let rows = report.strings.into_iter().map(row).collect();
         let once = totals.distinct.saturating_sub(totals.duplicate_groups);
         let found = totals.strings.saturating_sub(totals.unreadable).saturating_sub(once);
-        Ok(Findings { found, wasted: Some(totals.wasted_bytes), rows, total: Some(totals.duplicate_groups) })
-    }
+        let rows = report.strings.into_iter().map(row).collect();
+        Findings { found, wasted: Some(totals.wasted_bytes), rows, total: Some(totals.duplicate_groups) }
+    };
+    Ok(strings(heap, &query)?.map(findings))
 }
 
 /// Inspects the heap.
@@ -150,12 +153,26 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
     let (notes, namer) = (heap.begin(), heap.namer());
     let library = Library::bind(heap.runtime(), &namer, &notes)?;
     let collections = library.collections();
-    let swept = sweep(heap, &library, &collections, &notes);
-    let inspector =
-        Inspector { heap, namer: &namer, library: &library, collections, swept, notes: &notes, top: query.top, counted: OnceCell::new() };
+    let wanted = |id: &InspectionId| query.only.is_empty() || query.only.contains(id);
+    let carried = Carried::here();
+    let texts = || wanted(&InspectionId::EqualStrings).then(|| carried.run(|| equal_strings(heap, query.top)));
+    let others = || {
+        carried.run(|| {
+            let swept = sweep(heap, &library, &collections, &notes);
+            let counted = OnceCell::new();
+            let inspector =
+                Inspector { heap, namer: &namer, library: &library, collections, swept, notes: &notes, top: query.top, counted };
+            let others = InspectionId::ALL.into_iter().filter(|id| *id != InspectionId::EqualStrings && wanted(id));
+            others.map(|id| Ok((id, inspector.run(id)?))).collect::<Result<Vec<_>, Error>>()
+        })
+    };
+    // Each leaves a core idle for half of its time.
+    let (texts, others) = rayon::join(texts, others);
+    let texts = texts.transpose()?.map(|found| (InspectionId::EqualStrings, notes.take(found)));
+    let mut all: Vec<(InspectionId, Findings)> = texts.into_iter().chain(others?).collect();
+    all.sort_by_key(|(id, _)| InspectionId::ALL.iter().position(|known| known == id));
     let mut inspections = Vec::new();
-    for id in InspectionId::ALL.into_iter().filter(|id| query.only.is_empty() || query.only.contains(id)) {
-        let Findings { found, wasted, mut rows, total } = inspector.run(id)?;
+    for (id, Findings { found, wasted, mut rows, total }) in all {
         rows.sort_by(|a, b| (b.bytes, b.count, a.object).cmp(&(a.bytes, a.count, b.object)));
         let total = total.unwrap_or_else(|| len64(rows.len()));
         cut(&mut rows, query.top);
