@@ -106,12 +106,12 @@ impl Case<'_> {
     /// Does `work`, within the bounds of a command, and counts it.
     fn bounded<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
         let name = format!("{} case {}: {what}", self.base.name, self.number);
-        let (started, cpu) = (Instant::now(), cpu_time());
+        let (started, cpu) = (Instant::now(), common::Stopwatch::start());
         *self.watched.case.lock().unwrap() = (name.clone(), Some(started));
         allocations::forget_peak();
         let done = catch_unwind(AssertUnwindSafe(work));
         // A busy machine stretches the clock; commands run on this thread alone.
-        let took = cpu.zip(cpu_time()).map_or_else(|| started.elapsed(), |(from, to)| to.saturating_sub(from));
+        let took = cpu.elapsed();
         let memory = allocations::peak();
         self.watched.case.lock().unwrap().1 = None;
         let done = done.unwrap_or_else(|_| panic!("{name} panicked"));
@@ -253,12 +253,6 @@ fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &F
     assert_eq!(n(&totals.commands), (to - from) * base::COMMANDS.len() as u64);
     // Mutations that always hide the runtime would test nothing.
     assert!(only.is_some() || what.starts_with("truncations") || n(&totals.answered) + n(&totals.partial) > n(&totals.refused));
-}
-
-/// Time that this thread spent on a processor; `None` where the system does not tell.
-fn cpu_time() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
 }
 
 fn wanted(variable: &str, default: usize) -> u64 {

@@ -62,7 +62,7 @@ fn none_takes_much_memory_or_time() {
             let dir = tempfile::tempdir().unwrap();
             let len = attack.write(dir.path(), part);
             let line = attack.line(dir.path());
-            let started = Instant::now();
+            let started = common::Stopwatch::start();
             allocations::start();
             let ran = common::run(&line);
             let (memory, took) = (allocations::peak(), started.elapsed());

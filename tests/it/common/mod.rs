@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use gcdump::Runtime;
 use gcdump::cli::{self, Cli, Exit, Screen, Streams};
@@ -83,6 +84,27 @@ pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
     let ran = run(&args);
     assert!(!ran.out.is_empty(), "{command:?} on {path}: {:?} {}", ran.exit, ran.err);
     (ran.exit, ran.json())
+}
+
+/// Measures the processor time of this thread, where the system tells it, and else the clock: other work on the machine stretches that.
+pub struct Stopwatch {
+    clock: Instant,
+    cpu: Option<Duration>,
+}
+
+impl Stopwatch {
+    pub fn start() -> Stopwatch {
+        Stopwatch { clock: Instant::now(), cpu: Stopwatch::cpu() }
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.cpu.zip(Stopwatch::cpu()).map_or_else(|| self.clock.elapsed(), |(from, to)| to.saturating_sub(from))
+    }
+
+    fn cpu() -> Option<Duration> {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+        Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
+    }
 }
 
 /// The small dump in the repository.
