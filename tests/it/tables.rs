@@ -406,3 +406,107 @@ fn a_fleet_is_written_side_by_side() {
     assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
     assert_eq!(run(&["fleet", dumps.to_str().unwrap()]).exit, Exit::Usage);
 }
+
+/// Runs the SQL of docs/fleet.md over a lake: the rows of each question, as JSON.
+const QUESTIONS: &str = r#"
+import duckdb, json, re, sys
+text = open(sys.argv[2], encoding="utf-8").read()
+blocks = re.findall(r"```sql\n(.*?)```", text, re.S)
+connection = duckdb.connect()
+connection.execute(blocks[0].replace("LAKE", sys.argv[1]))
+for block in blocks[1:]:
+    rows = connection.execute(block).fetchall()
+    print(json.dumps([[value if isinstance(value, (str, int, type(None))) else float(value) for value in row] for row in rows]))
+"#;
+
+/// A Python with this module: `GCDUMP_TEST_PYTHON`, else `python3`.
+fn python_with(module: &str) -> Option<String> {
+    let python = std::env::var("GCDUMP_TEST_PYTHON").unwrap_or_else(|_| "python3".into());
+    let found = std::process::Command::new(&python).args(["-c", &format!("import {module}")]).output();
+    if found.is_ok_and(|ran| ran.status.success()) {
+        return Some(python);
+    }
+    println!("not run: {python} has no {module}");
+    None
+}
+
+#[test]
+fn duckdb_answers_the_questions() {
+    let Some(python) = python_with("duckdb") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (lake, dumps) = (folder.path().join("lake"), Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus"));
+    let ran = run(&["fleet", dumps.to_str().unwrap(), "-o", lake.to_str().unwrap(), "--json", "--no-local-files"]);
+    let answer = ran.json();
+    assert_eq!(answer["data"]["totals"]["failed"], 0, "{answer}");
+    let doc = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/fleet.md");
+    let asked = std::process::Command::new(python).args(["-c", QUESTIONS]).arg(&lake).arg(doc).output().unwrap();
+    assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));
+    let text = String::from_utf8(asked.stdout).unwrap();
+    let answers: Vec<Vec<Vec<Value>>> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), 10);
+    assert!(answers[..9].iter().all(|rows| !rows.is_empty()), "a question without rows: {answers:?}");
+
+    // The same, counted from the rows by another reader.
+    let of_dumps = lake_rows(&lake, "dumps");
+    assert_eq!(of_dumps.len(), list(&answer, "dumps").len());
+    let mut leaks: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
+    for s in lake_rows(&lake, "suspects") {
+        let text = |name: &str| s[name].as_str().unwrap().to_string();
+        leaks.entry(text("signature")).or_default().insert(text("dump"));
+    }
+    let told: BTreeMap<String, usize> =
+        answers[0].iter().map(|r| (r[0].as_str().unwrap().into(), r[3].as_u64().unwrap() as usize)).collect();
+    assert_eq!(told, leaks.into_iter().map(|(s, dumps)| (s, dumps.len())).collect());
+    let (_, slope) = (&answers[1][0][1], &answers[1][0][3]);
+    assert!(slope.as_f64().is_some());
+    let pinned = of_dumps
+        .iter()
+        .filter(|d| d["pinned_handles"].as_i64().is_some_and(|n| n > 0))
+        .map(|d| vec![d["dump"].clone(), d["pinned_handles"].clone()]);
+    same("pinned", answers[5].iter().map(|r| vec![r[0].clone(), r[3].clone()]).collect(), pinned.collect());
+    let ready = of_dumps
+        .iter()
+        .filter(|d| d["finalizer_ready"].as_i64().is_some_and(|n| n > 0))
+        .map(|d| vec![d["dump"].clone(), d["finalizer_ready"].clone()]);
+    same("finalizer", answers[6].iter().map(|r| vec![r[0].clone(), r[2].clone()]).collect(), ready.collect());
+    let mut bytes: BTreeMap<String, i64> = BTreeMap::new();
+    for t in lake_rows(&lake, "types").iter().filter(|t| t["free"] == false) {
+        *bytes.entry(t["name"].as_str().unwrap().into()).or_default() += t["bytes"].as_i64().unwrap();
+    }
+    let mut largest: Vec<i64> = bytes.into_values().collect();
+    largest.sort_unstable_by(|a, b| b.cmp(a));
+    assert_eq!(answers[7].iter().map(|r| r[3].as_i64().unwrap()).collect::<Vec<_>>(), largest[..50]);
+    let whole = of_dumps.iter().filter(|d| d["complete"] == true).count();
+    assert_eq!(answers[9].len() + whole, of_dumps.len());
+    if std::env::var_os("GCDUMP_TEST_SPARK").is_some() {
+        spark_answers_the_same(&dumps, &answers, of_dumps.len());
+    }
+}
+
+/// On two executors of local Spark: the lake that they write, and what they answer, are those of one machine.
+fn spark_answers_the_same(dumps: &Path, expected: &[Vec<Vec<Value>>], count: usize) {
+    let Some(python) = python_with("pyspark") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let lake = folder.path().join("lake");
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/fleet");
+    let spark = |script: &str, more: &[&str]| {
+        let mut command = std::process::Command::new(&python);
+        command.arg(examples.join(script)).args(["--lake", lake.to_str().unwrap()]).args(more);
+        let ran = command.env("PYSPARK_SUBMIT_ARGS", "--master local[2] pyspark-shell").env("PYSPARK_PYTHON", &python).output().unwrap();
+        assert!(ran.status.success(), "{script}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    spark("spark_job.py", &["--dumps", dumps.to_str().unwrap(), "--gcdump", env!("CARGO_BIN_EXE_gcdump")]);
+    assert_eq!(lake_rows(&lake, "dumps").len(), count);
+    let answers = spark("spark_questions.py", &["--json"]);
+    let answers: Vec<Vec<Vec<Value>>> =
+        answers.lines().filter(|l| l.starts_with('[')).map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(answers.len(), expected.len());
+    let numbers = |rows: &[Vec<Value>]| -> Vec<Vec<Value>> {
+        let number = |v: &Value| v.as_f64().map_or_else(|| v.clone(), |n| json!((n * 1e6).round() / 1e6));
+        rows.iter().map(|row| row.iter().map(number).collect()).collect()
+    };
+    for (i, (answer, expected)) in answers.iter().zip(expected).enumerate() {
+        same(&format!("question {}", i + 1), numbers(answer), numbers(expected));
+    }
+}

@@ -28,8 +28,8 @@ use crate::session::{Dump, OpenOptions};
 /// questions, as SQL, are in docs/fleet.md.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Fleet {
-    /// The dumps; of a folder all in it, but not those in folders below it.
-    #[arg(value_name = "DUMP", required = true)]
+    /// The dumps; of a folder all in it, but not those in folders below it [default: as for other commands].
+    #[arg(value_name = "DUMP")]
     dumps: Vec<PathBuf>,
 
     /// Dumps to read at the same time.
@@ -66,7 +66,7 @@ impl Command for Fleet {
     type Report = FleetReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
-        Ok(Some(self.all()?.swap_remove(0)))
+        Ok(if self.dumps.is_empty() { None } else { self.all()?.into_iter().next() })
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<FleetReport>> {
@@ -93,6 +93,8 @@ type Described = (DumpModel, Option<RuntimeModel>);
 struct Done {
     row: FleetDump,
     described: Option<Described>,
+    /// The first that its tables lack.
+    loss: Option<String>,
 }
 
 impl Fleet {
@@ -106,7 +108,7 @@ impl Fleet {
 
     fn written(&self, at: &At<'_>) -> Result<(Answer<FleetReport>, Option<Described>)> {
         let root = at.config.output.clone().ok_or_else(|| UsageError("-o LAKE names the folder to write".into()))?;
-        let files = self.all()?;
+        let files = if self.dumps.is_empty() { vec![at.opening.path.clone()] } else { self.all()? };
         let wanted = |t: &ExportTable| *t == ExportTable::Dumps || self.tables.contains(t);
         let list = ExportTable::ALL.into_iter().filter(wanted).collect();
         let tables = Tables { format: ExportFormat::Parquet, tables: list, retained: true, stacks: self.stacks.stacks, contents: false };
@@ -122,7 +124,7 @@ impl Fleet {
         let done = work.all(&files, self.workers.get().into())?;
         let notes = Collector::new();
         let (mut rows, mut described, mut totals) = (Vec::new(), None, FleetTotals::default());
-        for Done { row, described: of } in done {
+        for Done { row, described: of, loss } in done {
             totals.dumps.bump();
             match row.state {
                 FleetState::Written | FleetState::Partial => totals.written.bump(),
@@ -131,8 +133,8 @@ impl Fleet {
             }
             if let Some(why) = &row.error {
                 notes.add(NoteKind::Missing, None, format!("{}: {why}", row.path));
-            } else if row.state == FleetState::Partial {
-                notes.add(NoteKind::Missing, None, format!("{}: the dump lacks a part of what the tables tell", row.path));
+            } else if let Some(loss) = loss {
+                notes.add(NoteKind::Missing, None, format!("{}: {loss}", row.path));
             }
             described = described.or(of);
             rows.push(row);
@@ -199,25 +201,26 @@ impl Work<'_> {
             Err(e) => {
                 // Without contents there is no partition.
                 let row = FleetDump { error: Some(e.to_string()), ..row(None, FleetState::Failed) };
-                return Ok(Done { row, described: None });
+                return Ok(Done { row, described: None, loss: None });
             }
         };
         let first = self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
         if !first || !self.force && self.lake.has(&id) {
-            return Ok(Done { row: row(Some(&id), FleetState::Known), described: None });
+            return Ok(Done { row: row(Some(&id), FleetState::Known), described: None, loss: None });
         }
         match self.read(path, &id) {
             Ok((answer, described)) => {
                 let state = if answer.complete() { FleetState::Written } else { FleetState::Partial };
+                let loss = answer.notes.first_loss().map(|note| note.message.clone());
                 let runtime = described.1.as_ref().and_then(|r| r.version.clone());
                 let (objects, bytes) = (Some(answer.objects.count), Some(answer.objects.bytes));
-                Ok(Done { row: FleetDump { runtime, objects, bytes, ..row(Some(&id), state) }, described: Some(described) })
+                Ok(Done { row: FleetDump { runtime, objects, bytes, ..row(Some(&id), state) }, described: Some(described), loss })
             }
             Err(e) if is_of_the_lake(&e) => Err(e),
             Err(e) => {
                 let why = format!("{e:#}");
                 self.lake.add_failed(path, &id, &why).with_context(|| format!("writing {}", self.lake.root.display()))?;
-                Ok(Done { row: FleetDump { error: Some(why), ..row(Some(&id), FleetState::Failed) }, described: None })
+                Ok(Done { row: FleetDump { error: Some(why), ..row(Some(&id), FleetState::Failed) }, described: None, loss: None })
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::block::{Block, Value};
 use super::write::{Context, Feed};
 use super::{Sink, columns};
-use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, finalizers, handles, head_parts, heap};
+use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, app, finalizers, handles, head_parts, heap};
 use crate::base::total;
 use crate::dump::DumpFacts;
 use crate::model::{ExportTable, GcKind, GcLayout, HandleKind};
@@ -56,7 +56,7 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     let counts = handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() }).ok().map(|answer| notes.take(answer));
     let of_kind = |kind| counts.as_ref().map(|c| total(c.counts.iter().filter(|s| s.kind == kind).map(|s| s.count)));
     let queue = finalizers(runtime, &FinalizersQuery { top: 1, ..FinalizersQuery::default() }).ok().map(|answer| notes.take(answer));
-    let app = app(context, facts.process_name.as_deref());
+    let app = app(runtime, context.namer);
     let _ = feed.row([
         (&dump.path).into(),
         facts.file_bytes.into(),
@@ -71,8 +71,8 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
         if gc.server { GcKind::Server } else { GcKind::Workstation }.name().into(),
         if gc.regions { GcLayout::Regions } else { GcLayout::Segments }.name().into(),
         gc.heap_count.into(),
-        app.as_ref().map(|a| &a.0).into(),
-        app.as_ref().and_then(|a| a.1.as_ref()).into(),
+        app.as_ref().map(|a| &a.name).into(),
+        app.as_ref().and_then(|a| a.build_id.as_ref()).into(),
         totals.types.into(),
         totals.count.saturating_sub(totals.free_count).into(),
         totals.bytes.saturating_sub(totals.free_bytes).into(),
@@ -87,40 +87,4 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
         Value::Null,
     ]);
     Ok(())
-}
-
-/// The program: the managed module that the command line names, and the id of its build (MVID).
-fn app(context: &Context<'_>, process: Option<&str>) -> Option<(String, Option<String>)> {
-    let types = context.namer.types().ok()?;
-    let words: Vec<&str> = process?.split_whitespace().map(|word| stem(crate::base::file_name(word))).collect();
-    let modules = types.loader().modules();
-    let named = |word: &&str| modules.iter().map(|m| types.names().module(*m)).find(|m| m.simple_name() == Some(word));
-    let module = words.iter().find_map(named)?;
-    let mvid = module.metadata.as_ref().and_then(|m| m.mvid());
-    Some((module.simple_name()?.to_string(), mvid.map(guid)))
-}
-
-/// The name without `.dll` or `.exe`.
-fn stem(name: &str) -> &str {
-    let ends = |e: &str| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe");
-    name.rsplit_once('.').filter(|(_, e)| ends(e)).map_or(name, |(stem, _)| stem)
-}
-
-/// A GUID as text; its first three parts are little endian.
-fn guid(bytes: [u8; 16]) -> String {
-    let n = u128::from_be_bytes(bytes);
-    let (a, b, c) = ((n >> 96) as u32, (n >> 80) as u16, (n >> 64) as u16);
-    format!("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", a.swap_bytes(), b.swap_bytes(), c.swap_bytes(), n >> 48 & 0xffff, n & 0xffff_ffff_ffff)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn guids_are_written_as_dotnet_does() {
-        let bytes = [0x33, 0x22, 0x11, 0x00, 0x55, 0x44, 0x77, 0x66, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff];
-        assert_eq!(guid(bytes), "00112233-4455-6677-8899-aabbccddeeff");
-        assert_eq!((stem("Lab.dll"), stem("Lab.Core"), stem("a.EXE")), ("Lab", "Lab.Core", "a"));
-    }
 }

@@ -12,11 +12,11 @@ mod schema;
 mod signature;
 mod write;
 
-pub use block::{Block, Cells, Column, Kind, Packing, Value, Values};
+pub use block::{Block, Column, Value};
 pub use dumps::{About, failed, seconds};
 pub use schema::columns;
 pub use signature::signature;
-pub use write::{Tables, TablesError, Written, written};
+pub use write::{Tables, TablesError, written};
 
 use std::fs::File;
 use std::io;
