@@ -5,6 +5,7 @@
 
 mod analyze;
 mod answers;
+mod app;
 mod chains;
 mod condition;
 mod contracts;
@@ -49,6 +50,7 @@ mod walk;
 
 pub(crate) use analyze::command_line;
 pub use analyze::{AnalyzeQuery, Thresholds, analyze};
+pub(crate) use app::app;
 pub use chains::{AsyncQuery, chains};
 pub use condition::{Condition, ConditionError};
 pub use contracts::{ContractsQuery, contracts};

@@ -7,6 +7,7 @@ mod command;
 mod exit;
 mod generate;
 mod help;
+mod lake;
 mod open;
 mod pager;
 mod pick;

@@ -49,6 +49,22 @@ fn dumps_in(folder: &Path) -> Vec<PathBuf> {
     files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()
 }
 
+/// The dumps among `paths` and in the folders among them, each once. What is named is taken for a dump.
+pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
+    let mut out = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            out.push(path.clone());
+            continue;
+        }
+        let entries: Vec<_> = fs::read_dir(path)?.collect::<Result<_, _>>()?;
+        out.extend(entries.into_iter().map(|e| e.path()).filter(|p| is_dump(p)));
+    }
+    out.sort();
+    out.dedup();
+    Ok(out)
+}
+
 /// What a regular file is, by its beginning.
 fn kind(path: &Path) -> Option<FileKind> {
     let metadata = path.metadata().ok().filter(|m| m.is_file())?;

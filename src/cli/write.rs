@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use tempfile::{Builder, NamedTempFile};
+use tempfile::{Builder, NamedTempFile, TempDir};
 
 use super::exit::UsageError;
 
-/// Unfinished output files, removed if the process exits early.
+/// Unfinished output files and folders, removed if the process exits early.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// Removes unfinished output files; call before exiting the process early.
 pub fn remove_unfinished() {
     for path in unfinished().drain(..) {
         // There is nowhere left to report a failure.
-        let _ = fs::remove_file(path);
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     }
 }
 
@@ -88,6 +88,28 @@ impl Draft {
         let moved = if replace { file.persist(&place) } else { file.persist_noclobber(&place) };
         drop(listed);
         moved.map(drop).map_err(|e| e.error)
+    }
+}
+
+/// A folder for unfinished files, beside the place where they will be; removed with all that is left in it.
+pub(super) struct Workshop {
+    folder: TempDir,
+    _listed: Listed,
+}
+
+impl Workshop {
+    /// Creates one in `parent`.
+    pub(super) fn beside(parent: &Path) -> io::Result<Workshop> {
+        // The errors of `tempfile` name its own folder, which means nothing to the user.
+        fs::metadata(parent)?;
+        let folder = Builder::new().prefix(".gcdump-").tempdir_in(parent).map_err(|e| io::Error::from(e.kind()))?;
+        unfinished().push(folder.path().to_path_buf());
+        let listed = Listed(folder.path().to_path_buf());
+        Ok(Workshop { folder, _listed: listed })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.folder.path()
     }
 }
 

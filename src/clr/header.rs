@@ -209,6 +209,16 @@ impl Headers {
         })
     }
 
+    /// The hash code of the object at `object`, if it was asked for one.
+    #[inline]
+    pub fn hash_code(&self, object: Addr) -> Option<u32> {
+        let word = self.memory.u32(object.minus(self.before)?).ok()?;
+        if word & HASH_OR_INDEX == 0 {
+            return None;
+        }
+        if word & IS_HASH != 0 { Some(word & HASH_OR_INDEX_MASK) } else { self.block(word & HASH_OR_INDEX_MASK).hash_code }
+    }
+
     /// The sync block at `index` of the sync table.
     fn block(&self, index: u32) -> SyncBlockModel {
         let mut out = SyncBlockModel { index, ..SyncBlockModel::default() };

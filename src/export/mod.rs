@@ -1,9 +1,10 @@
-//! Files for other tools. All are written from one view of the heap graph, [`Part`], so that they agree with `retained`; a format is one
-//! file of this floor.
+//! Files for other tools. Those that hold the graph are written from one view of it, [`Part`], so that they agree with `retained`; tables
+//! from the walk and from the answers of commands. A format is one file of this floor.
 
 pub mod gcdump;
 pub mod heapsnapshot;
 mod part;
+pub mod tables;
 
 use crate::base::IndexVec;
 use crate::gc::ObjectId;

@@ -68,7 +68,7 @@ pub use diff::{
 };
 pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
-pub use export::{ExportFormat, ExportReport};
+pub use export::{ExportFormat, ExportReport, ExportTable, FleetDump, FleetReport, FleetState, FleetTotals, TableFile};
 pub use finalizer::{
     FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
 };

@@ -70,11 +70,43 @@ struct Part {
 
 /// Edges that are not references stored in objects.
 #[derive(Default)]
-struct Extra {
+pub(crate) struct Extra {
     /// By source.
     edges: FxHashMap<ObjectId, Vec<ObjectId>>,
     /// By method table of a collectible type.
     allocators: Map<Addr, ObjectId>,
+}
+
+impl Extra {
+    /// Those of `heap`, whose objects `index` numbers: what `roots` say of dependent handles, and loader allocators of the types met so far.
+    pub(crate) fn of(heap: &Heap, namer: &Namer, index: &ObjectStarts, roots: &Roots) -> Extra {
+        let mut extra = Extra::default();
+        for (primary, secondary) in &roots.dependents {
+            if let (Some(from), Some(to)) = (index.id_of(*primary), index.id_of(*secondary)) {
+                extra.edges.entry(from).or_default().push(to);
+            }
+        }
+        if let Ok(types) = namer.types() {
+            for kind in heap.walker().types().list().iter().filter(|t| t.is_collectible) {
+                let module = heap.walker().tables().loader_module(kind.method_table);
+                let allocator = module.and_then(|m| types.loader().allocator_object(m)).and_then(|a| index.id_of(a));
+                extra.allocators.extend(allocator.map(|a| (kind.method_table, a)));
+            }
+        }
+        extra
+    }
+
+    /// The objects that dependent handles keep alive as long as this one.
+    #[inline]
+    pub(crate) fn dependents(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
+        self.edges.get(&id).into_iter().flatten().copied()
+    }
+
+    /// The loader allocator that objects of a collectible type keep alive.
+    #[inline]
+    pub(crate) fn allocator(&self, kind: &ObjectType) -> Option<ObjectId> {
+        if kind.is_collectible { self.allocators.get(&kind.method_table).copied() } else { None }
+    }
 }
 
 struct Builder<'g> {
@@ -106,14 +138,8 @@ impl Visitor for Builder<'_> {
             Some(target) => part.rows.push_edge(target.as_u32()),
             None => self.dangling.bump(),
         });
-        if let Some(more) = self.extra.edges.get(&id) {
-            more.iter().for_each(|target| part.rows.push_edge(target.as_u32()));
-        }
-        if object.ty.is_collectible
-            && let Some(allocator) = self.extra.allocators.get(&object.ty.method_table)
-        {
-            part.rows.push_edge(allocator.as_u32());
-        }
+        let more = self.extra.dependents(id).chain(self.extra.allocator(object.ty));
+        more.for_each(|target| part.rows.push_edge(target.as_u32()));
         if let Err(e) = part.rows.end_node() {
             part.failed = Some(e);
         }
@@ -140,7 +166,7 @@ impl HeapGraph {
         }
         let namer = heap.namer();
         let roots = notes.take(Roots::collect(heap, &namer, &RootOptions { weak, any_stacks: true, ..RootOptions::default() }));
-        let extra = extra(heap, &namer, index, &roots);
+        let extra = Extra::of(heap, &namer, index, &roots);
         let walked = heap.walker().walk_once(heap.progress(), || Builder {
             index,
             extra: &extra,
@@ -295,21 +321,4 @@ fn frozen(heap: &Heap, index: &ObjectStarts) -> Vec<ObjectId> {
     let mut ids: Vec<ObjectId> = frozen.filter_map(|(i, _)| index.of_segment(i)).flatten().collect();
     ids.sort_unstable();
     ids
-}
-
-fn extra(heap: &Heap, namer: &Namer, index: &ObjectStarts, roots: &Roots) -> Extra {
-    let mut extra = Extra::default();
-    for (primary, secondary) in &roots.dependents {
-        if let (Some(from), Some(to)) = (index.id_of(*primary), index.id_of(*secondary)) {
-            extra.edges.entry(from).or_default().push(to);
-        }
-    }
-    if let Ok(types) = namer.types() {
-        for kind in heap.walker().types().list().iter().filter(|t| t.is_collectible) {
-            let module = heap.walker().tables().loader_module(kind.method_table);
-            let allocator = module.and_then(|m| types.loader().allocator_object(m)).and_then(|a| index.id_of(a));
-            extra.allocators.extend(allocator.map(|a| (kind.method_table, a)));
-        }
-    }
-    extra
 }

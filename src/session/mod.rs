@@ -56,6 +56,7 @@ pub(crate) use self::library::Library;
 pub use edges::{DominatorTree, Edges, ObjectSet, Search};
 pub use error::Error;
 pub(crate) use field_names::{FieldNames, FieldPlace};
+pub(crate) use graph::Extra;
 pub use graph::{HeapGraph, MemoryLimit};
 pub use heap::Heap;
 pub(crate) use lines::SourceLines;

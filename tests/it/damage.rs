@@ -75,7 +75,7 @@ fn run_one(bytes: &[u8], n: usize) {
         args.extend(["--format".into(), format.into()]);
     }
     let ran = common::run(&args);
-    let _ = std::fs::remove_file(out);
+    commands::remove_out(out.as_ref());
     assert!(matches!(ran.exit.code(), 0 | 1 | 3 | 4 | 5), "{args:?}: {:?} {}", ran.exit, ran.err);
     assert!(!ran.err.is_empty() || !ran.out.is_empty(), "{args:?} said nothing");
 }

@@ -30,7 +30,7 @@ impl Blanks {
     /// Runs an example, with a new file for `OUT`.
     fn run(&self, example: &[String], more: &[&str]) -> crate::common::Ran {
         let out = self.folder.path().join("out.dmp");
-        let _ = std::fs::remove_file(&out);
+        crate::common::commands::remove_out(&out);
         let mut args = filled(example, |word| match word {
             "DUMP" => Some(own_dump().to_str().unwrap().into()),
             "BEFORE" | "AFTER" => Some(leak(&word.to_lowercase())),

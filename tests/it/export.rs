@@ -103,7 +103,7 @@ fn export(format: &str, dump: &Path, out: &Path, more: &[&str]) -> (Exit, Value)
 }
 
 /// Dumps with a whole heap: that of the repository, and those of the shared ones that `petgraph` does in seconds.
-fn dumps() -> Vec<PathBuf> {
+pub fn dumps() -> Vec<PathBuf> {
     let names = [
         "net10-svr-roots-heap",
         "net10-wks-suspects-heap",

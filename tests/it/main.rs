@@ -78,6 +78,7 @@ mod stacks;
 mod stat;
 mod strings;
 mod synthetic;
+mod tables;
 mod track;
 mod transcript;
 mod trim;

@@ -7,8 +7,9 @@ use rustc_hash::FxHashMap;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InspectQuery, LocksQuery, MemoryQuery,
-    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, VerifyQuery, chains, contracts, exceptions, finalizers, handles,
-    heap, info, inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers, verify,
+    ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, VerifyQuery, app, chains, contracts, exceptions, finalizers,
+    handles, heap, info, inspect, locks, memory_map, object, oom, pool, requests, roots, segments, stacks, statics, threads, timers,
+    verify,
 };
 use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
@@ -37,6 +38,7 @@ pub(super) fn read_everything(dump: &Dump) {
 fn read_runtime(runtime: &Runtime) {
     let _ = contracts(runtime, &ContractsQuery::default());
     let _ = threads(runtime, &ThreadsQuery::default());
+    let _ = app(runtime, &runtime.namer());
     if let Ok(answer) = stacks(runtime, &StacksQuery { roots: true, arguments: true, ..StacksQuery::default() }) {
         let frames = answer.data.threads.iter().flatten().flat_map(|t| &t.frames);
         // Return addresses may be behind the end of their method.

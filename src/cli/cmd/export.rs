@@ -8,23 +8,30 @@ use clap::Args;
 use super::super::args::{StacksArg, size};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::UsageError;
+use super::super::lake::{Filled, Lake, bytes_of, check_folder, dump_id, rows_of, write_folder};
 use super::super::select::address;
 use super::super::write::{check_output, whole_file};
 use crate::analysis::survivors;
 use crate::base::{Addr, Answer, len64, thousands};
+use crate::export::tables::Tables;
 use crate::export::{Ids, Part, Scope, Written, gcdump, heapsnapshot};
-use crate::model::{ExportFormat, ExportReport, Sum};
+use crate::model::{ExportFormat, ExportReport, ExportTable, Sum};
 
 /// Above this many objects, the memory that a browser needs is told.
 const LARGE: u64 = 5_000_000;
 /// Bytes that DevTools keeps for each object.
 const DEVTOOLS_BYTES: u64 = 120;
 
-/// A file for other tools: Chrome's DevTools, PerfView, Visual Studio.
+/// A file for other tools: Chrome's DevTools, PerfView, Visual Studio; or tables for DuckDB, Spark, Polars, pandas.
 ///
-/// It has the objects that roots reach, with the roots of `retained`: all tools show the same retained sizes. With --under or
-/// --min-retained it has a part of them, and nodes that sum up what is left out, so that retained sizes stay true. Contents of objects are
-/// left out, but for what --contents adds.
+/// A heapsnapshot and a gcdump have the objects that roots reach, with the roots of `retained`: all tools show the same retained sizes. With
+/// --under or --min-retained they have a part of them, and nodes that sum up what is left out, so that retained sizes stay true.
+///
+/// Tables (parquet, csv, ndjson) have all objects and go to a folder with a file for each table. An object is a row of `objects`, with a
+/// number from 0 to which the other tables refer; `refs` has its references. Nothing is in memory as a whole, unless --retained or the
+/// table `suspects` asks for the graph.
+///
+/// Contents of objects are left out, but for what --contents adds.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Export {
     /// The format.
@@ -35,7 +42,7 @@ pub(in crate::cli) struct Export {
     #[arg(value_name = "DUMP")]
     dump: Option<PathBuf>,
 
-    /// The file to write; also -o FILE [default: the name of the dump with the extension of the format, in the current folder].
+    /// The file or folder to write; also -o OUT [default: the name of the dump with the extension of the format, in the current folder].
     #[arg(value_name = "OUT")]
     out: Option<PathBuf>,
 
@@ -44,7 +51,7 @@ pub(in crate::cli) struct Export {
     #[arg(long, value_name = "BEFORE")]
     since: Option<PathBuf>,
 
-    /// Also objects that no root reaches.
+    /// heapsnapshot, gcdump: also objects that no root reaches.
     #[arg(long, conflicts_with_all = ["under", "min_retained"])]
     unreachable: bool,
 
@@ -56,9 +63,21 @@ pub(in crate::cli) struct Export {
     #[arg(long, value_name = "BYTES", value_parser = size, default_value = "0", hide_default_value = true)]
     min_retained: u64,
 
-    /// heapsnapshot: also the contents of strings, up to 1,000 characters each.
+    /// Also the contents of strings: in a heapsnapshot up to 1,000 characters each, else in the table `strings`.
     #[arg(long)]
     contents: bool,
+
+    /// Tables to write [default: all but strings].
+    #[arg(long, value_enum, ignore_case = true, value_name = "TABLE,…", value_delimiter = ',')]
+    tables: Vec<ExportTable>,
+
+    /// Tables: add the dump to the folder as a Hive partition, TABLE/dump=ID/part-0.parquet. The id is of the dump's contents.
+    #[arg(long)]
+    partition: bool,
+
+    /// Tables: also retained sizes, dominators and distances from roots, which take the graph of the heap.
+    #[arg(long)]
+    retained: bool,
 
     /// gcdump: also the bounds of the generations, for PerfView's view by generation. Readers from before July 2022 refuse such files.
     #[arg(long)]
@@ -78,6 +97,7 @@ impl Command for Export {
     const EXAMPLES: &'static [Example] = &[
         example("export heapsnapshot DUMP OUT", "for Chrome: DevTools, Memory, Load profile"),
         example("export gcdump DUMP OUT", "for PerfView, Visual Studio and dotnet-gcdump report"),
+        example("export parquet DUMP OUT", "a folder of tables: duckdb -c \"select * from 'OUT/types.parquet'\""),
         example("export heapsnapshot --min-retained 1M DUMP OUT", "what a browser opens of a large heap"),
     ];
     const NAMES_OUTPUT: bool = true;
@@ -94,6 +114,9 @@ impl Command for Export {
     fn answer(&self, at: &At<'_>) -> Result<Answer<ExportReport>> {
         self.check()?;
         let out = self.out(at)?;
+        if self.to.is_tables() {
+            return self.write_tables(at, &out);
+        }
         check_output(&at.opening.path, &out, self.force)?;
         if let Some(since) = &self.since {
             check_output(since, &out, self.force)?;
@@ -115,12 +138,14 @@ impl Command for Export {
             output: out.display().to_string(),
             file_bytes,
             objects: part.sum,
-            references: part.references,
-            nodes: written.nodes,
-            edges: written.edges,
+            references: Some(part.references),
+            nodes: Some(written.nodes),
+            edges: Some(written.edges),
             left_out: cuts.then(|| reachable.without(part.sum)),
             unreachable: (!self.unreachable).then(|| all.without(reachable)),
             survivors,
+            tables: None,
+            dump_id: None,
         };
         if written.clipped > 0 {
             let what = format!("{} sizes are cut to the largest that the format holds", thousands(written.clipped));
@@ -144,12 +169,64 @@ impl Command for Export {
 impl Export {
     /// Refuses options of the other format.
     fn check(&self) -> Result<()> {
+        let graph = self.since.is_some() || self.unreachable || self.under.is_some() || self.min_retained > 0;
+        let tables = !self.tables.is_empty() || self.partition || self.retained;
         let wrong = match self.to {
+            ExportFormat::HeapSnapshot | ExportFormat::Gcdump if tables => {
+                Some("--tables, --partition and --retained are of the formats with tables: parquet, csv, ndjson")
+            }
             ExportFormat::HeapSnapshot => self.generations.then_some("--generations is of the format gcdump"),
             ExportFormat::Gcdump if self.contents => Some("a .gcdump file holds no contents; --contents is of the format heapsnapshot"),
             ExportFormat::Gcdump => self.since.is_some().then_some("a .gcdump file has no ids; --since is of the format heapsnapshot"),
+            ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Ndjson if graph || self.generations => {
+                Some("tables have all objects; --since, --unreachable, --under, --min-retained and --generations are of other formats")
+            }
+            _ if self.contents && !self.tables.contains(&ExportTable::Strings) => {
+                Some("only the table strings has contents: --tables strings")
+            }
+            _ => None,
         };
         wrong.map_or(Ok(()), |what| Err(UsageError(what.into()).into()))
+    }
+
+    fn write_tables(&self, at: &At<'_>, out: &Path) -> Result<Answer<ExportReport>> {
+        let mut list = self.tables.clone();
+        if list.is_empty() {
+            list.extend(ExportTable::ALL.into_iter().filter(|t| *t != ExportTable::Strings));
+        }
+        list.sort_by_key(|table| ExportTable::ALL.iter().position(|t| t == table));
+        list.dedup();
+        let tables = Tables { format: self.to, tables: list, retained: self.retained, stacks: self.stacks.stacks, contents: self.contents };
+        let lake = Lake { root: out, tables: &tables };
+        if self.partition {
+            lake.check()?
+        } else {
+            check_folder(out, self.force)?
+        }
+        let id = if self.partition { Some(dump_id(&at.opening.path)?) } else { None };
+        if let Some(id) = id.as_ref().filter(|id| !self.force && lake.has(id)) {
+            return Err(UsageError(format!("{} has the dump already, as dump={id}; use --force to overwrite it", out.display())).into());
+        }
+        let heap = at.heap()?;
+        let of = (&heap, at.dump()?);
+        let answer = match &id {
+            Some(id) => lake.add(of, id)?,
+            None => write_folder(of, &tables, out, self.force)?,
+        };
+        Ok(answer.map(|Filled { files, objects }| ExportReport {
+            format: self.to,
+            output: out.display().to_string(),
+            file_bytes: bytes_of(&files),
+            objects,
+            references: rows_of(&files, ExportTable::Refs),
+            nodes: None,
+            edges: None,
+            left_out: None,
+            unreachable: None,
+            survivors: None,
+            tables: Some(files),
+            dump_id: id,
+        }))
     }
 
     fn out(&self, at: &At<'_>) -> Result<PathBuf> {
@@ -177,6 +254,7 @@ impl Export {
         let written = match self.to {
             ExportFormat::HeapSnapshot => heapsnapshot::write(part, ids, heapsnapshot::Options { contents: self.contents }, &mut out)?,
             ExportFormat::Gcdump => gcdump::write(part, &self.about(at)?, &mut out)?,
+            ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Ndjson => Written::default(),
         };
         out.flush()?;
         Ok(written)

@@ -8,6 +8,7 @@ pub(super) mod diff;
 pub(super) mod exceptions;
 pub(super) mod export;
 pub(super) mod finalizers;
+pub(super) mod fleet;
 pub(super) mod fragmentation;
 pub(super) mod handles;
 pub(super) mod heap;

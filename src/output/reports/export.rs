@@ -1,4 +1,4 @@
-use crate::model::{ExportReport, Sum};
+use crate::model::{ExportReport, Sum, TableFile};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, count};
@@ -15,19 +15,31 @@ fn file_columns<'r>() -> Columns<'r, ExportReport> {
         .text("output", 40, |r| &r.output)
 }
 
+fn table_columns<'r>() -> Columns<'r, TableFile> {
+    columns::<TableFile>()
+        .text("table", 10, |t| t.table.name())
+        .count("rows", |t| t.rows)
+        .bytes("bytes", |t| t.bytes)
+        .text("file", 40, |t| &t.file)
+        .path()
+}
+
 impl Report for ExportReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("export", [self], file_columns()).csv(true).shown(false));
         let sum = |sum: Sum| format!("{} objects, {}", count(sum.count), bytes(sum.bytes));
-        let mut facts = vec![
-            ("written", self.output.clone()),
-            ("size", bytes(self.file_bytes)),
-            ("objects", format!("{}, {} references", sum(self.objects), count(self.references))),
-            ("nodes", format!("{}, {} edges", count(self.nodes), count(self.edges))),
-        ];
+        let mut facts = vec![("written", self.output.clone()), ("size", bytes(self.file_bytes))];
+        let references = self.references.map_or_else(String::new, |n| format!(", {} references", count(n)));
+        facts.push(("objects", format!("{}{references}", sum(self.objects))));
+        facts.extend(self.nodes.zip(self.edges).map(|(nodes, edges)| ("nodes", format!("{}, {} edges", count(nodes), count(edges)))));
+        facts.extend(self.dump_id.as_ref().map(|id| ("partition", format!("dump={id}"))));
         facts.extend(self.left_out.map(|s| ("left out", format!("{} (summed up in nodes)", sum(s)))));
         facts.extend(self.unreachable.filter(|s| s.count > 0).map(|s| ("unreachable", format!("{} (--unreachable adds them)", sum(s)))));
         facts.extend(self.survivors.map(|n| ("survivors", format!("{} objects have the ids of the dump before", count(n)))));
         to.facts(facts);
+        if let Some(tables) = &self.tables {
+            to.gap();
+            to.table(Table::records("table", tables, table_columns()));
+        }
     }
 }

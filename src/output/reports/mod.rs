@@ -9,6 +9,7 @@ mod diff;
 mod exceptions;
 mod export;
 mod finalizers;
+mod fleet;
 mod fragmentation;
 mod handles;
 mod heap;

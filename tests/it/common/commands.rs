@@ -43,9 +43,19 @@ pub fn forms(more: &[&[&str]]) -> Vec<Vec<String>> {
     out
 }
 
-/// `form` with placeholders replaced by `fill`.
+/// `form` with placeholders replaced by `fill`. Where it writes a folder, that lies beside the file that `fill` says.
 pub fn filled(form: &[String], mut fill: impl FnMut(&str) -> Option<String>) -> Vec<String> {
-    form.iter().map(|word| fill(word).unwrap_or_else(|| word.clone())).collect()
+    let folder = form[0] == "fleet" || form[0] == "export" && matches!(form[1].as_str(), "parquet" | "csv" | "ndjson");
+    let place = |word: &str, path: String| if word == "OUT" && folder { format!("{path}.{}", form[0]) } else { path };
+    form.iter().map(|word| fill(word).map_or_else(|| word.clone(), |path| place(word, path))).collect()
+}
+
+/// Removes what a command line wrote whose `OUT` was this.
+pub fn remove_out(out: &std::path::Path) {
+    let _ = std::fs::remove_file(out);
+    for command in ["fleet", "export"] {
+        let _ = std::fs::remove_dir_all(format!("{}.{command}", out.display()));
+    }
 }
 
 #[test]

@@ -1,0 +1,241 @@
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use super::super::args::StacksArg;
+use super::super::command::{At, Command, Example, Group, example};
+use super::super::exit::{Exit, UsageError};
+use super::super::lake::{Lake, dump_id};
+use super::super::pick::all_dumps;
+use super::super::{Streams, conclude};
+use crate::analysis::head_parts;
+use crate::base::missed::Carried;
+use crate::base::{Answer, Collector, Count, NoteKind};
+use crate::dump::DumpError;
+use crate::export::tables::Tables;
+use crate::model::{DumpModel, ExportFormat, ExportTable, FleetDump, FleetReport, FleetState, FleetTotals, Head, RuntimeModel};
+use crate::output::{self, SCHEMA};
+use crate::session::{Dump, OpenOptions};
+
+/// Tables of many dumps side by side in one folder, for questions about a fleet: the same leak in a thousand dumps, which build regressed.
+///
+/// Each dump is a Hive partition, TABLE/dump=ID/part-0.parquet, whose id is of its contents. Dumps that the folder has already are left
+/// alone, so that a run that was stopped goes on where it was. A dump that cannot be read has a row in `dumps` with the reason. The
+/// questions, as SQL, are in docs/fleet.md.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Fleet {
+    /// The dumps; of a folder all in it, but not those in folders below it [default: as for other commands].
+    #[arg(value_name = "DUMP")]
+    dumps: Vec<PathBuf>,
+
+    /// Dumps to read at the same time.
+    #[arg(long, value_name = "N", default_value = "2")]
+    workers: std::num::NonZeroU8,
+
+    /// Tables to write; dumps is among them in any case.
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        value_name = "TABLE,…",
+        value_delimiter = ',',
+        default_value = "dumps,types,segments,suspects"
+    )]
+    tables: Vec<ExportTable>,
+
+    /// Write dumps anew that the folder has already, and those that failed.
+    #[arg(long)]
+    force: bool,
+
+    #[command(flatten)]
+    stacks: StacksArg,
+}
+
+impl Command for Fleet {
+    const NAME: &'static str = "fleet";
+    const GROUP: Group = Group::Tools;
+    const EXAMPLES: &'static [Example] = &[
+        example("fleet DUMP -o OUT", "add a dump to a lake of Parquet files"),
+        example("fleet --workers 4 --tables types DUMP -o OUT", "only counts, bytes and retained sizes by type"),
+    ];
+    const NAMES_OUTPUT: bool = true;
+    type Report = FleetReport;
+
+    fn dump(&self) -> Result<Option<PathBuf>> {
+        Ok(if self.dumps.is_empty() { None } else { self.all()?.into_iter().next() })
+    }
+
+    fn answer(&self, at: &At<'_>) -> Result<Answer<FleetReport>> {
+        Ok(self.written(at)?.0)
+    }
+
+    fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
+        let (answer, described) = self.written(at)?;
+        let head = match described {
+            Some((dump, runtime)) => {
+                Head { schema: SCHEMA.into(), command: Self::NAME.into(), gcdump: env!("CARGO_PKG_VERSION").into(), dump, runtime }
+            }
+            None => at.head()?,
+        };
+        output::emit(&head, &answer, at.format(), streams.target())?;
+        conclude(at, &answer.notes, streams)
+    }
+}
+
+/// A dump and its runtime, for the head of the answer.
+type Described = (DumpModel, Option<RuntimeModel>);
+
+/// What became of a dump.
+struct Done {
+    row: FleetDump,
+    described: Option<Described>,
+    /// The first that its tables lack.
+    loss: Option<String>,
+}
+
+impl Fleet {
+    fn all(&self) -> Result<Vec<PathBuf>> {
+        let all = all_dumps(&self.dumps).map_err(|e| UsageError(format!("cannot list the dumps: {e}")))?;
+        if all.is_empty() {
+            return Err(UsageError(format!("there is no dump in {}", self.dumps.first().map_or(Path::new("."), |p| p).display())).into());
+        }
+        Ok(all)
+    }
+
+    fn written(&self, at: &At<'_>) -> Result<(Answer<FleetReport>, Option<Described>)> {
+        let root = at.config.output.clone().ok_or_else(|| UsageError("-o LAKE names the folder to write".into()))?;
+        let files = if self.dumps.is_empty() { vec![at.opening.path.clone()] } else { self.all()? };
+        let wanted = |t: &ExportTable| *t == ExportTable::Dumps || self.tables.contains(t);
+        let list = ExportTable::ALL.into_iter().filter(wanted).collect();
+        let tables = Tables { format: ExportFormat::Parquet, tables: list, retained: true, stacks: self.stacks.stacks, contents: false };
+        let lake = Lake { root: &root, tables: &tables };
+        lake.check()?;
+        let work = Work {
+            lake,
+            options: OpenOptions { progress: None, ..at.opening.options.clone() },
+            runtime: at.config.runtime,
+            force: self.force,
+            taken: Mutex::default(),
+        };
+        let done = work.all(&files, self.workers.get().into())?;
+        let notes = Collector::new();
+        let (mut rows, mut described, mut totals) = (Vec::new(), None, FleetTotals::default());
+        for Done { row, described: of, loss } in done {
+            totals.dumps.bump();
+            match row.state {
+                FleetState::Written | FleetState::Partial => totals.written.bump(),
+                FleetState::Known => totals.known.bump(),
+                FleetState::Failed => totals.failed.bump(),
+            }
+            if let Some(why) = &row.error {
+                notes.add(NoteKind::Missing, None, format!("{}: {why}", row.path));
+            } else if let Some(loss) = loss {
+                notes.add(NoteKind::Missing, None, format!("{}: {loss}", row.path));
+            }
+            described = described.or(of);
+            rows.push(row);
+        }
+        Ok((notes.finish(FleetReport { lake: root.display().to_string(), dumps: rows, totals }), described))
+    }
+}
+
+/// The work of all workers.
+struct Work<'w> {
+    lake: Lake<'w>,
+    options: OpenOptions,
+    runtime: usize,
+    force: bool,
+    /// Ids of the dumps that a worker has taken: copies of a dump are one.
+    taken: Mutex<HashSet<String>>,
+}
+
+impl Work<'_> {
+    /// Handles all of `files`, at most `workers` at the same time. Stops if the lake cannot be written.
+    fn all(&self, files: &[PathBuf], workers: usize) -> Result<Vec<Done>> {
+        let next = AtomicUsize::new(0);
+        let carried = Carried::here();
+        let worker = || {
+            let mut done = Vec::new();
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some(file) = files.get(at) else { break };
+                match carried.run(|| self.one(file)) {
+                    Ok(one) => done.push((at, one)),
+                    Err(e) => {
+                        next.store(files.len(), Ordering::Relaxed);
+                        return Err(e);
+                    }
+                }
+            }
+            Ok(done)
+        };
+        let results: Vec<Result<Vec<(usize, Done)>>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..workers.min(files.len())).map(|_| scope.spawn(worker)).collect();
+            threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        });
+        let mut done: Vec<(usize, Done)> = results.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+        done.sort_by_key(|(at, _)| *at);
+        Ok(done.into_iter().map(|(_, one)| one).collect())
+    }
+
+    /// Handles a dump.
+    ///
+    /// # Errors
+    /// Errors of writing. Those of the dump are told in its row.
+    fn one(&self, path: &Path) -> Result<Done> {
+        let row = |id: Option<&str>, state: FleetState| FleetDump {
+            id: id.map(Into::into),
+            path: path.display().to_string(),
+            state,
+            runtime: None,
+            objects: None,
+            bytes: None,
+            error: None,
+        };
+        let id = match dump_id(path) {
+            Ok(id) => id,
+            Err(e) => {
+                // Without contents there is no partition.
+                let row = FleetDump { error: Some(e.to_string()), ..row(None, FleetState::Failed) };
+                return Ok(Done { row, described: None, loss: None });
+            }
+        };
+        let first = self.taken.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        if !first || !self.force && self.lake.has(&id) {
+            return Ok(Done { row: row(Some(&id), FleetState::Known), described: None, loss: None });
+        }
+        match self.read(path, &id) {
+            Ok((answer, described)) => {
+                let state = if answer.complete() { FleetState::Written } else { FleetState::Partial };
+                let loss = answer.notes.first_loss().map(|note| note.message.clone());
+                let runtime = described.1.as_ref().and_then(|r| r.version.clone());
+                let (objects, bytes) = (Some(answer.objects.count), Some(answer.objects.bytes));
+                Ok(Done { row: FleetDump { runtime, objects, bytes, ..row(Some(&id), state) }, described: Some(described), loss })
+            }
+            Err(e) if is_of_the_lake(&e) => Err(e),
+            Err(e) => {
+                let why = format!("{e:#}");
+                self.lake.add_failed(path, &id, &why).with_context(|| format!("writing {}", self.lake.root.display()))?;
+                Ok(Done { row: FleetDump { error: Some(why), ..row(Some(&id), FleetState::Failed) }, described: None, loss: None })
+            }
+        }
+    }
+
+    fn read(&self, path: &Path, id: &str) -> Result<(Answer<super::super::lake::Filled>, Described)> {
+        let dump = Dump::open(path, &self.options)?;
+        let runtime = dump.runtime_at(self.runtime)?;
+        let heap = runtime.heap()?;
+        let filled = self.lake.add((&heap, &dump), id)?;
+        Ok((filled, head_parts(&dump, Some(&runtime))))
+    }
+}
+
+/// Whether the lake is at fault and not the dump.
+fn is_of_the_lake(e: &anyhow::Error) -> bool {
+    let of_dump = e.chain().any(|c| c.is::<DumpError>() || c.is::<crate::session::Error>());
+    e.is::<UsageError>() || !of_dump && e.chain().any(|c| c.is::<std::io::Error>())
+}

@@ -1,0 +1,212 @@
+//! Folders of tables: one folder for one dump, or a lake with a partition for each.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::exit::UsageError;
+use super::write::Workshop;
+use crate::base::Answer;
+use crate::export::tables::{About, Tables, TablesError, seconds, written};
+use crate::model::{ExportTable, Sum, TableFile};
+use crate::session::{Dump, Heap};
+
+/// Bytes of a file that are hashed at once.
+const PIECE: usize = 1 << 22;
+
+/// The name of a dump's partitions: the first half of a hash of its file, so that a dump has one wherever it lies.
+pub(super) fn dump_id(path: &Path) -> Result<String> {
+    // An error of the dump, not of what is written.
+    let cannot = |e: io::Error| anyhow::anyhow!("reading {}: {e}", path.display());
+    let mut file = File::open(path).map_err(cannot)?;
+    let mut hash = blake3::Hasher::new();
+    let mut piece = vec![0; PIECE];
+    loop {
+        crate::base::cancel::check();
+        let read = file.read(&mut piece).map_err(cannot)?;
+        match piece.get(..read).filter(|p| !p.is_empty()) {
+            Some(part) => hash.update_rayon(part),
+            None => break,
+        };
+    }
+    Ok(hash.finalize().to_hex().chars().take(16).collect())
+}
+
+/// Tables that were written.
+pub(super) struct Filled {
+    pub(super) files: Vec<TableFile>,
+    pub(super) objects: Sum,
+}
+
+/// Where a table lies in a folder of tables.
+fn plain(table: ExportTable, extension: &str) -> PathBuf {
+    PathBuf::from(format!("{}.{extension}", table.name()))
+}
+
+/// Where a dump's part of a table lies in a lake.
+fn partition(table: ExportTable, id: &str) -> PathBuf {
+    Path::new(table.name()).join(format!("dump={id}"))
+}
+
+/// Writes tables to the files that `place` names in `folder`; `output` is where the folder will be.
+fn fill(
+    (heap, dump): (&Heap, &Dump),
+    tables: &Tables,
+    (folder, output): (&Path, &Path),
+    place: impl Fn(ExportTable) -> PathBuf,
+) -> Result<Answer<Filled>> {
+    let file_time = dump.file().facts.path.metadata().and_then(|m| m.modified()).ok().and_then(seconds);
+    let mut files: Vec<(ExportTable, File)> = Vec::new();
+    let create = |table: ExportTable| {
+        let path = folder.join(place(table));
+        path.parent().map_or(Ok(()), fs::create_dir_all)?;
+        let file = File::create_new(path)?;
+        files.push((table, file.try_clone()?));
+        Ok(file)
+    };
+    let written = written(heap, &About { dump: dump.clone(), file_time }, tables, create).map_err(|e| match e {
+        TablesError::Dump(e) => anyhow::Error::from(e),
+        TablesError::File(e) => anyhow::Error::from(e).context(format!("writing {}", output.display())),
+    })?;
+    let context = || format!("writing {}", output.display());
+    let mut rows = Vec::new();
+    for (table, count) in &written.tables {
+        let Some((_, file)) = files.iter().find(|(t, _)| t == table) else { continue };
+        file.sync_all().with_context(context)?;
+        let bytes = file.metadata().with_context(context)?.len();
+        rows.push(TableFile { table: *table, file: output.join(place(*table)).display().to_string(), rows: *count, bytes });
+    }
+    Ok(written.map(|w| Filled { files: rows, objects: w.objects }))
+}
+
+/// Refuses to replace what is no folder of tables.
+pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
+    let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
+    if !metadata.is_dir() {
+        return Err(UsageError(format!("{} is no folder; tables are written to one", out.display())).into());
+    }
+    if !force {
+        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
+    }
+    let own = |entry: &fs::DirEntry| {
+        let path = entry.path();
+        let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
+        table && path.is_file() && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
+    };
+    let entries: Vec<fs::DirEntry> = fs::read_dir(out).and_then(Iterator::collect).with_context(|| out.display().to_string())?;
+    match entries.iter().find(|e| !own(e)) {
+        None => Ok(()),
+        Some(other) => {
+            let what = format!("{} holds {}, which is no table; it is not overwritten", out.display(), other.file_name().display());
+            Err(UsageError(what).into())
+        }
+    }
+}
+
+/// Writes the folder at `out`: all tables or none.
+pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, force: bool) -> Result<Answer<Filled>> {
+    let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let shop = Workshop::beside(parent).map_err(|e| UsageError(format!("cannot write {}: {e}", out.display())))?;
+    let new = shop.path().join("new");
+    fs::create_dir(&new)?;
+    let filled = fill(of, tables, (&new, out), |table| plain(table, tables.format.name()))?;
+    let context = || format!("writing {}", out.display());
+    if force && out.exists() {
+        check_folder(out, force)?;
+        fs::rename(out, shop.path().join("old")).with_context(context)?;
+    } else if out.symlink_metadata().is_ok() {
+        return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
+    }
+    fs::rename(&new, out).with_context(context)?;
+    Ok(filled)
+}
+
+/// A folder with a partition for each dump.
+pub(super) struct Lake<'l> {
+    pub(super) root: &'l Path,
+    pub(super) tables: &'l Tables,
+}
+
+impl Lake<'_> {
+    /// Refuses what is no folder.
+    pub(super) fn check(&self) -> Result<()> {
+        match self.root.metadata() {
+            Ok(metadata) if !metadata.is_dir() => {
+                Err(UsageError(format!("{} is no folder; tables are written to one", self.root.display())).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it has all tables of a dump.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.tables.tables.iter().all(|table| self.root.join(partition(*table, id)).is_dir())
+    }
+
+    fn shop(&self) -> Result<Workshop> {
+        let made = fs::create_dir_all(self.root).and_then(|()| Workshop::beside(self.root));
+        Ok(made.map_err(|e| UsageError(format!("cannot write {}: {e}", self.root.display())))?)
+    }
+
+    fn place(&self, table: ExportTable, id: &str) -> PathBuf {
+        partition(table, id).join(format!("part-0.{}", self.tables.format.name()))
+    }
+
+    /// Adds a dump, or replaces it.
+    pub(super) fn add(&self, of: (&Heap, &Dump), id: &str) -> Result<Answer<Filled>> {
+        let shop = self.shop()?;
+        let filled = fill(of, self.tables, (shop.path(), self.root), |table| self.place(table, id))?;
+        self.take(&shop, id)?;
+        Ok(filled)
+    }
+
+    /// Adds a dump that cannot be read.
+    pub(super) fn add_failed(&self, path: &Path, id: &str, why: &str) -> Result<()> {
+        use crate::export::tables::{failed, sink};
+        let shop = self.shop()?;
+        for table in &self.tables.tables {
+            let place = shop.path().join(self.place(*table, id));
+            place.parent().map_or(Ok(()), fs::create_dir_all)?;
+            let Some(to) = sink(self.tables.format, *table, File::create_new(place)?)? else { continue };
+            match table {
+                ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,
+                // Empty: a lake has all tables of the dumps that it knows.
+                _ => to.finish()?,
+            }
+        }
+        self.take(&shop, id)
+    }
+
+    /// Moves the partitions of a dump from `shop` to their places. That of `dumps` leaves first and comes last: what it names is whole.
+    fn take(&self, shop: &Workshop, id: &str) -> Result<()> {
+        let context = || format!("writing {}", self.root.display());
+        let mut tables = self.tables.tables.clone();
+        tables.sort_by_key(|t| *t != ExportTable::Dumps);
+        for table in &tables {
+            let (from, place) = (self.root.join(partition(*table, id)), shop.path().join("old").join(table.name()));
+            if from.exists() {
+                fs::create_dir_all(shop.path().join("old")).with_context(context)?;
+                fs::rename(from, place).with_context(context)?;
+            }
+        }
+        for table in tables.iter().rev() {
+            let part = partition(*table, id);
+            let to = self.root.join(&part);
+            to.parent().map_or(Ok(()), fs::create_dir_all).with_context(context)?;
+            fs::rename(shop.path().join(&part), to).with_context(context)?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of all files.
+pub(super) fn bytes_of(files: &[TableFile]) -> u64 {
+    crate::base::total(files.iter().map(|f| f.bytes))
+}
+
+/// Rows of a table, if it was written.
+pub(super) fn rows_of(files: &[TableFile], table: ExportTable) -> Option<u64> {
+    files.iter().find(|f| f.table == table).map(|f| f.rows)
+}

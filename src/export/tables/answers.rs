@@ -1,0 +1,190 @@
+//! Tables that are made from the answers of commands: they say the same.
+
+use std::ops::ControlFlow;
+
+use super::block::Value;
+use super::signature;
+use super::write::{Context, Feed};
+use crate::analysis::{
+    HandlesQuery, RetainedQuery, RetainedView, RootsQuery, SegmentsQuery, StringsQuery, handles, retained, roots, segments, strings,
+};
+use crate::base::hash::Map;
+use crate::base::{Addr, IndexVec, Name};
+use crate::gc::TypeIndex;
+use crate::model::ExportTable;
+use crate::session::roots::RootOptions;
+use crate::session::{DominatorTree, Error};
+
+/// Share of the reachable bytes from which something is a suspect: that of `retained --suspects`.
+const SUSPECT: f64 = 0.1;
+
+/// Characters of a string that are looked at: longer ones have neither hash nor text.
+const MAX_CHARS: u32 = 1 << 16;
+
+/// Writes a table to `feed`.
+pub(super) fn table(context: &Context<'_>, table: ExportTable, tree: Option<&DominatorTree>, feed: &mut Feed) -> Result<(), Error> {
+    // Rows after a failure go nowhere; the thread that writes says why.
+    let _ = match table {
+        ExportTable::Types => types(context, tree, feed)?,
+        ExportTable::Roots => roots_of(context, feed)?,
+        ExportTable::Segments => segments_of(context, feed)?,
+        ExportTable::Handles => handles_of(context, feed)?,
+        ExportTable::Suspects => suspects(context, feed)?,
+        ExportTable::Strings => strings_of(context, feed)?,
+        ExportTable::Dumps | ExportTable::Objects | ExportTable::Refs => ControlFlow::Continue(()),
+    };
+    Ok(())
+}
+
+/// Names that many rows share.
+#[derive(Default)]
+struct Names(Map<String, Name>);
+
+impl Names {
+    fn get(&mut self, text: &str) -> Name {
+        match self.0.get(text) {
+            Some(name) => name.clone(),
+            None => {
+                let name = Name::from(text);
+                self.0.insert(text.into(), name.clone());
+                name
+            }
+        }
+    }
+
+    fn of(&mut self, text: Option<&str>) -> Option<Name> {
+        text.map(|text| self.get(text))
+    }
+}
+
+fn types(context: &Context<'_>, tree: Option<&DominatorTree>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
+    let kinds = context.heap.walker().types().list();
+    let retained: IndexVec<TypeIndex, u64> = match tree {
+        Some(tree) => tree.by_type(&context.heap.graph(false)?.data).iter().map(|of| of.retained).collect(),
+        None => IndexVec::new(),
+    };
+    let mut rows: Vec<_> = context.stat.types.iter().flatten().collect();
+    rows.sort_unstable_by_key(|row| (row.method_table, &row.type_name));
+    let known: Map<Addr, _> = kinds.iter().map(|kind| (kind.method_table, kind)).collect();
+    for (row, id) in rows.into_iter().zip(0u32..) {
+        let kind = known.get(&row.method_table);
+        let retained = kind.filter(|_| !row.free).and_then(|k| retained.get(k.index)).copied();
+        let flow = feed.row([
+            id.into(),
+            row.method_table.into(),
+            (&row.type_name).into(),
+            row.module.as_ref().into(),
+            kind.map(|k| k.base_size).into(),
+            kind.map(|k| k.component_size).into(),
+            row.count.into(),
+            row.bytes.into(),
+            retained.into(),
+            row.free.into(),
+            kind.map(|k| k.is_collectible).into(),
+        ]);
+        if flow.is_break() {
+            return Ok(flow);
+        }
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+fn roots_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
+    let options = RootOptions { stacks: context.options.stacks, ..RootOptions::default() };
+    let report = context.notes.take(roots(context.heap, &RootsQuery { options, ..RootsQuery::default() })?);
+    let mut names = Names::default();
+    Ok(report.roots.iter().flatten().try_for_each(|root| {
+        let flags: Vec<&str> = root.flags.iter().map(|f| f.name()).collect();
+        let flags = Some(flags.join(",")).filter(|f| !f.is_empty());
+        feed.row([
+            (&names.get(root.kind.name())).into(),
+            root.address.into(),
+            context.object(root.object),
+            root.object.into(),
+            names.of(root.type_name.as_deref()).as_ref().into(),
+            (&names.get(&root.label)).into(),
+            root.thread.into(),
+            names.of(flags.as_deref()).as_ref().into(),
+        ])
+    }))
+}
+
+fn segments_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
+    let query = SegmentsQuery { walk: true, ..SegmentsQuery::default() };
+    let report = context.notes.take(segments(context.heap.runtime(), &query)?);
+    let mut names = Names::default();
+    Ok(report.segments.iter().try_for_each(|s| {
+        let walk = s.walk.as_ref();
+        feed.row([
+            s.address.into(),
+            s.heap.into(),
+            (&names.get(s.generation.name())).into(),
+            s.start.into(),
+            s.allocated.into(),
+            s.committed.into(),
+            s.reserved.into(),
+            s.allocated_bytes.into(),
+            s.committed_bytes.into(),
+            s.reserved_bytes.into(),
+            s.captured_bytes.into(),
+            walk.map(|w| w.objects.saturating_sub(w.free_objects)).into(),
+            walk.map(|w| w.free_objects).into(),
+            walk.map(|w| w.free_bytes).into(),
+            walk.map(|w| w.complete).into(),
+        ])
+    }))
+}
+
+fn handles_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
+    let report = context.notes.take(handles(context.heap.runtime(), &HandlesQuery::default())?);
+    let mut names = Names::default();
+    Ok(report.handles.iter().flatten().try_for_each(|h| {
+        feed.row([
+            h.address.into(),
+            (&names.get(h.kind.name())).into(),
+            context.object(h.object),
+            h.object.into(),
+            names.of(h.object_type.as_deref()).as_ref().into(),
+            h.object_size.into(),
+            h.strong.into(),
+            h.ref_count.into(),
+            h.secondary.into(),
+            names.of(h.secondary_type.as_deref()).as_ref().into(),
+        ])
+    }))
+}
+
+fn suspects(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
+    let query = RetainedQuery { view: RetainedView::Suspects(SUSPECT), stacks: context.options.stacks, ..RetainedQuery::default() };
+    let report = context.notes.take(retained(context.heap, &query)?);
+    Ok(report.suspects.iter().flatten().try_for_each(|s| {
+        let (root, content) = (s.roots.first(), s.below.first());
+        feed.row([
+            (&signature(s)).into(),
+            s.kind.name().into(),
+            (&s.type_name).into(),
+            s.address.into(),
+            s.address.map_or(Value::Null, |at| context.object(at)),
+            s.count.into(),
+            s.retained.into(),
+            s.share.into(),
+            root.map(|r| r.kind.name()).into(),
+            root.map(|r| &r.label).into(),
+            s.accumulation.as_ref().map(|a| &a.type_name).into(),
+            s.accumulation.as_ref().map(|a| a.address).into(),
+            content.map(|b| &b.type_name).into(),
+            content.map(|b| b.count).into(),
+            content.map(|b| b.retained).into(),
+        ])
+    }))
+}
+
+fn strings_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
+    let query = StringsQuery { min_count: 1, top: 0, max_chars: MAX_CHARS, ..StringsQuery::default() };
+    let report = context.notes.take(strings(context.heap, &query)?);
+    Ok(report.strings.iter().try_for_each(|s| {
+        let hash = (!s.truncated).then(|| blake3::hash(s.value.as_bytes()).to_hex().chars().take(32).collect::<String>());
+        let text = Some(&s.value).filter(|_| context.options.contents && !s.truncated);
+        feed.row([hash.as_ref().into(), s.length.into(), s.count.into(), s.bytes.into(), s.waste.into(), s.address.into(), text.into()])
+    }))
+}

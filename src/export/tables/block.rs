@@ -1,0 +1,308 @@
+//! Rows of a table, by column.
+
+use rustc_hash::FxHashMap;
+
+use crate::base::{Addr, Name};
+
+/// What a column holds. Any value may be missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Signed numbers of 64 bits: Spark reads unsigned ones as decimals, three times slower.
+    Int,
+    /// Floating point numbers.
+    Real,
+    /// Booleans.
+    Flag,
+    /// Text.
+    Text,
+}
+
+/// How Parquet packs a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Differences to the row before: numbers that rise.
+    Delta,
+    /// Indices into the distinct values: few of them.
+    Dictionary,
+    /// As they are.
+    Plain,
+}
+
+/// A column.
+#[derive(Clone, Copy, Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// How Parquet packs it.
+    pub packing: Packing,
+}
+
+/// A cell.
+#[derive(Clone, Copy, Debug)]
+pub enum Value<'v> {
+    /// Not known, or without meaning for the row.
+    Null,
+    /// A number.
+    Int(i64),
+    /// A floating point number.
+    Real(f64),
+    /// A boolean.
+    Flag(bool),
+    /// Text that other rows rarely have.
+    Text(&'v str),
+    /// Text that many rows share.
+    Name(&'v Name),
+}
+
+impl From<u64> for Value<'_> {
+    /// Counts and sizes; nothing real has more than 63 bits.
+    fn from(n: u64) -> Self {
+        Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<u32> for Value<'_> {
+    fn from(n: u32) -> Self {
+        Value::Int(n.into())
+    }
+}
+
+impl From<Addr> for Value<'_> {
+    /// Addresses of user space are positive; others keep their bits.
+    fn from(at: Addr) -> Self {
+        Value::Int(at.0.cast_signed())
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(is: bool) -> Self {
+        Value::Flag(is)
+    }
+}
+
+impl From<f64> for Value<'_> {
+    fn from(n: f64) -> Self {
+        Value::Real(n)
+    }
+}
+
+impl<'v> From<&'v str> for Value<'v> {
+    fn from(text: &'v str) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl<'v> From<&'v String> for Value<'v> {
+    fn from(text: &'v String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl<'v> From<&'v Name> for Value<'v> {
+    fn from(name: &'v Name) -> Self {
+        Value::Name(name)
+    }
+}
+
+impl<'v, T: Into<Value<'v>>> From<Option<T>> for Value<'v> {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, Into::into)
+    }
+}
+
+/// Text of a column, each shared name once.
+#[derive(Debug, Default)]
+pub struct Texts {
+    /// The texts.
+    pub words: Vec<Name>,
+    /// By row with a value: its place in `words`.
+    pub rows: Vec<u32>,
+    /// Places of shared names, by where their text is: the names are kept in `words`.
+    known: FxHashMap<usize, u32>,
+    last: Option<(usize, u32)>,
+}
+
+impl Texts {
+    fn add(&mut self, name: Name) -> u32 {
+        let place = u32::try_from(self.words.len()).unwrap_or(u32::MAX);
+        self.words.push(name);
+        place
+    }
+
+    #[inline]
+    fn push(&mut self, name: &Name) {
+        let key = name.as_ptr().addr();
+        let place = match self.last {
+            Some((last, place)) if last == key => place,
+            _ => match self.known.get(&key) {
+                Some(place) => *place,
+                None => {
+                    let place = self.add(name.clone());
+                    self.known.insert(key, place);
+                    place
+                }
+            },
+        };
+        self.last = Some((key, place));
+        self.rows.push(place);
+    }
+
+    fn clear(&mut self) {
+        *self = Texts { rows: std::mem::take(&mut self.rows), ..Texts::default() };
+        self.rows.clear();
+    }
+}
+
+/// The values of a column that are there, in the order of rows.
+#[derive(Debug)]
+pub enum Values {
+    /// See [`Kind::Int`].
+    Int(Vec<i64>),
+    /// See [`Kind::Real`].
+    Real(Vec<f64>),
+    /// See [`Kind::Flag`].
+    Flag(Vec<bool>),
+    /// See [`Kind::Text`].
+    Text(Texts),
+}
+
+/// A column of a block.
+#[derive(Debug)]
+pub struct Cells {
+    /// Its values.
+    pub values: Values,
+    /// By row: 1 with a value, 0 without, as Parquet has it.
+    pub levels: Vec<i16>,
+}
+
+impl Cells {
+    fn new(kind: Kind) -> Cells {
+        let values = match kind {
+            Kind::Int => Values::Int(Vec::new()),
+            Kind::Real => Values::Real(Vec::new()),
+            Kind::Flag => Values::Flag(Vec::new()),
+            Kind::Text => Values::Text(Texts::default()),
+        };
+        Cells { values, levels: Vec::new() }
+    }
+
+    #[inline]
+    fn push(&mut self, value: Value<'_>) {
+        let there = match (&mut self.values, value) {
+            (Values::Int(to), Value::Int(n)) => {
+                to.push(n);
+                true
+            }
+            (Values::Text(to), Value::Name(name)) => {
+                to.push(name);
+                true
+            }
+            (Values::Text(to), Value::Text(text)) => {
+                let place = to.add(text.into());
+                to.rows.push(place);
+                true
+            }
+            (Values::Real(to), Value::Real(n)) => {
+                to.push(n);
+                true
+            }
+            (Values::Flag(to), Value::Flag(is)) => {
+                to.push(is);
+                true
+            }
+            (_, other) => {
+                debug_assert!(matches!(other, Value::Null), "a value of another kind than its column");
+                false
+            }
+        };
+        self.levels.push(there.into());
+    }
+
+    fn clear(&mut self) {
+        self.levels.clear();
+        match &mut self.values {
+            Values::Int(v) => v.clear(),
+            Values::Real(v) => v.clear(),
+            Values::Flag(v) => v.clear(),
+            Values::Text(v) => v.clear(),
+        }
+    }
+}
+
+/// A cell as it is read back.
+#[derive(Clone, Copy, Debug)]
+pub enum Cell<'c> {
+    /// Nothing.
+    Null,
+    /// A number.
+    Int(i64),
+    /// A floating point number.
+    Real(f64),
+    /// A boolean.
+    Flag(bool),
+    /// Text.
+    Text(&'c str),
+}
+
+/// Consecutive rows of a table.
+#[derive(Debug)]
+pub struct Block {
+    /// By column.
+    pub cells: Vec<Cells>,
+    /// Their number.
+    pub rows: usize,
+}
+
+impl Block {
+    /// No rows of a table with these columns.
+    pub fn new(columns: &[Column]) -> Block {
+        Block { cells: columns.iter().map(|c| Cells::new(c.kind)).collect(), rows: 0 }
+    }
+
+    /// Adds a row: a value for each column.
+    #[inline]
+    pub fn row<const N: usize>(&mut self, values: [Value<'_>; N]) {
+        debug_assert_eq!(N, self.cells.len(), "a row has a value for each column");
+        self.cells.iter_mut().zip(values).for_each(|(cells, value)| cells.push(value));
+        self.rows = self.rows.saturating_add(1);
+    }
+
+    /// Adds a row, as [`Block::row`] does.
+    pub fn values<'v>(&mut self, values: impl Iterator<Item = Value<'v>>) {
+        self.cells.iter_mut().zip(values).for_each(|(cells, value)| cells.push(value));
+        self.rows = self.rows.saturating_add(1);
+    }
+
+    /// Takes out all rows; keeps the memory.
+    pub fn clear(&mut self) {
+        self.cells.iter_mut().for_each(Cells::clear);
+        self.rows = 0;
+    }
+
+    /// Hands out the rows, for formats that write row by row.
+    pub fn each<E>(&self, mut row: impl FnMut(&[Cell<'_>]) -> Result<(), E>) -> Result<(), E> {
+        let mut next: Vec<usize> = vec![0; self.cells.len()];
+        let mut cells: Vec<Cell<'_>> = Vec::with_capacity(self.cells.len());
+        for at in 0..self.rows {
+            cells.clear();
+            for (column, next) in self.cells.iter().zip(&mut next) {
+                if column.levels.get(at) != Some(&1) {
+                    cells.push(Cell::Null);
+                    continue;
+                }
+                let cell = match &column.values {
+                    Values::Int(v) => v.get(*next).copied().map(Cell::Int),
+                    Values::Real(v) => v.get(*next).copied().map(Cell::Real),
+                    Values::Flag(v) => v.get(*next).copied().map(Cell::Flag),
+                    Values::Text(v) => v.rows.get(*next).and_then(|w| v.words.get(*w as usize)).map(|w| Cell::Text(w)),
+                };
+                cells.push(cell.unwrap_or(Cell::Null));
+                *next = next.saturating_add(1);
+            }
+            row(&cells)?;
+        }
+        Ok(())
+    }
+}

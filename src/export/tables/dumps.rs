@@ -1,0 +1,90 @@
+//! The table `dumps`: one row, what the dump is.
+
+use super::block::{Block, Value};
+use super::write::{Context, Feed};
+use super::{Sink, columns};
+use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, app, finalizers, handles, head_parts, heap};
+use crate::base::total;
+use crate::dump::DumpFacts;
+use crate::model::{ExportTable, GcKind, GcLayout, HandleKind};
+use crate::session::{Dump, Error};
+
+/// What the dump's own file tells.
+#[derive(Clone, Debug)]
+pub struct About {
+    /// The dump.
+    pub dump: Dump,
+    /// When the file was last written, in seconds since 1970: cores do not tell when they were.
+    pub file_time: Option<u64>,
+}
+
+/// Writes the row of a dump that cannot be read, with the reason.
+///
+/// # Errors
+/// Errors of the file.
+pub fn failed(path: &str, file: Option<&std::fs::Metadata>, why: &str, mut to: Box<dyn Sink>) -> std::io::Result<()> {
+    let columns = columns(ExportTable::Dumps);
+    let time = file.and_then(|f| f.modified().ok()).and_then(seconds);
+    let mut block = Block::new(columns);
+    let value = |name: &str| match name {
+        "path" => Value::Text(path),
+        "file_bytes" => file.map(std::fs::Metadata::len).into(),
+        "file_time" => time.into(),
+        "complete" => Value::Flag(false),
+        "gcdump" => Value::Text(env!("CARGO_PKG_VERSION")),
+        "error" => Value::Text(why),
+        _ => Value::Null,
+    };
+    block.values(columns.iter().map(|c| value(c.name)));
+    to.block(&block)?;
+    to.finish()
+}
+
+/// Seconds since 1970.
+pub fn seconds(time: std::time::SystemTime) -> Option<u64> {
+    Some(time.duration_since(std::time::UNIX_EPOCH).ok()?.as_secs())
+}
+
+pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Result<(), Error> {
+    let (notes, totals) = (context.notes, &context.stat.totals);
+    let runtime = context.heap.runtime();
+    let (dump, described) = head_parts(&about.dump, Some(runtime));
+    let facts: &DumpFacts = &runtime.file().facts;
+    let gc = notes.with(runtime.gc()?).facts();
+    let sizes = notes.take(heap(runtime, &HeapQuery::default())?).totals;
+    // Each of these may be unknown while the heap is not.
+    let counts = handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() }).ok().map(|answer| notes.take(answer));
+    let of_kind = |kind| counts.as_ref().map(|c| total(c.counts.iter().filter(|s| s.kind == kind).map(|s| s.count)));
+    let queue = finalizers(runtime, &FinalizersQuery { top: 1, ..FinalizersQuery::default() }).ok().map(|answer| notes.take(answer));
+    let app = app(runtime, context.namer);
+    let _ = feed.row([
+        (&dump.path).into(),
+        facts.file_bytes.into(),
+        about.file_time.into(),
+        facts.process_name.as_ref().into(),
+        facts.pid.into(),
+        facts.time.into(),
+        facts.os.name().into(),
+        facts.arch.name().into(),
+        described.as_ref().and_then(|r| r.version.as_ref()).into(),
+        described.as_ref().and_then(|r| r.build_id.as_ref()).into(),
+        if gc.server { GcKind::Server } else { GcKind::Workstation }.name().into(),
+        if gc.regions { GcLayout::Regions } else { GcLayout::Segments }.name().into(),
+        gc.heap_count.into(),
+        app.as_ref().map(|a| &a.name).into(),
+        app.as_ref().and_then(|a| a.build_id.as_ref()).into(),
+        totals.types.into(),
+        totals.count.saturating_sub(totals.free_count).into(),
+        totals.bytes.saturating_sub(totals.free_bytes).into(),
+        totals.free_bytes.into(),
+        sizes.allocated.into(),
+        sizes.committed.into(),
+        counts.as_ref().map(|c| c.total).into(),
+        of_kind(HandleKind::Pinned).into(),
+        queue.map(|q| q.ready.saturating_add(q.critical)).into(),
+        notes.notes().complete().into(),
+        env!("CARGO_PKG_VERSION").into(),
+        Value::Null,
+    ]);
+    Ok(())
+}

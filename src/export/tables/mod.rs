@@ -1,0 +1,85 @@
+//! Tables of a heap for databases: rows are made in blocks by one thread and encoded by another per table, so that neither the heap nor
+//! a table is ever in memory as a whole. A format is a [`Sink`], one file of this folder.
+
+mod answers;
+mod block;
+mod csv;
+mod dumps;
+mod ndjson;
+mod objects;
+mod parquet;
+mod schema;
+mod signature;
+mod write;
+
+pub use block::{Block, Column, Value};
+pub use dumps::{About, failed, seconds};
+pub use schema::columns;
+pub use signature::signature;
+pub use write::{Tables, TablesError, written};
+
+use std::fs::File;
+use std::io;
+
+use crate::model::{ExportFormat, ExportTable};
+
+/// Rows of a block, and of a row group of Parquet: what DuckDB reads at once.
+pub const BLOCK_ROWS: usize = 122_880;
+
+/// Takes the rows of a table.
+pub trait Sink: Send {
+    /// Writes a block of at most [`BLOCK_ROWS`] rows.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    fn block(&mut self, block: &Block) -> io::Result<()>;
+
+    /// Ends the file.
+    ///
+    /// # Errors
+    /// Errors of the file.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
+
+/// A writer of `table` to `file`. `None` for formats without tables.
+///
+/// # Errors
+/// Errors of the file.
+pub fn sink(format: ExportFormat, table: ExportTable, file: File) -> io::Result<Option<Box<dyn Sink>>> {
+    let columns = columns(table);
+    Ok(match format {
+        ExportFormat::Parquet => Some(Box::new(parquet::Parquet::new(file, table, columns)?)),
+        ExportFormat::Csv => Some(Box::new(csv::Csv::new(file, columns)?)),
+        ExportFormat::Ndjson => Some(Box::new(ndjson::Ndjson::new(file, columns))),
+        ExportFormat::HeapSnapshot | ExportFormat::Gcdump => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a full disk says comes through every format, at the latest when the file ends.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_full_disk_is_told() {
+        for format in ExportFormat::ALL.into_iter().filter(|f| f.is_tables()) {
+            let file = File::options().write(true).open("/dev/full").unwrap();
+            let mut to = sink(format, ExportTable::Strings, file).unwrap().unwrap();
+            let mut block = Block::new(columns(ExportTable::Strings));
+            block.row([Value::Null, 1u64.into(), 2u64.into(), 3u64.into(), 4u64.into(), Value::Null, "text".into()]);
+            let ended = to.block(&block).and_then(|()| to.finish());
+            assert_eq!(ended.unwrap_err().kind(), io::ErrorKind::StorageFull, "{format}");
+        }
+    }
+
+    #[test]
+    fn every_table_has_columns_of_different_names() {
+        for table in ExportTable::ALL {
+            let mut names: Vec<&str> = columns(table).iter().map(|c| c.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            assert!(!names.is_empty() && names.len() == columns(table).len() && !names.contains(&"dump"), "{table}");
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Tables in files of JSON objects, one a line. What is missing is `null`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+use super::Sink;
+use super::block::{Block, Cell, Column};
+
+/// Such a file.
+pub(super) struct Ndjson {
+    out: BufWriter<File>,
+    columns: &'static [Column],
+}
+
+impl Ndjson {
+    pub(super) fn new(file: File, columns: &'static [Column]) -> Ndjson {
+        Ndjson { out: BufWriter::with_capacity(1 << 16, file), columns }
+    }
+}
+
+impl Sink for Ndjson {
+    fn block(&mut self, block: &Block) -> io::Result<()> {
+        let (out, columns) = (&mut self.out, self.columns);
+        let mut number = itoa::Buffer::new();
+        block.each(|row| {
+            for (place, (cell, column)) in row.iter().zip(columns).enumerate() {
+                out.write_all(if place == 0 { b"{\"" } else { b",\"" })?;
+                out.write_all(column.name.as_bytes())?;
+                out.write_all(b"\":")?;
+                match cell {
+                    Cell::Null => out.write_all(b"null")?,
+                    Cell::Int(n) => out.write_all(number.format(*n).as_bytes())?,
+                    Cell::Real(n) => serde_json::to_writer(&mut *out, n)?,
+                    Cell::Flag(is) => out.write_all(if *is { b"true" } else { b"false" })?,
+                    Cell::Text(text) => serde_json::to_writer(&mut *out, text)?,
+                }
+            }
+            out.write_all(b"}\n")
+        })
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<()> {
+        self.out.flush()
+    }
+}

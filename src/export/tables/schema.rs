@@ -1,0 +1,166 @@
+//! The columns of the tables. Names stand beside ids: joins are what people get wrong, and a dictionary makes names cheap.
+
+use super::block::{Column, Kind, Packing};
+use crate::model::ExportTable;
+
+const fn column(name: &'static str, kind: Kind, packing: Packing) -> Column {
+    Column { name, kind, packing }
+}
+
+/// Numbers that rise from row to row.
+const fn rising(name: &'static str) -> Column {
+    column(name, Kind::Int, Packing::Delta)
+}
+
+/// Numbers of which there are few.
+const fn few(name: &'static str) -> Column {
+    column(name, Kind::Int, Packing::Dictionary)
+}
+
+const fn int(name: &'static str) -> Column {
+    column(name, Kind::Int, Packing::Plain)
+}
+
+const fn text(name: &'static str) -> Column {
+    column(name, Kind::Text, Packing::Dictionary)
+}
+
+const fn flag(name: &'static str) -> Column {
+    column(name, Kind::Flag, Packing::Plain)
+}
+
+const fn real(name: &'static str) -> Column {
+    column(name, Kind::Real, Packing::Plain)
+}
+
+/// The columns of a table, in their order.
+pub const fn columns(table: ExportTable) -> &'static [Column] {
+    match table {
+        ExportTable::Dumps => DUMPS,
+        ExportTable::Types => TYPES,
+        ExportTable::Objects => OBJECTS,
+        ExportTable::Refs => REFS,
+        ExportTable::Roots => ROOTS,
+        ExportTable::Segments => SEGMENTS,
+        ExportTable::Handles => HANDLES,
+        ExportTable::Suspects => SUSPECTS,
+        ExportTable::Strings => STRINGS,
+    }
+}
+
+const DUMPS: &[Column] = &[
+    text("path"),
+    int("file_bytes"),
+    int("file_time"),
+    text("process_name"),
+    int("process_id"),
+    int("time"),
+    text("os"),
+    text("architecture"),
+    text("runtime_version"),
+    text("runtime_build_id"),
+    text("gc_kind"),
+    text("gc_layout"),
+    int("heap_count"),
+    text("app"),
+    text("app_build_id"),
+    int("types"),
+    int("objects"),
+    int("bytes"),
+    int("free_bytes"),
+    int("allocated"),
+    int("committed"),
+    int("handles"),
+    int("pinned_handles"),
+    int("finalizer_ready"),
+    flag("complete"),
+    text("gcdump"),
+    text("error"),
+];
+
+const TYPES: &[Column] = &[
+    rising("type_id"),
+    rising("method_table"),
+    text("name"),
+    text("module"),
+    int("base_size"),
+    int("component_size"),
+    int("count"),
+    int("bytes"),
+    int("retained"),
+    flag("free"),
+    flag("collectible"),
+];
+
+const OBJECTS: &[Column] = &[
+    rising("object"),
+    rising("address"),
+    few("type_id"),
+    text("name"),
+    few("size"),
+    text("generation"),
+    few("heap"),
+    few("segment"),
+    few("length"),
+    int("retained"),
+    int("dominator"),
+    few("distance"),
+    flag("reachable"),
+    int("hash_code"),
+];
+
+const REFS: &[Column] = &[rising("from"), int("to"), few("offset"), text("field")];
+
+const ROOTS: &[Column] =
+    &[text("kind"), int("address"), int("object"), int("object_address"), text("name"), text("label"), few("thread"), text("flags")];
+
+const SEGMENTS: &[Column] = &[
+    int("segment"),
+    few("heap"),
+    text("generation"),
+    int("start"),
+    int("end"),
+    int("committed_end"),
+    int("reserved_end"),
+    int("allocated"),
+    int("committed"),
+    int("reserved"),
+    int("captured"),
+    int("objects"),
+    int("free_objects"),
+    int("free_bytes"),
+    flag("walked"),
+];
+
+const HANDLES: &[Column] = &[
+    int("address"),
+    text("kind"),
+    int("object"),
+    int("object_address"),
+    text("name"),
+    int("object_size"),
+    flag("strong"),
+    int("ref_count"),
+    int("secondary"),
+    text("secondary_name"),
+];
+
+const SUSPECTS: &[Column] = &[
+    text("signature"),
+    text("kind"),
+    text("name"),
+    int("address"),
+    int("object"),
+    int("count"),
+    int("retained"),
+    real("share"),
+    text("root_kind"),
+    text("root_label"),
+    text("accumulation"),
+    int("accumulation_address"),
+    text("content"),
+    int("content_count"),
+    int("content_retained"),
+];
+
+const STRINGS: &[Column] = &[text("hash"), int("length"), int("count"), int("bytes"), int("waste"), int("address"), text("text")];

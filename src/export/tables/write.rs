@@ -1,0 +1,228 @@
+//! Writes the tables of one dump.
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use super::block::{Block, Column, Value};
+use super::objects::Retention;
+use super::{About, BLOCK_ROWS, Sink, answers, columns, dumps, objects, sink};
+use crate::analysis::{StatQuery, stat};
+use crate::base::hash::Map;
+use crate::base::{Addr, Answer, Collector, Count, IndexVec, Name};
+use crate::gc::{ObjectStarts, TypeIndex};
+use crate::model::{ExportFormat, ExportTable, Stacks, StatReport, Sum};
+use crate::session::roots::{RootOptions, Roots};
+use crate::session::{Error, Extra, Heap, Namer};
+
+/// What to write.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// The format.
+    pub format: ExportFormat,
+    /// The tables.
+    pub tables: Vec<ExportTable>,
+    /// Fill the columns that need the graph of the heap: retained sizes, dominators, distances.
+    pub retained: bool,
+    /// Which stack values count as roots.
+    pub stacks: Stacks,
+    /// Also the contents of strings.
+    pub contents: bool,
+}
+
+impl Tables {
+    fn has(&self, table: ExportTable) -> bool {
+        self.tables.contains(&table)
+    }
+}
+
+/// Why tables were not written.
+#[derive(Debug, thiserror::Error)]
+pub enum TablesError {
+    /// The dump does not tell.
+    #[error(transparent)]
+    Dump(#[from] Error),
+    /// A file cannot be written.
+    #[error(transparent)]
+    File(#[from] io::Error),
+}
+
+/// What was written.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// Tables with the number of their rows.
+    pub tables: Vec<(ExportTable, u64)>,
+    /// Objects of the heap.
+    pub objects: Sum,
+}
+
+/// A type on the heap.
+pub(super) struct HeapType {
+    /// Its number: types are numbered by method table.
+    pub(super) id: u32,
+    pub(super) name: Name,
+}
+
+/// What the tables of a dump have in common.
+pub(super) struct Context<'c> {
+    pub(super) heap: &'c Heap,
+    pub(super) namer: &'c Namer,
+    pub(super) notes: &'c Collector,
+    pub(super) starts: &'c ObjectStarts,
+    pub(super) stat: &'c StatReport,
+    pub(super) types: IndexVec<TypeIndex, Option<HeapType>>,
+    pub(super) options: &'c Tables,
+}
+
+impl Context<'_> {
+    /// The number of the object at an address; nothing for those that the heap does not have.
+    pub(super) fn object(&self, at: Addr) -> Value<'static> {
+        self.starts.id_of(at).map(crate::base::Index::as_u32).into()
+    }
+}
+
+/// Takes the rows of a table and hands them to the thread that writes it.
+pub(super) struct Feed {
+    table: ExportTable,
+    columns: &'static [Column],
+    block: Block,
+    to: SyncSender<Block>,
+    /// Blocks that are written, to be filled again.
+    back: Receiver<Block>,
+    rows: u64,
+}
+
+impl Feed {
+    /// Adds a row. Breaks once the file cannot be written any more.
+    #[inline]
+    pub(super) fn row<const N: usize>(&mut self, values: [Value<'_>; N]) -> ControlFlow<()> {
+        self.block.row(values);
+        self.rows.bump();
+        if self.block.rows < BLOCK_ROWS { ControlFlow::Continue(()) } else { self.send() }
+    }
+
+    fn send(&mut self) -> ControlFlow<()> {
+        let next = self.back.try_recv().unwrap_or_else(|_| Block::new(self.columns));
+        match self.to.send(std::mem::replace(&mut self.block, next)) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+}
+
+/// Writes blocks as they come, and hands them back.
+fn encode(mut sink: Box<dyn Sink>, blocks: &Receiver<Block>, back: &Sender<Block>) -> io::Result<()> {
+    for mut block in blocks {
+        sink.block(&block)?;
+        block.clear();
+        // Nobody takes the last ones.
+        let _ = back.send(block);
+    }
+    sink.finish()
+}
+
+/// Runs `produce` with a feed for each table, which are written by threads of their own.
+fn fed<T>(
+    tables: Vec<(ExportTable, Box<dyn Sink>)>,
+    done: &mut Vec<(ExportTable, u64)>,
+    produce: impl FnOnce(&mut [Feed]) -> T,
+) -> io::Result<T> {
+    std::thread::scope(|scope| {
+        let (mut feeds, threads): (Vec<Feed>, Vec<_>) = tables.into_iter().map(|(table, sink)| start(scope, table, sink)).unzip();
+        let made = produce(&mut feeds);
+        for feed in &mut feeds {
+            if feed.block.rows > 0 {
+                // What is wrong with the file, its thread says.
+                let _ = feed.send();
+            }
+            done.push((feed.table, feed.rows));
+        }
+        drop(feeds);
+        for thread in threads {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        }
+        Ok(made)
+    })
+}
+
+fn start<'s>(scope: &'s Scope<'s, '_>, table: ExportTable, sink: Box<dyn Sink>) -> (Feed, ScopedJoinHandle<'s, io::Result<()>>) {
+    let (to, blocks) = sync_channel(1);
+    let (give, back) = channel();
+    let columns = columns(table);
+    let feed = Feed { table, columns, block: Block::new(columns), to, back, rows: 0 };
+    (feed, scope.spawn(move || encode(sink, &blocks, &give)))
+}
+
+/// Writes the tables of `heap` to the files that `create` makes.
+///
+/// # Errors
+/// [`TablesError`]: those of the analyses that the tables are made from, and of the files.
+pub fn written(
+    heap: &Heap,
+    about: &About,
+    options: &Tables,
+    mut create: impl FnMut(ExportTable) -> io::Result<File>,
+) -> Result<Answer<Written>, TablesError> {
+    let (notes, namer) = (heap.begin(), heap.namer());
+    let stat = notes.take(stat(heap, &StatQuery::default())?);
+    let starts = notes.with(heap.starts());
+    let context = Context { heap, namer: &namer, notes: &notes, starts, stat: &stat, types: numbered(heap, &stat), options };
+    let retention = if options.retained { Some(retention(&context)?) } else { None };
+    let mut done = Vec::new();
+    let mut open = |table: ExportTable| -> io::Result<Option<(ExportTable, Box<dyn Sink>)>> {
+        Ok(sink(options.format, table, create(table)?)?.map(|sink| (table, sink)))
+    };
+    let streamed = [ExportTable::Objects, ExportTable::Refs].into_iter().filter(|t| options.has(*t));
+    let streamed: Vec<_> = streamed.map(&mut open).collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect();
+    if !streamed.is_empty() {
+        let extra = if options.has(ExportTable::Refs) { extra(&context) } else { Extra::default() };
+        fed(streamed, &mut done, |feeds| {
+            let (mut objects, mut refs) = (None, None);
+            for feed in feeds {
+                if feed.table == ExportTable::Objects { objects = Some(feed) } else { refs = Some(feed) }
+            }
+            objects::stream(&context, retention.as_ref(), &extra, objects, refs);
+        })?;
+    }
+    // What the dump lacks is known once all others are made.
+    let small = ExportTable::ALL.into_iter().filter(|t| !matches!(t, ExportTable::Objects | ExportTable::Refs | ExportTable::Dumps));
+    for table in small.chain([ExportTable::Dumps]).filter(|t| options.has(*t)) {
+        let sinks = open(table)?.into_iter().collect();
+        fed(sinks, &mut done, |feeds| match feeds.first_mut() {
+            Some(feed) if table == ExportTable::Dumps => dumps::dump(&context, about, feed),
+            Some(feed) => answers::table(&context, table, retention.as_ref().map(|r| r.tree), feed),
+            None => Ok(()),
+        })??;
+    }
+    namer.note(&notes);
+    done.sort_by_key(|(table, _)| ExportTable::ALL.iter().position(|t| t == table));
+    let all = Sum { count: stat.totals.count, bytes: stat.totals.bytes };
+    let objects = all.without(Sum { count: stat.totals.free_count, bytes: stat.totals.free_bytes });
+    drop(context);
+    Ok(notes.finish(Written { tables: done, objects }))
+}
+
+/// The types of the heap by index, numbered by method table: the same in every run.
+fn numbered(heap: &Heap, stat: &StatReport) -> IndexVec<TypeIndex, Option<HeapType>> {
+    let mut rows: Vec<(Addr, &str)> = stat.types.iter().flatten().map(|t| (t.method_table, t.type_name.as_str())).collect();
+    rows.sort_unstable();
+    let known: Map<Addr, (u32, &str)> = rows.into_iter().zip(0u32..).map(|((mt, name), id)| (mt, (id, name))).collect();
+    let types = heap.walker().types().list();
+    types.iter().map(|t| known.get(&t.method_table).map(|(id, name)| HeapType { id: *id, name: Name::from(*name) })).collect()
+}
+
+fn retention<'c>(context: &Context<'c>) -> Result<Retention<'c>, Error> {
+    let (heap, stacks) = (context.heap, context.options.stacks);
+    let graph = context.notes.with(heap.graph(false)?);
+    graph.root_notes(stacks).into_iter().for_each(|n| context.notes.extend(n));
+    Ok(Retention::new(graph, heap.dominators(stacks)?, graph.starts(stacks)))
+}
+
+/// What the runtime keeps alive behind what objects refer to.
+fn extra(context: &Context<'_>) -> Extra {
+    let options = RootOptions { stacks: Stacks::None, kinds: vec![crate::model::RootKind::StrongHandle], ..RootOptions::default() };
+    let roots = context.notes.take(Roots::collect(context.heap, context.namer, &options));
+    Extra::of(context.heap, context.namer, context.starts, &roots)
+}

@@ -1,0 +1,27 @@
+use crate::model::{FleetDump, FleetReport};
+use crate::output::count;
+use crate::output::report::{Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+
+fn dump_columns<'r>() -> Columns<'r, FleetDump> {
+    columns::<FleetDump>()
+        .text_or_none("id", 16, |d| d.id.as_deref())
+        .text("state", 8, |d| d.state.name())
+        .text_or_none("runtime", 10, |d| d.runtime.as_deref())
+        .count("objects", |d| d.objects)
+        .bytes("bytes", |d| d.bytes)
+        .text("path", 30, |d| &d.path)
+        .path()
+        .text_or_none("error", 20, |d| d.error.as_deref())
+}
+
+impl Report for FleetReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        to.table(Table::records("dump", &self.dumps, dump_columns()).csv(true));
+        to.gap();
+        let t = &self.totals;
+        let parts = [("written", t.written), ("known already", t.known), ("failed", t.failed)];
+        let parts: Vec<String> = parts.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{} {what}", count(*n))).collect();
+        to.line(format!("{} dumps in {}: {}", count(t.dumps), self.lake, parts.join(", ")));
+    }
+}
