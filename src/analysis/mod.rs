@@ -65,7 +65,7 @@ pub use inspect::{InspectQuery, inspect};
 pub use liveness::{BridgeQuery, CollectQuery, UnreachableQuery, WhatifQuery, bridge, collect, unreachable, whatif};
 pub use locks::{LocksQuery, locks};
 pub use memory_map::{MemoryQuery, memory_map};
-pub use object::{ObjectQuery, object};
+pub use object::{ObjectQuery, object, value};
 pub(crate) use objects::{ObjectBatch, ObjectsQuery, objects};
 pub use oom::oom;
 pub use paths::{PathsQuery, paths};
