@@ -33,6 +33,7 @@ mod retained;
 mod roots;
 mod segments;
 mod select;
+mod sort;
 mod stack_words;
 mod stacks;
 mod stat;
