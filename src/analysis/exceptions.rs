@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::sort::{self, Key};
 use super::walk::objects_of;
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Budget, Collector, Count, Limits, NoteKind, len64};
@@ -9,7 +10,7 @@ use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
 use crate::clr::methods::{MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
-use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
+use crate::model::{ExceptionGroup, ExceptionModel, ExceptionSort, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::session::{Error, Heap, Namer, Runtime, SourceLines, TypePattern};
 
 /// Reads the exceptions of one runtime and names their frames.
@@ -266,13 +267,22 @@ pub struct ExceptionsQuery {
     pub types: Vec<TypePattern>,
     /// Only the exception at this address.
     pub object: Option<Addr>,
+    /// Order of the list, or of the counts; `None` for that of the heap, and most first.
+    pub sort: Option<ExceptionSort>,
 }
 
 /// Every exception object of the heap, then those held only by threads.
 ///
 /// # Errors
-/// Never fails today; the signature leaves room.
+/// [`Error::Query`] for a column that the list lacks.
 pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
+    use ExceptionSort::{Address, Count, Message, Thread, Thrown, Type};
+    let (has, what): (&[ExceptionSort], &str) = if query.stat {
+        (&[Type, Message, Count, Thrown], "counts of exceptions")
+    } else {
+        (&[Address, Type, Message, Thread], "exceptions")
+    };
+    sort::check(query.sort.as_ref(), has, what)?;
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let reader = ExceptionReader::new(runtime, &namer, &notes);
     reader.note_lacking();
@@ -282,10 +292,31 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
         query.object.is_none_or(|at| at == address) && (types.is_empty() || types.matches(mt, || namer.name_or_address(mt)))
     };
     // Without the thread list, only the relation to threads is unknown.
-    let report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat, wanted);
+    let mut report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat, wanted);
+    if let Some(by) = query.sort {
+        order(&mut report, by);
+    }
     reader.note_lines();
     namer.note(&notes);
     Ok(notes.finish(report))
+}
+
+/// Sorts the list, or what it counts if there is none.
+fn order(report: &mut ExceptionsReport, by: ExceptionSort) {
+    match &mut report.exceptions {
+        Some(list) => sort::sort(list, |e| match by {
+            ExceptionSort::Type => Key::text(e.type_name.as_deref()),
+            ExceptionSort::Message => Key::text(e.message.as_deref()),
+            ExceptionSort::Thread => Key::least(e.thread),
+            _ => Key::at(e.address),
+        }),
+        None => sort::sort(&mut report.groups, |g| match by {
+            ExceptionSort::Type => Key::text(g.type_name.as_deref()),
+            ExceptionSort::Message => Key::text(g.message.as_deref()),
+            ExceptionSort::Thrown => Key::most(g.thrown),
+            _ => Key::most(g.count),
+        }),
+    }
 }
 
 /// The thread of each exception, and its relation to it.

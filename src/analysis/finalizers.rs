@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::roots::ObjectTypes;
+use super::sort::{self, Key};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, NoteKind, cut, total};
 use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
 use crate::model::{
-    FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport, Generation,
+    FinalizerGeneration, FinalizerHeap, FinalizerObject, FinalizerSort, FinalizerState, FinalizerThread, FinalizerType, FinalizersReport,
+    Generation,
 };
 use crate::session::{Error, Runtime, TypeFilter, TypePattern};
 
@@ -36,6 +38,8 @@ pub struct FinalizersQuery {
     pub types: Vec<TypePattern>,
     /// Also list every object.
     pub objects: bool,
+    /// Order of the objects if they are listed, else of the types; `None` for objects as found, and most first.
+    pub sort: Option<FinalizerSort>,
     /// Types to list, 0 for all.
     pub top: usize,
 }
@@ -43,10 +47,14 @@ pub struct FinalizersQuery {
 /// The finalization queue of each heap.
 ///
 /// # Errors
-/// [`Error::Contract`] if the GC's structures are not described.
+/// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for a column that the list lacks.
 pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<FinalizersReport>, Error> {
-    let FinalizersQuery { types, objects: with_objects, top } = query;
-    let (with_objects, top) = (*with_objects, *top);
+    use FinalizerSort::{Critical, Generation as Gen, Heap, Object, Ready, Registered, State, Type};
+    let FinalizersQuery { types, objects: with_objects, sort, top } = query;
+    let (with_objects, sort, top) = (*with_objects, *sort, *top);
+    let (has, what): (&[FinalizerSort], &str) =
+        if with_objects { (&[Type, Object, State, Gen, Heap], "objects") } else { (&[Type, Registered, Ready, Critical], "types") };
+    sort::check(sort.as_ref(), has, what)?;
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
     match runtime.thread_reader() {
@@ -105,6 +113,12 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
     let mut types: Vec<FinalizerType> = by_type.into_iter().map(row).collect();
     let sum = |t: &FinalizerType| total([t.registered, t.ready, t.critical]);
     types.sort_by(|a, b| sum(b).cmp(&sum(a)).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
+    if let Some(by) = sort {
+        match with_objects {
+            true => sort::sort(&mut list, |o| object_key(o, by)),
+            false => sort::sort(&mut types, |t| type_key(t, by)),
+        }
+    }
     let shown = cut(&mut types, top);
     namer.note(&notes);
     let thread = finalizer_thread(runtime, &notes);
@@ -118,6 +132,25 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
         shown,
         objects: with_objects.then_some(list),
     }))
+}
+
+fn object_key(o: &FinalizerObject, by: FinalizerSort) -> Option<Key<'_>> {
+    match by {
+        FinalizerSort::Type => Key::text(o.type_name.as_deref()),
+        FinalizerSort::State => Key::text(o.state.name()),
+        FinalizerSort::Generation => o.generation.and_then(|g| Key::place(&Generation::ALL, &g)),
+        FinalizerSort::Heap => Key::least(Some(o.heap)),
+        _ => Key::at(o.object),
+    }
+}
+
+fn type_key(t: &FinalizerType, by: FinalizerSort) -> Option<Key<'_>> {
+    match by {
+        FinalizerSort::Registered => Key::most(t.registered),
+        FinalizerSort::Ready => Key::most(t.ready),
+        FinalizerSort::Critical => Key::most(t.critical),
+        _ => Key::text(t.type_name.as_deref()),
+    }
 }
 
 fn finalizer_thread(runtime: &Runtime, notes: &Collector) -> Option<FinalizerThread> {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use super::sort::{self, Key};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Count, NoteKind, cut, len64, total};
 use crate::clr::header::Headers;
 use crate::clr::wrappers::Wrappers;
 use crate::gc::HandleFilter;
-use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandlesReport, Sum};
+use crate::model::{HandleBy, HandleGroup, HandleKind, HandleModel, HandleSort, HandleStat, HandlesReport, Sum};
 use crate::session::{Error, Runtime, TypePattern};
 
 /// Arguments of `handles`.
@@ -21,6 +22,8 @@ pub struct HandlesQuery {
     pub stat: bool,
     /// Counts by this key instead of a list.
     pub by: Option<HandleBy>,
+    /// Order of the handles, groups or counts; `None` for handles as found, and most first.
+    pub sort: Option<HandleSort>,
     /// Maximum handles to list, 0 for all; counts always cover everything.
     pub top: usize,
 }
@@ -28,9 +31,10 @@ pub struct HandlesQuery {
 /// The GC handles of all handle tables.
 ///
 /// # Errors
-/// [`Error::Query`] for a handle type unknown to this runtime, [`Error::Unknown`] if the dump does not tell which it has,
+/// [`Error::Query`] for a handle type unknown to this runtime and a column that the list lacks, [`Error::Unknown`] if the dump does not tell which it has,
 /// [`Error::Contract`] if the GC's structures are not described.
 pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
+    sortable(query)?;
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
     let types = gc.handle_types();
@@ -105,11 +109,23 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     let mut groups: Vec<HandleGroup> =
         groups.into_iter().map(|(key, sum)| HandleGroup { key, count: sum.count, bytes: sum.bytes }).collect();
     groups.sort_by_key(|g| std::cmp::Reverse(g.count));
+    let mut counts: Vec<HandleStat> = counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect();
+    if let Some(by) = query.sort {
+        sort::sort(&mut handles, |h| key(h, by));
+        sort::sort(&mut groups, |g| match by {
+            HandleSort::Bytes => Key::most(g.bytes),
+            HandleSort::Count => Key::most(g.count),
+            _ => Key::text(g.key.as_deref()),
+        });
+        if query.stat {
+            sort::sort(&mut counts, |c| if by == HandleSort::Count { Key::most(c.count) } else { Key::text(c.kind.name()) });
+        }
+    }
     let (supported, supported_by) = notes.take(gc.supported_handles());
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
-        total: total(counts.values().copied()),
-        counts: counts.into_iter().map(|(kind, count)| HandleStat { kind, count }).collect(),
+        total: total(counts.iter().map(|c| c.count)),
+        counts,
         supported,
         supported_by,
         ref_counts_unknown: list
@@ -120,4 +136,29 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
         by: query.by,
         groups: query.by.map(|_| groups),
     }))
+}
+
+/// Checks that what the query lists can be sorted so.
+fn sortable(query: &HandlesQuery) -> Result<(), Error> {
+    use HandleSort::{Address, Bytes, Count, Object, ObjectSize, ObjectType, RefCount, Type};
+    let (has, what): (&[HandleSort], &str) = match query.by {
+        None if query.stat => (&[Type, Count], "counts of handles"),
+        None => (&[Address, Type, Object, ObjectSize, ObjectType, RefCount], "handles"),
+        Some(HandleBy::Type) => (&[Type, Count, Bytes], "handles by type"),
+        Some(HandleBy::ObjectType) => (&[ObjectType, Count, Bytes], "handles by object type"),
+        Some(HandleBy::Generation) => (&[Count, Bytes], "handles by generation"),
+    };
+    sort::check(query.sort.as_ref(), has, what)
+}
+
+fn key(h: &HandleModel, by: HandleSort) -> Option<Key<'_>> {
+    match by {
+        HandleSort::Address => Key::at(h.address),
+        HandleSort::Type => Key::text(h.kind.name()),
+        HandleSort::Object => Key::at(h.object),
+        HandleSort::ObjectSize => Key::most(h.object_size),
+        HandleSort::ObjectType => Key::text(h.object_type.as_deref()),
+        HandleSort::RefCount => Key::most(h.ref_count),
+        HandleSort::Count | HandleSort::Bytes => None,
+    }
 }

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::chains::task_part;
 use super::place::{containing, heap_place};
+use super::types::find;
 use crate::base::{Addr, Answer, Collector, NoteKind, Notes, len64};
 use crate::clr::values::{ValueLimits, Values};
-use crate::model::{ContainerKind, ContainerModel, CutShort, DimensionModel, ItemModel, ObjectReport};
+use crate::model::{ContainerKind, ContainerModel, CutShort, DimensionModel, ItemModel, ObjectReport, ValueKind};
 use crate::session::collections::Slot;
-use crate::session::{Error, Heap, Library, Texts};
+use crate::session::{Error, Heap, Library, Texts, TypePattern};
 
 /// Size of the smallest object in words.
 const MIN_WORDS: u64 = 3;
@@ -68,6 +69,55 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     texts.note(&notes);
     namer.note(&notes);
     Ok(notes.finish(report))
+}
+
+/// Describes the value of the structure, enum or primitive type `wanted` at `address`: within an object, on a stack, anywhere.
+///
+/// # Errors
+/// [`Error::Query`] if `wanted` is not exactly one type, or none whose values lie at addresses, [`Error::Contract`] if fields are not
+/// described.
+pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<ObjectReport>, Error> {
+    let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
+    let types = namer.types()?;
+    let found = find(types, wanted, &notes);
+    let query = |why: String| Error::Query(why).given(&notes.notes());
+    let [one] = found.as_slice() else {
+        return Err(query(format!("{} types match {wanted}; gcdump type '{wanted}' lists them with their method tables", found.len())));
+    };
+    let texts = Arc::new(Texts::bind(runtime, types, &notes));
+    let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
+    let info = types.names().method_tables().read(one.method_table).map_err(|e| query(format!("{}: {e}", one.name)))?;
+    let word = types.pointer_bytes();
+    // As if a box began one word before it.
+    let place = address.minus(word).and_then(|start| values.box_place(&info, start));
+    let place = place.ok_or_else(|| query(format!("{} is no value type: gcdump object {address} shows an object", one.name)))?;
+    let value = values.value("value".into(), one.name.clone(), &place);
+    if value.kind == ValueKind::Absent {
+        notes.add(NoteKind::Missing, address, "the memory of the value is not in the dump");
+    }
+    texts.note(&notes);
+    namer.note(&notes);
+    Ok(notes.finish(ObjectReport {
+        address,
+        type_name: Some(one.name.clone()),
+        method_table: one.method_table,
+        interior: None,
+        segment: heap_place(heap, address),
+        header: None,
+        // Without the words of a box: its header and its method table.
+        size: u64::from(info.base_size).saturating_sub(word.saturating_mul(2)),
+        length: None,
+        dimensions: Vec::new(),
+        string: None,
+        delegate: None,
+        collection: None,
+        fields: value.fields.clone(),
+        boxed: Some(value),
+        elements: Vec::new(),
+        first_element: 0,
+        task: None,
+        truncated: Vec::new(),
+    }))
 }
 
 /// The elements of the collection at `object`, if it is one.

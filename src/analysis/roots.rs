@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::sort::{self, Key};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Count, cut, len64};
 use crate::gc::Gc;
-use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootType, RootsReport};
+use crate::model::{DependentModel, RootCount, RootKind, RootModel, RootSort, RootType, RootsReport};
 use crate::session::roots::{Root, RootOptions, Roots};
 use crate::session::{Error, Heap, Namer, TypeFilter, TypePattern};
 
@@ -18,6 +19,8 @@ pub struct RootsQuery {
     pub types: Vec<TypePattern>,
     /// List object types instead of roots.
     pub stat: bool,
+    /// Order of the rows; `None` for roots as found, and types with the most roots first.
+    pub sort: Option<RootSort>,
     /// Maximum rows to list, 0 for all.
     pub top: usize,
 }
@@ -65,8 +68,12 @@ impl Tally {
 /// Lists the GC roots.
 ///
 /// # Errors
-/// Never fails today; the signature leaves room.
+/// [`Error::Query`] for a column that the list lacks.
 pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Error> {
+    use RootSort::{Address, Count, Kind, Object, Objects, Type};
+    let (has, what): (&[RootSort], &str) =
+        if query.stat { (&[Type, Count, Objects], "roots by type") } else { (&[Kind, Address, Object, Type], "roots") };
+    sort::check(query.sort.as_ref(), has, what)?;
     let (notes, namer) = (heap.begin(), heap.namer());
     let roots = notes.take(Roots::collect(heap, &namer, &query.options));
     if let Some(of_stacks) = roots.stack_notes(query.options.stacks) {
@@ -119,9 +126,27 @@ fn report(roots: &Roots, gc: &Gc, namer: &Namer, query: &RootsQuery, types: &Typ
         };
         let mut rows: Vec<RootType> = types.into_iter().map(row).collect();
         rows.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, a.method_table).cmp(&(&b.type_name, b.method_table))));
+        sort::sort(&mut rows, |t| match query.sort? {
+            RootSort::Count => Key::most(t.count),
+            RootSort::Objects => Key::most(t.objects),
+            _ => Key::text(t.type_name.as_deref()),
+        });
         report.shown = cut(&mut rows, query.top);
         report.types = Some(rows);
         return report;
+    }
+    match query.sort {
+        None | Some(RootSort::Count | RootSort::Objects) => {}
+        Some(RootSort::Kind) => sort::sort(&mut picked, |(root, _)| Key::place(&RootKind::ALL, &root.kind)),
+        Some(RootSort::Address) => sort::sort(&mut picked, |(root, _)| Key::at(root.address)),
+        Some(RootSort::Object) => sort::sort(&mut picked, |(root, _)| Key::at(root.object)),
+        Some(RootSort::Type) => {
+            let names: Map<Addr, String> = picked.iter().filter_map(|(_, mt)| Some(((*mt)?, objects.name((*mt)?)))).collect();
+            picked.sort_by(|a, b| {
+                let name = |mt: Option<Addr>| mt.and_then(|mt| names.get(&mt));
+                (a.1.is_none(), name(a.1)).cmp(&(b.1.is_none(), name(b.1)))
+            });
+        }
     }
     report.shown = cut(&mut picked, query.top);
     let row = |(root, mt): &(&Root, Option<Addr>)| RootModel {

@@ -1,9 +1,10 @@
 //! Segments or regions of the heap.
 
+use super::sort::{self, Key};
 use super::walk::Nothing;
 use crate::base::{Addr, AddrRange, Answer, IndexVec, PAGE};
 use crate::gc::SegmentIndex;
-use crate::model::{RegionModel, SegmentModel, SegmentsReport};
+use crate::model::{Generation, RegionModel, SegmentModel, SegmentSort, SegmentsReport};
 use crate::session::{Error, Heap, Runtime, note_walks};
 
 /// Arguments of `segments`.
@@ -15,19 +16,29 @@ pub struct SegmentsQuery {
     pub walk: bool,
     /// Only the segment or region around this address, or whose `heap_segment` is there.
     pub at: Option<Addr>,
+    /// Order of the segments in use; `None` for that of the GC's lists.
+    pub sort: Option<SegmentSort>,
 }
 
 /// Lists the segments of `runtime`'s heap.
 ///
 /// # Errors
 /// [`Error::Contract`] if the GC's structures or, with [`SegmentsQuery::walk`], object sizes are not described;
-/// [`Error::Nothing`] if no segment or region is at [`SegmentsQuery::at`].
+/// [`Error::Query`] for a column that needs the walk; [`Error::Nothing`] if no segment or region is at [`SegmentsQuery::at`].
 pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<SegmentsReport>, Error> {
+    use SegmentSort::{Address, AllocatedBytes, CommittedBytes, Generation, Heap, Start};
+    if !query.walk {
+        let has = [Heap, Generation, Address, Start, AllocatedBytes, CommittedBytes];
+        sort::check(query.sort.as_ref(), &has, "segments without --walk")?;
+    }
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
     let mut segments = if query.walk { notes.take(walked(&runtime.heap()?)) } else { notes.take(gc.segments()) };
     if let Some(at) = query.at {
         segments.retain(|s| s.address == at || AddrRange::new(s.start.align_down(PAGE), s.reserved).contains(at));
+    }
+    if let Some(by) = query.sort {
+        sort::sort(&mut segments, |s| key(s, by));
     }
     let elsewhere = query.at.filter(|_| segments.is_empty());
     let mut regions = (query.free || elsewhere.is_some()).then(|| notes.take(gc.regions()));
@@ -44,6 +55,19 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
             Err(Error::Nothing(format!("no segment or region is at {at}; `gcdump where {at}` says what is there")))
         }
         _ => Ok(answer),
+    }
+}
+
+fn key(s: &SegmentModel, by: SegmentSort) -> Option<Key<'_>> {
+    match by {
+        SegmentSort::Heap => Key::least(Some(s.heap)),
+        SegmentSort::Generation => Key::place(&Generation::ALL, &s.generation),
+        SegmentSort::Address => Key::at(s.address),
+        SegmentSort::Start => Key::at(s.start),
+        SegmentSort::AllocatedBytes => Key::most(s.allocated_bytes),
+        SegmentSort::CommittedBytes => Key::most(s.committed_bytes),
+        SegmentSort::Objects => Key::most(s.walk.as_ref().map(|w| w.objects)),
+        SegmentSort::FreeBytes => Key::most(s.walk.as_ref().map(|w| w.free_bytes)),
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::sort::{self, Key};
 use crate::base::{Answer, NoteKind, cut};
-use crate::model::StaticsReport;
+use crate::model::{StaticModel, StaticSort, StaticsReport};
 use crate::session::{Error, Runtime, StaticsQuery, StaticsReader, Texts};
 
 /// The static fields of all loaded types.
@@ -20,6 +21,9 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     }
     let threads = if query.thread_statics { notes.with(runtime.threads()?).as_slice() } else { &[] };
     let mut report = reader.with_threads(threads).all(&[], query, &notes);
+    if let Some(by) = query.sort {
+        sort::sort(&mut report.statics, |field| key(field, by));
+    }
     report.shown = cut(&mut report.statics, query.top);
     texts.note(&notes);
     namer.note(&notes);
@@ -27,4 +31,15 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
         notes.add(NoteKind::Missing, None, "the list of loaded modules is not in the dump: types of most modules are missing");
     }
     Ok(notes.finish(report))
+}
+
+fn key(s: &StaticModel, by: StaticSort) -> Option<Key<'_>> {
+    match by {
+        StaticSort::DeclaringType => Key::text(s.field.declaring_type.as_deref()),
+        StaticSort::Name => Key::text(s.field.name.as_str()),
+        StaticSort::Type => Key::text(s.field.type_name.as_str()),
+        StaticSort::Storage => Key::text(s.storage.name()),
+        StaticSort::Thread => Key::least(s.thread.as_ref().and_then(|t| t.managed_id)),
+        StaticSort::Address => Key::at(s.field.address),
+    }
 }

@@ -2,11 +2,12 @@
 
 use super::ExceptionReader;
 use super::locks::{ThreadLocks, thread_locks};
+use super::sort::{self, Key};
 use crate::base::{Addr, Answer, len64};
 use crate::clr::objects::Objects;
 use crate::clr::threads::state_names;
 use crate::dump::ThreadStacks;
-use crate::model::{GcMode, ThreadModel, ThreadsReport};
+use crate::model::{GcMode, ThreadModel, ThreadSort, ThreadsReport};
 use crate::session::{Error, Runtime};
 
 /// What to list.
@@ -14,13 +15,19 @@ use crate::session::{Error, Runtime};
 pub struct ThreadsQuery {
     /// Also what each thread waits for, and how many monitors it holds: walks the heap.
     pub waits: bool,
+    /// Order of the threads; `None` for that of the runtime's list.
+    pub sort: Option<ThreadSort>,
 }
 
 /// Lists the managed threads, joined with the OS threads.
 ///
 /// # Errors
-/// [`Error::Contract`] if the runtime does not describe its threads or the thread list.
+/// [`Error::Contract`] if the runtime does not describe its threads or the thread list, [`Error::Query`] for a column that the list lacks.
 pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<ThreadsReport>, Error> {
+    use ThreadSort::{ExceptionType, ManagedId, Name, OsId};
+    if !query.waits {
+        sort::check(query.sort.as_ref(), &[ManagedId, OsId, Name, ExceptionType], "threads without --waits")?;
+    }
     let notes = runtime.begin();
     let reader = runtime.thread_reader()?;
     notes.extend(reader.losses());
@@ -36,7 +43,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let stacks = ThreadStacks::new(file);
     let mut locks = if query.waits { thread_locks(runtime, &namer, &notes)? } else { ThreadLocks::default() };
     let native_aot = runtime.descriptor().is_native_aot();
-    let list: Vec<ThreadModel> = threads
+    let mut list: Vec<ThreadModel> = threads
         .iter()
         .enumerate()
         .map(|(i, t)| {
@@ -62,9 +69,22 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
             }
         })
         .collect();
+    if let Some(by) = query.sort {
+        sort::sort(&mut list, |t| key(t, by));
+    }
     exceptions.note_lines();
     namer.note(&notes);
     let crashed_unmanaged = crashed.filter(|_| !list.iter().any(|t| t.crashed));
     let os_threads = len64(file.threads.len());
     Ok(notes.finish(ThreadsReport { os_threads, threads: list, crashed_unmanaged }))
+}
+
+fn key(t: &ThreadModel, by: ThreadSort) -> Option<Key<'_>> {
+    match by {
+        ThreadSort::ManagedId => Key::least(t.managed_id),
+        ThreadSort::OsId => Key::least(t.os_id),
+        ThreadSort::Name => Key::text(t.name.as_deref()),
+        ThreadSort::ExceptionType => Key::text(t.exception.as_ref().and_then(|e| e.type_name.as_deref())),
+        ThreadSort::LocksHeld => Key::most(t.locks_held),
+    }
 }

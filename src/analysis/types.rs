@@ -37,7 +37,7 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
 }
 
 /// The loaded types that match a name or pattern, by name, or the one at an address.
-fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Vec<TypeBrief> {
+pub(super) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Vec<TypeBrief> {
     if let TypePattern::MethodTable(mt) = *wanted {
         let valid = types.names().method_tables().is_valid(mt) == Ok(true);
         return if valid { vec![layout::brief(types, mt)] } else { Vec::new() };

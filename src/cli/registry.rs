@@ -91,8 +91,18 @@ Exit codes: 0 complete answer, 1 negative answer, 5 partial answer; gcdump help 
 /// The options of every command, as `gcdump help options` lists them.
 pub(super) fn options() -> String {
     let list = Config::augment_args(Clap::new("gcdump")).disable_help_flag(true).max_term_width(WIDTH).help_template("{options}");
-    format!("Options of every command:\n{}\n", list.clone().render_long_help())
+    format!("Options of every command:\n{}\n{LISTS}", list.clone().render_long_help())
 }
+
+/// Options with one meaning in every command that has them.
+const LISTS: &str = "
+Where a command lists things:
+  --top N            so many rows, 0 for all; totals always cover everything
+  --sort COLUMN      the order of the rows, before --top cuts them: amounts descending, all else (names, addresses, ids, times)
+                     ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the
+                     list lacks is refused with those it has
+  --type TYPE        only what has such a type (gcdump help patterns)
+";
 
 /// The whole command line.
 pub fn command_line() -> Clap {

@@ -1,6 +1,6 @@
 //! Options that select objects.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 
 use super::args::size;
@@ -8,7 +8,10 @@ use super::command::At;
 use super::generate::types;
 use crate::analysis::{Condition, Selection};
 use crate::base::Addr;
-use crate::model::Generation;
+use crate::model::{
+    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, RootSort, SegmentSort, StatSort, StaticSort, StringSort, ThreadSort,
+    TimerSort,
+};
 use crate::session::TypePattern;
 
 /// Selects types: the same option of every command that lists what has a type.
@@ -54,6 +57,53 @@ impl TopArg {
     pub(super) fn given(self) -> Option<usize> {
         self.top
     }
+}
+
+/// Columns of a list that it can be sorted by.
+pub(super) trait Columns: ValueEnum + Send + Sync + 'static {
+    /// The order without `--sort`.
+    const USUAL: &'static str;
+}
+
+/// The orders without `--sort`.
+macro_rules! usual {
+    ($($Columns:ident: $usual:literal,)+) => {
+        $(impl Columns for $Columns {
+            const USUAL: &'static str = $usual;
+        })+
+    };
+}
+
+usual! {
+    DiffSort: "bytes",
+    ExceptionSort: "as on the heap; with --stat, count",
+    FinalizerSort: "the most objects first; with --objects, as in the queues",
+    HandleSort: "as in the handle tables; with --by, count",
+    RootSort: "as found; with --stat, count",
+    SegmentSort: "as on the GC's lists",
+    StatSort: "bytes; generations, heaps, segments and sizes keep their own",
+    StaticSort: "as in the modules",
+    StringSort: "waste",
+    ThreadSort: "as on the runtime's list",
+    TimerSort: "due",
+}
+
+/// The order of rows: the same option of every command whose rows have several worth choosing.
+#[derive(Clone, Copy, Debug, Args)]
+pub(super) struct SortArg<C: Columns> {
+    #[arg(long, value_name = "COLUMN", value_enum, ignore_case = true, help = sort_help::<C>())]
+    sort: Option<C>,
+}
+
+impl<C: Columns + Copy> SortArg<C> {
+    /// As given.
+    pub(super) fn given(&self) -> Option<C> {
+        self.sort
+    }
+}
+
+fn sort_help<C: Columns>() -> String {
+    format!("Sort by this column: amounts descending, all else ascending [default: {}]", C::USUAL)
 }
 
 /// Selects objects.

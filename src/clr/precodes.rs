@@ -82,8 +82,10 @@ impl Precodes {
 impl Precodes {
     /// Words that may be where the precode at `entry` of the method `desc` leads to; empty if it is no precode of it. The kinds differ in
     /// their order, which no descriptor tells.
+    ///
+    /// They are aligned as pointers are: `PRECODE_ALIGNMENT`. Other words are none, and reading behind them tells nothing.
     pub(crate) fn targets(&self, entry: Addr, desc: Addr) -> Vec<Addr> {
-        if self.method(entry, |method| method == desc).is_none() {
+        if !entry.0.is_multiple_of(self.memory.ptr_bytes()) || self.method(entry, |method| method == desc).is_none() {
             return Vec::new();
         }
         let (data, word) = (entry.plus(self.page), self.memory.ptr_bytes());

@@ -33,6 +33,7 @@ mod request;
 mod retained;
 mod root;
 mod segment;
+mod sort;
 mod stack;
 mod stat;
 mod statics;
@@ -103,6 +104,7 @@ pub use retained::{
 };
 pub use root::{CoverageKind, DependentModel, RootCount, RootCoverageModel, RootFlag, RootKind, RootModel, RootType, RootsReport, Stacks};
 pub use segment::{Generation, RegionFields, RegionListModel, RegionModel, RegionSize, SegmentModel, SegmentPart, SegmentsReport};
+pub use sort::{ExceptionSort, FinalizerSort, HandleSort, RootSort, SegmentSort, StaticSort, ThreadSort, TimerSort};
 pub use stack::{
     ArgumentModel, CodeKind, FramePart, MergedFrame, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel,
     StacksReport, ThreadStackModel,

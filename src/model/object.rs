@@ -104,7 +104,7 @@ named_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectReport {
-    /// The object.
+    /// The object; with `--as`, the value.
     pub address: Addr,
     /// Its type.
     #[serde(rename = "type")]
@@ -117,7 +117,7 @@ pub struct ObjectReport {
     pub segment: Option<SegmentPlace>,
     /// Its header: lock, hash code, sync block; `null` if it is not in the dump.
     pub header: Option<HeaderModel>,
-    /// Size in bytes, not rounded up to the heap alignment; at least three words.
+    /// Size in bytes, not rounded up to the heap alignment; at least three words, but for values.
     pub size: u64,
     /// Elements of an array, characters of a string; `null` for other objects.
     pub length: Option<u64>,
@@ -125,7 +125,7 @@ pub struct ObjectReport {
     pub dimensions: Vec<DimensionModel>,
     /// Text of a string.
     pub string: Option<String>,
-    /// The boxed value, for boxed structures, enums and primitives.
+    /// The boxed value, for boxed structures, enums and primitives; with `--as`, the value.
     pub boxed: Option<FieldValue>,
     /// What a delegate calls; `null` for other objects.
     pub delegate: Option<DelegateModel>,

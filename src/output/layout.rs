@@ -72,9 +72,27 @@ pub(super) struct Placed {
     pub(super) bar: usize,
 }
 
+/// What the rows of a table are called, shown beside them: `$1`, `$2` …
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    /// Rows that were shown before those of the table.
+    pub(super) before: usize,
+    /// Width of the widest.
+    pub(super) width: usize,
+}
+
+impl Numbers {
+    /// The screen that is left for the columns.
+    pub(super) fn beside(self, screen: Screen) -> Screen {
+        Screen { width: screen.width.map(|room| room.saturating_sub(self.width.saturating_add(GAP))), ..screen }
+    }
+}
+
 /// The columns of a table on a screen.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
+    /// Stand before the first column.
+    pub(super) numbers: Option<Numbers>,
     pub(super) placed: Vec<Placed>,
     /// Titles of the columns that left.
     pub(super) hidden: Vec<String>,
@@ -149,6 +167,11 @@ impl Layout {
         layout
     }
 
+    /// The same with `numbers` before the first column, for which the screen has left room.
+    pub(super) fn numbered(self, numbers: Option<Numbers>) -> Layout {
+        Layout { numbers, ..self }
+    }
+
     /// Columns that a row takes.
     fn width(&self) -> usize {
         let gaps = self.placed.len().saturating_sub(1).saturating_mul(GAP);
@@ -162,7 +185,7 @@ impl Layout {
             .collect();
         let Some(room) = screen.width else {
             let place = |c: &Candidate<'_>| Placed { index: c.index, width: c.whole(), bar: bar(c, screen) };
-            return Layout { placed: all.iter().map(place).collect(), hidden: Vec::new(), screen };
+            return Layout { numbers: None, placed: all.iter().map(place).collect(), hidden: Vec::new(), screen };
         };
         let mut hidden = Vec::new();
         while sum(&all, |c| c.least()) > room && all.len() > 1 {
@@ -190,7 +213,7 @@ impl Layout {
         share_out(&mut widths, &wanted, room.saturating_sub(taken));
         let places = all.iter().zip(widths).zip(bars);
         let placed = places.map(|((c, width), bar)| Placed { index: c.index, width, bar }).collect();
-        Layout { placed, hidden: hidden.into_iter().map(|h| h.1).collect(), screen }
+        Layout { numbers: None, placed, hidden: hidden.into_iter().map(|h| h.1).collect(), screen }
     }
 }
 

@@ -22,13 +22,21 @@ pub struct Link {
 pub struct Seen {
     /// Rows at the beginning of each table to leave out, with all that is no table.
     skipped: u64,
+    /// Rows of former answers that this one continues.
+    before: usize,
     lists: Mutex<Vec<Vec<Option<Link>>>>,
 }
 
 impl Seen {
     /// For tables without their first `skipped` rows.
     pub fn after(skipped: u64) -> Seen {
-        Seen { skipped, lists: Mutex::default() }
+        Seen { skipped, ..Seen::default() }
+    }
+
+    /// The same for an answer that continues others, which had `before` rows.
+    #[must_use]
+    pub fn numbered_from(self, before: usize) -> Seen {
+        Seen { before, ..self }
     }
 
     fn lists(&self) -> MutexGuard<'_, Vec<Vec<Option<Link>>>> {
@@ -40,6 +48,20 @@ impl Seen {
         self.skipped
     }
 
+    fn count(&self, lists: &[Vec<Option<Link>>]) -> usize {
+        lists.iter().fold(self.before, |n, list| n.saturating_add(list.len()))
+    }
+
+    /// The number of rows so far: the next row is called by the number behind it, unless that is too high.
+    pub(super) fn rows_before(&self) -> usize {
+        self.count(&self.lists())
+    }
+
+    /// What a row is called that `before` rows precede; `None` if it is not kept.
+    pub(super) fn name(before: usize) -> Option<String> {
+        (before < MOST).then(|| format!("${}", before.saturating_add(1)))
+    }
+
     /// A table begins.
     pub(super) fn begin(&self) {
         self.lists().push(Vec::new());
@@ -48,7 +70,7 @@ impl Seen {
     /// Its next rows.
     pub(super) fn rows(&self, rows: impl IntoIterator<Item = Option<Link>>) {
         let mut lists = self.lists();
-        let room = lists.iter().fold(MOST, |left, list| left.saturating_sub(list.len()));
+        let room = MOST.saturating_sub(self.count(&lists));
         if let Some(list) = lists.last_mut() {
             list.extend(rows.into_iter().take(room));
         }

@@ -170,7 +170,7 @@ pub fn stream<'w, 'scope, T: Serialize + Sync, R: Report>(
     format.writer().begin(&mut out)?;
     format.writer().list(&mut out, &list.heading)?;
     out.streamed = true;
-    let layout = format.writer().layout(&list.heading, out.screen);
+    let layout = format.writer().layout(&list.heading, &out);
     let shared = Arc::new(Shared { list, format, layout, seen: out.seen.is_some() && format == Format::Table, spare: Mutex::default() });
     let answer = rayon::in_place_scope(|scope| {
         let max_waiting = rayon::current_num_threads().saturating_mul(2).saturating_add(1);

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::report::{Cluster, Graph, Report, Sections};
 use super::table::{Columns, Readers, Table, columns};
-use super::{Format, List, Screen, Target, emit, stream};
+use super::{Format, List, Screen, Seen, Target, emit, stream};
 use crate::base::{Addr, Answer, NoteKind, Notes};
 use crate::model::{DumpModel, Head};
 
@@ -151,4 +151,25 @@ fn batches_are_written_in_their_order() {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     assert_eq!(pool.install(|| streamed(Format::Csv).unwrap()), csv);
     assert_eq!(streamed(Format::Dot).unwrap_err().kind(), std::io::ErrorKind::Unsupported);
+}
+
+#[test]
+fn terminals_show_what_rows_are_called() {
+    let cat = |name: &str, at| Cat { name: name.into(), at: Addr(at), weight: None };
+    let answer = Answer::new(Cats { cats: vec![cat("Tom", 0x10), cat("Nobody", 0), cat("Ada", 0x20)] }, Notes::new());
+    let head = head();
+    let show = |screen: Screen, seen: Option<&Seen>| {
+        let mut out = Vec::new();
+        emit(&head, &answer, Format::Table, Target { out: &mut out, screen, seen }).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    let screen = Screen::terminal(Some(80), None);
+    let seen = Seen::after(0).numbered_from(8);
+    let shown = show(screen, Some(&seen));
+    let starts: Vec<&str> = shown.lines().skip(1).take(4).map(|l| l.get(..5).unwrap()).collect();
+    assert_eq!(starts, ["     ", " $9  ", "     ", "$11  "], "{shown}");
+    assert_eq!(seen.take().concat().len(), 3);
+    // Pipes, and whoever does not keep the rows, see none.
+    assert!(!show(Screen::NONE, Some(&Seen::after(0))).contains('$') && !show(screen, None).contains('$'));
+    assert!(show(screen.coloured(true), Some(&Seen::after(0))).contains("\u{1b}[2m$1\u{1b}[0m"));
 }

@@ -13,7 +13,7 @@ use crate::clr::threads::Thread;
 use crate::clr::values::{ObjectTexts, ValueLimits, Values};
 use crate::contract::Descriptor;
 use crate::memory::Memory;
-use crate::model::{FieldValue, StaticModel, StaticThread, StaticsReport, ValueKind};
+use crate::model::{FieldValue, StaticModel, StaticSort, StaticThread, StaticsReport, ValueKind};
 
 /// Arguments of `statics`.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,8 @@ pub struct StaticsQuery {
     pub thread_statics: bool,
     /// List uninitialized fields instead of only counting them, and initial values in module images (RVA fields).
     pub everything: bool,
+    /// Order of the fields; `None` for that of the types.
+    pub sort: Option<StaticSort>,
     /// Maximum fields to list, 0 for all.
     pub top: usize,
 }

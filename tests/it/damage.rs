@@ -46,7 +46,7 @@ fn read_all(bytes: Vec<u8>) -> bool {
     serde_json::to_string(&info(&process, 0).data).unwrap();
     let Ok(runtime) = process.runtime() else { return false };
     serde_json::to_string(&contracts(&runtime, &ContractsQuery::default()).data).unwrap();
-    drop(threads(&runtime, &ThreadsQuery { waits: true }));
+    drop(threads(&runtime, &ThreadsQuery { waits: true, ..ThreadsQuery::default() }));
     if let Ok(gc) = runtime.gc() {
         serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true, heap: None }).unwrap().data).unwrap();
         serde_json::to_string(&(&*gc.segments(), &*gc.regions(), &*gc.oom())).unwrap();

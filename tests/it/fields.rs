@@ -499,3 +499,33 @@ fn read_object(values: &Values, at: Addr) {
     drop((values.fields(mt, at), values.boxed(&info, at), values.string(at), values.component_count(at)));
     drop(values.array(&info, at).map(|shape| values.elements(&shape, 0, 100)));
 }
+
+/// `dumpvc`: what is shown of a type at an address is what the object around it says of the field there.
+#[test]
+fn values_at_addresses_are_those_of_the_fields_there() {
+    let dump = common::own_unpacked();
+    let (_, list) = common::ask(&dump, &["objects", "--type", "Lab.Everything", "--count", "1"]);
+    let at = list["data"]["objects"][0]["address"].as_str().unwrap();
+    let (_, object) = common::ask(&dump, &["object", at]);
+    let fields = object["data"]["fields"].as_array().unwrap();
+    let references = ["object", "string", "null"];
+    let mut seen = BTreeSet::new();
+    for field in fields.iter().filter(|f| !references.contains(&f["kind"].as_str().unwrap())) {
+        let (address, name) = (field["address"].as_str().unwrap(), field["type"].as_str().unwrap());
+        let (exit, by_name) = common::ask(&dump, &["object", address, "--as", name]);
+        assert_eq!(exit, gcdump::cli::Exit::Ok, "{field}");
+        let table = by_name["data"]["method_table"].as_str().unwrap();
+        assert_eq!(common::ask(&dump, &["object", "--as", table, address]).1, by_name);
+        for part in ["kind", "value", "text", "fields"] {
+            assert_eq!(by_name["data"]["boxed"][part], field[part], "{name}: {part}");
+        }
+        assert_eq!((&by_name["data"]["fields"], by_name["data"]["type"].as_str()), (&field["fields"], Some(name)));
+        seen.insert(field["kind"].as_str().unwrap());
+    }
+    assert!(seen.len() > 8 && seen.contains("struct"), "{seen:?}");
+    let dump = dump.to_str().unwrap();
+    for (wanted, says) in [("System.String", "is no value type"), ("Lab.*", "types match Lab.*"), ("No.Such", "0 types match")] {
+        let ran = common::run(&["object", at, "--as", wanted, "--no-local-files", dump]);
+        assert!(ran.exit == gcdump::cli::Exit::Usage && ran.err.contains(says), "{wanted}: {}", ran.err);
+    }
+}

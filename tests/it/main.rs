@@ -73,6 +73,7 @@ mod schema;
 mod screens;
 mod seeds;
 mod shell;
+mod sort;
 mod sos;
 mod stacks;
 mod stat;

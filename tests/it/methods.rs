@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use gcdump::cli::Exit;
 use serde_json::Value;
 
 use crate::common::{ask, known_dumps};
@@ -48,6 +49,21 @@ fn methods_on_stacks_are_listed_with_their_code() {
         total += found;
     }
     assert!(dumps.is_empty() || total > 20, "{total}");
+}
+
+/// Words of a MethodDesc that are no addresses, such as the flags of generic methods, are no loss.
+#[test]
+fn full_dumps_tell_of_each_method_whether_it_has_code() {
+    let (dumps, _) = known_dumps(|row| row["scenario"] == "basics" && row["kind"] == "full");
+    for dump in dumps.iter().filter(|d| !d.name.starts_with("aot")) {
+        for name in ["System.String", "System.Object", "System.Threading.Thread"] {
+            let (exit, types) = ask(&dump.path, &["type", name, "--methods"]);
+            let list = types["data"]["layout"]["methods"].as_array().unwrap();
+            let unknown: Vec<&Value> = list.iter().filter(|m| m["code"].is_null()).map(|m| &m["name"]).collect();
+            assert_eq!((unknown.len(), exit), (0, Exit::Ok), "{}: {name}: {unknown:?} {}", dump.name, types["warnings"]);
+            assert!(list.iter().any(|m| m["code"] == "none") && list.iter().any(|m| m["code"] != "none"), "{}: {name}", dump.name);
+        }
+    }
 }
 
 #[test]

@@ -34,7 +34,9 @@ const QUESTIONS: &[Question] = &[
     ("info", |d| said(Ok(analysis::info(d, 0)))),
     ("analyze", |d| said(analysis::analyze(&d.runtime().unwrap(), &AnalyzeQuery::default()))),
     ("heap", |d| said(analysis::heap(&d.runtime().unwrap(), &HeapQuery { detail: true, heap: None }))),
-    ("segments", |d| said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true, at: None }))),
+    ("segments", |d| {
+        said(analysis::segments(&d.runtime().unwrap(), &SegmentsQuery { free: true, walk: true, ..SegmentsQuery::default() }))
+    }),
     ("handles", |d| said(analysis::handles(&d.runtime().unwrap(), &HandlesQuery::default()))),
     ("threads", |d| said(analysis::threads(&d.runtime().unwrap(), &ThreadsQuery::default()))),
     ("inspect", |d| on_heap(d, |h| analysis::inspect(h, &InspectQuery::default()))),

@@ -347,6 +347,41 @@ mod terminal {
     }
 
     #[test]
+    fn rows_are_shown_with_what_they_are_called() {
+        let home = tempfile::tempdir().unwrap();
+        let dump = own();
+        let mut s = session(home.path(), &["shell", &dump]);
+        // What rows are called, and their first addresses.
+        let rows = |text: &str| -> Vec<(String, String)> {
+            let words = text.lines().map(|l| l.split_whitespace().map(str::to_string).collect::<Vec<_>>());
+            words.filter(|w| w.first().is_some_and(|w| w.starts_with('$'))).map(|w| (w[0].clone(), w[1].clone())).collect()
+        };
+        let names = |rows: &[(String, String)]| rows.iter().map(|r| r.0.clone()).collect::<Vec<_>>();
+        let first = rows(&answer(&mut s, "objects --type Lab.Dog --count 2"));
+        assert_eq!(names(&first), ["$1", "$2"]);
+        let more = rows(&answer(&mut s, "next"));
+        assert_eq!(names(&more), ["$3", "$4"]);
+        for (row, at) in [("$2", &first[1].1), ("$4", &more[1].1)] {
+            assert!(answer(&mut s, &format!("object {row} | head -1")).contains(at.as_str()), "{row}");
+        }
+        // Several tables, and pages of them.
+        let suspects = rows(&answer(&mut s, "retained --top 3"));
+        assert_eq!(names(&suspects), ["$1", "$2", "$3", "$4", "$5", "$6"]);
+        let more = rows(&answer(&mut s, "next"));
+        assert_eq!(names(&more), ["$7", "$8", "$9", "$10", "$11", "$12"]);
+        // Lines have them behind, each the address that it names.
+        let path = answer(&mut s, &format!("path {}", first[0].1));
+        let named: Vec<&str> = path.lines().filter(|l| l.trim_end().ends_with(" $1")).collect();
+        assert!(matches!(named.as_slice(), [one] if one.contains("0x")), "{path}");
+        // Pipes and files are for programs, and titles have none.
+        assert!(rows(&answer(&mut s, "objects --type Lab.Dog --count 2 | cat")).is_empty());
+        let types = answer(&mut s, "stat --top 1");
+        assert!(types.lines().any(|l| l.contains("BYTES") && !l.contains('$')) && names(&rows(&types)) == ["$1"], "{types}");
+        s.send_control('d').unwrap();
+        s.exp_eof().unwrap();
+    }
+
+    #[test]
     fn words_are_completed() {
         let home = tempfile::tempdir().unwrap();
         let dump = own();

@@ -37,11 +37,8 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("verifyobj", Exit::Usage, "gcdump: verifyobj: an argument is missing, which --object takes here"),
     ("dumparray 0x7f316dc238e0", Exit::Ok, "Type Lab.IShape[]"),
     ("da -start 1 -length 2 0x7f316dc238e0", Exit::Ok, "Type Lab.IShape[]"),
-    (
-        "dumpvc 0x7f3d4750b6a0 0x7f316dc27908",
-        Exit::Usage,
-        "gcdump: dumpvc: a value has no address of its own; gcdump object ADDR shows it within the object that holds it",
-    ),
+    ("dumpvc 0x7f3d4750e280 0x7f316dc279d8", Exit::Ok, "Type Lab.Tagged"),
+    ("dumpvc 00007f3d`4750e280 7f316dc279d8", Exit::Ok, "Size 48 bytes"),
     ("dumpdelegate 0x7f316dc27da0", Exit::Ok, "Type System.Action"),
     ("objsize 0x7f316dc27908", Exit::Ok, "Object 0x7f316dc27908 Lab.Everything"),
     ("sizestats", Exit::Ok, "16 724 18,538 1.9 % 29 696"),

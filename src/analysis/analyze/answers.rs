@@ -142,7 +142,7 @@ impl<'a> Answers<'a> {
 
     pub(super) fn timers(&self) -> Result<&TimersReport, Skip> {
         let heap = self.heap()?;
-        self.asked("timers are not inspected", &self.timers, || timers(heap))
+        self.asked("timers are not inspected", &self.timers, || timers(heap, None))
     }
 
     /// An inspection of `inspect`. All that are asked for share its walk.

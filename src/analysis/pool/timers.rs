@@ -2,12 +2,13 @@
 
 use super::PoolType;
 use super::describe::Describer;
+use crate::analysis::sort::{self, Key};
 use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, NoteKind};
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
-use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerKind, TimerModel, TimersReport};
+use crate::model::{CallbackCount, CancellationModel, RegisteredWait, TimerKind, TimerModel, TimerSort, TimersReport};
 use crate::session::library::Library;
 use crate::session::tasks::Tasks;
 use crate::session::{Error, Heap};
@@ -70,11 +71,11 @@ fields_of! {
     }
 }
 
-/// Timers by due time, registered waits, and callbacks of cancellation.
+/// Timers by due time or as `sort` says, registered waits, and callbacks of cancellation.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
-pub fn timers(heap: &Heap) -> Result<Answer<TimersReport>, Error> {
+pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
@@ -104,6 +105,14 @@ pub fn timers(heap: &Heap) -> Result<Answer<TimersReport>, Error> {
     };
     let mut timers: Vec<TimerModel> = timers.into_iter().map(until).collect();
     timers.sort_by_key(|t| (t.due_ms.is_none(), t.due_ms, t.object));
+    sort::sort(&mut timers, |t| match sort? {
+        TimerSort::Due => Key::least(t.due_ms),
+        TimerSort::Period => Key::most(t.period_ms),
+        TimerSort::Kind => Key::text(t.kind.name()),
+        TimerSort::Method => Key::text(t.callback.as_deref()),
+        TimerSort::StateType => Key::text(t.state_type.as_deref()),
+        TimerSort::Object => Key::at(t.object),
+    });
     reader.describer.names.note(&notes);
     tasks.note(&notes);
     namer.note(&notes);

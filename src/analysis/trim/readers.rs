@@ -55,7 +55,7 @@ fn read_runtime(runtime: &Runtime) {
     let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
     headers.as_ref().and_then(Headers::sync_blocks);
     let _ = heap(runtime, &HeapQuery { detail: true, heap: None });
-    let _ = segments(runtime, &SegmentsQuery { free: true, walk: false, at: None });
+    let _ = segments(runtime, &SegmentsQuery { free: true, ..SegmentsQuery::default() });
     let _ = oom(runtime);
     let _ = handles(runtime, &HandlesQuery::default());
     let _ = finalizers(runtime, &FinalizersQuery { objects: true, ..FinalizersQuery::default() });
@@ -72,7 +72,7 @@ fn read_runtime(runtime: &Runtime) {
     }
     let _ = locks(&heap, &LocksQuery { all: true });
     let _ = inspect(&heap, &InspectQuery::default());
-    let _ = (pool(&heap), timers(&heap), requests(&heap));
+    let _ = (pool(&heap), timers(&heap, None), requests(&heap));
     read_objects(&heap);
     let _ = verify(runtime, &VerifyQuery::default());
 }

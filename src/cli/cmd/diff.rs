@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::open::read_small;
-use super::super::select::TopArg;
+use super::super::select::{SortArg, TopArg};
 use crate::analysis::{DiffQuery, Rule, diff};
 use crate::base::Answer;
 use crate::model::{DiffBy, DiffReport, DiffRule, DiffSort};
@@ -22,9 +22,8 @@ pub(in crate::cli) struct Diff {
     #[arg(long, value_enum, ignore_case = true, default_value_t = DiffBy::Type)]
     by: DiffBy,
 
-    /// Sort order.
-    #[arg(long, value_enum, ignore_case = true, default_value_t = DiffSort::Bytes)]
-    sort: DiffSort,
+    #[command(flatten)]
+    sort: SortArg<DiffSort>,
 
     #[command(flatten)]
     top: TopArg,
@@ -82,7 +81,8 @@ impl Command for Diff {
         let sources = (0..=self.after.len()).map(|i| at.source_at(i)).collect::<Result<Vec<_>>>()?;
         let heaps: Vec<_> = sources.iter().map(AsRef::as_ref).collect();
         let top = self.top.given().unwrap_or(if at.is_table() { at.screen().saturating_sub(AROUND).max(10) } else { 0 });
-        let query = DiffQuery { by: self.by, sort: self.sort, top, all: self.all, holders: self.holders, rules };
+        let query =
+            DiffQuery { by: self.by, sort: self.sort.given().unwrap_or_default(), top, all: self.all, holders: self.holders, rules };
         Ok(diff(&heaps, &query)?)
     }
 

@@ -6,10 +6,10 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{TypesArg, address};
+use super::super::select::{SortArg, TypesArg, address};
 use crate::analysis::{ExceptionsQuery, exceptions};
 use crate::base::{Addr, Answer};
-use crate::model::ExceptionsReport;
+use crate::model::{ExceptionSort, ExceptionsReport};
 
 /// Exception objects on the heap: type, message, stack trace, and the thread it is in flight on.
 #[derive(Debug, Args)]
@@ -24,6 +24,9 @@ pub(in crate::cli) struct Exceptions {
 
     #[command(flatten)]
     types: TypesArg,
+
+    #[command(flatten)]
+    sort: SortArg<ExceptionSort>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -43,7 +46,8 @@ impl Command for Exceptions {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ExceptionsReport>> {
-        Ok(exceptions(&at.heap()?, &ExceptionsQuery { stat: self.stat, types: self.types.patterns(), object: self.object })?)
+        let query = ExceptionsQuery { stat: self.stat, types: self.types.patterns(), object: self.object, sort: self.sort.given() };
+        Ok(exceptions(&at.heap()?, &query)?)
     }
 
     fn next(&self, report: &ExceptionsReport) -> Option<&'static str> {

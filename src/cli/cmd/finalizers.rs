@@ -6,10 +6,10 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{TopArg, TypesArg};
+use super::super::select::{SortArg, TopArg, TypesArg};
 use crate::analysis::{FinalizersQuery, finalizers};
 use crate::base::Answer;
-use crate::model::FinalizersReport;
+use crate::model::{FinalizerSort, FinalizersReport};
 
 /// The finalization queues: objects registered for finalization and ready for finalization.
 #[derive(Debug, Args)]
@@ -20,6 +20,9 @@ pub(in crate::cli) struct Finalizers {
 
     #[command(flatten)]
     types: TypesArg,
+
+    #[command(flatten)]
+    sort: SortArg<FinalizerSort>,
 
     #[command(flatten)]
     top: TopArg,
@@ -39,7 +42,8 @@ impl Command for Finalizers {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<FinalizersReport>> {
-        let query = FinalizersQuery { types: self.types.patterns(), objects: self.objects, top: self.top.rows(at) };
+        let query =
+            FinalizersQuery { types: self.types.patterns(), objects: self.objects, sort: self.sort.given(), top: self.top.rows(at) };
         Ok(finalizers(&at.runtime()?, &query)?)
     }
 

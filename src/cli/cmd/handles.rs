@@ -5,10 +5,10 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{TopArg, type_pattern};
+use super::super::select::{SortArg, TopArg, type_pattern};
 use crate::analysis::{HandlesQuery, handles};
 use crate::base::Answer;
-use crate::model::{HandleBy, HandleKind, HandlesReport};
+use crate::model::{HandleBy, HandleKind, HandleSort, HandlesReport};
 use crate::session::TypePattern;
 
 /// GC handles: type, object, method table, secondary value.
@@ -29,6 +29,9 @@ pub(in crate::cli) struct Handles {
     /// Only handles of objects of this type (repeatable); see gcdump help patterns.
     #[arg(long, value_name = "TYPE", value_parser = type_pattern)]
     object_type: Vec<TypePattern>,
+
+    #[command(flatten)]
+    sort: SortArg<HandleSort>,
 
     #[command(flatten)]
     top: TopArg,
@@ -56,6 +59,7 @@ impl Command for Handles {
             object_types: self.object_type.clone(),
             stat: self.stat,
             by: self.by,
+            sort: self.sort.given(),
             top: self.top.rows_seen(at),
         };
         Ok(handles(&at.runtime()?, &query)?)

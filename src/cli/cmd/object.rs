@@ -2,13 +2,16 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use clap_complete::engine::ArgValueCompleter;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::address;
-use crate::analysis::{ObjectQuery, object};
+use super::super::generate::types;
+use super::super::select::{address, type_pattern};
+use crate::analysis::{ObjectQuery, object, value};
 use crate::base::{Addr, Answer};
 use crate::model::ObjectReport;
+use crate::session::TypePattern;
 
 /// One object: type, location, lock, hash code, and fields or elements. Accepts interior addresses.
 #[derive(Debug, Args)]
@@ -33,6 +36,12 @@ pub(in crate::cli) struct Object {
     #[arg(long, conflicts_with_all = ["start", "count", "items"])]
     no_fields: bool,
 
+    /// Show the value of this structure, enum or primitive type at the address, which need not be in an object: a method table or a
+    /// name.
+    #[arg(long = "as", value_name = "TYPE", value_parser = type_pattern, add = ArgValueCompleter::new(types))]
+    #[arg(conflicts_with_all = ["start", "count", "items", "no_fields"])]
+    as_type: Option<TypePattern>,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -40,7 +49,10 @@ pub(in crate::cli) struct Object {
 impl Command for Object {
     const NAME: &'static str = "object";
     const GROUP: Group = Group::Objects;
-    const EXAMPLES: &'static [Example] = &[example("object ADDR DUMP", "type, field values, lock, hash code")];
+    const EXAMPLES: &'static [Example] = &[
+        example("object ADDR DUMP", "type, field values, lock, hash code"),
+        example("object ADDR --as System.Int64 DUMP", "the value of a type at an address"),
+    ];
     type Report = ObjectReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
@@ -48,6 +60,9 @@ impl Command for Object {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ObjectReport>> {
+        if let Some(wanted) = &self.as_type {
+            return Ok(value(&at.heap()?, self.address, wanted)?);
+        }
         let query = ObjectQuery { address: self.address, start: self.start, count: self.count, items: self.items, fields: !self.no_fields };
         Ok(object(&at.heap()?, &query)?)
     }

@@ -6,10 +6,10 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
-use super::super::select::{TopArg, TypesArg};
+use super::super::select::{SortArg, TopArg, TypesArg};
 use crate::analysis::{RootsQuery, roots};
 use crate::base::Answer;
-use crate::model::{RootKind, RootsReport, Stacks};
+use crate::model::{RootKind, RootSort, RootsReport, Stacks};
 use crate::session::roots::RootOptions;
 
 /// GC roots: handles, statics, stacks, registers, the finalization queues.
@@ -31,6 +31,9 @@ pub(in crate::cli) struct Roots {
     /// Only count roots by object type.
     #[arg(long)]
     stat: bool,
+
+    #[command(flatten)]
+    sort: SortArg<RootSort>,
 
     #[command(flatten)]
     top: TopArg,
@@ -59,7 +62,8 @@ impl Command for Roots {
             return Err(UsageError("--stacks none leaves out the kinds stack and register".into()).into());
         }
         let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak, stacks, any_stacks: false };
-        Ok(roots(&at.heap()?, &RootsQuery { options, types: self.types.patterns(), stat: self.stat, top: self.top.rows(at) })?)
+        let (types, sort, top) = (self.types.patterns(), self.sort.given(), self.top.rows(at));
+        Ok(roots(&at.heap()?, &RootsQuery { options, types, stat: self.stat, sort, top })?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

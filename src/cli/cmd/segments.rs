@@ -5,10 +5,10 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::address;
+use super::super::select::{SortArg, address};
 use crate::analysis::{SegmentsQuery, segments};
 use crate::base::{Addr, Answer};
-use crate::model::SegmentsReport;
+use crate::model::{SegmentSort, SegmentsReport};
 
 /// Segments or regions of the heap.
 #[derive(Debug, Args)]
@@ -24,6 +24,9 @@ pub(in crate::cli) struct Segments {
     /// Show only the segment or region around this address, or whose `heap_segment` is there.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     at: Option<Addr>,
+
+    #[command(flatten)]
+    sort: SortArg<SegmentSort>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -44,6 +47,6 @@ impl Command for Segments {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<SegmentsReport>> {
-        Ok(segments(&at.runtime()?, &SegmentsQuery { free: self.free, walk: self.walk, at: self.at })?)
+        Ok(segments(&at.runtime()?, &SegmentsQuery { free: self.free, walk: self.walk, at: self.at, sort: self.sort.given() })?)
     }
 }

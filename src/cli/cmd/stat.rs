@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{Select, TopArg};
+use super::super::select::{Select, SortArg, TopArg};
 use crate::analysis::{StatQuery, stat};
 use crate::base::Answer;
 use crate::model::{StatBy, StatReport, StatSort};
@@ -18,9 +18,8 @@ pub(in crate::cli) struct Stat {
     #[arg(long, value_enum, ignore_case = true, default_value_t = StatBy::Type)]
     by: StatBy,
 
-    /// Sort order. Generations, heaps, segments and sizes keep their natural order.
-    #[arg(long, value_enum, ignore_case = true, default_value_t = StatSort::Bytes)]
-    sort: StatSort,
+    #[command(flatten)]
+    sort: SortArg<StatSort>,
 
     #[command(flatten)]
     top: TopArg,
@@ -48,7 +47,10 @@ impl Command for Stat {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StatReport>> {
         let selection = self.select.selection();
-        Ok(stat(&*at.source_at(0)?, &StatQuery { selection, by: self.by, sort: self.sort, top: self.top.rows(at) })?)
+        Ok(stat(
+            &*at.source_at(0)?,
+            &StatQuery { selection, by: self.by, sort: self.sort.given().unwrap_or_default(), top: self.top.rows(at) },
+        )?)
     }
 
     fn next(&self, report: &StatReport) -> Option<&'static str> {

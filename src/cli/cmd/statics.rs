@@ -5,10 +5,10 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{TopArg, TypesArg};
+use super::super::select::{SortArg, TopArg, TypesArg};
 use crate::analysis::statics;
 use crate::base::Answer;
-use crate::model::StaticsReport;
+use crate::model::{StaticSort, StaticsReport};
 use crate::session::StaticsQuery;
 
 /// Static fields of all loaded types, with values.
@@ -16,6 +16,9 @@ use crate::session::StaticsQuery;
 pub(in crate::cli) struct Statics {
     #[command(flatten)]
     types: TypesArg,
+
+    #[command(flatten)]
+    sort: SortArg<StaticSort>,
 
     #[command(flatten)]
     top: TopArg,
@@ -51,6 +54,7 @@ impl Command for Statics {
             types: self.types.patterns(),
             thread_statics: self.thread_statics,
             everything: self.all,
+            sort: self.sort.given(),
             top: self.top.rows_seen(at),
         };
         Ok(statics(&at.runtime()?, &query)?)

@@ -6,7 +6,7 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{Select, TopArg};
+use super::super::select::{Select, SortArg, TopArg};
 use crate::analysis::{StringsQuery, strings};
 use crate::base::Answer;
 use crate::model::{StringSort, StringsReport};
@@ -26,9 +26,8 @@ pub(in crate::cli) struct Strings {
     #[arg(long, value_name = "N")]
     min_count: Option<u64>,
 
-    /// Sort order, largest first.
-    #[arg(long, value_enum, ignore_case = true, default_value_t = StringSort::Waste)]
-    sort: StringSort,
+    #[command(flatten)]
+    sort: SortArg<StringSort>,
 
     /// Maximum characters to print per value [default: 100 in tables, 1024 in other formats].
     #[arg(long, value_name = "N")]
@@ -62,7 +61,7 @@ impl Command for Strings {
             selection: self.select.selection(),
             like: self.like.clone(),
             min_count: self.min_count.unwrap_or(if self.longest || self.like.is_some() { 1 } else { 2 }),
-            sort: if self.longest { StringSort::Length } else { self.sort },
+            sort: if self.longest { StringSort::Length } else { self.sort.given().unwrap_or(StringSort::Waste) },
             top: self.top.rows(at),
             max_chars: self.max_chars.unwrap_or(if at.is_table() { 100 } else { 1024 }),
         };

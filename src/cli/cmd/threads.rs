@@ -5,9 +5,10 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::SortArg;
 use crate::analysis::{ThreadsQuery, threads};
 use crate::base::Answer;
-use crate::model::ThreadsReport;
+use crate::model::{ThreadSort, ThreadsReport};
 
 /// Managed threads: ids, state, allocation context, exception, and the crashed thread.
 #[derive(Debug, Args)]
@@ -16,6 +17,9 @@ pub(in crate::cli) struct Threads {
     /// however often it was entered).
     #[arg(long)]
     waits: bool,
+
+    #[command(flatten)]
+    sort: SortArg<ThreadSort>,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -35,7 +39,7 @@ impl Command for Threads {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ThreadsReport>> {
-        Ok(threads(&at.runtime()?, &ThreadsQuery { waits: self.waits })?)
+        Ok(threads(&at.runtime()?, &ThreadsQuery { waits: self.waits, sort: self.sort.given() })?)
     }
 
     fn next(&self, _report: &ThreadsReport) -> Option<&'static str> {

@@ -5,13 +5,17 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::SortArg;
 use crate::analysis::timers;
 use crate::base::Answer;
-use crate::model::TimersReport;
+use crate::model::{TimerSort, TimersReport};
 
 /// Timers with due time and callback, registered waits, callbacks of cancellation.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Timers {
+    #[command(flatten)]
+    sort: SortArg<TimerSort>,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -27,6 +31,6 @@ impl Command for Timers {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<TimersReport>> {
-        Ok(timers(&at.heap()?)?)
+        Ok(timers(&at.heap()?, self.sort.given())?)
     }
 }

@@ -51,6 +51,8 @@ struct Job {
     args: Vec<OsString>,
     /// Rows of each table that were listed before.
     skipped: u64,
+    /// Whether the numbers of its rows continue those of the last answer.
+    continues: bool,
 }
 
 /// A shell.
@@ -166,7 +168,7 @@ impl<'c> Session<'c> {
             "next" if words.len() == 1 => self.next()?,
             "next" => return Err(UsageError("next takes no words: it goes on with the last answer".into()).into()),
             _ => match self.typed(words)? {
-                Ordered::Line(args) => Words { args, skipped: 0 },
+                Ordered::Line(args) => Words { args, skipped: 0, continues: false },
                 Ordered::Help(topic) => {
                     streams.out.write_all(help::text(topic).as_bytes())?;
                     return Ok(Exit::Ok);
@@ -208,6 +210,7 @@ impl<'c> Session<'c> {
 struct Words {
     args: Vec<OsString>,
     skipped: u64,
+    continues: bool,
 }
 
 /// Why a command is not run.
@@ -264,7 +267,7 @@ impl Session<'_> {
         cli.config = cli.config.clone().over(self.config, given);
         let named = (cli.command.dumps)(&cli.matches)?;
         let wanted = self.wanted(&cli, named)?;
-        Ok((Job { cli, args, skipped: words.skipped }, wanted))
+        Ok((Job { cli, args, skipped: words.skipped, continues: words.continues }, wanted))
     }
 
     /// The dumps that a command is about.
@@ -287,8 +290,9 @@ impl Session<'_> {
             let job = Job { cli: Cli { config: Config { output: None, ..job.cli.config }, ..job.cli }, ..job };
             return pipe::into_file(&path, false, streams, |streams| self.run(job, wanted, streams));
         }
-        let Job { cli, args, skipped } = job;
+        let Job { cli, args, skipped, continues } = job;
         let seen = Seen::after(if cli.config.format() == Format::Table { skipped } else { 0 });
+        let seen = seen.numbered_from(if continues { self.variables.numbered() } else { 0 });
         let ended = job::run(&cli.config, streams, |mut streams| match self.opened(&cli, wanted) {
             Ok(dumps) => {
                 let Streams { out, err, screen, err_screen, .. } = streams;
@@ -298,7 +302,7 @@ impl Session<'_> {
         });
         match ended? {
             Ended::Done(exit) => {
-                self.remember(&cli, args, skipped, &seen, exit);
+                self.remember(&cli, args, (skipped, continues), &seen, exit);
                 Ok(exit)
             }
             stopped => Err(Stopped(self.stopped(&cli.config, stopped, streams)?).into()),
@@ -328,7 +332,7 @@ impl Session<'_> {
     }
 
     /// Keeps what later lines refer to.
-    fn remember(&mut self, cli: &Cli, args: Vec<OsString>, skipped: u64, seen: &Seen, exit: Exit) {
+    fn remember(&mut self, cli: &Cli, args: Vec<OsString>, (skipped, continues): (u64, bool), seen: &Seen, exit: Exit) {
         if !matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial) {
             return;
         }
@@ -341,7 +345,11 @@ impl Session<'_> {
         if page > 0 || skipped > 0 {
             self.last = Some(Last { entry: cli.command, args, listed: skipped.saturating_add(page), page });
         }
-        self.variables.printed(tables.into_iter().flatten().collect());
+        let rows = tables.into_iter().flatten().collect();
+        match continues {
+            true => self.variables.continued(rows),
+            false => self.variables.printed(rows),
+        }
     }
 
     /// The command line with which the last answer goes on.
@@ -365,7 +373,7 @@ impl Session<'_> {
         let skipped = if has("--start") { 0 } else { last.listed };
         let mut args = commands::without(&command, &last.args, if has("--start") { &["start"] } else { &["top"] });
         args.splice(2.min(args.len())..2.min(args.len()), more);
-        Ok(Words { args, skipped })
+        Ok(Words { args, skipped, continues: true })
     }
 
     /// Opens the dumps that are not open yet.

@@ -29,6 +29,17 @@ impl Variables {
         }
     }
 
+    /// Rows of the tables of an answer that continues the last one.
+    pub(super) fn continued(&mut self, mut rows: Vec<Option<Link>>) {
+        rows.iter().flatten().take(SEEN).for_each(|link| self.note(link.address));
+        self.rows.append(&mut rows);
+    }
+
+    /// How many rows have numbers.
+    pub(super) fn numbered(&self) -> usize {
+        self.rows.len()
+    }
+
     /// An object that a command was asked about: `$_`.
     pub(super) fn looked_at(&mut self, object: Addr) {
         self.looked = Some(object);
@@ -92,6 +103,7 @@ mod tests {
         v.printed(vec![link(0x10, false), None, link(0x30, true)]);
         v.printed(Vec::new());
         v.looked_at(Addr(0x50));
+        assert_eq!(v.numbered(), 3);
         let text = |part, by_type| v.text(&word(part), by_type);
         assert_eq!(text(Part::Row(1), true).as_deref(), Ok("0x10"));
         assert_eq!(text(Part::Row(3), true).as_deref(), Ok("--type=0x30"));
@@ -102,5 +114,7 @@ mod tests {
         assert!(text(Part::Row(0), true).is_err() && text(Part::Row(4), true).unwrap_err().contains("3 rows"));
         assert!(text(Part::Row(2), true).unwrap_err().contains("no address"));
         assert_eq!(v.seen().map(|a| a.0).collect::<Vec<_>>(), [0x50, 0x30, 0x10]);
+        v.continued(vec![link(0x40, false)]);
+        assert_eq!((v.row(1).unwrap().address, v.row(4).unwrap().address, v.numbered()), (Addr(0x10), Addr(0x40), 4));
     }
 }

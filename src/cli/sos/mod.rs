@@ -237,6 +237,7 @@ mod tests {
             ("maddress -summary x.dmp", "memory x.dmp"),
             ("gchandles -type Pinned -stat x.dmp", "handles --type Pinned --stat x.dmp"),
             ("verifyobj 7f31 x.dmp", "verify --object 7f31 x.dmp"),
+            ("dumpvc 7f31`12345678 7f32 x.dmp", "object --as 0x7f3112345678 7f32 x.dmp"),
             ("dumpobj -nofields x.dmp 10", "object --no-fields 10 x.dmp"),
             ("gcroot -nostacks 10 x.dmp", "path --stacks none 10 x.dmp"),
             ("GCRoot -all 10 x.dmp", "path --all-roots 10 x.dmp"),

@@ -88,7 +88,7 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-refs"], Refused("gcdump objects --refs lists references with offset, target and field")),
         ],
     ),
-    refused(&["dumpvc"], "a value has no address of its own; gcdump object ADDR shows it within the object that holds it"),
+    command(&["dumpvc"], &["object"], &[]).with(Needed("--as", Table)),
     command(&["objsize"], &["objsize"], &[flag(&["-stat", "-aggregate"], Always)]),
     command(&["sizestats"], &["stat", "--by", "size"], &[]),
     command(&["listnearobj", "lno"], &["near"], &[]),

@@ -166,7 +166,7 @@ pub trait Writer: Sync {
     }
 
     /// The columns of rows that are not measured.
-    fn layout(&self, _heading: &Heading, _screen: Screen) -> Layout {
+    fn layout(&self, _heading: &Heading, _out: &Out<'_>) -> Layout {
         Layout::default()
     }
 

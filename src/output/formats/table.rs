@@ -7,12 +7,12 @@ use std::io::{self, Write};
 
 use super::{Out, Whole, Writer};
 use crate::base::Addr;
-use crate::output::layout::{BAR, GAP, Layout, Placed, title};
+use crate::output::layout::{BAR, GAP, Layout, Numbers, Placed, title};
 use crate::output::report::Section;
 use crate::output::screen::{Ink, Screen};
 use crate::output::table::{Align, Fill, Heading, Readers, Row, Table as Rows};
 use crate::output::width::{width, wrap};
-use crate::output::{Cell, Link, sanitize};
+use crate::output::{Cell, Link, Seen, sanitize};
 
 pub(super) struct Table;
 
@@ -121,18 +121,32 @@ impl Line<'_> {
         Ok(())
     }
 
+    /// What the row is called, if rows are; returns the columns that it takes.
+    fn name(&mut self, name: &str, numbers: Option<Numbers>) -> io::Result<usize> {
+        let Some(numbers) = numbers else { return Ok(0) };
+        self.cell(name, Ink::Faint, Align::Right, numbers.width)?;
+        self.space(GAP);
+        Ok(numbers.width.saturating_add(GAP))
+    }
+
     fn end(&mut self) {
         self.spaces = 0;
         self.to.push(b'\n');
     }
 }
 
-/// Appends a row of cells, one for each placed column.
-fn row<'c>(heading: &Heading, layout: &Layout, cells: impl Iterator<Item = (&'c Placed, Shown<'c>)>, to: &mut Vec<u8>) -> io::Result<()> {
+/// Appends a row of cells, one for each placed column, behind what it is called.
+fn row<'c>(
+    heading: &Heading,
+    layout: &Layout,
+    name: &str,
+    cells: impl Iterator<Item = (&'c Placed, Shown<'c>)>,
+    to: &mut Vec<u8>,
+) -> io::Result<()> {
     let mut line = Line { to, screen: layout.screen, spaces: 0 };
     // What is left of cells that take several lines, with its place in the line.
     let mut later: Vec<(usize, Ink, Vec<String>)> = Vec::new();
-    let mut at = 0usize;
+    let mut at = line.name(name, layout.numbers)?;
     for (n, (place, cell)) in cells.enumerate() {
         let Some(column) = heading.columns.get(place.index) else { continue };
         let gap = if n > 0 { GAP } else { 0 };
@@ -188,6 +202,7 @@ fn titles(heading: &Heading, layout: &Layout, to: &mut Vec<u8>) -> io::Result<()
     let most = all.iter().map(|t| t.3.len()).max().unwrap_or(0);
     let mut line = Line { to, screen: layout.screen, spaces: 0 };
     for i in 0..most {
+        line.name("", layout.numbers)?;
         for (n, (align, columns, bar, lines)) in all.iter().enumerate() {
             line.space(if n > 0 { GAP } else { 0 });
             let text = i.checked_sub(most.saturating_sub(lines.len())).and_then(|i| lines.get(i));
@@ -197,6 +212,18 @@ fn titles(heading: &Heading, layout: &Layout, to: &mut Vec<u8>) -> io::Result<()
         line.end();
     }
     Ok(())
+}
+
+/// Who receives the addresses of rows, if rows are shown with what they are called.
+fn named<'w>(out: &Out<'w>) -> Option<&'w Seen> {
+    out.seen.filter(|_| out.screen.terminal)
+}
+
+/// The numbers of `rows` rows, if they are shown.
+fn numbers(out: &Out<'_>, rows: usize) -> Option<Numbers> {
+    let before = named(out)?.rows_before();
+    let width = before.saturating_add(rows).to_string().len().saturating_add(1);
+    Some(Numbers { before, width })
 }
 
 /// Rows after which the titles are repeated.
@@ -261,6 +288,22 @@ fn text(out: &mut Out<'_>, text: &str, ink: Ink) -> io::Result<()> {
     wrap(&text, room, indent, usize::MAX).iter().try_for_each(|line| writeln!(out.to, "{}", inked(line, out.screen, ink)))
 }
 
+/// The same for a line of a list, with what it is called behind it.
+fn named_text(out: &mut Out<'_>, text: &str, name: &str) -> io::Result<()> {
+    let text = clean(text.into(), out.screen);
+    let indent = text.len().saturating_sub(text.trim_start_matches(' ').len()).saturating_add(2);
+    let room = out.screen.width.map_or(usize::MAX, |room| room.saturating_sub(name.len().saturating_add(GAP)));
+    let lines = wrap(&text, room, indent, usize::MAX);
+    for (left, line) in (0..lines.len()).rev().zip(&lines) {
+        write!(out.to, "{}", inked(line, out.screen, Ink::Plain))?;
+        match left {
+            0 => writeln!(out.to, "{:GAP$}{}", "", out.screen.paint(Ink::Faint, name))?,
+            _ => writeln!(out.to)?,
+        }
+    }
+    Ok(())
+}
+
 fn facts(out: &mut Out<'_>, facts: Vec<(&'static str, String)>) -> io::Result<()> {
     let names = facts.iter().map(|f| f.0.chars().count()).max().unwrap_or(0);
     for (name, value) in facts {
@@ -303,13 +346,18 @@ impl Writer for Table {
             Section::Lines(lines) => {
                 let (mut begun, seen) = (false, out.seen);
                 for line in lines {
+                    let mut name = None;
                     if let Some((seen, address)) = seen.zip(address_in(&line)) {
                         if !std::mem::replace(&mut begun, true) {
                             seen.begin();
                         }
+                        name = named(out).and_then(|seen| Seen::name(seen.rows_before()));
                         seen.rows([Some(Link { address, is_type: false })]);
                     }
-                    text(out, &line, Ink::Plain)?;
+                    match name {
+                        Some(name) => named_text(out, &line, &name)?,
+                        None => text(out, &line, Ink::Plain)?,
+                    }
                 }
                 Ok(())
             }
@@ -321,7 +369,7 @@ impl Writer for Table {
     }
 
     fn list(&self, out: &mut Out<'_>, heading: &Heading) -> io::Result<()> {
-        let layout = self.layout(heading, out.screen);
+        let layout = self.layout(heading, out);
         let mut text = Vec::new();
         titles(heading, &layout, &mut text)?;
         if let Some(seen) = out.seen {
@@ -331,15 +379,21 @@ impl Writer for Table {
         out.to.write_all(&text)
     }
 
-    fn layout(&self, heading: &Heading, screen: Screen) -> Layout {
-        Layout::declared(heading, screen)
+    fn layout(&self, heading: &Heading, out: &Out<'_>) -> Layout {
+        /// Numbers of more digits jut out.
+        const USUAL_ROWS: usize = 99;
+        let numbers = numbers(out, USUAL_ROWS);
+        Layout::declared(heading, numbers.map_or(out.screen, |n| n.beside(out.screen))).numbered(numbers)
     }
 
     fn row(&self, heading: &Heading, cells: &dyn Row, number: u64, layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
         if screenful(layout.screen).is_some_and(|rows| number > 0 && number.is_multiple_of(rows)) {
             titles(heading, layout, to)?;
         }
-        row(heading, layout, layout.placed.iter().map(|p| (p, Shown::cell(cells, p.index, layout.screen))), to)
+        let before = layout.numbers.filter(|_| heading.link_of(cells).is_some()).map(|n| n.before);
+        let name = before.zip(usize::try_from(number).ok()).and_then(|(before, number)| Seen::name(before.saturating_add(number)));
+        let shown = layout.placed.iter().map(|p| (p, Shown::cell(cells, p.index, layout.screen)));
+        row(heading, layout, &name.unwrap_or_default(), shown, to)
     }
 
     fn end(&self, out: &mut Out<'_>, _answer: &dyn Whole) -> io::Result<()> {
@@ -355,7 +409,7 @@ impl Table {
         let shown: Vec<usize> = heading.columns(Readers::People).map(|(i, _)| i).collect();
         let mut widths = vec![0usize; shown.len()];
         let mut empty = vec![true; shown.len()];
-        let (mut count, mut left_out) = (0usize, out.skipped());
+        let (mut count, mut left_out, mut links) = (0usize, out.skipped(), false);
         let mut measure = |cells: &mut dyn Iterator<Item = Cell<'_>>| {
             for ((widest, empty), cell) in widths.iter_mut().zip(&mut empty).zip(cells) {
                 *empty &= matches!(&cell, Cell::None) || matches!(&cell, Cell::Text(text) if text.is_empty());
@@ -372,6 +426,7 @@ impl Table {
             if count > MEASURED_ROWS {
                 return Err(io::ErrorKind::OutOfMemory.into());
             }
+            links = links || heading.link_of(row).is_some();
             measure(&mut shown.iter().map(|i| row.cell(*i)));
             Ok(())
         });
@@ -382,7 +437,13 @@ impl Table {
         if let Some(cells) = totals {
             measure(&mut cells.iter().cloned());
         }
-        let layout = if measured.is_ok() { Layout::measured(heading, screen, &widths, &empty) } else { self.layout(heading, screen) };
+        let layout = match measured {
+            Ok(()) => {
+                let numbers = numbers(out, count).filter(|_| links);
+                Layout::measured(heading, numbers.map_or(screen, |n| n.beside(screen)), &widths, &empty).numbered(numbers)
+            }
+            Err(_) => self.layout(heading, out),
+        };
         if let Some(seen) = out.seen {
             seen.begin();
         }
@@ -393,7 +454,7 @@ impl Table {
         text.clear();
         if let Some(cells) = totals {
             let cell = |p: &Placed| shown.iter().position(|i| *i == p.index).and_then(|i| cells.get(i)).cloned().unwrap_or(Cell::None);
-            row(heading, &layout, layout.placed.iter().map(|p| (p, Shown::of(cell(p), screen))), &mut text)?;
+            row(heading, &layout, "", layout.placed.iter().map(|p| (p, Shown::of(cell(p), screen))), &mut text)?;
         }
         out.to.write_all(&text)?;
         hidden(out, &layout.hidden)

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::{name_of, number};
@@ -8,43 +10,81 @@ use crate::model::{
 };
 use crate::output::count;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::{Columns, Table, columns};
 
 /// Maximum awaited objects, and waiters, of a task printed.
 const MAX_LISTED: usize = 8;
+
+/// Structures within structures that tables show field by field: beyond, and in those of more fields, their text tells.
+const MAX_DEPTH: usize = 3;
+const MAX_FIELDS: usize = 32;
 
 /// Name of a kind in JSON.
 pub(super) fn kind(kind: ValueKind) -> String {
     name_of(kind).unwrap_or_default()
 }
 
+/// A field or element as a row, or a field of a structure in it.
+#[derive(Clone)]
+struct Row<'r> {
+    /// By its path: `_span.Start`.
+    name: Cow<'r, str>,
+    /// From the start of the object.
+    offset: Option<u64>,
+    /// Structures within which it is.
+    depth: usize,
+    field: &'r FieldValue,
+}
+
+/// The rows of `fields`, each structure followed by its fields.
+fn rows<'r>(fields: &'r [FieldValue]) -> Vec<Row<'r>> {
+    let row = |field: &'r FieldValue| Row { name: Cow::Borrowed(&field.name), offset: field.offset, depth: 0, field };
+    let mut out = Vec::with_capacity(fields.len());
+    let mut left: Vec<Row<'r>> = fields.iter().rev().map(row).collect();
+    while let Some(row) = left.pop() {
+        let inner = row.field.fields.as_slice();
+        if row.depth < MAX_DEPTH && inner.len() <= MAX_FIELDS {
+            left.extend(inner.iter().rev().map(|field| Row {
+                name: format!("{}.{}", row.name, field.name).into(),
+                offset: row.offset.zip(field.offset).map(|(outer, own)| outer.saturating_add(own)),
+                depth: row.depth.saturating_add(1),
+                field,
+            }));
+        }
+        out.push(row);
+    }
+    out
+}
+
 /// Tables show the value next to the name, and the declaring type only if `inherited`.
-fn field_columns<'r>(inherited: bool) -> Columns<'r, FieldValue> {
-    columns::<FieldValue>()
-        .id("offset", |f| f.offset)
+fn row_columns<'r>(inherited: bool) -> Columns<'r, Row<'r>> {
+    columns::<Row<'r>>()
+        .id("offset", |r| r.offset)
         .keep(5)
-        .text("name", 24, |f| &f.name)
+        .text("name", 24, |r| &r.name)
         .keep(9)
-        .text("value", 60, |f| &f.text)
+        .text("value", 60, |r| &r.field.text)
         .lines(4)
         .keep(9)
-        .only(Readers::People)
-        .text("type", 32, |f| &f.type_name)
+        .text("type", 32, |r| &r.field.type_name)
         .name()
         .keep(7)
-        .address("address", |f| f.address)
-        .only(Readers::Machines)
-        .made("kind", 12, |f| kind(f.kind))
-        .only(Readers::Machines)
-        .text("text", 60, |f| &f.text)
-        .only(Readers::Machines)
-        .text_or_none("declaring_type", 32, |f| f.declaring_type.as_deref())
-        .only(Readers::Machines)
-        .text_or_none("declared_by", 40, |f| f.declaring_type.as_deref())
+        .text_or_none("declared_by", 40, |r| r.field.declaring_type.as_deref().filter(|_| r.depth == 0))
         .name()
         .extra()
-        .only(Readers::People)
         .when(inherited)
+}
+
+/// Columns of CSV.
+fn field_columns<'r>() -> Columns<'r, FieldValue> {
+    columns::<FieldValue>()
+        .id("offset", |f| f.offset)
+        .text("name", 24, |f| &f.name)
+        .text("type", 32, |f| &f.type_name)
+        .address("address", |f| f.address)
+        .made("kind", 12, |f| kind(f.kind))
+        .text("text", 60, |f| &f.text)
+        .text_or_none("declaring_type", 32, |f| f.declaring_type.as_deref())
 }
 
 fn part_columns<'r>() -> Columns<'r, DelegatePart> {
@@ -196,11 +236,13 @@ impl Report for ObjectReport {
         to.itself("object", self.itself());
         to.records("field", &self.fields);
         to.records("element", &self.elements);
-        let rows = self.fields.iter().chain(&self.elements);
+        to.table(Table::new(self.fields.iter().chain(&self.elements), field_columns()).csv(true).shown(false));
+        let elements = self.elements.iter().map(|field| Row { name: Cow::Borrowed(&field.name), offset: field.offset, depth: 0, field });
+        let rows: Vec<Row<'r>> = rows(&self.fields).into_iter().chain(elements).collect();
         let inherited = self.fields.iter().any(|f| f.declaring_type.is_some() && f.declaring_type != self.type_name);
-        let some = rows.clone().next().is_some();
+        let some = !rows.is_empty();
         to.gap_if(some);
-        to.table(Table::new(rows, field_columns(inherited)).csv(true).shown(some));
+        to.table(Table::new(rows, row_columns(inherited)).shown(some));
         if let Some(delegate) = self.delegate.as_ref().filter(|d| !d.parts.is_empty()) {
             to.gap();
             to.table(Table::new(delegate.parts.iter(), part_columns()));

@@ -1,7 +1,7 @@
 use super::exceptions::trace;
 use crate::model::{ThreadModel, ThreadWait, ThreadsReport};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::{Columns, Readers, Table, columns};
 
 fn marks(t: &ThreadModel) -> String {
     let flags = [(t.crashed, "CRASHED"), (t.finalizer, "finalizer")];
@@ -17,7 +17,9 @@ pub(super) fn wait(w: &ThreadWait) -> String {
     format!("{}{object}{held}", w.kind)
 }
 
-fn thread_columns<'r>() -> Columns<'r, ThreadModel> {
+/// Tables omit the columns that only `--waits` fills.
+fn thread_columns<'r>(waits: bool) -> Columns<'r, ThreadModel> {
+    let readers = if waits { Readers::All } else { Readers::Machines };
     columns::<ThreadModel>()
         .id("managed_id", |t| t.managed_id.map(u64::from))
         .keep(9)
@@ -41,9 +43,11 @@ fn thread_columns<'r>() -> Columns<'r, ThreadModel> {
         .keep(7)
         .id("locks_held", |t| t.locks_held)
         .keep(6)
+        .only(readers)
         .made("waits_for", 60, |t| t.waits_for.as_ref().map(wait).unwrap_or_default())
         .lines(3)
         .keep(7)
+        .only(readers)
         .made("state", 40, marks)
         .lines(3)
         .least(24)
@@ -52,7 +56,8 @@ fn thread_columns<'r>() -> Columns<'r, ThreadModel> {
 
 impl Report for ThreadsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        to.table(Table::records("thread", &self.threads, thread_columns()).csv(true).shown(!self.threads.is_empty()));
+        let waits = self.threads.iter().any(|t| t.locks_held.is_some() || t.waits_for.is_some());
+        to.table(Table::records("thread", &self.threads, thread_columns(waits)).csv(true).shown(!self.threads.is_empty()));
         to.gap_if(!self.threads.is_empty());
         to.line(format!("{} managed threads, {} OS threads", self.threads.len(), self.os_threads));
         for t in self.threads.iter().filter(|t| t.crashed) {

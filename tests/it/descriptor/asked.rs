@@ -112,7 +112,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("stat-generation", |_, r, _| with_heap(r, |h| tried(stat(h, &StatQuery { by: StatBy::Generation, ..StatQuery::default() })))),
     ("statics", |_, r, _| tried(statics(r, &StaticsQuery { thread_statics: true, everything: true, ..StaticsQuery::default() }))),
     ("threads", |_, r, _| tried(threads(r, &ThreadsQuery::default()))),
-    ("timers", |_, r, _| with_heap(r, |h| tried(timers(h)))),
+    ("timers", |_, r, _| with_heap(r, |h| tried(timers(h, None)))),
     ("type", |_, r, g| tried(types(r, &TypePattern::MethodTable(g.table), true))),
     ("unreachable", |_, r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
     ("verify", |_, r, _| tried(verify(r, &VerifyQuery::default()))),

@@ -1,0 +1,85 @@
+//! The order of lists that `--sort` names: amounts descending, all else ascending, and what is unknown last. Rows that are equal keep the
+//! order in which they were found.
+
+use std::cmp::Reverse;
+use std::fmt::Display;
+
+use crate::base::{Addr, len64};
+use crate::session::Error;
+
+/// What a row is sorted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Key<'r> {
+    /// More comes first.
+    Most(Reverse<u64>),
+    /// Less comes first: addresses, ids, times.
+    Least(i128),
+    Text(&'r str),
+}
+
+impl<'r> Key<'r> {
+    /// More comes first.
+    pub(super) fn most(amount: impl Into<Option<u64>>) -> Option<Key<'r>> {
+        amount.into().map(|n| Key::Most(Reverse(n)))
+    }
+
+    /// Less comes first.
+    pub(super) fn least(number: Option<impl Into<i128>>) -> Option<Key<'r>> {
+        number.map(|n| Key::Least(n.into()))
+    }
+
+    pub(super) fn at(address: impl Into<Option<Addr>>) -> Option<Key<'r>> {
+        address.into().map(|a| Key::Least(a.0.into()))
+    }
+
+    pub(super) fn text(text: impl Into<Option<&'r str>>) -> Option<Key<'r>> {
+        text.into().map(Key::Text)
+    }
+
+    /// By the place of `value` in `all`.
+    pub(super) fn place<T: PartialEq>(all: &[T], value: &T) -> Option<Key<'r>> {
+        all.iter().position(|v| v == value).map(|i| Key::Least(len64(i).into()))
+    }
+}
+
+/// Sorts `rows` by their keys.
+pub(super) fn sort<T>(rows: &mut [T], key: impl for<'r> Fn(&'r T) -> Option<Key<'r>>) {
+    rows.sort_by(|a, b| {
+        let (a, b) = (key(a), key(b));
+        a.is_none().cmp(&b.is_none()).then_with(|| a.cmp(&b))
+    });
+}
+
+/// Checks that a list can be sorted so.
+///
+/// # Errors
+/// [`Error::Query`] with the columns that it `has`, if not.
+pub(super) fn check<S: Display + PartialEq>(by: Option<&S>, has: &[S], what: &str) -> Result<(), Error> {
+    match by.filter(|by| !has.contains(by)) {
+        None => Ok(()),
+        Some(by) => {
+            let names: Vec<String> = has.iter().map(ToString::to_string).collect();
+            Err(Error::Query(format!("--sort {by}: {what} can be sorted by {}", names.join(", "))))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_descend_all_else_ascends_and_the_unknown_is_last() {
+        let mut rows = [(Some(2u64), "b"), (None, "a"), (Some(9), "c"), (Some(2), "a")];
+        sort(&mut rows, |r| Key::most(r.0));
+        assert_eq!(rows, [(Some(9), "c"), (Some(2), "b"), (Some(2), "a"), (None, "a")]);
+        sort(&mut rows, |r| Key::text(r.1));
+        assert_eq!(rows.map(|r| r.1), ["a", "a", "b", "c"]);
+        assert_eq!((rows[0].0, rows[1].0), (Some(2), None), "of equals, the first stays first");
+        sort(&mut rows, |r| Key::least(r.0));
+        assert_eq!(rows.map(|r| r.0), [Some(2), Some(2), Some(9), None]);
+        let refused = check(Some(&"x"), &["a", "b"], "this").unwrap_err().to_string();
+        assert!(refused.contains("--sort x: this can be sorted by a, b"), "{refused}");
+        assert!(check(Some(&"a"), &["a"], "this").is_ok() && check::<&str>(None, &[], "this").is_ok());
+    }
+}

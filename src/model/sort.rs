@@ -1,0 +1,157 @@
+//! What lists are sorted by: `--sort COLUMN`.
+
+use crate::base::named_enum;
+
+named_enum! {
+    /// Sort order of `handles`.
+    pub enum HandleSort {
+        /// Address of the handle.
+        Address = "address",
+        /// Type of the handle.
+        Type = "type",
+        /// Address of the object.
+        Object = "object",
+        /// Size of the object, largest first.
+        ObjectSize = "object-size",
+        /// Type of the object.
+        ObjectType = "object-type",
+        /// Reference count, highest first.
+        RefCount = "ref-count",
+        /// With --stat or --by: most handles first.
+        Count = "count",
+        /// With --by: most bytes first.
+        Bytes = "bytes",
+    }
+}
+
+named_enum! {
+    /// Sort order of `statics`.
+    pub enum StaticSort {
+        /// Declaring type.
+        DeclaringType = "declaring-type",
+        /// Name of the field.
+        Name = "name",
+        /// Type of the field.
+        Type = "type",
+        /// How it is stored.
+        Storage = "storage",
+        /// Managed id of the thread.
+        Thread = "thread",
+        /// Address of the value.
+        Address = "address",
+    }
+}
+
+named_enum! {
+    /// Sort order of `segments`.
+    pub enum SegmentSort {
+        /// Index of the GC heap.
+        Heap = "heap",
+        /// Generation, youngest first.
+        Generation = "generation",
+        /// Address of the `heap_segment`.
+        Address = "address",
+        /// Start of the objects.
+        Start = "start",
+        /// Allocated bytes, most first.
+        AllocatedBytes = "allocated-bytes",
+        /// Committed bytes, most first.
+        CommittedBytes = "committed-bytes",
+        /// With --walk: most objects first.
+        Objects = "objects",
+        /// With --walk: most free bytes first.
+        FreeBytes = "free-bytes",
+    }
+}
+
+named_enum! {
+    /// Sort order of `roots`.
+    pub enum RootSort {
+        /// Kind of root.
+        Kind = "kind",
+        /// Address of the root.
+        Address = "address",
+        /// Address of the object.
+        Object = "object",
+        /// Type of the object.
+        Type = "type",
+        /// With --stat: most roots first.
+        Count = "count",
+        /// With --stat: most objects first.
+        Objects = "objects",
+    }
+}
+
+named_enum! {
+    /// Sort order of `threads`.
+    pub enum ThreadSort {
+        /// Managed id.
+        ManagedId = "managed-id",
+        /// Id of the operating system.
+        OsId = "os-id",
+        /// Name.
+        Name = "name",
+        /// Type of the exception.
+        ExceptionType = "exception-type",
+        /// With --waits: most locks first.
+        LocksHeld = "locks-held",
+    }
+}
+
+named_enum! {
+    /// Sort order of `exceptions`.
+    pub enum ExceptionSort {
+        /// Address.
+        Address = "address",
+        /// Type.
+        Type = "type",
+        /// Message.
+        Message = "message",
+        /// Managed id of the thread.
+        Thread = "thread",
+        /// With --stat: most exceptions first.
+        Count = "count",
+        /// With --stat: most thrown first.
+        Thrown = "thrown",
+    }
+}
+
+named_enum! {
+    /// Sort order of `timers`.
+    pub enum TimerSort {
+        /// When it is due, next first.
+        Due = "due" | "due-ms" | "due-in-ms",
+        /// Time between two calls, longest first.
+        Period = "period" | "period-ms",
+        /// What it is for.
+        Kind = "kind",
+        /// The method that is called.
+        Method = "method" | "callback",
+        /// Type of the state.
+        StateType = "state-type",
+        /// Address of the timer.
+        Object = "object",
+    }
+}
+
+named_enum! {
+    /// Sort order of `finalizers`.
+    pub enum FinalizerSort {
+        /// Type.
+        Type = "type",
+        /// Most registered for finalization first.
+        Registered = "registered",
+        /// Most ready for finalization first.
+        Ready = "ready",
+        /// Most with a critical finalizer first.
+        Critical = "critical",
+        /// With --objects: address of the object.
+        Object = "object",
+        /// With --objects: state.
+        State = "state",
+        /// With --objects: generation, youngest first.
+        Generation = "generation",
+        /// With --objects: index of the GC heap.
+        Heap = "heap",
+    }
+}

@@ -1,0 +1,197 @@
+//! `--sort COLUMN`: amounts descending, all else ascending, what is unknown last, and equals as they were.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BTreeSet;
+
+use gcdump::cli::Exit;
+use serde_json::Value;
+
+use crate::common::{ask, known_dumps, own_unpacked, run};
+
+/// How a column is sorted.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    /// More first.
+    Most,
+    /// Less first.
+    Least,
+    /// Hexadecimal.
+    At,
+    Text,
+    /// In an order of its own: equal values stand together.
+    Own,
+}
+
+use By::{At, Least, Most, Own, Text};
+
+/// A command, its list, and its columns: as typed, and in JSON.
+type Case = (&'static [&'static str], &'static str, &'static [(&'static str, &'static str, By)]);
+
+const CASES: &[Case] = &[
+    (
+        &["handles"],
+        "handles",
+        &[
+            ("address", "/address", At),
+            ("type", "/type", Text),
+            ("object", "/object", At),
+            ("object-size", "/object_size", Most),
+            ("object-type", "/object_type", Text),
+            ("ref-count", "/ref_count", Most),
+        ],
+    ),
+    (&["handles", "--by", "object-type"], "groups", &[("object-type", "/key", Text), ("count", "/count", Most), ("bytes", "/bytes", Most)]),
+    (&["handles", "--stat"], "counts", &[("type", "/type", Text), ("count", "/count", Most)]),
+    (
+        &["statics"],
+        "statics",
+        &[
+            ("declaring-type", "/declaring_type", Text),
+            ("name", "/name", Text),
+            ("type", "/type", Text),
+            ("storage", "/storage", Text),
+            ("address", "/address", At),
+        ],
+    ),
+    (&["statics", "--thread-statics"], "statics", &[("thread", "/thread/managed_id", Least)]),
+    (
+        &["segments", "--walk"],
+        "segments",
+        &[
+            ("heap", "/heap", Least),
+            ("generation", "/generation", Own),
+            ("address", "/address", At),
+            ("start", "/start", At),
+            ("allocated-bytes", "/allocated_bytes", Most),
+            ("committed-bytes", "/committed_bytes", Most),
+            ("objects", "/walk/objects", Most),
+            ("free-bytes", "/walk/free_bytes", Most),
+        ],
+    ),
+    (&["roots"], "roots", &[("kind", "/kind", Own), ("address", "/address", At), ("object", "/object", At), ("type", "/type", Text)]),
+    (&["roots", "--stat"], "types", &[("type", "/type", Text), ("count", "/count", Most), ("objects", "/objects", Most)]),
+    (
+        &["threads", "--waits"],
+        "threads",
+        &[
+            ("managed-id", "/managed_id", Least),
+            ("os-id", "/os_id", Least),
+            ("name", "/name", Text),
+            ("exception-type", "/exception/type", Text),
+            ("locks-held", "/locks_held", Most),
+        ],
+    ),
+    (
+        &["exceptions"],
+        "exceptions",
+        &[("address", "/address", At), ("type", "/type", Text), ("message", "/message", Text), ("thread", "/thread", Least)],
+    ),
+    (
+        &["exceptions", "--stat"],
+        "groups",
+        &[("type", "/type", Text), ("message", "/message", Text), ("count", "/count", Most), ("thrown", "/thrown", Most)],
+    ),
+    (
+        &["timers"],
+        "timers",
+        &[
+            ("due", "/due_ms", Least),
+            ("period", "/period_ms", Most),
+            ("kind", "/kind", Text),
+            ("method", "/callback", Text),
+            ("state-type", "/state_type", Text),
+            ("object", "/object", At),
+        ],
+    ),
+    (
+        &["finalizers"],
+        "types",
+        &[("type", "/type", Text), ("registered", "/registered", Most), ("ready", "/ready", Most), ("critical", "/critical", Most)],
+    ),
+    (
+        &["finalizers", "--objects"],
+        "objects",
+        &[
+            ("type", "/type", Text),
+            ("object", "/object", At),
+            ("state", "/state", Text),
+            ("generation", "/generation", Own),
+            ("heap", "/heap", Least),
+        ],
+    ),
+];
+
+fn compare(a: &Value, b: &Value, by: By) -> Ordering {
+    let text = |v: &Value| v.as_str().map(str::to_string);
+    let at = |v: &Value| v.as_str().map(|t| u64::from_str_radix(t.trim_start_matches("0x"), 16).unwrap());
+    let order = match by {
+        Most => Reverse(a.as_u64()).cmp(&Reverse(b.as_u64())),
+        Least => a.as_i64().cmp(&b.as_i64()),
+        At => at(a).cmp(&at(b)),
+        Text => text(a).cmp(&text(b)),
+        Own => Ordering::Equal,
+    };
+    a.is_null().cmp(&b.is_null()).then(order)
+}
+
+#[test]
+fn lists_are_sorted_by_each_of_their_columns() {
+    let (known, _) = known_dumps(|row| {
+        ["net10-wks-pool-heap", "net10-wks-crash-heap", "net10-svr-basics-heap"].contains(&row["name"].as_str().unwrap_or_default())
+    });
+    let dumps: Vec<_> = known.iter().map(|d| d.path.clone()).chain([own_unpacked()]).collect();
+    let null = Value::Null;
+    for (command, list, columns) in CASES {
+        let (mut rows, mut changed) = (0, 0);
+        for dump in &dumps {
+            let (_, plain) = ask(dump, command);
+            let found = plain["data"][list].as_array().unwrap_or_else(|| panic!("{command:?}: no {list}"));
+            rows = rows.max(found.len());
+            for (column, json, by) in *columns {
+                let of = |row: &Value| row.pointer(json).unwrap_or(&null).clone();
+                let (_, answer) = ask(dump, &[*command, &["--sort", column]].concat());
+                let sorted = answer["data"][list].as_array().unwrap();
+                changed += usize::from(sorted != found);
+                if *by == Own {
+                    let mut values: Vec<String> = sorted.iter().map(|r| of(r).to_string()).collect();
+                    values.dedup();
+                    assert_eq!(values.iter().collect::<BTreeSet<_>>().len(), values.len(), "{command:?} {column}: {values:?}");
+                    assert_eq!(sorted.len(), found.len());
+                    continue;
+                }
+                let mut wanted = found.clone();
+                wanted.sort_by(|a, b| compare(&of(a), &of(b), *by));
+                assert!(*sorted == wanted, "{command:?} --sort {column} of {}", dump.display());
+            }
+        }
+        assert!(rows > 1 && (changed > 0 || rows < 4), "{command:?}: {rows} rows, {changed} orders that differ");
+    }
+}
+
+#[test]
+fn the_first_rows_are_those_of_the_order() {
+    let dump = own_unpacked();
+    let (_, all) = ask(&dump, &["handles"]);
+    let largest = all["data"]["handles"].as_array().unwrap().iter().filter_map(|h| h["object_size"].as_u64()).max().unwrap();
+    let (_, one) = ask(&dump, &["handles", "--sort", "object-size", "--top", "1"]);
+    assert_eq!(one["data"]["handles"][0]["object_size"], largest);
+    assert_eq!(one["data"]["total"], all["data"]["total"]);
+}
+
+#[test]
+fn a_column_that_a_list_lacks_is_refused_with_those_it_has() {
+    let dump = own_unpacked();
+    let refused = |line: &str, says: &str| {
+        let args: Vec<&str> = line.split(' ').chain(["--no-local-files", dump.to_str().unwrap()]).collect();
+        let ran = run(&args);
+        assert!(ran.exit == Exit::Usage && ran.err.contains(says), "{line}: {}", ran.err);
+    };
+    refused("roots --sort count", "--sort count: roots can be sorted by kind, address, object, type");
+    refused("roots --stat --sort address", "roots by type can be sorted by type, count, objects");
+    refused("segments --sort free-bytes", "segments without --walk can be sorted by heap");
+    refused("threads --sort locks-held", "threads without --waits can be sorted by managed-id");
+    refused("handles --by generation --sort type", "can be sorted by count, bytes");
+    refused("finalizers --sort object", "can be sorted by type, registered");
+    refused("exceptions --sort thrown", "can be sorted by address");
+    refused("stat --sort adress", "bytes, count, name");
+}
