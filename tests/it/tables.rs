@@ -117,7 +117,7 @@ fn tables_say_what_the_commands_say() {
         );
 
         let (_, listed) = ask(dump, &["objects", "--refs", "--count", "0"]);
-        let listed: Vec<&Value> = list(&listed, "objects").iter().filter(|o| o["free"] == false).collect();
+        let listed: Vec<&Value> = list(&listed, "objects").iter().filter(|o| o["free"] != true).collect();
         let objects = table(&out, "objects");
         let number: BTreeMap<String, usize> =
             listed.iter().enumerate().map(|(i, o)| (o["address"].as_str().unwrap().to_string(), i)).collect();
@@ -503,7 +503,7 @@ fn spark_answers_the_same(dumps: &Path, expected: &[Vec<Vec<Value>>], count: usi
         answers.lines().filter(|l| l.starts_with('[')).map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(answers.len(), expected.len());
     let numbers = |rows: &[Vec<Value>]| -> Vec<Vec<Value>> {
-        let number = |v: &Value| v.as_f64().map_or_else(|| v.clone(), |n| json!((n * 1e6).round() / 1e6));
+        let number = |v: &Value| v.as_f64().map_or_else(|| v.clone(), |n| json!((n * 1e6).round() / 1e6 + 0.0));
         rows.iter().map(|row| row.iter().map(number).collect()).collect()
     };
     for (i, (answer, expected)) in answers.iter().zip(expected).enumerate() {

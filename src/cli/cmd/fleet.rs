@@ -75,7 +75,11 @@ impl Command for Fleet {
 
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let (answer, described) = self.written(at)?;
-        let head = match described {
+        // Of dumps that the lake had already, none is open yet.
+        let open = |path: &PathBuf| Dump::open(path, &at.opening.options).ok();
+        let first =
+            || self.all().ok()?.iter().find_map(open).map(|dump| head_parts(&dump, dump.runtime_at(at.config.runtime).ok().as_ref()));
+        let head = match described.or_else(first) {
             Some((dump, runtime)) => {
                 Head { schema: SCHEMA.into(), command: Self::NAME.into(), gcdump: env!("CARGO_PKG_VERSION").into(), dump, runtime }
             }

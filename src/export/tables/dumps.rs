@@ -4,7 +4,7 @@ use super::block::{Block, Value};
 use super::write::{Context, Feed};
 use super::{Sink, columns};
 use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, app, finalizers, handles, head_parts, heap};
-use crate::base::total;
+use crate::base::{Answer, Collector, NoteKind, total};
 use crate::dump::DumpFacts;
 use crate::model::{ExportTable, GcKind, GcLayout, HandleKind};
 use crate::session::{Dump, Error};
@@ -53,9 +53,9 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     let gc = notes.with(runtime.gc()?).facts();
     let sizes = notes.take(heap(runtime, &HeapQuery::default())?).totals;
     // Each of these may be unknown while the heap is not.
-    let counts = handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() }).ok().map(|answer| notes.take(answer));
+    let counts = or_noted(handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() }), "handles", notes);
     let of_kind = |kind| counts.as_ref().map(|c| total(c.counts.iter().filter(|s| s.kind == kind).map(|s| s.count)));
-    let queue = finalizers(runtime, &FinalizersQuery { top: 1, ..FinalizersQuery::default() }).ok().map(|answer| notes.take(answer));
+    let queue = or_noted(finalizers(runtime, &FinalizersQuery { top: 1, ..FinalizersQuery::default() }), "finalizers", notes);
     let app = app(runtime, context.namer);
     let _ = feed.row([
         (&dump.path).into(),
@@ -87,4 +87,14 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
         Value::Null,
     ]);
     Ok(())
+}
+/// The answer, or a note that there is none.
+fn or_noted<T>(answer: Result<Answer<T>, Error>, what: &str, notes: &Collector) -> Option<T> {
+    match answer {
+        Ok(answer) => Some(notes.take(answer)),
+        Err(e) => {
+            notes.add(NoteKind::Missing, None, format!("{what}: {e}"));
+            None
+        }
+    }
 }

@@ -12,7 +12,7 @@ mod schema;
 mod signature;
 mod write;
 
-pub use block::{Block, Column, Value};
+pub use block::Block;
 pub use dumps::{About, failed, seconds};
 pub use schema::columns;
 pub use signature::signature;
@@ -57,6 +57,7 @@ pub fn sink(format: ExportFormat, table: ExportTable, file: File) -> io::Result<
 
 #[cfg(test)]
 mod tests {
+    use super::block::Value;
     use super::*;
 
     /// What a full disk says comes through every format, at the latest when the file ends.

@@ -9,7 +9,7 @@ use crate::base::hash::Map;
 use crate::base::{Count, Index, IndexVec, Name, NoteKind, thousands};
 use crate::clr::header::Headers;
 use crate::gc::{ObjectId, TypeIndex};
-use crate::model::SegmentModel;
+use crate::model::{Generation, SegmentModel};
 use crate::session::{DominatorTree, Extra, FieldNames, FieldPlace, HeapGraph, note_walks};
 
 /// Retained sizes and what goes with them.
@@ -83,7 +83,7 @@ pub(super) fn stream(
     let headers = Headers::bind(heap.memory(), &d, heap.limits()).ok().filter(|_| objects.is_some());
     let mut places = Places { names: FieldNames::new(context.namer, heap.memory().ptr_bytes()), elements: Map::default() };
     let (dependent, allocator) = (Name::from("(dependent handle)"), Name::from("(loader allocator)"));
-    let generations = GENERATIONS.map(|g| (g, Name::from(g.name())));
+    let generations = Generation::ALL.map(|g| (g, Name::from(g.name())));
     let mut segment: Option<&SegmentModel> = None;
     let (mut dangling, mut unnumbered) = (0u64, 0u64);
     let walks = heap.walker().visit(
@@ -158,5 +158,3 @@ pub(super) fn stream(
         context.notes.add(NoteKind::LimitHit, None, format!("{} objects have no number and are left out", thousands(unnumbered)));
     }
 }
-
-const GENERATIONS: [crate::model::Generation; crate::model::Generation::ALL.len()] = crate::model::Generation::ALL;

@@ -222,7 +222,8 @@ fn retention<'c>(context: &Context<'c>) -> Result<Retention<'c>, Error> {
 
 /// What the runtime keeps alive behind what objects refer to.
 fn extra(context: &Context<'_>) -> Extra {
-    let options = RootOptions { stacks: Stacks::None, kinds: vec![crate::model::RootKind::StrongHandle], ..RootOptions::default() };
+    // Dependent handles come with all kinds of roots.
+    let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
     let roots = context.notes.take(Roots::collect(context.heap, context.namer, &options));
     Extra::of(context.heap, context.namer, context.starts, &roots)
 }
