@@ -515,6 +515,12 @@ fn table_rows(page: &str, first_heading: &str) -> usize {
     page.lines().skip_while(|l| !headings(l)).skip(1).take_while(|l| !l.is_empty()).count()
 }
 
+/// Fields of the structures in `fields`, which tables list as well.
+fn inner_fields(fields: &Value) -> usize {
+    let of = |field: &Value| field["fields"].as_array().map_or(0, Vec::len) + inner_fields(&field["fields"]);
+    fields.as_array().into_iter().flatten().map(of).sum()
+}
+
 fn other_formats(path: &Path, asked: &[&str]) {
     let answer = |format: &str| {
         let mut args = asked.to_vec();
@@ -562,7 +568,7 @@ fn other_formats(path: &Path, asked: &[&str]) {
         ["handles", _] => ("TYPE", 0),
         ["threads"] => ("MANAGED ID", 0),
         ["near", _] => ("HERE", 0),
-        ["object", EVERYTHING] => ("OFFSET", 0),
+        ["object", EVERYTHING] => ("OFFSET", inner_fields(&document["data"]["fields"])),
         ["statics", ..] => ("DECLARING TYPE", 0),
         ["type", "Lab.*"] if document["data"]["layout"].is_null() => ("METHOD TABLE", 0),
         // If one type matches, the table format shows its layout.

@@ -274,7 +274,9 @@ fn the_addresses_of_the_rows_are_told() {
     let path = folder.path().join("net10-wks-colls-heap.dmp");
     let path = path.to_str().unwrap();
     let leading = |text: &str| -> Vec<Option<Addr>> {
-        let first = |line: &str| u64::from_str_radix(line.trim_start().strip_prefix("0x")?.split(' ').next()?, 16).ok().map(Addr);
+        // Terminals show before it what the row is called.
+        let bare = |line: &str| line.split_whitespace().find(|word| !word.starts_with('$')).map(str::to_string);
+        let first = |line: &str| u64::from_str_radix(bare(line)?.strip_prefix("0x")?, 16).ok().map(Addr);
         text.lines().map(first).filter(Option::is_some).collect()
     };
     for args in [&["objects"][..], &["objects", "--count", "0"], &["retained", "--tree"], &["strings", "--top", "0"]] {

@@ -357,12 +357,17 @@ mod terminal {
             words.filter(|w| w.first().is_some_and(|w| w.starts_with('$'))).map(|w| (w[0].clone(), w[1].clone())).collect()
         };
         let names = |rows: &[(String, String)]| rows.iter().map(|r| r.0.clone()).collect::<Vec<_>>();
-        let first = rows(&answer(&mut s, "objects --type Lab.Dog --count 2"));
-        assert_eq!(names(&first), ["$1", "$2"]);
-        let more = rows(&answer(&mut s, "next"));
-        assert_eq!(names(&more), ["$3", "$4"]);
-        for (row, at) in [("$2", &first[1].1), ("$4", &more[1].1)] {
-            assert!(answer(&mut s, &format!("object {row} | head -1")).contains(at.as_str()), "{row}");
+        let mut first = Vec::new();
+        for row in [2, 4] {
+            first = rows(&answer(&mut s, "objects --type Lab.Dog --count 2"));
+            assert_eq!(names(&first), ["$1", "$2"]);
+            let more = rows(&answer(&mut s, "next"));
+            assert_eq!(names(&more), ["$3", "$4"]);
+            // The fields of an object are rows, too.
+            let at = &[&first[..], &more].concat()[row - 1].1;
+            let file = home.path().join(row.to_string());
+            answer(&mut s, &format!("object ${row} > {}", file.display()));
+            assert!(fs::read_to_string(&file).unwrap().lines().next().unwrap().ends_with(at.as_str()), "{row}");
         }
         // Several tables, and pages of them.
         let suspects = rows(&answer(&mut s, "retained --top 3"));

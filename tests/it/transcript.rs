@@ -101,8 +101,8 @@ const LINES: &[(&str, Exit, &str)] = &[
         "0x7f3d479d9789 System.IO.Pipes.PipeStream.Read(Byte[], Int32, Int32)+0x79, ReadyToRun code [System.IO.Pipes.dll]",
     ),
     ("dumpil 0x7f3d479d9789", Exit::Usage, "gcdump: dumpil: gcdump shows no code; gcdump where IP names the method at an address"),
-    ("clrthreads", Exit::Ok, "1 3005 - 0x56412ef31560 preemptive 0x7f317000afb0 0x7f317000c100 - - - legal-to-join fully-initialized"),
-    ("threads", Exit::Ok, "1 3005 - 0x56412ef31560 preemptive 0x7f317000afb0 0x7f317000c100 - - - legal-to-join fully-initialized"),
+    ("clrthreads", Exit::Ok, "1 3005 - 0x56412ef31560 preemptive 0x7f317000afb0 0x7f317000c100 - - legal-to-join fully-initialized"),
+    ("threads", Exit::Ok, "1 3005 - 0x56412ef31560 preemptive 0x7f317000afb0 0x7f317000c100 - - legal-to-join fully-initialized"),
     ("clrstack", Exit::Ok, "0x7ffc9d799f90 0x7f3dc52b839b [PrestubMethodFrame] System.IO.Pipes.PipeStream.ReadCore(System.Span<Byte>)"),
     (
         "clrstack -all",
