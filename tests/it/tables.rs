@@ -117,7 +117,7 @@ fn tables_say_what_the_commands_say() {
         );
 
         let (_, listed) = ask(dump, &["objects", "--refs", "--count", "0"]);
-        let listed: Vec<&Value> = list(&listed, "objects").iter().filter(|o| o["free"] != true).collect();
+        let listed: Vec<&Value> = list(&listed, "objects").iter().filter(|o| o["type"] != "Free").collect();
         let objects = table(&out, "objects");
         let number: BTreeMap<String, usize> =
             listed.iter().enumerate().map(|(i, o)| (o["address"].as_str().unwrap().to_string(), i)).collect();

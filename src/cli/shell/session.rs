@@ -286,7 +286,7 @@ impl Session<'_> {
     }
 
     fn run(&mut self, job: Job, wanted: Vec<Wanted>, streams: &mut Streams<'_>) -> Result<Exit> {
-        if let Some(path) = job.cli.config.output.clone() {
+        if let Some(path) = job.cli.config.output.clone().filter(|_| !job.cli.command.names_output) {
             let job = Job { cli: Cli { config: Config { output: None, ..job.cli.config }, ..job.cli }, ..job };
             return pipe::into_file(&path, false, streams, |streams| self.run(job, wanted, streams));
         }
