@@ -58,11 +58,16 @@ pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
             continue;
         }
         let entries: Vec<_> = fs::read_dir(path)?.collect::<Result<_, _>>()?;
-        out.extend(entries.into_iter().map(|e| e.path()).filter(|p| is_dump(p)));
+        out.extend(entries.into_iter().map(|e| e.path()).filter(|p| is_dump(p) || is_named_dump(p)));
     }
     out.sort();
     out.dedup();
     Ok(out)
+}
+
+/// Whether the name says that a file is a dump: one whose contents say otherwise is told, not passed over.
+fn is_named_dump(path: &Path) -> bool {
+    path.is_file() && path.extension().is_some_and(|e| ["dmp", "mdmp", "core"].iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
 
 /// What a regular file is, by its beginning.

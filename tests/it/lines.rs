@@ -96,7 +96,10 @@ fn lines_of_a_pdb_beside_the_assembly() {
     assert!(list(&answer["data"]["threads"]).iter().flat_map(|t| list(&t["frames"])).all(|f| f["line"].is_null()));
     let text = run(&["exceptions", "--no-local-files", "--symbols", &folder, dump.to_str().unwrap()]).out;
     let place = format!("Prog.cs:line {}\n", line_of("Wrap(e);").unwrap());
-    assert!(text.contains("   at E2E.Worker.Wrap(System.Exception) in /") && text.contains(&place), "{text}");
+    assert!(
+        text.contains("   at E2E.Worker.Wrap(System.Exception) +0x") && text.contains(" [stacks.dll] in /") && text.contains(&place),
+        "{text}"
+    );
     let text = run(&["stacks", "--no-local-files", "--symbols", &folder, dump.to_str().unwrap()]).out;
     assert!(text.contains(&format!(" in {place}")), "{text}");
 }

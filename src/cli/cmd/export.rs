@@ -67,7 +67,7 @@ pub(in crate::cli) struct Export {
     #[arg(long)]
     contents: bool,
 
-    /// Tables to write [default: all but strings].
+    /// Tables to write [default: all but strings, and suspects only with --retained].
     #[arg(long, value_enum, ignore_case = true, value_name = "TABLE,…", value_delimiter = ',')]
     tables: Vec<ExportTable>,
 
@@ -192,7 +192,9 @@ impl Export {
     fn write_tables(&self, at: &At<'_>, out: &Path) -> Result<Answer<ExportReport>> {
         let mut list = self.tables.clone();
         if list.is_empty() {
-            list.extend(ExportTable::ALL.into_iter().filter(|t| *t != ExportTable::Strings));
+            // Suspects take the graph, which is larger than all else together.
+            let given = |t: &ExportTable| *t != ExportTable::Strings && (*t != ExportTable::Suspects || self.retained);
+            list.extend(ExportTable::ALL.into_iter().filter(given));
         }
         list.sort_by_key(|table| ExportTable::ALL.iter().position(|t| t == table));
         list.dedup();
