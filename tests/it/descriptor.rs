@@ -248,7 +248,7 @@ fn commands_need_what_the_table_says_and_nothing_else() {
     assert!(silent.is_empty(), "{silent:#?}");
 
     // One by one.
-    let wanted: Vec<(DescriptorItem, usize)> = both(&some).into_iter().step_by(cases(13, 1)).collect();
+    let wanted: Vec<(DescriptorItem, usize)> = both(&some).into_iter().step_by(cases(13, 2)).collect();
     let found = print(&rows(&process, &whole, &wanted));
     let found: BTreeMap<&str, &str> = found.lines().filter(|l| !l.starts_with('#')).map(|l| l.split_once(": ").unwrap()).collect();
     for (item, kind) in &wanted {

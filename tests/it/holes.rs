@@ -343,7 +343,7 @@ fn an_answer_that_lacks_memory_says_so() {
 
 #[test]
 fn an_answer_of_a_dump_that_is_cut_off_says_so() {
-    let cuts = if std::env::var_os("GCDUMP_HOLES").is_some() { 1 } else { common::cases(18, 9) };
+    let cuts = if std::env::var_os("GCDUMP_HOLES").is_some() { 1 } else { common::cases(36, 18) };
     campaign("cuts", |subject| {
         // Another one for each dump.
         let first = 1 + subject.name.bytes().map(usize::from).sum::<usize>() % cuts;
