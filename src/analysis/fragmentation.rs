@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use rustc_hash::FxHashMap;
 
+use super::pins::{Pins, pins};
 use crate::base::{Addr, Answer, Count, share, total};
-use crate::gc::{Gc, HandleFilter, Object, SegmentIndex, Visitor};
+use crate::gc::{Object, Piece, SegmentIndex, Visitor};
 use crate::model::{
-    FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, Generation, HandleKind, NeighbourModel,
-    PinnedTypeModel, SegmentModel, Sum,
+    FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, Generation, NeighbourModel, PinnedTypeModel,
+    SegmentModel, Sum,
 };
 use crate::session::{Error, Heap, Namer, coverage, note_walks};
 
@@ -53,9 +54,7 @@ struct Pinned {
 }
 
 struct Finder<'p> {
-    /// Pinned objects by address, each with its handle.
-    pins: &'p [(Addr, Addr)],
-    next_pin: usize,
+    pins: Pins<'p>,
     top: usize,
     segment: SegmentIndex,
     /// The preceding object.
@@ -88,35 +87,22 @@ impl Finder<'_> {
         }
         self.largest.push(Reverse(block));
     }
-
-    /// The handle that pins the object at `at`. Objects must be passed by ascending address.
-    #[inline]
-    fn handle(&mut self, at: Addr) -> Option<Addr> {
-        while let Some((object, handle)) = self.pins.get(self.next_pin) {
-            if *object > at {
-                break;
-            }
-            self.next_pin.bump();
-            if *object == at {
-                return Some(*handle);
-            }
-        }
-        None
-    }
 }
 
 impl Visitor for Finder<'_> {
-    fn segment(&mut self, index: SegmentIndex, segment: &SegmentModel) -> bool {
+    const WHOLE: bool = true;
+
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
         self.close();
-        self.segment = index;
-        self.next_pin = self.pins.partition_point(|(object, _)| *object < segment.start);
+        self.segment = piece.index;
+        self.pins.seek(piece.starts.start);
         (self.last, self.run) = (None, 0);
         true
     }
 
     #[inline]
     fn object(&mut self, object: &Object<'_>) {
-        let handle = self.handle(object.address);
+        let handle = self.pins.handle(object.address);
         let here = Neighbour {
             address: object.address,
             end: object.address.plus(object.size),
@@ -144,20 +130,6 @@ impl Visitor for Finder<'_> {
             pinned.free_before.grow(self.run);
         }
     }
-}
-
-/// The pinned objects by address, each with its first handle, and the number of handles.
-fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
-    let supported = gc.handle_types().data;
-    let kinds: Vec<_> = [HandleKind::Pinned, HandleKind::AsyncPinned].into_iter().filter(|k| supported.contains(k)).collect();
-    let (mut pins, mut handles) = (Vec::new(), 0u64);
-    let walked = gc.walk_handles(&HandleFilter { kinds: if kinds.is_empty() { vec![HandleKind::Pinned] } else { kinds } }, |h| {
-        handles.bump();
-        pins.push((h.object, h.address));
-    });
-    pins.sort_unstable();
-    pins.dedup_by_key(|(object, _)| *object);
-    walked.map(|_| (pins, handles))
 }
 
 /// Free share of the allocated bytes; 0 if nothing is allocated.
@@ -234,8 +206,7 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
     let (notes, namer) = (heap.begin(), heap.namer());
     let (pins, pinned_handles) = notes.take(pins(heap.gc()));
     let walked = heap.walker().walk_once(heap.progress(), || Finder {
-        pins: &pins,
-        next_pin: 0,
+        pins: Pins::new(&pins),
         top: query.top,
         segment: SegmentIndex::default(),
         last: None,

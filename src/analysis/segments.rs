@@ -16,7 +16,7 @@ pub struct SegmentsQuery {
     pub walk: bool,
     /// Only the segment or region around this address, or whose `heap_segment` is there.
     pub at: Option<Addr>,
-    /// Order of the segments in use; `None` for that of the GC's lists.
+    /// Order of the segments in use, and of other memory as far as it has the column; `None` for that of the GC's lists.
     pub sort: Option<SegmentSort>,
 }
 
@@ -48,6 +48,9 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
         let named = regions.iter().any(|r| r.address == at);
         regions.retain(|r| if named { r.address == at } else { around(r).contains(at) });
     }
+    if let (Some(by), Some(regions)) = (query.sort, &mut regions) {
+        sort::sort(regions, |r| region_key(r, by));
+    }
     let answer = notes.finish(SegmentsReport { segments, regions });
     match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {
         // Where a list broke off, it may be on the rest.
@@ -68,6 +71,17 @@ fn key(s: &SegmentModel, by: SegmentSort) -> Option<Key<'_>> {
         SegmentSort::CommittedBytes => Key::most(s.committed_bytes),
         SegmentSort::Objects => Key::most(s.walk.as_ref().map(|w| w.objects)),
         SegmentSort::FreeBytes => Key::most(s.walk.as_ref().map(|w| w.free_bytes)),
+    }
+}
+
+/// Of what a region has no column for, all are equal.
+fn region_key(r: &RegionModel, by: SegmentSort) -> Option<Key<'_>> {
+    match by {
+        SegmentSort::Heap => Key::least(r.heap),
+        SegmentSort::Address => Key::at(r.address),
+        SegmentSort::Start => Key::at(r.range.start),
+        SegmentSort::CommittedBytes => Key::most(r.bytes),
+        SegmentSort::Generation | SegmentSort::AllocatedBytes | SegmentSort::Objects | SegmentSort::FreeBytes => None,
     }
 }
 

@@ -6,10 +6,10 @@ use rustc_hash::FxHashMap;
 
 use super::select::{Picker, Selection};
 use crate::base::cancel::check_at;
-use crate::base::{Addr, Answer, Collector, Index, IndexVec, len64, share};
-use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
+use crate::base::{Addr, Answer, Collector, Index, len64, share};
+use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor};
 use crate::model::{CoverageModel, Generation, GroupStat, SegmentModel, StatBy, StatReport, StatSort, StatTotals, Sum, TypeStat};
-use crate::session::{Error, GraphSource, Heap, HeapGraph, Namer, coverage, note_walks};
+use crate::session::{Error, GraphSource, Heap, HeapGraph, Namer, Sums, TypeFilter, add_sums, coverage, note_walks};
 
 /// Arguments of `stat`.
 #[derive(Clone, Debug, Default)]
@@ -64,8 +64,6 @@ type Part = u32;
 /// No part, or everything if there is no second key.
 const WHOLE: Part = u32::MAX;
 
-type Sums = IndexVec<TypeIndex, Sum>;
-
 impl Counter<'_> {
     /// Makes `part` the current one.
     fn switch(&mut self, part: Part) {
@@ -87,10 +85,10 @@ impl Counter<'_> {
 }
 
 impl Visitor for Counter<'_> {
-    fn segment(&mut self, index: SegmentIndex, segment: &SegmentModel) -> bool {
-        let wanted = self.picker.segment(segment);
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        let wanted = self.picker.segment(piece.segment);
         if wanted && self.split == Split::Segment {
-            self.switch(index.as_u32());
+            self.switch(piece.index.as_u32());
         }
         wanted
     }
@@ -183,24 +181,11 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         StatBy::Size => Split::Size,
     };
     let filter = selection.filter(heap, namer, notes);
-    let walked = heap.walker().walk_once(heap.progress(), || Counter {
-        picker: Picker::new(heap, selection, &filter, namer),
-        split,
-        types: Sums::new(),
-        part: WHOLE,
-        parts: FxHashMap::default(),
-    });
-    note_walks(heap.walker(), &walked.segments, notes);
-    let mut parts: BTreeMap<Part, Sums> = BTreeMap::new();
-    for visitor in walked.visitors {
-        for (part, sums) in visitor.into_parts() {
-            let into = parts.entry(part).or_default();
-            into.grow_to(sums.len());
-            for (to, from) in into.iter_mut().zip(sums) {
-                to.merge(from);
-            }
-        }
-    }
+    let (parts, coverage) = if split == Split::Nothing && selection.is_of_types() {
+        sums_of_types(heap, &filter, namer, notes)
+    } else {
+        sums_by_part(heap, selection, split, &filter, namer, notes)
+    };
     let types = heap.walker().types().list();
     let mut totals = StatTotals::default();
     let mut all = Both::default();
@@ -215,7 +200,7 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
     (totals.count, totals.bytes) = (count, bytes);
     (totals.free_count, totals.free_bytes) = (all.free.count, all.free.bytes);
     totals.types = len64(by_type.values().filter(|(_, free)| !free).count());
-    let mut report = StatReport { by, types: None, groups: None, totals, coverage: coverage(heap.walker(), &walked.segments), shown: None };
+    let mut report = StatReport { by, types: None, groups: None, totals, coverage, shown: None };
     match by {
         StatBy::Type => report.types = Some(type_rows(namer, &by_type, report.totals.bytes)),
         StatBy::Assembly => report.groups = Some(named_groups(&by_type, report.totals.bytes, |mt| namer.module(mt))),
@@ -247,6 +232,39 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         }
     }
     report
+}
+
+/// Those of the heap, which keeps them by type.
+fn sums_of_types(heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) -> (BTreeMap<Part, Sums>, CoverageModel) {
+    let kept = notes.with(heap.type_sums());
+    let types = heap.walker().types().list();
+    let wanted = |ty: &ObjectType| filter.is_empty() || filter.matches(ty.method_table, || namer.name_or_address(ty.method_table));
+    let sums = types.iter().zip(&kept.sums).map(|(ty, sum)| if sum.count > 0 && wanted(ty) { *sum } else { Sum::default() });
+    (BTreeMap::from([(WHOLE, sums.collect())]), coverage(heap.walker(), &kept.walks))
+}
+
+/// Those of a walk.
+fn sums_by_part(
+    heap: &Heap,
+    selection: &Selection,
+    split: Split,
+    filter: &TypeFilter,
+    namer: &Namer,
+    notes: &Collector,
+) -> (BTreeMap<Part, Sums>, CoverageModel) {
+    let walked = heap.walker().walk_once(heap.progress(), || Counter {
+        picker: Picker::new(heap, selection, filter, namer),
+        split,
+        types: Sums::new(),
+        part: WHOLE,
+        parts: FxHashMap::default(),
+    });
+    note_walks(heap.walker(), &walked.segments, notes);
+    let mut parts: BTreeMap<Part, Sums> = BTreeMap::new();
+    for visitor in walked.visitors {
+        visitor.into_parts().into_iter().for_each(|(part, sums)| add_sums(parts.entry(part).or_default(), sums));
+    }
+    (parts, coverage(heap.walker(), &walked.segments))
 }
 
 /// Counts the objects of a snapshot.

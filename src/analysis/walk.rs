@@ -1,8 +1,7 @@
 //! Heap walks shared by several analyses.
 
 use crate::base::{Addr, Answer, Collector, IndexVec};
-use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
-use crate::model::SegmentModel;
+use crate::gc::{Object, Piece, SegmentIndex, TypeIndex, Visitor};
 use crate::session::{Heap, note_walks};
 
 /// Visits nothing: for walks that only need the totals per segment.
@@ -21,8 +20,8 @@ struct OfTypes<F> {
 }
 
 impl<F: Fn(Addr) -> bool + Send> Visitor for OfTypes<F> {
-    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
-        self.segment = index;
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        self.segment = piece.index;
         true
     }
 

@@ -162,6 +162,7 @@ impl Decoding<'_> {
         let mut file = self.file().map_err(|e| out_failed(e, 0))?;
         let mut buffer = vec![0u8; BUFFER];
         let damage = loop {
+            cancel::check();
             let got = match decoder.read(&mut buffer) {
                 Ok(0) => break None,
                 Ok(got) => got,

@@ -82,6 +82,23 @@ pub struct DumpFile {
     pub snapshot: Option<Arc<Snapshot>>,
 }
 
+#[cfg(any(test, feature = "internals"))]
+impl DumpFile {
+    /// Takes `hole` out of the captured memory, as a dump that lacks it has it.
+    pub fn remove(&mut self, hole: AddrRange) {
+        let around = |r: &CapturedRange| {
+            let end = r.start.plus(r.len);
+            let (from, to) = (hole.start.clamp(r.start, end), hole.end.clamp(r.start, end));
+            let part = |start: Addr, end: Addr| {
+                let skip = start.since(r.start).unwrap_or(0);
+                CapturedRange { start, len: end.since(start).unwrap_or(0), offset: r.offset.saturating_add(skip) }
+            };
+            [part(r.start, from), part(to, end)]
+        };
+        self.ranges = self.ranges.iter().flat_map(around).filter(|r| r.len > 0).collect();
+    }
+}
+
 /// Facts about the process and the container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DumpFacts {

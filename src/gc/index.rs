@@ -3,11 +3,12 @@
 //! Ids are dense, start at 0, follow segment and address order, and do not depend on the number of threads. Free space has
 //! none. The bitmap takes 1/64 of the heap size; a segment mostly absent from the dump uses a sorted list instead.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::walk::{Object, ObjectType, SegmentIndex, Visitor, Walker, min_object_size};
-use crate::base::{Addr, Answer, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type};
-use crate::model::{SegmentModel, WalkModel};
+use super::walk::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walker, min_object_size};
+use crate::base::{Addr, AddrRange, Answer, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type};
+use crate::model::WalkModel;
 
 index_type! {
     /// An object of the heap, free space not counted.
@@ -60,27 +61,51 @@ pub struct ObjectStarts {
     highest: u64,
 }
 
-/// Per-thread visitor that collects object starts. Pass all of them to [`ObjectStarts::new`].
+/// Visitor that collects object starts. Pass all of them to [`ObjectStarts::new`].
 #[derive(Debug)]
 pub struct StartsVisitor {
     shift: u32,
-    parts: Vec<(SegmentIndex, Part)>,
+    found: Vec<Found>,
+}
+
+/// The object starts of a piece.
+#[derive(Debug)]
+struct Found {
+    segment: SegmentIndex,
+    /// Bounds of the segment's objects.
+    objects: AddrRange,
+    /// Words of the segment's bitmap; `None` for a list.
+    bitmap: Option<usize>,
+    /// The first of them that is in `starts`.
+    first_word: usize,
+    starts: Starts,
 }
 
 impl StartsVisitor {
     /// An empty visitor for a walk of `heap`.
     pub fn new(heap: &Walker) -> StartsVisitor {
-        StartsVisitor { shift: heap.memory().ptr_bytes().max(1).ilog2(), parts: Vec::new() }
+        StartsVisitor { shift: heap.memory().ptr_bytes().max(1).ilog2(), found: Vec::new() }
+    }
+
+    /// The word of a segment's bitmap with the bit for an object at this offset, and the bit.
+    #[inline]
+    fn place(shift: u32, offset: u64) -> Option<(usize, u64)> {
+        let bit = offset >> shift;
+        Some((usize::try_from(bit / 64).ok()?, 1u64 << (bit % 64)))
     }
 }
 
 impl Visitor for StartsVisitor {
-    fn segment(&mut self, index: SegmentIndex, segment: &SegmentModel) -> bool {
-        let bits = segment.allocated_bytes >> self.shift;
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        let segment = piece.segment;
+        let word = |at: Addr| StartsVisitor::place(self.shift, at.since(segment.start).unwrap_or(0)).map(|(word, _)| word);
         let sparse = segment.captured_bytes < segment.allocated_bytes / SPARSE;
-        let words = usize::try_from(bits / 64).ok().filter(|_| !sparse).and_then(|n| n.checked_add(1));
+        let bitmap = word(segment.allocated).filter(|_| !sparse).and_then(|last| last.checked_add(1));
+        let first_word = word(piece.starts.start).filter(|_| bitmap.is_some()).unwrap_or(0);
+        let words = bitmap.and_then(|_| word(piece.starts.end)?.checked_sub(first_word)?.checked_add(1));
         let starts = words.map_or_else(Starts::default, |n| Starts::Bits { words: vec![0; n], before: Vec::new() });
-        self.parts.push((index, Part { start: segment.start.0, end: segment.allocated.0, starts, ..Part::default() }));
+        let objects = AddrRange::new(segment.start, segment.allocated);
+        self.found.push(Found { segment: piece.index, objects, bitmap, first_word, starts });
         true
     }
 
@@ -89,17 +114,46 @@ impl Visitor for StartsVisitor {
         if object.ty.is_free {
             return;
         }
-        let Some((_, part)) = self.parts.last_mut() else { return };
-        let Some(offset) = object.address.0.checked_sub(part.start) else { return };
-        match &mut part.starts {
+        let Some(found) = self.found.last_mut() else { return };
+        let Some(offset) = object.address.since(found.objects.start) else { return };
+        match &mut found.starts {
             Starts::Bits { words, .. } => {
-                let bit = offset >> self.shift;
-                if let Some(word) = usize::try_from(bit / 64).ok().and_then(|i| words.get_mut(i)) {
-                    *word |= 1u64 << (bit % 64);
+                let place = StartsVisitor::place(self.shift, offset);
+                if let Some((word, bit)) = place
+                    && let Some(word) = word.checked_sub(found.first_word).and_then(|i| words.get_mut(i))
+                {
+                    *word |= bit;
                 }
             }
             Starts::List(list) => list.push(object.address.0),
         }
+    }
+}
+
+impl Found {
+    /// The pieces of a segment as one.
+    fn join(mut pieces: Vec<Found>) -> Option<Part> {
+        let first = pieces.first()?;
+        let (objects, bitmap) = (first.objects, first.bitmap);
+        let starts = match bitmap {
+            _ if pieces.len() == 1 => std::mem::take(&mut pieces.first_mut()?.starts),
+            None => {
+                let list = |piece: Found| if let Starts::List(list) = piece.starts { list } else { Vec::new() };
+                let mut all: Vec<u64> = pieces.into_iter().flat_map(list).collect();
+                all.sort();
+                Starts::List(all)
+            }
+            Some(length) => {
+                let mut all = vec![0u64; length];
+                for piece in pieces {
+                    let Starts::Bits { words, .. } = piece.starts else { continue };
+                    // Two pieces may share a word.
+                    all.get_mut(piece.first_word..).into_iter().flatten().zip(words).for_each(|(to, from)| *to |= from);
+                }
+                Starts::Bits { words: all, before: Vec::new() }
+            }
+        };
+        Some(Part { start: objects.start.0, end: objects.end.0, starts, ..Part::default() })
     }
 }
 
@@ -176,11 +230,11 @@ impl ObjectStarts {
     /// Combines the visitors of a walk of `heap`. Objects beyond 2³² get no id; a note says so.
     pub fn new(heap: &Walker, visitors: impl IntoIterator<Item = StartsVisitor>) -> Answer<ObjectStarts> {
         let mut notes = Notes::new();
-        let mut parts: Vec<(SegmentIndex, Part)> = visitors.into_iter().flat_map(|v| v.parts).collect();
-        parts.sort_by_key(|(i, _)| *i);
-        let mut out: IndexVec<SegmentIndex, Part> = IndexVec::with_capacity(parts.len());
+        let mut segments: BTreeMap<SegmentIndex, Vec<Found>> = BTreeMap::new();
+        visitors.into_iter().flat_map(|v| v.found).for_each(|found| segments.entry(found.segment).or_default().push(found));
+        let mut out: IndexVec<SegmentIndex, Part> = IndexVec::with_capacity(segments.len());
         let mut len = 0u32;
-        for (_, mut part) in parts {
+        for mut part in segments.into_values().filter_map(Found::join) {
             let Some(next) = part.finish(len) else {
                 notes.add(NoteKind::LimitHit, Addr(part.start), "the heap has more than 2³² objects; the rest have no id");
                 break;
@@ -266,6 +320,20 @@ impl ObjectStarts {
     /// Id of the first object and number of objects of the segment with this index.
     pub fn of_segment(&self, segment: SegmentIndex) -> Option<Indices<ObjectId>> {
         self.parts.get(segment).map(|p| Indices::new(ObjectId::from_u32(p.first), p.count))
+    }
+
+    /// Whether the segment with this index has objects.
+    pub fn has_objects(&self, segment: SegmentIndex) -> bool {
+        self.parts.get(segment).is_some_and(|p| p.count > 0)
+    }
+
+    /// The objects that start in a piece of the walked heap.
+    pub fn of_piece(&self, piece: &Piece<'_>) -> Option<Indices<ObjectId>> {
+        let part = self.parts.get(piece.index)?;
+        let before = |at: u64| if at <= part.start { 0 } else { part.rank(at.wrapping_sub(1), self.shift) };
+        let first = before(piece.starts.start.0);
+        let end = if piece.starts.end.0 < part.end { before(piece.starts.end.0) } else { part.count };
+        Some(Indices::new(part.id(first)?, end.saturating_sub(first)))
     }
 
     fn part_of(&self, address: Addr) -> Option<&Part> {

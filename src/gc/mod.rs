@@ -30,8 +30,10 @@ pub use index::{ObjectId, ObjectStarts, StartsVisitor};
 pub use names::segment_flags;
 pub use side_tables::{SideTable, SideTablePlace};
 pub use sweep::Sweep;
-pub(crate) use walk::min_object_size;
-pub use walk::{GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker};
+pub use walk::{
+    GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, Piece, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker,
+};
+pub(crate) use walk::{min_object_size, object_alignment};
 
 use crate::base::{Addr, Answer, Collector, Count, Limits, NoteKind, Notes};
 use crate::clr::objects::Objects;

@@ -47,7 +47,7 @@ pub struct Rows {
 impl Rows {
     /// Counting sort of `(row, item)` pairs, stable. There must be at most `u32::MAX` pairs, and the iterator
     /// must give the same ones each time. Pairs of rows beyond the last are dropped. No memory beyond the result.
-    pub(super) fn sorted(rows: u32, pairs: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> Self {
+    pub fn sorted(rows: u32, pairs: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> Self {
         let mut offsets = vec![0u32; rows as usize + 1];
         pairs.clone().for_each(|(row, _)| {
             if let Some(count) = offsets.get_mut(row as usize) {

@@ -77,6 +77,8 @@ pub struct Memory {
     /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
     /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
+    /// Whether readers of texts return [`Memory::HIDDEN`] for what they read.
+    hides_contents: bool,
     /// What searches may cost, while the dump is being opened.
     budget: Option<Arc<Budget>>,
 }
@@ -106,7 +108,7 @@ impl Memory {
 
     /// Memory of `pieces`, which are sorted and disjoint.
     fn of(shape: Shape, sources: Vec<Arc<Bytes>>, pieces: Vec<Piece>) -> Memory {
-        let mut memory = Memory { shape, sources, pieces, cut: false, all: false, recorder: None, budget: None };
+        let mut memory = Memory { shape, sources, pieces, cut: false, all: false, recorder: None, hides_contents: false, budget: None };
         memory.count();
         memory
     }
@@ -123,6 +125,20 @@ impl Memory {
             p.before = before;
             before = before.saturating_add(p.end.saturating_sub(p.start));
         }
+    }
+
+    /// What readers of texts return for a text whose contents are not to be shown.
+    pub(crate) const HIDDEN: &str = "(hidden)";
+
+    /// Hides what the program stored as text: strings, characters, elements of arrays of numbers, messages. Memory cannot know what
+    /// is text: those who read it as such ask.
+    pub(crate) fn hide_contents(&mut self) {
+        self.hides_contents = true;
+    }
+
+    /// Whether [`Memory::hide_contents`] was asked for.
+    pub(crate) fn hides_contents(&self) -> bool {
+        self.hides_contents
     }
 
     /// Bounds what searches cost from here on.

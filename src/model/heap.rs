@@ -1,6 +1,7 @@
 use serde::Serialize;
 
 use super::collections::{CollectionsModel, GenerationBudget};
+use super::heap_map::HeapMapModel;
 use super::segment::{Generation, SegmentPart};
 use crate::base::{Addr, named_enum};
 
@@ -14,6 +15,8 @@ pub struct HeapReport {
     pub totals: HeapTotals,
     /// With `--detail`: what the GC keeps of its collections; `null` if its records were not found.
     pub collections: Option<CollectionsModel>,
+    /// With `--map`: what their memory holds.
+    pub map: Option<HeapMapModel>,
     /// Allocation contexts: ranges of the youngest generation reserved for a thread and not yet filled with objects. Those that
     /// hold nothing and have counted nothing are omitted, except the global one, which is missing only where the dump lacks it.
     pub allocation_contexts: Vec<AllocContextModel>,

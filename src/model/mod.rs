@@ -20,6 +20,7 @@ mod fragmentation;
 mod handle;
 mod header;
 mod heap;
+mod heap_map;
 mod info;
 mod inspect;
 mod locks;
@@ -29,6 +30,7 @@ mod object_list;
 mod oom;
 mod place;
 mod pool;
+mod report;
 mod request;
 mod retained;
 mod root;
@@ -82,6 +84,7 @@ pub use heap::{
     AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
     HeapTotals, NamedCount,
 };
+pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use info::{
     AnswerBasis, AnswerKind, AnswerModel, DumpKind, DumpWriter, GcKind, GcLayout, GcModel, GcState, InfoReport, LayoutSource,
     ModuleFileModel, RuntimeBrief, RuntimeKind, VersionSource,
@@ -97,6 +100,7 @@ pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use place::{CodePlace, NearKind, NearReport, NearRow, PlaceKind, SegmentPlace, WhereReport};
 pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker};
+pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
 pub use request::{ConnectionPool, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel};
 pub use retained::{
     BelowType, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedDetail, RetainedObject, RetainedReport,

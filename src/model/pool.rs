@@ -6,6 +6,8 @@ use crate::base::{Addr, named_enum};
 named_enum! {
     /// Whose thread pool a process uses.
     pub enum PoolKind {
+        /// It cannot be told: the dump lacks what would.
+        Unknown = "unknown",
         /// Nobody has used the thread pool.
         None = "none",
         /// That of .NET's own library.

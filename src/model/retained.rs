@@ -66,6 +66,9 @@ pub struct TreeRow {
     pub object: RetainedObject,
     /// Number of children not listed.
     pub hidden: u64,
+    /// Where its block begins if all reachable bytes are laid out in a row: behind the listed siblings before it, within the block of what
+    /// dominates it.
+    pub offset: u64,
 }
 
 /// A leak suspect: an object or a type with a large retained size.

@@ -55,7 +55,7 @@ named_enum! {
         Start = "start",
         /// Allocated bytes, most first.
         AllocatedBytes = "allocated-bytes",
-        /// Committed bytes, most first.
+        /// Committed bytes, most first; of other memory, its size.
         CommittedBytes = "committed-bytes",
         /// With --walk: most objects first.
         Objects = "objects",
@@ -119,7 +119,7 @@ named_enum! {
 named_enum! {
     /// Sort order of `timers`.
     pub enum TimerSort {
-        /// When it is due, next first.
+        /// When it is due, next first; of waits, how long they wait.
         Due = "due" | "due-ms" | "due-in-ms",
         /// Time between two calls, longest first.
         Period = "period" | "period-ms",

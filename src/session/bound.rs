@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::value::{What, instance_fields, position};
 use super::{Heap, Value};
 use crate::base::Addr;
-use crate::clr::fields::Field;
+use crate::clr::fields::{Field, VALUE_TYPE};
 use crate::clr::values::Values;
 use crate::model::FieldValue;
 
 /// A path of fields of a type: the first is looked up once, those behind a reference with each object, as its type is known then.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct BoundField {
     method_table: Addr,
     list: Arc<Vec<Field>>,
@@ -25,6 +25,16 @@ impl BoundField {
         let list = instance_fields(heap, method_table).ok()?;
         let index = position(&list, first)?;
         Some(BoundField { method_table, list, index, rest: rest.to_vec() })
+    }
+
+    /// The declared type of the value; `None` behind a reference, where the object tells.
+    pub(crate) fn declared(&self, heap: &Heap) -> Option<String> {
+        let mut field = self.list.get(self.index)?.clone();
+        for name in &self.rest {
+            let list = instance_fields(heap, field.method_table.filter(|_| field.element == VALUE_TYPE)?).ok()?;
+            field = list.get(position(&list, name)?)?.clone();
+        }
+        Some(field.type_name)
     }
 
     /// The value that the object at `address` has; `None` where a reference on the way is null or leads to an object without the field.

@@ -29,6 +29,9 @@ pub struct OpenOptions {
     /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
     #[doc(hidden)]
     pub record: bool,
+    /// Show no contents: texts of strings, characters, elements of arrays of numbers, messages of exceptions, names of threads and
+    /// arguments of the process read as `(hidden)`. Lengths, counts, types and numeric fields stay.
+    pub hide_contents: bool,
 }
 
 impl OpenOptions {
@@ -118,7 +121,7 @@ impl Dump {
 
     /// Finds the runtimes in a dump whose container is parsed already.
     #[doc(hidden)]
-    pub fn of(file: DumpFile, options: &OpenOptions) -> Dump {
+    pub fn of(mut file: DumpFile, options: &OpenOptions) -> Dump {
         let notes = Collector::new();
         if file.facts.truncated_bytes > 0 {
             let what = format!("the dump is cut off: {} bytes of memory listed in its header are missing", file.facts.truncated_bytes);
@@ -135,6 +138,10 @@ impl Dump {
         let mut memory = Memory::new(&file, shape);
         if options.record {
             memory.start_recording();
+        }
+        if options.hide_contents {
+            memory.hide_contents();
+            hide_contents(&mut file);
         }
         let limits = Arc::new(options.limits.clone());
         let finding = Options { overlays: options.overlays.clone(), search: options.search.clone(), limits: Arc::clone(&limits) };
@@ -217,6 +224,19 @@ impl Dump {
     /// The limits in force.
     pub fn limits(&self) -> &Limits {
         &self.process.limits
+    }
+}
+
+/// Takes out of the container's facts what the user of the process chose: arguments, names of threads.
+fn hide_contents(file: &mut DumpFile) {
+    // The kernel notes the whole command line where others note the name.
+    if let Some(name) = &mut file.facts.process_name
+        && let Some(end) = name.find(' ')
+    {
+        name.truncate(end);
+    }
+    for thread in &mut file.threads {
+        thread.name = thread.name.take().map(|_| Memory::HIDDEN.into());
     }
 }
 

@@ -3,9 +3,10 @@
 use std::sync::OnceLock;
 
 use super::retention::Sums;
-use crate::base::{Index, Indices};
+use crate::base::cancel::check_at;
+use crate::base::{Index, IndexVec, Indices};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, Rank, closure, paths_to_roots, reach};
+use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Dominators, Idom, Rank, Rows, closure, paths_to_roots, reach};
 
 /// A set of objects, one bit each.
 #[derive(Clone, Debug)]
@@ -58,6 +59,26 @@ pub struct Edges {
 impl From<Csr> for Edges {
     fn from(csr: Csr) -> Edges {
         Edges { csr, reversed: OnceLock::new() }
+    }
+}
+
+/// The objects by type, ascending within each.
+pub(super) struct ByType(Rows);
+
+impl ByType {
+    /// Sorts the objects; those of a type beyond `types` are in none.
+    pub(super) fn of(type_of: &IndexVec<ObjectId, TypeIndex>, types: usize) -> ByType {
+        let placed = |id: ObjectId| {
+            check_at(id.as_u32());
+            (type_of.get(id).map_or(u32::MAX, |ty| ty.as_u32()), id.as_u32())
+        };
+        let nodes = 0..u32::try_from(type_of.len()).unwrap_or(u32::MAX);
+        ByType(Rows::sorted(u32::try_from(types).unwrap_or(0), nodes.map(|node| placed(ObjectId::from_u32(node)))))
+    }
+
+    /// The objects of a type.
+    pub(super) fn objects(&self, ty: TypeIndex) -> impl Iterator<Item = ObjectId> {
+        self.0.row(ty.as_u32()).iter().copied().map(ObjectId::from_u32)
     }
 }
 

@@ -3,19 +3,19 @@
 //! A dependent handle is an edge from its key to its value: the value lives as long as the key.
 //! An object of a collectible type has an edge to its loader allocator, which keeps the type and its statics alive.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::edges::Edges;
+use super::edges::{ByType, Edges};
 use super::roots::{Root, RootFlags, RootOptions, Roots};
 use super::{Error, Heap, Namer, TypeFilter, TypePattern, note_walks};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, Indices, NoteKind, total};
 use crate::clr::modules::Module;
-use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor};
+use crate::gc::{Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor};
 use crate::graph::{CsrBuilder, GraphError};
-use crate::model::{Generation, SegmentModel};
+use crate::model::Generation;
 
 /// The graph would exceed the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,6 +51,8 @@ pub struct HeapGraph {
     /// `u32::MAX` for sizes beyond 32 bits.
     size_of: IndexVec<ObjectId, u32>,
     large: FxHashMap<ObjectId, u64>,
+    /// Made for the first question about types.
+    by_type: OnceLock<ByType>,
 }
 
 impl std::fmt::Debug for HeapGraph {
@@ -112,21 +114,22 @@ impl Extra {
 struct Builder<'g> {
     index: &'g ObjectStarts,
     extra: &'g Extra,
-    /// Ids of the segment's remaining objects.
+    /// Ids of the piece's remaining objects.
     ids: Indices<ObjectId>,
-    parts: Vec<(SegmentIndex, Part)>,
+    /// By segment and start.
+    parts: Vec<((SegmentIndex, Addr), Part)>,
     dangling: u64,
 }
 
 impl Visitor for Builder<'_> {
-    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
-        let Some(ids) = self.index.of_segment(index) else { return false };
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        let Some(ids) = self.index.of_piece(piece) else { return false };
         let n = ids.len();
         self.ids = ids;
         let part =
             Part { rows: CsrBuilder::with_capacity(n, n), types: Vec::with_capacity(n), sizes: Vec::with_capacity(n), ..Part::default() };
-        self.parts.push((index, part));
-        n > 0
+        self.parts.push(((piece.index, piece.starts.start), part));
+        self.index.has_objects(piece.index)
     }
 
     fn object(&mut self, object: &Object<'_>) {
@@ -179,8 +182,8 @@ impl HeapGraph {
         if dangling > 0 {
             notes.add(NoteKind::Invalid, None, format!("{dangling} references do not point to an object and are ignored"));
         }
-        let mut parts: Vec<(SegmentIndex, Part)> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
-        parts.sort_by_key(|(segment, _)| *segment);
+        let mut parts: Vec<_> = walked.visitors.into_iter().flat_map(|v| v.parts).collect();
+        parts.sort_by_key(|(place, _)| *place);
         let objects = index.ids().len();
         let edges = parts.iter().map(|(_, p)| p.rows.edges()).fold(0, usize::saturating_add);
         let mut rows = CsrBuilder::with_capacity(objects, edges);
@@ -192,6 +195,7 @@ impl HeapGraph {
             type_of: IndexVec::with_capacity(objects),
             size_of: IndexVec::with_capacity(objects),
             large: FxHashMap::default(),
+            by_type: OnceLock::new(),
             modules: namer.modules(),
             index: Arc::clone(index),
         };
@@ -221,7 +225,7 @@ impl HeapGraph {
         let (type_of, sizes) = described;
         let large = index.ids().zip(&sizes).filter(|(_, size)| **size >= u64::from(u32::MAX)).map(|(id, size)| (id, *size)).collect();
         let size_of = sizes.into_iter().map(|size| u32::try_from(size).unwrap_or(u32::MAX)).collect();
-        HeapGraph { index, edges, types, roots, frozen, modules: Vec::new(), type_of, size_of, large }
+        HeapGraph { index, edges, types, roots, frozen, modules: Vec::new(), type_of, size_of, large, by_type: OnceLock::new() }
     }
 
     /// `namer` for an answer about this graph: it accounts for the modules used to build the graph.
@@ -278,15 +282,15 @@ impl HeapGraph {
         self.kind(id).map_or_else(|| "?".into(), |k| namer.name_or_address(k.method_table))
     }
 
+    /// Four bytes for each object; the estimate of the graph's memory has room for them.
+    fn by_type(&self) -> &ByType {
+        self.by_type.get_or_init(|| ByType::of(&self.type_of, self.types.len()))
+    }
+
     /// The types that objects have: others may have been met elsewhere.
     fn types_met(&self) -> impl Iterator<Item = &Arc<ObjectType>> {
-        let mut met: IndexVec<TypeIndex, bool> = self.types.iter().map(|_| false).collect();
-        for ty in &self.type_of {
-            if let Some(met) = met.get_mut(*ty) {
-                *met = true;
-            }
-        }
-        self.types.iter().zip(met).filter(|(_, met)| *met).map(|(ty, _)| ty)
+        let by_type = self.by_type();
+        self.types.iter_enumerated().filter(|(index, _)| by_type.objects(*index).next().is_some()).map(|(_, ty)| ty)
     }
 
     /// Which types match `patterns`.
@@ -300,7 +304,17 @@ impl HeapGraph {
     /// The objects of types that match `patterns`, ascending.
     pub(crate) fn of_types(&self, namer: &Namer, patterns: &[TypePattern], notes: &Collector) -> Vec<ObjectId> {
         let wanted = self.wanted_types(namer, patterns, notes);
-        self.ids().filter(|id| self.is_of(*id, &wanted)).collect()
+        self.objects_of(&wanted)
+    }
+
+    /// The objects of the `wanted` types, ascending. The first question goes over all objects, later ones only over those.
+    pub fn objects_of(&self, wanted: &IndexVec<TypeIndex, bool>) -> Vec<ObjectId> {
+        let by_type = self.by_type();
+        let types = wanted.iter_enumerated().filter(|(_, wanted)| **wanted);
+        let mut ids: Vec<ObjectId> = types.flat_map(|(ty, _)| by_type.objects(ty)).collect();
+        // Runs that ascend are merged.
+        ids.sort();
+        ids
     }
 
     /// Whether an object is of one of the `wanted` types.

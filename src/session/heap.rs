@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use super::{DominatorTree, Error, HeapGraph, Namer, Runtime, TypeFilter, TypePattern, note_walks};
 use crate::base::{Addr, Answer, Collector, IndexVec, Limits, Progress};
 use crate::contract::ContractError;
-use crate::gc::{Gc, Object, ObjectStarts, TypeIndex, Visitor, Walker};
+use crate::gc::{Gc, Object, ObjectStarts, SegmentIndex, TypeIndex, Visitor, Walker};
 use crate::memory::Memory;
-use crate::model::{Generation, SegmentModel, Stacks};
+use crate::model::{Generation, SegmentModel, Stacks, Sum, WalkModel};
 
 /// Parts of the heap.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub(super) struct Parts {
     gc: Arc<Answer<Gc>>,
     walker: Answer<Walker>,
     starts: OnceLock<Answer<Arc<ObjectStarts>>>,
-    types: OnceLock<Answer<Vec<Addr>>>,
+    sums: OnceLock<Answer<TypeSums>>,
     graph: OnceLock<Answer<HeapGraph>>,
     graph_with_weak: OnceLock<Answer<HeapGraph>>,
     /// One per treatment of stack values, in the order of [`Stacks::ALL`].
@@ -30,20 +30,38 @@ impl Parts {
         let walker = notes.take(Walker::new(&gc, runtime.threads_if_any(&notes))?);
         notes.extend(&runtime.context_losses());
         let walker = notes.finish(walker);
-        let (starts, types, graph, graph_with_weak) = Default::default();
-        Ok(Parts { gc, walker, starts, types, graph, graph_with_weak, dominators: Default::default() })
+        let (starts, sums, graph, graph_with_weak) = Default::default();
+        Ok(Parts { gc, walker, starts, sums, graph, graph_with_weak, dominators: Default::default() })
     }
 }
 
-/// Marks the types that it meets.
-#[derive(Default)]
-struct Met(IndexVec<TypeIndex, bool>);
+/// Number and bytes of objects by type.
+pub(crate) type Sums = IndexVec<TypeIndex, Sum>;
 
-impl Visitor for Met {
+/// Adds those of another visitor.
+pub(crate) fn add_sums(to: &mut Sums, from: Sums) {
+    to.grow_to(from.len());
+    to.iter_mut().zip(from).for_each(|(to, from)| to.merge(from));
+}
+
+/// The objects by type, free space included.
+#[derive(Debug, Default)]
+pub(crate) struct TypeSums {
+    /// Their number and bytes.
+    pub(crate) sums: Sums,
+    /// The walk that counted them, by segment.
+    pub(crate) walks: Vec<(SegmentIndex, WalkModel)>,
+}
+
+/// Counts objects.
+#[derive(Default)]
+struct Counter(Sums);
+
+impl Visitor for Counter {
     #[inline]
     fn object(&mut self, object: &Object<'_>) {
-        if let Some(slot) = self.0.slot(object.ty.index) {
-            *slot = true;
+        if let Some(sum) = self.0.slot(object.ty.index) {
+            sum.add(object.size);
         }
     }
 }
@@ -143,26 +161,24 @@ impl Heap {
     /// What type patterns mean among the types on the heap. Patterns without wildcards take a walk of their own, the first time.
     pub(crate) fn filter(&self, patterns: &[TypePattern], namer: &Namer, notes: &Collector) -> TypeFilter {
         let names = || {
-            let types = notes.with(self.inner.parts.types.get_or_init(|| self.types_met()));
-            types.iter().map(|mt| namer.name_or_address(*mt)).collect()
+            let TypeSums { sums, .. } = notes.with(self.type_sums());
+            let types = self.walker().types().list();
+            let met = types.iter().zip(sums).filter(|(_, sum)| sum.count > 0);
+            met.map(|(kind, _)| namer.name_or_address(kind.method_table)).collect()
         };
         TypeFilter::of(patterns, names, notes)
     }
 
-    /// The method tables of the objects.
-    fn types_met(&self) -> Answer<Vec<Addr>> {
-        let notes = Collector::new();
-        let walked = self.walker().walk(self.progress(), Met::default);
-        note_walks(self.walker(), &walked.segments, &notes);
-        let mut met: IndexVec<TypeIndex, bool> = IndexVec::new();
-        for (index, _) in walked.visitors.iter().flat_map(|v| v.0.iter_enumerated()).filter(|(_, met)| **met) {
-            if let Some(slot) = met.slot(index) {
-                *slot = true;
-            }
-        }
-        let types = self.walker().types().list();
-        let tables = types.iter().zip(met).filter(|(_, met)| *met).map(|(kind, _)| kind.method_table);
-        notes.finish(tables.collect())
+    /// The objects by type, counted by one walk and kept.
+    pub(crate) fn type_sums(&self) -> &Answer<TypeSums> {
+        self.inner.parts.sums.get_or_init(|| {
+            let notes = Collector::new();
+            let walked = self.walker().walk_once(self.progress(), Counter::default);
+            note_walks(self.walker(), &walked.segments, &notes);
+            let mut sums = Sums::new();
+            walked.visitors.into_iter().for_each(|visitor| add_sums(&mut sums, visitor.0));
+            notes.finish(TypeSums { sums, walks: walked.segments })
+        })
     }
 
     /// Size in bytes of the object at `address` with this method table; `None` if that is none, or an array whose length is not in the

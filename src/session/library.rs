@@ -125,6 +125,11 @@ impl Library {
         self.memory.u16(address).ok()
     }
 
+    /// Whether texts are not to be shown.
+    pub(crate) fn hides_contents(&self) -> bool {
+        self.memory.hides_contents()
+    }
+
     /// The text of the string that a field refers to.
     pub(crate) fn string(&self, object: Addr, field: FieldAt) -> Option<String> {
         self.types.strings().text(self.reference(object, field)?, LONGEST).map(|(text, _)| text)

@@ -50,6 +50,9 @@ mod value_error;
 mod variables;
 mod walks;
 
+#[cfg(test)]
+mod piece_tests;
+
 pub(crate) use self::bound::BoundField;
 pub use self::dump::{Dump, OpenOptions};
 pub(crate) use self::library::Library;
@@ -59,6 +62,7 @@ pub(crate) use field_names::{FieldNames, FieldPlace};
 pub(crate) use graph::Extra;
 pub use graph::{HeapGraph, MemoryLimit};
 pub use heap::Heap;
+pub(crate) use heap::{Sums, add_sums};
 pub(crate) use lines::SourceLines;
 pub use names::Namer;
 pub use object::{Object, Reference};

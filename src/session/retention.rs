@@ -64,21 +64,25 @@ impl DominatorTree {
         })
     }
 
-    /// The reachable objects with the largest retained sizes for which `is` holds, at most `most`, the largest first.
-    pub fn largest(&self, graph: &HeapGraph, is: Option<&dyn Fn(ObjectId) -> bool>, most: usize) -> Vec<ObjectId> {
-        if is.is_some() || most > LARGEST {
-            return self.select(graph, is, most);
+    /// The reachable objects with the largest retained sizes, of those `among` which to look or of all, at most `most`, the largest
+    /// first.
+    pub fn largest(&self, graph: &HeapGraph, among: Option<Vec<ObjectId>>, most: usize) -> Vec<ObjectId> {
+        match among {
+            Some(among) => self.select(among.into_iter(), most),
+            None if most > LARGEST => self.select(graph.ids(), most),
+            None => {
+                let largest = self.sums().largest.get_or_init(|| self.select(graph.ids(), LARGEST));
+                largest.iter().take(most).copied().collect()
+            }
         }
-        let largest = self.sums().largest.get_or_init(|| self.select(graph, None, LARGEST));
-        largest.iter().take(most).copied().collect()
     }
 
-    fn select(&self, graph: &HeapGraph, is: Option<&dyn Fn(ObjectId) -> bool>, most: usize) -> Vec<ObjectId> {
+    fn select(&self, among: impl Iterator<Item = ObjectId>, most: usize) -> Vec<ObjectId> {
         let wanted = |id: &ObjectId| {
             check_at(id.as_u32());
-            self.is_reachable(*id) && is.is_none_or(|is| is(*id))
+            self.is_reachable(*id)
         };
-        let mut ids: Vec<ObjectId> = graph.ids().filter(wanted).collect();
+        let mut ids: Vec<ObjectId> = among.filter(wanted).collect();
         let key = |id: &ObjectId| (std::cmp::Reverse(self.retained(*id)), *id);
         if ids.len() > most {
             // Only the top rows need sorting.

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use super::contents::{contents, in_order};
+use crate::analysis::pins::pins;
 use crate::base::hash::Map;
-use crate::base::{Addr, AddrRange, Collector, Index, IndexVec, Indices};
+use crate::base::{Addr, AddrRange, Collector, Count, Index, IndexVec, Indices};
 use crate::clr::header::{HeaderUse, Headers};
-use crate::gc::{GcDesc, HandleFilter, Object, ObjectId, ObjectStarts, ObjectType, SegmentIndex, TypeIndex, Visitor, Walker};
+use crate::gc::{GcDesc, Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker};
 use crate::memory::Window;
-use crate::model::{Generation, HandleKind, SegmentModel};
+use crate::model::Generation;
 use crate::session::{Error, Heap, note_walks};
 
 /// What is known about an object, one bit each.
@@ -84,9 +85,9 @@ pub(super) struct Side<I> {
     types: Vec<Option<Arc<ObjectType>>>,
 }
 
-/// The objects of one segment.
+/// The objects of a piece of the heap.
 #[derive(Default)]
-struct Piece {
+struct Rows {
     segment: SegmentIndex,
     address: Vec<u64>,
     ty: Vec<u32>,
@@ -104,22 +105,23 @@ struct Reader<'s> {
     window: Window<'s>,
     word: u64,
     descs: IndexVec<TypeIndex, Option<Arc<GcDesc>>>,
-    pieces: Vec<Piece>,
+    rows: Vec<Rows>,
 }
 
 impl Visitor for Reader<'_> {
-    fn segment(&mut self, segment: SegmentIndex, _: &SegmentModel) -> bool {
-        let Some(n) = self.starts.of_segment(segment).map(|ids| ids.len()) else { return false };
-        self.pieces.push(Piece {
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        let Some(n) = self.starts.of_piece(piece).map(|ids| ids.len()) else { return false };
+        let segment = piece.index;
+        self.rows.push(Rows {
             segment,
             address: Vec::with_capacity(n),
             ty: Vec::with_capacity(n),
             size: Vec::with_capacity(n),
             key: Vec::with_capacity(n),
             traits: Vec::with_capacity(n),
-            ..Piece::default()
+            ..Rows::default()
         });
-        n > 0
+        self.starts.has_objects(segment)
     }
 
     fn object(&mut self, object: &Object<'_>) {
@@ -127,7 +129,7 @@ impl Visitor for Reader<'_> {
             return;
         }
         let desc = self.descs.slot(object.ty.index).map(|slot| Arc::clone(slot.get_or_insert_with(|| Arc::new(in_order(object.ty)))));
-        let (Some(desc), Some(piece)) = (desc, self.pieces.last_mut()) else { return };
+        let (Some(desc), Some(piece)) = (desc, self.rows.last_mut()) else { return };
         let at = u32::try_from(piece.address.len()).unwrap_or(u32::MAX);
         if piece.parts.last().is_none_or(|(_, generation)| *generation != object.generation) {
             piece.parts.push((at, object.generation));
@@ -145,11 +147,11 @@ impl Visitor for Reader<'_> {
         }
         if let Some(hash) = self.hash(object.address) {
             traits.add(Traits::HASHED);
-            if let Some(piece) = self.pieces.last_mut() {
+            if let Some(piece) = self.rows.last_mut() {
                 piece.hashes.push((at, hash));
             }
         }
-        let Some(piece) = self.pieces.last_mut() else { return };
+        let Some(piece) = self.rows.last_mut() else { return };
         piece.address.push(object.address.0);
         piece.ty.push(object.ty.index.as_u32());
         piece.size.push(u32::try_from(object.size).unwrap_or(u32::MAX));
@@ -185,11 +187,11 @@ impl<I: Index + Send + Sync> Side<I> {
             window: Window::new(heap.memory()),
             word: heap.memory().ptr_bytes(),
             descs: IndexVec::new(),
-            pieces: Vec::new(),
+            rows: Vec::new(),
         });
         note_walks(walker, &walked.segments, notes);
-        let mut pieces: Vec<Piece> = walked.visitors.into_iter().flat_map(|v| v.pieces).collect();
-        pieces.sort_by_key(|p| p.segment);
+        let mut pieces: Vec<Rows> = walked.visitors.into_iter().flat_map(|v| v.rows).collect();
+        pieces.sort_by_key(|p| (p.segment, p.address.first().copied()));
         let n = starts.ids().len();
         let mut side = Side {
             heap: heap.clone(),
@@ -211,16 +213,18 @@ impl<I: Index + Send + Sync> Side<I> {
         Ok(side)
     }
 
-    fn take(&mut self, piece: Piece) {
+    fn take(&mut self, piece: Rows) {
         let first = u32::try_from(self.address.len()).unwrap_or(u32::MAX);
         let id = |at: u32| I::from_u32(first.saturating_add(at));
         let ends = piece.parts.iter().skip(1).map(|p| p.0).chain([u32::try_from(piece.address.len()).unwrap_or(u32::MAX)]);
-        self.parts.extend(piece.parts.iter().zip(ends).map(|((at, generation), end)| Part {
-            first: id(*at),
-            count: end.saturating_sub(*at),
-            segment: piece.segment,
-            generation: *generation,
-        }));
+        for ((at, generation), end) in piece.parts.iter().zip(ends) {
+            let count = end.saturating_sub(*at);
+            match self.parts.last_mut() {
+                // A segment that was walked in pieces.
+                Some(last) if last.segment == piece.segment && last.generation == *generation => last.count.grow(count),
+                _ => self.parts.push(Part { first: id(*at), count, segment: piece.segment, generation: *generation }),
+            }
+        }
         self.hashes.extend(piece.hashes.iter().map(|(at, hash)| (id(*at), *hash)));
         self.address.extend(piece.address);
         self.kind.extend(piece.ty);
@@ -231,10 +235,8 @@ impl<I: Index + Send + Sync> Side<I> {
 
     /// Marks what handles pin.
     fn pin(&mut self, notes: &Collector) {
-        let filter = HandleFilter { kinds: vec![HandleKind::Pinned, HandleKind::AsyncPinned] };
-        let mut pinned = Vec::new();
-        notes.take(self.heap.gc().walk_handles(&filter, |h| pinned.push(h.object)));
-        let ids: Vec<I> = pinned.into_iter().filter_map(|object| self.id_of(object)).collect();
+        let (pinned, _) = notes.take(pins(self.heap.gc()));
+        let ids: Vec<I> = pinned.into_iter().filter_map(|(object, _)| self.id_of(object)).collect();
         ids.into_iter().for_each(|id| self.mark(id, Traits::PINNED));
     }
 

@@ -3,6 +3,7 @@
 //! Source: `docs/internals/gc-structures.md#walking`. Measured on 131 dumps: outside the plan phase of a collection, every
 //! walk ends exactly at the end of the segment once allocation contexts and objects in allocation are accounted for.
 
+mod pieces;
 mod segment;
 mod types;
 mod words;
@@ -10,16 +11,16 @@ mod words;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 pub use crate::clr::gcdesc::{GcDesc, Series, ValueSeries};
+pub use pieces::Piece;
 pub use segment::MAX_GAPS;
+pub(crate) use segment::object_alignment;
 pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
 
 use super::Gc;
-use crate::base::missed::Carried;
-use crate::base::{Addr, AddrRange, Answer, Index, IndexVec, Indices, Progress, Silent, index_type, total};
+use crate::base::{Addr, AddrRange, Answer, IndexVec, Indices, Progress, Silent, index_type, total};
 use crate::clr::method_table::MethodTables;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -108,10 +109,14 @@ impl<'o> Object<'o> {
     }
 }
 
-/// Receives the objects of a walk. One per thread.
+/// Receives the objects of a walk. Several share the heap, and none sees a piece of it twice.
 pub trait Visitor: Send {
-    /// Called at the start of a segment. Returns whether to walk it.
-    fn segment(&mut self, _index: SegmentIndex, _segment: &SegmentModel) -> bool {
+    /// Whether it must see all objects of a segment in one go, since it compares neighbours.
+    const WHOLE: bool = false;
+
+    /// Called at the start of a piece: a segment, or a part of a large one. Returns whether to walk it, which must depend on the
+    /// segment alone.
+    fn piece(&mut self, _piece: &Piece<'_>) -> bool {
         true
     }
 
@@ -136,6 +141,7 @@ pub struct Walker {
     moving: bool,
     /// Whether the dump lacks object memory.
     holes: bool,
+    cutting: pieces::Cutting,
 }
 
 impl std::fmt::Debug for Walker {
@@ -149,7 +155,8 @@ impl std::fmt::Debug for Walker {
 pub struct Walked<V> {
     /// Result of each walked segment, in order, with the segment index.
     pub segments: Vec<(SegmentIndex, WalkModel)>,
-    /// One visitor per thread. The distribution of objects among them varies between runs; their union does not.
+    /// A visitor per thread, and one per piece of a large segment. The distribution of objects among them varies between runs;
+    /// their union does not.
     pub visitors: Vec<V>,
 }
 
@@ -177,6 +184,7 @@ impl Walker {
             contexts: usable(&gc.contexts(threads).data),
             unmask: gc.objects.as_ref().map_err(Clone::clone)?.unmask(),
             moving: gc.facts.structures_valid == Some(false),
+            cutting: pieces::Cutting::USUAL,
         };
         notes.extend(&d.losses());
         Ok(Answer::new(walker, notes))
@@ -244,51 +252,15 @@ impl Walker {
         self.types.get(&self.memory, &self.tables, mt)
     }
 
-    /// Walks the segments in parallel, with one visitor per thread.
+    /// Walks the segments in parallel.
     pub fn walk<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
-        self.walk_parts(progress, false, visitor)
+        self.walk_pieces(progress, false, visitor)
     }
 
     /// Like [`Walker::walk`], for single-pass callers: pages already walked are released, which bounds resident memory and
     /// keeps process exit fast.
     pub fn walk_once<V: Visitor>(&self, progress: &dyn Progress, visitor: impl Fn() -> V + Sync) -> Walked<V> {
-        self.walk_parts(progress, true, visitor)
-    }
-
-    fn walk_parts<V: Visitor>(&self, progress: &dyn Progress, once: bool, visitor: impl Fn() -> V + Sync) -> Walked<V> {
-        progress.start("walking the heap", Some(total(self.segments.iter().map(|s| s.allocated_bytes))));
-        let next = AtomicUsize::new(0);
-        let (done, visitors) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
-        let meter = segment::Meter::new(progress, once);
-        let work = || {
-            let mut visitor = visitor();
-            let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
-            let mut mine = Vec::new();
-            while let Some(i) = SegmentIndex::new(next.fetch_add(1, Ordering::Relaxed)) {
-                let Some(segment) = self.segments.get(i) else { break };
-                if visitor.segment(i, segment) {
-                    let model = self.refused(i, segment).unwrap_or_else(|| {
-                        self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
-                            visitor.object(o);
-                            ControlFlow::Continue(())
-                        })
-                    });
-                    mine.push((i, model));
-                }
-            }
-            done.lock().unwrap_or_else(PoisonError::into_inner).extend(mine);
-            visitors.lock().unwrap_or_else(PoisonError::into_inner).push(visitor);
-        };
-        let carried = Carried::here();
-        rayon::scope(|scope| {
-            for _ in 0..rayon::current_num_threads().min(self.segments.len()).max(1) {
-                scope.spawn(|_| carried.run(work));
-            }
-        });
-        progress.finish();
-        let mut segments = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        segments.sort_by_key(|(i, _): &(SegmentIndex, WalkModel)| *i);
-        Walked { segments, visitors: visitors.into_inner().unwrap_or_else(PoisonError::into_inner) }
+        self.walk_pieces(progress, true, visitor)
     }
 
     /// Walks the segments selected by `wanted` sequentially until `visit` breaks, for callers that need heap order. Returns
@@ -307,11 +279,13 @@ impl Walker {
         let mut stop = false;
         for (i, segment) in picked {
             let model = self.refused(i, segment).unwrap_or_else(|| {
-                self.walk_segment(segment, segment.start, &mut cache, &meter, |o| {
+                let all = AddrRange::new(segment.start, segment.allocated);
+                let walked = self.walk_segment(segment, all, &mut cache, &meter, |o| {
                     let flow = visit(o);
                     stop |= flow.is_break();
                     flow
-                })
+                });
+                walked.model
             });
             out.push((i, model));
             if stop {
@@ -334,7 +308,8 @@ impl Walker {
         Some(self.refused(index, segment).unwrap_or_else(|| {
             let mut cache = Cache::new(&self.types, &self.memory, &self.tables);
             let meter = segment::Meter::new(&Silent, false);
-            self.walk_segment(segment, from.unwrap_or(segment.start), &mut cache, &meter, visit)
+            let rest = AddrRange::new(from.unwrap_or(segment.start), segment.allocated);
+            self.walk_segment(segment, rest, &mut cache, &meter, visit).model
         }))
     }
 

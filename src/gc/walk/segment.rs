@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::Cache;
-use super::{Object, Walker, min_object_size, words};
+use super::{Object, SegmentIndex, Walker, min_object_size, words};
 use crate::base::cancel;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Count, Endian, Progress, PtrSize, Shape};
@@ -24,6 +24,10 @@ pub const MAX_GAPS: usize = 64;
 const STEP: u64 = 8 << 20;
 /// Consecutive plausible objects required to resync after corruption.
 const CHAIN: u32 = 4;
+/// The same to begin a piece at: free blocks are full of dead objects, in chains of some length.
+const LONG_CHAIN: u32 = 32;
+/// Bytes that are searched for the start of an object to begin a piece at.
+pub(super) const LOOKED_THROUGH: u64 = 256 << 10;
 
 /// Sums the bytes walked by all threads.
 pub(super) struct Meter<'p> {
@@ -63,6 +67,27 @@ struct Rules {
     large: bool,
 }
 
+impl Rules {
+    /// Where objects go on behind an allocation context: its limit is followed by unformatted space for a minimum-size object.
+    fn behind_context(&self, context: Context) -> Addr {
+        context.limit.plus(self.smallest.next_multiple_of(self.align)).min(self.end)
+    }
+}
+
+/// Whether allocation contexts may lie in `segment`: they exist only in the youngest generation, never in LOH or frozen segments.
+fn has_contexts(segment: &SegmentModel) -> bool {
+    !matches!(segment.generation, Generation::Loh | Generation::Frozen)
+}
+
+fn has_large_objects(segment: &SegmentModel) -> bool {
+    matches!(segment.generation, Generation::Loh | Generation::Poh)
+}
+
+/// What objects of `segment` are rounded up to, where a pointer has `word` bytes: in LOH and POH 8 bytes on 32-bit targets too.
+pub(crate) fn object_alignment(segment: &SegmentModel, word: u64) -> u64 {
+    if has_large_objects(segment) { 8 } else { word }
+}
+
 /// Why a run of objects ended.
 enum Stop {
     /// End of captured memory, or an event to handle.
@@ -71,6 +96,13 @@ enum Stop {
     NoObject,
     /// The visitor stopped the walk.
     Enough,
+}
+
+/// The walk of a segment, or of a piece of one.
+pub(super) struct SegmentWalk {
+    pub(super) model: WalkModel,
+    /// Where the next object starts; `None` if the segment is not walked any further.
+    pub(super) next: Option<Addr>,
 }
 
 /// Counters of a walk.
@@ -83,34 +115,33 @@ struct Counts {
 }
 
 impl Walker {
-    /// Walks one segment from the object start `from`, calling `visit` for each object, including free space.
+    /// Walks the objects of a segment that start in `range`, which begins with one, and calls `visit` for each, including free
+    /// space.
     pub(super) fn walk_segment(
         &self,
         segment: &SegmentModel,
-        from: Addr,
+        range: AddrRange,
         cache: &mut Cache<'_>,
         meter: &Meter<'_>,
         mut visit: impl FnMut(&Object<'_>) -> ControlFlow<()>,
-    ) -> WalkModel {
+    ) -> SegmentWalk {
         let rules = self.rules(segment);
-        let end = rules.end;
-        // Allocation contexts exist only in the youngest generation, never in LOH, POH or frozen segments.
-        let own = !matches!(segment.generation, Generation::Loh | Generation::Frozen);
-        let first = if own { self.contexts.partition_point(|c| c.pointer < from) } else { self.contexts.len() };
+        let (from, until, end) = (range.start, range.end.min(rules.end), rules.end);
+        let first = if has_contexts(segment) { self.contexts.partition_point(|c| c.pointer < from) } else { self.contexts.len() };
         let mut contexts = self.contexts.iter().skip(first).peekable();
         let mut w = WalkModel { segment: segment.address, ..WalkModel::default() };
         let mut counts = Counts::default();
         let mut at = from;
         let mut reported = from;
-        while at < end {
+        let mut stopped = false;
+        while at < until {
             if at.since(reported).is_some_and(|n| n >= STEP) {
                 meter.add(&self.memory, AddrRange::new(reported, at));
                 reported = at;
             }
             while contexts.next_if(|c| c.pointer < at).is_some() {}
             if let Some(context) = contexts.next_if(|c| c.pointer == at) {
-                // The limit is followed by unformatted space for a minimum-size object.
-                let next = context.limit.plus(rules.smallest.next_multiple_of(rules.align)).min(end);
+                let next = rules.behind_context(*context);
                 if next > at {
                     w.context_bytes.grow(next.since(at).unwrap_or(0));
                     at = next;
@@ -122,7 +153,7 @@ impl Walker {
                 at = tried(|| self.across_absent(at, rules, &mut w));
                 continue;
             };
-            let event = contexts.peek().map_or(end, |c| c.pointer).min(boundary).min(end).min(at.plus(STEP));
+            let event = contexts.peek().map_or(until, |c| c.pointer).min(boundary).min(until).min(at.plus(STEP));
             // Specialized for the shape of nearly all targets.
             let mut run = Run { heap: self, rules, generation, bytes, event, counts: &mut counts };
             let stop = match self.memory.shape() {
@@ -131,32 +162,56 @@ impl Walker {
             };
             match stop {
                 Stop::Event => {}
-                Stop::Enough => break,
+                Stop::Enough => {
+                    stopped = true;
+                    break;
+                }
                 Stop::NoObject if self.moving => {
                     // Half-moved objects and plug headers lie between the objects: a resync would find false ones.
                     w.stopped_at = Some(at);
                     w.stopped_because = Some("a collection was compacting or sweeping this segment".into());
                     w.absent_bytes.grow(end.since(at).unwrap_or(0));
+                    stopped = true;
                     break;
                 }
                 // What lacks is in the gaps.
                 Stop::NoObject => at = tried(|| self.across_no_object(at, rules, &mut w)),
             }
         }
-        meter.add(&self.memory, AddrRange::new(reported, segment.allocated));
+        meter.add(&self.memory, AddrRange::new(reported, until));
         (w.objects, w.bytes, w.free_objects, w.free_bytes) = (counts.objects, counts.bytes, counts.free_objects, counts.free_bytes);
-        // The end of a segment need not be aligned.
-        let exact = at == end || (at > end && at.since(end).is_some_and(|over| over < rules.align));
-        w.complete = exact && w.stopped_at.is_none();
-        w
+        w.complete = w.stopped_at.is_none() && self.is_end(segment, at);
+        SegmentWalk { model: w, next: (!stopped).then_some(at) }
+    }
+
+    /// Whether a walk that arrives at `at` has gone over the whole segment, whose end need not be aligned.
+    pub(super) fn is_end(&self, segment: &SegmentModel, at: Addr) -> bool {
+        let rules = self.rules(segment);
+        at.since(rules.end).is_some_and(|over| over < rules.align)
+    }
+
+    /// An address at or behind `near` where objects seem to start.
+    pub(super) fn likely_start(&self, segment: &SegmentModel, near: Addr) -> Option<Addr> {
+        let rules = self.rules(segment);
+        let from = Addr(near.0.checked_next_multiple_of(rules.align)?);
+        let to = from.plus(LOOKED_THROUGH).min(rules.end);
+        tried(|| self.scan(AddrRange::new(from, to), rules, LONG_CHAIN).filter(|at| self.memory.word(*at).is_ok()))
+    }
+
+    /// What allocation contexts have taken of a segment and not filled, by address; nothing of a segment that is not walked.
+    pub fn unfilled(&self, index: SegmentIndex) -> Vec<AddrRange> {
+        let Some(segment) = self.segments.get(index).filter(|s| has_contexts(s) && !self.refused.contains_key(&index)) else {
+            return Vec::new();
+        };
+        let rules = self.rules(segment);
+        let first = self.contexts.partition_point(|c| c.pointer < segment.start);
+        let within = self.contexts.iter().skip(first).take_while(|c| c.pointer < rules.end);
+        within.map(|c| AddrRange::new(c.pointer, rules.behind_context(*c))).collect()
     }
 
     fn rules(&self, segment: &SegmentModel) -> Rules {
-        let word = self.memory.ptr_bytes();
-        // LOH and POH objects are 8-byte aligned on 32-bit targets too.
-        let large = matches!(segment.generation, Generation::Loh | Generation::Poh);
-        let align = if large { 8 } else { word };
-        Rules { end: segment.allocated, align, smallest: min_object_size(&self.memory), large }
+        let align = object_alignment(segment, self.memory.ptr_bytes());
+        Rules { end: segment.allocated, align, smallest: min_object_size(&self.memory), large: has_large_objects(segment) }
     }
 
     /// Where to resume after memory that is not in the dump: at the first plausible chain of objects, since the size of the
@@ -203,17 +258,22 @@ impl Walker {
 
     /// The next address after `from` where `chain` consecutive objects are plausible.
     fn resync(&self, from: Addr, rules: Rules, chain: u32) -> Addr {
-        let mut at = from.plus(rules.align);
-        while at < rules.end {
+        self.scan(AddrRange::new(from.plus(rules.align), rules.end), rules, chain).unwrap_or(rules.end)
+    }
+
+    /// The first address in `range`, which is aligned, where `chain` consecutive objects are plausible or memory is absent.
+    fn scan(&self, range: AddrRange, rules: Rules, chain: u32) -> Option<Addr> {
+        let mut at = range.start;
+        while at < range.end {
             match self.memory.word(at) {
-                Err(_) => return at,
+                Err(_) => return Some(at),
                 Ok(0) => {}
-                Ok(_) if self.is_object(at, rules, chain) => return at,
+                Ok(_) if self.is_object(at, rules, chain) => return Some(at),
                 Ok(_) => {}
             }
             at = at.plus(rules.align);
         }
-        rules.end
+        None
     }
 
     /// Whether `chain` consecutive objects are plausible from `at`. The end of the segment, an allocation context, and cleared

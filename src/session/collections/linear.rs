@@ -3,6 +3,7 @@
 use super::{Collections, Contents, Item, Read, there};
 use crate::base::Addr;
 use crate::clr::values::ArrayShape;
+use crate::memory::Memory;
 use crate::model::ContainerKind;
 
 /// Most characters shown of a `StringBuilder`.
@@ -131,6 +132,9 @@ impl Collections<'_> {
         let mut text = String::from_utf16_lossy(&units);
         if u64::try_from(units.len()).unwrap_or(u64::MAX) < count {
             text.push('…');
+        }
+        if count > 0 && self.library.hides_contents() {
+            text = Memory::HIDDEN.into();
         }
         let mut out = Contents::new(ContainerKind::StringBuilder, count, Some(room));
         out.text = Some(text);

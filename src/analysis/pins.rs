@@ -1,0 +1,52 @@
+//! What handles pin.
+
+use crate::base::{Addr, Answer, Count};
+use crate::gc::{Gc, HandleFilter};
+use crate::model::HandleKind;
+
+/// The pinned objects by address, each with its first handle, and the number of handles.
+pub(super) fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
+    let supported = gc.handle_types().data;
+    let kinds: Vec<_> = [HandleKind::Pinned, HandleKind::AsyncPinned].into_iter().filter(|k| supported.contains(k)).collect();
+    let (mut pins, mut handles) = (Vec::new(), 0u64);
+    let walked = gc.walk_handles(&HandleFilter { kinds: if kinds.is_empty() { vec![HandleKind::Pinned] } else { kinds } }, |h| {
+        handles.bump();
+        pins.push((h.object, h.address));
+    });
+    pins.sort_unstable();
+    pins.dedup_by_key(|(object, _)| *object);
+    walked.map(|_| (pins, handles))
+}
+
+/// Finds the handles of objects that come by ascending address.
+pub(super) struct Pins<'p> {
+    /// As [`pins`] has them.
+    all: &'p [(Addr, Addr)],
+    next: usize,
+}
+
+impl<'p> Pins<'p> {
+    pub(super) fn new(all: &'p [(Addr, Addr)]) -> Pins<'p> {
+        Pins { all, next: 0 }
+    }
+
+    /// Goes to `start`: the next objects are there or behind.
+    pub(super) fn seek(&mut self, start: Addr) {
+        self.next = self.all.partition_point(|(object, _)| *object < start);
+    }
+
+    /// The handle that pins the object at `at`.
+    #[inline]
+    pub(super) fn handle(&mut self, at: Addr) -> Option<Addr> {
+        while let Some((object, handle)) = self.all.get(self.next) {
+            if *object > at {
+                break;
+            }
+            self.next.bump();
+            if *object == at {
+                return Some(*handle);
+            }
+        }
+        None
+    }
+}

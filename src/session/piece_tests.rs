@@ -1,0 +1,173 @@
+//! A heap that is walked in pieces is the heap that is walked in one go: on real dumps, whole and with holes.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use super::{Dump, HeapGraph, OpenOptions};
+use crate::base::missed::watched;
+use crate::base::{Addr, AddrRange, Answer, Silent};
+use crate::dump::real_tests::folder;
+use crate::gc::{Object, ObjectStarts, Piece, SegmentIndex, Visitor, Walked, Walker};
+use crate::model::{Generation, WalkModel};
+
+type Row = (SegmentIndex, Addr, u64, Addr, Generation);
+
+#[derive(Default)]
+struct Rows {
+    segment: SegmentIndex,
+    pieces: usize,
+    rows: Vec<Row>,
+}
+
+impl Rows {
+    fn add(&mut self, segment: SegmentIndex, o: &Object<'_>) {
+        self.rows.push((segment, o.address, o.size, o.ty.method_table, o.generation));
+    }
+}
+
+impl Visitor for Rows {
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        self.segment = piece.index;
+        self.pieces += 1;
+        true
+    }
+
+    fn object(&mut self, object: &Object<'_>) {
+        self.add(self.segment, object);
+    }
+}
+
+/// Sees whole segments only.
+#[derive(Default)]
+struct Whole(Rows);
+
+impl Visitor for Whole {
+    const WHOLE: bool = true;
+
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        assert_eq!(piece.starts.start, piece.segment.start);
+        self.0.piece(piece)
+    }
+
+    fn object(&mut self, object: &Object<'_>) {
+        self.0.object(object);
+    }
+}
+
+fn sorted(visitors: impl IntoIterator<Item = Rows>) -> (usize, Vec<Row>) {
+    let mut all = (0, Vec::new());
+    for visitor in visitors {
+        all.0 += visitor.pieces;
+        all.1.extend(visitor.rows);
+    }
+    all.1.sort_unstable();
+    all
+}
+
+fn same(what: &str, a: &[(SegmentIndex, WalkModel)], b: &[(SegmentIndex, WalkModel)]) {
+    assert_eq!(format!("{a:?}"), format!("{b:?}"), "{what}");
+}
+
+/// Walks the heap in pieces of `least` bytes. Returns the pieces, and how many of them were at the wrong place.
+fn check(what: &str, dump: &Dump, least: u64) -> Option<(usize, usize)> {
+    let runtime = dump.runtime().ok()?;
+    let gc = runtime.gc().ok()?;
+    let make = || Walker::new(gc, runtime.threads().map_or(&[], |t| &t.data)).ok().map(|w| w.data);
+    // Failed reads belong to types and are told once to each scope: each walk begins anew.
+    let (mut one, mut segments) = (Rows::default(), Vec::new());
+    let walker = make()?;
+    let ((), missed) = watched(|| {
+        for index in walker.segment_indices() {
+            let walk = walker.visit_from(index, None, |o| {
+                one.add(index, o);
+                ControlFlow::Continue(())
+            });
+            segments.extend(walk.map(|walk| (index, walk)));
+        }
+    });
+    one.rows.sort_unstable();
+    let mut walker = make()?;
+    walker.cut_finely(least);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
+    // Scopes belong to threads.
+    let (walked, again): (Walked<Rows>, _) = pool.install(|| watched(|| walker.walk(&Silent, Rows::default)));
+    same(what, &segments, &walked.segments);
+    let (pieces, rows) = sorted(walked.visitors);
+    assert!(one.rows == rows, "{what}: {} objects, not {}", rows.len(), one.rows.len());
+    assert_eq!((missed.first(), what), (again.first(), what));
+    let (Answer { data: starts, .. }, segments) = pool.install(|| ObjectStarts::build(&walker, &Silent));
+    same(what, &segments, &walked.segments);
+    let objects: Vec<Addr> = starts.ids().filter_map(|id| starts.address_of(id)).collect();
+    let free = walker.tables().free;
+    let expected: Vec<Addr> = one.rows.iter().filter(|r| Some(r.3) != free).map(|r| r.1).collect();
+    assert!(objects == expected, "{what}: {} starts, not {}", objects.len(), expected.len());
+    let whole = pool.install(|| walker.walk(&Silent, Whole::default));
+    assert!(sorted(whole.visitors.into_iter().map(|w| w.0)).1 == one.rows, "{what}: whole segments");
+    Some((pieces, walker.segments().len()))
+}
+
+fn dumps() -> Vec<PathBuf> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
+    let list = |folder: &Path| -> Vec<PathBuf> {
+        let mut all: Vec<_> = std::fs::read_dir(folder).into_iter().flatten().map(|e| e.unwrap().path()).filter(|p| p.is_file()).collect();
+        all.retain(|p| p.to_string_lossy().contains("-heap") && p.metadata().unwrap().len() < 80 << 20);
+        all.sort();
+        all
+    };
+    // Trimmed dumps hold every object as well; the shared ones have what free blocks were.
+    let shared = list(&folder());
+    list(&corpus).into_iter().step_by(7).chain(shared.into_iter().step_by(30)).collect()
+}
+
+#[test]
+fn pieces_are_the_whole() {
+    let (mut dumps_seen, mut pieces_seen) = (0, 0);
+    for path in dumps() {
+        let Ok(file) = crate::dump::open(&path, &crate::dump::OpenOptions::default()) else { continue };
+        let dump = Dump::of(file.clone(), &OpenOptions::default());
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let mut most = None;
+        for least in [1 << 13, 1 << 16] {
+            most = most.max(check(&name, &dump, least));
+        }
+        let Some((pieces, segments)) = most else { continue };
+        dumps_seen += 1;
+        pieces_seen += pieces;
+        println!("{name}: {pieces} pieces of {segments} segments");
+        let heap = dump.runtime().unwrap().heap().unwrap();
+        for (n, segment) in (0u64..).zip(heap.segments().iter().filter(|s| s.allocated_bytes > 0x4000).take(3)) {
+            // A word, and much.
+            for len in [8, segment.allocated_bytes / 2] {
+                let at = (segment.start.0 + segment.allocated_bytes / (n + 3)) / 8 * 8;
+                let mut file = file.clone();
+                file.remove(AddrRange::new(Addr(at), Addr(at + len)));
+                let dump = Dump::of(file, &OpenOptions::default());
+                check(&format!("{name} without {len:#x} at {at:#x}"), &dump, 1 << 14);
+            }
+        }
+    }
+    assert!(dumps_seen > 4 && pieces_seen > dumps_seen * 20, "{pieces_seen} pieces of {dumps_seen} dumps");
+}
+
+#[test]
+fn graphs_of_pieces_are_the_graph() {
+    let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
+    for name in ["net10-seg-fragmented-heap", "net10-wks-track-heap.before", "net8-seg-basics-heap", "win-net10-svr-basics-full"] {
+        let of = |threads: usize| {
+            let dump = Dump::open(corpus.join(format!("{name}.dmp.zst")), &OpenOptions::default()).unwrap();
+            let heap = dump.runtime().unwrap().heap().unwrap();
+            pool(threads).install(|| heap.graph(false).map(|_| ())).unwrap();
+            heap
+        };
+        let (one, three) = (of(1), of(3));
+        let (one, three) = (one.graph(false).unwrap(), three.graph(false).unwrap());
+        assert!(one.edges.csr() == three.edges.csr(), "{name}: references differ");
+        assert_eq!(format!("{:?}", one.notes), format!("{:?}", three.notes), "{name}");
+        for id in one.ids() {
+            let object = |graph: &HeapGraph| (graph.address(id), graph.size(id), graph.kind(id).map(|kind| kind.method_table));
+            assert_eq!(object(one), object(three), "{name}");
+        }
+        assert!(one.len() > 1000, "{name}");
+    }
+}
