@@ -19,7 +19,7 @@ fn main() -> ExitCode {
     let cli = with_streams(|mut streams| cli::parse(std::env::args_os(), &mut streams));
     let exit = match cli {
         Err(exit) => exit,
-        Ok(cli) if cli.is_shell() || (cli.config.timeout.is_none() && cli.config.max_memory.is_none()) => {
+        Ok(cli) if cli.watches_itself() || (cli.config.timeout.is_none() && cli.config.max_memory.is_none()) => {
             with_streams(|streams| cli::run_parsed(&cli, streams))
         }
         Ok(cli) => watched(cli),
@@ -65,7 +65,7 @@ fn with_streams<R>(work: impl FnOnce(Streams<'_>) -> R) -> R {
     let mut err = io::stderr();
     let (screen, err_screen) = (cli::screen_of(&stdout), cli::screen_of(&err));
     let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
-    work(Streams { out: &mut out, err: &mut err, screen, err_screen, seen: None })
+    work(Streams { out: &mut out, err: &mut err, screen, err_screen, seen: None, next: None })
 }
 
 /// How often the memory is looked at.

@@ -287,6 +287,9 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     let reader = ExceptionReader::new(runtime, &namer, &notes);
     reader.note_lacking();
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
+    if reader.objects.as_ref().is_some_and(Exceptions::are_undecided) {
+        notes.add(NoteKind::Missing, None, "types without names may be exceptions: their objects are not listed");
+    }
     let types = heap.filter(&query.types, &namer, &notes);
     let wanted = |address: Addr, mt: Addr| {
         query.object.is_none_or(|at| at == address) && (types.is_empty() || types.matches(mt, || namer.name_or_address(mt)))

@@ -1,5 +1,6 @@
 //! The heap by generation.
 
+use super::heap_map::{MapQuery, map};
 use crate::base::{Answer, Count, share};
 use crate::model::{Generation, GenerationModel, HeapDetail, HeapModel, HeapReport, HeapTotals, SegmentModel};
 use crate::session::{Error, Runtime};
@@ -11,12 +12,15 @@ pub struct HeapQuery {
     pub detail: bool,
     /// Only the heap of this index.
     pub heap: Option<u64>,
+    /// Walk the objects and map what each segment holds.
+    pub map: Option<MapQuery>,
 }
 
 /// Each heap by generation, with its allocation contexts.
 ///
 /// # Errors
-/// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for an unknown heap.
+/// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for an unknown heap; with [`HeapQuery::map`] those of
+/// opening the heap and, for garbage, its graph.
 pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
@@ -25,6 +29,10 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
         let what = format!("there is no heap {index}: the heaps are {}", indices(gc.facts().heaps.iter().map(|h| h.index)));
         return Err(Error::Query(what).given(&notes.notes()));
     }
+    let map = match &query.map {
+        Some(map_query) => Some(notes.take(map(&runtime.heap()?, map_query, wanted)?)),
+        None => None,
+    };
     let mut segments = notes.take(gc.segments());
     let all = totals(&segments);
     segments.retain(|s| wanted(s.heap));
@@ -46,7 +54,7 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
     let mut allocation_contexts = notes.take(gc.contexts(runtime.threads_if_any(&notes)));
     allocation_contexts.retain(|c| c.heap.is_none_or(wanted));
     let totals = totals(&segments);
-    Ok(notes.finish(HeapReport { heaps, totals, collections: collections.map(|c| c.process), allocation_contexts }))
+    Ok(notes.finish(HeapReport { heaps, totals, collections: collections.map(|c| c.process), map, allocation_contexts }))
 }
 
 fn indices(heaps: impl Iterator<Item = u64>) -> String {

@@ -1,5 +1,7 @@
 //! Exact retained sizes, from the dominator tree of the heap.
 
+mod icicle;
+
 use rustc_hash::FxHashMap;
 
 use super::on_graph::OnGraph;
@@ -141,8 +143,7 @@ impl<'g> Retained<'g> {
     }
 
     fn top_objects(&self, namer: &Namer, wanted: Option<&IndexVec<TypeIndex, bool>>, most: usize) -> Vec<RetainedObject> {
-        let of_wanted = wanted.map(|w| move |id| self.graph.is_of(id, w));
-        let ids = self.tree.largest(self.graph, of_wanted.as_ref().map(|is| is as &dyn Fn(ObjectId) -> bool), most);
+        let ids = self.tree.largest(self.graph, wanted.map(|w| self.graph.objects_of(w)), most);
         ids.into_iter().map(|id| self.model(namer, id)).collect()
     }
 
@@ -214,23 +215,30 @@ impl<'g> Retained<'g> {
 
     fn rows(&self, namer: &Namer, depth: u32, threshold: f64, most: usize) -> Vec<TreeRow> {
         let mut out = Vec::new();
-        let push = |id: Option<ObjectId>, depth: u32, stack: &mut Vec<(ObjectId, u32)>| -> u64 {
+        let push = |id: Option<ObjectId>, depth: u32, offset: u64, stack: &mut Vec<(ObjectId, u32, u64)>| -> u64 {
             let (large, all) = self.large_children(id, threshold);
             let n = large.len().min(most);
-            stack.extend(large.into_iter().take(n).rev().map(|c| (c, depth)));
+            let mut next = offset;
+            let blocks = large.into_iter().take(n).map(|c| {
+                let offset = next;
+                next.grow(self.tree.retained(c));
+                (c, depth, offset)
+            });
+            let blocks: Vec<_> = blocks.collect();
+            stack.extend(blocks.into_iter().rev());
             len64(all.saturating_sub(n))
         };
-        let mut stack: Vec<(ObjectId, u32)> = Vec::new();
-        push(None, 0, &mut stack);
-        while let Some((id, at)) = stack.pop() {
+        let mut stack: Vec<(ObjectId, u32, u64)> = Vec::new();
+        push(None, 0, 0, &mut stack);
+        while let Some((id, at, offset)) = stack.pop() {
             if out.len() >= most {
                 break;
             }
             let hidden = match at < depth {
-                true => push(Some(id), at.saturating_add(1), &mut stack),
+                true => push(Some(id), at.saturating_add(1), offset, &mut stack),
                 false => len64(self.tree.below(Some(id)).count()),
             };
-            out.push(TreeRow { depth: at, object: self.model(namer, id), hidden });
+            out.push(TreeRow { depth: at, object: self.model(namer, id), hidden, offset });
         }
         out
     }

@@ -37,7 +37,14 @@ impl Selection {
 
     /// Whether every object is selected.
     pub fn is_everything(&self) -> bool {
-        self.takes_all() && self.heaps.is_empty() && self.segments.is_empty()
+        self.types.is_empty() && self.is_of_types()
+    }
+
+    /// Whether nothing but the type of an object decides.
+    pub fn is_of_types(&self) -> bool {
+        let sizes = self.min_size == 0 && self.max_size.is_none();
+        let places = self.generations.is_empty() && self.heaps.is_empty() && self.segments.is_empty();
+        places && sizes && self.condition.is_none()
     }
 
     /// What the types mean among those on the heap.

@@ -11,8 +11,8 @@ use super::select::{Picker, Selection};
 use crate::base::hash::{folded, secret};
 use crate::base::{Addr, Answer, Count, NoteKind, glob, len64};
 use crate::clr::strings::Strings;
-use crate::gc::{Object, ObjectType, SegmentIndex, Visitor, min_object_size};
-use crate::model::{SegmentModel, StringModel, StringSort, StringTotals, StringsReport};
+use crate::gc::{Object, ObjectType, Piece, Visitor, min_object_size};
+use crate::model::{StringModel, StringSort, StringTotals, StringsReport};
 use crate::session::{Error, Heap, coverage, note_walks};
 
 /// Arguments of `strings`.
@@ -128,8 +128,8 @@ struct Contents<'s> {
 }
 
 impl Visitor for Contents<'_> {
-    fn segment(&mut self, _index: SegmentIndex, segment: &SegmentModel) -> bool {
-        self.picker.segment(segment)
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        self.picker.segment(piece.segment)
     }
 
     #[inline]
@@ -232,6 +232,9 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     let smallest = min_object_size(heap.memory());
     let size = |length: u32| string.and_then(|s| s.size(|| Some(length))).unwrap_or(0).max(smallest);
     if let Some(pattern) = &query.like {
+        if heap.memory().hides_contents() {
+            return Err(Error::Query("the contents of strings are hidden here: none can be looked for".into()));
+        }
         parts
             .par_iter_mut()
             .for_each(|part| part.groups.retain(|_, g| reader.text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t))));

@@ -106,6 +106,9 @@ pub(super) trait Command: Args {
         &[]
     }
 
+    /// Changes how the dumps are opened.
+    fn prepare(&self, _opening: &mut Opening) {}
+
     /// Runs the query.
     fn answer(&self, at: &At<'_>) -> Result<Answer<Self::Report>>;
 
@@ -124,7 +127,7 @@ pub(super) trait Command: Args {
         Vec::new()
     }
 
-    /// The command that leads on from the answer, without the dump; shown on terminals.
+    /// The command that leads on from the answer, without the dump; shown on terminals, and told to assistants.
     fn next(&self, _report: &Self::Report) -> Option<&'static str> {
         None
     }
@@ -135,7 +138,11 @@ pub(super) trait Command: Args {
         output::emit(&at.head()?, &answer, at.format(), streams.target())?;
         let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
-        if let Some(words) = self.next(&answer).filter(|_| at.is_table() && streams.screen.terminal) {
+        let next = self.next(&answer);
+        if let (Some(words), Some(to)) = (next, streams.next) {
+            let _ = to.set(words);
+        }
+        if let Some(words) = next.filter(|_| at.is_table() && streams.screen.terminal) {
             let path = at.opening.path.display().to_string();
             let options = at.config.repeated();
             let words = words.split(' ').chain(options.iter().map(String::as_str));
@@ -173,6 +180,13 @@ impl Entry {
         super::sos::names_of(self.name).collect()
     }
 
+    /// Its arguments, those of all commands among them.
+    pub(super) fn command(&self) -> clap::Command {
+        let mut command = (self.arguments)(Config::augment_args(clap::Command::new(self.name)));
+        command.build();
+        command
+    }
+
     /// JSON schema of its answer.
     pub fn schema(&self) -> Schema {
         (self.schema)()
@@ -202,7 +216,11 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
     let command = C::from_arg_matches(matches)?;
     // A dump that is open already needs no name.
     let given = command.dump()?.or_else(|| open.first().map(|dump| dump.file().facts.path.clone()));
-    let opening = Opening::prepare(config, given, streams)?;
+    let mut opening = Opening::prepare(config, given, streams)?;
+    let asked = opening.options.hide_contents;
+    command.prepare(&mut opening);
+    // What is open shows contents, or does not.
+    let open = if opening.options.hide_contents == asked { open } else { &[] };
     let format = command.format(config.format())?;
     let open = open.iter().cloned().map(OnceCell::from).chain(std::iter::repeat_with(OnceCell::new));
     let paths = std::iter::once(&opening.path).chain(command.further());
@@ -297,6 +315,11 @@ impl At<'_> {
     /// Whether the output format is a table.
     pub(super) fn is_table(&self) -> bool {
         self.format() == Format::Table
+    }
+
+    /// Whether answers go to a terminal.
+    pub(super) fn is_terminal(&self) -> bool {
+        self.terminal
     }
 
     /// Maximum rows: as requested; otherwise a screenful for tables and unlimited (0) for other formats.

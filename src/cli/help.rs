@@ -61,14 +61,14 @@ const FORMATS: &str = "\
   csv       the rows alone, with one line of names
   dot       graphs, of commands that have one
   folded    stacks, for flame graphs
+  html      one web page, which needs no network
 
 Answers go to standard output, warnings and progress to standard error; JSON and NDJSON contain the warnings as well. All formats
 but table list all rows unless --top limits them. -o FILE writes a file, which is complete or not there.
 ";
 
-const EXIT_CODES: &str = "\
-  0   complete answer
-  1   negative answer: nothing matches, the heap is corrupt, a rule is broken
+const EXIT_CODES: &str = "  0   complete answer
+  1   negative answer: no object is of the type that was asked for, the heap is corrupt, a rule is broken
   2   usage error, or more memory needed than --max-memory allows
   3   no readable dump
   4   no supported .NET runtime in it

@@ -164,12 +164,12 @@ impl Lake<'_> {
 
     /// Adds a dump that cannot be read.
     pub(super) fn add_failed(&self, path: &Path, id: &str, why: &str) -> Result<()> {
-        use crate::export::tables::{failed, sink};
+        use crate::export::tables::{columns, failed, sink};
         let shop = self.shop()?;
         for table in &self.tables.tables {
             let place = shop.path().join(self.place(*table, id));
             place.parent().map_or(Ok(()), fs::create_dir_all)?;
-            let Some(to) = sink(self.tables.format, *table, File::create_new(place)?)? else { continue };
+            let Some(to) = sink(self.tables.format, *table, columns(*table), File::create_new(place)?)? else { continue };
             match table {
                 ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,
                 // Empty: a lake has all tables of the dumps that it knows.

@@ -7,7 +7,9 @@ mod command;
 mod exit;
 mod generate;
 mod help;
+mod job;
 mod lake;
+mod mcp;
 mod open;
 mod pager;
 mod pick;
@@ -24,6 +26,7 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::sync::OnceLock;
 
 use clap::{ArgMatches, FromArgMatches};
 
@@ -32,6 +35,7 @@ use command::At;
 pub use command::{Entry, Example, Group};
 pub use exit::Exit;
 pub use generate::complete;
+pub use mcp::MCP;
 pub use pager::paging;
 pub use registry::{COMMANDS, command_line};
 pub use screen::screen_of;
@@ -61,6 +65,8 @@ pub struct Streams<'a> {
     pub err_screen: Screen,
     /// Receives the addresses in the rows of tables.
     pub seen: Option<&'a Seen>,
+    /// Receives the command that leads on from the answer, without the dump.
+    pub next: Option<&'a OnceLock<&'static str>>,
 }
 
 impl std::fmt::Debug for Streams<'_> {
@@ -72,11 +78,16 @@ impl std::fmt::Debug for Streams<'_> {
 impl<'a> Streams<'a> {
     /// Streams to pipes.
     pub fn piped(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Streams<'a> {
-        Streams { out, err, screen: Screen::NONE, err_screen: Screen::NONE, seen: None }
+        Streams { out, err, screen: Screen::NONE, err_screen: Screen::NONE, seen: None, next: None }
     }
 }
 
 impl Streams<'_> {
+    /// The same, with answers to `out`, which is no screen.
+    fn with_output<'s>(&'s mut self, out: &'s mut dyn Write) -> Streams<'s> {
+        Streams { out, err: &mut *self.err, screen: Screen::NONE, err_screen: self.err_screen, seen: self.seen, next: self.next }
+    }
+
     /// Widths and colours as the options have them.
     fn dress(&mut self, config: &Config) {
         self.screen = config.screen(self.screen);
@@ -130,9 +141,9 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Whether it watches time and memory of its commands itself.
-    pub fn is_shell(&self) -> bool {
-        self.command.name == shell::NAME
+    /// Whether it watches time and memory of its commands itself, and has no answer of its own for `--output`.
+    pub fn watches_itself(&self) -> bool {
+        [shell::NAME, mcp::NAME].contains(&self.command.name)
     }
 
     fn of(args: &[OsString]) -> Result<Cli, clap::Error> {
@@ -194,7 +205,7 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
     }
     let result = match cli.config.output.clone() {
         None => cli.run(&mut streams),
-        Some(_) if cli.is_shell() || cli.command.names_output => cli.run(&mut streams),
+        Some(_) if cli.watches_itself() || cli.command.names_output => cli.run(&mut streams),
         Some(path) => to_file(&path, &mut streams, |streams| {
             streams.dress(&cli.config);
             cli.run(streams)
@@ -207,8 +218,14 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
 fn to_pager(cli: &Cli, pager: String, height: usize, streams: &mut Streams<'_>) -> Exit {
     let mut err = Vec::new();
     let mut paged = pager::Paged::new(&mut *streams.out, pager, (height, streams.screen.width.unwrap_or(usize::MAX)));
-    let inner =
-        Streams { out: &mut paged, err: &mut err, screen: streams.screen.paged(), err_screen: streams.err_screen, seen: streams.seen };
+    let inner = Streams {
+        out: &mut paged,
+        err: &mut err,
+        screen: streams.screen.paged(),
+        err_screen: streams.err_screen,
+        seen: streams.seen,
+        next: streams.next,
+    };
     let exit = {
         let mut inner = inner;
         let result = cli.run(&mut inner);
@@ -254,6 +271,15 @@ fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> Exit {
     if to_err { Exit::Usage } else { Exit::Ok }
 }
 
+/// The error of a command line, in one line.
+fn in_one_line(e: &clap::Error) -> String {
+    let text = e.to_string();
+    let message = text.lines().map_while(|l| Some(l.trim()).filter(|l| !l.is_empty())).collect::<Vec<_>>().join(" ");
+    let tip = text.lines().find_map(|l| l.trim().strip_prefix("tip: "));
+    let message = message.strip_prefix("error: ").unwrap_or(&message);
+    tip.map_or_else(|| message.to_string(), |tip| format!("{message}; {tip}"))
+}
+
 /// Runs `work`, whose output goes to the file at `path` once it is complete.
 fn to_file(
     path: &std::path::Path,
@@ -274,8 +300,7 @@ fn to_file(
         None => File::options().write(true).open(path),
     };
     let mut out = BufWriter::new(file.map_err(cannot)?);
-    let inner = Streams { out: &mut out, err: &mut *streams.err, screen: Screen::NONE, err_screen: streams.err_screen, seen: streams.seen };
-    let exit = work(&mut { inner })?;
+    let exit = work(&mut streams.with_output(&mut out))?;
     out.flush().and_then(|()| draft.map_or(Ok(()), |d| d.finish(true))).with_context(|| format!("writing {}", path.display()))?;
     Ok(exit)
 }

@@ -33,6 +33,11 @@ impl Opening {
         if let Some(remark) = &picked.remark {
             streams.say(&format!("gcdump: {remark}"))?;
         }
+        Ok(Opening { path: picked.path, options: Opening::options(config, streams)? })
+    }
+
+    /// The options to open any dump with.
+    pub(super) fn options(config: &Config, streams: &Streams<'_>) -> Result<OpenOptions> {
         for dir in config.modules.iter().chain(&config.symbols).chain(&config.sysroot) {
             if !dir.is_dir() {
                 return Err(UsageError(format!("{} is not a folder", dir.display())).into());
@@ -54,7 +59,7 @@ impl Opening {
         if streams.err_screen.terminal {
             options.progress = Some(Arc::new(Bar::default()));
         }
-        Ok(Opening { path: picked.path, options })
+        Ok(options)
     }
 }
 

@@ -88,7 +88,8 @@ pub(super) fn is_compressed(path: &Path) -> bool {
     kind(path).is_some_and(|kind| kind.is_compressed())
 }
 
-fn is_dump(path: &Path) -> bool {
+/// Whether a file is a dump, or a compressed file whose name says so.
+pub(super) fn is_dump(path: &Path) -> bool {
     let compressed_dump = || {
         let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
         ["dmp", "mdmp", "core", "dump"].iter().any(|x| name.contains(x))

@@ -5,12 +5,13 @@ use clap::{Args, Command as Clap};
 use super::args::Config;
 use super::cmd::{
     analyze, bridge, chains, contracts, diff, exceptions, export, finalizers, fleet, fragmentation, handles, heap, info, inspect, locks,
-    memory, near, object, objects, objsize, oom, path, place, pool, requests, retained, roots, segments, simulate, stacks, stat, statics,
-    strings, threads, timers, track, trim, types, unreachable, verify, whatif,
+    memory, near, object, objects, objsize, oom, path, place, pool, report, requests, retained, roots, segments, simulate, stacks, stat,
+    statics, strings, threads, timers, track, trim, types, unreachable, verify, whatif,
 };
 use super::command::{Entry, Group, entry};
 use super::generate::{COMPLETIONS, MAN};
 use super::help::TOPICS;
+use super::mcp::MCP;
 use super::shell::SHELL;
 
 /// The commands, in help order.
@@ -52,6 +53,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<requests::Requests>(),
     entry::<diff::Diff>(),
     entry::<track::Track>(),
+    entry::<report::Report>(),
     entry::<export::Export>(),
     entry::<fleet::Fleet>(),
     entry::<verify::Verify>(),
@@ -59,7 +61,7 @@ pub const COMMANDS: &[Entry] = &[
 ];
 
 /// Commands without an answer: no schema, no formats.
-const OTHERS: &[Entry] = &[SHELL, COMPLETIONS, MAN];
+const OTHERS: &[Entry] = &[SHELL, MCP, COMPLETIONS, MAN];
 
 /// All commands, in help order.
 fn all() -> impl Iterator<Item = &'static Entry> + Clone {

@@ -2,13 +2,14 @@
 //!
 //! Source: contract `Exception`; `object.h` for `StackTraceArrayHeader` and `StackTraceElement`, measured on .NET 8, 9 and 10 against ClrMD.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::fields::Fields;
 use super::gcdesc::GcDesc;
 use super::objects::Objects;
 use super::strings::Strings;
-use super::type_names::TypeNames;
+use super::type_names::{NameQuality, TypeNames};
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Addr, len64};
@@ -108,6 +109,8 @@ pub struct Exceptions {
     strings: Option<Strings>,
     base: Option<Addr>,
     derived: Mutex<Map<Addr, Kept<bool>>>,
+    /// Whether a type was met of which only a name could tell.
+    unnamed: AtomicBool,
     /// Offset of `_innerExceptions` by method table.
     inners: Mutex<Map<Addr, Kept<Option<u64>>>>,
 }
@@ -132,6 +135,7 @@ impl Exceptions {
             strings: Strings::bind(memory, d).ok(),
             base,
             derived: Mutex::default(),
+            unnamed: AtomicBool::new(false),
             inners: Mutex::default(),
         })
     }
@@ -147,6 +151,11 @@ impl Exceptions {
         std::iter::successors(Some(mt), next).take(MAX_PARENTS)
     }
 
+    /// Whether there were types that may be exceptions for all that is known: they have no names.
+    pub fn are_undecided(&self) -> bool {
+        self.unnamed.load(Ordering::Relaxed)
+    }
+
     /// Whether objects of this type are exceptions. Cached per type.
     pub fn is_exception(&self, names: &TypeNames, mt: Addr) -> bool {
         let known = self.derived.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).map(|is| *is.get());
@@ -156,7 +165,17 @@ impl Exceptions {
         let is = Kept::of(|| match self.base {
             Some(base) => Self::parents(names, mt).any(|p| p == base),
             // By name if the runtime's variable is not in the dump.
-            None => Self::parents(names, mt).any(|p| names.name(p).name == "System.Exception") && self.fits(names, mt),
+            None => {
+                let mut unnamed = false;
+                let named = Self::parents(names, mt).map(|p| names.name(p)).any(|base| {
+                    unnamed |= base.quality == NameQuality::Unknown;
+                    base.name == "System.Exception"
+                });
+                if unnamed && !named {
+                    self.unnamed.store(true, Ordering::Relaxed);
+                }
+                named && self.fits(names, mt)
+            }
         });
         *self.derived.lock().unwrap_or_else(PoisonError::into_inner).entry(mt).or_insert(is).get()
     }

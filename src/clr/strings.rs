@@ -47,13 +47,17 @@ impl Strings {
     pub fn until_nul(&self, address: Addr, cap: u32) -> Option<String> {
         let length = self.length(address)?.min(cap);
         self.holds_text(address, u64::from(length));
-        self.memory.utf16(address.plus(self.layout.first), u64::from(length) * 2, u64::from(cap) * 2).ok()
+        let text = self.memory.utf16(address.plus(self.layout.first), u64::from(length) * 2, u64::from(cap) * 2).ok()?;
+        Some(if self.hidden(length) { Memory::HIDDEN.into() } else { text })
     }
 
     /// The text of the string at `address`, at most `cap` characters, and its full length. Lone surrogates become U+FFFD.
     pub fn text(&self, address: Addr, cap: u32) -> Option<(String, u32)> {
         let length = self.length(address)?;
         let units = self.units(address, cap)?;
+        if self.hidden(length) {
+            return Some((Memory::HIDDEN.into(), length));
+        }
         let units = match units.split_last() {
             // A surrogate pair split by the cap.
             Some((last, rest)) if (0xd800..0xdc00).contains(last) && length > cap => rest,
@@ -70,6 +74,11 @@ impl Strings {
         let bytes = self.memory.bytes(address.plus(self.layout.first), length.checked_mul(2)?).ok()?;
         let shape = self.memory.shape();
         Some(bytes.as_chunks::<2>().0.iter().filter_map(|c| u16::try_from(shape.number(c)).ok()).collect())
+    }
+
+    /// Whether a text of this length is not to be shown. That one is empty may be known.
+    fn hidden(&self, length: u32) -> bool {
+        length > 0 && self.memory.hides_contents()
     }
 
     fn holds_text(&self, string: Addr, length: u64) {

@@ -22,6 +22,8 @@ pub enum Cell<'a> {
     Change(i64),
     /// What a number gained or lost, as a fraction of it.
     Growth(f64),
+    /// A map: letters of [`MapCell`](crate::model::MapCell), which terminals show as blocks.
+    Map(Cow<'a, str>),
     /// Text, possibly from the dump.
     Text(Cow<'a, str>),
     /// Unknown or not applicable.
@@ -49,7 +51,7 @@ impl Cell<'_> {
             Cell::Change(0) => "0".into(),
             Cell::Change(n) => format!("{}{}", if *n < 0 { '-' } else { '+' }, count(n.unsigned_abs())).into(),
             Cell::Growth(g) => grouped(&format!("{:+.1}", g * 100.0)).into(),
-            Cell::Text(t) => Cow::Borrowed(t),
+            Cell::Text(t) | Cell::Map(t) => Cow::Borrowed(t),
             Cell::None => "-".into(),
         }
     }

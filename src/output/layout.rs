@@ -23,6 +23,8 @@ pub enum Fit {
     Text,
     /// Up to so many lines, then the end goes.
     Lines(u8),
+    /// As many lines as it takes, broken anywhere: maps.
+    Cells,
 }
 
 /// Columns that text gets above its least before there are bars.
@@ -32,6 +34,7 @@ const BEFORE_BARS: usize = 20;
 const LEAST_NAME: usize = 26;
 const LEAST_LINES: usize = 32;
 const LEAST_TEXT: usize = 12;
+const LEAST_CELLS: usize = 32;
 
 impl Fit {
     /// Least width of a column that takes `whole` and was declared to take `declared`.
@@ -40,6 +43,7 @@ impl Fit {
             Fit::Whole => whole,
             Fit::Name | Fit::Path => whole.min(LEAST_NAME),
             Fit::Lines(_) => whole.min(LEAST_LINES),
+            Fit::Cells => whole.min(LEAST_CELLS),
             Fit::Text => whole.min(declared.clamp(LEAST_TEXT, LEAST_NAME)),
         }
     }
@@ -57,8 +61,21 @@ impl Fit {
                 wrap(&short, columns, 0, usize::from(most)).into_iter().map(|line| Cow::Owned(line.into_owned())).collect()
             }
             Fit::Lines(most) => wrap(text, columns, 0, usize::from(most)),
+            Fit::Cells => rows(text, columns),
         }
     }
+}
+
+/// `text` of letters that take a column each, in rows of `columns`.
+fn rows(text: &str, columns: usize) -> Vec<Cow<'_, str>> {
+    let mut rows = Vec::new();
+    let mut rest = text;
+    while let Some((row, more)) = rest.split_at_checked(columns.max(1)).filter(|(_, more)| !more.is_empty()) {
+        rows.push(row.into());
+        rest = more;
+    }
+    rows.push(rest.into());
+    rows
 }
 
 /// A column that is shown.
@@ -103,9 +120,6 @@ pub struct Layout {
 pub(super) fn title(name: &str) -> String {
     name.replace('_', " ").to_uppercase()
 }
-
-/// Columns of the widest bar.
-pub(super) const BAR: usize = 10;
 
 /// Width of the longest word of a title: titles wrap before a column leaves.
 fn longest_word(title: &str) -> usize {
@@ -188,7 +202,7 @@ impl Layout {
             return Layout { numbers: None, placed: all.iter().map(place).collect(), hidden: Vec::new(), screen };
         };
         let mut hidden = Vec::new();
-        while sum(&all, |c| c.least()) > room && all.len() > 1 {
+        while sum(&all, |c| c.least().saturating_add(least_bar(c, screen))) > room && all.len() > 1 {
             // Of equals the last.
             let leaves = all.iter().enumerate().min_by_key(|(i, c)| (!c.empty, c.column.keep, usize::MAX.saturating_sub(*i)));
             let Some((leaves, _)) = leaves else { break };
@@ -204,10 +218,11 @@ impl Layout {
         let lacking = widths.iter().zip(&wanted).fold(0usize, |n, (has, wants)| n.saturating_add(wants.saturating_sub(*has)));
         let mut bars = Vec::with_capacity(all.len());
         for c in &all {
-            let wanted = bar(c, screen);
-            let fits = left >= lacking.min(BEFORE_BARS).saturating_add(wanted);
-            bars.push(if fits { wanted } else { 0 });
-            left = left.saturating_sub(if fits { wanted } else { 0 });
+            let (least, wanted) = (least_bar(c, screen), bar(c, screen));
+            let room = left.saturating_sub(lacking.min(BEFORE_BARS));
+            let given = if room >= wanted || least > 0 { wanted.min(room.max(least)) } else { 0 };
+            bars.push(given);
+            left = left.saturating_sub(given);
         }
         let taken = bars.iter().fold(gaps, |n, bar| n.saturating_add(*bar));
         share_out(&mut widths, &wanted, room.saturating_sub(taken));
@@ -225,7 +240,16 @@ fn sum<'h>(all: &[Candidate<'h>], of: impl Fn(&Candidate<'h>) -> usize) -> usize
 
 /// Columns of a bar with the space before it.
 fn bar(c: &Candidate<'_>, screen: Screen) -> usize {
-    if c.column.bar && screen.terminal { BAR.saturating_add(1) } else { 0 }
+    if screen.terminal { with_space(c.column.bar.most) } else { 0 }
+}
+
+/// Those that it takes at least.
+fn least_bar(c: &Candidate<'_>, screen: Screen) -> usize {
+    if screen.terminal { with_space(c.column.bar.least) } else { 0 }
+}
+
+fn with_space(columns: u16) -> usize {
+    if columns > 0 { usize::from(columns).saturating_add(1) } else { 0 }
 }
 
 /// Raises `widths` towards `wanted` until they take `room`: the narrowest first, so that one long column takes no room from others.

@@ -7,6 +7,7 @@ mod cell;
 pub mod formats;
 mod human;
 mod layout;
+mod map;
 pub mod report;
 mod reports;
 mod sanitize;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::count;
 use super::table::{Table, columns};
+use crate::model::{DiffReport, Icicle, MapCell};
 
 /// An answer that can be printed. JSON is its serialization; all other formats render its description.
 pub trait Report: Serialize {
@@ -31,14 +32,51 @@ pub enum Section<'r> {
     Title(Cow<'r, str>),
     /// A line that must not be overlooked (table format only).
     Alarm(Cow<'r, str>),
+    /// A finding, and the command line that shows more of it (tables and pages).
+    Finding(Finding<'r>),
+    /// What a page is about, in a sentence, and its chapters: what stands behind it is kept short.
+    Contents(String, Vec<Chapter>),
+    /// A chapter begins.
+    Chapter(Chapter),
+    /// A picture (pages only).
+    Picture(Picture<'r>),
     /// Several lines.
     Lines(Box<dyn Iterator<Item = String> + 'r>),
     /// An empty line.
     Gap,
+    /// What the cells of a map mean (table format only).
+    Legend(Vec<MapCell>),
     /// Names and values (table format only).
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table<'r>),
+}
+
+/// A finding.
+#[derive(Clone, Copy, Debug)]
+pub struct Finding<'r> {
+    /// How bad it is.
+    pub severity: &'static str,
+    /// A line of text.
+    pub text: &'r str,
+    /// The command line that shows more.
+    pub command: &'r str,
+}
+
+/// A chapter of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Chapter {
+    /// Its name in links.
+    pub id: &'static str,
+    /// Its title.
+    pub title: &'static str,
+}
+
+/// A picture.
+#[derive(Clone, Copy, Debug)]
+pub enum Picture<'r> {
+    /// The dominator tree by type; with a change of each type, in bytes, between two dumps.
+    Icicle(&'r Icicle, Option<&'r DiffReport>),
 }
 
 impl std::fmt::Debug for Section<'_> {
@@ -47,8 +85,13 @@ impl std::fmt::Debug for Section<'_> {
             Section::Line(_) => "Line",
             Section::Title(_) => "Title",
             Section::Alarm(_) => "Alarm",
+            Section::Finding(_) => "Finding",
+            Section::Contents(..) => "Contents",
+            Section::Chapter(_) => "Chapter",
+            Section::Picture(_) => "Picture",
             Section::Lines(_) => "Lines",
             Section::Gap => "Gap",
+            Section::Legend(_) => "Legend",
             Section::Facts(_) => "Facts",
             Section::Table(_) => "Table",
         })
@@ -84,9 +127,42 @@ impl<'r> Sections<'r> {
         self.list.push(Section::Alarm(text.into()));
     }
 
+    /// Adds a finding.
+    pub fn finding(&mut self, severity: &'static str, text: &'r str, command: &'r str) {
+        self.list.push(Section::Finding(Finding { severity, text, command }));
+    }
+
+    /// Adds what a page is about, in a sentence, and the list of its chapters.
+    pub fn contents(&mut self, lead: String, chapters: impl IntoIterator<Item = Chapter>) {
+        self.list.push(Section::Contents(lead, chapters.into_iter().collect()));
+    }
+
+    /// Begins a chapter.
+    pub fn chapter(&mut self, chapter: Chapter) {
+        self.list.push(Section::Chapter(chapter));
+    }
+
+    /// Adds all sections of another list, in CSV only if `csv`.
+    pub fn append(&mut self, other: Sections<'r>, csv: bool) {
+        self.list.extend(other.list.into_iter().map(|section| match section {
+            Section::Table(table) if !csv => Section::Table(table.csv(false)),
+            section => section,
+        }));
+    }
+
+    /// Adds a picture.
+    pub fn picture(&mut self, picture: Picture<'r>) {
+        self.list.push(Section::Picture(picture));
+    }
+
     /// Adds lines of text, produced lazily.
     pub fn lines(&mut self, lines: impl Iterator<Item = String> + 'r) {
         self.list.push(Section::Lines(Box::new(lines)));
+    }
+
+    /// Adds what the cells of a map mean.
+    pub fn legend(&mut self, cells: Vec<MapCell>) {
+        self.list.push(Section::Legend(cells));
     }
 
     /// Adds an empty line.

@@ -76,6 +76,12 @@ pub(super) enum Ink {
     Address,
     Size,
     Bar,
+    /// Free space.
+    Hole,
+    /// Pinned objects.
+    Pin,
+    /// Garbage.
+    Waste,
     /// Unknown values, remarks.
     Faint,
     Alarm,
@@ -90,6 +96,9 @@ impl Ink {
             Ink::Address => colour(AnsiColor::Cyan),
             Ink::Size => colour(AnsiColor::Green),
             Ink::Bar => colour(AnsiColor::Blue),
+            Ink::Hole => colour(AnsiColor::Yellow),
+            Ink::Pin => colour(AnsiColor::Magenta),
+            Ink::Waste => colour(AnsiColor::Red),
             Ink::Faint => Style::new().dimmed(),
             Ink::Alarm => colour(AnsiColor::Red).bold(),
         })

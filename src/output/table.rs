@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Cell;
 pub use super::layout::Fit;
 use super::seen::Link;
-use crate::base::Addr;
+use crate::base::{Addr, share};
 
 /// Alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum Readers {
     People,
     /// CSV only.
     Machines,
+    /// None: what `$1` and so on stand for where the row does not show it as an address.
+    Links,
 }
 
 /// Properties of a column.
@@ -48,8 +50,24 @@ pub struct Column {
     pub least: Option<u16>,
     /// Columns that keep least leave first where the screen is too narrow.
     pub keep: u8,
-    /// Whether terminals show a bar beside its shares.
-    pub bar: bool,
+    /// The bar that terminals show beside it.
+    pub bar: Bar,
+}
+
+/// Columns that a bar takes; of none 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bar {
+    /// At least: columns leave for it. 0 if it is left out where there is no room.
+    pub least: u16,
+    /// At most.
+    pub most: u16,
+}
+
+impl Bar {
+    /// Beside a share.
+    pub const USUAL: Bar = Bar { least: 0, most: 10 };
+    /// A block below that of the row above, within its bounds.
+    pub const BLOCK: Bar = Bar { least: 10, most: 48 };
 }
 
 /// What columns keep by default, those that tell what a row is about, and those that say more about what others tell.
@@ -63,6 +81,8 @@ type Accessor<'r, T> = Box<dyn for<'a> Fn(&'a T) -> Cell<'a> + Send + Sync + 'r>
 /// How much of something is taken, as fractions of it: what a bar shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fill {
+    /// Where it begins.
+    pub from: f64,
     /// Used.
     pub used: f64,
     /// Used or held ready.
@@ -72,11 +92,18 @@ pub struct Fill {
 impl Fill {
     /// `used` and `held` of `whole`.
     pub fn of(used: u64, held: u64, whole: u64) -> Fill {
-        // Bars are coarser than the rounding.
-        #[allow(clippy::cast_precision_loss)]
-        let part = |n: u64| if whole == 0 { 0.0 } else { n as f64 / whole as f64 };
-        Fill { used: part(used), held: part(held) }
+        Fill { from: 0.0, used: part(used, whole), held: part(held, whole) }
     }
+
+    /// `length` of `whole`, from `from` on.
+    pub fn block(from: u64, length: u64, whole: u64) -> Fill {
+        Fill { from: part(from, whole), used: part(length, whole), held: 0.0 }
+    }
+}
+
+/// `n` of `whole`: bars are coarser than the rounding.
+fn part(n: u64, whole: u64) -> f64 {
+    share(n, whole).unwrap_or(0.0)
 }
 
 /// Reads what a bar shows from a row.
@@ -107,7 +134,16 @@ const NUMBER_WIDTH: u16 = 14;
 impl<'r, T> Columns<'r, T> {
     fn add(mut self, name: &'static str, align: Align, width: u16, cell: Accessor<'r, T>) -> Columns<'r, T> {
         let fit = if align == Align::Left { Fit::Text } else { Fit::Whole };
-        self.columns.push(Column { name: name.into(), align, width, readers: Readers::All, fit, least: None, keep: USUAL, bar: false });
+        self.columns.push(Column {
+            name: name.into(),
+            align,
+            width,
+            readers: Readers::All,
+            fit,
+            least: None,
+            keep: USUAL,
+            bar: Bar::default(),
+        });
         self.cells.push(cell);
         self.fills.push(None);
         self
@@ -144,7 +180,7 @@ impl<'r, T> Columns<'r, T> {
 
     /// Adds a column of fractions, 0 to 1.
     pub fn share(self, name: &'static str, value: impl Fn(&T) -> f64 + Send + Sync + 'r) -> Columns<'r, T> {
-        self.number(name, Cell::Share, move |row| Some(value(row))).last(|c| c.bar = true)
+        self.number(name, Cell::Share, move |row| Some(value(row))).last(|c| c.bar = Bar::USUAL)
     }
 
     /// Adds a column of changes.
@@ -170,6 +206,12 @@ impl<'r, T> Columns<'r, T> {
         value: impl for<'a> Fn(&'a T) -> Option<&'a str> + Send + Sync + 'r,
     ) -> Columns<'r, T> {
         self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, |text| Cell::Text(Cow::Borrowed(text)))))
+    }
+
+    /// Adds a column of maps, letters of [`MapCell`](crate::model::MapCell).
+    pub fn map(self, name: &'static str, value: impl Fn(&T) -> String + Send + Sync + 'r) -> Columns<'r, T> {
+        let map = self.add(name, Align::Left, NUMBER_WIDTH, Box::new(move |row| Cell::Map(Cow::Owned(value(row)))));
+        map.last(|c| c.fit = Fit::Cells)
     }
 
     /// Adds a column of text computed from the row.
@@ -213,7 +255,13 @@ impl<'r, T> Columns<'r, T> {
         if let Some(last) = self.fills.last_mut() {
             *last = Some(Box::new(fill));
         }
-        self.last(|c| c.bar = true)
+        self.last(|c| c.bar = Bar::USUAL)
+    }
+
+    /// Terminals show blocks beside the last column: what is below a row is below its block.
+    #[must_use]
+    pub fn blocks(self, block: impl Fn(&T) -> Fill + Send + Sync + 'r) -> Columns<'r, T> {
+        self.bar(block).last(|c| c.bar = Bar::BLOCK)
     }
 
     /// Right-aligns the last column: numbers in words, which never give way.
@@ -388,9 +436,11 @@ impl Heading {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
     }
 
-    /// The first address in a row that people see.
+    /// The first address in a row that people see, or that it stands for.
     pub(super) fn link_of(&self, row: &dyn Row) -> Option<Link> {
-        self.columns(Readers::People).find_map(|(i, column)| match row.cell(i) {
+        let mut links =
+            self.columns.iter().enumerate().filter(|(_, c)| matches!(c.readers, Readers::All | Readers::People | Readers::Links));
+        links.find_map(|(i, column)| match row.cell(i) {
             Cell::Addr(address) if !address.is_null() => Some(Link { address, is_type: column.name == "method_table" }),
             _ => None,
         })

@@ -17,13 +17,13 @@ use crate::session::{Error, Heap, Runtime};
 
 /// Why something was not looked for.
 #[derive(Clone, Debug)]
-pub(super) struct Skip(pub(super) String);
+pub(in crate::analysis) struct Skip(pub(in crate::analysis) String);
 
 /// An answer, or why there is none.
 pub(super) type Asked<T> = OnceCell<Result<T, String>>;
 
 /// The answers of other analyses. Their notes go to those of the whole.
-pub(super) struct Answers<'a> {
+pub(in crate::analysis) struct Answers<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) query: &'a AnalyzeQuery,
     pub(super) notes: &'a Collector,
@@ -43,7 +43,7 @@ pub(super) struct Answers<'a> {
 }
 
 impl<'a> Answers<'a> {
-    pub(super) fn new(runtime: &'a Runtime, query: &'a AnalyzeQuery, notes: &'a Collector) -> Answers<'a> {
+    pub(in crate::analysis) fn new(runtime: &'a Runtime, query: &'a AnalyzeQuery, notes: &'a Collector) -> Answers<'a> {
         Answers {
             runtime,
             query,
@@ -83,47 +83,47 @@ impl<'a> Answers<'a> {
         Skip(error.to_string())
     }
 
-    pub(super) fn heap(&self) -> Result<&Heap, Skip> {
+    pub(in crate::analysis) fn heap(&self) -> Result<&Heap, Skip> {
         self.asked("objects are not inspected", &self.heap, || Ok(Answer::whole(self.runtime.heap()?)))
     }
 
-    pub(super) fn finalizers(&self) -> Result<&FinalizersReport, Skip> {
+    pub(in crate::analysis) fn finalizers(&self) -> Result<&FinalizersReport, Skip> {
         self.asked("finalizers are not inspected", &self.finalizers, || finalizers(self.runtime, &Default::default()))
     }
 
-    pub(super) fn fragmentation(&self) -> Result<&FragmentationReport, Skip> {
-        let query = FragmentationQuery { heaps: false, segments: false, top: 1 };
+    pub(in crate::analysis) fn fragmentation(&self) -> Result<&FragmentationReport, Skip> {
+        let query = FragmentationQuery { heaps: false, segments: false, top: ROWS };
         let heap = self.heap()?;
         self.asked("free space is not inspected", &self.fragmentation, || fragmentation(heap, &query))
     }
 
     /// The heap by generation.
-    pub(super) fn generations(&self) -> Result<&HeapReport, Skip> {
+    pub(in crate::analysis) fn generations(&self) -> Result<&HeapReport, Skip> {
         self.asked("generations are not inspected", &self.generations, || heap(self.runtime, &HeapQuery::default()))
     }
 
-    pub(super) fn handles(&self) -> Result<&HandlesReport, Skip> {
+    pub(in crate::analysis) fn handles(&self) -> Result<&HandlesReport, Skip> {
         let query = HandlesQuery { stat: true, ..HandlesQuery::default() };
         self.asked("handles are not inspected", &self.handles, || handles(self.runtime, &query))
     }
 
-    pub(super) fn locks(&self) -> Result<&LocksReport, Skip> {
+    pub(in crate::analysis) fn locks(&self) -> Result<&LocksReport, Skip> {
         let heap = self.heap()?;
         self.asked("locks are not inspected", &self.locks, || locks(heap, &LocksQuery::default()))
     }
 
-    pub(super) fn oom(&self) -> Result<&OomReport, Skip> {
+    pub(in crate::analysis) fn oom(&self) -> Result<&OomReport, Skip> {
         self.asked("failed allocations are not inspected", &self.oom, || oom(self.runtime))
     }
 
-    pub(super) fn pool(&self) -> Result<&PoolReport, Skip> {
+    pub(in crate::analysis) fn pool(&self) -> Result<&PoolReport, Skip> {
         let heap = self.heap()?;
         let waits = self.locks().ok().map(|locks| locks.waits.as_slice());
         self.asked("the thread pool is not inspected", &self.pool, || pool_with(heap, waits))
     }
 
     /// Suspects, and how much is reachable.
-    pub(super) fn retained(&self) -> Result<&RetainedReport, Skip> {
+    pub(in crate::analysis) fn retained(&self) -> Result<&RetainedReport, Skip> {
         if !self.query.graph {
             return Err(Skip("needs the graph of the heap (--no-graph)".into()));
         }
@@ -136,7 +136,7 @@ impl<'a> Answers<'a> {
         self.asked("stacks are not inspected", &self.stacks, || stacks(self.runtime, &StacksQuery::default()))
     }
 
-    pub(super) fn threads(&self) -> Result<&ThreadsReport, Skip> {
+    pub(in crate::analysis) fn threads(&self) -> Result<&ThreadsReport, Skip> {
         self.asked("threads are not inspected", &self.threads, || threads(self.runtime, &ThreadsQuery::default()))
     }
 
@@ -145,14 +145,18 @@ impl<'a> Answers<'a> {
         self.asked("timers are not inspected", &self.timers, || timers(heap, None))
     }
 
-    /// An inspection of `inspect`. All that are asked for share its walk.
-    pub(super) fn inspection(&self, id: InspectionId) -> Result<&InspectionModel, Skip> {
+    /// The inspections that are asked for, which share a walk.
+    pub(in crate::analysis) fn inspect(&self) -> Result<&InspectReport, Skip> {
         let wanted = |finding: &ProblemId| self.query.only.is_empty() || self.query.only.contains(finding);
         let only: Vec<InspectionId> =
             INSPECTIONS.iter().filter(|(finding, _)| wanted(finding)).map(|(_, inspection)| *inspection).collect();
         let heap = self.heap()?;
-        let report = self.asked("waste is not inspected", &self.inspect, || inspect(heap, &InspectQuery { only, top: ROWS }))?;
-        report.inspections.iter().find(|i| i.id == id).ok_or_else(|| Skip(format!("{id} was not inspected")))
+        self.asked("waste is not inspected", &self.inspect, || inspect(heap, &InspectQuery { only, top: ROWS }))
+    }
+
+    /// One of them.
+    pub(super) fn inspection(&self, id: InspectionId) -> Result<&InspectionModel, Skip> {
+        self.inspect()?.inspections.iter().find(|i| i.id == id).ok_or_else(|| Skip(format!("{id} was not inspected")))
     }
 }
 

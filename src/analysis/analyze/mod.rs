@@ -30,7 +30,7 @@ use std::cmp::Reverse;
 use crate::base::Answer;
 use crate::model::{AnalyzeReport, Problem, ProblemId, SkippedProblem};
 use crate::session::{Error, Runtime};
-use answers::{Answers, Skip};
+pub(super) use answers::{Answers, Skip};
 pub(crate) use line::command_line;
 
 /// From where on something is worth a line.
@@ -110,9 +110,17 @@ impl Default for AnalyzeQuery {
 pub fn analyze(runtime: &Runtime, query: &AnalyzeQuery) -> Result<Answer<AnalyzeReport>, Error> {
     let notes = runtime.begin();
     let answers = Answers::new(runtime, query, &notes);
+    let report = findings(&answers);
+    drop(answers);
+    Ok(notes.finish(report))
+}
+
+/// What is wrong by these answers.
+pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
+    let query = answers.query;
     let mut report = AnalyzeReport { findings: Vec::new(), inspected: Vec::new(), skipped: Vec::new() };
     for id in ProblemId::ALL.into_iter().filter(|id| query.only.is_empty() || query.only.contains(id)) {
-        match find(id, &answers) {
+        match find(id, answers) {
             Ok(found) => {
                 report.findings.extend(found);
                 report.inspected.push(id);
@@ -120,9 +128,8 @@ pub fn analyze(runtime: &Runtime, query: &AnalyzeQuery) -> Result<Answer<Analyze
             Err(Skip(reason)) => report.skipped.push(SkippedProblem { id, reason }),
         }
     }
-    drop(answers);
     report.findings.sort_by_key(|f| (f.severity, rank(f.id), Reverse(f.bytes), f.id, Reverse(f.count), f.object));
-    Ok(notes.finish(report))
+    report
 }
 
 fn find(id: ProblemId, answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {

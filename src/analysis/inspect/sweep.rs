@@ -6,8 +6,8 @@ use crate::base::{Addr, Collector, Count, IndexVec};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::method_table::Category;
 use crate::clr::type_names::TypeNames;
-use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
-use crate::model::{ContainerKind, Generation, SegmentModel};
+use crate::gc::{Object, Piece, SegmentIndex, TypeIndex, Visitor};
+use crate::model::{ContainerKind, Generation};
 use crate::session::collections::Collections;
 use crate::session::{Heap, Library, note_walks};
 
@@ -172,8 +172,8 @@ impl Sweeper<'_> {
 }
 
 impl Visitor for Sweeper<'_> {
-    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
-        self.segment = index;
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        self.segment = piece.index;
         true
     }
 

@@ -5,9 +5,8 @@ use crate::base::{Addr, Collector, IndexVec};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::type_names::TypeNames;
-use crate::gc::{Object, SegmentIndex, TypeIndex, Visitor};
+use crate::gc::{Object, Piece, SegmentIndex, TypeIndex, Visitor};
 use crate::memory::Window;
-use crate::model::SegmentModel;
 use crate::session::{Heap, note_walks};
 
 library_types! {
@@ -87,8 +86,8 @@ struct Finder<'h> {
 }
 
 impl Visitor for Finder<'_> {
-    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
-        self.segment = index;
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        self.segment = piece.index;
         true
     }
 

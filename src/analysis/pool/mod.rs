@@ -168,9 +168,14 @@ impl<'h> Reader<'h> {
         if !self.types.defines(PoolType::Portable) {
             let what = "thread pool: the definition of System.Threading.PortableThreadPool is not in the dump";
             self.notes.add(NoteKind::Missing, None, what);
+            out.kind = PoolKind::Unknown;
             return out;
         }
         let Some(instance) = self.instance() else {
+            out.kind = PoolKind::Unknown;
+            return out;
+        };
+        let Some(instance) = instance else {
             // Its class is initialised only where Windows' pool is used.
             if self.types.table(PoolType::Windows).is_some() && self.types.table(PoolType::Portable).is_none() {
                 out.kind = PoolKind::Windows;
@@ -193,9 +198,10 @@ impl<'h> Reader<'h> {
         out
     }
 
-    fn instance(&self) -> Option<Addr> {
-        let table = self.types.table(PoolType::Portable)?;
-        noted(self.library.static_object(table, "ThreadPoolInstance"), "thread pool", self.notes)?
+    /// The pool, or that there is none; `None` where that cannot be told.
+    fn instance(&self) -> Option<Option<Addr>> {
+        let Some(table) = self.types.table(PoolType::Portable) else { return Some(None) };
+        noted(self.library.static_object(table, "ThreadPoolInstance"), "thread pool", self.notes)
     }
 
     /// The word of counts in the part of the pool that has a cache line of its own.

@@ -92,7 +92,7 @@ pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersRepor
     let kinds = &types;
     let of = |kind| found.iter().copied().filter(move |(_, mt)| kinds.of(*mt).is(kind));
     let timers = reader.timers(of(PoolType::Timer).map(|(timer, _)| timer));
-    let report = TimersReport {
+    let mut report = TimersReport {
         active: crate::base::len64(timers.iter().filter(|t| t.due_ms.is_some()).count()),
         latest_tick_ms: reader.latest(&timers),
         timers: Vec::new(),
@@ -112,6 +112,18 @@ pub fn timers(heap: &Heap, sort: Option<TimerSort>) -> Result<Answer<TimersRepor
         TimerSort::Method => Key::text(t.callback.as_deref()),
         TimerSort::StateType => Key::text(t.state_type.as_deref()),
         TimerSort::Object => Key::at(t.object),
+    });
+    sort::sort(&mut report.waits, |w| match sort? {
+        TimerSort::Due => Key::least(w.timeout_ms),
+        TimerSort::Method => Key::text(w.callback.as_deref()),
+        TimerSort::Object => Key::at(w.object),
+        TimerSort::Period | TimerSort::Kind | TimerSort::StateType => None,
+    });
+    sort::sort(&mut report.cancellations, |c| match sort? {
+        TimerSort::Method => Key::text(c.callbacks.first().map(|m| m.callback.as_str())),
+        TimerSort::StateType => Key::text(c.type_name.as_deref()),
+        TimerSort::Object => Key::at(c.object),
+        TimerSort::Due | TimerSort::Period | TimerSort::Kind => None,
     });
     reader.describer.names.note(&notes);
     tasks.note(&notes);

@@ -54,7 +54,7 @@ fn read_runtime(runtime: &Runtime) {
     }
     let headers = Headers::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok();
     headers.as_ref().and_then(Headers::sync_blocks);
-    let _ = heap(runtime, &HeapQuery { detail: true, heap: None });
+    let _ = heap(runtime, &HeapQuery { detail: true, ..HeapQuery::default() });
     let _ = segments(runtime, &SegmentsQuery { free: true, ..SegmentsQuery::default() });
     let _ = oom(runtime);
     let _ = handles(runtime, &HandlesQuery::default());

@@ -7,7 +7,7 @@ use super::sink::{Found, Sink};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange, Count, IndexVec};
 use crate::clr::header::{HeaderUse, Headers};
-use crate::gc::{Cards, GcDesc, Object, SegmentIndex, Sweep, Visitor};
+use crate::gc::{Cards, GcDesc, Object, Piece, SegmentIndex, Sweep, Visitor};
 use crate::memory::Window;
 use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
 
@@ -342,7 +342,10 @@ fn rounded(size: u64, tools: &Tools<'_>) -> Option<u64> {
 }
 
 impl Visitor for Checker<'_> {
-    fn segment(&mut self, index: SegmentIndex, _segment: &SegmentModel) -> bool {
+    const WHOLE: bool = true;
+
+    fn piece(&mut self, piece: &Piece<'_>) -> bool {
+        let index = piece.index;
         self.close();
         self.last = None;
         self.next_gap = 0;

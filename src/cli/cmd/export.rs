@@ -71,6 +71,11 @@ pub(in crate::cli) struct Export {
     #[arg(long, value_enum, ignore_case = true, value_name = "TABLE,…", value_delimiter = ',')]
     tables: Vec<ExportTable>,
 
+    /// Tables: these fields as columns of `objects`, separated by commas (repeatable): names, or paths through references and structures
+    /// (_owner._name), as `objects --fields`.
+    #[arg(long, visible_alias = "select", value_name = "PATH", value_delimiter = ',')]
+    fields: Vec<String>,
+
     /// Tables: add the dump to the folder as a Hive partition, TABLE/dump=ID/part-0.parquet. The id is of the dump's contents.
     #[arg(long)]
     partition: bool,
@@ -98,6 +103,7 @@ impl Command for Export {
         example("export heapsnapshot DUMP OUT", "for Chrome: DevTools, Memory, Load profile"),
         example("export gcdump DUMP OUT", "for PerfView, Visual Studio and dotnet-gcdump report"),
         example("export parquet DUMP OUT", "a folder of tables: duckdb -c \"select * from 'OUT/types.parquet'\""),
+        example("export csv --tables objects --fields _stringLength DUMP OUT", "objects with the values of chosen fields as columns"),
         example("export heapsnapshot --min-retained 1M DUMP OUT", "what a browser opens of a large heap"),
     ];
     const NAMES_OUTPUT: bool = true;
@@ -170,16 +176,19 @@ impl Export {
     /// Refuses options of the other format.
     fn check(&self) -> Result<()> {
         let graph = self.since.is_some() || self.unreachable || self.under.is_some() || self.min_retained > 0;
-        let tables = !self.tables.is_empty() || self.partition || self.retained;
+        let tables = !self.tables.is_empty() || self.partition || self.retained || !self.fields.is_empty();
         let wrong = match self.to {
             ExportFormat::HeapSnapshot | ExportFormat::Gcdump if tables => {
-                Some("--tables, --partition and --retained are of the formats with tables: parquet, csv, ndjson")
+                Some("--tables, --fields, --partition and --retained are of the formats with tables: parquet, csv, ndjson")
             }
             ExportFormat::HeapSnapshot => self.generations.then_some("--generations is of the format gcdump"),
             ExportFormat::Gcdump if self.contents => Some("a .gcdump file holds no contents; --contents is of the format heapsnapshot"),
             ExportFormat::Gcdump => self.since.is_some().then_some("a .gcdump file has no ids; --since is of the format heapsnapshot"),
             ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Ndjson if graph || self.generations => {
                 Some("tables have all objects; --since, --unreachable, --under, --min-retained and --generations are of other formats")
+            }
+            _ if !self.fields.is_empty() && !self.tables.is_empty() && !self.tables.contains(&ExportTable::Objects) => {
+                Some("--fields are columns of the table objects: --tables objects")
             }
             _ if self.contents && !self.tables.contains(&ExportTable::Strings) => {
                 Some("only the table strings has contents: --tables strings")
@@ -198,7 +207,14 @@ impl Export {
         }
         list.sort_by_key(|table| ExportTable::ALL.iter().position(|t| t == table));
         list.dedup();
-        let tables = Tables { format: self.to, tables: list, retained: self.retained, stacks: self.stacks.stacks, contents: self.contents };
+        let mut fields: Vec<String> = Vec::new();
+        for path in &self.fields {
+            if !fields.contains(path) {
+                fields.push(path.clone());
+            }
+        }
+        let (format, retained, stacks, contents) = (self.to, self.retained, self.stacks.stacks, self.contents);
+        let tables = Tables { format, tables: list, retained, stacks, contents, fields };
         let lake = Lake { root: out, tables: &tables };
         if self.partition {
             lake.check()?

@@ -115,7 +115,14 @@ impl Fleet {
         let files = if self.dumps.is_empty() { vec![at.opening.path.clone()] } else { self.all()? };
         let wanted = |t: &ExportTable| *t == ExportTable::Dumps || self.tables.contains(t);
         let list = ExportTable::ALL.into_iter().filter(wanted).collect();
-        let tables = Tables { format: ExportFormat::Parquet, tables: list, retained: true, stacks: self.stacks.stacks, contents: false };
+        let tables = Tables {
+            format: ExportFormat::Parquet,
+            tables: list,
+            retained: true,
+            stacks: self.stacks.stacks,
+            contents: false,
+            fields: Vec::new(),
+        };
         let lake = Lake { root: &root, tables: &tables };
         lake.check()?;
         let work = Work {

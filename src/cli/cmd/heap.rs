@@ -5,9 +5,9 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use crate::analysis::{HeapQuery, heap};
+use crate::analysis::{HeapQuery, MapQuery, heap};
 use crate::base::Answer;
-use crate::model::HeapReport;
+use crate::model::{HeapReport, Stacks};
 
 /// The heap by generation: segments, allocated, committed and reserved bytes.
 #[derive(Debug, Args)]
@@ -15,6 +15,14 @@ pub(in crate::cli) struct Heap {
     /// Also show everything else the GC publishes about each heap, and what it keeps of its collections.
     #[arg(long)]
     detail: bool,
+
+    /// Also show what the memory of each segment holds, cell by cell: objects, pinned ones, free space, unused and reserved memory.
+    #[arg(long)]
+    map: bool,
+
+    /// In the map, tell garbage from objects: builds the graph, as `unreachable` does.
+    #[arg(long, requires = "map")]
+    garbage: bool,
 
     /// Show only the heap of this index (server GC).
     #[arg(long, value_name = "N")]
@@ -29,6 +37,7 @@ impl Command for Heap {
     const GROUP: Group = Group::Heap;
     const EXAMPLES: &'static [Example] = &[
         example("heap DUMP", "size of each generation"),
+        example("heap --map DUMP", "what the memory of each segment holds, as a picture"),
         example("heap --detail --heap 0 DUMP", "everything the GC publishes about its first heap, and its collections"),
     ];
     type Report = HeapReport;
@@ -38,7 +47,8 @@ impl Command for Heap {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<HeapReport>> {
-        Ok(heap(&at.runtime()?, &HeapQuery { detail: self.detail, heap: self.heap })?)
+        let map = self.map.then(|| MapQuery { garbage: self.garbage.then(Stacks::default) });
+        Ok(heap(&at.runtime()?, &HeapQuery { detail: self.detail, heap: self.heap, map })?)
     }
 
     fn next(&self, _report: &HeapReport) -> Option<&'static str> {

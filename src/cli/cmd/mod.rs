@@ -24,6 +24,7 @@ pub(super) mod oom;
 pub(super) mod path;
 pub(super) mod place;
 pub(super) mod pool;
+pub(super) mod report;
 pub(super) mod requests;
 pub(super) mod retained;
 pub(super) mod roots;

@@ -2,9 +2,8 @@
 
 use std::ffi::{OsStr, OsString};
 
-use clap::{Arg, ArgMatches, Args, Command as Clap};
+use clap::{Arg, ArgMatches, Command as Clap};
 
-use super::super::args::Config;
 use super::super::command::Entry;
 use super::super::help::TOPICS;
 use super::super::registry::COMMANDS;
@@ -47,13 +46,6 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
     base::nearest(&name, names(), name.len() / 2)
 }
 
-/// The arguments of a command, those of all commands among them.
-pub(super) fn arguments(entry: &Entry) -> Clap {
-    let mut command = (entry.arguments)(Config::augment_args(Clap::new(entry.name)));
-    command.build();
-    command
-}
-
 /// The option that a word like `--top` or `--top=3` names.
 pub(super) fn option<'c>(command: &'c Clap, word: &str) -> Option<&'c Arg> {
     let name = word.strip_prefix("--")?;
@@ -80,12 +72,12 @@ pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString>
     if args.iter().any(|a| a == OPEN) {
         return args;
     }
-    let command = arguments(entry);
+    let command = entry.command();
     let places: Vec<String> = command.get_positionals().map(value_name).collect();
     let dump = places.iter().position(|name| ["BEFORE", "IN", "DUMP"].contains(&name.as_str()));
     // A dump that nothing follows may be left out.
     if let Some(place) = dump.filter(|place| place.saturating_add(1) < places.len()) {
-        let compares = places.iter().any(|name| name == "BEFORE");
+        let compares = places.iter().any(|name| ["BEFORE", "AFTER"].contains(&name.as_str()));
         args.insert(if compares { args.len() } else { place.saturating_add(2).min(args.len()) }, OPEN.into());
     }
     args
@@ -93,7 +85,7 @@ pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString>
 
 /// The object that a command line asks about: an address in its place, or after `--object`.
 pub(super) fn object(entry: &Entry, matches: &ArgMatches) -> Option<Addr> {
-    let command = arguments(entry);
+    let command = entry.command();
     let places = command.get_arguments().filter(|a| a.is_positional() || a.get_long() == Some("object"));
     let mut raw = places.filter(|a| value_name(a).contains("ADDR")).filter_map(|a| matches.get_raw(a.get_id().as_str()).ok_or(()).ok());
     raw.find_map(|mut values| values.find_map(|v: &OsStr| address(v.to_str()?).ok()))
@@ -144,7 +136,7 @@ mod tests {
 
     #[test]
     fn options_are_found_and_left_out() {
-        let command = arguments(named("stat").unwrap());
+        let command = named("stat").unwrap().command();
         assert!(option(&command, "--top=3").is_some_and(takes_next) && option(&command, "--json").is_some_and(|a| !takes_next(a)));
         assert!(option(&command, "--type").is_some_and(is_type) && option(&command, "--no-such").is_none());
         let words = os(&["gcdump", "stat", "--top", "5", "--json", "--top=6", "--by", "heap"]);

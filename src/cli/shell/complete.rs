@@ -43,7 +43,7 @@ impl Known<'_> {
             (Place::Command, None) => starting(commands::names().map(Into::into), tail.word),
             (Place::Command, Some((name, _))) if name == "help" => starting(commands::topics().map(Into::into), tail.word),
             (Place::Command, Some((name, rest))) => match commands::named(name) {
-                Some(entry) => self.argument(&commands::arguments(entry), rest, tail.word),
+                Some(entry) => self.argument(&entry.command(), rest, tail.word),
                 None => Proposed::Words(Vec::new()),
             },
         }

@@ -5,7 +5,7 @@ mod complete;
 mod editor;
 mod help;
 mod history;
-mod job;
+mod interrupt;
 mod pipe;
 mod session;
 mod variables;
@@ -25,7 +25,7 @@ use super::exit::{Exit, UsageError};
 use super::open::Opening;
 use crate::session::Dump;
 use editor::{Line, Lines};
-pub(super) use job::interrupt;
+pub(super) use interrupt::interrupt;
 use session::{Flow, Session};
 
 /// Its name on the command line.
@@ -105,7 +105,7 @@ fn run(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Strea
 
 /// Reads what somebody types.
 fn typed(session: &mut Session<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
-    let _open = job::Open::new();
+    let _open = interrupt::Open::new();
     streams.say(&format!("{}; 'help' lists the commands", session.about()))?;
     let mut lines = Lines::new(streams)?;
     loop {

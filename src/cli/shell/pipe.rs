@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result};
 
 use super::super::exit::{Exit, UsageError};
-use super::super::{Screen, Streams, broken_pipe, pick, to_file};
+use super::super::{Streams, broken_pipe, pick, to_file};
 
 /// Runs `work`, whose output goes to `program`, as the system's shell understands it. A program that fails makes a complete answer a
 /// negative one.
@@ -24,8 +24,7 @@ fn feed(child: &mut Child, streams: &mut Streams<'_>, work: impl FnOnce(&mut Str
     // Taken, to be closed before the program is waited for.
     let Some(stdin) = child.stdin.take() else { return Ok(Exit::NotWritten) };
     let mut out = BufWriter::new(stdin);
-    let mut inner =
-        Streams { out: &mut out, err: &mut *streams.err, screen: Screen::NONE, err_screen: streams.err_screen, seen: streams.seen };
+    let mut inner = streams.with_output(&mut out);
     match work(&mut inner).and_then(|exit| Ok(out.flush().map(|()| exit)?)) {
         // A program need not read all.
         Err(e) if broken_pipe(&e) => Ok(Exit::Ok),
@@ -64,8 +63,7 @@ pub(super) fn into_file(
     }
     let file = File::options().append(true).create(true).open(path);
     let mut out = BufWriter::new(file.map_err(|e| UsageError(format!("cannot write {}: {e}", path.display())))?);
-    let mut inner =
-        Streams { out: &mut out, err: &mut *streams.err, screen: Screen::NONE, err_screen: streams.err_screen, seen: streams.seen };
+    let mut inner = streams.with_output(&mut out);
     let exit = work(&mut inner)?;
     out.flush().with_context(|| format!("writing {}", path.display()))?;
     Ok(exit)

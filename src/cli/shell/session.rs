@@ -10,16 +10,18 @@ use anyhow::Result;
 use super::super::args::Config;
 use super::super::command::Entry;
 use super::super::exit::{Exit, UsageError};
+use super::super::job::{self, Ended};
 use super::super::open::Opening;
 use super::super::registry::command_line;
 use super::super::words::{Ordered, is_path, ordered, takes_next};
-use super::super::{Cli, Streams, fail, help, out_of_memory, out_of_time, sos, usage};
+use super::super::{Cli, Streams, fail, help, in_one_line, out_of_memory, out_of_time, sos, usage};
 use super::commands::{self, OPEN};
 use super::complete::{Known, PATIENCE, Proposed, TYPES};
-use super::job::{self, Ended};
+use super::interrupt::Interruptible;
 use super::pipe;
 use super::variables::Variables;
 use super::words::{Statement, Tail, To, Word, split};
+use crate::base::Cancel;
 use crate::output::{Format, Seen, bytes};
 use crate::session::Dump;
 
@@ -79,7 +81,7 @@ impl<'c> Session<'c> {
     /// # Errors
     /// What writing failed with.
     pub(super) fn open(&mut self, streams: &mut Streams<'_>) -> Result<Option<Exit>> {
-        let ended = job::run(self.config, streams, |mut streams| match self.kept(Wanted::Open) {
+        let ended = run(self.config, streams, |mut streams| match self.kept(Wanted::Open) {
             Ok(_) => Exit::Ok,
             Err(e) => fail(&e, &mut streams),
         })?;
@@ -186,7 +188,7 @@ impl<'c> Session<'c> {
     /// The command line that was typed.
     fn typed(&self, words: &[Word]) -> Result<Ordered> {
         let first = words.first().and_then(Word::plain).unwrap_or_default();
-        let arguments = commands::named(first).map(commands::arguments);
+        let arguments = commands::named(first).map(Entry::command);
         let by_type = arguments.as_ref().is_some_and(|c| c.get_arguments().any(commands::is_type));
         let mut args: Vec<OsString> = vec!["gcdump".into()];
         let mut is_value = false;
@@ -293,10 +295,10 @@ impl Session<'_> {
         let Job { cli, args, skipped, continues } = job;
         let seen = Seen::after(if cli.config.format() == Format::Table { skipped } else { 0 });
         let seen = seen.numbered_from(if continues { self.variables.numbered() } else { 0 });
-        let ended = job::run(&cli.config, streams, |mut streams| match self.opened(&cli, wanted) {
+        let ended = run(&cli.config, streams, |mut streams| match self.opened(&cli, wanted) {
             Ok(dumps) => {
-                let Streams { out, err, screen, err_screen, .. } = streams;
-                cli.run_on(&dumps, Streams { out: &mut *out, err: &mut *err, screen, err_screen, seen: Some(&seen) })
+                let Streams { out, err, screen, err_screen, next, .. } = streams;
+                cli.run_on(&dumps, Streams { out: &mut *out, err: &mut *err, screen, err_screen, seen: Some(&seen), next })
             }
             Err(e) => fail(&e, &mut streams),
         });
@@ -358,7 +360,7 @@ impl Session<'_> {
         if last.page == 0 {
             return Err(UsageError("next: the last answer has no more rows".into()).into());
         }
-        let command = commands::arguments(last.entry);
+        let command = last.entry.command();
         let has = |name: &str| commands::option(&command, name).is_some();
         let more: Vec<OsString> = if has("--start") {
             let matches = Cli::of(&last.args)?.matches;
@@ -417,11 +419,9 @@ impl Session<'_> {
     }
 }
 
-/// The error of a command line, in one line.
-fn in_one_line(e: &clap::Error) -> String {
-    let text = e.to_string();
-    let message = text.lines().map_while(|l| Some(l.trim()).filter(|l| !l.is_empty())).collect::<Vec<_>>().join(" ");
-    let tip = text.lines().find_map(|l| l.trim().strip_prefix("tip: "));
-    let message = message.strip_prefix("error: ").unwrap_or(&message);
-    tip.map_or_else(|| message.to_string(), |tip| format!("{message}; {tip}"))
+/// Runs `work` as the command that Ctrl-C stops.
+fn run(config: &Config, streams: &mut Streams<'_>, work: impl FnOnce(Streams<'_>) -> Exit + Send) -> std::io::Result<Ended> {
+    let cancel = Cancel::default();
+    let _interruptible = Interruptible::new(&cancel);
+    job::run(&cancel, config, streams, work)
 }

@@ -178,9 +178,15 @@ impl Values {
         let type_name = self.types.names().handle_name(shape.element).name.clone();
         let place = self.element_place(shape);
         let range = start.min(shape.length)..start.saturating_add(count).min(shape.length);
+        // Texts of all encodings are arrays of numbers.
+        let hidden = self.memory.hides_contents() && self.width_of(place.element).is_some();
         let value = |n: u64| {
-            let place = Place { address: shape.data.element(n, shape.element_bytes), ..place };
-            self.value(shape.index(n), type_name.clone(), &place)
+            let address = shape.data.element(n, shape.element_bytes);
+            if hidden && self.memory.has(address) {
+                let decoded = Decoded::bare(ValueKind::Raw, Memory::HIDDEN);
+                return finish(shape.index(n), type_name.clone(), None, None, Some(address), decoded);
+            }
+            self.value(shape.index(n), type_name.clone(), &Place { address, ..place })
         };
         range.map(value).collect()
     }
@@ -349,6 +355,7 @@ impl Values {
         Some(match element {
             0x02 if bits > 1 => Decoded::new(ValueKind::Bool, Text { value: true.into(), text: format!("true ({bits})") }),
             0x02 => Decoded::new(ValueKind::Bool, Text { value: (bits != 0).into(), text: (bits != 0).to_string() }),
+            0x03 if self.memory.hides_contents() => Decoded::bare(ValueKind::Char, Memory::HIDDEN),
             0x03 => Decoded::new(ValueKind::Char, plain::character(u16::try_from(bits).ok()?)),
             0x0c => Decoded::new(ValueKind::Float, plain::single(f32::from_bits(u32::try_from(bits).ok()?))),
             0x0d => {
@@ -375,6 +382,9 @@ impl Values {
         let Some(bytes) = place.bytes.filter(|n| *n > 0) else {
             return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, "<layout not known>"));
         };
+        if self.memory.hides_contents() {
+            return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, Memory::HIDDEN));
+        }
         let shown = bytes.min(self.limits.raw_bytes);
         let mut out = Decoded::new(ValueKind::Raw, plain::hex(&self.memory.bytes(place.address, shown).ok()?));
         out.truncated = shown < bytes;

@@ -49,7 +49,11 @@ pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor) -> O
         return None;
     }
     let text = memory.text(at, MAX_BYTES).ok()?;
-    let raw: Raw = serde_json::from_str(&text).ok()?;
+    let mut raw: Raw = serde_json::from_str(&text).ok()?;
+    if memory.hides_contents() {
+        raw.message = raw.message.map(|_| Memory::HIDDEN.into());
+        raw.exception.iter_mut().for_each(hide_messages);
+    }
     Some(CrashReport {
         runtime_version: raw.runtime_version,
         reason: raw.reason.as_deref().and_then(reason).map(Into::into),
@@ -57,6 +61,15 @@ pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor) -> O
         message: raw.message,
         exception: raw.exception.map(|e| exception(e, 0)),
     })
+}
+
+/// Takes the messages out of an exception and those within.
+fn hide_messages(raw: &mut RawException) {
+    let mut next: Vec<&mut RawException> = vec![raw];
+    while let Some(e) = next.pop() {
+        e.message = e.message.take().map(|_| Memory::HIDDEN.into());
+        next.extend(&mut e.inner);
+    }
 }
 
 /// `RhFailFastReason`.

@@ -1,5 +1,7 @@
 //! Rows of a table, by column.
 
+use std::borrow::Cow;
+
 use rustc_hash::FxHashMap;
 
 use crate::base::{Addr, Name};
@@ -29,10 +31,10 @@ pub enum Packing {
 }
 
 /// A column.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Column {
     /// Its name.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What it holds.
     pub kind: Kind,
     /// How Parquet packs it.
@@ -272,6 +274,15 @@ impl Block {
     /// Adds a row, as [`Block::row`] does.
     pub fn values<'v>(&mut self, values: impl Iterator<Item = Value<'v>>) {
         self.cells.iter_mut().zip(values).for_each(|(cells, value)| cells.push(value));
+        self.rows = self.rows.saturating_add(1);
+    }
+
+    /// Adds a row: a value for each of the first columns, and those of `more`.
+    #[inline]
+    pub fn wider<'v, const N: usize>(&mut self, values: [Value<'_>; N], more: impl Iterator<Item = Value<'v>>) {
+        let (first, rest) = self.cells.split_at_mut_checked(N).unwrap_or_default();
+        first.iter_mut().zip(values).for_each(|(cells, value)| cells.push(value));
+        rest.iter_mut().zip(more).for_each(|(cells, value)| cells.push(value));
         self.rows = self.rows.saturating_add(1);
     }
 

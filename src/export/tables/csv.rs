@@ -12,7 +12,7 @@ pub(super) struct Csv(csv::Writer<BufWriter<File>>);
 impl Csv {
     pub(super) fn new(file: File, columns: &[Column]) -> io::Result<Csv> {
         let mut out = csv::Writer::from_writer(BufWriter::with_capacity(1 << 16, file));
-        out.write_record(columns.iter().map(|c| c.name))?;
+        out.write_record(columns.iter().map(|c| &*c.name))?;
         Ok(Csv(out))
     }
 }

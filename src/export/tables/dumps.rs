@@ -35,7 +35,7 @@ pub fn failed(path: &str, file: Option<&std::fs::Metadata>, why: &str, mut to: B
         "error" => Value::Text(why),
         _ => Value::Null,
     };
-    block.values(columns.iter().map(|c| value(c.name)));
+    block.values(columns.iter().map(|c| value(&c.name)));
     to.block(&block)?;
     to.finish()
 }

@@ -9,24 +9,26 @@ use super::block::{Block, Cell, Column};
 /// Such a file.
 pub(super) struct Ndjson {
     out: BufWriter<File>,
-    columns: &'static [Column],
+    /// The names of the columns, quoted.
+    keys: Vec<String>,
 }
 
 impl Ndjson {
-    pub(super) fn new(file: File, columns: &'static [Column]) -> Ndjson {
-        Ndjson { out: BufWriter::with_capacity(1 << 16, file), columns }
+    pub(super) fn new(file: File, columns: &[Column]) -> io::Result<Ndjson> {
+        let keys = columns.iter().map(|c| serde_json::to_string(&c.name)).collect::<Result<_, _>>()?;
+        Ok(Ndjson { out: BufWriter::with_capacity(1 << 16, file), keys })
     }
 }
 
 impl Sink for Ndjson {
     fn block(&mut self, block: &Block) -> io::Result<()> {
-        let (out, columns) = (&mut self.out, self.columns);
+        let (out, keys) = (&mut self.out, &self.keys);
         let mut number = itoa::Buffer::new();
         block.each(|row| {
-            for (place, (cell, column)) in row.iter().zip(columns).enumerate() {
-                out.write_all(if place == 0 { b"{\"" } else { b",\"" })?;
-                out.write_all(column.name.as_bytes())?;
-                out.write_all(b"\":")?;
+            for (place, (cell, key)) in row.iter().zip(keys).enumerate() {
+                out.write_all(if place == 0 { b"{" } else { b"," })?;
+                out.write_all(key.as_bytes())?;
+                out.write_all(b":")?;
                 match cell {
                     Cell::Null => out.write_all(b"null")?,
                     Cell::Int(n) => out.write_all(number.format(*n).as_bytes())?,

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::block::Value;
+use super::fields::Fields;
 use super::write::{Context, Feed};
 use crate::base::cancel::check_at;
 use crate::base::hash::Map;
@@ -70,11 +71,11 @@ impl Places<'_> {
     }
 }
 
-/// Streams the objects to `objects` and their references to `refs`.
+/// Streams the objects, with the values of `fields`, to `objects` and their references to `refs`.
 pub(super) fn stream(
     context: &Context<'_>,
     retention: Option<&Retention<'_>>,
-    extra: &Extra,
+    (extra, fields): (&Extra, &mut Fields<'_>),
     mut objects: Option<&mut Feed>,
     mut refs: Option<&mut Feed>,
 ) {
@@ -105,7 +106,7 @@ pub(super) fn stream(
                 let ty = context.types.get(object.ty.index).and_then(Option::as_ref);
                 let generation = generations.iter().find(|(g, _)| *g == object.generation).map(|(_, name)| name);
                 let [retained, dominator, distance, reachable] = retention.map_or([Value::Null; 4], |r| r.of(id));
-                feed.row([
+                let own = [
                     id.as_u32().into(),
                     object.address.into(),
                     ty.map(|t| t.id).into(),
@@ -120,7 +121,8 @@ pub(super) fn stream(
                     distance,
                     reachable,
                     headers.as_ref().and_then(|h| h.hash_code(object.address)).into(),
-                ])?;
+                ];
+                feed.wider(own, fields.values(object))?;
             }
             let Some(feed) = &mut refs else { return ControlFlow::Continue(()) };
             let from = Value::from(id.as_u32());

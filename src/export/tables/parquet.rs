@@ -43,7 +43,7 @@ impl Parquet {
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_write_batch_size(8192);
         for column in columns {
-            let path = ColumnPath::from(column.name);
+            let path = ColumnPath::from(&*column.name);
             properties = match column.packing {
                 Packing::Dictionary => properties.set_column_dictionary_enabled(path, true),
                 Packing::Plain => properties.set_column_dictionary_enabled(path, false),
@@ -68,7 +68,7 @@ fn schema(table: ExportTable, columns: &[Column]) -> Result<Type, ParquetError> 
             Kind::Flag => (Physical::BOOLEAN, None),
             Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
         };
-        let field = Type::primitive_type_builder(column.name, physical).with_repetition(Repetition::OPTIONAL).with_logical_type(logical);
+        let field = Type::primitive_type_builder(&column.name, physical).with_repetition(Repetition::OPTIONAL).with_logical_type(logical);
         field.build().map(Arc::new)
     };
     let fields = columns.iter().map(field).collect::<Result<Vec<_>, _>>()?;

@@ -1,10 +1,12 @@
 //! The columns of the tables. Names stand beside ids: joins are what people get wrong, and a dictionary makes names cheap.
 
+use std::borrow::Cow;
+
 use super::block::{Column, Kind, Packing};
 use crate::model::ExportTable;
 
 const fn column(name: &'static str, kind: Kind, packing: Packing) -> Column {
-    Column { name, kind, packing }
+    Column { name: Cow::Borrowed(name), kind, packing }
 }
 
 /// Numbers that rise from row to row.

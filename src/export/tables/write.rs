@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use super::block::{Block, Column, Value};
+use super::fields::Fields;
 use super::objects::Retention;
 use super::{About, BLOCK_ROWS, Sink, answers, columns, dumps, objects, sink};
 use crate::analysis::{StatQuery, stat};
@@ -30,6 +31,8 @@ pub struct Tables {
     pub stacks: Stacks,
     /// Also the contents of strings.
     pub contents: bool,
+    /// Fields that are columns of `objects`: names, or paths of names with dots.
+    pub fields: Vec<String>,
 }
 
 impl Tables {
@@ -86,7 +89,7 @@ impl Context<'_> {
 /// Takes the rows of a table and hands them to the thread that writes it.
 pub(super) struct Feed {
     table: ExportTable,
-    columns: &'static [Column],
+    columns: Vec<Column>,
     block: Block,
     to: SyncSender<Block>,
     /// Blocks that are written, to be filled again.
@@ -99,12 +102,24 @@ impl Feed {
     #[inline]
     pub(super) fn row<const N: usize>(&mut self, values: [Value<'_>; N]) -> ControlFlow<()> {
         self.block.row(values);
+        self.counted()
+    }
+
+    /// Adds a row of a table that has more columns than its own.
+    #[inline]
+    pub(super) fn wider<'v, const N: usize>(&mut self, values: [Value<'_>; N], more: impl Iterator<Item = Value<'v>>) -> ControlFlow<()> {
+        self.block.wider(values, more);
+        self.counted()
+    }
+
+    #[inline]
+    fn counted(&mut self) -> ControlFlow<()> {
         self.rows.bump();
         if self.block.rows < BLOCK_ROWS { ControlFlow::Continue(()) } else { self.send() }
     }
 
     fn send(&mut self) -> ControlFlow<()> {
-        let next = self.back.try_recv().unwrap_or_else(|_| Block::new(self.columns));
+        let next = self.back.try_recv().unwrap_or_else(|_| Block::new(&self.columns));
         match self.to.send(std::mem::replace(&mut self.block, next)) {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
@@ -123,14 +138,17 @@ fn encode(mut sink: Box<dyn Sink>, blocks: &Receiver<Block>, back: &Sender<Block
     sink.finish()
 }
 
+/// A table with its columns and the file that it goes to.
+struct Opened {
+    table: ExportTable,
+    columns: Vec<Column>,
+    sink: Box<dyn Sink>,
+}
+
 /// Runs `produce` with a feed for each table, which are written by threads of their own.
-fn fed<T>(
-    tables: Vec<(ExportTable, Box<dyn Sink>)>,
-    done: &mut Vec<(ExportTable, u64)>,
-    produce: impl FnOnce(&mut [Feed]) -> T,
-) -> io::Result<T> {
+fn fed<T>(tables: Vec<Opened>, done: &mut Vec<(ExportTable, u64)>, produce: impl FnOnce(&mut [Feed]) -> T) -> io::Result<T> {
     std::thread::scope(|scope| {
-        let (mut feeds, threads): (Vec<Feed>, Vec<_>) = tables.into_iter().map(|(table, sink)| start(scope, table, sink)).unzip();
+        let (mut feeds, threads): (Vec<Feed>, Vec<_>) = tables.into_iter().map(|opened| start(scope, opened)).unzip();
         let made = produce(&mut feeds);
         for feed in &mut feeds {
             if feed.block.rows > 0 {
@@ -147,11 +165,11 @@ fn fed<T>(
     })
 }
 
-fn start<'s>(scope: &'s Scope<'s, '_>, table: ExportTable, sink: Box<dyn Sink>) -> (Feed, ScopedJoinHandle<'s, io::Result<()>>) {
+fn start<'s>(scope: &'s Scope<'s, '_>, opened: Opened) -> (Feed, ScopedJoinHandle<'s, io::Result<()>>) {
+    let Opened { table, columns, sink } = opened;
     let (to, blocks) = sync_channel(1);
     let (give, back) = channel();
-    let columns = columns(table);
-    let feed = Feed { table, columns, block: Block::new(columns), to, back, rows: 0 };
+    let feed = Feed { table, block: Block::new(&columns), columns, to, back, rows: 0 };
     (feed, scope.spawn(move || encode(sink, &blocks, &give)))
 }
 
@@ -171,8 +189,13 @@ pub fn written(
     let context = Context { heap, namer: &namer, notes: &notes, starts, stat: &stat, types: numbered(heap, &stat), options };
     let retention = if options.retained { Some(retention(&context)?) } else { None };
     let mut done = Vec::new();
-    let mut open = |table: ExportTable| -> io::Result<Option<(ExportTable, Box<dyn Sink>)>> {
-        Ok(sink(options.format, table, create(table)?)?.map(|sink| (table, sink)))
+    let mut fields = Fields::of(heap, &options.fields, columns(ExportTable::Objects));
+    let more: Vec<Column> = fields.columns().collect();
+    let mut open = |table: ExportTable| -> io::Result<Option<Opened>> {
+        let mut columns = columns(table).to_vec();
+        columns.extend(more.iter().filter(|_| table == ExportTable::Objects).cloned());
+        let sink = sink(options.format, table, &columns, create(table)?)?;
+        Ok(sink.map(|sink| Opened { table, columns, sink }))
     };
     let streamed = [ExportTable::Objects, ExportTable::Refs].into_iter().filter(|t| options.has(*t));
     let streamed: Vec<_> = streamed.map(&mut open).collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect();
@@ -183,7 +206,7 @@ pub fn written(
             for feed in feeds {
                 if feed.table == ExportTable::Objects { objects = Some(feed) } else { refs = Some(feed) }
             }
-            objects::stream(&context, retention.as_ref(), &extra, objects, refs);
+            objects::stream(&context, retention.as_ref(), (&extra, &mut fields), objects, refs);
         })?;
     }
     // What the dump lacks is known once all others are made.

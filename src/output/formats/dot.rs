@@ -15,7 +15,8 @@ fn quoted(text: &str) -> String {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            c if is_hostile(c) => out.push('?'),
+            // As terminals show it, with the backslash escaped: the name can be found again.
+            c if is_hostile(c) => out.extend(['\\'].into_iter().chain(c.escape_unicode())),
             c => out.push(c),
         }
     }

@@ -67,6 +67,8 @@ formats! {
     Dot = dot,
     /// Folded stacks for flame graphs, for commands that list stacks.
     Folded = folded,
+    /// One web page, which needs no network.
+    Html = html,
 }
 
 /// Destination and state of an answer being printed.
@@ -87,6 +89,8 @@ pub struct Out<'w> {
     pub streamed: bool,
     /// Titles of columns that a streamed list left out, to be told behind it.
     pub hidden: Vec<String>,
+    /// What a page has begun.
+    pub(super) page: html::Page,
 }
 
 impl std::fmt::Debug for Out<'_> {
@@ -99,7 +103,7 @@ impl<'w> Out<'w> {
     /// Creates the state for a new answer.
     pub fn new(target: Target<'w>, head: &'w Head) -> Out<'w> {
         let Target { out: to, screen, seen } = target;
-        Out { to, screen, seen, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new() }
+        Out { to, screen, seen, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
     }
 
     /// Rows at the beginning of each table to leave out, with all that is no table.

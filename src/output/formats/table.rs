@@ -7,7 +7,9 @@ use std::io::{self, Write};
 
 use super::{Out, Whole, Writer};
 use crate::base::Addr;
-use crate::output::layout::{BAR, GAP, Layout, Numbers, Placed, title};
+use crate::model::MapCell;
+use crate::output::layout::{GAP, Layout, Numbers, Placed, title};
+use crate::output::map::pieces;
 use crate::output::report::Section;
 use crate::output::screen::{Ink, Screen};
 use crate::output::table::{Align, Fill, Heading, Readers, Row, Table as Rows};
@@ -37,6 +39,8 @@ struct Shown<'c> {
     ink: Ink,
     /// What the bar beside it shows.
     fill: Fill,
+    /// Whether it is a map.
+    map: bool,
 }
 
 impl<'c> Shown<'c> {
@@ -48,14 +52,16 @@ impl<'c> Shown<'c> {
             _ => Ink::Plain,
         };
         let fill = match &cell {
-            Cell::Share(share) => Fill { used: *share, held: 0.0 },
+            Cell::Share(share) => Fill { used: *share, ..Fill::default() },
             _ => Fill::default(),
         };
+        let map = matches!(&cell, Cell::Map(_));
         let text = match cell {
+            Cell::Map(text) => text,
             Cell::Text(text) => clean(text, screen),
             other => other.human().into_owned().into(),
         };
-        Shown { text, ink, fill }
+        Shown { text, ink, fill, map }
     }
 
     /// The cell of a row in a column.
@@ -65,17 +71,21 @@ impl<'c> Shown<'c> {
     }
 }
 
-/// A bar of at most [`BAR`] columns: what is used in eighths of a column, and what is held beyond it.
-fn bar(fill: Fill) -> (String, String) {
+/// A bar of at most `columns`: the columns before it, what is used in eighths of a column, and what is held beyond it. What begins
+/// somewhere is seen however small it is.
+fn bar(fill: Fill, columns: usize) -> (usize, String, String) {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
+    let columns = u32::try_from(columns).unwrap_or(u32::MAX);
     // At most so many steps: casts of fractions would need an exception.
     let steps = |share: f64, most: u32| (0..most).take_while(|n| share * f64::from(most) >= f64::from(n.saturating_add(1))).count();
-    let columns = u32::try_from(BAR).unwrap_or(u32::MAX);
-    let eighths = steps(fill.used, columns.saturating_mul(8));
+    let last = usize::try_from(columns.saturating_sub(1)).unwrap_or(usize::MAX);
+    let before = steps(fill.from, columns).min(last);
+    let end = steps(fill.from + fill.used, columns.saturating_mul(8));
+    let eighths = end.saturating_sub(before.saturating_mul(8)).max(usize::from(fill.from > 0.0));
     let part = EIGHTHS.get(eighths % 8).filter(|c| **c != ' ');
     let used: String = std::iter::repeat_n('█', eighths / 8).chain(part.copied()).collect();
     let held = "░".repeat(steps(fill.held, columns).saturating_sub(used.chars().count()));
-    (used, held)
+    (before, used, held)
 }
 
 /// Appends lines of padded pieces, without spaces at their ends.
@@ -121,6 +131,14 @@ impl Line<'_> {
         Ok(())
     }
 
+    /// A line of a cell: text, or letters of a map.
+    fn part(&mut self, part: &str, (ink, map): (Ink, bool)) -> io::Result<()> {
+        match map {
+            false => self.text(part, ink),
+            true => pieces(part, self.screen).iter().try_for_each(|(text, ink)| self.text(text, *ink)),
+        }
+    }
+
     /// What the row is called, if rows are; returns the columns that it takes.
     fn name(&mut self, name: &str, numbers: Option<Numbers>) -> io::Result<usize> {
         let Some(numbers) = numbers else { return Ok(0) };
@@ -145,7 +163,7 @@ fn row<'c>(
 ) -> io::Result<()> {
     let mut line = Line { to, screen: layout.screen, spaces: 0 };
     // What is left of cells that take several lines, with its place in the line.
-    let mut later: Vec<(usize, Ink, Vec<String>)> = Vec::new();
+    let mut later: Vec<(usize, (Ink, bool), Vec<String>)> = Vec::new();
     let mut at = line.name(name, layout.numbers)?;
     for (n, (place, cell)) in cells.enumerate() {
         let Some(column) = heading.columns.get(place.index) else { continue };
@@ -160,15 +178,21 @@ fn row<'c>(
         }
         .into_iter();
         let first = lines.next().unwrap_or(Cow::Borrowed(&cell.text));
-        line.cell(&first, cell.ink, column.align, place.width)?;
+        match cell.map {
+            false => line.cell(&first, cell.ink, column.align, place.width)?,
+            true => {
+                line.part(&first, (cell.ink, true))?;
+                line.space(place.width.saturating_sub(width(&first)));
+            }
+        }
         if lines.len() > 0 {
-            later.push((at, cell.ink, lines.map(Cow::into_owned).collect()));
+            later.push((at, (cell.ink, cell.map), lines.map(Cow::into_owned).collect()));
         }
         if let Some(room) = place.bar.checked_sub(1) {
-            let (used, held) = bar(cell.fill);
-            line.space(1);
+            let (before, used, held) = bar(cell.fill, room);
+            line.space(before.saturating_add(1));
             line.text(&used, Ink::Bar)?;
-            line.cell(&held, Ink::Faint, Align::Left, room.saturating_sub(used.chars().count()))?;
+            line.cell(&held, Ink::Faint, Align::Left, room.saturating_sub(used.chars().count()).saturating_sub(before))?;
         }
         at = at.saturating_add(place.width).saturating_add(place.bar);
     }
@@ -178,7 +202,7 @@ fn row<'c>(
         for (at, ink, lines) in &later {
             if let Some(text) = lines.get(i) {
                 line.space(at.saturating_sub(done));
-                line.text(text, *ink)?;
+                line.part(text, *ink)?;
                 done = at.saturating_add(width(text));
             }
         }
@@ -304,6 +328,28 @@ fn named_text(out: &mut Out<'_>, text: &str, name: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Prints what the cells of a map mean, each with its letter or block.
+fn legend(out: &mut Out<'_>, cells: &[MapCell]) -> io::Result<()> {
+    let screen = out.screen;
+    let (mut taken, mut line) = (0usize, String::new());
+    for cell in cells {
+        let columns = width(cell.name()).saturating_add(2).saturating_add(GAP);
+        if screen.width.is_some_and(|room| taken.saturating_add(columns) > room) {
+            writeln!(out.to, "{line}")?;
+            line.clear();
+            taken = 0;
+        }
+        line.push_str(&" ".repeat(GAP));
+        for (block, ink) in pieces(&cell.letter().to_string(), screen) {
+            line.push_str(&screen.paint(ink, block).to_string());
+        }
+        line.push(' ');
+        line.push_str(cell.name());
+        taken = taken.saturating_add(columns);
+    }
+    writeln!(out.to, "{line}")
+}
+
 fn facts(out: &mut Out<'_>, facts: Vec<(&'static str, String)>) -> io::Result<()> {
     let names = facts.iter().map(|f| f.0.chars().count()).max().unwrap_or(0);
     for (name, value) in facts {
@@ -343,6 +389,12 @@ impl Writer for Table {
             Section::Line(line) => text(out, &line, Ink::Plain),
             Section::Title(line) => text(out, &line, Ink::Heading),
             Section::Alarm(line) => text(out, &line, Ink::Alarm),
+            Section::Finding(f) => {
+                text(out, &format!("{}: {}", f.severity, f.text), Ink::Plain)?;
+                text(out, &format!("    {}", f.command), Ink::Plain)
+            }
+            Section::Chapter(chapter) => text(out, chapter.title, Ink::Heading),
+            Section::Contents(..) | Section::Picture(_) => Ok(()),
             Section::Lines(lines) => {
                 let (mut begun, seen) = (false, out.seen);
                 for line in lines {
@@ -361,6 +413,7 @@ impl Writer for Table {
                 }
                 Ok(())
             }
+            Section::Legend(cells) => legend(out, &cells),
             Section::Gap => writeln!(out.to),
             Section::Facts(list) => facts(out, list),
             Section::Table(table) if table.heading.shown => self.table(out, &table),
@@ -468,11 +521,21 @@ mod tests {
     #[test]
     fn bars_are_rounded_down() {
         let of = |used, held| {
-            let (used, held) = bar(Fill { used, held });
+            let (_, used, held) = bar(Fill { from: 0.0, used, held }, 10);
             format!("{used}|{held}")
         };
         assert_eq!([of(0.0, 0.0), of(0.05, 0.0), of(0.75, 0.0), of(1.0, 1.0)], ["|", "▌|", "███████▌|", "██████████|"]);
         assert_eq!([of(0.25, 0.5), of(0.0, 1.0), of(2.0, 3.0), of(f64::NAN, f64::NAN)], ["██▌|░░", "|░░░░░░░░░░", "██████████|", "|"]);
+    }
+
+    #[test]
+    fn blocks_begin_where_they_are() {
+        let of = |from, used| {
+            let (before, used, _) = bar(Fill { from, used, held: 0.0 }, 10);
+            format!("{}{used}", " ".repeat(before))
+        };
+        assert_eq!([of(0.25, 0.5), of(0.5, 0.0), of(0.99, 0.01), of(0.5, 0.25)], ["  █████▌", "     ▏", "         █", "     ██▌"]);
+        assert_eq!([of(1.0, 1.0), of(3.0, 1.0), of(f64::NAN, f64::NAN)], ["         █", "         █", ""]);
     }
 
     #[test]

@@ -23,14 +23,17 @@ impl Report for AnalyzeReport {
         to.table(Table::records("finding", &self.findings, finding_columns()).csv(true).shown(false));
         to.records("skipped", &self.skipped);
         for f in &self.findings {
-            to.line(format!("{}: {}", f.severity, f.title));
-            to.line(format!("    {}", f.command));
+            to.finding(f.severity.name(), &f.title, &f.command);
         }
         to.gap_if(!self.findings.is_empty());
         let found: BTreeSet<ProblemId> = self.findings.iter().map(|f| f.id).collect();
         let sound: Vec<&str> = self.inspected.iter().filter(|id| !found.contains(id)).map(|id| id.name()).collect();
         if !sound.is_empty() {
-            let begin = if self.findings.is_empty() { "Nothing found. Looked for" } else { "Nothing else found. Looked for" };
+            let begin = match self.findings.is_empty() {
+                true => "Nothing found. Looked for",
+                false if found.contains(&ProblemId::MissingParts) => "Nothing else found in what the dump has. Looked for",
+                false => "Nothing else found. Looked for",
+            };
             to.line(format!("{begin} {}.", sound.join(", ")));
         }
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();

@@ -3,7 +3,8 @@ use serde::Serialize;
 use super::collections::{counts_line, last_line};
 use crate::base::Addr;
 use crate::model::{
-    AllocContextModel, ContextOwner, GenerationBudget, GenerationModel, HeapDetail, HeapModel, HeapReport, NamedCount, RecordedCollection,
+    AllocContextModel, ContextOwner, GenerationBudget, GenerationModel, HeapDetail, HeapMapModel, HeapMapRow, HeapModel, HeapReport,
+    MapBytes, MapCell, MapRows, NamedCount, RecordedCollection,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -118,6 +119,74 @@ fn recorded_columns<'r>() -> Columns<'r, RecordedCollection> {
         .keep(4)
 }
 
+/// How a map is to be read; its rows are records of their own.
+#[derive(Clone, Serialize)]
+struct Scale {
+    cell_bytes: u64,
+    by: MapRows,
+    #[serde(flatten)]
+    totals: MapBytes,
+}
+
+fn map_columns<'r>(map: &HeapMapModel) -> Columns<'r, HeapMapRow> {
+    let (merged, several) = (map.by != MapRows::Segments, map.by != MapRows::Generations);
+    columns::<HeapMapRow>()
+        .count("heap", |r| r.heap)
+        .keep(7)
+        .when(several)
+        .text("generation", 10, |r| r.generation.name())
+        .whole()
+        .keep(8)
+        .address("segment", |r| r.segment)
+        .keep(4)
+        .when(!merged)
+        .count("segments", |r| r.segments)
+        .keep(4)
+        .when(merged)
+        .bytes("committed", |r| r.committed)
+        .keep(3)
+        .bytes("objects", |r| r.bytes.objects)
+        .keep(3)
+        .bytes("pinned", |r| r.bytes.pinned)
+        .keep(2)
+        .bytes("garbage", |r| r.bytes.garbage)
+        .keep(5)
+        .when(map.totals.garbage.is_some())
+        .bytes("free", |r| r.bytes.free)
+        .keep(5)
+        .bytes("unused", |r| r.bytes.unused)
+        .keep(2)
+        .bytes("unknown", |r| r.bytes.unknown)
+        .keep(if map.totals.unknown > 0 { 6 } else { 1 })
+        .bytes("reserved", |r| r.bytes.reserved)
+        .keep(1)
+        .map("map", HeapMapRow::letters)
+        .keep(9)
+}
+
+/// What the cells of a map are, for one that has some.
+fn map_legend(to: &mut Sections<'_>, map: &HeapMapModel) {
+    let rows = match map.by {
+        MapRows::Segments => "a row for each segment",
+        MapRows::HeapGenerations => "a row for the segments of each generation of a heap, by address",
+        MapRows::Generations => "a row for the segments of each generation of all heaps, by address",
+    };
+    let text = format!("Map: {rows}; a cell is {} and shows what most of it is:", bytes(map.cell_bytes));
+    let seen = |cell: &MapCell| map.rows.iter().any(|r| r.cells.contains(cell));
+    to.line(text);
+    to.legend(MapCell::ALL.into_iter().filter(seen).collect());
+}
+
+fn describe_map<'r>(to: &mut Sections<'r>, map: &'r HeapMapModel) {
+    let some = !map.rows.is_empty();
+    to.gap_if(some);
+    if some {
+        map_legend(to, map);
+    }
+    to.table(Table::records("map", &map.rows, map_columns(map)).csv(true).shown(some));
+    to.record("map-scale", Scale { cell_bytes: map.cell_bytes, by: map.by, totals: map.totals });
+}
+
 impl Report for HeapReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let none = self.heaps.iter().all(|h| h.generations.is_empty());
@@ -136,11 +205,15 @@ impl Report for HeapReport {
             Cell::Bytes(t.reserved),
             blank(),
         ];
-        to.table(Table::records("generation", rows, generation_columns()).csv(true).shown(!none).totals(totals));
+        to.table(Table::records("generation", rows, generation_columns()).csv(self.map.is_none()).shown(!none).totals(totals));
         if !none {
             to.gap();
             let (a, c, r) = (bytes(t.allocated), bytes(t.committed), bytes(t.reserved));
             to.line(format!("{a} allocated, {c} committed, {r} reserved"));
+        }
+        if let Some(map) = &self.map {
+            describe_map(to, map);
+            to.gap();
         }
         to.lines(self.heaps.iter().flat_map(part_lines));
         to.lines(self.allocation_contexts.iter().map(context_line));

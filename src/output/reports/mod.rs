@@ -20,6 +20,7 @@ mod memory_map;
 mod object;
 mod objects;
 mod oom;
+mod page;
 mod place;
 mod pool;
 mod requests;

@@ -8,9 +8,9 @@ use crate::model::{
     ContainerKind, ContainerModel, CutShort, DelegateModel, DelegatePart, DimensionModel, FieldValue, HeaderModel, HeaderState, ItemModel,
     ObjectReport, SegmentPlace, TaskPart, TaskWaiter, ValueKind,
 };
-use crate::output::count;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::{count, plural};
 
 /// Maximum awaited objects, and waiters, of a task printed.
 const MAX_LISTED: usize = 8;
@@ -73,6 +73,8 @@ fn row_columns<'r>(inherited: bool) -> Columns<'r, Row<'r>> {
         .name()
         .extra()
         .when(inherited)
+        .address("object", |r| r.field.object)
+        .only(Readers::Links)
 }
 
 /// Columns of CSV.
@@ -104,6 +106,10 @@ fn item_columns<'r>(keys: bool) -> Columns<'r, ItemModel> {
         .when(keys)
         .text_or_none("value", 80, |i| i.value.as_ref().map(|v| v.text.as_str()))
         .lines(4)
+        .address("object", |i| i.value.as_ref().and_then(|v| v.object))
+        .only(Readers::Links)
+        .address("key_object", |i| i.key.as_ref().and_then(|k| k.object))
+        .only(Readers::Links)
 }
 
 /// Describes a header word; `None` if it is empty.
@@ -123,7 +129,7 @@ fn header(h: &HeaderModel) -> Option<String> {
                 text.push_str(&format!(", lock held by {}", thread(block.owner_managed_id)));
             }
             if let Some(n) = block.waiters.filter(|n| *n > 0) {
-                text.push_str(&format!(", {n} threads waiting"));
+                text.push_str(&format!(", {} waiting", plural(u64::from(n), "thread")));
             }
             if let Some(hash) = block.hash_code {
                 text.push_str(&format!(", hash code {hash}"));

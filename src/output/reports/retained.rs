@@ -3,7 +3,7 @@ use crate::model::{
     RootCoverageModel, RootModel, Suspect, TreeRow,
 };
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::table::{Columns, Fill, Readers, Table, columns};
 use crate::output::{bytes, count, plural};
 
 fn object_columns<'r>() -> Columns<'r, RetainedObject> {
@@ -44,7 +44,8 @@ fn indent(depth: u32) -> String {
     "  ".repeat(usize::try_from(depth).unwrap_or(0).min(40))
 }
 
-fn tree_columns<'r>() -> Columns<'r, TreeRow> {
+/// The blocks are those of an icicle that hangs from all reachable bytes.
+fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
     columns::<TreeRow>()
         .count("depth", |r| u64::from(r.depth))
         .keep(2)
@@ -56,13 +57,14 @@ fn tree_columns<'r>() -> Columns<'r, TreeRow> {
         .keep(9)
         .share("share", |r| r.object.share)
         .width(7)
+        .blocks(move |r| Fill::block(r.offset, r.object.retained, reachable))
         .keep(6)
         .made("type", 80, |r| {
             let more = if r.hidden > 0 { format!(" (+{} children)", count(r.hidden)) } else { String::new() };
             format!("{}{}{more}", indent(r.depth), r.object.type_name)
         })
         .name()
-        .least(40)
+        .least(28)
         .keep(9)
 }
 
@@ -144,7 +146,7 @@ impl Report for RetainedReport {
             to.record("detail", o);
             detail(to, o);
         }
-        to.table(Table::records("tree", self.tree.iter().flatten(), tree_columns()).csv(tree).shown(tree));
+        to.table(Table::records("tree", self.tree.iter().flatten(), tree_columns(self.totals.reachable_bytes)).csv(tree).shown(tree));
         to.gap_if(tree);
         to.table(Table::records("suspect", self.suspects.iter().flatten(), suspect_columns()).csv(suspects && !tree).shown(false));
         if let Some(list) = &self.suspects {
@@ -242,7 +244,7 @@ fn step_columns<'r>() -> Columns<'r, Step<'r>> {
     root_columns(steps, |s| &s.2.roots)
 }
 
-fn path_lines(p: &PathModel) -> impl Iterator<Item = String> {
+pub(super) fn path_lines(p: &PathModel) -> impl Iterator<Item = String> {
     let steps = p.steps.iter().zip(1usize..).map(|(s, depth)| step_line(s, depth));
     p.roots.iter().map(root_line).chain(steps).chain([String::new()])
 }

@@ -1,14 +1,12 @@
-//! A command on a thread of its own, which Ctrl-C, `--timeout` and `--max-memory` stop.
+//! A command on a thread of its own, which a handle, `--timeout` and `--max-memory` stop.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::args::Config;
-use super::super::{Exit, Streams, takes_too_much};
-use super::editor;
+use super::args::Config;
+use super::{Exit, Streams, takes_too_much};
 use crate::base::Cancel;
 use crate::base::cancel;
 
@@ -18,75 +16,15 @@ const STACK: usize = 8 << 20;
 const LOOK: Duration = Duration::from_millis(10);
 /// How long to wait where nothing is watched.
 const LONG: Duration = Duration::from_secs(3600);
-/// A second Ctrl-C within this time is the same one: people press it twice.
-const AGAIN: Duration = Duration::from_secs(1);
 /// Bytes handed over at a time.
 const FULL: usize = 1 << 16;
-
-/// The command that runs in a shell that somebody types in.
-static RUNNING: Mutex<Shell> = Mutex::new(Shell { open: false, job: None });
-
-struct Shell {
-    /// Whether there is such a shell.
-    open: bool,
-    job: Option<(Cancel, Option<Instant>)>,
-}
-
-fn running() -> MutexGuard<'static, Shell> {
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Stops the command that runs in a shell. Returns false where the signal ends the process instead: without a shell; while a line is
-/// edited, when Ctrl-C is the editor's, and other signals mean the shell; or if the command goes on long after it was asked to stop.
-pub(in crate::cli) fn interrupt() -> bool {
-    let mut shell = running();
-    let open = shell.open;
-    let Some((cancel, asked)) = &mut shell.job else { return open && !editor::ends() };
-    cancel.cancel();
-    asked.get_or_insert_with(Instant::now).elapsed() < AGAIN
-}
-
-/// While it exists, [`interrupt`] stops commands and not the process.
-pub(super) struct Open(());
-
-impl Open {
-    pub(super) fn new() -> Open {
-        running().open = true;
-        Open(())
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        running().open = false;
-    }
-}
-
-/// Makes a command the one that [`interrupt`] stops.
-struct Interruptible(());
-
-impl Interruptible {
-    fn new(cancel: &Cancel) -> Interruptible {
-        let mut shell = running();
-        if shell.open {
-            shell.job = Some((cancel.clone(), None));
-        }
-        Interruptible(())
-    }
-}
-
-impl Drop for Interruptible {
-    fn drop(&mut self) {
-        running().job = None;
-    }
-}
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
     /// By itself.
     Done(Exit),
-    /// By Ctrl-C.
+    /// By its handle.
     Interrupted,
     /// By `--timeout`.
     TimedOut,
@@ -145,19 +83,23 @@ pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
     });
 }
 
-/// Runs `work` within the time and memory that `config` allows, with streams whose contents arrive at `streams`.
+/// Runs `work` until `cancel` stops it, within the time and memory that `config` allows, with streams whose contents arrive at
+/// `streams`.
 ///
 /// # Errors
 /// What writing to `streams` failed with. The command is stopped then.
-pub(super) fn run(config: &Config, streams: &mut Streams<'_>, work: impl FnOnce(Streams<'_>) -> Exit + Send) -> io::Result<Ended> {
-    let cancel = Cancel::default();
-    let _interruptible = Interruptible::new(&cancel);
-    let (screen, err_screen, seen) = (streams.screen, streams.err_screen, streams.seen);
+pub(super) fn run(
+    cancel: &Cancel,
+    config: &Config,
+    streams: &mut Streams<'_>,
+    work: impl FnOnce(Streams<'_>) -> Exit + Send,
+) -> io::Result<Ended> {
+    let (screen, err_screen, seen, next) = (streams.screen, streams.err_screen, streams.seen, streams.next);
     let (send, pieces) = mpsc::sync_channel(4);
     let job = || {
         let sink = |piece, lines| Sink { to: send.clone(), piece, lines, buffer: Vec::new() };
         let (mut out, mut err) = (sink(Piece::Out, false), sink(Piece::Err, true));
-        let exit = cancel.run(|| work(Streams { out: &mut out, err: &mut err, screen, err_screen, seen }));
+        let exit = cancel.run(|| work(Streams { out: &mut out, err: &mut err, screen, err_screen, seen, next }));
         // The other end waits until nobody can send.
         drop(send);
         exit
@@ -216,11 +158,11 @@ fn print(piece: Piece, streams: &mut Streams<'_>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::Cli;
+    use super::super::Cli;
     use super::*;
 
     /// How a command ends that goes on until it is stopped, and what it printed.
-    fn endless(config: &Config) -> (Ended, String) {
+    fn endless(cancel: &Cancel, config: &Config) -> (Ended, String) {
         let (mut out, mut err) = (Vec::new(), Vec::new());
         let mut streams = Streams::piped(&mut out, &mut err);
         let work = |streams: Streams<'_>| {
@@ -231,38 +173,27 @@ mod tests {
                 thread::sleep(Duration::from_millis(1));
             }
         };
-        let ended = run(config, &mut streams, work).unwrap();
+        let ended = run(cancel, config, &mut streams, work).unwrap();
         (ended, String::from_utf8(out).unwrap())
     }
 
-    /// Held by tests that run commands: an interrupt is meant for the one that runs.
-    static ONE: Mutex<()> = Mutex::new(());
-
     #[test]
-    fn a_command_is_stopped_by_a_signal_and_by_its_time() {
-        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    fn a_command_is_stopped_by_its_handle_and_by_its_time() {
         let config = Cli::of(&["gcdump", "heap", "x"].map(Into::into)).unwrap().config;
-        assert!(!interrupt(), "there is no shell");
-        let open = Open::new();
-        assert!(interrupt(), "nothing runs, and the shell stays");
-        let stopper = thread::spawn(|| {
-            while running().job.is_none() {
-                thread::sleep(Duration::from_millis(1));
-            }
+        let cancel = Cancel::default();
+        let stop = cancel.clone();
+        let stopper = thread::spawn(move || {
             thread::sleep(Duration::from_millis(20));
-            (interrupt(), interrupt())
+            stop.cancel();
         });
-        assert_eq!(endless(&config), (Ended::Interrupted, "begun\n".into()));
-        assert_eq!(stopper.join().unwrap(), (true, true));
-        drop(open);
+        assert_eq!(endless(&cancel, &config), (Ended::Interrupted, "begun\n".into()));
+        stopper.join().unwrap();
         let short = Config { timeout: Some(Duration::from_millis(20)), ..config };
-        assert_eq!(endless(&short).0, Ended::TimedOut);
-        assert!(!interrupt());
+        assert_eq!(endless(&Cancel::default(), &short).0, Ended::TimedOut);
     }
 
     #[test]
     fn what_cannot_be_written_ends_a_command() {
-        let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
@@ -282,6 +213,6 @@ mod tests {
                 return Exit::NotWritten;
             }
         };
-        assert_eq!(run(&config, &mut streams, work).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(run(&Cancel::default(), &config, &mut streams, work).unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

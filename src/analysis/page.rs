@@ -1,0 +1,223 @@
+//! `report`: a page about a process, made of the answers of other analyses.
+//!
+//! Each is asked once: what `analyze` looks at is shown as well. A part that cannot be answered is left out and named, with the reason.
+
+use rustc_hash::FxHashMap;
+
+use super::analyze::{Answers, Skip, findings};
+use super::on_graph::OnGraph;
+use super::{
+    AnalyzeQuery, AsyncQuery, DiffQuery, HeapQuery, MapQuery, PathsQuery, Retained, StacksQuery, StatQuery, chains, diff, info, paths,
+    stacks, stat,
+};
+use crate::base::missed::Carried;
+use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
+use crate::model::{
+    DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect, TypeStat,
+    TypesRest,
+};
+use crate::session::{Dump, Error, GraphSource, Heap, TypePattern};
+
+/// Most types listed.
+const TYPES: usize = 200;
+/// Most rows of `diff`.
+const CHANGES: usize = 100;
+/// Most trees of asynchronous chains.
+const TREES: usize = 40;
+/// Suspects that come with a path.
+const WITH_PATHS: usize = 10;
+/// Depth to which the paths to the objects of a type are merged; only the first of them is shown.
+const DEPTH: u32 = 12;
+
+/// What the page is about.
+#[derive(Clone, Debug, Default)]
+pub struct PageQuery {
+    /// Index of the runtime.
+    pub runtime: usize,
+    /// As for `analyze`.
+    pub analyze: AnalyzeQuery,
+    /// The command line that makes this page.
+    pub made_by: String,
+}
+
+/// A page about the process in `dump`; with what changed since `before`, an earlier dump of it.
+///
+/// # Errors
+/// [`Error::Runtime`] if the runtime cannot be read, [`Error::Query`] for a heap snapshot.
+pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) -> Result<Answer<PageReport>, Error> {
+    let runtime = dump.runtime_at(query.runtime)?;
+    let notes = Collector::new();
+    let info = notes.take(info(dump, query.runtime));
+    let answers = Answers::new(&runtime, &query.analyze, &notes);
+    if query.analyze.graph {
+        ahead(&answers);
+    }
+    let analyze = findings(&answers);
+    let mut parts = Parts { notes: &notes, lacking: Vec::new() };
+    let heap = parts.of("heap", answers.heap());
+    let diff = heap.zip(before).and_then(|(heap, before)| parts.asked("diff", || changes(before, heap)));
+    let oom = parts.of("oom", answers.oom()).filter(|oom| oom.any == Some(true)).cloned();
+    let exceptions = parts.of("exceptions", answers.threads()).map(|t| t.threads.as_slice()).unwrap_or_default();
+    let exceptions = in_flight(exceptions.iter().map(|t| (t.crashed, t.exception.as_ref())));
+    let types = heap.and_then(|heap| parts.asked("types", || types(heap, query.analyze.graph)));
+    let icicle = heap.filter(|_| query.analyze.graph).and_then(|heap| parts.asked("icicle", || icicle(heap)));
+    let retained = parts.of("suspects", answers.retained());
+    let suspects = heap.zip(retained).map(|(heap, r)| with_paths(heap, r.suspects.as_deref().unwrap_or_default(), &notes));
+    let merged = StacksQuery { merge: true, ..StacksQuery::default() };
+    let stacks = parts.asked("stacks", || stacks(&runtime, &merged));
+    let locks = parts.of("locks", answers.locks()).filter(|l| !l.waits.is_empty() || !l.deadlocks.is_empty()).cloned();
+    let chains = heap.and_then(|heap| parts.asked("chains", || chains(heap, &merged_chains()))).filter(|c| !c.chains.is_empty());
+    let pool = parts.of("pool", answers.pool()).cloned();
+    let inspect = parts.of("inspect", answers.inspect()).cloned();
+    let fragmentation = parts.of("fragmentation", answers.fragmentation()).cloned();
+    let handles = parts.of("handles", answers.handles()).cloned();
+    let finalizers = parts.of("finalizers", answers.finalizers()).cloned();
+    let garbage = query.analyze.graph.then(Stacks::default);
+    let map = HeapQuery { map: Some(MapQuery { garbage }), ..HeapQuery::default() };
+    let mapped = heap.and_then(|_| parts.asked("map", || super::heap(&runtime, &map)));
+    let page = PageReport {
+        title: title(dump),
+        without_contents: dump.memory().hides_contents(),
+        made_by: query.made_by.clone(),
+        heap: mapped.or_else(|| parts.of("heap", answers.generations()).cloned()),
+        info,
+        analyze,
+        diff,
+        exceptions,
+        oom,
+        types,
+        icicle,
+        suspects,
+        stacks,
+        locks,
+        chains,
+        pool,
+        inspect,
+        fragmentation,
+        handles,
+        finalizers,
+        lacking: parts.lacking,
+    };
+    drop(answers);
+    Ok(notes.finish(page))
+}
+
+/// Finds the dominators, which takes one core, while the heap is inspected. What goes wrong is told by who asks for it.
+fn ahead(answers: &Answers<'_>) {
+    let Ok(heap) = answers.heap() else { return };
+    let carried = Carried::here();
+    std::thread::scope(|scope| {
+        let work = || carried.run(|| heap.dominators(Stacks::default()).is_ok());
+        // Without a thread, later.
+        let worker = std::thread::Builder::new().spawn_scoped(scope, work);
+        let _ = answers.inspect();
+        // Where it was cancelled, so is this thread.
+        let _ = worker.map(|w| w.join());
+    });
+}
+
+/// The parts of a page that is being made.
+struct Parts<'n> {
+    notes: &'n Collector,
+    lacking: Vec<LackingPart>,
+}
+
+impl Parts<'_> {
+    fn lacks<T>(&mut self, part: &str, Skip(reason): Skip) -> Option<T> {
+        if !self.lacking.iter().any(|l| l.part == part) {
+            self.lacking.push(LackingPart { part: part.into(), reason });
+        }
+        None
+    }
+
+    /// A part that `analyze` has asked for, which told what it lacks.
+    fn of<T>(&mut self, part: &str, asked: Result<T, Skip>) -> Option<T> {
+        asked.map_or_else(|skip| self.lacks(part, skip), Some)
+    }
+
+    /// A part that only the page has.
+    fn asked<T>(&mut self, part: &str, ask: impl FnOnce() -> Result<Answer<T>, Error>) -> Option<T> {
+        match ask() {
+            Ok(answer) => Some(self.notes.take(answer)),
+            Err(e) => {
+                self.notes.add(NoteKind::Missing, None, format!("{part}: {e}"));
+                self.lacks(part, Skip(e.to_string()))
+            }
+        }
+    }
+}
+
+/// The name of the process, or of the file.
+fn title(dump: &Dump) -> String {
+    let facts = &dump.file().facts;
+    let process = facts.process_name.as_deref().map(|p| file_name(p.split(' ').next().unwrap_or(p)));
+    match process.filter(|name| !name.is_empty()) {
+        Some(name) => name.into(),
+        None => file_name(&facts.path.to_string_lossy()).into(),
+    }
+}
+
+fn changes(before: &dyn GraphSource, after: &Heap) -> Result<Answer<DiffReport>, Error> {
+    diff(&[before, after], &DiffQuery { top: CHANGES, ..DiffQuery::default() })
+}
+
+/// Exceptions in flight, that of the crashed thread first.
+fn in_flight<'a>(threads: impl Iterator<Item = (bool, Option<&'a ExceptionModel>)>) -> Vec<ExceptionModel> {
+    let mut list: Vec<(bool, ExceptionModel)> =
+        threads.filter_map(|(crashed, e)| Some((crashed, e?.clone()))).filter(|(crashed, e)| *crashed || e.current).collect();
+    list.sort_by_key(|(crashed, _)| !crashed);
+    list.into_iter().map(|(_, e)| e).collect()
+}
+
+/// The types with the most bytes, with what they retain.
+fn types(heap: &Heap, graph: bool) -> Result<Answer<PageTypes>, Error> {
+    let notes = heap.begin();
+    let stat = notes.take(stat(heap, &StatQuery { top: TYPES, ..StatQuery::default() })?);
+    let retained = if graph { retained_by_type(heap, &notes)? } else { FxHashMap::default() };
+    let of = |stat: TypeStat| PageType { retained: retained.get(&stat.method_table).copied().filter(|_| !stat.free), stat };
+    let rows: Vec<PageType> = stat.types.unwrap_or_default().into_iter().map(of).collect();
+    let listed = |of: fn(&TypeStat) -> u64| rows.iter().fold(0u64, |sum, row| sum.saturating_add(of(&row.stat)));
+    let rest = TypesRest {
+        types: stat.totals.types.saturating_sub(len64(rows.len())),
+        count: stat.totals.count.saturating_sub(listed(|t| t.count)),
+        bytes: stat.totals.bytes.saturating_sub(listed(|t| t.bytes)),
+    };
+    Ok(notes.finish(PageTypes { rows, rest, totals: stat.totals }))
+}
+
+/// What the reachable objects of each type retain together, by method table.
+fn retained_by_type(heap: &Heap, notes: &Collector) -> Result<FxHashMap<Addr, u64>, Error> {
+    let on = OnGraph::open(heap, false, Stacks::default())?;
+    let types = heap.dominators(on.stacks)?.by_type(on.graph);
+    let sums = on.graph.types.iter().zip(types.iter()).map(|(kind, of)| (kind.method_table, of.retained)).collect();
+    notes.take(on.finish(()));
+    Ok(sums)
+}
+
+fn icicle(heap: &Heap) -> Result<Answer<Icicle>, Error> {
+    let on = OnGraph::open(heap, false, Stacks::default())?;
+    let icicle = Retained::compute(heap, on.graph, Stacks::default())?.icicle(&on.namer);
+    Ok(on.finish(icicle))
+}
+
+/// The suspects, the first ones with a path.
+fn with_paths(heap: &Heap, suspects: &[Suspect], notes: &Collector) -> Vec<PageSuspect> {
+    let path = |s: &Suspect| -> Option<PathModel> {
+        let at = s.accumulation.as_ref().map(|a| a.address).or(s.address);
+        let types = if at.is_none() { vec![TypePattern::MethodTable(s.method_table)] } else { Vec::new() };
+        let query = PathsQuery { object: at, types, paths: 1, weak: false, stacks: Stacks::default(), depth: DEPTH, lines: 1 };
+        match paths(heap, &query) {
+            Ok(answer) => notes.take(answer).paths.into_iter().next(),
+            Err(e) => {
+                notes.add(NoteKind::Missing, at, format!("no path to a suspect: {e}"));
+                None
+            }
+        }
+    };
+    let with = |(i, s): (usize, &Suspect)| PageSuspect { path: (i < WITH_PATHS).then(|| path(s)).flatten(), suspect: s.clone() };
+    suspects.iter().enumerate().map(with).collect()
+}
+
+fn merged_chains() -> AsyncQuery {
+    AsyncQuery { merge: true, top: TREES, ..AsyncQuery::default() }
+}

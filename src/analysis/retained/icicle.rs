@@ -1,0 +1,193 @@
+//! The dominator tree by type, for a picture of it: as many boxes as one can look at, whose sizes add up.
+//!
+//! A box stands for objects of one type: those dominated by the objects of the box above. An object dominated by one of its own type
+//! belongs to the same box, so that lists and trees do not become towers. Where there are too many boxes the largest are opened first;
+//! what is too small is counted in one box.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rustc_hash::FxHashMap;
+
+use super::Retained;
+use crate::base::cancel::check_at;
+use crate::base::{Count, Index, share};
+use crate::gc::{ObjectId, TypeIndex};
+use crate::model::{Icicle, IcicleBox, Sum};
+use crate::session::Namer;
+
+/// Most boxes, and the greatest depth.
+const BOXES: usize = 1_000;
+const DEPTH: u32 = 40;
+/// Smallest share of the reachable bytes that has a box of its own.
+const SMALLEST: f64 = 0.001;
+
+/// A box that is being opened.
+struct Open {
+    type_index: Option<TypeIndex>,
+    /// The objects in it whose dominators are in the box above; all others of it are dominated by these.
+    tops: Vec<ObjectId>,
+    own: Sum,
+    retained: u64,
+    depth: u32,
+    /// Boxes below it, by their places in the list, once it is open.
+    below: Option<Vec<usize>>,
+    /// What is below it and too small.
+    rest: Sum,
+}
+
+impl Retained<'_> {
+    /// The dominator tree by type.
+    pub(in crate::analysis) fn icicle(&self, namer: &Namer) -> Icicle {
+        let all = self.totals.reachable_bytes;
+        let mut boxes = vec![Open {
+            type_index: None,
+            tops: Vec::new(),
+            own: Sum { count: self.totals.reachable_objects, bytes: 0 },
+            retained: all,
+            depth: 0,
+            below: None,
+            rest: Sum::default(),
+        }];
+        // The largest first; among equal ones, that which was found first.
+        let mut waiting = BinaryHeap::from([(all, Reverse(0usize))]);
+        while let Some((_, Reverse(at))) = waiting.pop() {
+            if boxes.len() >= BOXES {
+                break;
+            }
+            let Some(open) = boxes.get_mut(at).filter(|b| b.depth < DEPTH) else { continue };
+            let (tops, of, depth) = (std::mem::take(&mut open.tops), open.type_index, open.depth);
+            let (own, mut groups) = self.below_box((at > 0).then_some(&tops), of);
+            let mut rest = Sum::default();
+            groups.retain(|g| {
+                let shown = share(g.retained, all).unwrap_or(1.0) >= SMALLEST;
+                if !shown {
+                    rest.count.grow(g.dominated);
+                    rest.bytes.grow(g.retained);
+                }
+                shown
+            });
+            groups.sort_by_key(|g| (Reverse(g.retained), g.tops.first().copied()));
+            let first = boxes.len();
+            for g in groups {
+                waiting.push((g.retained, Reverse(boxes.len())));
+                boxes.push(Open {
+                    type_index: g.of,
+                    tops: g.tops,
+                    own: Sum::default(),
+                    retained: g.retained,
+                    depth: depth.saturating_add(1),
+                    below: None,
+                    rest: Sum::default(),
+                });
+            }
+            let below = (first..boxes.len()).collect();
+            if let Some(open) = boxes.get_mut(at) {
+                (open.below, open.rest) = (Some(below), rest);
+                if at > 0 {
+                    open.own = own;
+                }
+                // For the example.
+                open.tops = tops.into_iter().take(1).collect();
+            }
+        }
+        Icicle { boxes: self.rows_of(&boxes, namer), totals: self.totals.clone() }
+    }
+
+    /// The boxes in the order in which they are drawn.
+    fn rows_of(&self, boxes: &[Open], namer: &Namer) -> Vec<IcicleBox> {
+        let mut rows = Vec::with_capacity(boxes.len());
+        let mut next = vec![Next::Box(0)];
+        while let Some(at) = next.pop() {
+            let at = match at {
+                Next::Box(at) => at,
+                Next::Rest(row) => {
+                    rows.push(row);
+                    continue;
+                }
+            };
+            let Some(b) = boxes.get(at) else { continue };
+            let closed = b.below.is_none();
+            // Of a box that was never opened, its own objects are not told from those below.
+            let own = match closed {
+                true => b.tops.iter().fold(Sum::default(), |mut sum, id| {
+                    sum.add(self.graph.size(*id));
+                    sum
+                }),
+                false => b.own,
+            };
+            rows.push(IcicleBox {
+                depth: b.depth,
+                type_name: b.type_index.and_then(|t| self.graph.types.get(t)).map(|k| namer.name_or_address(k.method_table)),
+                count: own.count,
+                bytes: own.bytes,
+                retained: b.retained,
+                example: b.tops.first().map(|id| self.graph.address(*id)),
+                closed: closed && b.retained > own.bytes,
+            });
+            if b.rest.bytes > 0 {
+                next.push(Next::Rest(IcicleBox {
+                    depth: b.depth.saturating_add(1),
+                    type_name: None,
+                    count: b.rest.count,
+                    bytes: b.rest.bytes,
+                    retained: b.rest.bytes,
+                    example: None,
+                    closed: true,
+                }));
+            }
+            next.extend(b.below.iter().flatten().rev().map(|at| Next::Box(*at)));
+        }
+        rows
+    }
+
+    /// The objects of a box, and what they dominate immediately, by type. Without a box, what nothing dominates.
+    fn below_box(&self, tops: Option<&[ObjectId]>, of: Option<TypeIndex>) -> (Sum, Vec<Group>) {
+        let mut groups: FxHashMap<Option<TypeIndex>, Group> = FxHashMap::default();
+        let mut own = Sum::default();
+        let mut add = |id: ObjectId| {
+            let kind = self.graph.type_index(id);
+            let group = groups.entry(kind).or_insert_with(|| Group { of: kind, ..Group::default() });
+            group.retained.grow(self.tree.retained(id));
+            group.dominated.grow(self.tree.subtree(id));
+            group.tops.push(id);
+        };
+        let Some(tops) = tops else {
+            self.tree.below(None).for_each(add);
+            return (own, groups.into_values().collect());
+        };
+        // Those of the same type, and what is to be looked at.
+        let mut same: Vec<ObjectId> = Vec::new();
+        for top in tops {
+            same.push(*top);
+            while let Some(id) = same.pop() {
+                check_at(id.as_u32());
+                own.add(self.graph.size(id));
+                for child in self.tree.below(Some(id)) {
+                    if of.is_some() && self.graph.type_index(child) == of {
+                        same.push(child);
+                    } else {
+                        add(child);
+                    }
+                }
+            }
+        }
+        (own, groups.into_values().collect())
+    }
+}
+
+/// What is drawn next.
+enum Next {
+    Box(usize),
+    Rest(IcicleBox),
+}
+
+/// Objects of one type below a box.
+#[derive(Default)]
+struct Group {
+    of: Option<TypeIndex>,
+    tops: Vec<ObjectId>,
+    retained: u64,
+    /// They and all that they dominate.
+    dominated: u64,
+}

@@ -1,0 +1,275 @@
+//! Calls of tools, run as commands are, and their bounded answers.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::sync::OnceLock;
+
+use anyhow::Result;
+use clap::parser::ValueSource;
+use serde_json::{Map, Value, json};
+
+use super::super::args::Config;
+use super::super::exit::{Exit, UsageError};
+use super::super::job::{self, Ended};
+use super::super::{Cli, Streams, fail, in_one_line, out_of_memory, out_of_time};
+use super::arguments::{Arguments, Line};
+use super::dumps::Dumps;
+use super::tools::{Does, TOOLS, Tool};
+use crate::base::Cancel;
+use crate::memory::Memory;
+use crate::session::Dump;
+
+/// Most bytes of an answer's document.
+pub(super) const LARGEST: usize = 100_000;
+/// Remarks of a command that are repeated.
+const REMARKS: usize = 20;
+
+/// What runs the tools: one at a time.
+pub(super) struct Worker {
+    pub(super) config: Config,
+    pub(super) dumps: Dumps,
+}
+
+/// How a command went.
+enum Ran {
+    /// It printed a document.
+    Document {
+        text: String,
+        exit: Exit,
+        remarks: String,
+        next: Option<&'static str>,
+    },
+    /// It printed nothing, but said why.
+    Refused(String),
+    /// Its document has more than [`LARGEST`] bytes.
+    TooLarge,
+    Cancelled,
+}
+
+/// The result of a call.
+pub(super) struct Answer {
+    /// The document, or why there is none.
+    text: String,
+    /// The same, parsed.
+    document: Option<Value>,
+    /// What to know about it, and what to ask next.
+    notes: Vec<String>,
+}
+
+impl Answer {
+    /// Why there is no answer.
+    pub(super) fn refused(why: impl Into<String>) -> Answer {
+        Answer { text: why.into(), document: None, notes: Vec::new() }
+    }
+
+    /// As the protocol has it. `structured`: in a form for programs as well.
+    pub(super) fn result(self, structured: bool) -> Value {
+        let text = |text: &str| json!({ "type": "text", "text": text });
+        let mut content = vec![text(&self.text)];
+        if !self.notes.is_empty() {
+            content.push(text(&self.notes.join("\n")));
+        }
+        let mut result = json!({ "content": content, "isError": self.document.is_none() });
+        if let (Some(document), Some(fields), true) = (self.document, result.as_object_mut(), structured) {
+            fields.insert("structuredContent".into(), document);
+        }
+        result
+    }
+}
+
+impl Worker {
+    /// The answer to a call; `None` if `cancel` stopped it.
+    pub(super) fn call(&mut self, tool: &'static Tool, line: Line, cancel: &Cancel) -> Option<Answer> {
+        let (mut line, mut shortened) = (line, false);
+        let (text, exit, remarks, next) = loop {
+            match self.run(tool, &line, cancel) {
+                Ran::Document { text, exit, remarks, next } => break (text, exit, remarks, next),
+                Ran::Refused(why) => return Some(Answer::refused(why)),
+                Ran::Cancelled => return None,
+                Ran::TooLarge => match line.shortened() {
+                    Some(less) => (line, shortened) = (less, true),
+                    None => {
+                        let why = format!("{}: the answer has more than {LARGEST} bytes: {}", tool.name, tool.instead);
+                        return Some(Answer::refused(why));
+                    }
+                },
+            }
+        };
+        // Rows that are streamed stand on lines of their own.
+        let text = text.replace('\n', "");
+        let document: Value = match serde_json::from_str(&text) {
+            Ok(document) => document,
+            Err(e) => return Some(Answer::refused(format!("{}: {e}", tool.name))),
+        };
+        let mut notes = Vec::new();
+        if let Some(rows) = line.most_rows().filter(|_| shortened) {
+            notes.push(format!(
+                "Shortened to {rows} rows: with more, the answer would have more than {LARGEST} bytes. For more, {}.",
+                tool.instead
+            ));
+        }
+        notes.extend(about(tool, &document, &line));
+        if exit == Exit::Negative {
+            notes.push("The answer is negative: nothing matches, or a check failed.".into());
+        }
+        notes.extend(remarks.lines().take(REMARKS).map(ToString::to_string));
+        if text.contains(Memory::HIDDEN) {
+            notes.push(format!("Texts of the process are not shown, but as {}: that takes a server with --contents.", Memory::HIDDEN));
+        }
+        notes.extend(next.and_then(call_of).map(|call| format!("Next: {call}")));
+        Some(Answer { text, document: Some(document), notes })
+    }
+
+    fn run(&mut self, tool: &Tool, line: &Line, cancel: &Cancel) -> Ran {
+        let next = OnceLock::new();
+        let (mut out, mut err) = (Capped(Vec::new()), Vec::new());
+        let config = self.config.clone();
+        let ended = {
+            let mut streams = Streams { next: Some(&next), ..Streams::piped(&mut out, &mut err) };
+            job::run(cancel, &config, &mut streams, |streams| self.command(tool, line, streams))
+        };
+        let exit = match ended {
+            Ok(Ended::Done(exit)) => exit,
+            Ok(Ended::Interrupted) => return Ran::Cancelled,
+            Ok(Ended::TimedOut) => out_of_time(&config, &mut err),
+            Ok(Ended::TooMuch) => {
+                // What was found out so far may be what takes it.
+                self.dumps.close();
+                out_of_memory(&config, &mut err)
+            }
+            Err(e) if e.kind() == io::ErrorKind::FileTooLarge => return Ran::TooLarge,
+            Err(e) => return Ran::Refused(e.to_string()),
+        };
+        let remarks = String::from_utf8_lossy(&err).trim_end().to_string();
+        // What was stopped may have printed a part.
+        match String::from_utf8(out.0) {
+            Ok(text) if matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial | Exit::NoRuntime) && !text.is_empty() => {
+                Ran::Document { text, exit, remarks, next: next.get().copied() }
+            }
+            _ if remarks.is_empty() => Ran::Refused(format!("{} failed: standard error of the server says more", tool.name)),
+            _ => Ran::Refused(remarks),
+        }
+    }
+
+    /// Runs the command of a tool, in the time and memory that it has.
+    fn command(&mut self, tool: &Tool, line: &Line, mut streams: Streams<'_>) -> Exit {
+        let name = match tool.does {
+            Does::Command(name) | Does::Compares(name) => name,
+            Does::List => {
+                let listed = serde_json::to_writer(&mut *streams.out, &self.dumps.list());
+                return match listed.map_err(io::Error::from).and_then(|()| streams.out.flush()) {
+                    Ok(()) => Exit::Ok,
+                    Err(e) => fail(&e.into(), &mut streams),
+                };
+            }
+        };
+        match self.opened(tool, name, line) {
+            Ok((cli, dumps)) => cli.run_on(&dumps, streams),
+            Err(e) => fail(&e, &mut streams),
+        }
+    }
+
+    /// The command line of a call, and its dumps.
+    fn opened(&mut self, tool: &Tool, name: &str, line: &Line) -> Result<(Cli, Vec<Dump>)> {
+        let paths = line.dumps.iter().map(|given| self.dumps.find(given.as_deref())).collect::<Result<Vec<_>, _>>()?;
+        // Commands that compare want them named.
+        let named = paths.iter().filter(|_| matches!(tool.does, Does::Compares(_))).map(|path| path.clone().into_os_string());
+        let words = line.words(name, &named.collect::<Vec<OsString>>());
+        let mut cli = Cli::of(&words).map_err(|e| UsageError(in_one_line(&e)))?;
+        let given = |id: &str| cli.matches.value_source(id) == Some(ValueSource::CommandLine);
+        cli.config = cli.config.clone().over(&self.config, given);
+        let dumps = paths.iter().map(|path| self.dumps.open(path)).collect::<Result<_>>()?;
+        Ok((cli, dumps))
+    }
+}
+
+/// What a document says about its own completeness and its further rows.
+fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
+    let mut notes = Vec::new();
+    let data = document.get("data").unwrap_or(document);
+    if data.get("complete") == Some(&Value::Bool(false)) {
+        notes.push(match tool.does {
+            Does::List => "Not all folders were searched: dumps may be missing here.".into(),
+            _ => {
+                "This answer is partial (complete is false): warnings in it say what the dump lacks. What is missing is unknown, not zero. \
+                  Where module files are missing, the user can start the server with --modules DIR."
+                    .to_string()
+            }
+        });
+    }
+    if let Some(start) = data.get("next_start").and_then(Value::as_u64) {
+        notes.push(format!("More follow: the same with start = {start}."));
+    } else if let (Some(rows), false) = (line.most_rows(), tool.rows.is_empty()) {
+        let cut = lists(data).into_iter().filter(|(_, length)| *length >= rows).map(|(name, _)| name).collect::<Vec<_>>();
+        let options = tool.rows.iter().map(|rows| format!("{} (at most {})", rows.option, rows.most)).collect::<Vec<_>>();
+        if !cut.is_empty() {
+            notes.push(format!(
+                "There may be more {} than the {rows} listed: a larger {} lists more.",
+                cut.join(", "),
+                options.join(" or ")
+            ));
+        }
+    }
+    notes
+}
+
+/// The lists of an answer, with their lengths.
+fn lists(data: &Value) -> Vec<(&str, u64)> {
+    let length = |value: &Value| value.as_array().map(|list| u64::try_from(list.len()).unwrap_or(u64::MAX));
+    let outer = fields(data);
+    let inner = outer.iter().flat_map(|(_, value)| fields(value));
+    outer.iter().copied().chain(inner).filter_map(|(name, value)| Some((name, length(value)?))).collect()
+}
+
+fn fields(value: &Value) -> Vec<(&str, &Value)> {
+    value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect()
+}
+
+/// The call that does the same as a command line.
+fn call_of(words: &str) -> Option<String> {
+    let mut words = words.split(' ');
+    let name = words.next()?;
+    let tool = TOOLS.iter().find(|tool| matches!(tool.does, Does::Command(command) if command == name))?;
+    let flags: Map<String, Value> = words.map(|word| (word.trim_start_matches('-').replace('-', "_"), Value::Bool(true))).collect();
+    // Flags alone can be told as arguments.
+    Arguments::of(tool).line(&flags).ok()?;
+    Some(if flags.is_empty() { format!("the tool {}", tool.name) } else { format!("the tool {} with {}", tool.name, Value::Object(flags)) })
+}
+
+/// Keeps what is written, up to [`LARGEST`] bytes.
+struct Capped(Vec<u8>);
+
+impl Write for Capped {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len().saturating_add(bytes.len()) > LARGEST {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::registry::COMMANDS;
+
+    #[test]
+    fn commands_that_lead_on_are_calls() {
+        assert_eq!(call_of("retained --suspects").as_deref(), Some("the tool retained with {\"suspects\":true}"));
+        assert_eq!(call_of("stacks").as_deref(), Some("the tool stacks"));
+        assert_eq!((call_of("export gcdump"), call_of("stat --no-such"), call_of("stat --top 5")), (None, None, None));
+    }
+
+    #[test]
+    fn every_tool_runs_a_command_of_the_registry() {
+        for tool in TOOLS {
+            let name = tool.entry().map(|entry| entry.name);
+            assert!(name.is_none_or(|name| COMMANDS.iter().any(|c| c.name == name)), "{}", tool.name);
+        }
+    }
+}

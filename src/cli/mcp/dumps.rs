@@ -1,0 +1,301 @@
+//! The dumps that may be read, and those that stay open.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::super::exit::UsageError;
+use super::super::pick;
+use crate::session::{Dump, OpenOptions};
+
+/// Dumps that stay open, each with its graph once that was needed.
+const OPEN: usize = 4;
+/// Dumps that are listed.
+const LISTED: usize = 200;
+/// Files and folders that are looked at for a list.
+const LOOKED_AT: usize = 20_000;
+/// Folders below a root.
+const DEPTH: usize = 8;
+
+/// The dump files that the server may read: those in its folders, and the one that it was started with.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+pub(super) struct DumpList {
+    /// The dump files, by path.
+    dumps: Vec<ListedDump>,
+    /// The dump of a tool that is given none; `null` if there are several, or none.
+    default: Option<String>,
+    /// The folders that are searched, with those below them.
+    roots: Vec<String>,
+    /// Whether all are listed: there may be more files than are looked at.
+    complete: bool,
+}
+
+/// A dump file.
+#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+struct ListedDump {
+    /// Its path, for the argument `dump`.
+    path: String,
+    /// Size of the file in bytes.
+    bytes: u64,
+    /// Whether it is compressed: opening takes longer.
+    compressed: bool,
+    /// Whether it is open, so that answers come at once.
+    open: bool,
+}
+
+/// A dump that is open.
+struct Open {
+    path: PathBuf,
+    /// Length and time of the file when it was opened: one that was replaced is opened anew.
+    stamp: (u64, Option<SystemTime>),
+    dump: Dump,
+}
+
+/// The dumps of a server.
+pub(super) struct Dumps {
+    /// Canonical.
+    roots: Vec<PathBuf>,
+    /// The dump that the server was started with, canonical.
+    own: Option<PathBuf>,
+    options: OpenOptions,
+    /// Used last, last.
+    open: VecDeque<Open>,
+}
+
+impl Dumps {
+    /// Dumps below `roots`, and `own`.
+    ///
+    /// # Errors
+    /// Roots that are no folders, and a dump that is no file.
+    pub(super) fn new(roots: &[PathBuf], own: Option<&Path>, options: OpenOptions) -> Result<Dumps, UsageError> {
+        let cannot = |path: &Path, e| UsageError(format!("cannot read {}: {e}", path.display()));
+        let root = |path: &PathBuf| match path.canonicalize() {
+            Ok(root) if root.is_dir() => Ok(root),
+            Ok(_) => Err(UsageError(format!("{} is not a folder", path.display()))),
+            Err(e) => Err(cannot(path, e)),
+        };
+        let own = own.map(|path| path.canonicalize().map_err(|e| cannot(path, e)).and_then(|found| regular(&found))).transpose()?;
+        Ok(Dumps { roots: roots.iter().map(root).collect::<Result<_, _>>()?, own, options, open: VecDeque::new() })
+    }
+
+    /// Closes all dumps.
+    pub(super) fn close(&mut self) {
+        self.open.clear();
+    }
+
+    /// The folders, for people.
+    fn named(&self) -> String {
+        match self.roots.as_slice() {
+            [] => "the dump that the server was started with".into(),
+            roots => roots.iter().map(|r| r.display().to_string()).collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    fn may_read(&self, path: &Path) -> bool {
+        self.own.as_deref() == Some(path) || self.roots.iter().any(|root| path.starts_with(root))
+    }
+
+    /// The file that `given` means, canonical: a path, or one within a root; the only dump if none is given.
+    ///
+    /// # Errors
+    /// Files that may not be read, and such that are no regular files.
+    pub(super) fn find(&self, given: Option<&str>) -> Result<PathBuf, UsageError> {
+        let Some(given) = given else { return self.default() };
+        let path = Path::new(given);
+        // The dump by which the server was started may be called by its name.
+        let own = self.own.iter().filter(|own| own.as_path() == path || own.file_name() == Some(path.as_os_str())).cloned();
+        let places = self.roots.iter().map(|root| root.join(path));
+        let mut outside = path.is_absolute() || path.components().any(|c| c == Component::ParentDir);
+        for place in own.chain(places) {
+            // Links are followed first: where they lead is what counts.
+            match place.canonicalize() {
+                Ok(found) if self.may_read(&found) => return regular(&found),
+                Ok(_) => outside = true,
+                Err(_) => outside &= !self.may_read(&place) || place.components().any(|c| c == Component::ParentDir),
+            }
+        }
+        // The same for what exists and what does not: nothing is told about files elsewhere.
+        Err(UsageError(match outside {
+            true => format!("{given} is outside of what this server may read: {}", self.named()),
+            false => format!("there is no file {given} in {}: the tool dumps lists the dumps", self.named()),
+        }))
+    }
+
+    fn default(&self) -> Result<PathBuf, UsageError> {
+        if let Some(own) = &self.own {
+            return Ok(own.clone());
+        }
+        let (found, _) = self.all();
+        match found.as_slice() {
+            [only] => Ok(only.clone()),
+            [] => Err(UsageError(format!("there is no dump in {}", self.named()))),
+            many => {
+                let mut text = format!("there are {} dumps: name one as dump:", many.len());
+                for path in many.iter().take(20) {
+                    text.push_str(&format!("\n  {}", path.display()));
+                }
+                Err(UsageError(text))
+            }
+        }
+    }
+
+    /// The dump in the file at `path`, which [`Dumps::find`] found.
+    ///
+    /// # Errors
+    /// See [`Dump::open`].
+    pub(super) fn open(&mut self, path: &Path) -> Result<Dump> {
+        let stamp = path.metadata().map(|m| (m.len(), m.modified().ok())).unwrap_or_default();
+        let kept = self.open.iter().position(|open| open.path == path).and_then(|at| self.open.remove(at));
+        let open = match kept.filter(|open| open.stamp == stamp) {
+            Some(open) => open,
+            None => Open { path: path.into(), stamp, dump: Dump::open(path, &self.options)? },
+        };
+        let dump = open.dump.clone();
+        self.open.push_back(open);
+        if self.open.len() > OPEN {
+            self.open.pop_front();
+        }
+        Ok(dump)
+    }
+
+    /// What may be read.
+    pub(super) fn list(&self) -> DumpList {
+        let (found, complete) = self.all();
+        let listed = |path: &PathBuf| {
+            Some(ListedDump {
+                path: path.to_str()?.into(),
+                bytes: path.metadata().ok()?.len(),
+                compressed: pick::is_compressed(path),
+                open: self.open.iter().any(|open| open.path == *path),
+            })
+        };
+        let text = |path: &PathBuf| path.display().to_string();
+        let default = self.own.as_ref().or(match found.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        });
+        DumpList {
+            default: default.map(text),
+            roots: self.roots.iter().map(text).collect(),
+            complete: complete && found.len() <= LISTED,
+            dumps: found.iter().take(LISTED).filter_map(listed).collect(),
+        }
+    }
+
+    /// The dumps that may be read, in order, and whether these are all.
+    fn all(&self) -> (Vec<PathBuf>, bool) {
+        let mut found: Vec<PathBuf> = self.own.iter().cloned().collect();
+        let mut folders: VecDeque<(PathBuf, usize)> = self.roots.iter().map(|root| (root.clone(), 0)).collect();
+        let (mut left, mut complete) = (LOOKED_AT, true);
+        while let Some((folder, depth)) = folders.pop_front() {
+            let Ok(entries) = fs::read_dir(&folder) else { continue };
+            for entry in entries.filter_map(Result::ok) {
+                if left == 0 {
+                    complete = false;
+                    break;
+                }
+                left = left.saturating_sub(1);
+                let path = entry.path();
+                // Folders behind links are not searched: they may lead around.
+                match entry.file_type() {
+                    Ok(kind) if kind.is_dir() && depth < DEPTH => folders.push_back((path, depth.saturating_add(1))),
+                    Ok(kind) if kind.is_dir() => complete = false,
+                    Ok(_) => found.extend(path.canonicalize().ok().filter(|p| self.may_read(p) && pick::is_dump(p))),
+                    Err(_) => {}
+                }
+            }
+        }
+        found.sort();
+        found.dedup();
+        (found, complete)
+    }
+}
+
+/// `path`, if a regular file is there: pipes and devices have no end.
+fn regular(path: &Path) -> Result<PathBuf, UsageError> {
+    match path.metadata() {
+        Ok(m) if m.is_file() => Ok(path.into()),
+        Ok(_) => Err(UsageError(format!("{} is not a regular file", path.display()))),
+        Err(e) => Err(UsageError(format!("cannot read {}: {e}", path.display()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dumps(root: &Path, own: Option<&Path>) -> Dumps {
+        Dumps::new(&[root.to_path_buf()], own, OpenOptions::default()).unwrap()
+    }
+
+    const MINIDUMP: &[u8] = b"MDMP\x93\xa7\0\0 and some more bytes to be long enough for a header";
+
+    #[test]
+    fn only_files_below_the_roots_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let root = folder.join("root");
+        fs::create_dir_all(root.join("deep/er")).unwrap();
+        for path in ["secret.dmp", "root/a.dmp", "root/deep/er/b.dmp"] {
+            fs::write(folder.join(path), MINIDUMP).unwrap();
+        }
+        let known = dumps(&root, None);
+        for (given, found) in [
+            ("a.dmp", "root/a.dmp"),
+            ("deep/er/b.dmp", "root/deep/er/b.dmp"),
+            ("deep/../a.dmp", "root/a.dmp"),
+            (root.join("a.dmp").to_str().unwrap(), "root/a.dmp"),
+        ] {
+            assert_eq!(known.find(Some(given)).map_err(|e| e.0), Ok(folder.join(found)), "{given}");
+        }
+        let why = |given: &str| known.find(Some(given)).unwrap_err().0;
+        for given in ["../secret.dmp", "../nothing.dmp", "deep/../../secret.dmp", "/etc/passwd", "/etc/no/such/file"] {
+            assert_eq!(why(given), format!("{given} is outside of what this server may read: {}", root.display()));
+        }
+        assert!(why("nothing.dmp").starts_with("there is no file nothing.dmp in "), "{}", why("nothing.dmp"));
+        assert!(why("deep").ends_with("is not a regular file"));
+        assert!(known.find(None).unwrap_err().0.starts_with("there are 2 dumps"));
+        // What it was started with may be elsewhere.
+        let with = dumps(&root, Some(&folder.join("secret.dmp")));
+        for given in [None, Some("secret.dmp"), folder.join("secret.dmp").to_str()] {
+            assert_eq!(with.find(given).map_err(|e| e.0), Ok(folder.join("secret.dmp")), "{given:?}");
+        }
+        assert!(with.find(Some("../secret.dmp")).is_ok(), "by whatever way");
+        assert!(with.find(Some("/etc/passwd")).is_err());
+        let list = with.list();
+        assert_eq!((list.dumps.len(), list.complete, list.default.as_deref()), (3, true, folder.join("secret.dmp").to_str()));
+        // Nothing but the dump.
+        let alone = Dumps::new(&[], Some(&folder.join("secret.dmp")), OpenOptions::default()).unwrap();
+        assert!(alone.find(None).is_ok() && alone.find(Some(root.join("a.dmp").to_str().unwrap())).is_err());
+        assert!(Dumps::new(&[folder.join("secret.dmp")], None, OpenOptions::default()).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_that_lead_out_and_what_is_no_file_are_refused() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let (root, other) = (folder.join("root"), folder.join("other"));
+        fs::create_dir_all(&root).unwrap();
+        fs::create_dir_all(&other).unwrap();
+        fs::write(other.join("secret.dmp"), MINIDUMP).unwrap();
+        fs::write(root.join("a.dmp"), MINIDUMP).unwrap();
+        symlink(other.join("secret.dmp"), root.join("link.dmp")).unwrap();
+        symlink(&other, root.join("folder")).unwrap();
+        symlink(root.join("a.dmp"), root.join("inside.dmp")).unwrap();
+        symlink("/dev/zero", root.join("zero.dmp")).unwrap();
+        let known = dumps(&root, None);
+        for given in ["link.dmp", "folder/secret.dmp", "folder/../secret.dmp", "zero.dmp"] {
+            assert!(known.find(Some(given)).unwrap_err().0.contains("outside of what this server may read"), "{given}");
+        }
+        assert_eq!(known.find(Some("inside.dmp")).map_err(|e| e.0), Ok(root.join("a.dmp")));
+        assert_eq!(known.list().dumps.iter().map(|d| d.path.as_str()).collect::<Vec<_>>(), [root.join("a.dmp").to_str().unwrap()]);
+        let zero = Dumps::new(&[], Some(Path::new("/dev/zero")), OpenOptions::default()).err().unwrap();
+        assert_eq!(zero.0, "/dev/zero is not a regular file");
+    }
+}

@@ -1,0 +1,328 @@
+//! The conversation: requests are read on a thread of their own while a tool runs on another, so that a call can be cancelled.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde_json::{Map, Value, json};
+
+use super::super::Streams;
+use super::answer::{Answer, Worker};
+use super::arguments::{Arguments, Line as Asked};
+use super::list;
+use super::rpc::{self, Failure, LONGEST, Line, Message, NO_JSON, NO_METHOD, NO_PARAMS, NO_REQUEST, NO_VERSION};
+use super::tools::{self, Tool};
+use crate::base::Cancel;
+
+/// Versions of the protocol that begin with a handshake, oldest first. They differ in what this server uses in two things: from the
+/// third on, answers have a form for programs; the second alone has batches.
+const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// The version with batches.
+const BATCHES: &str = "2025-03-26";
+/// The version without a handshake: each request names it.
+const STATELESS: &str = "2026-07-28";
+/// Where a request names its version.
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// Where a result names the server.
+const SERVER: &str = "io.modelcontextprotocol/serverInfo";
+/// How long the list of tools may be kept, in milliseconds: it never changes.
+const KEPT: u64 = 3_600_000;
+/// Calls that wait or run.
+const CALLS: usize = 32;
+/// How often a call that takes long is reported on.
+const PROGRESS: Duration = Duration::from_secs(2);
+/// Messages that were read and not yet looked at.
+const READ: usize = 16;
+
+/// What happened.
+enum Event {
+    Line(Line),
+    /// Nothing more is to be read.
+    End,
+    /// A call has ended, by itself if there is an answer.
+    Done(String, Option<Answer>),
+}
+
+/// A call for the worker.
+struct Call {
+    key: String,
+    tool: &'static Tool,
+    line: Asked,
+    cancel: Cancel,
+}
+
+/// A call that waits or runs.
+struct Running {
+    id: Value,
+    from: From,
+    cancel: Cancel,
+    /// Whether the client cancelled it: its time and memory do so as well, and that is told.
+    given_up: bool,
+    started: Instant,
+    /// What the client calls its progress.
+    token: Option<Value>,
+}
+
+/// Where a request came from.
+#[derive(Clone, Copy)]
+struct From {
+    /// The number of its batch.
+    batch: Option<u64>,
+    /// Whether it named its version.
+    stateless: bool,
+}
+
+/// Answers requests from `input` until it ends and what was asked is answered.
+///
+/// # Errors
+/// What writing answers failed with.
+pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Send + 'static, streams: &mut Streams<'_>) -> Result<()> {
+    let (send, events) = mpsc::sync_channel(READ);
+    let (calls, waiting) = mpsc::channel::<Call>();
+    let lines: SyncSender<Event> = send.clone();
+    // Neither is waited for: one may read and the other may compute on while the process ends.
+    thread::Builder::new().name("requests".into()).spawn(move || {
+        let read = rpc::lines(input, |line| lines.send(Event::Line(line)).is_ok());
+        if let Err(e) = read {
+            // The process has nothing else to say it to.
+            let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("gcdump mcp: reading requests: {e}\n"));
+        }
+        let _ = lines.send(Event::End);
+    })?;
+    thread::Builder::new().name("tools".into()).spawn(move || {
+        for Call { key, tool, line, cancel } in waiting {
+            let answer = if cancel.is_cancelled() { None } else { worker.call(tool, line, &cancel) };
+            if send.send(Event::Done(key, answer)).is_err() {
+                break;
+            }
+        }
+    })?;
+    Server { contents, version: None, calls, running: BTreeMap::new(), batches: BTreeMap::new(), numbered: 0, streams }.run(&events)
+}
+
+struct Server<'s, 'o> {
+    contents: bool,
+    /// What the handshake agreed on.
+    version: Option<&'static str>,
+    calls: Sender<Call>,
+    /// By their ids, as text.
+    running: BTreeMap<String, Running>,
+    /// The answers to batches that are not complete.
+    batches: BTreeMap<u64, Vec<Value>>,
+    /// Batches so far.
+    numbered: u64,
+    streams: &'s mut Streams<'o>,
+}
+
+impl Server<'_, '_> {
+    fn run(&mut self, events: &Receiver<Event>) -> Result<()> {
+        let mut ended = false;
+        while !(ended && self.running.is_empty()) {
+            match events.recv_timeout(PROGRESS) {
+                Ok(Event::Line(Line::Text(text))) => self.line(&text)?,
+                Ok(Event::Line(Line::TooLong)) => {
+                    let failure = Failure::new(NO_JSON, format!("a message has more than {LONGEST} bytes"));
+                    self.write(&rpc::response(&Value::Null, Err(failure)))?;
+                }
+                Ok(Event::End) => ended = true,
+                Ok(Event::Done(key, answer)) => self.done(&key, answer)?,
+                Err(RecvTimeoutError::Timeout) => self.progress()?,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, message: &Value) -> Result<()> {
+        let mut line = message.to_string();
+        line.push('\n');
+        let written = self.streams.out.write_all(line.as_bytes()).and_then(|()| self.streams.out.flush());
+        written.context("writing an answer")
+    }
+
+    fn line(&mut self, text: &[u8]) -> Result<()> {
+        let refused = match serde_json::from_slice::<Value>(text) {
+            Ok(Value::Array(batch)) if self.version == Some(BATCHES) && !batch.is_empty() => return self.batch(batch),
+            Ok(Value::Array(_)) => {
+                Failure::new(NO_REQUEST, format!("batches are of version {BATCHES} of the protocol alone, and not empty"))
+            }
+            Ok(value) => return self.message(value, None),
+            Err(e) => Failure::new(NO_JSON, e.to_string()),
+        };
+        self.write(&rpc::response(&Value::Null, Err(refused)))
+    }
+
+    fn batch(&mut self, messages: Vec<Value>) -> Result<()> {
+        let number = self.numbered;
+        self.numbered = number.saturating_add(1);
+        self.batches.insert(number, Vec::new());
+        messages.into_iter().try_for_each(|message| self.message(message, Some(number)))?;
+        self.complete(number)
+    }
+
+    /// Writes the answers to a batch once all are there.
+    fn complete(&mut self, batch: u64) -> Result<()> {
+        if self.running.values().any(|call| call.from.batch == Some(batch)) {
+            return Ok(());
+        }
+        match self.batches.remove(&batch).filter(|answers| !answers.is_empty()) {
+            Some(answers) => self.write(&answers.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Answers a request.
+    fn answer(&mut self, id: &Value, from: From, outcome: Result<Value, Failure>) -> Result<()> {
+        let outcome = outcome.map(|result| if from.stateless { stateless(result) } else { result });
+        let response = rpc::response(id, outcome);
+        match from.batch.and_then(|number| self.batches.get_mut(&number)) {
+            Some(answers) => {
+                answers.push(response);
+                Ok(())
+            }
+            None => self.write(&response),
+        }
+    }
+
+    fn message(&mut self, value: Value, batch: Option<u64>) -> Result<()> {
+        match rpc::message(value) {
+            Ok(Message::Request { id, method, params }) => self.request(&id, &method, params, batch),
+            Ok(Message::Notification { method, params }) => {
+                if method == "notifications/cancelled"
+                    && let Some(call) = params.get("requestId").and_then(|id| self.running.get_mut(&id.to_string()))
+                {
+                    call.given_up = true;
+                    call.cancel.cancel();
+                }
+                Ok(())
+            }
+            Ok(Message::Response) => Ok(()),
+            Err((id, failure)) => self.answer(&id, From { batch, stateless: false }, Err(failure)),
+        }
+    }
+
+    fn request(&mut self, id: &Value, method: &str, params: Map<String, Value>, batch: Option<u64>) -> Result<()> {
+        let named = params.get("_meta").and_then(|meta| meta.get(VERSION));
+        let from = From { batch, stateless: named.is_some() };
+        if let Some(named) = named.filter(|named| *named != STATELESS) {
+            let data = Some(json!({ "supported": [STATELESS], "requested": named }));
+            let message = format!("version {named} of the protocol is not spoken here without a handshake");
+            return self.answer(id, from, Err(Failure { code: NO_VERSION, message, data }));
+        }
+        let outcome = match method {
+            "initialize" if batch.is_some() => Err(Failure::new(NO_REQUEST, "initialize stands alone")),
+            "initialize" => self.initialize(&params),
+            "server/discover" => Ok(self.discovered()),
+            "ping" => Ok(json!({})),
+            "tools/list" => Ok(self.tools(from)),
+            "tools/call" => match self.call(id, from, params) {
+                Ok(None) => return Ok(()),
+                Ok(Some(refused)) => Ok(refused.result(false)),
+                Err(failure) => Err(failure),
+            },
+            _ => Err(Failure::new(NO_METHOD, format!("there is no method {method}"))),
+        };
+        self.answer(id, from, outcome)
+    }
+
+    fn initialize(&mut self, params: &Map<String, Value>) -> Result<Value, Failure> {
+        let asked = params.get("protocolVersion").and_then(Value::as_str);
+        let asked = asked.ok_or_else(|| Failure::new(NO_PARAMS, "initialize: protocolVersion must be a string"))?;
+        // Another one is offered in place of one that is not known; the client decides.
+        let version = HANDSHAKE.into_iter().find(|v| *v == asked).or(HANDSHAKE.last().copied());
+        self.version = version;
+        Ok(json!({
+            "protocolVersion": version,
+            "capabilities": { "tools": {} },
+            "serverInfo": server_info(),
+            "instructions": list::instructions(self.contents),
+        }))
+    }
+
+    fn discovered(&self) -> Value {
+        json!({
+            "supportedVersions": [STATELESS],
+            "capabilities": { "tools": {} },
+            "instructions": list::instructions(self.contents),
+            "ttlMs": KEPT,
+            "cacheScope": "private",
+        })
+    }
+
+    /// Whether answers have a form for programs.
+    fn is_structured(&self, from: From) -> bool {
+        from.stateless || self.version.is_none_or(|version| HANDSHAKE.iter().skip(2).any(|v| *v == version))
+    }
+
+    fn tools(&self, from: From) -> Value {
+        let tools = list::all(self.is_structured(from));
+        if from.stateless { json!({ "tools": tools, "ttlMs": KEPT, "cacheScope": "private" }) } else { json!({ "tools": tools }) }
+    }
+
+    /// Hands a call to the worker, or refuses it.
+    fn call(&mut self, id: &Value, from: From, mut params: Map<String, Value>) -> Result<Option<Answer>, Failure> {
+        let wrong = |why: &str| Failure::new(NO_PARAMS, format!("tools/call: {why}"));
+        let name = params.get("name").and_then(Value::as_str).ok_or_else(|| wrong("name must be a string"))?;
+        let tool = tools::find(name).ok_or_else(|| wrong(&format!("there is no tool {name}")))?;
+        let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).filter(|t| t.is_string() || t.is_number()).cloned();
+        let arguments = match params.remove("arguments") {
+            Some(Value::Object(arguments)) => arguments,
+            None | Some(Value::Null) => Map::new(),
+            Some(_) => return Err(wrong("arguments must be an object")),
+        };
+        let key = id.to_string();
+        if self.running.contains_key(&key) {
+            return Err(Failure::new(NO_REQUEST, "a call with this id is not answered yet"));
+        }
+        // What an assistant gets wrong is told to it, not to its host.
+        let line = match Arguments::of(tool).line(&arguments) {
+            Ok(line) => line,
+            Err(why) => return Ok(Some(Answer::refused(why))),
+        };
+        if self.running.len() >= CALLS {
+            return Ok(Some(Answer::refused(format!("{CALLS} calls are waiting already"))));
+        }
+        let cancel = Cancel::default();
+        let call = Call { key: key.clone(), tool, line, cancel: cancel.clone() };
+        self.calls.send(call).map_err(|_| Failure::new(NO_REQUEST, "the server ends"))?;
+        self.running.insert(key, Running { id: id.clone(), from, cancel, given_up: false, started: Instant::now(), token });
+        Ok(None)
+    }
+
+    fn done(&mut self, key: &str, answer: Option<Answer>) -> Result<()> {
+        let Some(Running { id, from, given_up, .. }) = self.running.remove(key) else { return Ok(()) };
+        // Who cancelled a call expects nothing.
+        if let Some(answer) = answer.filter(|_| !given_up) {
+            let result = answer.result(self.is_structured(from));
+            self.answer(&id, from, Ok(result))?;
+        }
+        from.batch.map_or(Ok(()), |batch| self.complete(batch))
+    }
+
+    /// Tells clients that asked for it how long their calls have waited or run: some give up otherwise.
+    fn progress(&mut self) -> Result<()> {
+        let told = self.running.values().filter_map(|call| {
+            let seconds = call.started.elapsed().as_secs();
+            let token = call.token.as_ref()?;
+            Some(json!({ "progressToken": token, "progress": seconds, "message": format!("{seconds} s") }))
+        });
+        let told: Vec<Value> = told.map(|params| rpc::notification("notifications/progress", &params)).collect();
+        told.iter().try_for_each(|message| self.write(message))
+    }
+}
+
+fn server_info() -> Value {
+    json!({ "name": "gcdump", "title": "gcdump: crash dumps of .NET", "version": env!("CARGO_PKG_VERSION") })
+}
+
+/// A result as the version without a handshake has it.
+fn stateless(mut result: Value) -> Value {
+    if let Some(fields) = result.as_object_mut() {
+        fields.insert("resultType".into(), "complete".into());
+        fields.insert("_meta".into(), json!({ SERVER: server_info() }));
+    }
+    result
+}

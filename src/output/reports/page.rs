@@ -1,0 +1,144 @@
+use super::exceptions::trace;
+use super::retained::path_lines;
+use crate::model::{PageReport, PageSuspect, PageType, PageTypes};
+use crate::output::report::{Chapter, Picture, Report, Sections};
+use crate::output::table::{Columns, Table, columns};
+use crate::output::{Cell, bytes, plural};
+
+const PROCESS: Chapter = Chapter { id: "process", title: "Process" };
+const FINDINGS: Chapter = Chapter { id: "findings", title: "Findings" };
+const CHANGES: Chapter = Chapter { id: "changes", title: "What changed" };
+const EXCEPTIONS: Chapter = Chapter { id: "exceptions", title: "Exceptions in flight" };
+const OOM: Chapter = Chapter { id: "oom", title: "Failed allocations" };
+const HEAP: Chapter = Chapter { id: "heap", title: "Heap by generation" };
+const TYPES: Chapter = Chapter { id: "types", title: "Types" };
+const ICICLE: Chapter = Chapter { id: "icicle", title: "What retains what" };
+const SUSPECTS: Chapter = Chapter { id: "suspects", title: "Suspects" };
+const STACKS: Chapter = Chapter { id: "stacks", title: "Stacks" };
+const LOCKS: Chapter = Chapter { id: "locks", title: "Locks and waits" };
+const CHAINS: Chapter = Chapter { id: "async", title: "Asynchronous methods" };
+const POOL: Chapter = Chapter { id: "pool", title: "Thread pool" };
+const WASTE: Chapter = Chapter { id: "waste", title: "Waste" };
+const FRAGMENTATION: Chapter = Chapter { id: "fragmentation", title: "Free space and pins" };
+const HANDLES: Chapter = Chapter { id: "handles", title: "Handles" };
+const FINALIZERS: Chapter = Chapter { id: "finalizers", title: "Finalizers" };
+const LACKING: Chapter = Chapter { id: "lacking", title: "Not answered" };
+
+fn type_columns<'r>() -> Columns<'r, PageType> {
+    columns::<PageType>()
+        .count("count", |t| t.stat.count)
+        .bytes("bytes", |t| t.stat.bytes)
+        .share("share", |t| t.stat.share)
+        .bytes("retained", |t| t.retained)
+        .address("method_table", |t| t.stat.method_table)
+        .text("type", 60, |t| &t.stat.type_name)
+        .name()
+        .text_or_none("module", 30, |t| t.stat.module.as_deref())
+}
+
+fn types<'r>(to: &mut Sections<'r>, types: &'r PageTypes) {
+    let t = &types.totals;
+    let blank = || Cell::Text("".into());
+    let totals = vec![
+        Cell::Count(t.count),
+        Cell::Bytes(t.bytes),
+        blank(),
+        blank(),
+        blank(),
+        Cell::Text(format!("{} types", t.types).into()),
+        blank(),
+    ];
+    to.table(Table::new(&types.rows, type_columns()).totals(totals));
+    if types.rest.types > 0 {
+        to.line(format!(
+            "{} with {} not listed: stat --top 0 lists all.",
+            plural(types.rest.types, "type"),
+            plural(types.rest.bytes, "byte")
+        ));
+    }
+}
+
+fn suspect<'r>(to: &mut Sections<'r>, s: &'r PageSuspect) {
+    to.title(&*s.suspect.text);
+    if let Some(path) = &s.path {
+        to.lines(path_lines(path));
+    }
+}
+
+/// The chapters of a page, each described on its own.
+struct Chapters<'r> {
+    complete: bool,
+    list: Vec<(Chapter, Sections<'r>)>,
+}
+
+impl<'r> Chapters<'r> {
+    fn add(&mut self, chapter: Chapter, describe: impl FnOnce(&mut Sections<'r>)) {
+        let mut sections = Sections::new(self.complete);
+        describe(&mut sections);
+        self.list.push((chapter, sections));
+    }
+
+    /// The chapter of another answer, if it is there.
+    fn of<R: Report>(&mut self, chapter: Chapter, answer: Option<&'r R>) {
+        if let Some(answer) = answer {
+            self.add(chapter, |to| answer.describe(to));
+        }
+    }
+}
+
+impl Report for PageReport {
+    fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        let mut page = Chapters { complete: to.complete, list: Vec::new() };
+        page.of(FINDINGS, Some(&self.analyze));
+        if !self.exceptions.is_empty() {
+            page.add(EXCEPTIONS, |to| self.exceptions.iter().for_each(|e| trace(to, e)));
+        }
+        page.of(OOM, self.oom.as_ref());
+        page.of(CHANGES, self.diff.as_ref());
+        page.of(HEAP, self.heap.as_ref());
+        if let Some(icicle) = &self.icicle {
+            page.add(ICICLE, |to| to.picture(Picture::Icicle(icicle, self.diff.as_ref())));
+        }
+        if let Some(list) = self.suspects.as_ref().filter(|s| !s.is_empty()) {
+            page.add(SUSPECTS, |to| list.iter().for_each(|s| suspect(to, s)));
+        }
+        if let Some(list) = &self.types {
+            page.add(TYPES, |to| types(to, list));
+        }
+        page.of(STACKS, self.stacks.as_ref());
+        page.of(LOCKS, self.locks.as_ref());
+        page.of(CHAINS, self.chains.as_ref());
+        page.of(POOL, self.pool.as_ref());
+        page.of(WASTE, self.inspect.as_ref());
+        page.of(FRAGMENTATION, self.fragmentation.as_ref());
+        page.of(HANDLES, self.handles.as_ref());
+        page.of(FINALIZERS, self.finalizers.as_ref());
+        page.add(PROCESS, |to| {
+            self.info.describe(to);
+            let contents = if self.without_contents { " Contents of strings and arrays were left out." } else { "" };
+            to.gap();
+            to.line(format!("This page was made by: {}{contents}", self.made_by));
+        });
+        if !self.lacking.is_empty() {
+            page.add(LACKING, |to| to.lines(self.lacking.iter().map(|l| format!("{}: {}", l.part, l.reason))));
+        }
+        to.contents(self.lead(to.complete), page.list.iter().map(|(chapter, _)| *chapter));
+        for (chapter, sections) in page.list {
+            to.chapter(chapter);
+            // One list is all that CSV can have.
+            to.append(sections, chapter.id == FINDINGS.id);
+        }
+    }
+}
+
+impl PageReport {
+    /// The process, its runtime, the dump, and whether all could be read.
+    fn lead(&self, complete: bool) -> String {
+        let i = &self.info;
+        let process = i.process_id.map(|pid| format!(" (process {pid})")).unwrap_or_default();
+        let version = i.runtimes.first().and_then(|r| r.version.as_deref()).unwrap_or("of an unknown version");
+        let whole = if complete { "" } else { " Some of it could not be read: see the warnings at the end." };
+        let system = format!("{} {}", i.os.name(), i.architecture.name());
+        format!("{}{process}, .NET {version} on {system}; {} dump, {}.{whole}", self.title, i.kind, bytes(i.file_bytes))
+    }
+}
