@@ -4,9 +4,9 @@ use std::path::Path;
 
 use crate::common::known_dumps;
 use gcdump::Dump;
-use gcdump::internals::base::{Addr, AddrRange};
+use gcdump::internals::base::AddrRange;
 use gcdump::internals::contract::RuntimeError;
-use gcdump::internals::dump::{self, CapturedRange, DumpFile, OpenOptions};
+use gcdump::internals::dump::{self, DumpFile, OpenOptions};
 use gcdump::internals::gc::HandleFilter;
 use gcdump::internals::memory::Image;
 use gcdump::model::LayoutSource;
@@ -17,19 +17,7 @@ fn open(path: &Path) -> DumpFile {
 
 /// Removes `gone` from the captured memory.
 pub fn without(dump: &mut DumpFile, gone: &[AddrRange]) {
-    for hole in gone {
-        let mut left = Vec::new();
-        for r in &dump.ranges {
-            let end = r.start.0 + r.len;
-            let (from, to) = (hole.start.0.clamp(r.start.0, end), hole.end.0.clamp(r.start.0, end));
-            for (a, b) in [(r.start.0, from), (to, end)] {
-                if a < b {
-                    left.push(CapturedRange { start: Addr(a), len: b - a, offset: r.offset + (a - r.start.0) });
-                }
-            }
-        }
-        dump.ranges = left;
-    }
+    gone.iter().for_each(|hole| dump.remove(*hole));
 }
 
 /// The read-only parts of the runtime's image; `headers` excludes the first page.

@@ -63,7 +63,7 @@ fn the_manual_contains_the_help_text() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/cli.md");
     let old = fs::read_to_string(&path).unwrap();
     let mut help = run(&["--help"]).out;
-    for command in std::iter::once(&gcdump::cli::SHELL).chain(gcdump::cli::COMMANDS) {
+    for command in [&gcdump::cli::SHELL, &gcdump::cli::MCP].into_iter().chain(gcdump::cli::COMMANDS) {
         let text = run(&[command.name, "--help"]).out;
         // Global options are shown once.
         let own = text.split("Options of every command:").next().unwrap().trim_end();

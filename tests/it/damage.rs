@@ -48,7 +48,7 @@ fn read_all(bytes: Vec<u8>) -> bool {
     serde_json::to_string(&contracts(&runtime, &ContractsQuery::default()).data).unwrap();
     drop(threads(&runtime, &ThreadsQuery { waits: true, ..ThreadsQuery::default() }));
     if let Ok(gc) = runtime.gc() {
-        serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true, heap: None }).unwrap().data).unwrap();
+        serde_json::to_string(&heap(&runtime, &HeapQuery { detail: true, ..HeapQuery::default() }).unwrap().data).unwrap();
         serde_json::to_string(&(&*gc.segments(), &*gc.regions(), &*gc.oom())).unwrap();
         drop(gc.walk_handles(&HandleFilter::default(), |_| {}));
     }
@@ -113,7 +113,7 @@ fn everywhere(test: impl Fn(&Target, &Container, &str) + Sync) {
 fn cut_off_anywhere() {
     everywhere(|target, (_, make), name| {
         let whole = make(target);
-        for n in 0..common::cases(70, 200) {
+        for n in 0..common::cases(70, 80) {
             // Half of the cuts are in the first 4 KiB, in the container's own structures.
             let at = if n < 100 { n * 4096 / 100 } else { (n - 100) * whole.len() / 100 };
             survives(&format!("{name}, cut at {at}"), || {
@@ -127,7 +127,7 @@ fn cut_off_anywhere() {
 #[test]
 fn bytes_flipped_anywhere() {
     // Copies per container and flipped bytes per copy: 8 × 625 × 4 = 20 000 in the full run.
-    let copies = common::cases(100, 625);
+    let copies = common::cases(100, 130);
     const FLIPS: usize = 4;
     everywhere(|target, (_, make), name| {
         let whole = make(target);
@@ -164,7 +164,7 @@ fn words_of_live_structures_replaced() {
         let mut rng = Rng(0x1234_5678_9abc_def1);
         let ranges = target.ranges();
         let addresses: Vec<u64> = ranges.iter().map(|r| r.0).collect();
-        for n in 0..common::cases(80, 250) {
+        for n in 0..common::cases(80, 80) {
             let mut copy = target.clone();
             for _ in 0..3 {
                 // Pointers to other structures, cycles, ends of the address space.

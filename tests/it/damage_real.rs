@@ -47,8 +47,8 @@ fn a_real_dump_cut_off_at_200_points() {
         // From the end to the start; the last cuts are in the headers.
         let at = if i < 150 { len - len / 151 * (i + 1) } else { (200 - i) * 300 };
         file.set_len(at).unwrap();
-        // Every command at every length, or one command per length.
-        let n = cases(1, COMMANDS.len());
+        // Not every command at every length.
+        let n = cases(1, 2);
         for command in COMMANDS.iter().cycle().skip(i as usize % COMMANDS.len()).take(n) {
             survive(&path, command, &format!("cut at {at} of {len}"));
         }
@@ -66,7 +66,7 @@ fn a_real_dump_with_flipped_bytes() {
         seed ^= seed << 17;
         seed
     };
-    for round in 0..cases(100, 400) as u64 {
+    for round in 0..cases(100, 100) as u64 {
         // Fifty bytes per round, half of them in headers and notes; restored afterwards.
         let mut undo = Vec::new();
         for i in 0..50u64 {

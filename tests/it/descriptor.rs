@@ -70,7 +70,7 @@ fn a_change_to_one_item_leaves_all_others() {
         let whole = content(&parse_descriptor(text.print().as_bytes()).unwrap());
         assert!(whole.unusable.is_empty());
         assert_eq!(content(&parse_descriptor(text.print_reversed().as_bytes()).unwrap()), whole);
-        let step = cases(7, 2);
+        let step = cases(7, 8);
         for (i, item) in text.items().into_iter().enumerate() {
             for (j, change) in Change::of(&item).iter().enumerate() {
                 variants += 1;
@@ -248,7 +248,7 @@ fn commands_need_what_the_table_says_and_nothing_else() {
     assert!(silent.is_empty(), "{silent:#?}");
 
     // One by one.
-    let wanted: Vec<(DescriptorItem, usize)> = both(&some).into_iter().step_by(cases(13, 2)).collect();
+    let wanted: Vec<(DescriptorItem, usize)> = both(&some).into_iter().step_by(cases(13, 12)).collect();
     let found = print(&rows(&process, &whole, &wanted));
     let found: BTreeMap<&str, &str> = found.lines().filter(|l| !l.starts_with('#')).map(|l| l.split_once(": ").unwrap()).collect();
     for (item, kind) in &wanted {

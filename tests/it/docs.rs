@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
@@ -22,7 +22,7 @@ fn files(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     out
 }
 
-fn documents() -> Vec<PathBuf> {
+pub fn documents() -> Vec<PathBuf> {
     let top = fs::read_dir(root()).unwrap().map(|e| e.unwrap().path());
     let mut out: Vec<PathBuf> = top.filter(|p| p.extension().is_some_and(|e| e == "md")).collect();
     out.extend(files(&root().join("docs"), &["md"]));

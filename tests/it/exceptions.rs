@@ -264,18 +264,15 @@ fn for_each_with_methods(mut check: impl FnMut(WithMethods<'_>)) {
 fn generic_and_dynamic_methods_have_names() {
     let mut samples: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for_each_with_methods(|WithMethods { name, memory, names, methods, header, known }| {
-        let (mut seen, mut generic, mut weak, mut dynamic) = (BTreeSet::new(), 0, Vec::new(), 0);
-        for near in known {
-            // Dynamic methods can be anywhere.
-            let around = if name.contains("dynamic") { u64::MAX } else { 0x20000 };
-            let range = AddrRange::new(Addr(near.0.saturating_sub(around)), near.plus(around));
-            if seen.len() > 10_000_000 {
-                break;
-            }
+        let (mut generic, mut weak, mut dynamic) = (0, Vec::new(), 0);
+        // Dynamic methods can be anywhere.
+        let around = if name.contains("dynamic") { u64::MAX } else { 0x20000 };
+        let near = known.iter().map(|at| AddrRange::new(Addr(at.0.saturating_sub(around)), at.plus(around)));
+        for range in crate::common::joined(near.collect()) {
             for (start, bytes) in memory.stretches(range) {
                 for chunk in (0..bytes.len() as u64 / 8).map(|i| start.align_down(8).element(i, 8)) {
                     let Ok(mt) = memory.ptr(chunk) else { continue };
-                    if !seen.insert(chunk) || names.method_tables().is_valid(mt) != Ok(true) {
+                    if !mt.is_aligned(8) || names.method_tables().is_valid(mt) != Ok(true) {
                         continue;
                     }
                     let md = chunk.plus(header);

@@ -118,7 +118,17 @@ pub fn dumps() -> Vec<PathBuf> {
         "net10-wks-dynamic-heap",
     ];
     let more = shared().map(|_| unpacked()).into_iter().flat_map(|folder| names.map(|name| folder.join(format!("{name}.dmp"))));
-    std::iter::once(own_unpacked()).chain(more.filter(|path| path.is_file())).collect()
+    let list: Vec<PathBuf> = std::iter::once(own_unpacked()).chain(more.filter(|path| path.is_file())).collect();
+    if std::env::var_os("GCDUMP_TEST_EXPORTS").is_none() {
+        return list;
+    }
+    // Every whole heap of the corpus, and a quarter of the shared ones.
+    let whole = |path: &PathBuf| {
+        ["-heap", "-full", "-gcore", "-kernel"].iter().any(|kind| path.file_name().unwrap().to_str().unwrap().contains(kind))
+    };
+    let (known, _) = crate::common::every_dump(|_| true);
+    let known = known.into_iter().map(|d| d.path).filter(whole).step_by(4);
+    list.into_iter().chain(crate::corpus::dumps().into_iter().filter(whole)).chain(known).collect()
 }
 
 fn sorted<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
@@ -257,7 +267,7 @@ fn damaged_gcdump_files_are_told() {
     let out = folder.path().join("x.gcdump");
     export("gcdump", &own_unpacked(), &out, &["--unreachable"]);
     let whole = std::fs::read(&out).unwrap();
-    let places = (0..whole.len()).step_by(whole.len() / crate::common::cases(60, 400));
+    let places = (0..whole.len()).step_by(whole.len() / crate::common::cases(60, 150));
     for (i, at) in places.enumerate() {
         let mut bytes = whole.clone();
         match i % 3 {
@@ -341,7 +351,8 @@ fn ids_tell_what_became_of_objects() {
     assert!(pairs > 0, "no pair of dumps in the corpus");
 }
 
-/// DevTools' own code, where node and its packages are at hand: `GCDUMP_TEST_DEVTOOLS` names the folder (`.ci/exports`).
+/// DevTools' own code, where node and its packages are at hand: `GCDUMP_TEST_DEVTOOLS` names the folder (`.ci/exports`). With
+/// `GCDUMP_TEST_EXPORTS` it reads every whole heap of the corpus, and a quarter of the shared ones.
 #[test]
 fn devtools_reads_the_files() {
     let (Some(shared), Some(modules)) = (shared(), std::env::var_os("GCDUMP_TEST_DEVTOOLS")) else {

@@ -166,7 +166,9 @@ fn every_answer_for_the_own_dump_matches() {
 #[test]
 fn every_answer_for_the_shared_dumps_matches() {
     let validators = validators();
-    let (dumps, lacking) = known_dumps(|_| true);
+    let (mut dumps, lacking) = known_dumps(|_| true);
+    // Those of a scenario differ little by kind and version.
+    dumps = dumps.into_iter().step_by(crate::common::cases(4, 3)).collect();
     let found = each(&dumps, |dump| {
         let (mut wrong, mut answers, mut refused) = (Vec::new(), 0, 0);
         for asked in ASKED {

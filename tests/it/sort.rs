@@ -68,6 +68,11 @@ const CASES: &[Case] = &[
             ("free-bytes", "/walk/free_bytes", Most),
         ],
     ),
+    (
+        &["segments", "--free"],
+        "regions",
+        &[("heap", "/heap", Least), ("address", "/address", At), ("start", "/range/start", At), ("committed-bytes", "/bytes", Most)],
+    ),
     (&["roots"], "roots", &[("kind", "/kind", Own), ("address", "/address", At), ("object", "/object", At), ("type", "/type", Text)]),
     (&["roots", "--stat"], "types", &[("type", "/type", Text), ("count", "/count", Most), ("objects", "/objects", Most)]),
     (
@@ -103,6 +108,8 @@ const CASES: &[Case] = &[
             ("object", "/object", At),
         ],
     ),
+    (&["timers"], "waits", &[("due", "/timeout_ms", Least), ("method", "/callback", Text), ("object", "/object", At)]),
+    (&["timers"], "cancellations", &[("method", "/callbacks/0/callback", Text), ("state-type", "/type", Text), ("object", "/object", At)]),
     (
         &["finalizers"],
         "types",
@@ -137,7 +144,8 @@ fn compare(a: &Value, b: &Value, by: By) -> Ordering {
 #[test]
 fn lists_are_sorted_by_each_of_their_columns() {
     let (known, _) = known_dumps(|row| {
-        ["net10-wks-pool-heap", "net10-wks-crash-heap", "net10-svr-basics-heap"].contains(&row["name"].as_str().unwrap_or_default())
+        ["net10-wks-pool-heap", "net10-wks-crash-heap", "net10-svr-basics-heap", "net10-wks-http-heap"]
+            .contains(&row["name"].as_str().unwrap_or_default())
     });
     let dumps: Vec<_> = known.iter().map(|d| d.path.clone()).chain([own_unpacked()]).collect();
     let null = Value::Null;

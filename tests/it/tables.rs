@@ -302,6 +302,74 @@ fn all_formats_have_the_same_rows() {
     }
 }
 
+/// What a column has for a value of `objects --fields`.
+fn cell(value: &Value) -> Value {
+    match value["kind"].as_str() {
+        None | Some("null" | "absent" | "invalid" | "not-initialised") => Value::Null,
+        Some("object") => value["object"].clone(),
+        Some("bool" | "int" | "float") => value["value"].clone(),
+        _ if value["value"].is_string() => value["value"].clone(),
+        _ => value["text"].clone(),
+    }
+}
+
+#[test]
+fn fields_are_typed_columns_with_the_values_that_objects_lists() {
+    // Numbers, texts, structures, paths through references, fields that only some types have, and one that none has.
+    let fields =
+        "I64,U64,F64,Bool,Text,Colour,Numbers,When,MaybeUnset,MaybeSet,Inline.At.Y,_size,_stringLength,_items.Length,Next.Id,Size,nothing";
+    let folder = tempfile::tempdir().unwrap();
+    for dump in [own_unpacked()].iter().chain(&corpus(&["net8-wks-basics-heap", "net10-svr-handles-heap"])) {
+        let name = dump.file_name().unwrap().to_string_lossy().into_owned();
+        let (out, lines) = (folder.path().join(&name), folder.path().join(format!("{name}-lines")));
+        let (exit, _) = export("parquet", dump, &out, &["--tables", "objects", "--fields", fields]);
+        let (_, told) = ask(dump, &["objects", "--count", "0", "--fields", fields]);
+        let told: BTreeMap<i64, &Value> = list(&told, "objects").iter().map(|o| (address(&o["address"]).as_i64().unwrap(), o)).collect();
+        let objects = table(&out, "objects");
+        assert!(exit == Exit::Ok && objects.len() > 500, "{name}");
+        let (mut compared, mut typed) = (BTreeMap::<&str, usize>::new(), BTreeMap::new());
+        for row in &objects {
+            let values = &told[&row["address"].as_i64().unwrap()]["fields"];
+            for path in fields.split(',') {
+                // The table has a column `size` of its own.
+                let column = if path == "Size" { "field_Size" } else { path };
+                let (ours, theirs) = (&row[column], cell(&values[path]));
+                let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
+                let same =
+                    *ours == theirs || ours.is_string() && text(ours) == text(&theirs) || ours.is_f64() && ours.as_f64() == theirs.as_f64();
+                assert!(same, "{name} {path}: {ours} {}", values[path]);
+                if !ours.is_null() {
+                    *compared.entry(path).or_default() += 1;
+                    let kind = match ours {
+                        Value::Number(n) if n.is_f64() => "real",
+                        Value::Number(_) => "int",
+                        Value::Bool(_) => "flag",
+                        _ => "text",
+                    };
+                    assert_eq!(*typed.entry(path).or_insert(kind), kind, "{name} {path}: a column has one type");
+                }
+            }
+        }
+        assert!(compared["_stringLength"] > 100 && !compared.contains_key("nothing"), "{name}: {compared:?}");
+        assert_eq!((typed["_stringLength"], typed["_size"]), ("int", "int"), "{name}");
+        if name.starts_with("net10-wks-basics") {
+            let expected =
+                [("I64", "int"), ("U64", "text"), ("F64", "real"), ("Colour", "text"), ("Inline.At.Y", "real"), ("Numbers", "text")];
+            for (path, kind) in expected {
+                assert_eq!(typed.get(path), Some(&kind), "{path}: {typed:?}");
+            }
+        }
+        // The same in lines of JSON.
+        export("ndjson", dump, &lines, &["--tables", "objects", "--fields", fields]);
+        let text = std::fs::read_to_string(lines.join("objects.ndjson")).unwrap();
+        let rows: Vec<Row> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(rows == objects, "{name}");
+    }
+    let refused = |args: &[&str]| run(&[&["export"], args, &["--no-local-files", own_unpacked().to_str().unwrap(), "x"]].concat());
+    assert_eq!(refused(&["gcdump", "--fields", "_size"]).exit, Exit::Usage);
+    assert_eq!(refused(&["csv", "--tables", "types", "--fields", "_size"]).exit, Exit::Usage);
+}
+
 #[test]
 fn folders_are_written_whole_and_nothing_else_is_replaced() {
     let folder = tempfile::tempdir().unwrap();

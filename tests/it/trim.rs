@@ -197,7 +197,7 @@ fn process(path: &Path) -> Dump {
 }
 
 /// The distinct values of at least eight characters of the strings on the heap.
-fn strings_of(process: &Dump) -> BTreeSet<String> {
+pub fn strings_of(process: &Dump) -> BTreeSet<String> {
     let runtime = process.runtime().unwrap();
     let heap = walker(&runtime);
     let first = runtime.descriptor().offset("String", "m_FirstChar").unwrap();

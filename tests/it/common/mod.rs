@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use gcdump::Runtime;
 use gcdump::cli::{self, Cli, Exit, Screen, Streams};
-use gcdump::internals::base::Addr;
+use gcdump::internals::base::{Addr, AddrRange};
+
 use gcdump::internals::dump::DumpFile;
 use gcdump::internals::gc::Walker;
 use serde_json::Value;
@@ -300,4 +301,17 @@ pub fn random() -> impl FnMut(usize) -> usize {
         state ^= state >> 27;
         (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
     }
+}
+
+/// `ranges` by address, those that touch as one.
+pub fn joined(mut ranges: Vec<AddrRange>) -> Vec<AddrRange> {
+    ranges.sort_unstable();
+    let mut out: Vec<AddrRange> = Vec::new();
+    for r in ranges.into_iter().filter(|r| r.start < r.end) {
+        match out.last_mut() {
+            Some(last) if r.start <= last.end => last.end = last.end.max(r.end),
+            _ => out.push(r),
+        }
+    }
+    out
 }

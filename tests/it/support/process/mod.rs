@@ -232,6 +232,7 @@ pub fn build(spec: &Spec) -> Target {
     let native = shape.pick(0x5581_0004_0000, 0x0910_0000);
     let low = shape.pick(0x7e00_1000_0000, 0x2000_0000);
     let (lay, vm_types) = layouts(spec);
+    let room = if spec.server > Some(8) { 0x2_0000 } else { 0x8000 };
     let mut b = Builder {
         spec: spec.clone(),
         p: shape.ptr,
@@ -240,7 +241,7 @@ pub fn build(spec: &Spec) -> Target {
         // The root descriptor follows the GC's, which a scan for the magic finds first.
         var_at: base + DATA + 0x100,
         native_at: native,
-        native_end: native + 0x8000,
+        native_end: native + room,
         region_at: low,
         vm: Vec::new(),
         gc: Vec::new(),
@@ -251,7 +252,7 @@ pub fn build(spec: &Spec) -> Target {
         free: Vec::new(),
     };
     b.mem.map(base + DATA, 0x1000, true);
-    b.mem.map(native, 0x8000, true);
+    b.mem.map(native, room, true);
     b.method_tables();
     let (heaps, holes) = b.heaps();
     if spec.sweeping {

@@ -1,0 +1,204 @@
+//! Names that break formats, through every file and format: an independent reader finds the very same name.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use gcdump::cli::{Exit, Screen};
+use memchr::memmem;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use serde_json::Value;
+
+use crate::common::{own_dump, run, run_on};
+
+/// Names of types in the dump, and what takes their place: as long, so that the metadata stays whole.
+const NAMES: &[(&str, &[u8])] = &[
+    // Quotes, separators, line breaks.
+    ("Circle", b"C\"\n,'\r"),
+    // The end of a script, as far as there is room; backslashes and braces.
+    ("Everything", b"</script>\\"),
+    // What spreadsheets take for a formula.
+    ("Node", b"=1+2"),
+    // Reverses the rest of the line; moves the cursor.
+    ("Entry", "E\u{202e}y".as_bytes()),
+    ("Cache", b"C\x1b[2J"),
+    // A lone surrogate, which is no UTF-8.
+    ("Program", b"Pro\xed\xa0\x80m"),
+    ("Shared", b"@SUM;|"),
+];
+
+struct Hostile {
+    folder: tempfile::TempDir,
+    dump: PathBuf,
+    /// Names of types on the heap with what was put in, as `stat` tells them.
+    names: BTreeSet<String>,
+}
+
+fn hostile() -> Hostile {
+    let folder = tempfile::tempdir().unwrap();
+    let dump = folder.path().join("hostile.dmp");
+    let mut bytes = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
+    let mut put = Vec::new();
+    for (old, new) in NAMES {
+        assert_eq!(old.len(), new.len(), "{old}");
+        // Names share the ends of others.
+        let (old, new) = ([old.as_bytes(), b"\0"].concat(), [*new, b"\0"].concat());
+        let places: Vec<usize> = memmem::find_iter(&bytes, &old).collect();
+        places.iter().for_each(|at| bytes[*at..*at + new.len()].copy_from_slice(&new));
+        if !places.is_empty() {
+            put.push(String::from_utf8_lossy(&new[..new.len() - 1]).into_owned());
+        }
+    }
+    // A very long name: it runs over those behind it, which become its ends. In the metadata that has the others.
+    let beside =
+        |at: &usize| memmem::find(&bytes[at.saturating_sub(1 << 15)..(at + (1 << 15)).min(bytes.len())], b"</script>\\\0").is_some();
+    let long = memmem::find_iter(&bytes, b"Dog\0").find(beside).expect("a type to rename");
+    bytes[long..long + 500].fill(b'L');
+    bytes[long + 500] = 0;
+    fs::write(&dump, &bytes).unwrap();
+    let told = run(&["stat", "--json", "--top", "0", "--no-local-files", dump.to_str().unwrap()]).json();
+    let all: Vec<String> = told["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
+    let strange = |name: &&String| put.iter().any(|p| name.contains(p.as_str())) || name.len() > 400;
+    let names: BTreeSet<String> = all.iter().filter(strange).cloned().collect();
+    Hostile { folder, dump, names }
+}
+
+impl Hostile {
+    fn export(&self, format: &str, more: &[&str]) -> PathBuf {
+        let out = self.folder.path().join(format!("out.{format}"));
+        let args = ["export", format, self.dump.to_str().unwrap(), out.to_str().unwrap(), "--no-local-files"];
+        let ran = run(&[&args[..], more].concat());
+        assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{format}: {}", ran.err);
+        out
+    }
+
+    fn ask(&self, args: &[&str]) -> String {
+        run(&[args, &["--no-local-files", self.dump.to_str().unwrap()]].concat()).out
+    }
+
+    /// That a reader of `what` has found all names.
+    #[track_caller]
+    fn has_all(&self, what: &str, found: impl IntoIterator<Item = String>) {
+        let found: BTreeSet<String> = found.into_iter().collect();
+        let lacking: Vec<&String> = self.names.difference(&found).collect();
+        assert!(lacking.is_empty(), "{what} lacks {lacking:?}");
+    }
+}
+
+/// All texts in a JSON value, names of fields as well.
+fn texts(value: &Value, out: &mut Vec<String>) {
+    match value {
+        Value::String(text) => out.push(text.clone()),
+        Value::Array(list) => list.iter().for_each(|v| texts(v, out)),
+        Value::Object(map) => map.iter().for_each(|(key, v)| {
+            out.push(key.clone());
+            texts(v, out);
+        }),
+        _ => {}
+    }
+}
+
+fn json_texts(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    texts(&serde_json::from_str(text).unwrap_or_else(|e| panic!("{e}: {text:.200}")), &mut out);
+    out
+}
+
+fn csv_texts(bytes: &[u8]) -> Vec<String> {
+    // Rows of unequal length are refused.
+    let rows: Vec<csv::StringRecord> = csv::Reader::from_reader(bytes).records().map(Result::unwrap).collect();
+    rows.iter().flat_map(|row| row.iter().map(str::to_string)).collect()
+}
+
+fn parquet_texts(path: &Path) -> Vec<String> {
+    let reader = SerializedFileReader::new(fs::File::open(path).unwrap()).unwrap();
+    let mut out = Vec::new();
+    for row in reader.get_row_iter(None).unwrap() {
+        let row = row.unwrap();
+        out.extend(row.get_column_iter().filter_map(|(_, field)| if let Field::Str(text) = field { Some(text.clone()) } else { None }));
+    }
+    out
+}
+
+/// The quoted strings of a DOT graph, unescaped as Graphviz does it.
+fn dot_texts(text: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        assert!(c != '\\', "a backslash outside of a string");
+        if c != '"' {
+            continue;
+        }
+        let mut string = String::new();
+        loop {
+            match chars.next().expect("a string that does not end") {
+                '"' => break,
+                '\\' => string.push(chars.next().unwrap()),
+                c => string.push(c),
+            }
+        }
+        out.push(string);
+    }
+    out
+}
+
+/// A name as it is shown where it must be harmless.
+fn harmless(name: &str) -> String {
+    gcdump::internals::output::sanitize(name).into_owned()
+}
+
+#[test]
+fn hostile_names_come_through_every_file() {
+    let h = hostile();
+    println!("{:?}", h.names.iter().map(|n| n.chars().take(60).collect::<String>()).collect::<Vec<_>>());
+    assert!(h.names.len() >= 5 && h.names.iter().any(|n| n.len() > 400), "{:?}", h.names);
+    let all = "dumps,types,objects,refs,roots,segments,handles,suspects,strings";
+    let snapshot: Value = serde_json::from_slice(&fs::read(h.export("heapsnapshot", &["--unreachable"])).unwrap()).unwrap();
+    h.has_all("heapsnapshot", snapshot["strings"].as_array().unwrap().iter().map(|s| s.as_str().unwrap().to_string()));
+    let file = h.export("gcdump", &["--unreachable"]);
+    h.has_all("gcdump", json_texts(&run(&["stat", "--json", "--top", "0", file.to_str().unwrap()]).out));
+    for table in ["types", "objects"] {
+        let more = ["--tables", all, "--contents", "--retained", "--force"];
+        h.has_all("parquet", parquet_texts(&h.export("parquet", &more).join(format!("{table}.parquet"))));
+        h.has_all("csv", csv_texts(&fs::read(h.export("csv", &more).join(format!("{table}.csv"))).unwrap()));
+        let lines = fs::read_to_string(h.export("ndjson", &more).join(format!("{table}.ndjson"))).unwrap();
+        h.has_all("ndjson", lines.lines().flat_map(json_texts));
+    }
+    // Fields called as nothing can be are columns all the same.
+    let fields = "a\"b,</script>,=1+2,e\u{202e}y";
+    let lines =
+        fs::read_to_string(h.export("ndjson", &["--tables", "objects", "--fields", fields, "--force"]).join("objects.ndjson")).unwrap();
+    let first: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+    for field in fields.split(',') {
+        assert!(first.as_object().unwrap().contains_key(field), "{field}: {first}");
+    }
+}
+
+#[test]
+fn hostile_names_come_through_every_format() {
+    let h = hostile();
+    h.has_all("json", json_texts(&h.ask(&["stat", "--top", "0", "--json"])));
+    h.has_all("ndjson", h.ask(&["stat", "--top", "0", "--format", "ndjson"]).lines().flat_map(json_texts));
+    h.has_all("csv", csv_texts(h.ask(&["stat", "--top", "0", "--format", "csv"]).as_bytes()));
+    let dot = h.ask(&["bridge", "--bridged", "*", "--all", "--dot"]);
+    let found = dot_texts(&dot).concat();
+    let reached = h.ask(&["bridge", "--bridged", "*", "--all", "--json"]);
+    let mut shown = 0;
+    for name in json_texts(&reached).into_iter().filter(|n| h.names.contains(n)).collect::<BTreeSet<_>>() {
+        assert!(found.contains(&harmless(&name)), "dot lacks {name:?}");
+        shown += 1;
+    }
+    assert!(shown > 2, "{shown} names in the graph");
+    // Folded stacks: a line for each, frames between semicolons, a number at the end.
+    for line in h.ask(&["stacks", "--format", "folded"]).lines() {
+        let (stack, count) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line}"));
+        assert!(!stack.is_empty() && count.parse::<u64>().is_ok(), "{line}");
+    }
+    let terminal = Screen::terminal(Some(100), Some(40)).wide();
+    let shown = run_on(terminal, &["stat", "--top", "0", "--no-local-files", h.dump.to_str().unwrap()]).out;
+    assert!(!shown.contains(|c: char| c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c))));
+    for name in &h.names {
+        assert!(shown.contains(&harmless(name)), "the terminal lacks {name:?}");
+    }
+}
