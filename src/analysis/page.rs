@@ -60,7 +60,9 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let exceptions = parts.of("exceptions", answers.threads()).map(|t| t.threads.as_slice()).unwrap_or_default();
     let exceptions = in_flight(exceptions.iter().map(|t| (t.crashed, t.exception.as_ref())));
     let types = heap.and_then(|heap| parts.asked("types", || types(heap, query.analyze.graph)));
-    let icicle = heap.filter(|_| query.analyze.graph).and_then(|heap| parts.asked("icicle", || icicle(heap)));
+    let map = HeapQuery { map: Some(MapQuery { garbage: query.analyze.graph.then(Stacks::default) }), ..HeapQuery::default() };
+    let (drawn, mapped) = beside(|| heap.filter(|_| query.analyze.graph).map(icicle), || heap.map(|_| super::heap(&runtime, &map)));
+    let icicle = drawn.and_then(|drawn| parts.asked("icicle", || drawn));
     let retained = parts.of("suspects", answers.retained());
     let suspects = heap.zip(retained).map(|(heap, r)| with_paths(heap, r.suspects.as_deref().unwrap_or_default(), &notes));
     let merged = StacksQuery { merge: true, ..StacksQuery::default() };
@@ -72,9 +74,7 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let fragmentation = parts.of("fragmentation", answers.fragmentation()).cloned();
     let handles = parts.of("handles", answers.handles()).cloned();
     let finalizers = parts.of("finalizers", answers.finalizers()).cloned();
-    let garbage = query.analyze.graph.then(Stacks::default);
-    let map = HeapQuery { map: Some(MapQuery { garbage }), ..HeapQuery::default() };
-    let mapped = heap.and_then(|_| parts.asked("map", || super::heap(&runtime, &map)));
+    let mapped = mapped.and_then(|mapped| parts.asked("map", || mapped));
     let page = PageReport {
         title: title(dump),
         without_contents: dump.memory().hides_contents(),
@@ -102,18 +102,30 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     Ok(notes.finish(page))
 }
 
-/// Finds the dominators, which takes one core, while the heap is inspected. What goes wrong is told by who asks for it.
+/// Finds the dominators, which takes one core, while all that needs none is asked. What goes wrong is told by who asks for it.
 fn ahead(answers: &Answers<'_>) {
     let Ok(heap) = answers.heap() else { return };
+    beside(
+        || heap.dominators(Stacks::default()).is_ok(),
+        || {
+            let _ = (answers.inspect(), answers.fragmentation(), answers.pool(), answers.timers());
+        },
+    );
+}
+
+/// Does `there` on a thread of its own, while this one does `here`.
+fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -> B) -> (A, B) {
     let carried = Carried::here();
     std::thread::scope(|scope| {
-        let work = || carried.run(|| heap.dominators(Stacks::default()).is_ok());
-        // Without a thread, later.
-        let worker = std::thread::Builder::new().spawn_scoped(scope, work);
-        let _ = answers.inspect();
-        // Where it was cancelled, so is this thread.
-        let _ = worker.map(|w| w.join());
-    });
+        let worker = std::thread::Builder::new().spawn_scoped(scope, || carried.run(&there));
+        let done = here();
+        let other = match worker {
+            // Where it was cancelled, so is this thread.
+            Ok(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => there(),
+        };
+        (other, done)
+    })
 }
 
 /// The parts of a page that is being made.

@@ -140,7 +140,7 @@ impl<'a> Answers<'a> {
         self.asked("threads are not inspected", &self.threads, || threads(self.runtime, &ThreadsQuery::default()))
     }
 
-    pub(super) fn timers(&self) -> Result<&TimersReport, Skip> {
+    pub(in crate::analysis) fn timers(&self) -> Result<&TimersReport, Skip> {
         let heap = self.heap()?;
         self.asked("timers are not inspected", &self.timers, || timers(heap, None))
     }
