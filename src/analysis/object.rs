@@ -23,7 +23,7 @@ pub struct ObjectQuery {
     pub start: u64,
     /// Maximum number of elements to list.
     pub count: u64,
-    /// Maximum number of elements of a collection to list.
+    /// Maximum number of elements of a collection, or of parts of a multicast delegate, to list.
     pub items: u64,
     /// Whether fields and elements are listed.
     pub fields: bool,
@@ -61,7 +61,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
         interior: (report.address != query.address).then_some(query.address),
         segment: heap_place(heap, report.address),
         header: headers.and_then(|h| h.read(report.address)),
-        delegate: texts.delegates().model(report.address, &notes),
+        delegate: texts.delegates().model(report.address, query.items, &notes),
         collection: collection(&Library::of(runtime, namer.types()?, &notes), &values, report.address, query, &notes),
         task: task_part(runtime, &namer, report.address, &notes),
         ..report
@@ -132,7 +132,7 @@ pub(super) fn collection(
     let contents = match library.collections().read(object, most) {
         Ok(contents) => contents?,
         Err(missing) => {
-            notes.add(NoteKind::Missing, None, format!("the elements of the collection: {missing} in this runtime"));
+            notes.add(NoteKind::Missing, None, format!("the elements of the collection: {missing}"));
             return None;
         }
     };

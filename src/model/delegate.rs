@@ -15,7 +15,9 @@ pub struct DelegateModel {
     pub method: Option<String>,
     /// The runtime's description of the method (MethodDesc).
     pub method_desc: Option<Addr>,
-    /// The parts of a multicast delegate, in the order in which they are called; empty for others.
+    /// How many delegates a multicast delegate calls; 0 for others.
+    pub part_count: u64,
+    /// The first of them, in the order in which they are called, as many as were asked for; empty for others.
     pub parts: Vec<DelegatePart>,
 }
 

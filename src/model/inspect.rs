@@ -73,7 +73,8 @@ pub struct InspectionRow {
     pub type_name: Option<String>,
     /// Number of objects.
     pub count: u64,
-    /// Bytes that could be saved, or that the objects take.
+    /// Bytes that could be saved, or that the objects take. Of event leaks, those of the targets that nothing else holds, without what
+    /// they retain.
     pub bytes: u64,
     /// More about it.
     pub detail: Option<String>,

@@ -16,7 +16,7 @@ pub fn plural(n: u64, what: &str) -> String {
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if n < 1024 {
-        return format!("{n} bytes");
+        return plural(n, "byte");
     }
     let mut shift = 10u32;
     let mut unit = "KiB";
@@ -37,7 +37,7 @@ mod tests {
     #[test]
     fn thousands_and_units() {
         assert_eq!((count(0), count(999), count(1000), count(1_234_567)), ("0".into(), "999".into(), "1,000".into(), "1,234,567".into()));
-        assert_eq!(bytes(1023), "1023 bytes");
+        assert_eq!((bytes(1), bytes(1023)), ("1 byte".into(), "1,023 bytes".into()));
         assert_eq!(bytes(1024), "1.0 KiB");
         assert_eq!(bytes(1_396_736), "1.3 MiB");
         assert_eq!(bytes(u64::MAX), "15.9 EiB");

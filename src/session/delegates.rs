@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Runtime;
 use crate::base::missed::watched;
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Collector, NoteKind, len64};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, library_types};
 use crate::clr::loader::Loader;
@@ -104,7 +104,7 @@ impl Delegates {
         let table = classifier.table(DelegateType::Multicast);
         let fields = match table {
             Some(table) => Fields::bind(types, table),
-            None => Err(NoSuchField { type_name: "System.MulticastDelegate".into(), field: "_invocationList" }),
+            None => Err(NoSuchField::Absent { type_name: "System.MulticastDelegate".into(), field: "_invocationList" }),
         };
         let entries = runtime.scoped(notes, |d| Entries::bind(runtime, types, d));
         Delegates { types: Arc::clone(types), memory: Arc::clone(runtime.memory()), classifier, fields, entries }
@@ -113,7 +113,7 @@ impl Delegates {
     /// Notes what delegates lack in this runtime; for answers that show some.
     pub(crate) fn note(&self, notes: &Collector) {
         if let Err(missing) = &self.fields {
-            notes.add(NoteKind::Missing, None, format!("what delegates call: {missing} in this runtime"));
+            notes.add(NoteKind::Missing, None, format!("what delegates call: {missing}"));
         }
         if self.types.names().native_aot().is_some() {
             return;
@@ -224,20 +224,22 @@ impl Delegates {
     }
 
     /// The delegate for answers; `None` if the object is none. What is missing goes to `notes`.
-    pub(crate) fn model(&self, delegate: Addr, notes: &Collector) -> Option<DelegateModel> {
+    pub(crate) fn model(&self, delegate: Addr, most: u64, notes: &Collector) -> Option<DelegateModel> {
         self.is(delegate).then_some(())?;
         self.note(notes);
         let parts = self.parts(delegate);
         if let Some((_, false)) = &parts {
             notes.add(NoteKind::Missing, delegate, "not all parts of the delegate could be read");
         }
-        let parts: Vec<DelegatePart> = parts.map_or_else(Vec::new, |(parts, _)| parts.iter().map(|c| self.part(c)).collect());
-        let last = match parts.last() {
-            Some(last) => last.clone(),
+        let calls = parts.map_or_else(Vec::new, |(calls, _)| calls);
+        let last = match calls.last() {
+            Some(last) => self.part(last),
             None => self.part(&self.call(delegate)?),
         };
         let DelegatePart { target, target_type, method, method_desc, .. } = last;
-        Some(DelegateModel { target, target_type, method, method_desc, parts })
+        let shown = usize::try_from(most).unwrap_or(usize::MAX);
+        let parts = calls.iter().take(shown).map(|call| self.part(call)).collect();
+        Some(DelegateModel { target, target_type, method, method_desc, part_count: len64(calls.len()), parts })
     }
 
     fn part(&self, call: &Call) -> DelegatePart {

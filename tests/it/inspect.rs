@@ -78,6 +78,10 @@ fn what_is_held_is_what_the_program_holds() {
             let row = event(holder);
             assert_eq!(row["count"], all, "{name}: {row}");
             assert!(text(row, "detail").contains(&format!("{only} of {all} targets")), "{name}: {row}");
+            // Subscribers of one type.
+            let bytes = row["bytes"].as_u64().unwrap();
+            assert_eq!(bytes > 0, only > 0, "{name}: {row}");
+            assert_eq!(bytes.checked_rem(only).unwrap_or(0), 0, "{name}: {row}");
         };
         told("Changed of StateLab.Bus", n("bus_changed_only_event"), n("bus_changed"));
         told("Other of StateLab.Bus", n("bus_other"), n("bus_other"));

@@ -30,7 +30,7 @@ impl Inspector<'_> {
             Ok(contents) => contents.map(|c| Counted { object: *object, size: *size, count: c.count, capacity: c.capacity }),
             Err(e) => {
                 if missing.insert(e.to_string()) {
-                    self.notes.add(NoteKind::Missing, None, format!("collections: {e} in this runtime"));
+                    self.notes.add(NoteKind::Missing, None, format!("collections: {e}"));
                 }
                 None
             }

@@ -3,16 +3,17 @@
 use super::sweep::Inspected;
 use super::{Findings, Inspector};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, NoteKind};
+use crate::base::{Addr, NoteKind, len64};
 use crate::gc::{Object, Visitor};
 use crate::model::{InspectionRow, Stacks};
 use crate::session::delegates::Delegates;
 use crate::session::roots::{Root, RootOptions, Roots};
 
-/// Who refers to the objects of interest.
+/// Who refers to the objects of interest, and how large these are.
 struct Referrers<'r> {
     wanted: &'r Set<Addr>,
     found: Map<Addr, Vec<(Addr, u64)>>,
+    sizes: Vec<(Addr, u64)>,
 }
 
 /// Referrers kept of each object: with more, it is held by others anyway.
@@ -21,6 +22,9 @@ const KEPT: usize = 64;
 impl Visitor for Referrers<'_> {
     fn object(&mut self, object: &Object<'_>) {
         let (wanted, found) = (self.wanted, &mut self.found);
+        if wanted.contains(&object.address) {
+            self.sizes.push((object.address, object.size));
+        }
         object.references(|offset, target| {
             if wanted.contains(&target) {
                 let list = found.entry(target).or_default();
@@ -57,9 +61,12 @@ impl Inspector<'_> {
         }
         let targets = events.iter().flat_map(|e| &e.parts).flat_map(|(part, target)| [Some(*part), *target]).flatten();
         let wanted: Set<Addr> = targets.chain(events.iter().map(|e| e.delegate)).collect();
-        let walked = self.heap.walker().walk_once(self.heap.progress(), || Referrers { wanted: &wanted, found: Map::default() });
+        let visitor = || Referrers { wanted: &wanted, found: Map::default(), sizes: Vec::new() };
+        let walked = self.heap.walker().walk_once(self.heap.progress(), visitor);
         let mut referrers: Map<Addr, Vec<(Addr, u64)>> = Map::default();
+        let mut sizes: Map<Addr, u64> = Map::default();
         for visitor in walked.visitors {
+            sizes.extend(visitor.sizes);
             visitor.found.into_iter().for_each(|(object, list)| referrers.entry(object).or_default().extend(list));
         }
         // Stacks let go by themselves.
@@ -84,14 +91,17 @@ impl Inspector<'_> {
                     && of_target.iter().all(|(by, _)| own.contains(by))
                     && of_part.iter().all(|(by, _)| event.list.contains(by))
             };
-            let held = u64::try_from(event.parts.iter().filter(only).count()).unwrap_or(u64::MAX);
-            let count = u64::try_from(event.parts.len()).unwrap_or(u64::MAX);
+            let here: Vec<Addr> = event.parts.iter().filter(only).filter_map(|(_, target)| *target).collect();
+            let (held, count) = (len64(here.len()), len64(event.parts.len()));
+            // One may be called twice.
+            let here: Set<Addr> = here.into_iter().collect();
+            let bytes = here.iter().filter_map(|target| sizes.get(target)).fold(0, |sum: u64, size| sum.saturating_add(*size));
             let detail = format!("{holder}: {held} of {count} targets are held by nothing else");
             Some(InspectionRow {
                 object: Some(event.delegate),
                 type_name: self.type_of(event.delegate),
                 count,
-                bytes: 0,
+                bytes,
                 detail: Some(detail),
                 held_here: Some(held),
             })

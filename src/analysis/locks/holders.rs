@@ -219,11 +219,7 @@ impl<'h> Holders<'h> {
             let first = match self.library.thread_static_at(table, "t_rwc", thread.address) {
                 Ok(first) => first,
                 Err(missing) => {
-                    self.notes.add(
-                        NoteKind::Missing,
-                        None,
-                        format!("readers of reader-writer locks are not told: {missing} in this runtime"),
-                    );
+                    self.notes.add(NoteKind::Missing, None, format!("readers of reader-writer locks are not told: {missing}"));
                     return out;
                 }
             };

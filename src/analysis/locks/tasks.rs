@@ -34,7 +34,7 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
     let fields = match TaskFields::bind(library.types(), table) {
         Ok(fields) => fields,
         Err(missing) => {
-            notes.add(NoteKind::Missing, None, format!("the tasks that threads wait for are not told: {missing} in this runtime"));
+            notes.add(NoteKind::Missing, None, format!("the tasks that threads wait for are not told: {missing}"));
             return;
         }
     };

@@ -207,7 +207,8 @@ impl<'h> Reader<'h> {
     /// The word of counts in the part of the pool that has a cache line of its own.
     fn counts(&self, separated: FieldAt) -> Result<FieldAt, NoSuchField> {
         let types = self.library.types();
-        let inner = separated.method_table.ok_or_else(|| NoSuchField { type_name: "CacheLineSeparated".into(), field: "counts" })?;
+        let inner =
+            separated.method_table.ok_or_else(|| NoSuchField::Absent { type_name: "CacheLineSeparated".into(), field: "counts" })?;
         Ok(separated.then(types.field_at(inner, "counts")?, types))
     }
 

@@ -124,6 +124,6 @@ fn read_objects(heap: &Heap) {
     for address in objects {
         object::report(&values, &ObjectQuery::at(address));
         let _ = collections.read(address, ELEMENTS);
-        let _ = texts.delegates().model(address, &Collector::new());
+        let _ = texts.delegates().model(address, u64::MAX, &Collector::new());
     }
 }

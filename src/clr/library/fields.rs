@@ -34,24 +34,47 @@ impl FieldAt {
     }
 }
 
-/// A field that a type of this runtime does not have: what reads it is left out.
+/// A field that was not found: what reads it is left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NoSuchField {
-    /// Full name of the type.
-    pub(crate) type_name: String,
-    /// The names looked for, separated by `|`.
-    pub(crate) field: &'static str,
+pub(crate) enum NoSuchField {
+    /// The type of this runtime does not have it.
+    Absent {
+        /// Full name of the type.
+        type_name: String,
+        /// The names looked for, separated by `|`.
+        field: &'static str,
+    },
+    /// The fields of the type cannot be read: its metadata is not in the dump.
+    Unread {
+        /// Method table of the type.
+        method_table: Addr,
+    },
+}
+
+impl NoSuchField {
+    /// That the type at `method_table` has no field with one of these `names`, of all those that `fields` tells.
+    pub(crate) fn of<F>(types: &Types, method_table: Addr, fields: Option<F>, names: &'static str) -> NoSuchField {
+        match fields {
+            Some(_) => NoSuchField::Absent { type_name: types.names().name(method_table).name.clone(), field: names },
+            None => NoSuchField::Unread { method_table },
+        }
+    }
 }
 
 impl fmt::Display for NoSuchField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} has no field {}", self.type_name, self.field.replace('|', " or "))
+        match self {
+            NoSuchField::Absent { type_name, field } => {
+                write!(f, "{type_name} has no field {} in this runtime", field.replace('|', " or "))
+            }
+            NoSuchField::Unread { method_table } => write!(f, "the fields of the type at {method_table} are not in the dump"),
+        }
     }
 }
 
 /// What was bound; notes that `what` cannot be told where it lacks a field.
 pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collector) -> Option<T> {
-    bound.map_err(|missing| notes.add(NoteKind::Missing, None, format!("{what}: {missing} in this runtime"))).ok()
+    bound.map_err(|missing| notes.add(NoteKind::Missing, None, format!("{what}: {missing}"))).ok()
 }
 
 impl Types {
@@ -64,7 +87,7 @@ impl Types {
         let fields = self.instance_fields(method_table);
         let mut instance = fields.iter().flat_map(|list| list.iter().rev()).filter(|f| f.storage == Storage::Instance);
         let found = instance.find(|f| names.split('|').any(|name| name == f.name)).map(FieldAt::of);
-        found.ok_or_else(|| NoSuchField { type_name: self.names().name(method_table).name.clone(), field: names })
+        found.ok_or_else(|| NoSuchField::of(self, method_table, fields.as_ref(), names))
     }
 }
 

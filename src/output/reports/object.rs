@@ -229,7 +229,7 @@ impl Report for ObjectReport {
             let object = |a: Addr, ty: &Option<String>| format!("{a} {}", ty.as_deref().unwrap_or("?"));
             facts.push(("Method", delegate.method.clone().unwrap_or_else(|| "?".into())));
             facts.extend(delegate.target.map(|t| ("Target", object(t, &delegate.target_type))));
-            facts.extend((!delegate.parts.is_empty()).then(|| ("Parts", count(number(&delegate.parts)))));
+            facts.extend((delegate.part_count > 0).then(|| ("Parts", count(delegate.part_count))));
         }
         if let Some(c) = &self.collection {
             let name = if c.kind == ContainerKind::Array { "Not null" } else { "Count" };
@@ -252,6 +252,10 @@ impl Report for ObjectReport {
         if let Some(delegate) = self.delegate.as_ref().filter(|d| !d.parts.is_empty()) {
             to.gap();
             to.table(Table::new(delegate.parts.iter(), part_columns()));
+            let shown = number(&delegate.parts);
+            if shown < delegate.part_count {
+                to.line(format!("Showing {} of {} parts (--items N)", count(shown), count(delegate.part_count)));
+            }
         }
         if let Some(c) = self.collection.as_ref().filter(|c| !c.items.is_empty()) {
             to.gap();

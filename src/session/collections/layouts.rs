@@ -51,7 +51,7 @@ fn shown(types: &Types, method_table: Addr, names: &'static str) -> Result<Field
     let fields = types.instance_fields(method_table);
     let mut own = fields.iter().flat_map(|list| list.iter().rev()).filter(|f| f.storage == Storage::Instance);
     let found = own.find(|f| names.split('|').any(|name| name == f.name)).cloned();
-    found.ok_or_else(|| NoSuchField { type_name: types.names().name(method_table).name.clone(), field: names })
+    found.ok_or_else(|| NoSuchField::of(types, method_table, fields.as_ref(), names))
 }
 
 /// Makes the layouts, and [`Layouts`] with one of each. Fields are `at` a place, `opt`ional, or `shown`.
@@ -193,7 +193,7 @@ impl Layout for Segment {
         let at = |name| types.field_at(mt, name);
         let ends = at("_headAndTail")?;
         let inner = |name| {
-            let of = ends.method_table.ok_or_else(|| NoSuchField { type_name: "PaddedHeadAndTail".into(), field: name })?;
+            let of = ends.method_table.ok_or_else(|| NoSuchField::Absent { type_name: "PaddedHeadAndTail".into(), field: name })?;
             Ok::<FieldAt, NoSuchField>(ends.then(types.field_at(of, name)?, types))
         };
         Ok(Segment {

@@ -191,7 +191,7 @@ impl Tasks {
             // One of the many types with a `ManualResetValueTaskSourceCore`.
             if let Some(timer) = out.kinds.table(AsyncType::PeriodicTimer).filter(|mt| out.plan(*mt).states.is_empty()) {
                 let name = out.library.types().names().name(timer).name.clone();
-                noted::<()>(Err(NoSuchField { type_name: name, field: plan::STATE }), "sources of results", notes);
+                noted::<()>(Err(NoSuchField::Absent { type_name: name, field: plan::STATE }), "sources of results", notes);
             }
             out.sentinel = noted(out.library.static_object(table, "s_taskCompletionSentinel"), "completion of tasks", notes).flatten();
         }
