@@ -143,6 +143,12 @@ fn names_of_sos_and_rows_and_the_last_object() {
     let second = objects.lines().nth(2).unwrap().split_whitespace().next().unwrap();
     let one = plain(&["object", second]);
     assert_eq!(shell("objects --type Lab.Dog --count 2; do $2; object $_", &dump).out, format!("{objects}{one}{one}"));
+    // A field of an object: the third of a dog is its friend. Its age leads nowhere.
+    let friend = |text: &str| text.lines().find(|l| l.contains("Friend")).unwrap().split_whitespace().nth(2).unwrap().to_string();
+    let expected = one.clone() + &plain(&["object", &friend(&one)]);
+    assert_eq!(shell(&format!("object {second}; object $3"), &dump).out, expected);
+    let ran = shell(&format!("object {second}; object $2"), &dump);
+    assert!(ran.out == one && ran.err.contains("$2: that row has no address"), "{}{}", ran.out, ran.err);
     // In single quotes, and without a row.
     let ran = shell("object '$1'; object $1; path $_", &dump);
     assert_eq!((ran.exit, ran.out.as_str()), (Exit::Usage, ""));

@@ -3,7 +3,7 @@ use std::fmt::Write;
 use crate::model::{ObjectBrief, ObjectsReport, ObjectsTail};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{List, count};
+use crate::output::{List, plural};
 
 /// Width of the columns of fields, in characters.
 const FIELD_WIDTH: u16 = 24;
@@ -69,10 +69,10 @@ impl Report for ObjectsTail {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.itself("totals", self);
         match self.next_start {
-            Some(next) => to.line(format!("Showing {} objects (next: --start {next}; all: --count 0)", count(self.listed))),
+            Some(next) => to.line(format!("Showing {} (next: --start {next}; all: --count 0)", plural(self.listed, "object"))),
             None => {
                 to.gap();
-                to.line(format!("{} objects, {} bytes", count(self.listed), count(self.bytes)));
+                to.line(format!("{}, {}", plural(self.listed, "object"), plural(self.bytes, "byte")));
             }
         }
     }
