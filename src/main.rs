@@ -50,7 +50,7 @@ fn on_signals() {
 /// they are unpacked into has no name.
 fn stop(interrupted: bool) {
     // An interrupt while a pager runs is the pager's: the terminal sends it to both.
-    if (interrupted && cli::paging()) || cli::interrupt() {
+    if (interrupted && cli::paging()) || cli::interrupt(interrupted) {
         return;
     }
     clear_line();

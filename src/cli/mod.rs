@@ -313,9 +313,9 @@ fn broken_pipe(e: &anyhow::Error) -> bool {
     })
 }
 
-/// Stops the command that runs in a shell. Returns false if there is none to stop: a signal ends the process then.
-pub fn interrupt() -> bool {
-    shell::interrupt()
+/// Stops the command that runs in a shell, because of an interrupt or of another signal. Returns false if the signal is to end the process.
+pub fn interrupt(interrupted: bool) -> bool {
+    shell::interrupt(interrupted)
 }
 
 /// Reports on `err` that `--timeout` expired.

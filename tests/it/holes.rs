@@ -318,7 +318,7 @@ fn an_answer_that_lacks_memory_says_so() {
     let seed: u64 = std::env::var("GCDUMP_HOLE_SEED").map_or(0, |seed| seed.parse().unwrap());
     campaign(
         "ranges taken out",
-        |i, dump| i % 12 == 0 || i % 6 == 1 && is_known(dump),
+        |i, dump| i % 18 == 0 || i % 6 == 1 && is_known(dump),
         |subject| {
             let mut rng = Rng::new(subject.name.bytes().map(u64::from).sum::<u64>() ^ seed << 32);
             let hidden =
@@ -335,7 +335,7 @@ fn an_answer_of_a_dump_that_is_cut_off_says_so() {
     let all = std::env::var_os("GCDUMP_HOLES").is_some();
     campaign(
         "cuts",
-        |i, _| i % 24 == 5,
+        |i, _| i % 36 == 5,
         |subject| {
             // Another one for each dump.
             let one = 1 + subject.name.bytes().map(usize::from).sum::<usize>() % 11;

@@ -19,7 +19,7 @@ pub mod base;
 pub mod damage;
 
 use crate::common;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -57,6 +57,8 @@ struct Totals {
     memory: AtomicU64,
     /// Duration of the slowest command in microseconds, and the command.
     slowest: Mutex<(u64, String)>,
+    /// Time of each command.
+    costs: Mutex<BTreeMap<String, Duration>>,
 }
 
 impl Totals {
@@ -76,6 +78,12 @@ impl Totals {
             n(&self.memory) >> 10,
             started.elapsed().as_secs()
         );
+        let costs = self.costs.lock().unwrap();
+        let mut costs: Vec<(&String, &Duration)> = costs.iter().collect();
+        costs.sort_by_key(|(_, cost)| std::cmp::Reverse(**cost));
+        let each = |cost: &Duration| cost.as_micros() as u64 / n(&self.dumps).max(1);
+        let costs: Vec<String> = costs.iter().take(12).map(|(command, cost)| format!("{command} {}", each(cost))).collect();
+        println!("{what}: microseconds a dump of the most expensive commands: {}", costs.join(", "));
     }
 }
 
@@ -118,6 +126,8 @@ impl Case<'_> {
         assert!(took < MOST_TIME, "{name}: {took:?}");
         assert!(memory < MOST_MEMORY, "{name}: {memory} bytes");
         self.totals.memory.fetch_max(memory, Ordering::Relaxed);
+        let command = what.split(' ').next().unwrap_or_default();
+        *self.totals.costs.lock().unwrap().entry(command.into()).or_default() += took;
         let mut slowest = self.totals.slowest.lock().unwrap();
         if took.as_micros() as u64 > slowest.0 {
             *slowest = (took.as_micros() as u64, name);
@@ -267,21 +277,21 @@ fn wants(kind: &str) -> bool {
 /// Campaigns run in sequence: each uses as many workers as there are parallel tests.
 #[test]
 fn every_command_survives_every_mutation() {
-    let (small, real) = (base::synthetic(), base::real());
+    let (small, real) = (&*base::SYNTHETIC, &*base::REAL);
     let mutations = wanted("GCDUMP_MUTATIONS", common::cases(100, 120));
     // Real dumps take five times as long, but have type names, fields and statics.
     let of_real = wanted("GCDUMP_REAL_MUTATIONS", common::cases(16, 20));
     let truncations = wanted("GCDUMP_TRUNCATIONS", common::cases(64, 64));
     if wants("s") && mutations > 0 {
-        campaign("mutations of synthetic dumps", &small, mutations, damage::mutate);
+        campaign("mutations of synthetic dumps", small, mutations, damage::mutate);
     }
     if wants("r") && of_real > 0 {
-        campaign("mutations of real dumps", &real, of_real, damage::mutate);
+        campaign("mutations of real dumps", real, of_real, damage::mutate);
     }
     if wants("t") {
-        campaign("truncations of synthetic dumps", &small, truncations, damage::truncate);
+        campaign("truncations of synthetic dumps", small, truncations, damage::truncate);
     }
     if wants("u") {
-        campaign("truncations of real dumps", &real, truncations / 8, damage::truncate);
+        campaign("truncations of real dumps", real, truncations / 8, damage::truncate);
     }
 }

@@ -192,10 +192,10 @@ fn of_mutations(bases: &[base::Base], count: usize) {
 
 #[test]
 fn of_mutated_synthetic_dumps() {
-    of_mutations(&base::synthetic(), cases(96, 160));
+    of_mutations(&base::SYNTHETIC, 96);
 }
 
 #[test]
 fn of_mutated_real_dumps() {
-    of_mutations(&base::real(), cases(12, 12));
+    of_mutations(&base::REAL, 12);
 }

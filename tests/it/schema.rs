@@ -168,7 +168,7 @@ fn every_answer_for_the_shared_dumps_matches() {
     let validators = validators();
     let (mut dumps, lacking) = known_dumps(|_| true);
     // Those of a scenario differ little by kind and version.
-    dumps = dumps.into_iter().step_by(crate::common::cases(4, 3)).collect();
+    dumps = dumps.into_iter().step_by(6).collect();
     let found = each(&dumps, |dump| {
         let (mut wrong, mut answers, mut refused) = (Vec::new(), 0, 0);
         for asked in ASKED {
@@ -592,8 +592,9 @@ fn all_formats_agree() {
     // One of each kind: several heaps, an ephemeral segment, a dump with gaps.
     let wanted = ["net10-svr-basics-heap", "net9-seg-basics-heap", "net10-wks-basics-triage", "net10-wks-oom-heap"];
     let (dumps, lacking) = known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n)));
-    for dump in &dumps {
-        for asked in ASKED {
+    for (i, dump) in dumps.iter().enumerate() {
+        // Every second question.
+        for asked in ASKED.iter().skip(i % 2).step_by(2) {
             other_formats(&dump.path, asked);
         }
     }

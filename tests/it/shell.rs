@@ -431,6 +431,12 @@ mod terminal {
         s.send_control('c').unwrap();
         s.exp_string(PROMPT).unwrap();
         assert!(answer(&mut s, "heap").contains("gen2"));
+        // One that comes late, when its command has ended and a line is edited.
+        s.process_mut().signal(Signal::SIGINT).unwrap();
+        std::thread::sleep(Duration::from_millis(100));
+        s.send_line("heap").unwrap();
+        s.exp_string("gen2").unwrap();
+        s.exp_string(PROMPT).unwrap();
         s.send_control('d').unwrap();
         s.exp_eof().unwrap();
     }

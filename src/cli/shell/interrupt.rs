@@ -23,11 +23,14 @@ fn running() -> MutexGuard<'static, Shell> {
 }
 
 /// Stops the command that runs in a shell. Returns false where the signal ends the process instead: without a shell; while a line is
-/// edited, when Ctrl-C is the editor's, and other signals mean the shell; or if the command goes on long after it was asked to stop.
-pub(in crate::cli) fn interrupt() -> bool {
+/// edited, unless it is an interrupt; or if the command goes on long after it was asked to stop.
+///
+/// Ctrl-C is the editor's while a line is edited, so an interrupt that comes then is late: the command has ended meanwhile, as the
+/// program that it printed to was interrupted as well. Seen on a busy machine.
+pub(in crate::cli) fn interrupt(interrupted: bool) -> bool {
     let mut shell = running();
     let open = shell.open;
-    let Some((cancel, asked)) = &mut shell.job else { return open && !editor::ends() };
+    let Some((cancel, asked)) = &mut shell.job else { return open && (interrupted || !editor::ends()) };
     cancel.cancel();
     asked.get_or_insert_with(Instant::now).elapsed() < AGAIN
 }
@@ -73,15 +76,15 @@ mod tests {
 
     #[test]
     fn an_interrupt_stops_the_command_that_runs_in_a_shell() {
-        assert!(!interrupt(), "there is no shell");
+        assert!(!interrupt(true), "there is no shell");
         let open = Open::new();
-        assert!(interrupt(), "nothing runs, and the shell stays");
+        assert!(interrupt(true), "nothing runs, and the shell stays");
         let cancel = Cancel::default();
         let runs = Interruptible::new(&cancel);
         assert!(!cancel.is_cancelled());
-        assert_eq!((interrupt(), interrupt()), (true, true));
+        assert_eq!((interrupt(true), interrupt(true)), (true, true));
         assert!(cancel.is_cancelled());
         drop((runs, open));
-        assert!(!interrupt());
+        assert!(!interrupt(true));
     }
 }

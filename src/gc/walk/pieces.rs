@@ -23,14 +23,16 @@ pub(super) struct Cutting {
     least: u64,
     /// Pieces for each thread at most, if the heap were one segment: they take unequal time.
     per_thread: u64,
+    /// Bytes that are worth another thread: to wake one takes as long as to walk some hundred kilobytes.
+    worth: u64,
 }
 
 impl Cutting {
     #[cfg(not(test))]
-    pub(super) const USUAL: Cutting = Cutting { least: 16 << 20, per_thread: 4 };
+    pub(super) const USUAL: Cutting = Cutting { least: 16 << 20, per_thread: 4, worth: 256 << 10 };
     /// Heaps of tests are small.
     #[cfg(test)]
-    pub(super) const USUAL: Cutting = Cutting { least: 16 << 10, per_thread: u64::MAX };
+    pub(super) const USUAL: Cutting = Cutting { least: 16 << 10, per_thread: u64::MAX, worth: 1 };
 }
 
 /// Objects that a visitor sees in one go: those of a segment, or of a part of a large one.
@@ -59,7 +61,7 @@ impl Walker {
     /// Cuts pieces of at least `least` bytes from now on.
     #[cfg(test)]
     pub(crate) fn cut_finely(&mut self, least: u64) {
-        self.cutting = Cutting { least, per_thread: u64::MAX };
+        self.cutting = Cutting { least, per_thread: u64::MAX, worth: 1 };
     }
 
     pub(super) fn walk_pieces<V: Visitor>(&self, progress: &dyn Progress, once: bool, visitor: impl Fn() -> V + Sync) -> Walked<V> {
@@ -87,11 +89,16 @@ impl Walker {
             visitors.lock().unwrap_or_else(PoisonError::into_inner).push(own);
         };
         let carried = Carried::here();
-        rayon::scope(|scope| {
-            for _ in 0..rayon::current_num_threads().min(pieces.len()).max(1) {
-                scope.spawn(|_| carried.run(work));
-            }
-        });
+        let busy = usize::try_from(bytes / self.cutting.worth.max(1)).unwrap_or(usize::MAX).min(pieces.len());
+        if busy < 2 {
+            work();
+        } else {
+            rayon::scope(|scope| {
+                for _ in 0..rayon::current_num_threads().min(busy) {
+                    scope.spawn(|_| carried.run(work));
+                }
+            });
+        }
         let mut walked = Walked {
             segments: whole.into_inner().unwrap_or_else(PoisonError::into_inner),
             visitors: visitors.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -106,8 +113,10 @@ impl Walker {
 
     /// The pieces of a segment. `all` is the size of the heap in bytes.
     fn cut<'s>(&self, index: SegmentIndex, segment: &'s SegmentModel, all: u64, whole: bool) -> Vec<Piece<'s>> {
-        let threads = u64::try_from(rayon::current_num_threads()).unwrap_or(u64::MAX);
         let bytes = segment.allocated_bytes.min(segment.captured_bytes);
+        let small = bytes / 2 < self.cutting.least;
+        // The first question makes them.
+        let threads = if small { 1 } else { u64::try_from(rayon::current_num_threads()).unwrap_or(u64::MAX) };
         let size = all.checked_div(threads.saturating_mul(self.cutting.per_thread)).unwrap_or(0).max(self.cutting.least);
         let pieces = if whole || threads < 2 || self.refused.contains_key(&index) { 1 } else { bytes.checked_div(size).unwrap_or(1) };
         let (mut starts, mut searched) = (vec![segment.start], segment.start);

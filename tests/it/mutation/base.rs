@@ -240,8 +240,8 @@ fn addresses(value: &Value, out: &mut BTreeSet<u64>) {
 
 type Container = (&'static str, fn(&Target) -> Vec<u8>);
 
-/// Synthetic processes of four architectures, in both containers.
-pub fn synthetic() -> Vec<Base> {
+/// Synthetic processes of four architectures, in both containers. Each is asked everything once, which takes seconds.
+pub static SYNTHETIC: LazyLock<Vec<Base>> = LazyLock::new(|| {
     let containers: [Container; 2] = [("core", Target::to_elf_core), ("minidump", Target::to_minidump)];
     let mut out = Vec::new();
     for shape in Shape::ALL {
@@ -254,10 +254,10 @@ pub fn synthetic() -> Vec<Base> {
         }
     }
     out
-}
+});
 
 /// The dump in the repository, and some of the shared ones if available.
-pub fn real() -> Vec<Base> {
+pub static REAL: LazyLock<Vec<Base>> = LazyLock::new(|| {
     let shape = Shape { ptr: 8, big: false };
     let own = zstd::decode_all(std::fs::File::open(common::own_dump()).unwrap()).unwrap();
     let mut out = vec![Base::new("net10-wks-basics-heap", own, shape)];
@@ -267,4 +267,4 @@ pub fn real() -> Vec<Base> {
         }
     }
     out
-}
+});

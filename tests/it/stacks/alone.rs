@@ -92,7 +92,8 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
 
 #[test]
 fn precise_references_are_objects_and_frames_are_in_their_methods() {
-    let dumps = every_heap();
+    // Those of a scenario differ little by kind and version.
+    let dumps: Vec<_> = every_heap().into_iter().step_by(2).collect();
     let (mut references, mut frames, mut wrong) = (0, 0, Vec::new());
     for found in each(&dumps, check) {
         references += found.references;
