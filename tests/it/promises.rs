@@ -162,7 +162,7 @@ fn of_damaged_descriptors() {
         let items = items(&whole);
         assert!(items.len() > 300, "{}", items.len());
         for (n, (at, len)) in items.into_iter().enumerate() {
-            if n % cases(13, 7) != (usize::from(shape.big) + shape.ptr as usize) % cases(13, 7) {
+            if n % cases(13, 11) != (usize::from(shape.big) + shape.ptr as usize) % cases(13, 11) {
                 continue;
             }
             let mut copy = whole.clone();
