@@ -13,8 +13,8 @@ use super::{
 use crate::base::missed::Carried;
 use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
 use crate::model::{
-    DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect, TypeStat,
-    TypesRest,
+    AsyncReport, DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect,
+    TypeStat, TypesRest,
 };
 use crate::session::{Dump, Error, GraphSource, Heap, TypePattern};
 
@@ -49,9 +49,7 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let notes = Collector::new();
     let info = notes.take(info(dump, query.runtime));
     let answers = Answers::new(&runtime, &query.analyze, &notes);
-    if query.analyze.graph {
-        ahead(&answers);
-    }
+    let chained = if query.analyze.graph { ahead(&answers) } else { None };
     let analyze = findings(&answers);
     let mut parts = Parts { notes: &notes, lacking: Vec::new() };
     let heap = parts.of("heap", answers.heap());
@@ -68,7 +66,9 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let merged = StacksQuery { merge: true, ..StacksQuery::default() };
     let stacks = parts.asked("stacks", || stacks(&runtime, &merged));
     let locks = parts.of("locks", answers.locks()).filter(|l| !l.waits.is_empty() || !l.deadlocks.is_empty()).cloned();
-    let chains = heap.and_then(|heap| parts.asked("chains", || chains(heap, &merged_chains()))).filter(|c| !c.chains.is_empty());
+    let chains = heap
+        .and_then(|heap| parts.asked("chains", || chained.unwrap_or_else(|| chains(heap, &merged_chains()))))
+        .filter(|c| !c.chains.is_empty());
     let pool = parts.of("pool", answers.pool()).cloned();
     let inspect = parts.of("inspect", answers.inspect()).cloned();
     let fragmentation = parts.of("fragmentation", answers.fragmentation()).cloned();
@@ -102,15 +102,18 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     Ok(notes.finish(page))
 }
 
-/// Finds the dominators, which takes one core, while all that needs none is asked. What goes wrong is told by who asks for it.
-fn ahead(answers: &Answers<'_>) {
-    let Ok(heap) = answers.heap() else { return };
-    beside(
+/// Finds the dominators, which takes one core, while all that needs none is asked. What goes wrong is told by who asks for it. Returns
+/// what nobody keeps.
+fn ahead(answers: &Answers<'_>) -> Option<Result<Answer<AsyncReport>, Error>> {
+    let heap = answers.heap().ok()?;
+    let (_, chained) = beside(
         || heap.dominators(Stacks::default()).is_ok(),
         || {
-            let _ = (answers.inspect(), answers.fragmentation(), answers.pool(), answers.timers());
+            let _ = (answers.inspect(), answers.fragmentation(), answers.pool(), answers.timers(), heap.type_sums());
+            chains(heap, &merged_chains())
         },
     );
+    Some(chained)
 }
 
 /// Does `there` on a thread of its own, while this one does `here`.
