@@ -177,9 +177,10 @@ impl Dominators {
     /// One array of the result is made after the other, so that at most six are there at a time.
     fn in_tree_order(nodes: u32, mut order: Vec<u32>, idom: Vec<u32>, mut size: Vec<u32>) -> Self {
         let total = len32(order.len());
+        let all = || (1..total).inspect(|node| check_at(*node));
         // Of each subtree.
         size.fill(1);
-        for node in (1..total).rev() {
+        for node in all().rev() {
             let below = at(&size, node);
             if let Some(above) = size.get_mut(at(&idom, node) as usize) {
                 *above += below;
@@ -187,8 +188,7 @@ impl Dominators {
         }
         // Where a node's next child goes; in the end, the position after its subtree.
         let mut next = vec![1u32; order.len()];
-        for node in 1..total {
-            check_at(node);
+        for node in all() {
             let above = at(&idom, node);
             let place = at(&next, above);
             put(&mut next, above, place + at(&size, node));
@@ -196,12 +196,12 @@ impl Dominators {
         }
         let place = |node: u32| at(&next, node) - at(&size, node);
         let mut idoms = vec![0u32; order.len()];
-        (1..total).for_each(|node| put(&mut idoms, place(node), place(at(&idom, node))));
+        all().for_each(|node| put(&mut idoms, place(node), place(at(&idom, node))));
         drop(idom);
         let mut position = vec![NONE; nodes as usize];
-        (1..total).for_each(|number| put(&mut position, at(&order, number), place(number)));
+        all().for_each(|number| put(&mut position, at(&order, number), place(number)));
         let mut end = vec![total; order.len()];
-        (1..total).for_each(|node| put(&mut end, place(node), at(&next, node)));
+        all().for_each(|node| put(&mut end, place(node), at(&next, node)));
         drop((next, size));
         for (node, place) in (0u32..).zip(&position).filter(|(_, place)| **place != NONE) {
             put(&mut order, *place, node);

@@ -309,7 +309,7 @@ fn campaign(what: &str, some: impl Fn(usize, &Path) -> bool, check: impl Fn(&Sub
 
 #[test]
 fn an_answer_that_lacks_memory_says_so() {
-    let holes = std::env::var("GCDUMP_HOLES").map_or_else(|_| common::cases(1, 1), |n| n.parse().unwrap());
+    let holes = std::env::var("GCDUMP_HOLES").map_or(1, |n| n.parse().unwrap());
     let one = std::env::var("GCDUMP_HOLE").ok().map(|hole| {
         let (at, len) = hole.split_once(':').unwrap();
         let number = |s: &str| u64::from_str_radix(s.trim_start_matches("0x"), 16).unwrap();

@@ -3,7 +3,7 @@
 use super::sweep::Inspected;
 use super::{Findings, Inspector};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, NoteKind, len64};
+use crate::base::{Addr, NoteKind, len64, total};
 use crate::gc::{Object, Visitor};
 use crate::model::{InspectionRow, Stacks};
 use crate::session::delegates::Delegates;
@@ -95,7 +95,7 @@ impl Inspector<'_> {
             let (held, count) = (len64(here.len()), len64(event.parts.len()));
             // One may be called twice.
             let here: Set<Addr> = here.into_iter().collect();
-            let bytes = here.iter().filter_map(|target| sizes.get(target)).fold(0, |sum: u64, size| sum.saturating_add(*size));
+            let bytes = total(here.iter().filter_map(|target| sizes.get(target).copied()));
             let detail = format!("{holder}: {held} of {count} targets are held by nothing else");
             Some(InspectionRow {
                 object: Some(event.delegate),

@@ -28,7 +28,7 @@ pub(in crate::cli) struct Object {
     #[arg(long, value_name = "N", default_value_t = 100)]
     count: u64,
 
-    /// Maximum number of elements of a collection to list.
+    /// Maximum number of elements of a collection, or of parts of a multicast delegate, to list.
     #[arg(long, value_name = "N", default_value_t = 100)]
     items: u64,
 

@@ -83,11 +83,19 @@ impl Types {
     ///
     /// # Errors
     /// [`NoSuchField`]
-    pub(crate) fn field_at(&self, method_table: Addr, names: &'static str) -> Result<FieldAt, NoSuchField> {
+    pub(crate) fn field_named(&self, method_table: Addr, names: &'static str) -> Result<Field, NoSuchField> {
         let fields = self.instance_fields(method_table);
         let mut instance = fields.iter().flat_map(|list| list.iter().rev()).filter(|f| f.storage == Storage::Instance);
-        let found = instance.find(|f| names.split('|').any(|name| name == f.name)).map(FieldAt::of);
+        let found = instance.find(|f| names.split('|').any(|name| name == f.name)).cloned();
         found.ok_or_else(|| NoSuchField::of(self, method_table, fields.as_ref(), names))
+    }
+
+    /// Where the field of [`Types::field_named`] is.
+    ///
+    /// # Errors
+    /// [`NoSuchField`]
+    pub(crate) fn field_at(&self, method_table: Addr, names: &'static str) -> Result<FieldAt, NoSuchField> {
+        self.field_named(method_table, names).map(|field| FieldAt::of(&field))
     }
 }
 

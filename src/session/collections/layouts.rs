@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
-use crate::clr::fields::{Field, Storage, Types};
+use crate::clr::fields::{Field, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 
 /// What is found out once per method table.
@@ -46,14 +46,6 @@ impl<F: Layout> Bound<F> {
     }
 }
 
-/// The field with one of these `names`, with all that is needed to show its value.
-fn shown(types: &Types, method_table: Addr, names: &'static str) -> Result<Field, NoSuchField> {
-    let fields = types.instance_fields(method_table);
-    let mut own = fields.iter().flat_map(|list| list.iter().rev()).filter(|f| f.storage == Storage::Instance);
-    let found = own.find(|f| names.split('|').any(|name| name == f.name)).cloned();
-    found.ok_or_else(|| NoSuchField::of(types, method_table, fields.as_ref(), names))
-}
-
 /// Makes the layouts, and [`Layouts`] with one of each. Fields are `at` a place, `opt`ional, or `shown`.
 macro_rules! layouts {
     ($( $(#[$about:meta])* $own:ident : $name:ident { $( $field:ident : $need:ident $names:literal ),+ $(,)? } )+) => {
@@ -81,7 +73,7 @@ macro_rules! layouts {
     (@type shown) => { Field };
     (@bind at $t:ident $mt:ident $l:literal) => { $t.field_at($mt, $l)? };
     (@bind opt $t:ident $mt:ident $l:literal) => { $t.field_at($mt, $l).ok() };
-    (@bind shown $t:ident $mt:ident $l:literal) => { shown($t, $mt, $l)? };
+    (@bind shown $t:ident $mt:ident $l:literal) => { $t.field_named($mt, $l)? };
 }
 
 layouts! {
