@@ -223,7 +223,7 @@ impl Reading<'_> {
         let end = if allocating { youngest.alloc_allocated.unwrap_or(raw.allocated) } else { raw.allocated };
         self.check_order(heap, address, raw, end);
         let committed_from = committed_start(self.facts.regions, address, raw.mem);
-        self.memory.scan(AddrRange::new(raw.mem, end));
+        self.memory.scan_objects(AddrRange::new(raw.mem, end));
         SegmentModel {
             address,
             heap: heap.index,

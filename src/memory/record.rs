@@ -1,6 +1,7 @@
 //! Records reads: one bit for every eight bytes that were read.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -21,6 +22,9 @@ type Bits = [AtomicU64; WORDS];
 thread_local! {
     /// Where this thread marked last: a structure is read field by field. The recorder, the block and its bits.
     static LAST: RefCell<Option<(u64, u64, Arc<Bits>)>> = const { RefCell::new(None) };
+
+    /// The heap segment that this thread last read an object of: the recorder, and the bounds.
+    static LAST_OBJECTS: Cell<(u64, u64, u64)> = const { Cell::new((u64::MAX, 0, 0)) };
 }
 
 /// A record of reads. Thread-safe.
@@ -30,6 +34,8 @@ pub struct Recorder {
     id: u64,
     read: RwLock<Map<u64, Arc<Bits>>>,
     scanned: Mutex<Set<(u64, u64)>>,
+    /// Those of `scanned` that are heap segments: start and end.
+    objects: RwLock<BTreeMap<u64, u64>>,
     texts: Mutex<Set<(u64, u64)>>,
     /// Most blocks: beyond them, the dump shows the same bytes at many places.
     most: usize,
@@ -53,6 +59,12 @@ impl Recorder {
     /// Marks `len` bytes at `address` as read.
     pub(super) fn mark(&self, address: Addr, len: u64) {
         let Some(last) = len.checked_sub(1).map(|n| address.0.saturating_add(n)) else { return };
+        if self.is_last_segment(address.0, last) {
+            return;
+        }
+        if !self.is_last_block(address.0 / BLOCK) && self.is_of_segment(address.0, last) {
+            return;
+        }
         let mut at = address.0;
         while at <= last {
             let block_end = (at | (BLOCK - 1)).min(last);
@@ -62,6 +74,23 @@ impl Recorder {
                 None => break,
             }
         }
+    }
+
+    fn is_last_block(&self, block: u64) -> bool {
+        LAST.with_borrow(|last| last.as_ref().is_some_and(|(id, at, _)| (*id, *at) == (self.id, block)))
+    }
+
+    fn is_last_segment(&self, first: u64, last: u64) -> bool {
+        let (id, start, end) = LAST_OBJECTS.get();
+        id == self.id && start <= first && last < end
+    }
+
+    /// Whether a heap segment, all of which is recorded, contains `first..=last`.
+    fn is_of_segment(&self, first: u64, last: u64) -> bool {
+        let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
+        let Some((start, end)) = objects.range(..=first).next_back().filter(|(_, end)| last < **end) else { return false };
+        LAST_OBJECTS.set((self.id, *start, *end));
+        true
     }
 
     fn mark_block(&self, block: u64, from: u64, to: u64) {
@@ -91,11 +120,23 @@ impl Recorder {
         self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
     }
 
+    /// Records all of a heap segment: what is read of its objects later need not be marked.
+    pub(super) fn scan_objects(&self, range: AddrRange) {
+        self.scan(range);
+        let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
+        let end = objects.entry(range.start.0).or_default();
+        *end = range.end.0.max(*end);
+    }
+
     pub(super) fn text(&self, range: AddrRange) {
+        let Some(last) = range.end.0.checked_sub(1) else { return };
+        if self.is_last_segment(range.start.0, last) || self.is_of_segment(range.start.0, last) {
+            return;
+        }
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
     }
 
-    /// The ranges that were read, rounded to eight bytes, sorted and disjoint.
+    /// The ranges that were read, rounded to eight bytes, sorted and disjoint. Reads of objects in heap segments are left out.
     pub fn read(&self) -> Vec<AddrRange> {
         let blocks = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let mut indices: Vec<u64> = blocks.keys().copied().collect();
@@ -123,7 +164,7 @@ impl Recorder {
         sorted(&self.scanned)
     }
 
-    /// The ranges that hold characters of managed strings. Sorted; may overlap.
+    /// The ranges outside heap segments that hold characters of managed strings. Sorted; may overlap.
     pub fn texts(&self) -> Vec<AddrRange> {
         sorted(&self.texts)
     }
@@ -183,6 +224,13 @@ impl Memory {
         }
     }
 
+    /// [Scans](Memory::scan) the objects of a heap segment.
+    pub(crate) fn scan_objects(&self, range: AddrRange) {
+        if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
+            recorder.scan_objects(range);
+        }
+    }
+
     /// Records that `range` holds characters of a managed string.
     pub(crate) fn holds_text(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
@@ -206,6 +254,24 @@ mod tests {
         let read: Vec<(u64, u64)> = r.read().iter().map(|r| (r.start.0, r.end.0)).collect();
         assert_eq!(read, [(0x1_0000, 0x1_0008), (0x1_fff8, 0x2_0010), (0x3_0000, 0x5_0000), (u64::MAX - 7, u64::MAX)]);
         assert!(!r.overflowed());
+    }
+
+    #[test]
+    fn objects_of_scanned_segments_are_not_marked() {
+        let r = Recorder::new(0, 0);
+        let range = |from, to| AddrRange::new(Addr(from), Addr(to));
+        r.mark(Addr(0x1_0000), 8);
+        r.scan_objects(range(0x1_0000, 0x2_0000));
+        r.mark(Addr(0x1_0100), 8);
+        r.mark(Addr(0x1_8000), 0x8000);
+        r.mark(Addr(0x1_fff8), 16);
+        r.mark(Addr(0x2_0010), 8);
+        r.text(range(0x1_0100, 0x1_0200));
+        r.text(range(0x1_ff00, 0x2_0100));
+        let read: Vec<(u64, u64)> = r.read().iter().map(|r| (r.start.0, r.end.0)).collect();
+        assert_eq!(read, [(0x1_0000, 0x1_0008), (0x1_0100, 0x1_0108), (0x1_fff8, 0x2_0008), (0x2_0010, 0x2_0018)]);
+        assert_eq!(r.scanned(), [range(0x1_0000, 0x2_0000)]);
+        assert_eq!(r.texts(), [range(0x1_ff00, 0x2_0100)]);
     }
 
     #[test]

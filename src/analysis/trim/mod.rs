@@ -1,7 +1,7 @@
 //! Smaller copies of a dump, with only the memory that gcdump reads.
 //!
-//! The memory to keep is found by recording: every reader runs while the memory records its reads. New readers need no
-//! change here.
+//! The memory to keep is found by recording: every reader runs while the memory records its reads. Heap segments are kept whole, so that
+//! reads of objects are not recorded. New readers need no change here.
 
 mod readers;
 mod redact;

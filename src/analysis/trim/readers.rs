@@ -15,6 +15,7 @@ use crate::base::{Addr, Collector, Count};
 use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::TypeIndex;
+use crate::model::InspectionId;
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Library, Runtime, SourceLines, StaticsQuery, Texts, loaded_types};
 
@@ -23,6 +24,16 @@ const OBJECTS_OF_A_TYPE: u32 = 256;
 
 /// Elements read of each collection.
 const ELEMENTS: u64 = 100;
+
+/// Inspections that read nothing but objects, all of which are kept, by types, which are read in any case.
+const CONTENTS: [InspectionId; 6] = [
+    InspectionId::EqualStrings,
+    InspectionId::EqualArrays,
+    InspectionId::ZeroArrays,
+    InspectionId::ZeroTails,
+    InspectionId::SparseArrays,
+    InspectionId::BoxedValues,
+];
 
 /// Reads everything that any command would read from `dump`.
 pub(super) fn read_everything(dump: &Dump) {
@@ -71,7 +82,8 @@ fn read_runtime(runtime: &Runtime) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
     }
     let _ = locks(&heap, &LocksQuery { all: true });
-    let _ = inspect(&heap, &InspectQuery::default());
+    let only = InspectionId::ALL.into_iter().filter(|id| !CONTENTS.contains(id)).collect();
+    let _ = inspect(&heap, &InspectQuery { only, ..InspectQuery::default() });
     let _ = (pool(&heap), timers(&heap, None), requests(&heap));
     read_objects(&heap);
     let _ = verify(runtime, &VerifyQuery::default());
