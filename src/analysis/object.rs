@@ -74,23 +74,28 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
 /// Describes the value of the structure, enum or primitive type `wanted` at `address`: within an object, on a stack, anywhere.
 ///
 /// # Errors
-/// [`Error::Query`] if `wanted` is not exactly one type, or none whose values lie at addresses, [`Error::Contract`] if fields are not
-/// described.
+/// [`Error::Nothing`] if no type is `wanted`, or none whose values lie at addresses, [`Error::Query`] if several are,
+/// [`Error::Contract`] if fields are not described.
 pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
     let types = namer.types()?;
     let found = find(types, wanted, &notes);
-    let query = |why: String| Error::Query(why).given(&notes.notes());
-    let [one] = found.as_slice() else {
-        return Err(query(format!("{} types match {wanted}; gcdump type '{wanted}' lists them with their method tables", found.len())));
+    let nothing = |why: String| Error::Nothing(why).given(&notes.notes());
+    let one = match found.as_slice() {
+        [one] => one,
+        [] => return Err(nothing(format!("no type matches {wanted}"))),
+        several => {
+            let why = format!("{} types match {wanted}; gcdump type '{wanted}' lists them with their method tables", several.len());
+            return Err(Error::Query(why).given(&notes.notes()));
+        }
     };
     let texts = Arc::new(Texts::bind(runtime, types, &notes));
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
-    let info = types.names().method_tables().read(one.method_table).map_err(|e| query(format!("{}: {e}", one.name)))?;
+    let info = types.names().method_tables().read(one.method_table).map_err(|e| nothing(format!("{}: {e}", one.name)))?;
     let word = types.pointer_bytes();
     // As if a box began one word before it.
     let place = address.minus(word).and_then(|start| values.box_place(&info, start));
-    let place = place.ok_or_else(|| query(format!("{} is no value type: gcdump object {address} shows an object", one.name)))?;
+    let place = place.ok_or_else(|| nothing(format!("{} is no value type: gcdump object {address} shows an object", one.name)))?;
     let value = values.value("value".into(), one.name.clone(), &place);
     if value.kind == ValueKind::Absent {
         notes.add(NoteKind::Missing, address, "the memory of the value is not in the dump");
