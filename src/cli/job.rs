@@ -161,9 +161,27 @@ mod tests {
     use super::super::Cli;
     use super::*;
 
-    /// How a command ends that goes on until it is stopped, and what it printed.
-    fn endless(cancel: &Cancel, config: &Config) -> (Ended, String) {
-        let (mut out, mut err) = (Vec::new(), Vec::new());
+    /// Keeps what is printed, and then stops the command if it is to.
+    struct Printed<'c> {
+        text: Vec<u8>,
+        stop: Option<&'c Cancel>,
+    }
+
+    impl Write for Printed<'_> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.text.extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            self.stop.iter().for_each(|stop| stop.cancel());
+            Ok(())
+        }
+    }
+
+    /// How a command ends that goes on until it is stopped, at the latest by `stop` once it has printed something, and what it printed.
+    fn endless(cancel: &Cancel, stop: Option<&Cancel>, config: &Config) -> (Ended, String) {
+        let (mut out, mut err) = (Printed { text: Vec::new(), stop }, Vec::new());
         let mut streams = Streams::piped(&mut out, &mut err);
         let work = |streams: Streams<'_>| {
             writeln!(streams.out, "begun").and_then(|()| streams.out.flush()).unwrap();
@@ -174,22 +192,16 @@ mod tests {
             }
         };
         let ended = run(cancel, config, &mut streams, work).unwrap();
-        (ended, String::from_utf8(out).unwrap())
+        (ended, String::from_utf8(out.text).unwrap())
     }
 
     #[test]
     fn a_command_is_stopped_by_its_handle_and_by_its_time() {
         let config = Cli::of(&["gcdump", "heap", "x"].map(Into::into)).unwrap().config;
         let cancel = Cancel::default();
-        let stop = cancel.clone();
-        let stopper = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(20));
-            stop.cancel();
-        });
-        assert_eq!(endless(&cancel, &config), (Ended::Interrupted, "begun\n".into()));
-        stopper.join().unwrap();
+        assert_eq!(endless(&cancel, Some(&cancel.clone()), &config), (Ended::Interrupted, "begun\n".into()));
         let short = Config { timeout: Some(Duration::from_millis(20)), ..config };
-        assert_eq!(endless(&Cancel::default(), &short).0, Ended::TimedOut);
+        assert_eq!(endless(&Cancel::default(), None, &short).0, Ended::TimedOut);
     }
 
     #[test]
